@@ -1,0 +1,69 @@
+"""hagane: a deep-learning model from source to checked, compiled, trained and shipped.
+
+The public names load what they need when they are first used, so that ``import hagane`` costs
+next to nothing. Where a program says ``import onnxruntime as ort``, ``import hagane as ort``
+does as well.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from hagane.runtime import (
+        ExecutionMode,
+        GraphOptimizationLevel,
+        InferenceSession,
+        IOBinding,
+        ModelMetadata,
+        NodeArg,
+        OrtValue,
+        RunOptions,
+        SessionOptions,
+        get_available_providers,
+        get_device,
+    )
+
+_PUBLIC = {
+    "ExecutionMode": "hagane.runtime",
+    "GraphOptimizationLevel": "hagane.runtime",
+    "IOBinding": "hagane.runtime",
+    "InferenceSession": "hagane.runtime",
+    "ModelMetadata": "hagane.runtime",
+    "NodeArg": "hagane.runtime",
+    "OrtValue": "hagane.runtime",
+    "RunOptions": "hagane.runtime",
+    "SessionOptions": "hagane.runtime",
+    "get_available_providers": "hagane.runtime",
+    "get_device": "hagane.runtime",
+}
+
+__all__ = [
+    "ExecutionMode",
+    "GraphOptimizationLevel",
+    "IOBinding",
+    "InferenceSession",
+    "ModelMetadata",
+    "NodeArg",
+    "OrtValue",
+    "RunOptions",
+    "SessionOptions",
+    "__version__",
+    "get_available_providers",
+    "get_device",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        value = getattr(importlib.import_module(_PUBLIC[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'hagane' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PUBLIC})

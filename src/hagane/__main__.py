@@ -1,0 +1,5 @@
+"""``python -m hagane``."""
+
+from hagane.cli import main
+
+main()

@@ -1,0 +1,82 @@
+"""Every error that hagane raises on purpose.
+
+The tree (each leaf also inherits the closest built-in exception, so that code written for other
+libraries keeps catching it)::
+
+    HaganeError
+    ├── ModelError                    the model itself cannot be used
+    │   ├── NoSuchFile                (FileNotFoundError)     there is no such file
+    │   ├── InvalidModel              (ValueError)            the bytes are not a readable model
+    │   │   └── ExternalDataError                             weights outside the file are unusable
+    │   ├── InvalidGraph              (ValueError)            readable, yet not a well-formed graph
+    │   │   └── TypeInferenceError    (TypeError)             types or shapes of a node don't fit
+    │   └── UnsupportedModel          (NotImplementedError)   operators or opsets hagane lacks
+    ├── InvalidArgument               (ValueError)            a caller passed something unusable
+    │   └── InvalidFeed                                       an input of ``run`` does not fit
+    ├── KernelError                   (RuntimeError)          a node failed while it ran
+    └── MissingExtra                  (ImportError)           an optional dependency is absent
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class HaganeError(Exception):
+    """Base of all errors that hagane raises on purpose."""
+
+
+class ModelError(HaganeError):
+    """A model that cannot be used."""
+
+
+class NoSuchFile(ModelError, FileNotFoundError):
+    """A model file, or a file that a model names, does not exist."""
+
+
+class InvalidModel(ModelError, ValueError):
+    """Bytes that are not a readable model: truncated, corrupted or of another format."""
+
+
+class ExternalDataError(InvalidModel):
+    """Weights kept beside the model that are missing, too short or outside its folder."""
+
+
+class InvalidGraph(ModelError, ValueError):
+    """A readable model whose graph is malformed: cycles, undefined or repeated names."""
+
+
+class TypeInferenceError(InvalidGraph, TypeError):
+    """A node whose input types or shapes its operator does not take."""
+
+
+class UnsupportedModel(ModelError, NotImplementedError):
+    """A model that needs operators or opsets which hagane lacks; all of them are listed."""
+
+    def __init__(self, problems: Sequence[str]):
+        self.problems = tuple(problems)
+        lines = "\n".join(f"  - {problem}" for problem in problems)
+        super().__init__(f"the model needs what hagane does not have:\n{lines}")
+
+
+class InvalidArgument(HaganeError, ValueError):
+    """An argument of the public interface that cannot be used."""
+
+
+class InvalidFeed(InvalidArgument):
+    """An input given to ``run`` that does not fit the model."""
+
+
+class KernelError(HaganeError, RuntimeError):
+    """A node that failed while it ran."""
+
+
+class MissingExtra(HaganeError, ImportError):
+    """A feature whose optional dependency is not installed."""
+
+    def __init__(self, feature: str, extra: str):
+        super().__init__(
+            f"{feature} needs the extra '{extra}', which is not installed: "
+            f"pip install 'hagane[{extra}]'"
+        )
+        self.extra = extra

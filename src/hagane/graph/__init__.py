@@ -1,0 +1,34 @@
+"""The one graph: ``onnx_ir.Model``, with what every reader and writer of it needs."""
+
+from hagane.graph.legalise import CURRENT_OPSETS, legalise
+from hagane.graph.load import ModelSource, load
+from hagane.graph.save import save, to_proto
+from hagane.graph.text import to_text
+from hagane.graph.types import (
+    MapType,
+    OptionalType,
+    SequenceType,
+    Shape,
+    TensorType,
+    Type,
+    dtype_name,
+)
+from hagane.graph.verify import verify
+
+__all__ = [
+    "CURRENT_OPSETS",
+    "MapType",
+    "ModelSource",
+    "OptionalType",
+    "SequenceType",
+    "Shape",
+    "TensorType",
+    "Type",
+    "dtype_name",
+    "legalise",
+    "load",
+    "save",
+    "to_proto",
+    "to_text",
+    "verify",
+]

@@ -1,0 +1,242 @@
+"""Read a model from wherever it is, refuse what is broken, hand out an ``onnx_ir.Model``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import google.protobuf.message
+import onnx
+import onnx_ir as ir
+from onnx_ir.passes.common import InlinePass
+
+from hagane.errors import ExternalDataError, InvalidGraph, InvalidModel, NoSuchFile
+from hagane.graph.verify import verify
+
+ModelSource: TypeAlias = "str | os.PathLike[str] | bytes | onnx.ModelProto | ir.Model"
+
+
+def load(source: ModelSource) -> ir.Model:
+    """Return the model in ``source`` with its functions inlined, verified.
+
+    Args:
+        source: A path of an ``.onnx`` file (weights beside it are mapped, not read), the bytes
+            of one, an ``onnx.ModelProto`` or an ``onnx_ir.Model``. None of them is changed.
+
+    Raises:
+        NoSuchFile: ``source`` is a path that does not exist.
+        InvalidModel: The bytes are truncated, corrupted or no ONNX model.
+        ExternalDataError: External weights are missing, too short or outside the model's folder.
+        InvalidGraph: The graph has cycles, undefined names or repeated names.
+    """
+    if isinstance(source, ir.Model):
+        model = source.clone()
+    elif isinstance(source, onnx.ModelProto):
+        model = _from_proto(source, "the given ModelProto", None)
+    elif isinstance(source, bytes | bytearray | memoryview):
+        model = _from_proto(_parse(bytes(source), "the given bytes"), "the given bytes", None)
+    elif isinstance(source, str | os.PathLike):
+        model = _load_file(Path(source))
+    else:
+        raise InvalidModel(
+            "a model is a path, bytes, an onnx.ModelProto or an onnx_ir.Model; "
+            f"got {type(source).__name__}"
+        )
+    if model.functions:
+        try:
+            InlinePass()(model)
+        except Exception as error:
+            raise InvalidGraph(f"the model's functions cannot be inlined: {error}") from error
+    verify(model)
+    return model
+
+
+def _load_file(path: Path) -> ir.Model:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise NoSuchFile(f"there is no model file '{path}'") from None
+    except OSError as error:
+        raise InvalidModel(f"cannot read '{path}': {error.strerror}") from error
+    return _from_proto(_parse(data, f"'{path}'"), f"'{path}'", path.parent)
+
+
+def _parse(data: bytes, what: str) -> onnx.ModelProto:
+    if not data:
+        raise InvalidModel(f"{what} is empty: expected a serialized ONNX model")
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except (google.protobuf.message.DecodeError, RecursionError) as error:
+        raise InvalidModel(
+            f"{what} is not an ONNX model, or was truncated ({len(data)} bytes): {error}"
+        ) from error
+    return proto
+
+
+def _from_proto(proto: onnx.ModelProto, what: str, folder: Path | None) -> ir.Model:
+    if not proto.HasField("graph"):
+        raise InvalidModel(f"{what} holds no graph: it is not an ONNX model, or was truncated")
+    if not proto.opset_import:
+        raise InvalidModel(f"{what} imports no operator set: it is not a complete ONNX model")
+    for tensor in _tensors(proto):
+        _check_tensor(tensor, what, folder)
+    if any(_holds_map(value.type) for value in _values(proto.graph)):
+        proto = _without_map_types(proto)
+    try:
+        model: ir.Model = ir.from_proto(proto)
+        if folder is not None:
+            ir.external_data.set_base_dir(model.graph, folder)
+            for function in model.functions.values():
+                ir.external_data.set_base_dir(function.graph, folder)
+    except Exception as error:  # onnx_ir raises whatever its reader meets
+        raise InvalidModel(f"{what} is a damaged ONNX model: {_root_cause(error)}") from error
+    return model
+
+
+def _root_cause(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return f"{type(error).__name__}: {error}"
+
+
+def _graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto | onnx.FunctionProto]:
+    pending: list[onnx.GraphProto | onnx.FunctionProto] = [proto.graph, *proto.functions]
+    while pending:
+        graph = pending.pop()
+        yield graph
+        for node in graph.node:
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    pending.append(attribute.g)
+                pending.extend(attribute.graphs)
+
+
+def _tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    for graph in _graphs(proto):
+        if isinstance(graph, onnx.GraphProto):
+            yield from graph.initializer
+        for node in graph.node:
+            for attribute in node.attribute:
+                if attribute.HasField("t"):
+                    yield attribute.t
+                yield from attribute.tensors
+
+
+def _values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
+    yield from graph.input
+    yield from graph.output
+    yield from graph.value_info
+
+
+def _holds_map(type_: onnx.TypeProto) -> bool:
+    kind = type_.WhichOneof("value")
+    if kind == "sequence_type":
+        return _holds_map(type_.sequence_type.elem_type)
+    if kind == "optional_type":
+        return _holds_map(type_.optional_type.elem_type)
+    return bool(kind == "map_type")
+
+
+def _without_map_types(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Clear the map types that onnx_ir cannot hold; type inference finds them again."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    for value in _values(copy.graph):
+        if _holds_map(value.type):
+            value.ClearField("type")
+    return copy
+
+
+def _check_tensor(tensor: onnx.TensorProto, what: str, folder: Path | None) -> None:
+    """Refuse a tensor whose data cannot be what its shape and element type say."""
+    name = tensor.name or "(unnamed)"
+    if tensor.data_type not in _BITS:
+        raise InvalidModel(f"tensor '{name}' of {what}: unknown element type {tensor.data_type}")
+    if any(dim < 0 for dim in tensor.dims):
+        raise InvalidModel(
+            f"tensor '{name}' of {what}: negative dimension in shape {list(tensor.dims)}"
+        )
+    size = 1
+    for dim in tensor.dims:
+        size *= dim
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        _check_external(tensor, name, what, folder, (size * _BITS[tensor.data_type] + 7) // 8)
+        return
+    if tensor.data_type == onnx.TensorProto.STRING:
+        found, expected, unit = len(tensor.string_data), size, "strings"
+    elif tensor.HasField("raw_data"):
+        found, unit = len(tensor.raw_data), "bytes"
+        expected = (size * _BITS[tensor.data_type] + 7) // 8
+    else:
+        found, unit = _typed_count(tensor), "numbers"
+        expected = _typed_expected(tensor.data_type, size)
+    if found != expected:
+        raise InvalidModel(
+            f"tensor '{name}' of {what}: shape {list(tensor.dims)} needs {expected} {unit}, "
+            f"the file holds {found}"
+        )
+
+
+_BITS = {
+    onnx.TensorProto.STRING: 0,
+    **{
+        int(dtype): int(dtype.itemsize * 8)
+        for dtype in ir.DataType
+        if dtype not in (ir.DataType.UNDEFINED, ir.DataType.STRING)
+    },
+}
+
+
+def _typed_count(tensor: onnx.TensorProto) -> int:
+    return sum(
+        len(field)
+        for field in (
+            tensor.float_data,
+            tensor.int32_data,
+            tensor.int64_data,
+            tensor.double_data,
+            tensor.uint64_data,
+        )
+    )
+
+
+def _typed_expected(data_type: int, size: int) -> int:
+    if data_type in (onnx.TensorProto.COMPLEX64, onnx.TensorProto.COMPLEX128):
+        return 2 * size
+    bits = _BITS[data_type]
+    return (size * bits + 7) // 8 if bits < 8 else size
+
+
+def _check_external(
+    tensor: onnx.TensorProto, name: str, what: str, folder: Path | None, nbytes: int
+) -> None:
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    location = entries.get("location", "")
+    if folder is None:
+        raise ExternalDataError(
+            f"tensor '{name}' of {what} keeps its data in the file '{location}', but a model "
+            "given as bytes has no folder: pass the path of the model file instead"
+        )
+    path = (folder / location).resolve()
+    if not location or Path(location).is_absolute() or not path.is_relative_to(folder.resolve()):
+        raise ExternalDataError(
+            f"tensor '{name}' of {what}: external data '{location}' lies outside the model's "
+            f"folder '{folder}'; only files inside it are read"
+        )
+    if not path.is_file():
+        raise ExternalDataError(f"tensor '{name}' of {what}: there is no external file '{path}'")
+    try:
+        offset = int(entries.get("offset", 0))
+        length = int(entries.get("length", nbytes))
+    except ValueError as error:
+        raise ExternalDataError(
+            f"tensor '{name}' of {what}: offset and length of external data are integers; {error}"
+        ) from None
+    if offset < 0 or length != nbytes or offset + nbytes > path.stat().st_size:
+        raise ExternalDataError(
+            f"tensor '{name}' of {what}: shape {list(tensor.dims)} needs {nbytes} bytes at offset "
+            f"{offset}, '{location}' holds {path.stat().st_size} (declared length {length})"
+        )

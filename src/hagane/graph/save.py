@@ -1,0 +1,48 @@
+"""Write a model so that other tools read it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import onnx
+import onnx_ir as ir
+
+from hagane.errors import InvalidArgument
+
+# The newest file format that released runtimes read; onnx itself may already write a later one.
+MAX_IR_VERSION = 13
+# Protobuf refuses messages of 2 GiB; a graph without its weights is far below the margin left.
+_EMBEDDED_LIMIT = 2**31 - 2**24
+
+
+def to_proto(model: ir.Model) -> onnx.ModelProto:
+    """Return ``model`` as an ``onnx.ModelProto`` that released runtimes can read."""
+    proto = ir.to_proto(model)
+    proto.ir_version = min(proto.ir_version, MAX_IR_VERSION)
+    return proto
+
+
+def save(model: ir.Model, path: str | os.PathLike[str], *, external_data: bool = False) -> None:
+    """Write ``model`` to ``path``.
+
+    Args:
+        model: The model; it is not changed.
+        path: The ``.onnx`` file to write.
+        external_data: Put the weights into ``<path>.data`` beside the file. Models too large
+            for one file (2 GiB) are always written that way.
+    """
+    path = Path(path)
+    if path.suffix != ".onnx":
+        raise InvalidArgument(f"models are written to '.onnx' files, got '{path}'")
+    size = sum(
+        value.const_value.nbytes
+        for value in model.graph.initializers.values()
+        if value.const_value is not None
+    )
+    copy = model.clone()
+    copy.ir_version = min(copy.ir_version, MAX_IR_VERSION)
+    if external_data or size > _EMBEDDED_LIMIT:
+        ir.save(copy, path, external_data=f"{path.name}.data")
+    else:
+        ir.save(copy, path)

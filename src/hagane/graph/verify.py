@@ -1,0 +1,122 @@
+"""Check that a graph is well-formed: defined names, single assignment, no cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from hagane.errors import InvalidGraph
+
+
+def verify(model: ir.Model) -> None:
+    """Raise ``InvalidGraph`` unless every name is defined once, before it is used.
+
+    Nodes that merely stand in the wrong order are put in order; a cycle is an error that names
+    the nodes on it.
+    """
+    for graph in _graphs(model.graph):
+        _check_names(graph)
+    if not _is_sorted(model.graph, set()):
+        try:
+            model.graph.sort()
+        except ValueError:
+            raise InvalidGraph(f"the graph has a cycle: {_find_cycle(model.graph)}") from None
+
+
+def describe(node: ir.Node) -> str:
+    """Return the node's operator and name, the way every message speaks of it."""
+    domain = f"{node.domain}::" if node.domain else ""
+    label = node.name or ", ".join(f"-> {value.name}" for value in node.outputs[:1])
+    return f"{domain}{node.op_type} '{label}'"
+
+
+def _graphs(graph: ir.Graph) -> Iterator[ir.Graph]:
+    yield graph
+    for node in graph:
+        for attribute in node.attributes.values():
+            if attribute.type == ir.AttributeType.GRAPH:
+                yield from _graphs(attribute.as_graph())
+            elif attribute.type == ir.AttributeType.GRAPHS:
+                for inner in attribute.as_graphs():
+                    yield from _graphs(inner)
+
+
+def _check_names(graph: ir.Graph) -> None:
+    defined: dict[str, str] = {}
+    for value in graph.inputs:
+        _define(defined, value.name, "a graph input")
+    for name in graph.initializers:
+        if name not in defined:
+            _define(defined, name, "an initializer")
+    for node in graph:
+        for value in node.outputs:
+            if value.name:
+                _define(defined, value.name, describe(node))
+        for index, used in enumerate(node.inputs):
+            if used is None or used.producer() is not None:
+                continue
+            if not (used.is_graph_input() or used.is_initializer()):
+                raise InvalidGraph(
+                    f"{describe(node)}: input {index} is '{used.name}', "
+                    "which no node, input or initializer defines"
+                )
+    for value in graph.outputs:
+        if value.producer() is None and not (value.is_graph_input() or value.is_initializer()):
+            raise InvalidGraph(
+                f"graph '{graph.name}': output '{value.name}' is never computed: "
+                "no node, input or initializer defines it"
+            )
+
+
+def _define(defined: dict[str, str], name: str | None, where: str) -> None:
+    if not name:
+        raise InvalidGraph(f"{where} has no name")
+    if name in defined:
+        raise InvalidGraph(f"'{name}' is defined twice: by {defined[name]} and by {where}")
+    defined[name] = where
+
+
+def _is_sorted(graph: ir.Graph, seen: set[ir.Node]) -> bool:
+    for node in graph:
+        for value in node.inputs:
+            producer = None if value is None else value.producer()
+            if producer is not None and producer not in seen:
+                return False
+        seen.add(node)
+        for attribute in node.attributes.values():
+            if attribute.type == ir.AttributeType.GRAPH and not _is_sorted(
+                attribute.as_graph(), seen
+            ):
+                return False
+    return True
+
+
+def _find_cycle(graph: ir.Graph) -> str:
+    """Return the nodes of one cycle, each written as its operator and name."""
+    done: set[ir.Node] = set()
+    for start in graph:
+        path: list[ir.Node] = []
+        on_path: set[ir.Node] = set()
+        stack: list[tuple[ir.Node, Iterator[ir.Node]]] = []
+        if start in done:
+            continue
+        stack.append((start, iter(start.predecessors())))
+        path.append(start)
+        on_path.add(start)
+        while stack:
+            node, predecessors = stack[-1]
+            following = next(predecessors, None)
+            if following is None:
+                stack.pop()
+                path.pop()
+                on_path.discard(node)
+                done.add(node)
+            elif following in on_path:
+                cycle = path[path.index(following) :]
+                return " <- ".join(map(describe, [*cycle, following]))
+            elif following not in done:
+                stack.append((following, iter(following.predecessors())))
+                path.append(following)
+                on_path.add(following)
+    return "through a subgraph that captures a later value"

@@ -1,0 +1,212 @@
+"""ConvTranspose and Col2Im: sums of overlapping windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product as cartesian
+from typing import Any
+
+import numpy as np
+
+from hagane.ops.context import InferContext
+from hagane.ops.definition import Array, OpDef
+from hagane.ops.precision import widened
+from hagane.symbolic import Dim, floordiv, product
+
+
+def _scatter_add(
+    columns: Array,
+    size: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+) -> Array:
+    """Sum windows into a canvas.
+
+    Args:
+        columns: (…, *kernel, *positions).
+        size: The canvas.
+        strides: Distance between neighbouring windows.
+        dilations: Distance between neighbouring taps.
+    """
+    rank = len(size)
+    lead = columns.shape[: columns.ndim - 2 * rank]
+    kernel = columns.shape[len(lead) : len(lead) + rank]
+    counts = columns.shape[len(lead) + rank :]
+    canvas = np.zeros((*lead, *size), dtype=columns.dtype)
+    for taps in cartesian(*map(range, kernel)):
+        place: tuple[Any, ...] = tuple(
+            slice(tap * dilation, tap * dilation + (count - 1) * stride + 1, stride)
+            for tap, dilation, count, stride in zip(taps, dilations, counts, strides, strict=True)
+        )
+        canvas[(..., *place)] += columns[(slice(None),) * len(lead) + taps]
+    return canvas
+
+
+def _geometry(
+    sizes: Sequence[Dim],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    pads: Sequence[int],
+    extra: Sequence[int],
+    auto_pad: str,
+    wanted: Sequence[int] | None,
+) -> tuple[list[Dim], list[tuple[Dim, Dim]]]:
+    """Return output sizes and paddings (before, after) of a transposed convolution."""
+    rank = len(kernel)
+    outputs: list[Dim] = []
+    amounts: list[tuple[Dim, Dim]] = []
+    for axis in range(rank):
+        full = (
+            (sizes[axis] - 1) * strides[axis]
+            + extra[axis]
+            + (kernel[axis] - 1) * dilations[axis]
+            + 1
+        )
+        if wanted is not None:
+            size: Dim = wanted[axis]
+        elif auto_pad.startswith("SAME"):
+            size = sizes[axis] * strides[axis]
+        else:
+            outputs.append(full - pads[axis] - pads[axis + rank])
+            amounts.append((pads[axis], pads[axis + rank]))
+            continue
+        total = full - size
+        half = floordiv(total, 2)
+        # The odd element is cut at the end for SAME_UPPER, at the beginning otherwise.
+        pair = (half, total - half) if auto_pad == "SAME_UPPER" else (total - half, half)
+        outputs.append(size)
+        amounts.append(pair)
+    return outputs, amounts
+
+
+@widened
+def _conv_transpose(
+    x: Array,
+    w: Array,
+    b: Array | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    output_padding: Sequence[int] | None = None,
+    output_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Array:
+    batch, channels, *sizes = x.shape
+    kernel = tuple(kernel_shape or w.shape[2:])
+    rank = len(kernel)
+    strides, dilations = strides or (1,) * rank, dilations or (1,) * rank
+    extra = output_padding or (0,) * rank
+    outputs, amounts = _geometry(
+        sizes,
+        kernel,
+        strides,
+        dilations,
+        pads or (0,) * (2 * rank),
+        extra,
+        auto_pad,
+        output_shape and output_shape[-rank:],
+    )
+    maps = w.shape[1]
+    data = x.reshape(batch, group, channels // group, -1)
+    weight = w.reshape(group, channels // group, -1)
+    columns = np.matmul(weight.transpose(0, 2, 1), data)
+    columns = columns.reshape(batch, group * maps, *kernel, *sizes)
+    full = [
+        max(
+            (sizes[a] - 1) * strides[a] + (kernel[a] - 1) * dilations[a] + 1 + extra[a],
+            int(outputs[a]) + int(amounts[a][0]),
+        )
+        for a in range(rank)
+    ]
+    canvas = _scatter_add(columns, full, strides, dilations)
+    canvas = _crop(canvas, [int(a[0]) for a in amounts], [int(n) for n in outputs])
+    if b is not None:
+        canvas = canvas + b.reshape(-1, *(1,) * rank)
+    return canvas
+
+
+def _crop(canvas: Array, before: Sequence[int], sizes: Sequence[int]) -> Array:
+    rank = len(sizes)
+    # A negative amount asks for more than the windows cover: zeros.
+    added = [(max(0, -b), 0) for b in before]
+    canvas = np.pad(canvas, [(0, 0)] * (canvas.ndim - rank) + added)
+    place: tuple[Any, ...] = tuple(
+        slice(max(0, b), max(0, b) + n) for b, n in zip(before, sizes, strict=True)
+    )
+    canvas = canvas[(..., *place)]
+    short = [(0, n - have) for n, have in zip(sizes, canvas.shape[-rank:], strict=True)]
+    return np.pad(canvas, [(0, 0)] * (canvas.ndim - rank) + short)
+
+
+def _infer_conv_transpose(ctx: InferContext) -> Sequence[Any]:
+    x_shape, w_shape = ctx.shape(0), ctx.shape(1)
+    if len(x_shape) < 3 or len(w_shape) != len(x_shape):
+        ctx.fail(f"expected (batch, channels, *spatial) and a weight, got {ctx.inputs_text()}")
+    ctx.unify(x_shape[1], w_shape[0], "expected as many weight rows as channels")
+    rank = len(x_shape) - 2
+    maps = w_shape[1] * ctx.attr("group")
+    if ctx.has(2):
+        ctx.unify(ctx.shape(2, rank=1)[0], maps, f"expected one bias a map ({maps})")
+    kernel = [k for k in ctx.attr("kernel_shape") or w_shape[2:] if isinstance(k, int)]
+    if len(kernel) != rank:
+        return [(x_shape[0], maps, *(ctx.fresh() for _ in range(rank)))]
+    for name, length in (("strides", 1), ("dilations", 1), ("pads", 2), ("output_padding", 1)):
+        values = ctx.attr(name)
+        if values is not None and len(values) != length * rank:
+            ctx.fail(
+                f"expected {length * rank} numbers in {name} for {rank} spatial axes, "
+                f"got {list(values)}"
+            )
+    wanted = ctx.attr("output_shape")
+    outputs, _ = _geometry(
+        x_shape[2:],
+        kernel,
+        ctx.attr("strides") or (1,) * rank,
+        ctx.attr("dilations") or (1,) * rank,
+        ctx.attr("pads") or (0,) * (2 * rank),
+        ctx.attr("output_padding") or (0,) * rank,
+        ctx.attr("auto_pad"),
+        wanted and wanted[-rank:],
+    )
+    return [(x_shape[0], maps, *outputs)]
+
+
+def _col2im(
+    x: Array,
+    image_shape: Array,
+    block_shape: Array,
+    *,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Array:
+    sizes, kernel = [int(n) for n in image_shape], [int(n) for n in block_shape]
+    rank = len(sizes)
+    dilations, strides = dilations or (1,) * rank, strides or (1,) * rank
+    pads = pads or (0,) * (2 * rank)
+    padded = [sizes[a] + pads[a] + pads[a + rank] for a in range(rank)]
+    counts = [
+        (padded[a] - (kernel[a] - 1) * dilations[a] - 1) // strides[a] + 1 for a in range(rank)
+    ]
+    channels = x.shape[1] // int(np.prod(kernel))
+    columns = x.reshape(x.shape[0], channels, *kernel, *counts)
+    canvas = _scatter_add(columns, padded, strides, dilations)
+    return _crop(canvas, pads[:rank], sizes)
+
+
+def _infer_col2im(ctx: InferContext) -> Sequence[Any]:
+    n, rows, _ = ctx.shape(0, rank=3)
+    image, block = ctx.dims(1), ctx.dims(2)
+    if image is None or block is None:
+        return [None]
+    return [(n, floordiv(rows, product(block)), *image)]
+
+
+OPERATORS = (
+    OpDef("Col2Im", _infer_col2im, _col2im),
+    OpDef("ConvTranspose", _infer_conv_transpose, _conv_transpose),
+)

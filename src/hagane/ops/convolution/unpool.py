@@ -1,0 +1,93 @@
+"""MaxUnpool and MaxRoiPool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hagane.ops.context import InferContext
+from hagane.ops.definition import Array, OpDef
+from hagane.symbolic import Dim
+
+
+def _unpooled(
+    sizes: Sequence[Dim],
+    kernel: Sequence[int],
+    pads: Sequence[int] | None,
+    strides: Sequence[int] | None,
+) -> list[Dim]:
+    rank = len(kernel)
+    pads, strides = pads or (0,) * (2 * rank), strides or (1,) * rank
+    return [(sizes[a] - 1) * strides[a] + kernel[a] - pads[a] - pads[a + rank] for a in range(rank)]
+
+
+def _max_unpool(
+    x: Array,
+    indices: Array,
+    output_shape: Array | None = None,
+    *,
+    kernel_shape: Sequence[int],
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Array:
+    sizes = [int(n) for n in _unpooled(x.shape[2:], kernel_shape, pads, strides)]
+    inferred = (*x.shape[:2], *sizes)
+    canvas = np.zeros(int(np.prod(inferred)), dtype=x.dtype)
+    if output_shape is None:
+        canvas[indices.ravel()] = x.ravel()
+        return canvas.reshape(inferred)
+    # The indices count in the inferred shape; the larger one only adds zeros at the ends.
+    result = np.zeros(tuple(int(n) for n in output_shape), dtype=x.dtype)
+    flat_size = result.size if np.max(indices, initial=0) >= canvas.size else canvas.size
+    if flat_size == result.size:
+        result.ravel()[indices.ravel()] = x.ravel()
+        return result
+    canvas[indices.ravel()] = x.ravel()
+    result[tuple(slice(0, n) for n in inferred)] = canvas.reshape(inferred)
+    return result
+
+
+def _infer_max_unpool(ctx: InferContext) -> Sequence[Any]:
+    if ctx.has(2):
+        return [ctx.dims(2)]
+    shape = ctx.shape(0)
+    sizes = _unpooled(shape[2:], ctx.attr("kernel_shape"), ctx.attr("pads"), ctx.attr("strides"))
+    return [(*shape[:2], *sizes)]
+
+
+def _max_roi_pool(
+    x: Array, rois: Array, *, pooled_shape: Sequence[int], spatial_scale: float = 1.0
+) -> Array:
+    """Max-pool each region into a fixed grid (Girshick, "Fast R-CNN", 2015, section 2.1)."""
+    rows, columns = pooled_shape
+    height, width = x.shape[2:]
+    result = np.zeros((len(rois), x.shape[1], rows, columns), dtype=x.dtype)
+    for r, roi in enumerate(rois):
+        image = x[int(roi[0])]
+        # Half away from zero, as C's round does.
+        left, top, right, bottom = (int(np.floor(v * spatial_scale + 0.5)) for v in roi[1:])
+        cell_h = max(bottom - top + 1, 1) / rows
+        cell_w = max(right - left + 1, 1) / columns
+        for i in range(rows):
+            y0 = min(max(int(np.floor(i * cell_h)) + top, 0), height)
+            y1 = min(max(int(np.ceil((i + 1) * cell_h)) + top, 0), height)
+            for j in range(columns):
+                x0 = min(max(int(np.floor(j * cell_w)) + left, 0), width)
+                x1 = min(max(int(np.ceil((j + 1) * cell_w)) + left, 0), width)
+                if y1 > y0 and x1 > x0:
+                    result[r, :, i, j] = image[:, y0:y1, x0:x1].max(axis=(1, 2))
+    return result
+
+
+def _infer_max_roi_pool(ctx: InferContext) -> Sequence[Any]:
+    _, channels, _, _ = ctx.shape(0, rank=4)
+    count, _ = ctx.shape(1, rank=2)
+    return [(count, channels, *ctx.attr("pooled_shape"))]
+
+
+OPERATORS = (
+    OpDef("MaxRoiPool", _infer_max_roi_pool, _max_roi_pool),
+    OpDef("MaxUnpool", _infer_max_unpool, _max_unpool),
+)

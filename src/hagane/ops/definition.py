@@ -1,0 +1,97 @@
+"""What an operator is: one frozen record that holds every meaning hagane gives it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from hagane.graph.types import Shape, Type
+
+if TYPE_CHECKING:
+    from hagane.ops.context import InferContext
+
+Array: TypeAlias = npt.NDArray[Any]
+# A list is an ONNX sequence, a dict an ONNX map, None an absent optional value.
+RuntimeValue: TypeAlias = "Array | list[Any] | dict[Any, Any] | None"
+Kernel: TypeAlias = Callable[..., Any]
+InferRule: TypeAlias = "Callable[[InferContext], Sequence[Shape | Type | None]]"
+DataRule: TypeAlias = "Callable[[InferContext], Sequence[Array | None]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """A facet that an operator lacks, with the reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpDef:
+    """One operator: name, type rule, meaning in NumPy, gradient and native code.
+
+    Attributes:
+        name: The ONNX operator type.
+        infer: Maps a node's input types to its output types. A bare shape stands for a tensor
+            whose element type the ONNX schema determines.
+        reference: The meaning that every other engine is tested against. Called with the inputs
+            in order and the attributes as keywords; ``n_outputs``, and ``attributes`` as a whole,
+            are passed where they are named.
+        domain: The operator's domain, empty for ``ai.onnx``.
+        data: Computes output values from input values that hold dimensions, so that shape
+            arithmetic inside a graph resolves. None where values of outputs never matter.
+        random: Whether two runs may differ.
+        vjp: The gradient, written in other operators.
+        lower: The native kernel.
+    """
+
+    name: str
+    infer: InferRule
+    reference: Kernel | Unsupported
+    domain: str = ""
+    data: DataRule | None = None
+    random: bool = False
+    vjp: Unsupported = Unsupported("training arrives with nn/")
+    lower: Unsupported = Unsupported("the native engine is not there yet")
+    keywords: frozenset[str] = field(init=False, default=frozenset())
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.reference, Unsupported):
+            parameters = inspect.signature(self.reference).parameters.values()
+            names = frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+            object.__setattr__(self, "keywords", names)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Domain and name."""
+        return self.domain, self.name
+
+    def __call__(
+        self, inputs: Sequence[RuntimeValue], attributes: dict[str, Any], n_outputs: int
+    ) -> tuple[RuntimeValue, ...]:
+        """Run the reference kernel and return its outputs."""
+        assert not isinstance(self.reference, Unsupported)
+        keywords = {name: attributes[name] for name in self.keywords if name in attributes}
+        if "attributes" in self.keywords:
+            keywords["attributes"] = attributes
+        if "n_outputs" in self.keywords:
+            keywords["n_outputs"] = n_outputs
+        result = self.reference(*inputs, **keywords)
+        return result if isinstance(result, tuple) else (result,)
+
+
+def data_by_reference(ctx: InferContext) -> Sequence[Array | None]:
+    """Run the reference kernel on arrays of dimensions.
+
+    For kernels that only move elements or use ``+ - *`` this is exact: NumPy applies them to
+    arrays of expressions as it does to numbers.
+    """
+    inputs = [ctx.data(i) if ctx.has(i) else None for i in range(ctx.n_inputs)]
+    if any(ctx.has(i) and inputs[i] is None for i in range(ctx.n_inputs)):
+        return [None] * ctx.n_outputs
+    outputs = ctx.op(inputs, ctx.attributes, ctx.n_outputs)
+    return [np.asarray(output) for output in outputs]

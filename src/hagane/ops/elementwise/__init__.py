@@ -1,0 +1,21 @@
+"""Operators that treat each element by itself."""
+
+from hagane.ops.elementwise import (
+    activation,
+    arithmetic,
+    cast,
+    comparison,
+    extremes,
+    rounding,
+    unary,
+)
+
+OPERATORS = (
+    *activation.OPERATORS,
+    *arithmetic.OPERATORS,
+    *cast.OPERATORS,
+    *comparison.OPERATORS,
+    *extremes.OPERATORS,
+    *rounding.OPERATORS,
+    *unary.OPERATORS,
+)

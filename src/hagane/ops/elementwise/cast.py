@@ -1,0 +1,191 @@
+"""Conversions between element types: Cast, CastLike, BitCast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import ml_dtypes
+import numpy as np
+import onnx_ir as ir
+
+from hagane.graph.types import TensorType, Type
+from hagane.ops.context import InferContext
+from hagane.ops.definition import Array, OpDef
+from hagane.ops.rules import exact
+from hagane.ops.values import array_dtype, strings
+from hagane.symbolic import Expr, floor
+
+# Float8 formats overflow to their largest finite value when a conversion saturates.
+_SATURATING = frozenset(
+    {
+        ir.DataType.FLOAT8E4M3FN,
+        ir.DataType.FLOAT8E4M3FNUZ,
+        ir.DataType.FLOAT8E5M2,
+        ir.DataType.FLOAT8E5M2FNUZ,
+    }
+)
+
+
+def convert(x: Array, to: ir.DataType, *, saturate: bool = True, round_mode: str = "up") -> Array:
+    """Return ``x`` with element type ``to``, by the rules of ONNX's Cast."""
+    source = array_dtype(x)
+    if to == ir.DataType.STRING:
+        return _to_strings(x)
+    if source == ir.DataType.STRING:
+        return _from_strings(x, to)
+    if to in _SATURATING and saturate:
+        return _saturated(x, np.dtype(to.numpy()))
+    if to == ir.DataType.FLOAT8E8M0:
+        return _to_scale(x, saturate, round_mode)
+    target = np.dtype(to.numpy())
+    if to == ir.DataType.BOOL:
+        return np.asarray(x.astype(np.float32) if x.dtype.kind == "V" else x).astype(np.bool_)
+    if source.is_integer() and source.itemsize < 1:
+        x = x.astype(np.int8)
+    if to.is_integer() and to.itemsize < 1 and x.dtype.kind in "iub":
+        return _wrapped(x, to)
+    if x.dtype.kind not in "iubfc" and target.kind in "iu":
+        return x.astype(np.float32).astype(target)
+    return x.astype(target)
+
+
+def _wrapped(x: Array, to: ir.DataType) -> Array:
+    """Keep the low bits, as conversions between integers do."""
+    bits = int(to.itemsize * 8)
+    low = x.astype(np.int64) & ((1 << bits) - 1)
+    if to.name.startswith("INT"):
+        low = np.where(low >= 1 << (bits - 1), low - (1 << bits), low)
+    return low.astype(np.int8).astype(to.numpy())
+
+
+def _to_strings(x: Array) -> Array:
+    if array_dtype(x) == ir.DataType.STRING:
+        return x
+    if x.dtype.kind == "f" or x.dtype.kind == "V":
+        items = [
+            np.format_float_positional(v, trim="-") if np.isfinite(v) else _special(float(v))
+            for v in x.ravel()
+        ]
+    elif x.dtype == np.bool_:
+        items = [str(int(v)) for v in x.ravel()]
+    else:
+        items = [str(v) for v in x.ravel()]
+    return strings(items).reshape(x.shape)
+
+
+def _special(value: float) -> str:
+    return "NaN" if value != value else "INF" if value > 0 else "-INF"
+
+
+def _from_strings(x: Array, to: ir.DataType) -> Array:
+    try:
+        if to.is_integer():
+            numbers: list[float] = [_whole(item) for item in x.ravel()]
+        else:
+            numbers = [float(item) for item in x.ravel()]
+    except ValueError as error:
+        raise ValueError(f"cannot read a number: {error}") from None
+    wide = np.int64 if to.is_integer() else np.float64
+    return np.asarray(numbers, dtype=wide).reshape(x.shape).astype(to.numpy())
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        return int(float(text))
+
+
+def _saturated(x: Array, target: np.dtype[np.generic]) -> Array:
+    limit = float(ml_dtypes.finfo(target).max)
+    wide = x.astype(np.float32)
+    clipped = np.where(np.isnan(wide), wide, np.clip(wide, -limit, limit))
+    return clipped.astype(target)
+
+
+def _to_scale(x: Array, saturate: bool, round_mode: str) -> Array:
+    """Return powers of two (E8M0, OCP Microscaling 1.0): eight exponent bits, no sign."""
+    mantissa, exponent = np.frexp(x.astype(np.float32))
+    power = exponent - 1  # x = (2 * mantissa) * 2**power with 1 <= 2 * mantissa < 2
+    fraction = 2 * mantissa - 1
+    if round_mode == "up":
+        power = power + (fraction > 0)
+    elif round_mode == "nearest":
+        power = power + (fraction >= 0.5)
+    biased = power + 127
+    too_large, too_small = biased > 254, biased < 0
+    biased = np.clip(biased, 0, 254)
+    if not saturate:
+        biased = np.where(too_large | too_small, 255, biased)
+    biased = np.where(np.isinf(x), 254 if saturate else 255, biased)
+    biased = np.where(x == 0, 0, biased)
+    biased = np.where(np.isnan(x), 255, biased)
+    return biased.astype(np.uint8).view(ml_dtypes.float8_e8m0fnu)
+
+
+def _cast(x: Array, *, to: int, saturate: int = 1, round_mode: str = "up") -> Array:
+    return convert(x, ir.DataType(to), saturate=bool(saturate), round_mode=round_mode)
+
+
+def _cast_like(x: Array, like: Array, *, saturate: int = 1, round_mode: str = "up") -> Array:
+    return convert(x, array_dtype(like), saturate=bool(saturate), round_mode=round_mode)
+
+
+def _target(ctx: InferContext) -> ir.DataType:
+    try:
+        return ir.DataType(ctx.attr("to"))
+    except ValueError:
+        ctx.fail(f"to={ctx.attr('to')} is no element type of ONNX")
+
+
+def _shape(ctx: InferContext) -> tuple[object, ...] | None:
+    return ctx.tensor(0).shape if ctx.has(0) else None
+
+
+def _infer_cast(ctx: InferContext) -> Sequence[Type]:
+    return [TensorType(_target(ctx), _shape(ctx))]  # type: ignore[arg-type]
+
+
+def _infer_cast_like(ctx: InferContext) -> Sequence[Type]:
+    return [TensorType(ctx.dtype(1), _shape(ctx))]  # type: ignore[arg-type]
+
+
+def _data(ctx: InferContext) -> Sequence[Array | None]:
+    value = ctx.data(0)
+    if value is None:
+        return [None]
+    to = _target(ctx) if ctx.op.name == "Cast" else ctx.dtype(1)
+    if to.is_floating_point():
+        return [exact(value)]
+    if not to.is_integer():
+        return [None]
+    result = np.empty(value.shape, dtype=object)
+    # Casting to an integer drops the fraction; sizes are not negative, so that is a floor.
+    result.ravel()[:] = [
+        floor(item) if isinstance(item, Expr) else int(item) for item in exact(value).ravel()
+    ]
+    return [result]
+
+
+def _bit_cast(x: Array, *, to: int) -> Array:
+    dtype = ir.DataType(to)
+    if dtype.itemsize < 1:
+        return x.view(np.uint8).view(dtype.numpy())
+    return np.ascontiguousarray(x).view(dtype.numpy()).reshape(x.shape)
+
+
+def _infer_bit_cast(ctx: InferContext) -> Sequence[Type]:
+    source, target = ctx.dtype(0), _target(ctx)
+    if source.itemsize != target.itemsize:
+        ctx.fail(
+            f"expected element types of one width, got {ctx.inputs_text()} "
+            f"({source.itemsize * 8:g} bits) to {target.itemsize * 8:g} bits"
+        )
+    return [TensorType(target, _shape(ctx))]  # type: ignore[arg-type]
+
+
+OPERATORS = (
+    OpDef("BitCast", _infer_bit_cast, _bit_cast),
+    OpDef("Cast", _infer_cast, _cast, data=_data),
+    OpDef("CastLike", _infer_cast_like, _cast_like, data=_data),
+)

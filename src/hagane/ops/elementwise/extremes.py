@@ -1,0 +1,52 @@
+"""Max, Min and Clip."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+import numpy as np
+
+from hagane.ops.context import InferContext
+from hagane.ops.definition import Array, OpDef
+from hagane.ops.rules import broadcast, exact
+from hagane.symbolic import Dim, maximum, minimum
+
+
+def _data(rule: Callable[..., Dim]) -> Callable[[InferContext], Sequence[Array | None]]:
+    def data(ctx: InferContext) -> Sequence[Array | None]:
+        values = [ctx.data(i) for i in range(ctx.n_inputs)]
+        known = [exact(value) for value in values if value is not None]
+        if len(known) != len(values):
+            return [None]
+        arrays = np.broadcast_arrays(*known)
+        result = np.empty(arrays[0].shape, dtype=object)
+        result.ravel()[:] = [
+            rule(*items) for items in zip(*(a.ravel() for a in arrays), strict=True)
+        ]
+        return [result]
+
+    return data
+
+
+def _clip(x: Array, low: Array | None = None, high: Array | None = None) -> Array:
+    """Bound from below first: where ``low > high``, the result is ``high`` everywhere."""
+    if low is not None:
+        x = np.maximum(x, low)
+    if high is not None:
+        x = np.minimum(x, high)
+    return np.array(x)
+
+
+def _infer_clip(ctx: InferContext) -> Sequence[tuple[Dim, ...]]:
+    for i in (1, 2):
+        if ctx.has(i) and ctx.known_rank(i) not in (0, None) and ctx.shape(i) != (1,):
+            ctx.fail(f"expected '{ctx.name(i)}' to be a scalar, got {ctx.tensor(i)}")
+    return [ctx.shape(0)]
+
+
+OPERATORS = (
+    OpDef("Clip", _infer_clip, _clip),
+    OpDef("Max", broadcast, lambda *xs: np.asarray(reduce(np.maximum, xs)), data=_data(maximum)),
+    OpDef("Min", broadcast, lambda *xs: np.asarray(reduce(np.minimum, xs)), data=_data(minimum)),
+)

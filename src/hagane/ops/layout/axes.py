@@ -1,0 +1,84 @@
+"""Transpose, Squeeze, Unsqueeze, ReverseSequence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hagane.ops.context import InferContext
+from hagane.ops.definition import Array, OpDef, data_by_reference
+from hagane.ops.rules import same_shape
+
+
+def _infer_transpose(ctx: InferContext) -> Sequence[Any]:
+    shape = ctx.shape(0)
+    order = ctx.attr("perm")
+    if order is None:
+        return [shape[::-1]]
+    if sorted(order) != list(range(len(shape))):
+        ctx.fail(
+            f"expected perm to order the {len(shape)} axes of {ctx.tensor(0)}, got {list(order)}"
+        )
+    return [tuple(shape[axis] for axis in order)]
+
+
+def _transpose(x: Array, *, perm: Sequence[int] | None = None) -> Array:
+    return np.transpose(x, perm)
+
+
+def _squeeze(x: Array, axes: Array | None = None) -> Array:
+    return np.squeeze(x, None if axes is None else tuple(int(axis) for axis in axes))
+
+
+def _infer_squeeze(ctx: InferContext) -> Sequence[Any]:
+    shape = ctx.shape(0)
+    if ctx.has(1):
+        given = ctx.ints(1)
+        if given is None:
+            return [None]
+        axes = {ctx.axis(axis, len(shape)) for axis in given}
+    else:
+        if not all(isinstance(dim, int) for dim in shape):
+            return [None]  # which axes have size 1 shows only when the model runs
+        axes = {axis for axis, dim in enumerate(shape) if dim == 1}
+    for axis in axes:
+        ctx.unify(shape[axis], 1, f"expected size 1 on the squeezed axis {axis}")
+    return [tuple(dim for axis, dim in enumerate(shape) if axis not in axes)]
+
+
+def _unsqueeze(x: Array, axes: Array) -> Array:
+    return np.expand_dims(x, tuple(int(axis) for axis in axes.ravel()))
+
+
+def _infer_unsqueeze(ctx: InferContext) -> Sequence[Any]:
+    shape = ctx.shape(0)
+    given = ctx.ints(1)
+    if given is None:
+        return [None]
+    rank = len(shape) + len(given)
+    axes = [ctx.axis(axis, rank) for axis in given]
+    if len(set(axes)) != len(axes):
+        ctx.fail(f"expected distinct axes, got {list(given)}")
+    rest = iter(shape)
+    return [tuple(1 if axis in axes else next(rest) for axis in range(rank))]
+
+
+def _reverse_sequence(
+    x: Array, lengths: Array, *, batch_axis: int = 1, time_axis: int = 0
+) -> Array:
+    result = x.copy()
+    by_batch = np.moveaxis(result, (batch_axis, time_axis), (0, 1))
+    source = np.moveaxis(x, (batch_axis, time_axis), (0, 1))
+    for entry, length in enumerate(int(n) for n in lengths):
+        by_batch[entry, :length] = source[entry, :length][::-1]
+    return result
+
+
+OPERATORS = (
+    OpDef("ReverseSequence", same_shape, _reverse_sequence),
+    OpDef("Squeeze", _infer_squeeze, _squeeze, data=data_by_reference),
+    OpDef("Transpose", _infer_transpose, _transpose, data=data_by_reference),
+    OpDef("Unsqueeze", _infer_unsqueeze, _unsqueeze, data=data_by_reference),
+)

@@ -1,0 +1,183 @@
+"""Slice, Trilu, CenterCropPad, Compress."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hagane.ops.context import InferContext
+from hagane.ops.definition import Array, OpDef
+from hagane.symbolic import (
+    Dim,
+    Expr,
+    ceildiv,
+    definitely_equal,
+    maximum,
+    minimum,
+)
+from hagane.symbolic.expression import lower_bound
+
+
+def _slices(
+    rank: int, starts: Array, ends: Array, axes: Array | None, steps: Array | None
+) -> tuple[slice, ...]:
+    result = [slice(None)] * rank
+    targets = range(len(starts)) if axes is None else [int(axis) for axis in axes]
+    for i, axis in enumerate(targets):
+        start, end = int(starts[i]), int(ends[i])
+        step = 1 if steps is None else int(steps[i])
+        # A negative end below -size means "before the first element" when going backwards.
+        result[axis] = slice(start, None if step < 0 and end < -(2**31) else end, step)
+    return tuple(result)
+
+
+def _slice(
+    x: Array,
+    starts: Array,
+    ends: Array,
+    axes: Array | None = None,
+    steps: Array | None = None,
+) -> Array:
+    slices = list(_slices(x.ndim, starts, ends, axes, steps))
+    for axis, part in enumerate(slices):
+        if part.step is not None and part.step < 0 and part.stop is not None:
+            # Python reads -1 as the last element, the operator clamps after adding the size once.
+            stop = part.stop + x.shape[axis] if part.stop < 0 else part.stop
+            slices[axis] = slice(part.start, None if stop < 0 else stop, part.step)
+    return x[tuple(slices)]
+
+
+def _infer_slice(ctx: InferContext) -> Sequence[Any]:
+    shape = list(ctx.shape(0))
+    starts, ends = ctx.data(1), ctx.data(2)
+    axes = ctx.ints(3) if ctx.has(3) else None
+    steps = ctx.ints(4) if ctx.has(4) else None
+    if (ctx.has(3) and axes is None) or (starts is None and axes is None):
+        count = ctx.tensor(1).shape
+        if ctx.has(3) or count is None or not isinstance(count[0], int):
+            return [tuple(ctx.fresh() for _ in shape)]
+        axes = tuple(range(count[0]))
+    if axes is None:
+        assert starts is not None
+        axes = tuple(range(len(starts)))
+    for i, axis in enumerate(axes):
+        where = ctx.axis(axis, len(shape))
+        if starts is None or ends is None or (ctx.has(4) and steps is None):
+            shape[where] = ctx.fresh()
+            continue
+        step = 1 if steps is None else steps[i]
+        if step == 0:
+            ctx.fail(f"expected a step other than 0 on axis {axis}")
+        length = _length(shape[where], starts.ravel()[i], ends.ravel()[i], step)
+        shape[where] = ctx.fresh() if length is None else length
+    return [tuple(shape)]
+
+
+def _length(size: Dim, start: Any, end: Any, step: int) -> Dim | None:
+    """Return how many elements a slice takes, or None where that depends on unknown signs."""
+    start, end = (v if isinstance(v, Expr) else int(v) for v in (start, end))
+    if isinstance(size, int) and isinstance(start, int) and isinstance(end, int):
+        return len(range(size)[_python_slice(size, start, end, step)])
+    if step < 0:
+        if start in (-1,) and isinstance(end, int) and end < -(2**30):
+            return ceildiv(size, -step)
+        return None
+    low, high = _clamp(size, start), _clamp(size, end)
+    if low is None or high is None:
+        return None
+    length = high - low
+    if definitely_equal(low, 0) or _at_least(length, 0):
+        return ceildiv(length, step)
+    return ceildiv(maximum(length, 0), step)
+
+
+def _python_slice(size: int, start: int, end: int, step: int) -> slice:
+    if step < 0:
+        stop = end + size if end < 0 else end
+        return slice(start, None if stop < 0 else stop, step)
+    return slice(start, end, step)
+
+
+def _clamp(size: Dim, bound: Dim) -> Dim | None:
+    """Return the position in [0, size] that a bound of a forward slice means."""
+    if isinstance(bound, int):
+        if bound >= 2**31 - 1:
+            return size
+        if bound < 0:
+            return maximum(size + bound, 0) if not _at_least(size + bound, 0) else size + bound
+        return minimum(size, bound)
+    if _at_least(bound, 0):
+        return minimum(size, bound)
+    if _at_least(-bound, 1):
+        return maximum(size + bound, 0)
+    return None
+
+
+def _at_least(value: Dim, bound: int) -> bool:
+    lowest = lower_bound(value)
+    return lowest is not None and lowest >= bound
+
+
+def _slice_data(ctx: InferContext) -> Sequence[Array | None]:
+    value = ctx.data(0)
+    parts = [ctx.constant(i) if ctx.has(i) else None for i in range(1, 5)]
+    if value is None or any(ctx.has(i + 1) and part is None for i, part in enumerate(parts)):
+        return [None]
+    return [_slice(value, *parts)]  # type: ignore[arg-type]
+
+
+def _trilu(x: Array, k: Array | None = None, *, upper: int = 1) -> Array:
+    offset = 0 if k is None else int(np.asarray(k).ravel()[0])
+    return np.triu(x, offset) if upper else np.tril(x, offset)
+
+
+def _center_crop_pad(x: Array, shape: Array, *, axes: Sequence[int] | None = None) -> Array:
+    targets = range(x.ndim) if axes is None else axes
+    source, place = [slice(None)] * x.ndim, [slice(None)] * x.ndim
+    size = list(x.shape)
+    for axis, wanted in zip(targets, (int(dim) for dim in shape), strict=True):
+        have = x.shape[axis]
+        size[axis] = wanted
+        if wanted < have:
+            first = (have - wanted) // 2
+            source[axis] = slice(first, first + wanted)
+        else:
+            first = (wanted - have) // 2
+            place[axis] = slice(first, first + have)
+    result = np.zeros(size, dtype=x.dtype)
+    result[tuple(place)] = x[tuple(source)]
+    return result
+
+
+def _infer_center_crop_pad(ctx: InferContext) -> Sequence[Any]:
+    shape = list(ctx.shape(0))
+    axes = ctx.attr("axes")
+    targets = range(len(shape)) if axes is None else axes
+    wanted = ctx.dims(1)
+    for i, axis in enumerate(targets):
+        shape[ctx.axis(axis, len(shape))] = ctx.fresh() if wanted is None else wanted[i]
+    return [tuple(shape)]
+
+
+def _compress(x: Array, condition: Array, *, axis: int | None = None) -> Array:
+    return np.compress(condition, x, axis)
+
+
+def _infer_compress(ctx: InferContext) -> Sequence[Any]:
+    condition = ctx.constant(1)
+    count: Dim = ctx.fresh() if condition is None else int(np.count_nonzero(condition))
+    if ctx.attr("axis") is None:
+        return [(count,)]
+    shape = list(ctx.shape(0))
+    shape[ctx.axis(ctx.attr("axis"), len(shape))] = count
+    return [tuple(shape)]
+
+
+OPERATORS = (
+    OpDef("CenterCropPad", _infer_center_crop_pad, _center_crop_pad),
+    OpDef("Compress", _infer_compress, _compress),
+    OpDef("Slice", _infer_slice, _slice, data=_slice_data),
+    OpDef("Trilu", lambda ctx: [ctx.shape(0)], _trilu),
+)

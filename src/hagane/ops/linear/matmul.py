@@ -1,0 +1,103 @@
+"""MatMul, Gemm, MatMulInteger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hagane.graph.types import Shape
+from hagane.ops.context import InferContext
+from hagane.ops.definition import Array, OpDef
+from hagane.ops.precision import widened
+
+
+def product_shape(ctx: InferContext, left: Shape, right: Shape) -> Shape:
+    """Return the shape of ``numpy.matmul``, with one-dimensional operands promoted."""
+    if not left or not right:
+        ctx.fail(f"expected vectors, matrices or stacks of them, got {ctx.inputs_text()}")
+    row = (1, *left) if len(left) == 1 else left
+    column = (*right, 1) if len(right) == 1 else right
+    ctx.unify(
+        row[-1],
+        column[-2],
+        "expected the columns of the first to equal the rows of the second operand "
+        f"({row[-1]} and {column[-2]})",
+    )
+    batch = ctx.broadcast(row[:-2], column[:-2])
+    result = batch
+    if len(left) > 1:
+        result = (*result, row[-2])
+    if len(right) > 1:
+        result = (*result, column[-1])
+    return result
+
+
+def _infer_matmul(ctx: InferContext) -> Sequence[Any]:
+    return [product_shape(ctx, ctx.shape(0), ctx.shape(1))]
+
+
+@widened
+def matmul(a: Array, b: Array) -> Array:
+    """Return the matrix product of two stacks of matrices."""
+    return np.asarray(np.matmul(a, b))
+
+
+@widened
+def _gemm(
+    a: Array,
+    b: Array,
+    c: Array | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Array:
+    y = np.matmul(a.T if transA else a, b.T if transB else b)
+    if alpha != 1.0:
+        y = (y * alpha).astype(a.dtype)
+    if c is not None:
+        y = y + (c if beta == 1.0 else (c * beta).astype(a.dtype))
+    return np.asarray(y)
+
+
+def _infer_gemm(ctx: InferContext) -> Sequence[Any]:
+    a, b = ctx.shape(0, rank=2), ctx.shape(1, rank=2)
+    m, k = a[::-1] if ctx.attr("transA") else a
+    k2, n = b[::-1] if ctx.attr("transB") else b
+    ctx.unify(k, k2, f"expected inner sizes to agree ({k} and {k2})")
+    if ctx.has(2) and ctx.known_rank(2) is not None:
+        c = ctx.shape(2)
+        if len(c) > 2:
+            ctx.fail(f"expected 'C' to broadcast to [{m}, {n}], got {ctx.tensor(2)}")
+        for dim, size in zip(c[::-1], (n, m), strict=False):
+            if dim != 1:
+                ctx.unify(dim, size, f"expected 'C' to broadcast to [{m}, {n}]")
+    return [(m, n)]
+
+
+def _zero(value: Array | None, rows: bool) -> Array | int:
+    """Return a zero point ready to subtract: one for all, or one a row or column."""
+    if value is None:
+        return 0
+    value = value.astype(np.int32)
+    if value.ndim == 1 and rows:
+        return value[:, None]
+    return value
+
+
+def _matmul_integer(
+    a: Array, b: Array, a_zero: Array | None = None, b_zero: Array | None = None
+) -> Array:
+    left = a.astype(np.int32) - _zero(a_zero, rows=a.ndim > 1)
+    right = b.astype(np.int32) - _zero(b_zero, rows=False)
+    return np.asarray(np.matmul(left, right))
+
+
+OPERATORS = (
+    OpDef("Gemm", _infer_gemm, _gemm),
+    OpDef("MatMul", _infer_matmul, matmul),
+    OpDef("MatMulInteger", _infer_matmul, _matmul_integer),
+)

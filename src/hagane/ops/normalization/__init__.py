@@ -1,0 +1,12 @@
+"""Operators that normalise by statistics of their input."""
+
+from hagane.ops.normalization import batch, dropout, layer, local, loss, softmax
+
+OPERATORS = (
+    *batch.OPERATORS,
+    *dropout.OPERATORS,
+    *layer.OPERATORS,
+    *local.OPERATORS,
+    *loss.OPERATORS,
+    *softmax.OPERATORS,
+)

@@ -1,0 +1,37 @@
+"""Dropout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hagane.ops.context import InferContext
+from hagane.ops.definition import Array, OpDef
+from hagane.ops.precision import widened
+
+
+@widened
+def _dropout(
+    x: Array,
+    ratio: Array | None = None,
+    training_mode: Array | None = None,
+    *,
+    seed: int | None = None,
+    n_outputs: int = 1,
+) -> tuple[Array, ...]:
+    rate = 0.5 if ratio is None else float(np.asarray(ratio).ravel()[0])
+    training = training_mode is not None and bool(np.asarray(training_mode).ravel()[0])
+    if not training or rate == 0:
+        return (x, np.ones(x.shape, dtype=np.bool_))[:n_outputs]
+    # ONNX's own reference draws from this generator, so that seeded results agree.
+    keep = np.random.RandomState(seed).uniform(size=x.shape) >= rate
+    return ((x * keep / (1 - rate)).astype(x.dtype), keep)[:n_outputs]
+
+
+def _infer_dropout(ctx: InferContext) -> Sequence[Any]:
+    return [ctx.shape(0)] * ctx.n_outputs
+
+
+OPERATORS = (OpDef("Dropout", _infer_dropout, _dropout, random=True),)

@@ -1,0 +1,45 @@
+"""TopK."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hagane.ops.context import InferContext
+from hagane.ops.definition import Array, OpDef
+from hagane.symbolic import Dim
+
+
+def _top_k(
+    x: Array, k: Array, *, axis: int = -1, largest: int = 1, sorted: int = 1
+) -> tuple[Array, Array]:
+    """Equal elements keep their order, the lower index first; the result is always sorted."""
+    count = int(np.asarray(k).ravel()[0])
+    if count > x.shape[axis]:
+        raise ValueError(f"k={count} exceeds size {x.shape[axis]} of axis {axis}")
+    if largest:
+        # Descending and stable: sort the reversed axis ascending, then reverse the result.
+        order = np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
+        order = x.shape[axis] - 1 - order
+    else:
+        order = np.argsort(x, axis=axis, kind="stable")
+    order = np.take(order, np.arange(count), axis=axis)
+    return np.take_along_axis(x, order, axis), order.astype(np.int64)
+
+
+def _infer_top_k(ctx: InferContext) -> Sequence[Any]:
+    shape = ctx.shape(0)
+    axis = ctx.axis(ctx.attr("axis"), len(shape))
+    known = ctx.data(1)
+    size: Dim = ctx.fresh("k")
+    if known is not None:
+        size = ctx.dims(1)[0]  # type: ignore[index]
+        total = shape[axis]
+        if isinstance(size, int) and (size < 0 or (isinstance(total, int) and size > total)):
+            ctx.fail(f"expected 0 <= k <= {total} (axis {axis} of {ctx.tensor(0)}), got {size}")
+    return [(*shape[:axis], size, *shape[axis + 1 :])] * 2
+
+
+OPERATORS = (OpDef("TopK", _infer_top_k, _top_k),)

@@ -1,0 +1,69 @@
+"""Between tensors as models hold them and arrays as kernels take them."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import onnx_ir as ir
+
+from hagane.errors import InvalidModel
+from hagane.ops.definition import Array, RuntimeValue
+
+_DTYPES = {
+    np.dtype(dtype.numpy()): dtype
+    for dtype in ir.DataType
+    if dtype not in (ir.DataType.UNDEFINED, ir.DataType.STRING)
+}
+# Types without NumPy support in every operation: computed in float32 and rounded back.
+LOW_PRECISION = frozenset(
+    np.dtype(t)
+    for t in (
+        np.float16,
+        ml_dtypes.bfloat16,
+        ml_dtypes.float8_e4m3fn,
+        ml_dtypes.float8_e4m3fnuz,
+        ml_dtypes.float8_e5m2,
+        ml_dtypes.float8_e5m2fnuz,
+    )
+)
+
+
+def array_dtype(array: Array) -> ir.DataType:
+    """Return the element type of ``array``; arrays of ``str`` objects are strings."""
+    if array.dtype == object or array.dtype.kind in "US":
+        return ir.DataType.STRING
+    found = _DTYPES.get(array.dtype.newbyteorder("="))
+    return ir.DataType.UNDEFINED if found is None else found
+
+
+def tensor_to_array(tensor: ir.TensorProtocol) -> Array:
+    """Return the content of ``tensor``; strings come as an object array of ``str``."""
+    try:
+        array = tensor.numpy()
+    except Exception as error:
+        raise InvalidModel(f"tensor '{tensor.name}' cannot be read: {error}") from error
+    if tensor.dtype == ir.DataType.STRING:
+        return strings([_text(item) for item in array.ravel()]).reshape(array.shape)
+    return np.asarray(array)
+
+
+def _text(item: str | bytes) -> str:
+    return item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else str(item)
+
+
+def strings(items: list[str]) -> Array:
+    """Return a one-dimensional array of ``str`` objects."""
+    result = np.empty(len(items), dtype=object)
+    result[:] = items
+    return result
+
+
+def describe_value(value: RuntimeValue) -> str:
+    """Return the type of a value at run time, for messages."""
+    if value is None:
+        return "absent"
+    if isinstance(value, list):
+        return f"sequence of {len(value)}"
+    if isinstance(value, dict):
+        return f"map of {len(value)}"
+    return f"{value.dtype}[{', '.join(map(str, value.shape))}]"

@@ -1,0 +1,139 @@
+"""Check what a caller feeds against what the model takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.errors import InvalidFeed
+from hagane.graph.types import OptionalType, SequenceType, TensorType, Type, dtype_name
+from hagane.ops.definition import Array, RuntimeValue
+from hagane.ops.values import array_dtype, strings
+from hagane.runtime.value import OrtValue
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An input of a model: its name and declared type."""
+
+    name: str
+    type: Type | None
+
+
+def bind(
+    inputs: Sequence[Input], optional: Mapping[str, Input], feed: Mapping[str, Any]
+) -> dict[str, RuntimeValue]:
+    """Return the values of ``feed``, each checked and in native byte order.
+
+    Args:
+        inputs: What has to be fed.
+        optional: What may be fed: initializers that are declared as inputs too.
+        feed: Values by name.
+
+    Raises:
+        InvalidFeed: A name is unknown or missing, or a value does not fit; the message says which.
+    """
+    if not isinstance(feed, Mapping):
+        raise InvalidFeed(
+            f"expected the feed to map input names to arrays, got {type(feed).__name__}"
+        )
+    known = {item.name: item for item in inputs} | dict(optional)
+    unknown = [str(name) for name in feed if name not in known]
+    if unknown:
+        raise InvalidFeed(
+            f"unknown input {', '.join(map(repr, unknown))}; the model takes: "
+            f"{', '.join(f'{item.name}: {item.type}' for item in inputs) or 'nothing'}"
+        )
+    missing = [item for item in inputs if item.name not in feed]
+    if missing:
+        raise InvalidFeed(
+            "missing input " + ", ".join(f"{item.name!r} ({item.type})" for item in missing)
+        )
+    return {name: check(known[name], value) for name, value in feed.items()}
+
+
+def check(item: Input, value: Any) -> RuntimeValue:
+    """Return ``value`` as the kernels take it, or raise ``InvalidFeed``."""
+    return _check(item.name, item.type, value)
+
+
+def _check(name: str, expected: Type | None, value: Any) -> RuntimeValue:
+    if isinstance(value, OrtValue):
+        value = value.content
+    if isinstance(expected, OptionalType):
+        return None if value is None else _check(name, expected.element, value)
+    if isinstance(expected, SequenceType):
+        if not isinstance(value, list | tuple):
+            raise InvalidFeed(f"input '{name}': expected a list ({expected}), got {_kind(value)}")
+        return [_check(f"{name}[{i}]", expected.element, v) for i, v in enumerate(value)]
+    if value is None:
+        raise InvalidFeed(f"input '{name}': expected {expected}, got None")
+    array = _as_array(name, expected, value)
+    if isinstance(expected, TensorType):
+        _check_tensor(name, expected, array)
+    return array
+
+
+def _kind(value: Any) -> str:
+    return f"an array of {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
+
+
+def _as_array(name: str, expected: Type | None, value: Any) -> Array:
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+    else:
+        if not hasattr(value, "__array__") and not isinstance(
+            value, list | tuple | int | float | bool | str
+        ):
+            raise InvalidFeed(
+                f"input '{name}': expected a NumPy array ({expected}), got {_kind(value)}"
+            )
+        try:
+            array = np.asarray(value)
+            if (
+                isinstance(expected, TensorType)
+                and expected.dtype != ir.DataType.STRING
+                and not hasattr(value, "__array__")
+                and array.dtype.kind in "iufb"
+            ):
+                array = np.asarray(value, dtype=expected.dtype.numpy())
+        except (ValueError, OverflowError, TypeError) as error:
+            raise InvalidFeed(
+                f"input '{name}': cannot make {expected} of the given {_kind(value)}: {error}"
+            ) from error
+    if array.dtype.kind in "US":
+        text = [v.decode() if isinstance(v, bytes) else str(v) for v in array.ravel()]
+        return strings(text).reshape(array.shape)
+    if array.dtype.kind not in "VO" and not array.dtype.isnative:
+        return array.astype(array.dtype.newbyteorder("="))
+    return array
+
+
+def _check_tensor(name: str, expected: TensorType, array: Array) -> None:
+    found = array_dtype(array)
+    got = f"{dtype_name(found)}[{', '.join(map(str, array.shape))}]"
+    if found != expected.dtype:
+        kind = str(array.dtype) if found == ir.DataType.UNDEFINED else got
+        raise InvalidFeed(
+            f"input '{name}': expected {expected}, got {kind}; convert it first, for instance "
+            f"with .astype('{dtype_name(expected.dtype)}')"
+        )
+    if found == ir.DataType.STRING and not all(isinstance(v, str) for v in array.ravel()):
+        raise InvalidFeed(f"input '{name}': expected {expected}, got objects that are not str")
+    if expected.shape is None:
+        return
+    if len(expected.shape) != array.ndim:
+        raise InvalidFeed(
+            f"input '{name}': expected {expected} ({len(expected.shape)} axes), "
+            f"got {got} ({array.ndim} axes)"
+        )
+    for axis, (dim, size) in enumerate(zip(expected.shape, array.shape, strict=True)):
+        if isinstance(dim, int) and dim != size:
+            raise InvalidFeed(
+                f"input '{name}': expected {expected}, got {got}: axis {axis} has size {size}, "
+                f"expected {dim}"
+            )

@@ -1,0 +1,59 @@
+"""What a session tells about its model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from hagane.graph.types import Type
+from hagane.ops.schema import type_string
+from hagane.symbolic import Dim
+
+
+@dataclass(frozen=True, slots=True)
+class NodeArg:
+    """An input or output of a model.
+
+    Attributes:
+        name: Its name.
+        type: Its type as ONNX writes it, such as ``tensor(float)``.
+        shape: Its sizes; a name or formula for those that vary, None for those without one.
+    """
+
+    name: str
+    type: str
+    shape: list[int | str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelMetadata:
+    """What a model says of itself."""
+
+    producer_name: str = ""
+    graph_name: str = ""
+    graph_description: str = ""
+    domain: str = ""
+    description: str = ""
+    version: int = 0
+    custom_metadata_map: dict[str, str] = field(default_factory=dict)
+
+
+def node_arg(name: str, type_: Type | None, dims: Sequence[Dim | None] | None) -> NodeArg:
+    """Return the description of a value."""
+    shape = [dim if isinstance(dim, int) or dim is None else str(dim) for dim in dims or ()]
+    return NodeArg(name, "" if type_ is None else type_string(type_), shape)
+
+
+def model_metadata(model: ir.Model) -> ModelMetadata:
+    """Return what ``model`` says of itself."""
+    return ModelMetadata(
+        producer_name=model.producer_name or "",
+        graph_name=model.graph.name or "",
+        graph_description=model.graph.doc_string or "",
+        domain=model.domain or "",
+        description=model.doc_string or "",
+        version=model.model_version or 0,
+        custom_metadata_map=dict(model.metadata_props),
+    )

@@ -1,0 +1,107 @@
+"""What a caller may set for a session and for a run."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+
+class GraphOptimizationLevel(enum.IntEnum):
+    """How far a graph is rewritten before it runs."""
+
+    ORT_DISABLE_ALL = 0
+    ORT_ENABLE_BASIC = 1
+    ORT_ENABLE_EXTENDED = 2
+    ORT_ENABLE_LAYOUT = 3
+    ORT_ENABLE_ALL = 99
+
+
+class ExecutionMode(enum.IntEnum):
+    """Whether nodes may run side by side."""
+
+    ORT_SEQUENTIAL = 0
+    ORT_PARALLEL = 1
+
+
+@dataclass
+class SessionOptions:
+    """Settings of a session, by the names that ONNX Runtime gives them.
+
+    Attributes:
+        intra_op_num_threads: Threads of one operator; 0 takes every core this process may use.
+        inter_op_num_threads: Accepted; nodes run one after another.
+        graph_optimization_level: Accepted; the reference engine runs the graph as it is.
+        execution_mode: Accepted; nodes run one after another.
+        enable_profiling: Record each node's time; ``end_profiling`` writes them to a file.
+        profile_file_prefix: Where that file goes.
+        log_severity_level: 0 verbose, 1 info, 2 warning, 3 error, 4 fatal.
+        log_verbosity_level: Accepted.
+        logid: Name of the logger below ``hagane``.
+        enable_mem_pattern: Accepted.
+        enable_mem_reuse: Accepted; each tensor is freed at its last use.
+        enable_cpu_mem_arena: Accepted.
+        optimized_model_filepath: Where to write the model in its current form, if anywhere.
+        use_deterministic_compute: Accepted; runs are deterministic.
+    """
+
+    intra_op_num_threads: int = 0
+    inter_op_num_threads: int = 0
+    graph_optimization_level: GraphOptimizationLevel = GraphOptimizationLevel.ORT_ENABLE_ALL
+    execution_mode: ExecutionMode = ExecutionMode.ORT_SEQUENTIAL
+    enable_profiling: bool = False
+    profile_file_prefix: str = "hagane_profile"
+    log_severity_level: int = 2
+    log_verbosity_level: int = 0
+    logid: str = ""
+    enable_mem_pattern: bool = True
+    enable_mem_reuse: bool = True
+    enable_cpu_mem_arena: bool = True
+    optimized_model_filepath: str = ""
+    use_deterministic_compute: bool = False
+    _dimensions: dict[str, int] = field(default_factory=dict)
+    _entries: dict[str, str] = field(default_factory=dict)
+
+    def add_free_dimension_override_by_name(self, dim_name: str, dim_value: int) -> None:
+        """Fix the named dimension of the inputs to a size."""
+        self._dimensions[dim_name] = dim_value
+
+    def add_session_config_entry(self, key: str, value: str) -> None:
+        """Keep a setting by key; keys of other runtimes have no effect."""
+        self._entries[key] = value
+
+    def get_session_config_entry(self, key: str) -> str:
+        """Return a setting kept by key."""
+        return self._entries[key]
+
+    @property
+    def dimension_overrides(self) -> dict[str, int]:
+        """The named dimensions that were fixed."""
+        return dict(self._dimensions)
+
+
+@dataclass
+class RunOptions:
+    """Settings of one run.
+
+    Attributes:
+        terminate: Set to True, from another thread too, to end the run at the next node.
+        log_severity_level: 0 verbose to 4 fatal.
+        log_verbosity_level: Accepted.
+        logid: Accepted.
+        only_execute_path_to_fetches: Accepted.
+    """
+
+    terminate: bool = False
+    log_severity_level: int = 2
+    log_verbosity_level: int = 0
+    logid: str = ""
+    only_execute_path_to_fetches: bool = False
+    _entries: dict[str, str] = field(default_factory=dict)
+
+    def add_run_config_entry(self, key: str, value: str) -> None:
+        """Keep a setting by key; keys of other runtimes have no effect."""
+        self._entries[key] = value
+
+    def get_run_config_entry(self, key: str) -> str:
+        """Return a setting kept by key."""
+        return self._entries[key]

@@ -1,0 +1,244 @@
+"""A graph as a list of kernel calls over numbered slots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.errors import HaganeError, KernelError
+from hagane.graph.verify import describe
+from hagane.ops.context import known_attributes
+from hagane.ops.definition import Array, OpDef, RuntimeValue
+from hagane.ops.registry import find, schema_of
+from hagane.ops.values import describe_value, tensor_to_array
+
+ABSENT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A subgraph of a node: its program, and which outer slots it reads."""
+
+    attribute: str
+    program: Program
+    captures: tuple[tuple[int, int], ...]  # (outer slot, inner slot)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One kernel call.
+
+    Attributes:
+        node: The node that it stands for.
+        op: Its operator.
+        attributes: Plain attributes, defaults filled in.
+        inputs: Slots to read; ``ABSENT`` for absent inputs.
+        outputs: Slots to write; ``ABSENT`` for outputs that nobody reads.
+        release: Slots whose content is not needed afterwards.
+        bodies: Subgraphs, each passed to the kernel as a function.
+    """
+
+    node: ir.Node
+    op: OpDef
+    attributes: dict[str, Any]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    release: tuple[int, ...]
+    bodies: tuple[Body, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Steps in order, over slots that hold inputs, constants and results."""
+
+    n_slots: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    constants: tuple[tuple[int, RuntimeValue], ...]
+    steps: tuple[Step, ...]
+
+
+Observer = Callable[[Step, Sequence[RuntimeValue], Sequence[RuntimeValue]], None]
+
+
+def compile_graph(graph: ir.Graph) -> Program:
+    """Return the program of a legalised, type-checked graph."""
+    program, captures = _compile(graph)
+    assert not captures, "a main graph captures nothing"
+    return program
+
+
+def _compile(graph: ir.Graph) -> tuple[Program, dict[ir.Value, int]]:
+    slots: dict[ir.Value, int] = {}
+    captures: dict[ir.Value, int] = {}
+    own = set(graph.inputs) | set(graph.initializers.values())
+    for node in graph:
+        own.update(node.outputs)
+
+    def slot(value: ir.Value) -> int:
+        if value not in slots:
+            slots[value] = len(slots)
+            if value not in own:
+                captures[value] = slots[value]
+        return slots[value]
+
+    inputs = tuple(slot(value) for value in graph.inputs)
+    constants: list[tuple[int, RuntimeValue]] = [
+        (slot(value), tensor_to_array(value.const_value))
+        for value in graph.initializers.values()
+        if value.const_value is not None
+    ]
+    steps: list[Step] = []
+    for node in graph:
+        op = find(node)
+        attributes = _plain_attributes(node)
+        if op.key == ("", "Constant"):
+            (value,) = op([], attributes, 1)
+            constants.append((slot(node.outputs[0]), value))
+            continue
+        bodies = tuple(_bodies(node, slot))
+        steps.append(
+            Step(
+                node,
+                op,
+                attributes,
+                tuple(ABSENT if value is None else slot(value) for value in node.inputs),
+                tuple(slot(value) if value.name else ABSENT for value in node.outputs),
+                (),
+                bodies,
+            )
+        )
+    outputs = tuple(slot(value) for value in graph.outputs)
+    keep = {*outputs, *(number for number, _ in constants), *captures.values()}
+    program = Program(
+        len(slots), inputs, outputs, tuple(constants), tuple(_with_releases(steps, keep))
+    )
+    return program, captures
+
+
+def _bodies(node: ir.Node, slot: Callable[[ir.Value], int]) -> Iterator[Body]:
+    for name, attribute in node.attributes.items():
+        if attribute.type != ir.AttributeType.GRAPH:
+            continue
+        program, captured = _compile(attribute.as_graph())
+        yield Body(name, program, tuple((slot(value), inner) for value, inner in captured.items()))
+
+
+def _plain_attributes(node: ir.Node) -> dict[str, Any]:
+    values = known_attributes(node, schema_of(node).defaults)
+    return {name: value for name, value in values.items() if not isinstance(value, ir.Graph)}
+
+
+def _with_releases(steps: Sequence[Step], keep: set[int]) -> Iterator[Step]:
+    last_use: dict[int, int] = {}
+    for index, step in enumerate(steps):
+        read = [*step.inputs, *(outer for body in step.bodies for outer, _ in body.captures)]
+        for number in (*step.outputs, *read):
+            last_use[number] = index
+    by_step: dict[int, list[int]] = {}
+    for number, index in last_use.items():
+        if number != ABSENT and number not in keep:
+            by_step.setdefault(index, []).append(number)
+    for index, step in enumerate(steps):
+        yield Step(
+            step.node,
+            step.op,
+            step.attributes,
+            step.inputs,
+            step.outputs,
+            tuple(by_step.get(index, ())),
+            step.bodies,
+        )
+
+
+def execute(
+    program: Program,
+    inputs: Sequence[RuntimeValue],
+    captured: Mapping[int, RuntimeValue] | None = None,
+    observe: Observer | None = None,
+) -> list[RuntimeValue]:
+    """Run ``program`` and return its outputs.
+
+    Args:
+        program: What to run.
+        inputs: One value an input.
+        captured: Values of outer graphs, by slot.
+        observe: Called after each step with its inputs and outputs; may raise to stop the run.
+
+    Raises:
+        KernelError: A kernel failed; the message names its node.
+    """
+    frame: list[RuntimeValue] = [None] * program.n_slots
+    for number, value in program.constants:
+        frame[number] = value
+    if captured is not None:
+        for number, value in captured.items():
+            frame[number] = value
+    for number, value in zip(program.inputs, inputs, strict=True):
+        frame[number] = value
+    with np.errstate(all="ignore"):
+        for step in program.steps:
+            _execute_step(step, frame, observe)
+    return [frame[number] for number in program.outputs]
+
+
+def _execute_step(step: Step, frame: list[RuntimeValue], observe: Observer | None) -> None:
+    arguments = [None if number == ABSENT else frame[number] for number in step.inputs]
+    attributes = step.attributes
+    if step.bodies:
+        attributes = {
+            **attributes,
+            **{body.attribute: _function(body, frame, observe) for body in step.bodies},
+        }
+    try:
+        results = step.op(arguments, attributes, len(step.outputs))
+    except HaganeError:
+        raise
+    except Exception as error:
+        shown = ", ".join(describe_value(value) for value in arguments)
+        raise KernelError(
+            f"{describe(step.node)} failed: {type(error).__name__}: {error}; inputs: {shown}"
+        ) from error
+    for number, value in zip(step.outputs, results, strict=False):
+        if number != ABSENT:
+            frame[number] = np.asarray(value) if isinstance(value, np.generic) else value
+    if observe is not None:
+        observe(step, arguments, results)
+    for number in step.release:
+        frame[number] = None
+
+
+def _function(
+    body: Body, frame: list[RuntimeValue], observe: Observer | None
+) -> Callable[..., list[RuntimeValue]]:
+    captured = {inner: frame[outer] for outer, inner in body.captures}
+
+    def call(*inputs: RuntimeValue) -> list[RuntimeValue]:
+        return execute(body.program, inputs, captured, observe)
+
+    return call
+
+
+def outputs_of(values: Sequence[RuntimeValue], shared: Sequence[RuntimeValue]) -> list[Any]:
+    """Return results that the caller owns: contiguous, writable, no view of ``shared`` arrays."""
+    borrowed = {id(value) for value in shared}
+    return [_owned(value, borrowed) for value in values]
+
+
+def _owned(value: RuntimeValue, borrowed: set[int]) -> Any:
+    if isinstance(value, list):
+        return [_owned(item, borrowed) for item in value]
+    if not isinstance(value, np.ndarray):
+        return value
+    if id(value) in borrowed or not _is_own(value):
+        return np.array(value, order="C", copy=True)
+    return value
+
+
+def _is_own(array: Array) -> bool:
+    flags = array.flags
+    return bool(flags.owndata and flags.c_contiguous and flags.writeable)

@@ -1,0 +1,304 @@
+"""Run a model: the interface of ONNX Runtime over hagane's engines."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.errors import InvalidArgument, KernelError
+from hagane.graph import ModelSource, legalise, load, save
+from hagane.graph.types import Type, from_ir_shape
+from hagane.ops import infer_types
+from hagane.ops.definition import RuntimeValue
+from hagane.ops.inference import declared_type
+from hagane.runtime.binding import IOBinding
+from hagane.runtime.feeds import Input, bind
+from hagane.runtime.metadata import ModelMetadata, NodeArg, model_metadata, node_arg
+from hagane.runtime.options import RunOptions, SessionOptions
+from hagane.runtime.profile import Profile
+from hagane.runtime.program import Step, compile_graph, execute, outputs_of
+from hagane.runtime.value import OrtValue
+from hagane.symbolic import evaluate
+
+_PROVIDER = "CPUExecutionProvider"
+
+
+def get_available_providers() -> list[str]:
+    """Return the execution providers: the CPU."""
+    return [_PROVIDER]
+
+
+def get_device() -> str:
+    """Return the kind of device that models run on."""
+    return "CPU"
+
+
+class InferenceSession:
+    """A model that is ready to run.
+
+    ``run`` may be called from several threads at once.
+
+    Args:
+        path_or_bytes: A path of an ``.onnx`` file, its bytes, an ``onnx.ModelProto`` or an
+            ``onnx_ir.Model``.
+        sess_options: Settings; the defaults if None.
+        providers: Execution providers in order of preference. Those that hagane lacks are
+            passed over with a warning; models run on the CPU.
+        provider_options: Accepted.
+        disabled_optimizers: Accepted.
+
+    Raises:
+        ModelError: One of the errors below it says what is wrong with the model.
+    """
+
+    def __init__(
+        self,
+        path_or_bytes: ModelSource,
+        sess_options: SessionOptions | None = None,
+        providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
+        disabled_optimizers: Sequence[str] | None = None,
+    ):
+        self._options = sess_options or SessionOptions()
+        self._logger = logging.getLogger("hagane.runtime")
+        self._check_providers(providers)
+        self._model_path = (
+            os.fspath(path_or_bytes) if isinstance(path_or_bytes, str | os.PathLike) else ""
+        )
+        model = load(path_or_bytes)
+        declared = _declared(model, self._options.dimension_overrides)
+        legalise(model)
+        infer_types(model, sizes=self._options.dimension_overrides)
+        self._metadata = model_metadata(model)
+        initializers = model.graph.initializers
+        self._inputs = [
+            Input(name, type_) for name, type_ in declared.items() if name not in initializers
+        ]
+        self._overridable = {
+            name: Input(name, type_) for name, type_ in declared.items() if name in initializers
+        }
+        self._input_args = {
+            str(value.name): _argument(value, declared[str(value.name)])
+            for value in model.graph.inputs
+        }
+        self._output_args = [_output_argument(value) for value in model.graph.outputs]
+        self._output_names = [arg.name for arg in self._output_args]
+        self._program = compile_graph(model.graph)
+        self._input_names = [str(value.name) for value in model.graph.inputs]
+        self._defaults = {
+            str(value.name): content
+            for number, content in self._program.constants
+            for value, slot in zip(model.graph.inputs, self._program.inputs, strict=True)
+            if slot == number
+        }
+        self._constants = [content for _, content in self._program.constants]
+        self._profile = Profile() if self._options.enable_profiling else None
+        if self._options.optimized_model_filepath:
+            save(model, self._options.optimized_model_filepath)
+
+    def _check_providers(
+        self, providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None
+    ) -> None:
+        names = [name if isinstance(name, str) else name[0] for name in providers or ()]
+        for name in names:
+            if name != _PROVIDER:
+                self._logger.warning(
+                    "the execution provider '%s' is not available; the model runs on the CPU", name
+                )
+
+    def get_inputs(self) -> list[NodeArg]:
+        """Return the inputs that have to be fed."""
+        return [self._input_args[item.name] for item in self._inputs]
+
+    def get_outputs(self) -> list[NodeArg]:
+        """Return the outputs."""
+        return list(self._output_args)
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """Return the initializers that may be fed as inputs too."""
+        return [self._input_args[name] for name in self._overridable]
+
+    def get_modelmeta(self) -> ModelMetadata:
+        """Return what the model says of itself."""
+        return self._metadata
+
+    def get_providers(self) -> list[str]:
+        """Return the execution providers in use."""
+        return [_PROVIDER]
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """Return the options of the execution providers in use."""
+        return {_PROVIDER: {}}
+
+    def set_providers(
+        self,
+        providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
+    ) -> None:
+        """Choose execution providers; only the CPU is there to choose."""
+        self._check_providers(providers)
+
+    def get_session_options(self) -> SessionOptions:
+        """Return the settings of this session."""
+        return self._options
+
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None = None,
+    ) -> list[Any]:
+        """Run the model.
+
+        Args:
+            output_names: Which outputs to return, in which order; all if None or empty.
+            input_feed: An array, or list of arrays, for each input by name.
+            run_options: Settings of this run.
+
+        Returns:
+            An array for a tensor, a list for a sequence, a dict for a map, None for an absent
+            optional; all owned by the caller.
+
+        Raises:
+            InvalidFeed: The feed does not fit the inputs.
+            InvalidArgument: An output name is unknown.
+            KernelError: A node failed; the message names it.
+        """
+        wanted = self._wanted(output_names)
+        values = bind(self._inputs, self._overridable, input_feed)
+        arguments = [
+            values[name] if name in values else self._defaults[name] for name in self._input_names
+        ]
+        results = execute(self._program, arguments, observe=self._observer(run_options))
+        return outputs_of([results[i] for i in wanted], [*arguments, *self._constants])
+
+    def _wanted(self, names: Sequence[str] | None) -> list[int]:
+        if not names:
+            return list(range(len(self._output_names)))
+        unknown = [name for name in names if name not in self._output_names]
+        if unknown:
+            raise InvalidArgument(
+                f"unknown output {', '.join(map(repr, unknown))}; the model has: "
+                f"{', '.join(self._output_names)}"
+            )
+        return [self._output_names.index(name) for name in names]
+
+    def _observer(self, options: RunOptions | None) -> Any:
+        profile = self._profile
+        if profile is None and options is None:
+            return None
+        if profile is not None:
+            profile.start_run()
+
+        def observe(
+            step: Step, inputs: Sequence[RuntimeValue], outputs: Sequence[RuntimeValue]
+        ) -> None:
+            if profile is not None:
+                profile.record(step, inputs, outputs)
+            if options is not None and options.terminate:
+                raise KernelError("the run was ended by RunOptions.terminate")
+
+        return observe
+
+    def run_with_ort_values(
+        self,
+        output_names: Sequence[str] | None,
+        input_dict_ort_values: Mapping[str, OrtValue],
+        run_options: RunOptions | None = None,
+    ) -> list[OrtValue]:
+        """Run the model on held values and return held values."""
+        return [OrtValue(v) for v in self.run(output_names, input_dict_ort_values, run_options)]
+
+    def io_binding(self) -> IOBinding:
+        """Return an empty binding for ``run_with_iobinding``."""
+        return IOBinding(self)
+
+    def run_with_iobinding(
+        self, iobinding: IOBinding, run_options: RunOptions | None = None
+    ) -> None:
+        """Run the model on bound inputs and write its bound outputs in place."""
+        names = list(iobinding.outputs)
+        if not names:
+            raise InvalidArgument("bind at least one output before run_with_iobinding")
+        results = self.run(names, iobinding.inputs, run_options)
+        for name, result in zip(names, results, strict=True):
+            target = iobinding.outputs[name]
+            if target is None:
+                iobinding.outputs[name] = OrtValue(result)
+            else:
+                target.update_inplace(np.asarray(result))
+
+    def run_async(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        callback: Callable[[list[Any], Any, str], None],
+        user_data: Any,
+        run_options: RunOptions | None = None,
+    ) -> None:
+        """Run the model in a thread and call ``callback(results, user_data, error)``."""
+
+        def work() -> None:
+            try:
+                results, error = self.run(output_names, input_feed, run_options), ""
+            except Exception as caught:  # handed to the caller as text
+                results, error = [], str(caught)
+            callback(results, user_data, error)
+
+        threading.Thread(target=work, name="hagane-run-async", daemon=True).start()
+
+    def end_profiling(self) -> str:
+        """Write the recorded times as a Chrome trace and return the file's name.
+
+        Raises:
+            InvalidArgument: The session was made without ``enable_profiling``.
+        """
+        if self._profile is None:
+            raise InvalidArgument("set SessionOptions.enable_profiling before making the session")
+        stamp = time.strftime("%Y-%m-%d_%H-%M-%S")
+        path = f"{self._options.profile_file_prefix}_{stamp}.json"
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(self._profile.trace(), file)
+        return path
+
+    def get_profiling_start_time_ns(self) -> int:
+        """Return when recording began, in nanoseconds of ``time.perf_counter_ns``."""
+        return 0 if self._profile is None else self._profile.start_ns
+
+
+def _declared(model: ir.Model, sizes: Mapping[str, int]) -> dict[str, Type | None]:
+    """Return the declared type of each input by name."""
+    result: dict[str, Type | None] = {}
+    for value in model.graph.inputs:
+        dims = from_ir_shape(value.shape)
+        shape = None
+        if dims is not None:
+            shape = tuple(
+                evaluate(dim, sizes) if dim is not None else _open(value, axis)
+                for axis, dim in enumerate(dims)
+            )
+        result[str(value.name)] = declared_type(value.type, shape)
+    return result
+
+
+def _open(value: ir.Value, axis: int) -> Any:
+    from hagane.symbolic import symbol
+
+    return symbol(f"{value.name}_{axis}")
+
+
+def _argument(value: ir.Value, type_: Type | None) -> NodeArg:
+    return node_arg(str(value.name), type_, from_ir_shape(value.shape))
+
+
+def _output_argument(value: ir.Value) -> NodeArg:
+    dims = from_ir_shape(value.shape)
+    return node_arg(str(value.name), declared_type(value.type, ()), dims)

@@ -1,0 +1,528 @@
+"""Polynomials over named dimensions, with floor, modulo, minimum and maximum as atoms.
+
+An expression is a sum of monomials with rational coefficients. A monomial is a product of atoms;
+an atom is a named dimension or a call (``floor``, ``mod``, ``min``, ``max``) whose arguments are
+expressions again. Everything is built through functions that normalise, so two expressions that
+normalise alike compare equal, and a result without atoms comes back as a plain number.
+
+Named dimensions are sizes: integers that are at least zero. Divisors are taken to be positive.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import floor as _floor_number
+from math import gcd, lcm
+from typing import TypeAlias
+
+Number: TypeAlias = int | Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A named dimension (no arguments) or a call of ``floor``, ``mod``, ``min`` or ``max``."""
+
+    head: str
+    arguments: tuple[Dim, ...] = ()
+
+    @property
+    def is_symbol(self) -> bool:
+        """Whether this is a named dimension."""
+        return not self.arguments
+
+    def sort_key(self) -> tuple[bool, str, tuple[str, ...]]:
+        """Return where the atom stands in a product: names first, by letter."""
+        return (not self.is_symbol, self.head, tuple(map(str, self.arguments)))
+
+    def __str__(self) -> str:
+        if self.is_symbol:
+            return self.head
+        if self.head == "floor":
+            return f"{_operand(self.arguments[0])}//{_operand(self.arguments[1])}"
+        if self.head == "mod":
+            return f"{_operand(self.arguments[0])} % {_operand(self.arguments[1])}"
+        return f"{self.head}({', '.join(map(str, self.arguments))})"
+
+
+Monomial: TypeAlias = tuple[tuple[Atom, int], ...]
+_ONE: Monomial = ()
+
+
+class Expr:
+    """An immutable, normalised expression; arithmetic with ``+ - * // %`` gives a ``Dim``.
+
+    Ask whether two expressions are equal with ``definitely_equal`` and ``definitely_different``:
+    ``==`` only says whether the normal forms are the same.
+    """
+
+    __slots__ = ("__dict__", "terms")
+
+    def __init__(self, terms: Mapping[Monomial, Number]):
+        self.terms: dict[Monomial, Number] = dict(
+            sorted(terms.items(), key=lambda item: _monomial_key(item[0]))
+        )
+
+    @cached_property
+    def _key(self) -> tuple[tuple[Monomial, Number], ...]:
+        return tuple(self.terms.items())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Expr) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __add__(self, other: Dim | Fraction) -> Dim:
+        return _add(self, other)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Dim:
+        return _multiply(self, -1)
+
+    def __sub__(self, other: Dim | Fraction) -> Dim:
+        return _add(self, _multiply(other, -1))
+
+    def __rsub__(self, other: Dim | Fraction) -> Dim:
+        return _add(other, _multiply(self, -1))
+
+    def __mul__(self, other: Dim | Fraction) -> Dim:
+        return _multiply(self, other)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Dim) -> Dim:
+        return floordiv(self, other)
+
+    def __rfloordiv__(self, other: Dim) -> Dim:
+        return floordiv(other, self)
+
+    def __mod__(self, other: Dim) -> Dim:
+        return mod(self, other)
+
+    def __rmod__(self, other: Dim) -> Dim:
+        return mod(other, self)
+
+    def __int__(self) -> int:
+        raise TypeError(f"the size '{self}' is not a known number")
+
+    def __str__(self) -> str:
+        return _print_sum(self.terms)
+
+    def __repr__(self) -> str:
+        return f"Expr({self})"
+
+
+Dim: TypeAlias = int | Expr
+
+
+def symbol(name: str) -> Expr:
+    """Return the dimension called ``name``."""
+    return Expr({((Atom(name), 1),): 1})
+
+
+def as_dim(value: int | str | Expr) -> Dim:
+    """Return ``value`` as a dimension; a string is parsed as an expression over names."""
+    return parse_dim(value) if isinstance(value, str) else value
+
+
+def _terms(value: Dim | Fraction) -> Mapping[Monomial, Number]:
+    if isinstance(value, Expr):
+        return value.terms
+    return {_ONE: value} if value else {}
+
+
+def _make(terms: Mapping[Monomial, Number]) -> Dim:
+    kept = {
+        monomial: _simple_number(coefficient)
+        for monomial, coefficient in terms.items()
+        if coefficient != 0
+    }
+    if not kept:
+        return 0
+    if len(kept) == 1 and _ONE in kept:
+        return kept[_ONE]  # type: ignore[return-value]  # a Fraction only inside floor(...)
+    return Expr(kept)
+
+
+def _simple_number(value: Number) -> Number:
+    return int(value) if value == int(value) else Fraction(value)
+
+
+def _monomial_key(monomial: Monomial) -> tuple[int, tuple[object, ...]]:
+    degree = sum(power for _, power in monomial)
+    return (-degree, tuple((atom.sort_key(), -power) for atom, power in monomial))
+
+
+def _add(left: Dim | Fraction, right: Dim | Fraction) -> Dim:
+    terms = dict(_terms(left))
+    for monomial, coefficient in _terms(right).items():
+        terms[monomial] = terms.get(monomial, 0) + coefficient
+    return _make(terms)
+
+
+def _multiply(left: Dim | Fraction, right: Dim | Fraction) -> Dim:
+    terms: dict[Monomial, Number] = {}
+    for left_monomial, left_coefficient in _terms(left).items():
+        for right_monomial, right_coefficient in _terms(right).items():
+            monomial = _join(left_monomial, right_monomial)
+            terms[monomial] = terms.get(monomial, 0) + left_coefficient * right_coefficient
+    return _make(terms)
+
+
+def _join(left: Monomial, right: Monomial) -> Monomial:
+    powers = dict(left)
+    for atom, power in right:
+        powers[atom] = powers.get(atom, 0) + power
+    return tuple(sorted(powers.items(), key=lambda item: item[0].sort_key()))
+
+
+def product(dims: Iterable[Dim]) -> Dim:
+    """Return the product of ``dims`` (1 for none)."""
+    total: Dim = 1
+    for dim in dims:
+        total = _multiply(total, dim)
+    return total
+
+
+def floor(value: Dim | Fraction) -> Dim:
+    """Return the largest integer that is at most ``value``."""
+    if not isinstance(value, Expr):
+        return _floor_number(value)
+    denominator = lcm(*(Fraction(c).denominator for c in value.terms.values()))
+    return floordiv(_multiply(value, denominator), denominator)
+
+
+def floordiv(left: Dim, right: Dim) -> Dim:
+    """Return ``left / right`` rounded down.
+
+    Rewrites, in this order: exact division by a monomial; terms divisible by a constant divisor
+    leave the floor (``(4*n + 3)//4 = n``); nested floors by constants join
+    (``n//2//3 = n//6``); common factors of a constant divisor cancel.
+    """
+    if not isinstance(left, Expr) and not isinstance(right, Expr):
+        return _floor_number(Fraction(left) / Fraction(right))
+    exact = _divide_exactly(left, right)
+    if exact is not None and _is_integral(exact):
+        return exact
+    if isinstance(right, Expr):
+        return Expr({((Atom("floor", (left, right)), 1),): 1})
+    whole, rest = _split(left, right)
+    if not isinstance(rest, Expr):
+        return _add(whole, _floor_number(Fraction(rest) / right))
+    rest, divisor = _cancel(rest, right)
+    rest, divisor = _join_nested_floor(rest, divisor)
+    if divisor == 1:
+        return _add(whole, rest)
+    return _add(whole, Expr({((Atom("floor", (rest, divisor)), 1),): 1}))
+
+
+def ceildiv(left: Dim, right: Dim) -> Dim:
+    """Return ``left / right`` rounded up."""
+    if isinstance(right, Expr):
+        return floordiv(_add(_add(left, right), -1), right)
+    return floordiv(_add(left, right - 1), right)
+
+
+def mod(left: Dim, right: Dim) -> Dim:
+    """Return the remainder of ``floordiv``, which has the sign of ``right``."""
+    if not isinstance(left, Expr) and not isinstance(right, Expr):
+        return left % right
+    if not isinstance(right, Expr):
+        # Through floor, so that h - h % 32 and 32*(h//32) are one normal form.
+        return _add(left, _multiply(floordiv(left, right), -right))
+    if _divide_exactly(left, right) is not None:
+        return 0
+    return Expr({((Atom("mod", (left, right)), 1),): 1})
+
+
+def minimum(*values: Dim) -> Dim:
+    """Return the smallest of ``values``."""
+    return _extreme("min", values)
+
+
+def maximum(*values: Dim) -> Dim:
+    """Return the largest of ``values``."""
+    return _extreme("max", values)
+
+
+def _extreme(head: str, values: Iterable[Dim]) -> Dim:
+    flat: list[Dim] = []
+    for value in values:
+        atom = _single_atom(value)
+        flat += atom.arguments if atom is not None and atom.head == head else (value,)
+    kept: list[Dim] = []
+    for value in flat:
+        if any(_dominates(head, other, value) for other in kept):
+            continue
+        kept = [other for other in kept if not _dominates(head, value, other)] + [value]
+    if len(kept) == 1:
+        return kept[0]
+    return Expr({((Atom(head, tuple(sorted(kept, key=str))), 1),): 1})
+
+
+def _dominates(head: str, left: Dim, right: Dim) -> bool:
+    """Whether ``left`` makes ``right`` needless in a minimum or maximum."""
+    difference = _add(left, _multiply(right, -1))
+    lowest = lower_bound(difference if head == "max" else _multiply(difference, -1))
+    return lowest is not None and lowest >= 0
+
+
+def lower_bound(value: Dim) -> Number | None:
+    """Return a number that ``value`` never falls below, if a cheap rule gives one."""
+    if not isinstance(value, Expr):
+        return value
+    total: Number = 0
+    for monomial, coefficient in value.terms.items():
+        if monomial == _ONE:
+            total += coefficient
+        elif coefficient < 0 or not all(_is_nonnegative(atom) for atom, _ in monomial):
+            return None
+    return total
+
+
+def _is_nonnegative(atom: Atom) -> bool:
+    if atom.is_symbol:
+        return True
+    bounds = [lower_bound(argument) for argument in atom.arguments]
+    if atom.head == "mod":
+        return bounds[1] is not None
+    if atom.head == "max":
+        return any(bound is not None and bound >= 0 for bound in bounds)
+    return all(bound is not None and bound >= 0 for bound in bounds)
+
+
+def _single_atom(value: Dim) -> Atom | None:
+    if isinstance(value, Expr) and len(value.terms) == 1:
+        ((monomial, coefficient),) = value.terms.items()
+        if coefficient == 1 and len(monomial) == 1 and monomial[0][1] == 1:
+            return monomial[0][0]
+    return None
+
+
+def _is_integral(value: Dim | Fraction) -> bool:
+    return all(Fraction(c).denominator == 1 for c in _terms(value).values())
+
+
+def _divide_exactly(left: Dim, right: Dim) -> Dim | None:
+    """Return the polynomial q with ``q * right = left``, by long division, or None."""
+    divisor = list(_terms(right).items())
+    if not divisor:
+        raise ZeroDivisionError("division of a dimension by zero")
+    lead_monomial, lead_coefficient = divisor[0]
+    quotient: Dim = 0
+    rest = left
+    for _ in range(64):
+        if not isinstance(rest, Expr) and rest == 0:
+            return quotient
+        monomial, coefficient = next(iter(_terms(rest).items()))
+        factor = _divide_monomial(monomial, lead_monomial)
+        if factor is None:
+            return None
+        step = _make({factor: Fraction(coefficient) / lead_coefficient})
+        quotient = _add(quotient, step)
+        rest = _add(rest, _multiply(_multiply(step, right), -1))
+    return None
+
+
+def _divide_monomial(left: Monomial, right: Monomial) -> Monomial | None:
+    powers = dict(left)
+    for atom, power in right:
+        powers[atom] = powers.get(atom, 0) - power
+        if powers[atom] < 0:
+            return None
+    return tuple((atom, power) for atom, power in powers.items() if power)
+
+
+def _split(value: Dim, divisor: int) -> tuple[Dim, Dim]:
+    """Return (w, r) with ``value = divisor * w + r`` and r's coefficients in [0, divisor)."""
+    whole: dict[Monomial, Number] = {}
+    rest: dict[Monomial, Number] = {}
+    for monomial, coefficient in _terms(value).items():
+        if Fraction(coefficient).denominator != 1:
+            rest[monomial] = coefficient
+            continue
+        quotient = int(coefficient) // divisor
+        whole[monomial] = quotient
+        rest[monomial] = coefficient - quotient * divisor
+    return _make(whole), _make(rest)
+
+
+def _cancel(value: Expr, divisor: int) -> tuple[Expr, int]:
+    coefficients = [c for m, c in value.terms.items() if m != _ONE]
+    if any(Fraction(c).denominator != 1 for c in coefficients):
+        return value, divisor
+    common = gcd(divisor, *(int(c) for c in coefficients))
+    if common == 1:
+        return value, divisor
+    # floor((c*p + r) / (c*d)) = floor((p + floor(r/c)) / d), since p and d are integers.
+    constant = value.terms.get(_ONE, 0)
+    reduced: dict[Monomial, Number] = {
+        m: Fraction(c, common) for m, c in value.terms.items() if m != _ONE
+    }
+    reduced[_ONE] = _floor_number(Fraction(constant) / common)
+    result = _make(reduced)
+    assert isinstance(result, Expr)
+    return result, divisor // common
+
+
+def _join_nested_floor(value: Expr, divisor: int) -> tuple[Expr, int]:
+    """Rewrite ``(a//c + k)//d`` as ``(a + k*c)//(c*d)``."""
+    inner = [m for m in value.terms if m != _ONE]
+    if len(inner) != 1 or value.terms[inner[0]] != 1 or len(inner[0]) != 1:
+        return value, divisor
+    atom, power = inner[0][0]
+    if atom.head != "floor" or power != 1:
+        return value, divisor
+    numerator, denominator = atom.arguments
+    if isinstance(denominator, Expr):
+        return value, divisor
+    joined = _add(numerator, _multiply(value.terms.get(_ONE, 0), denominator))
+    assert isinstance(joined, Expr)
+    return joined, divisor * denominator
+
+
+def definitely_equal(left: Dim, right: Dim) -> bool:
+    """Whether ``left`` and ``right`` are equal for every value of the names."""
+    difference = _add(left, _multiply(right, -1))
+    return not isinstance(difference, Expr) and difference == 0
+
+
+def definitely_different(left: Dim, right: Dim) -> bool:
+    """Whether cheap rules show that no value of the names makes the two equal."""
+    difference = _add(left, _multiply(right, -1))
+    if not isinstance(difference, Expr):
+        return difference != 0
+    for value in (difference, _multiply(difference, -1)):
+        lowest = lower_bound(value)
+        if lowest is not None and lowest > 0:
+            return True
+    return False
+
+
+def symbols_of(value: Dim) -> frozenset[str]:
+    """Return the names that ``value`` depends on."""
+    if not isinstance(value, Expr):
+        return frozenset()
+    names: set[str] = set()
+    for monomial in value.terms:
+        for atom, _ in monomial:
+            if atom.is_symbol:
+                names.add(atom.head)
+            for argument in atom.arguments:
+                names |= symbols_of(argument)
+    return frozenset(names)
+
+
+def evaluate(value: Dim, sizes: Mapping[str, Dim]) -> Dim:
+    """Return ``value`` with the names in ``sizes`` replaced; other names stay."""
+    if not isinstance(value, Expr):
+        return value
+    total: Dim = 0
+    for monomial, coefficient in value.terms.items():
+        term: Dim = 1
+        for atom, power in monomial:
+            replaced = _evaluate_atom(atom, sizes)
+            for _ in range(power):
+                term = _multiply(term, replaced)
+        total = _add(total, _multiply(term, coefficient))
+    return total
+
+
+def _evaluate_atom(atom: Atom, sizes: Mapping[str, Dim]) -> Dim:
+    if atom.is_symbol:
+        return sizes.get(atom.head, Expr({((atom, 1),): 1}))
+    arguments = [evaluate(argument, sizes) for argument in atom.arguments]
+    match atom.head:
+        case "floor":
+            return floordiv(arguments[0], arguments[1])
+        case "mod":
+            return mod(arguments[0], arguments[1])
+        case "min":
+            return minimum(*arguments)
+        case _:
+            return maximum(*arguments)
+
+
+def parse_dim(text: str) -> Dim:
+    """Return the expression written in ``text``.
+
+    Names, integers, ``+ - * // %``, parentheses, ``min``, ``max`` and ``ceildiv`` form an
+    expression, as ``str`` prints it. Any other text (exporters write names such as
+    ``"batch.1"``) is one name as a whole.
+    """
+    try:
+        return _parse_node(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError):
+        return symbol(text)
+
+
+def _parse_node(node: ast.expr) -> Dim:
+    match node:
+        case ast.Constant(value=int(value)) if not isinstance(value, bool):
+            return value
+        case ast.Name(id=name):
+            return symbol(name)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return _multiply(_parse_node(operand), -1)
+        case ast.BinOp(left=left, op=operator, right=right):
+            return _apply(operator, _parse_node(left), _parse_node(right))
+        case ast.Call(func=ast.Name(id="min"), args=arguments) if arguments:
+            return minimum(*map(_parse_node, arguments))
+        case ast.Call(func=ast.Name(id="max"), args=arguments) if arguments:
+            return maximum(*map(_parse_node, arguments))
+        case ast.Call(func=ast.Name(id="ceildiv"), args=[left, right]):
+            return ceildiv(_parse_node(left), _parse_node(right))
+    raise ValueError(ast.dump(node))
+
+
+def _apply(operator: ast.operator, left: Dim, right: Dim) -> Dim:
+    match operator:
+        case ast.Add():
+            return _add(left, right)
+        case ast.Sub():
+            return _add(left, _multiply(right, -1))
+        case ast.Mult():
+            return _multiply(left, right)
+        case ast.FloorDiv():
+            return floordiv(left, right)
+        case ast.Mod():
+            return mod(left, right)
+        case ast.Pow() if isinstance(right, int) and 0 <= right <= 16:
+            return product([left] * right)
+    raise ValueError(ast.dump(operator))
+
+
+def _operand(value: Dim) -> str:
+    text = str(value)
+    simple = isinstance(value, int) or (
+        (atom := _single_atom(value)) is not None
+        and (atom.is_symbol or atom.head in ("min", "max"))
+    )
+    return text if simple else f"({text})"
+
+
+def _print_sum(terms: Mapping[Monomial, Number]) -> str:
+    parts: list[str] = []
+    # Positive terms first, so that a leading minus sign is rare.
+    ordered = [item for item in terms.items() if item[1] > 0]
+    ordered += [item for item in terms.items() if item[1] < 0]
+    for monomial, coefficient in ordered:
+        sign = "-" if coefficient < 0 else "+"
+        text = _print_product(monomial, coefficient if coefficient > 0 else -coefficient)
+        parts += [sign, text] if parts or sign == "-" else [text]
+    return " ".join(parts).replace("- ", "-", 1) if parts[0] == "-" else " ".join(parts)
+
+
+def _print_product(monomial: Monomial, coefficient: Number) -> str:
+    factors = [str(coefficient)] if coefficient != 1 or not monomial else []
+    for atom, power in monomial:
+        text = str(atom)
+        if atom.head in ("floor", "mod") and (len(monomial) > 1 or coefficient != 1 or power > 1):
+            text = f"({text})"
+        factors.append(text if power == 1 else f"{text}**{power}")
+    return "*".join(factors)

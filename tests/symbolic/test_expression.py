@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hagane.symbolic import (
+    Dim,
+    ceildiv,
+    definitely_different,
+    definitely_equal,
+    evaluate,
+    maximum,
+    minimum,
+    parse_dim,
+    symbol,
+    symbols_of,
+)
+from tests.strategies import dims, sizes
+
+n, h, w = symbol("n"), symbol("h"), symbol("w")
+
+
+@given(dims, dims, sizes)
+def test_arithmetic_agrees_with_integers(a: Dim, b: Dim, at: dict[str, int]) -> None:
+    x, y = evaluate(a, at), evaluate(b, at)
+    assert isinstance(x, int)
+    assert isinstance(y, int)
+    assert evaluate(a + b, at) == x + y
+    assert evaluate(a - b, at) == x - y
+    assert evaluate(a * b, at) == x * y
+    assert evaluate(minimum(a, b), at) == min(x, y)
+    assert evaluate(maximum(a, b), at) == max(x, y)
+
+
+@given(dims, st.integers(1, 9), sizes)
+def test_division_agrees_with_integers(a: Dim, d: int, at: dict[str, int]) -> None:
+    x = evaluate(a, at)
+    assert isinstance(x, int)
+    assert evaluate(a // d, at) == x // d
+    assert evaluate(a % d, at) == x % d
+    assert evaluate(ceildiv(a, d), at) == -(-x // d)
+
+
+@given(dims)
+def test_what_is_printed_is_parsed_back(a: Dim) -> None:
+    assert parse_dim(str(a)) == a
+
+
+@given(dims, dims, sizes)
+def test_equal_and_different_are_never_wrong(a: Dim, b: Dim, at: dict[str, int]) -> None:
+    same = evaluate(a, at) == evaluate(b, at)
+    assert not (definitely_equal(a, b) and not same)
+    assert not (definitely_different(a, b) and same)
+
+
+@given(dims, sizes)
+def test_symbols_are_all_that_a_value_depends_on(a: Dim, at: dict[str, int]) -> None:
+    used = {name: at[name] for name in symbols_of(a)}
+    assert evaluate(a, used) == evaluate(a, at)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ((h + 2 - 3) // 2 + 1, "(h + 1)//2"),
+        ((4 * n + 3) // 4, "n"),
+        (n // 2 // 3, "n//6"),
+        (h - h % 32, "32*(h//32)"),
+        (n * h // n, "h"),
+        ((n * h * w) // (n * h), "w"),
+        (-n + 5, "5 - n"),
+        (maximum(n, 0), "n"),
+        (minimum(h, h + 2), "h"),
+    ],
+)
+def test_normal_forms(value: Dim, text: str) -> None:
+    assert str(value) == text
+
+
+def test_a_name_that_is_no_expression_stays_one_name() -> None:
+    assert str(parse_dim("batch.1")) == "batch.1"
+    assert symbols_of(parse_dim("unk__3 ?")) == {"unk__3 ?"}
+
+
+def test_division_by_zero_is_refused() -> None:
+    with pytest.raises(ZeroDivisionError):
+        _ = n // 0
+
+
+def test_a_symbol_is_no_number() -> None:
+    with pytest.raises(TypeError, match="the size 'n' is not a known number"):
+        int(n)
