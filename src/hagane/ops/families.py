@@ -5,6 +5,7 @@ from __future__ import annotations
 from hagane.ops import (
     attention,
     container,
+    contrib,
     control,
     convolution,
     elementwise,
@@ -27,6 +28,7 @@ from hagane.ops.schema import Schema
 OPERATORS: tuple[OpDef, ...] = (
     *attention.OPERATORS,
     *container.OPERATORS,
+    *contrib.OPERATORS,
     *control.OPERATORS,
     *convolution.OPERATORS,
     *elementwise.OPERATORS,
@@ -44,4 +46,4 @@ OPERATORS: tuple[OpDef, ...] = (
     *vision.OPERATORS,
 )
 
-SCHEMAS: dict[tuple[str, str], Schema] = {}
+SCHEMAS: dict[tuple[str, str], Schema] = dict(contrib.SCHEMAS)

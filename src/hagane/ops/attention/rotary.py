@@ -40,10 +40,7 @@ def _rotary_embedding(
     rotary_embedding_dim: int = 0,
 ) -> Array:
     shape = x.shape
-    if x.ndim == 4:
-        x = x.transpose(0, 2, 1, 3)
-    else:
-        x = x.reshape(*shape[:2], num_heads, -1)
+    x = x.transpose(0, 2, 1, 3) if x.ndim == 4 else x.reshape(*shape[:2], num_heads, -1)
     size = rotary_embedding_dim or x.shape[3]
     cos, sin = (
         (cache if position_ids is None else cache[position_ids])[..., : size // 2]

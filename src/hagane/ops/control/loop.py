@@ -57,9 +57,7 @@ def _infer_loop(ctx: InferContext) -> Sequence[Any]:
         ctx.fail(f"expected the body to have {ctx.n_outputs + 1} outputs, got {len(body.outputs)}")
     step = TensorType(ir.DataType.INT64, ())
     going = TensorType(ir.DataType.BOOL, ())
-    state: list[Type | None] = [
-        ctx.type(i + 2) if ctx.has(i + 2) else None for i in range(n_state)
-    ]
+    state: list[Type | None] = [ctx.type(i + 2) if ctx.has(i + 2) else None for i in range(n_state)]
     outputs: list[Type | None] = []
     # A state that changes is widened, then the body is looked at again with the wider type: each
     # pass can only lose dimensions or a rank, so this ends.
@@ -104,9 +102,7 @@ def _trip_count(ctx: InferContext) -> Any:
         passed = source is body.inputs[1]
         producer = None if source is None else source.producer()
     constant = producer is not None and producer.op_type == "Constant"
-    starts = not ctx.has(1) or (
-        (known := ctx.constant(1)) is not None and bool(known.ravel()[0])
-    )
+    starts = not ctx.has(1) or ((known := ctx.constant(1)) is not None and bool(known.ravel()[0]))
     return limit[0] if limit and starts and (passed or constant) else None
 
 

@@ -70,9 +70,7 @@ def _infer_scan(ctx: InferContext) -> Sequence[Any]:
         axis = ctx.axis(axis, len(found.shape), "scan axis")
         size = found.shape[axis]
         length = size if length is None else ctx.unify(length, size, "expected equal scan lengths")
-        elements.append(
-            TensorType(found.dtype, (*found.shape[:axis], *found.shape[axis + 1 :]))
-        )
+        elements.append(TensorType(found.dtype, (*found.shape[:axis], *found.shape[axis + 1 :])))
     state: list[Type | None] = [ctx.type(i) for i in range(n_state)]
     outputs: list[Type | None] = []
     for _ in range(8):

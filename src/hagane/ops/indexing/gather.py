@@ -51,7 +51,7 @@ def _gather_elements(x: Array, indices: Array, *, axis: int = 0) -> Array:
 
 def grid(indices: Array, axis: int) -> tuple[Array, ...]:
     """Return an index of every element, whose coordinate on ``axis`` is taken from ``indices``."""
-    coordinates = list(np.indices(indices.shape, sparse=True))
+    coordinates: list[Array] = list(np.indices(indices.shape, sparse=True))
     coordinates[axis] = indices
     return tuple(coordinates)
 
@@ -68,7 +68,7 @@ def tuples(indices: Array, shape: Sequence[int], batch: int = 0) -> tuple[Array,
     """Return an index made of the tuples in the last axis, after ``batch`` common axes."""
     length = indices.shape[-1]
     parts = [checked(indices[..., i], shape[batch + i], batch + i) for i in range(length)]
-    lead = np.indices(indices.shape[:batch], sparse=True)
+    lead: tuple[Array, ...] = np.indices(indices.shape[:batch], sparse=True)
     extra = indices.ndim - 1 - batch
     return (*(axis.reshape(axis.shape + (1,) * extra) for axis in lead), *parts)
 

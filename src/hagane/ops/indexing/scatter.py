@@ -41,9 +41,7 @@ def _scatter_nd(x: Array, indices: Array, updates: Array, *, reduction: str = "n
 def _check_reduction(ctx: InferContext) -> None:
     reduction = ctx.attr("reduction")
     if reduction not in ("none", *_REDUCTIONS):
-        ctx.fail(
-            f"expected reduction to be none, {', '.join(_REDUCTIONS)}, got '{reduction}'"
-        )
+        ctx.fail(f"expected reduction to be none, {', '.join(_REDUCTIONS)}, got '{reduction}'")
 
 
 def _infer_scatter_elements(ctx: InferContext) -> Sequence[Any]:

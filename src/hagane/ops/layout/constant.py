@@ -78,8 +78,9 @@ def _infer_constant_of_shape(ctx: InferContext) -> Sequence[Any]:
     return [TensorType(dtype, dims)]
 
 
-def _range(start: Array, limit: Array, delta: Array) -> Array:
-    first, last, step = (np.asarray(v).ravel()[0] for v in (start, limit, delta))
+def _range(start: Array, limit: Array, delta: Array | None = None) -> Array:
+    ends = (start, limit, np.ones((), start.dtype) if delta is None else delta)
+    first, last, step = (np.asarray(v).ravel()[0] for v in ends)
     if step == 0:
         raise ValueError("expected a delta other than 0")
     count = max(0, int(np.ceil((last - first) / step)))
@@ -87,7 +88,8 @@ def _range(start: Array, limit: Array, delta: Array) -> Array:
 
 
 def _infer_range(ctx: InferContext) -> Sequence[Any]:
-    values = [ctx.data(i) for i in range(3)]
+    values = [ctx.data(i) for i in range(2)]
+    values.append(ctx.data(2) if ctx.has(2) else np.ones((), np.int64))
     if any(value is None for value in values) or not ctx.dtype(0).is_integer():
         return [(ctx.fresh(),)]
     start, limit, delta = (exact(v).ravel()[0] for v in values if v is not None)

@@ -55,9 +55,7 @@ def _inverse_erf(x: Array) -> Array:
     return np.sign(x) * np.sqrt(np.sqrt(v * v - logarithm / 0.147) - v)
 
 
-def labels_of(
-    index: Array, ints: Sequence[int] | None, texts: Sequence[str] | None
-) -> Array:
+def labels_of(index: Array, ints: Sequence[int] | None, texts: Sequence[str] | None) -> Array:
     """Return the labels that stand at ``index``."""
     if texts:
         return strings([texts[i] for i in index])

@@ -25,9 +25,7 @@ def _feature_vectorizer(*xs: Array, inputdimensions: Sequence[int] | None = None
         matrix = as_matrix(x).astype(np.float32)
         if inputdimensions:
             wanted = inputdimensions[index]
-            matrix = np.pad(
-                matrix[:, :wanted], [(0, 0), (0, max(0, wanted - matrix.shape[1]))]
-            )
+            matrix = np.pad(matrix[:, :wanted], [(0, 0), (0, max(0, wanted - matrix.shape[1]))])
         parts.append(matrix)
     return np.concatenate(parts, axis=1)
 

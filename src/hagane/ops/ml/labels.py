@@ -16,8 +16,9 @@ from hagane.ops.values import array_dtype, strings
 
 
 def _look_up(x: Array, table: Mapping[Hashable, Any], default: Any, dtype: Any) -> Array:
+    dtype = np.dtype(dtype)
     values = [table.get(_key(item), default) for item in x.ravel()]
-    result = strings(values) if dtype == object else np.asarray(values, dtype=dtype)
+    result = strings(values) if dtype.kind == "O" else np.asarray(values, dtype=dtype)
     return result.reshape(x.shape)
 
 
@@ -46,7 +47,7 @@ def _label_encoder(x: Array, *, attributes: dict[str, Any]) -> Array:
         dtype = np.asarray(values).dtype
         missing = _first(default) if default is not None else _default(dtype)
     else:
-        dtype = {"floats": np.float32, "int64s": np.int64, "strings": object}[kind]
+        dtype = np.dtype({"floats": np.float32, "int64s": np.int64, "strings": object}[kind])
         missing = attributes[f"default_{kind.removesuffix('s')}"]
     plain = [v.decode() if isinstance(v, bytes) else v for v in np.asarray(values).tolist()]
     names = [k.decode() if isinstance(k, bytes) else k for k in np.asarray(keys).tolist()]
@@ -61,8 +62,8 @@ def _first(array: Array) -> Any:
     return item.decode() if isinstance(item, bytes) else item
 
 
-def _default(dtype: Any) -> Any:
-    return "_Unused" if dtype == object else -0.0 if dtype.kind == "f" else -1
+def _default(dtype: np.dtype[Any]) -> Any:
+    return {"O": "_Unused", "f": -0.0}.get(dtype.kind, -1)
 
 
 def _infer_label_encoder(ctx: InferContext) -> Sequence[Any]:
@@ -106,7 +107,7 @@ def _one_hot_encoder(
     zeros: int = 1,
 ) -> Array:
     categories: Sequence[Any] = cats_int64s or cats_strings or ()
-    table = {(category,): i for i, category in enumerate(categories)}
+    table: dict[Hashable, int] = {(category,): i for i, category in enumerate(categories)}
     plain = x if x.dtype == object else x.astype(np.int64)
     index = np.array([table.get(_key(item), -1) for item in plain.ravel()]).reshape(x.shape)
     if not zeros and np.any(index < 0):

@@ -77,7 +77,12 @@ def _classifier(
         index = scores.argmax(axis=1)
     else:
         margins = _margins(
-            matrix, coefficients, kernel_type, kernel_params, rho, support_vectors,
+            matrix,
+            coefficients,
+            kernel_type,
+            kernel_params,
+            rho,
+            support_vectors,
             vectors_per_class,
         )
         if prob_a:
@@ -106,7 +111,7 @@ def _margins(
     values = kernel(x, supports, kernel_type, kernel_params)
     ends = np.cumsum(vectors_per_class)
     spans = [slice(end - count, end) for end, count in zip(ends, vectors_per_class, strict=True)]
-    columns = []
+    columns: list[Array] = []
     for i, first in enumerate(spans):
         for j in range(i + 1, len(spans)):
             second = spans[j]

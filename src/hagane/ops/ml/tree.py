@@ -130,8 +130,8 @@ def _sums(
     n_targets: int,
     aggregate: str,
     n_trees: int,
-) -> tuple[Array, Array]:
-    """Fold the weights of all reached leaves, (rows, targets), and say which got any."""
+) -> Array:
+    """Fold the weights of all reached leaves, (rows, targets); 0 where none was reached."""
     start = {"MIN": np.inf, "MAX": -np.inf}.get(aggregate, 0.0)
     per_node = np.full((n_nodes, n_targets), start, dtype=weights.dtype)
     touched = np.zeros((n_nodes, n_targets), dtype=bool)
@@ -139,12 +139,11 @@ def _sums(
     fold.at(per_node, (nodes, targets), weights)
     touched[nodes, targets] = True
     reached = per_node[leaves]
-    hit = touched[leaves].any(axis=1)
     if aggregate in ("MIN", "MAX"):
-        folded = fold.reduce(reached, axis=1)
-        return np.where(hit, folded, 0).astype(weights.dtype), hit
+        hit = touched[leaves].any(axis=1)
+        return np.where(hit, fold.reduce(reached, axis=1), 0).astype(weights.dtype)
     total = reached.sum(axis=1)
-    return (total / n_trees if aggregate == "AVERAGE" else total), hit
+    return total / n_trees if aggregate == "AVERAGE" else total
 
 
 def _floats(plain: Sequence[float] | None, tensor: Array | None) -> Array:
@@ -189,7 +188,7 @@ def _regressor(
         _floats(nodes_values, nodes_values_as_tensor),
     )
     nodes = [position[pair] for pair in zip(target_treeids, target_nodeids, strict=True)]
-    scores, _ = _sums(
+    scores = _sums(
         forest.leaves(as_matrix(x)),
         np.array(nodes),
         np.array(target_ids),
@@ -242,7 +241,7 @@ def _classifier(
     weights = _floats(class_weights, class_weights_as_tensor)
     n_classes = len(classlabels_strings or classlabels_int64s or ())
     nodes = [position[pair] for pair in zip(class_treeids, class_nodeids, strict=True)]
-    scores, _ = _sums(
+    scores = _sums(
         forest.leaves(as_matrix(x)),
         np.array(nodes),
         np.array(class_ids),
@@ -320,13 +319,13 @@ def _ensemble(
         np.concatenate([nodes_splits, np.zeros(leaf, nodes_splits.dtype)]),
         table(nodes_truenodeids, nodes_trueleafs),
         table(nodes_falsenodeids, nodes_falseleafs),
-        np.concatenate(
-            [nodes_missing_value_tracks_true or np.zeros(inner), np.zeros(leaf)]
-        ).astype(bool),
+        np.concatenate([nodes_missing_value_tracks_true or np.zeros(inner), np.zeros(leaf)]).astype(
+            bool
+        ),
         np.array(tree_roots, dtype=np.int64),
         _members(mode[:inner], membership_values),
     )
-    scores, _ = _sums(
+    scores = _sums(
         forest.leaves(x),
         own,
         np.array(leaf_targetids),
@@ -347,8 +346,7 @@ def _members(mode: Array, values: Array | None) -> dict[int, Array]:
     ends = np.flatnonzero(np.isnan(values))
     starts = np.concatenate([[0], ends[:-1] + 1])
     return {
-        int(node): values[start:end]
-        for node, start, end in zip(nodes, starts, ends, strict=True)
+        int(node): values[start:end] for node, start, end in zip(nodes, starts, ends, strict=True)
     }
 
 

@@ -162,7 +162,8 @@ def _infer_dequantize(ctx: InferContext) -> Sequence[Any]:
     return [TensorType(ir.DataType(given) if given else ctx.dtype(1), ctx.tensor(0).shape)]
 
 
-def _dynamic_quantize_linear(x: Array) -> tuple[Array, Array, Array]:
+def dynamic_quantize(x: Array) -> tuple[Array, Array, Array]:
+    """Return ``x`` in uint8 over its own range widened to hold zero, with scale and zero point."""
     low = min(float(x.min(initial=0)), 0.0)
     high = max(float(x.max(initial=0)), 0.0)
     scale = np.float32((np.float32(high) - np.float32(low)) / np.float32(255))
@@ -175,6 +176,6 @@ def _dynamic_quantize_linear(x: Array) -> tuple[Array, Array, Array]:
 
 OPERATORS = (
     OpDef("DequantizeLinear", _infer_dequantize, _dequantize_linear),
-    OpDef("DynamicQuantizeLinear", lambda ctx: [ctx.shape(0), (), ()], _dynamic_quantize_linear),
+    OpDef("DynamicQuantizeLinear", lambda ctx: [ctx.shape(0), (), ()], dynamic_quantize),
     OpDef("QuantizeLinear", _infer_quantize, _quantize_linear),
 )

@@ -20,9 +20,7 @@ from hagane.ops.values import array_dtype
 def requantize(accumulator: Array, factor: Array, scale: Array, zero: Array) -> Array:
     """Return integers of scale ``factor`` brought to ``scale`` and ``zero``."""
     real = accumulator.astype(np.float64) * factor.astype(np.float64)
-    return quantize(
-        real, scale.astype(np.float64).reshape(()), zero.reshape(()), array_dtype(zero)
-    )
+    return quantize(real, scale.astype(np.float64).reshape(()), zero.reshape(()), array_dtype(zero))
 
 
 def _qlinear_conv(

@@ -20,9 +20,7 @@ from hagane.ops.values import array_dtype
 
 def _generator(seed: float | None) -> np.random.Generator:
     # Seeds are floats in ONNX; their bit pattern makes any of them an integer.
-    return np.random.default_rng(
-        None if seed is None else int(np.float64(seed).view(np.uint64))
-    )
+    return np.random.default_rng(None if seed is None else int(np.float64(seed).view(np.uint64)))
 
 
 def _normal(

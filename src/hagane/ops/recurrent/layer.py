@@ -89,6 +89,7 @@ def run(
     hidden: int,
     direction: str,
     layout: int,
+    dtype: Any = None,
 ) -> tuple[Array, list[Array]]:
     """Run one cell a direction over the sequence.
 
@@ -100,6 +101,7 @@ def run(
         hidden: Size of the states.
         direction: forward, reverse or bidirectional.
         layout: 0 or 1.
+        dtype: Element type of outputs and states, that of ``x`` if None.
 
     Returns:
         All outputs, (sequence, directions, batch, hidden), and the last states, in ``layout``.
@@ -108,12 +110,13 @@ def run(
         x = x.transpose(1, 0, 2)
         initial = [None if h is None else h.transpose(1, 0, 2) for h in initial]
     steps, batch = x.shape[:2]
+    dtype = x.dtype if dtype is None else dtype
     ends = np.full(batch, steps) if lengths is None else lengths
-    outputs = np.zeros((steps, len(cells), batch, hidden), dtype=x.dtype)
-    final = [np.zeros((len(cells), batch, hidden), dtype=x.dtype) for _ in initial]
+    outputs = np.zeros((steps, len(cells), batch, hidden), dtype=dtype)
+    final = [np.zeros((len(cells), batch, hidden), dtype=dtype) for _ in initial]
     for d, cell in enumerate(cells):
         state = tuple(
-            np.zeros((batch, hidden), dtype=x.dtype) if h is None else h[d] for h in initial
+            np.zeros((batch, hidden), dtype=dtype) if h is None else h[d] for h in initial
         )
         backwards = direction == "reverse" or d == 1
         order = range(steps - 1, -1, -1) if backwards else range(steps)
@@ -121,7 +124,9 @@ def run(
             y, following = cell(x[t], state)
             active = (t < ends)[:, None]
             outputs[t, d] = np.where(active, y, 0)
-            state = tuple(np.where(active, new, old) for new, old in zip(following, state, strict=True))
+            state = tuple(
+                np.where(active, new, old) for new, old in zip(following, state, strict=True)
+            )
         for last, value in zip(final, state, strict=True):
             last[d] = value
     if layout:
@@ -139,9 +144,7 @@ def infer(ctx: InferContext, gates: int, n_states: int) -> Sequence[Any]:
     x, w, r = (ctx.shape(i, rank=3) for i in range(3))
     direction = ctx.attr("direction")
     if direction not in ("forward", "reverse", "bidirectional"):
-        ctx.fail(
-            f"expected direction to be forward, reverse or bidirectional, got '{direction}'"
-        )
+        ctx.fail(f"expected direction to be forward, reverse or bidirectional, got '{direction}'")
     count = directions_of(direction)
     hidden = ctx.attr("hidden_size") or r[2]
     ctx.unify(w[0], count, f"expected {count} directions in '{ctx.name(1)}'")

@@ -22,9 +22,7 @@ def _window(name: str, coefficients: Sequence[float]) -> OpDef:
         count = int(np.asarray(size).ravel()[0])
         period = count if periodic else count - 1
         phase = 2 * np.pi * np.arange(count) / max(period, 1)
-        values = sum(
-            (-1) ** k * a * np.cos(k * phase) for k, a in enumerate(coefficients)
-        )
+        values = sum((-1) ** k * a * np.cos(k * phase) for k, a in enumerate(coefficients))
         return np.asarray(values).astype(ir.DataType(output_datatype).numpy())
 
     return OpDef(name, _infer_window, reference)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,12 @@ def _normalizer(
     if not is_case_sensitive:
         stops = {word.lower() for word in stops}
     kept = [s for s in x.ravel() if (s if is_case_sensitive else s.lower()) not in stops]
-    change = {"LOWER": str.lower, "UPPER": str.upper, "NONE": str}[case_change_action]
+    changes: dict[str, Callable[[str], str]] = {
+        "LOWER": str.lower,
+        "UPPER": str.upper,
+        "NONE": str,
+    }
+    change = changes[case_change_action]
     result = strings([change(s) for s in kept] or [""])
     return result.reshape(1, -1) if x.ndim == 2 else result
 

@@ -74,7 +74,9 @@ def _grid_sample(
         for (position, share), size in zip(combination, sizes, strict=True):
             whole = position
             if mode == "cubic" and padding_mode != "zeros":
-                whole = np.rint(_pad(position.astype(np.float64), size, padding_mode, bool(align_corners)))
+                whole = np.rint(
+                    _pad(position.astype(np.float64), size, padding_mode, bool(align_corners))
+                )
             inside = (whole >= 0) & (whole < size)
             weight = weight * np.where(inside, share, 0)
             index.append(np.clip(whole, 0, size - 1).astype(np.int64))

@@ -152,8 +152,15 @@ def _resize(
     nearest_mode: str = "round_prefer_floor",
 ) -> Array:
     chosen = [a % x.ndim for a in (range(x.ndim) if axes is None else axes)]
-    plan = _plan(x.shape, chosen, roi, scales, sizes, keep_aspect_ratio_policy,
-                 coordinate_transformation_mode)
+    plan = _plan(
+        x.shape,
+        chosen,
+        roi,
+        scales,
+        sizes,
+        keep_aspect_ratio_policy,
+        coordinate_transformation_mode,
+    )
     y = x if mode == "nearest" else x.astype(np.float64 if x.dtype == np.float64 else np.float32)
     outside: list[tuple[int, Array]] = []
     for where, axis in zip(chosen, plan, strict=True):
@@ -173,9 +180,9 @@ def _resize(
             )
     y = _round_to(y, x.dtype)
     for where, mask in outside:
-        index: list[Any] = [slice(None)] * y.ndim
-        index[where] = mask
-        y[tuple(index)] = extrapolation_value
+        place: list[Any] = [slice(None)] * y.ndim
+        place[where] = mask
+        y[tuple(place)] = extrapolation_value
     return y
 
 
