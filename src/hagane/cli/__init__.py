@@ -23,6 +23,8 @@ app = typer.Typer(
 # ``app`` instead makes a group of subcommands.
 _COMMANDS = {
     "run": ("hagane.cli.run", "Run a model and show its outputs."),
+    "inspect": ("hagane.cli.inspect", "Show what a model takes, gives, holds and costs."),
+    "bench": ("hagane.cli.bench", "Time a model beside other engines, in one run."),
 }
 
 

@@ -39,6 +39,23 @@ def post_transform(scores: Array, name: str) -> Array:
     raise ValueError(f"unknown post_transform '{name}'")
 
 
+def one_score(score: Array, name: str, *, probability: bool) -> Array:
+    """Return the scores of both classes, (rows, 2), of a binary classifier that has one score.
+
+    What the specification leaves open is settled as ONNX Runtime does: LOGISTIC makes both
+    probabilities of a margin, PROBIT applies to both, any other transform is passed over.
+
+    Args:
+        score: (rows,).
+        name: The post-transform.
+        probability: Whether the score is the positive class's share, not a margin.
+    """
+    if name == "LOGISTIC":
+        return post_transform(np.stack([-score, score], axis=1), name)
+    pair = np.stack([1 - score if probability else -score, score], axis=1)
+    return post_transform(pair, name) if name == "PROBIT" else pair
+
+
 def _softmax_zero(scores: Array) -> Array:
     """Softmax in which scores of zero keep weight zero."""
     top = scores.max(axis=-1, keepdims=True)

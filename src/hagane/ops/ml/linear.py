@@ -36,10 +36,10 @@ def _classifier(
     if scores.shape[1] == 1:
         # One margin stands for two classes; the label follows its sign.
         index = (scores[:, 0] > 0).astype(np.int64)
-        scores = np.concatenate([-scores, scores], axis=1)
+        scores = classes.one_score(scores[:, 0], post_transform, probability=True)
     else:
         index = scores.argmax(axis=1)
-    scores = classes.post_transform(scores, post_transform)
+        scores = classes.post_transform(scores, post_transform)
     return labels_of(index, classlabels_ints, classlabels_strings), scores.astype(np.float32)
 
 

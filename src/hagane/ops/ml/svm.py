@@ -75,6 +75,7 @@ def _classifier(
         weights = np.asarray(coefficients, dtype=np.float64).reshape(n_classes, -1)
         scores = kernel(matrix, weights, kernel_type, kernel_params) + rho[0]
         index = scores.argmax(axis=1)
+        scores = classes.post_transform(scores, post_transform)
     else:
         margins = _margins(
             matrix,
@@ -85,13 +86,15 @@ def _classifier(
             support_vectors,
             vectors_per_class,
         )
-        if prob_a:
-            scores = _probabilities(margins, prob_a, prob_b or (), n_classes)
-            index = scores.argmax(axis=1)
+        index = _votes(margins, n_classes).argmax(axis=1)
+        if n_classes == 2 and not prob_a:
+            share = post_transform != "NONE"
+            scores = classes.one_score(margins[:, 0], post_transform, probability=share)
         else:
-            index = _votes(margins, n_classes).argmax(axis=1)
-            scores = np.concatenate([-margins, margins], axis=1) if n_classes == 2 else margins
-    scores = classes.post_transform(scores, post_transform)
+            scores = margins
+            if prob_a:
+                scores = _probabilities(margins, prob_a, prob_b or (), n_classes)
+            scores = classes.post_transform(scores, post_transform)
     return labels_of(index, classlabels_ints, classlabels_strings), scores.astype(np.float32)
 
 

@@ -255,7 +255,7 @@ def _classifier(
     if base_values or base_values_as_tensor is not None:
         base = _floats(base_values, base_values_as_tensor)
     if n_classes == 2 and len(set(class_ids)) == 1:
-        index, scores = _one_score(scores[:, class_ids[0]], base, weights, post_transform)
+        index, scores = _binary(scores, class_ids[0], base, weights, post_transform)
     else:
         if base is not None:
             scores = scores + base
@@ -264,22 +264,24 @@ def _classifier(
     return labels_of(index, classlabels_int64s, classlabels_strings), scores.astype(np.float32)
 
 
-def _one_score(
-    score: Array, base: Array | None, weights: Array, transform: str
+def _binary(
+    scores: Array, target: int, base: Array | None, weights: Array, transform: str
 ) -> tuple[Array, Array]:
-    """Return class and both scores of a binary classifier whose trees give one score.
+    """Return class and both scores of two classes of which the trees score one.
 
-    As ONNX Runtime does: if every weight is positive, the score is a probability, split at a
-    half; otherwise it is a margin, split at zero.
+    As ONNX Runtime does: if no weight is negative, the score is a probability, split at a half;
+    otherwise it is a margin, split at zero. The other class gets a score of its own only where
+    the trees score the first class and there is at most one base value.
     """
-    if base is not None:
-        score = score + base[-1]
-    if np.all(weights >= 0):
-        index, pair = score > 0.5, np.stack([1 - score, score], axis=1)
+    share = bool(np.all(weights >= 0))
+    alone = target == 0 and (base is None or base.size == 1)
+    if base is not None and (alone or base.size == 2):
+        scores = scores + (base if alone else np.where(np.arange(2) == target, base, 0))
+    index = scores[:, target] > (0.5 if share else 0)
+    if alone:
+        pair = classes.one_score(scores[:, 0], transform, probability=share)
     else:
-        index, pair = score > 0, np.stack([-score, score], axis=1)
-    if transform == "LOGISTIC" and not np.all(weights >= 0):
-        pair = classes.post_transform(pair, transform)
+        pair = classes.post_transform(scores, transform)
     return index.astype(np.int64), pair
 
 
