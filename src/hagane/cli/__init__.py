@@ -24,6 +24,7 @@ app = typer.Typer(
 _COMMANDS = {
     "run": ("hagane.cli.run", "Run a model and show its outputs."),
     "inspect": ("hagane.cli.inspect", "Show what a model takes, gives, holds and costs."),
+    "demo": ("hagane.cli.demo", "Classify real pictures with a real model."),
     "bench": ("hagane.cli.bench", "Time a model beside other engines, in one run."),
 }
 

@@ -103,7 +103,7 @@ def _python_slice(size: int, start: int, end: int, step: int) -> slice:
 def _clamp(size: Dim, bound: Dim) -> Dim | None:
     """Return the position in [0, size] that a bound of a forward slice means."""
     if isinstance(bound, int):
-        if bound >= 2**31 - 1:
+        if bound >= 10**9:  # how exporters write "to the end"; no axis is that long
             return size
         if bound < 0:
             return maximum(size + bound, 0) if not _at_least(size + bound, 0) else size + bound
