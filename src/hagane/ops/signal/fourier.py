@@ -48,8 +48,9 @@ def _dft(
 def _infer_dft(ctx: InferContext) -> Sequence[Any]:
     shape = list(ctx.shape(0))
     axis = (ctx.ints(2) or (None,))[0] if ctx.has(2) else -2
+    one_sided, inverse = ctx.attr("onesided"), ctx.attr("inverse")
     if axis is None:
-        return [(*(ctx.fresh() for _ in shape[:-1]), 2)]
+        return [(*(ctx.fresh() for _ in shape[:-1]), 1 if one_sided and inverse else 2)]
     along = ctx.axis(axis, len(shape))
     if along == len(shape) - 1:
         ctx.fail(f"axis {axis} holds real and imaginary part, which cannot be transformed")
@@ -58,9 +59,8 @@ def _infer_dft(ctx: InferContext) -> Sequence[Any]:
         length: Dim = ctx.fresh() if known is None else ctx.dims(1)[0]  # type: ignore[index]
     else:
         length = shape[along]
-        if ctx.attr("onesided") and ctx.attr("inverse"):
+        if one_sided and inverse:
             length = 2 * (length - 1)
-    one_sided, inverse = ctx.attr("onesided"), ctx.attr("inverse")
     shape[along] = floordiv(length, 2) + 1 if one_sided and not inverse else length
     shape[-1] = 1 if one_sided and inverse else 2
     return [tuple(shape)]
