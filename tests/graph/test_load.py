@@ -220,7 +220,8 @@ def test_a_name_defined_twice_is_named() -> None:
         helper.make_node("Relu", ["x"], ["y"], "one"),
         helper.make_node("Neg", ["x"], ["y"], "two"),
     ]
-    with pytest.raises(InvalidGraph, match="'y' .*is defined twice: by Relu 'one' and by Neg 'two'"):
+    message = "'y' .*is defined twice: by Relu 'one' and by Neg 'two'"
+    with pytest.raises(InvalidGraph, match=message):
         load(model_of(nodes))
 
 
@@ -343,7 +344,7 @@ def test_what_is_saved_is_read_by_onnx_and_onnxruntime(tmp_path: Path, apart: bo
 
     path = tmp_path / "saved.onnx"
     model = dense()
-    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, None))
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 2]))
     save(load(model), path, external_data=apart)
     onnx.checker.check_model(path, full_check=True)
     assert (tmp_path / "saved.onnx.data").exists() == apart

@@ -148,8 +148,6 @@ def _probabilities(
             probability = np.clip(1 / (1 + np.exp(exponent)), 1e-7, 1 - 1e-7)
             pairwise[:, i, j], pairwise[:, j, i] = probability, 1 - probability
             pair += 1
-    if n_classes == 2:
-        return np.stack([pairwise[:, 0, 1], pairwise[:, 1, 0]], axis=1)
     return np.stack([_couple(r) for r in pairwise])
 
 

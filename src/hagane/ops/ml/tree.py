@@ -108,6 +108,12 @@ def _forest_by_ids(
     has_parent = np.zeros(len(mode), dtype=bool)
     has_parent[true[inner]] = True
     has_parent[false[inner]] = True
+    trees = np.asarray(treeids)
+    for tree in np.unique(trees):
+        roots = np.flatnonzero(~has_parent & (trees == tree))
+        alone = np.count_nonzero(trees == tree) == 1
+        if len(roots) != 1 or not (alone or inner[roots[0]]):
+            raise ValueError(f"tree {tree} has no single root: its nodes form a cycle or two trees")
     forest = Forest(
         np.array(featureids, dtype=np.int64),
         mode,
@@ -134,16 +140,21 @@ def _sums(
     """Fold the weights of all reached leaves, (rows, targets); 0 where none was reached."""
     start = {"MIN": np.inf, "MAX": -np.inf}.get(aggregate, 0.0)
     per_node = np.full((n_nodes, n_targets), start, dtype=weights.dtype)
-    touched = np.zeros((n_nodes, n_targets), dtype=bool)
     fold = {"MIN": np.minimum, "MAX": np.maximum}.get(aggregate, np.add)
     fold.at(per_node, (nodes, targets), weights)
-    touched[nodes, targets] = True
     reached = per_node[leaves]
     if aggregate in ("MIN", "MAX"):
-        hit = touched[leaves].any(axis=1)
+        hit = _scored(leaves, nodes, targets, n_nodes, n_targets)
         return np.where(hit, fold.reduce(reached, axis=1), 0).astype(weights.dtype)
     total = reached.sum(axis=1)
     return total / n_trees if aggregate == "AVERAGE" else total
+
+
+def _scored(leaves: Array, nodes: Array, targets: Array, n_nodes: int, n_targets: int) -> Array:
+    """Return which targets got a weight from any reached leaf, (rows, targets)."""
+    touched = np.zeros((n_nodes, n_targets), dtype=bool)
+    touched[nodes, targets] = True
+    return np.asarray(touched[leaves].any(axis=1))
 
 
 def _floats(plain: Sequence[float] | None, tensor: Array | None) -> Array:
@@ -240,14 +251,16 @@ def _classifier(
     )
     weights = _floats(class_weights, class_weights_as_tensor)
     n_classes = len(classlabels_strings or classlabels_int64s or ())
-    nodes = [position[pair] for pair in zip(class_treeids, class_nodeids, strict=True)]
+    nodes = np.array([position[p] for p in zip(class_treeids, class_nodeids, strict=True)])
+    leaves, targets = forest.leaves(as_matrix(x)), np.array(class_ids)
+    width = max(n_classes, max(class_ids) + 1)
     scores = _sums(
-        forest.leaves(as_matrix(x)),
-        np.array(nodes),
-        np.array(class_ids),
+        leaves,
+        nodes,
+        targets,
         weights,
         len(forest.mode),
-        max(n_classes, max(class_ids) + 1),
+        width,
         "SUM",
         len(forest.roots),
     )
@@ -257,9 +270,11 @@ def _classifier(
     if n_classes == 2 and len(set(class_ids)) == 1:
         index, scores = _binary(scores, class_ids[0], base, weights, post_transform)
     else:
+        # A class that no leaf spoke of is no candidate, whatever the others' scores.
+        spoken = _scored(leaves, nodes, targets, len(forest.mode), width)
         if base is not None:
-            scores = scores + base
-        index = scores.argmax(axis=1)
+            scores, spoken = scores + base, np.ones_like(spoken)
+        index = np.where(spoken, scores, -np.inf).argmax(axis=1)
         scores = classes.post_transform(scores, post_transform)
     return labels_of(index, classlabels_int64s, classlabels_strings), scores.astype(np.float32)
 
