@@ -259,11 +259,12 @@ def _rotated(x: Array, cos: Array, sin: Array, at: Array, interleaved: bool) -> 
     return np.concatenate([turned, lead[..., size:]], axis=-1).transpose(0, 2, 1, 3)
 
 
-_UNSUPPORTED_GQA = ("smooth_softmax", "kv_cache_bit_width", "qk_output", "sliding_window_cache")
+# Attributes that the type rule refuses when they are set.
+UNSUPPORTED = ("smooth_softmax", "kv_cache_bit_width", "qk_output", "sliding_window_cache")
 
 
 def _infer_group_query(ctx: InferContext) -> Sequence[Any]:
-    for name in _UNSUPPORTED_GQA:
+    for name in UNSUPPORTED:
         if ctx.attr(name):
             ctx.fail(f"{name}={ctx.attr(name)} is not supported")
     if any(ctx.has(i) for i in range(11, ctx.n_inputs)):

@@ -149,7 +149,7 @@ SCHEMAS = {
         "data:T, pads:int64, value:T? -> output:T", {"mode": "constant"}, T=ANY
     ),
     (DOMAIN, "Range"): declare(
-        "start:T, limit:T, delta:T? -> Y:T", T="float double int16 int32 int64"
+        "start:T, limit:T, delta:T? -> Y:T", {"stash_type": 1}, T="float double int16 int32 int64"
     ),
     (DOMAIN, "Rfft"): declare("X:T -> Y:T", _FOURIER, T=FLOATS),
     (DOMAIN, "Trilu"): declare("X:T, k:int64? -> Y:T", {"upper": 1}, T=ANY),
