@@ -21,7 +21,7 @@ from hagane.ops.cost import flops
 from hagane.runtime.feeds import random_feed
 from hagane.symbolic import Dim
 
-ENGINES = ("hagane", "onnxruntime", "openvino")
+ENGINES = ("hagane", "onnxruntime", "openvino", "torch")
 _MODULES = {"onnxruntime": "onnxruntime", "openvino": "openvino"}
 
 
@@ -51,6 +51,8 @@ def compare(
         for name in engines
         if name in _MODULES and importlib.util.find_spec(_MODULES[name]) is None
     }
+    if "torch" in engines:
+        skipped["torch"] = "PyTorch does not read ONNX models"
     present = [name for name in engines if name not in skipped]
     workers = {name: _Worker(name, model, shapes, threads) for name in present}
     times: dict[str, list[float]] = {name: [] for name in present}
