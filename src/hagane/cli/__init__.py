@@ -22,6 +22,7 @@ app = typer.Typer(
 # Subcommand -> (module, help). Each module has a function ``command``; a typer.Typer named
 # ``app`` instead makes a group of subcommands.
 _COMMANDS = {
+    "lex": ("hagane.cli.lex", "Make a lexer from a specification."),
     "run": ("hagane.cli.run", "Run a model and show its outputs."),
 }
 

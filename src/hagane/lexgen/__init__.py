@@ -1,18 +1,24 @@
 """Regular expressions to minimal automata, and from those lexers and masks for language models."""
 
+from hagane.lexgen.diagnose import Diagnostic, diagnose
 from hagane.lexgen.errors import NoCompiler, RegexSyntaxError, SpecificationError
-from hagane.lexgen.lexer import Lexer, Token
+from hagane.lexgen.lexer import Lexer, rule
 from hagane.lexgen.regex import Regex
+from hagane.lexgen.runtime import Scanner, Token
 from hagane.lexgen.specification import Action, Rule, Specification
 
 __all__ = [
     "Action",
+    "Diagnostic",
     "Lexer",
     "NoCompiler",
     "Regex",
     "RegexSyntaxError",
     "Rule",
+    "Scanner",
     "Specification",
     "SpecificationError",
     "Token",
+    "diagnose",
+    "rule",
 ]

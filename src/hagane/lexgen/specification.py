@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from hagane.lexgen.syntax import Pattern
@@ -15,8 +15,9 @@ ERROR = "ERROR"
 class Action:
     """What a match does, in this order.
 
-    ``code`` (Python, or None) runs first and may decide itself; ``begin``, ``push`` and ``pop``
-    change the start condition; ``kind`` is the kind of the token, None to skip the match.
+    ``code`` (Python source) or ``function`` (of the scanner and the text) runs first, if there is
+    one, and returns the kind; ``begin``, ``push`` and ``pop``
+    change the start condition; ``kind`` is otherwise the kind of the token, None to skip.
     """
 
     kind: str | None = None
@@ -24,11 +25,12 @@ class Action:
     push: str | None = None
     pop: bool = False
     code: str | None = None
+    function: Callable[..., str | None] | None = None
 
     @property
     def moves(self) -> bool:
         """Whether the start condition may change."""
-        return bool(self.begin or self.push or self.pop or self.code)
+        return bool(self.begin or self.push or self.pop or self.code or self.function)
 
 
 @dataclass(frozen=True, slots=True)
