@@ -6,9 +6,12 @@ from hagane.lexgen.lexer import Lexer, rule
 from hagane.lexgen.regex import Regex
 from hagane.lexgen.runtime import Scanner, Token
 from hagane.lexgen.specification import Action, Rule, Specification
+from hagane.lexgen.token_mask import Bitmask, TokenMask
+from hagane.lexgen.vocabulary import Vocabulary
 
 __all__ = [
     "Action",
+    "Bitmask",
     "Diagnostic",
     "Lexer",
     "NoCompiler",
@@ -19,6 +22,8 @@ __all__ = [
     "Specification",
     "SpecificationError",
     "Token",
+    "TokenMask",
+    "Vocabulary",
     "diagnose",
     "rule",
 ]

@@ -32,8 +32,8 @@ def find_compiler(environment: Mapping[str, str] | None = None) -> str:
         if path is not None:
             return path
     raise NoCompiler(
-        f"no C compiler was found (looked for {', '.join((*wanted, *_COMPILERS))} on PATH): install "
-        "one, for instance 'apt-get install gcc', or use the Python form"
+        f"no C compiler was found (looked for {', '.join((*wanted, *_COMPILERS))} on PATH): "
+        "install one, for instance 'apt-get install gcc', or use the Python form"
     )
 
 
@@ -45,7 +45,11 @@ def cache_folder(environment: Mapping[str, str] | None = None) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.stat()
-        if status.st_uid == os.getuid() and not status.st_mode & 0o022 and os.access(folder, os.W_OK):
+        if (
+            status.st_uid == os.getuid()
+            and not status.st_mode & 0o022
+            and os.access(folder, os.W_OK)
+        ):
             return folder
     except OSError:
         pass

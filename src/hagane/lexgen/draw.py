@@ -17,7 +17,7 @@ MAX_DRAWN = 2000
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A picture of an automaton: edges (from, to, label), starts, and labels of accepting states."""
+    """A picture of an automaton: edges (from, to, label), starts, labels of accepting states."""
 
     title: str
     n_states: int

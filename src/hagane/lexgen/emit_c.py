@@ -58,8 +58,8 @@ def _refuse(compiled: Compiled) -> None:
             )
     if any(action.code for action in specification.at_end.values()):
         raise SpecificationError(
-            "an action of <<EOF>> is Python code, which the C form cannot run; return a plain kind, "
-            "or use the Python form"
+            "an action of <<EOF>> is Python code, which the C form cannot run; return a plain "
+            "kind, or use the Python form"
         )
     if len(specification.conditions) > 64:
         raise SpecificationError("expected at most 64 start conditions for the C form")
@@ -87,7 +87,9 @@ class _Emitter:
     def source(self) -> str:
         body = "\n".join(self._function_body())
         kind_type = "uint8_t" if len(self.kinds) < 256 else "uint16_t"
-        parts = [_HEAD.format(source=_plain(self.compiled.specification.source), kind_type=kind_type)]
+        parts = [
+            _HEAD.format(source=_plain(self.compiled.specification.source), kind_type=kind_type)
+        ]
         parts.append(self._loop_tables())
         parts.append(_SIGNATURE.format(offset="int32_t") + body)
         return "\n".join(parts)
@@ -117,7 +119,8 @@ class _Emitter:
             "  uint64_t ended = 0;",
             "  (void)ended;",
             "  int last = -1;",
-            "  (void)mark; (void)depth; (void)stack; (void)stack_size; (void)condition; (void)last;",
+            "  (void)mark; (void)depth; (void)stack; (void)stack_size; (void)condition;",
+            "  (void)last;",
             "  if (error_end >= 0) error_at = 0;",
             "  goto begin;",
             "",
@@ -135,7 +138,9 @@ class _Emitter:
         lines = ["begin:"]
         if len(self.names) > 1:
             cases = " ".join(f"case {k}: goto begin{k};" for k in range(len(self.names) - 1))
-            lines.append(f"  switch (condition) {{ {cases} default: goto begin{len(self.names) - 1}; }}")
+            lines.append(
+                f"  switch (condition) {{ {cases} default: goto begin{len(self.names) - 1}; }}"
+            )
         for k, row in enumerate(self.dfa.starts):
             lines += [f"begin{k}:  /* {self.names[k]} */", "  token = p;"]
             if any(self._may_back_up(s) for s in row if s >= 0):
@@ -189,9 +194,7 @@ class _Emitter:
         if row[0] >= 0 or row[END_BYTE] >= 0:
             other = f"goto s{row[0]};" if row[0] >= 0 else fail
             start_check = "if (token == end) goto done; " if number in self.entries else ""
-            lines.append(
-                f"  case 0: if (p - 1 == end) {{ {start_check}{at_end} }} {other}"
-            )
+            lines.append(f"  case 0: if (p - 1 == end) {{ {start_check}{at_end} }} {other}")
         cases: dict[int, list[int]] = {}
         for byte in range(1, 256):
             if row[byte] >= 0:
@@ -255,7 +258,9 @@ class _Emitter:
             lines.append(f"  condition = {self.names.index(action.begin)};")
         if action.push:
             lines.append("  if (depth == stack_size) return -1;")
-            lines.append(f"  stack[depth++] = condition; condition = {self.names.index(action.push)};")
+            lines.append(
+                f"  stack[depth++] = condition; condition = {self.names.index(action.push)};"
+            )
         if action.pop:
             lines.append("  condition = depth ? stack[--depth] : 0;")
         return lines
@@ -263,12 +268,14 @@ class _Emitter:
     def _backup(self) -> list[str]:
         cases = " ".join(
             f"case {number}: p = mark; goto accept{number};"
-            for number in sorted({a for s, a in enumerate(self.accepts) if a >= 0 and self._may_back_up(s)})
+            for number in sorted(
+                {a for s, a in enumerate(self.accepts) if a >= 0 and self._may_back_up(s)}
+            )
         )
         return ["backup:", f"  switch (last) {{ {cases} default: break; }}"]
 
     def _ending(self) -> list[str]:
-        lines = [
+        return [
             "error:",
             "  if (token == end) goto done;",
             "  p = token + 1;",
@@ -294,7 +301,6 @@ class _Emitter:
             "  return n;",
             "}",
         ]
-        return lines
 
     def _at_end(self) -> list[str]:
         """Return the actions of the end of the input, each start condition's at most once."""

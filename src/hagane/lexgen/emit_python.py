@@ -90,8 +90,8 @@ def _tables(compiled: Compiled, functions: dict[int, str]) -> str:
         for number, step in enumerate(compiled.steps)
     ]
     at_end = [
-        f"    {names.index(k)}: {_step(compiled, action, names, functions.get(-1 - names.index(k)), None)},"
-        for k, action in compiled.specification.at_end.items()
+        f"    {k}: {_step(compiled, action, names, functions.get(-1 - k), None)},"
+        for k, action in ((names.index(n), a) for n, a in compiled.specification.at_end.items())
     ]
     lines = [
         f"KINDS = {compiled.specification.kinds()!r}",
@@ -110,7 +110,7 @@ def _tables(compiled: Compiled, functions: dict[int, str]) -> str:
         "",
         "",
         "def tokenize(text):",
-        '    """Yield the tokens of a text, or of its pieces if it is no string but an iterable."""',
+        '    """Yield the tokens of a text, or of an iterable of its pieces."""',
         "    return _MACHINE.tokenize(text)",
     ]
     return "\n".join(lines) + "\n"

@@ -34,8 +34,9 @@ def fast_path(
     """Return the expression of a start condition and the meaning of each of its groups.
 
     A meaning is a kind (a token without newline), None (skip), a mapping from words to kinds with
-    the default at ``""``, a list of (expression, kind) to try in order, the number of a step plus 1,
-    or 0 for the group that catches errors. None is returned where ``re`` cannot be trusted.
+    the default at ``""``, a list of (expression, kind) to try in order, the number of a step
+    plus 1, 0 for the group that catches errors, or -1 for the end of the text. What is skipped may stand
+    before the group. None is returned where ``re`` cannot be trusted.
 
     Args:
         rules: All rules.
@@ -49,8 +50,10 @@ def fast_path(
     if len(set(dfa.starts[0])) > 1 or any(row[dfa.alphabet.end_class] >= 0 for row in dfa.delta):
         return None
     present = {accept.rule for accepts in dfa.accepts for accept in accepts}
-    order = _order(_yields(dfa), [number for number in active if number in present])
+    yields = _yields(dfa)
+    order = _order(yields, [number for number in active if number in present])
     parts: list[str] = []
+    skips: list[str] = []
     meanings: list[Any] = [None]
     for group in order:
         union = minimise(
@@ -62,14 +65,21 @@ def fast_path(
         source = to_re(joint)
         if source is None:
             return None
+        action = rules[group[0]].action
+        if len(group) == 1 and not yields[group[0]] and action.kind is None and not action.moves:
+            # What is skipped and yields to nothing is taken along with the token after it.
+            skips.append(source)
+            continue
         meaning = _meaning(rules, group, union, can_span_lines, step_of)
         if meaning is _NOTHING:
             return None
         parts.append(f"({source})")
         meanings.append(meaning)
-    parts.append(r"([\s\S])")
-    meanings.append(0)
-    return "|".join(parts), meanings
+    parts += [r"([\s\S])", r"(\Z)"]
+    meanings += [0, -1]
+    if not skips:
+        return "|".join(parts), meanings
+    return f"(?:{'|'.join(skips)})*+(?:{'|'.join(parts)})", meanings
 
 
 _NOTHING = object()

@@ -143,7 +143,7 @@ class _Reader:
         else:
             self._fail(f"expected %s, %x, %option, %{{ or %%, got '{word}'", -1)
 
-    def _code_block(self) -> str:
+    def _code_block(self) -> str:  # noqa: RET503
         start = self.line
         while self.line < len(self.lines):
             self.line += 1
@@ -282,7 +282,7 @@ class _Reader:
         self._check_python("def action():\n" + textwrap.indent(code, "    "), "the action", place)
         return Action(code=code)
 
-    def _braced(self, line: str, at: int) -> str:
+    def _braced(self, line: str, at: int) -> str:  # noqa: RET503
         """Return what stands between a brace and its partner, maybe lines below."""
         first = self.line
         rest = "\n".join([line[at:], *self.lines[self.line :]])

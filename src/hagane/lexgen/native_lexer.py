@@ -51,8 +51,8 @@ class NativeLexer:
         data = bytes(data)
         if len(data) > _LIMIT:
             raise InvalidArgument(
-                f"tokenize_arrays: expected at most {_LIMIT} bytes, got {len(data)}; pass the text in "
-                "parts"
+                f"tokenize_arrays: expected at most {_LIMIT} bytes, got {len(data)}; pass the text "
+                "in parts"
             )
         state = np.array([0, 0, 0, -1, 0], np.int64)
         stack = np.empty(_STACK, np.int32)
@@ -77,8 +77,8 @@ class NativeLexer:
             )
             if count < 0:
                 raise SpecificationError(
-                    f"tokenize_arrays: start conditions were pushed more than {_STACK} deep without "
-                    "a pop"
+                    f"tokenize_arrays: start conditions were pushed more than {_STACK} deep "
+                    "without a pop"
                 )
             part = kinds[:count], starts[:count], ends[:count]
             if state[4] and parts:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, NamedTuple
 
 ERROR = "ERROR"
@@ -104,7 +104,7 @@ class Automaton:
         return [*map(known.__getitem__, text), *end]
 
     def accepting(self, columns: list[int]) -> list[bool]:
-        """Return for each prefix of a row of columns, the empty one included, whether it matches."""
+        """Return for each prefix of a row of columns, beginning with the empty one, if it matches."""
         state = 0
         found = [self.delta[0] > 0]
         for column in columns:
@@ -116,8 +116,8 @@ class Automaton:
 class Machine:
     """Everything about one lexer; scans any number of texts at once.
 
-    ``starts[condition][context]`` are start states (-1: nothing can match). ``fast[condition]`` is a
-    regular expression with one group a step whose first match provably is the longest one, with the
+    ``starts[condition][context]`` are start states (-1: nothing can match). ``fast[condition]`` is
+    a regular expression with one group a step whose first match provably is the longest one, with the
     groups' meanings, or None.
     """
 
@@ -248,65 +248,71 @@ class Scanner:
             position = yield from self._scan_table(text, position, columns, True)
         yield from self._finish(len(text))
 
-    def _scan_fast(self, text: str, position: int) -> Iterator[Token]:
+    def _scan_fast(self, text: str, position: int) -> Generator[Token, None, int]:
         """Scan by the regular expression until the start condition changes; return the place."""
         found = self.machine.fast[self.current]
         assert found is not None
         pattern, meanings = found
         current, line, line_start = self.current, self.line, self.line_start
         new, cls = tuple.__new__, Token
+        at = position
         while True:
-            for match in pattern.finditer(text, position):
-                meaning = meanings[match.lastindex]
-                start, end = match.span()
+            for match in pattern.finditer(text, at):
+                group: int = match.lastindex  # type: ignore[assignment]
+                start, end = match.span(group)
+                if start != at:  # something was skipped
+                    newline = text.rfind("\n", at, start)
+                    if newline >= 0:
+                        line += text.count("\n", at, start)
+                        line_start = newline
+                meaning = meanings[group]
+                at = end
                 if meaning.__class__ is str:
-                    yield new(cls, (meaning, match[0], start, end, line, start - line_start))
-                elif meaning is None:
-                    pass
+                    yield new(cls, (meaning, match[group], start, end, line, start - line_start))
                 elif meaning.__class__ is dict:
-                    word = match[0]
+                    word = match[group]
                     kind = meaning[word] if word in meaning else meaning[""]
                     yield new(cls, (kind, word, start, end, line, start - line_start))
+                elif meaning is None:
+                    pass
                 elif meaning.__class__ is list:
-                    word = match[0]
-                    for fullmatch, kind in meaning:
-                        if fullmatch(word):
-                            break
+                    word = match[group]
+                    kind = next(kind for fullmatch, kind in meaning if fullmatch(word))
                     if kind is not None:
                         yield new(cls, (kind, word, start, end, line, start - line_start))
-                elif meaning == 0:
-                    break
-                else:
+                elif meaning > 0:
                     step = self.machine.steps[meaning - 1]
                     kind = step.kind
                     if step.moves:
                         self.line, self.line_start = line, line_start
                         kind = self._act(step, text, start, end)
                     if kind is not None:
-                        yield new(cls, (kind, match[0], start, end, line, start - line_start))
+                        yield new(cls, (kind, match[group], start, end, line, start - line_start))
                     if step.newline:
-                        lines = text.count("\n", start, end)
-                        if lines:
-                            line += lines
-                            line_start = text.rindex("\n", start, end)
+                        newline = text.rfind("\n", start, end)
+                        if newline >= 0:
+                            line += text.count("\n", start, end)
+                            line_start = newline
                     if self.current != current:
                         self.line, self.line_start = line, line_start
-                        return end  # type: ignore[return-value]
-            else:
-                self.line, self.line_start = line, line_start
-                return len(text)  # type: ignore[return-value]
-            # Nothing matches here: an error up to the next place where something does.
-            position = start + 1
-            while position < len(text):
-                match = pattern.match(text, position)  # type: ignore[assignment]
-                if meanings[match.lastindex] != 0:
+                        return end
+                else:
                     break
-                position += 1
-            yield Token(ERROR, text[start:position], start, position, line, start - line_start)
-            lines = text.count("\n", start, position)
-            if lines:
-                line += lines
-                line_start = text.rindex("\n", start, position)
+            if meaning < 0:
+                self.line, self.line_start = line, line_start
+                return len(text)
+            # Nothing matches here: an error up to the next place where something does.
+            while at < len(text):
+                match = pattern.match(text, at)  # type: ignore[assignment]
+                group = match.lastindex  # type: ignore[assignment]
+                if meanings[group] != 0 or match.start(group) != at:
+                    break
+                at += 1
+            yield new(cls, (ERROR, text[start:at], start, at, line, start - line_start))
+            newline = text.rfind("\n", start, at)
+            if newline >= 0:
+                line += text.count("\n", start, at)
+                line_start = newline
 
     def _act(self, step: Step, text: str, start: int, end: int) -> str | None:
         """Run an action and return the kind of the token."""
@@ -325,7 +331,7 @@ class Scanner:
 
     def _scan_table(
         self, text: str, position: int, columns: list[int], final: bool
-    ) -> Iterator[Token]:
+    ) -> Generator[Token, None, int]:
         """Scan by the table until the start condition changes or input is short."""
         machine = self.machine
         delta, steps = machine.automaton.delta, machine.steps
@@ -372,13 +378,13 @@ class Scanner:
             position = end
             self.context = ord(text[end - 1])
             if self.current != current:
-                return position  # type: ignore[return-value]
+                return position
         if error >= 0:
             if not final:
                 # The error may go on in the next piece: scan it again from its start.
-                return error  # type: ignore[return-value]
+                return error
             yield self._error(text, error, position)
-        return position  # type: ignore[return-value]
+        return position
 
     def _error(self, text: str, start: int, end: int) -> Token:
         lost = text[start:end]

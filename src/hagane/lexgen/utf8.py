@@ -61,7 +61,9 @@ def byte_dfa(dfa: Dfa) -> Dfa:
     rows: list[list[int]] = []
     inner: list[list[int]] = []
 
-    def node(sequences: list[tuple[tuple[tuple[int, int], ...], int]]) -> tuple[tuple[int, int, int], ...]:
+    def node(
+        sequences: list[tuple[tuple[tuple[int, int], ...], int]],
+    ) -> tuple[tuple[int, int, int], ...]:
         """Group sequences by their first byte; return (low, high, next state)."""
         groups: dict[tuple[int, int], list[tuple[tuple[tuple[int, int], ...], int]]] = {}
         edges = []
@@ -106,9 +108,7 @@ def _over_classes(dfa: Dfa, rows: list[list[int]]) -> Dfa:
     known: dict[tuple[int, ...], int] = {}
     ids = [known.setdefault(column, len(known)) for column in columns[:END_BYTE]]
     nowhere = known.setdefault((DEAD,) * len(rows), len(known))
-    alphabet = Alphabet(
-        (*range(END_BYTE + 1), END), (*ids, nowhere, len(known)), len(known) + 1
-    )
+    alphabet = Alphabet((*range(END_BYTE + 1), END), (*ids, nowhere, len(known)), len(known) + 1)
     representatives = list(known)
     delta = [
         [column[state] for column in representatives] + [rows[state][END_BYTE]]
