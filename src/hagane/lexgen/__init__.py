@@ -3,6 +3,7 @@
 from hagane.lexgen.diagnose import Diagnostic, diagnose
 from hagane.lexgen.errors import NoCompiler, RegexSyntaxError, SpecificationError
 from hagane.lexgen.lexer import Lexer, rule
+from hagane.lexgen.ready import NAMES, ready_lexer, ready_source
 from hagane.lexgen.regex import Regex
 from hagane.lexgen.runtime import Scanner, Token
 from hagane.lexgen.specification import Action, Rule, Specification
@@ -10,6 +11,7 @@ from hagane.lexgen.token_mask import Bitmask, TokenMask
 from hagane.lexgen.vocabulary import Vocabulary
 
 __all__ = [
+    "NAMES",
     "Action",
     "Bitmask",
     "Diagnostic",
@@ -25,5 +27,7 @@ __all__ = [
     "TokenMask",
     "Vocabulary",
     "diagnose",
+    "ready_lexer",
+    "ready_source",
     "rule",
 ]

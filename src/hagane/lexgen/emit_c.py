@@ -1,4 +1,4 @@
-"""The lexer as C: every state of the byte automaton is a place in the code.
+"""The lexer as C: every state of the automaton is a place in the code, bytes beyond ASCII a table.
 
 The text must be followed by a zero byte. States in which a zero byte means something compare the
 place with the end there; no other check of the end is needed. A failing state that does not accept
@@ -82,6 +82,8 @@ class _Emitter:
         self.accepts = [step_of[a[0]] if a else -1 for a in self.dfa.accepts]
         self.entries = sorted({s for row in self.dfa.starts for s in row if s >= 0})
         self.sets: dict[frozenset[int], int] = {}
+        self.n_plain = compiled.dfa.n_states
+        self.leads: dict[tuple[int, ...], int] = {}
         self.used = {to for row in self.rows for to in row if to >= 0}
 
     def source(self) -> str:
@@ -91,6 +93,7 @@ class _Emitter:
             _HEAD.format(source=_plain(self.compiled.specification.source), kind_type=kind_type)
         ]
         parts.append(self._loop_tables())
+        parts.append(self._wide_tables())
         parts.append(_SIGNATURE.format(offset="int32_t") + body)
         return "\n".join(parts)
 
@@ -118,16 +121,17 @@ class _Emitter:
             "  int32_t condition = (int32_t)state[1];",
             "  uint64_t ended = 0;",
             "  (void)ended;",
-            "  int last = -1;",
+            "  int last = -1, at = 0;",
             "  (void)mark; (void)depth; (void)stack; (void)stack_size; (void)condition;",
-            "  (void)last;",
+            "  (void)last; (void)at;",
             "  if (error_end >= 0) error_at = 0;",
             "  goto begin;",
             "",
         ]
         lines += self._begin()
-        for number, row in enumerate(self.rows):
+        for number, row in enumerate(self.rows[: self.n_plain]):
             lines += self._state(number, row)
+        lines += self._inner()
         for number, step in enumerate(self.compiled.steps):
             lines += self._accept(number, step)
         lines += self._backup()
@@ -196,7 +200,13 @@ class _Emitter:
             start_check = "if (token == end) goto done; " if number in self.entries else ""
             lines.append(f"  case 0: if (p - 1 == end) {{ {start_check}{at_end} }} {other}")
         cases: dict[int, list[int]] = {}
-        for byte in range(1, 256):
+        lead = tuple(row[128:256])
+        if any(to >= 0 for to in lead):
+            index = self.leads.setdefault(lead, len(self.leads))
+            lines.append(
+                f"  case 128 ... 255: at = lead[{index}][p[-1] - 128]; if (at < 0) {fail} goto inner;"
+            )
+        for byte in range(1, 128):
             if row[byte] >= 0:
                 cases.setdefault(row[byte], []).append(byte)
         for to, members in cases.items():
@@ -205,6 +215,36 @@ class _Emitter:
         lines.append(f"  default: {fail}")
         lines.append("  }")
         return "\n".join(lines)
+
+    def _inner(self) -> list[str]:
+        """Return the code inside of characters: a table, as code for each place would be huge."""
+        if not self.leads:
+            return []
+        reached = {to for row in self.rows[self.n_plain :] for to in row if 0 <= to < self.n_plain}
+        cases = " ".join(f"case {to}: goto s{to};" for to in sorted(reached))
+        return [
+            "inner:",
+            "  do {",
+            "    const unsigned bits = *p ^ 0x80u;",
+            "    if (bits >= 64) goto backup;",
+            "    p++;",
+            f"    at = inside[at - {self.n_plain}][bits];",
+            "    if (at < 0) goto backup;",
+            f"  }} while (at >= {self.n_plain});",
+            f"  switch (at) {{ {cases} default: goto backup; }}",
+        ]
+
+    def _wide_tables(self) -> str:
+        """Return what first bytes of characters beyond ASCII lead to, and what later ones do."""
+        if not self.leads:
+            return ""
+        inner = [tuple(row[128:192]) for row in self.rows[self.n_plain :]]
+        lines = []
+        for name, rows, width in (("lead", list(self.leads), 128), ("inside", inner, 64)):
+            lines.append(f"static const int32_t {name}[{len(rows)}][{width}] = {{")
+            lines += ["  {" + ",".join(map(str, row)) + "}," for row in rows]
+            lines.append("};")
+        return "\n".join(lines) + "\n"
 
     def _accept(self, number: int, step: CompiledStep) -> list[str]:
         rule = self.compiled.specification.rules[step.accept.rule]

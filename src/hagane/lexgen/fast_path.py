@@ -34,9 +34,9 @@ def fast_path(
     """Return the expression of a start condition and the meaning of each of its groups.
 
     A meaning is a kind (a token without newline), None (skip), a mapping from words to kinds with
-    the default at ``""``, a list of (expression, kind) to try in order, the number of a step
-    plus 1, 0 for the group that catches errors, or -1 for the end of the text. What is skipped may stand
-    before the group. None is returned where ``re`` cannot be trusted.
+    the default at ``""``, a list of (expression, kind) to try in order, the number of a step plus
+    1, 0 for the group that catches errors, or -1 for the end of the text. What is skipped may
+    stand before the group. None is returned where ``re`` cannot be trusted.
 
     Args:
         rules: All rules.

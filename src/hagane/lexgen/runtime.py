@@ -104,7 +104,7 @@ class Automaton:
         return [*map(known.__getitem__, text), *end]
 
     def accepting(self, columns: list[int]) -> list[bool]:
-        """Return for each prefix of a row of columns, beginning with the empty one, if it matches."""
+        """Return whether each prefix of a row of columns matches, the empty one first."""
         state = 0
         found = [self.delta[0] > 0]
         for column in columns:
@@ -117,8 +117,8 @@ class Machine:
     """Everything about one lexer; scans any number of texts at once.
 
     ``starts[condition][context]`` are start states (-1: nothing can match). ``fast[condition]`` is
-    a regular expression with one group a step whose first match provably is the longest one, with the
-    groups' meanings, or None.
+    a regular expression with one group a step whose first match provably is the longest one, with
+    the groups' meanings, or None.
     """
 
     def __init__(
