@@ -87,6 +87,10 @@ class _Emitter:
         self.used = {to for row in self.rows for to in row if to >= 0}
 
     def source(self) -> str:
+        for number, row in enumerate(self.rows):
+            loop = frozenset(byte for byte in range(1, 128) if row[byte] == number)
+            if len(loop) > 1:
+                self.sets.setdefault(loop, len(self.sets))
         body = "\n".join(self._function_body())
         kind_type = "uint8_t" if len(self.kinds) < 256 else "uint16_t"
         parts = [
@@ -171,7 +175,7 @@ class _Emitter:
         lines = [f"s{number}:"]
         if accept >= 0 and not targets:
             return [*lines, f"  goto accept{accept};"]
-        loop = frozenset(byte for byte in range(1, 256) if row[byte] == number)
+        loop = frozenset(byte for byte in range(1, 128) if row[byte] == number)
         if len(loop) > 1:
             bit = self.sets.setdefault(loop, len(self.sets))
             test = f"loop{bit // 8}[p[{{}}]] & {1 << bit % 8}"
@@ -209,12 +213,27 @@ class _Emitter:
         for byte in range(1, 128):
             if row[byte] >= 0:
                 cases.setdefault(row[byte], []).append(byte)
+        other = fail
+        wide = max(cases, key=lambda to: len(cases[to]), default=-1)
+        if number not in self.entries and wide >= 0 and len(cases[wide]) >= 12:
+            # Most bytes lead to one state: a bit test keeps the switch, and compiling it, small.
+            test = self._bit_test(set(cases.pop(wide)), {b for m in cases.values() for b in m})
+            other = f"if ({test}) goto s{wide}; {fail}"
         for to, members in cases.items():
             labels = " ".join(_case(low, high) for low, high in _runs(members))
             lines.append(f"  {labels} goto s{to};")
-        lines.append(f"  default: {fail}")
+        lines.append(f"  default: {other}")
         lines.append("  }")
         return "\n".join(lines)
+
+    def _bit_test(self, members: set[int], handled: set[int]) -> str:
+        """Return a test of ``p[-1]`` for members of a set; handled bytes may test either way."""
+        for known, bit in self.sets.items():
+            if members <= known and known - members <= handled:
+                break
+        else:
+            bit = self.sets.setdefault(frozenset(members | handled), len(self.sets))
+        return f"loop{bit // 8}[p[-1]] & {1 << bit % 8}"
 
     def _inner(self) -> list[str]:
         """Return the code inside of characters: a table, as code for each place would be huge."""
