@@ -94,3 +94,60 @@ def test_a_malformed_expression_is_refused_with_its_column(
     with pytest.raises(RegexSyntaxError, match=problem) as caught:
         Regex(pattern)
     assert caught.value.column == column
+
+
+@pytest.mark.long
+@settings(
+    max_examples=25_000,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(patterns, st.lists(texts, min_size=4, max_size=4))
+def test_100_000_random_cases_match_what_re_matches(pattern: str, inputs: list[str]) -> None:
+    for text in inputs:
+        check(pattern, text)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "others"),
+    [
+        (r"[[:alpha:]_]+", ["ab_"], ["a1", ""]),
+        (r"\p{Lu}\P{L}", ["A1", "É "], ["aB", "AB"]),
+        (r"\x41\u{1F600}\u0042", ["A\U0001f600B"], ["AB"]),
+        (r"a{2,3}b{,1}", ["aa", "aaab"], ["a", "aaaa", "aabb"]),
+        (r"(?i)k", ["k", "K", "\u212a"], ["c"]),
+        (r"(?s).\Z", ["\n"], ["", "ab"]),
+        ("(?x) a b # both\n c", ["abc"], ["a b c"]),
+        (r"(?P<year>\d{4})-\d\d", ["2024-05"], ["2024-5"]),
+        (r"[^]a]", ["b"], ["]", "a"]),
+        (r"[a\]-]+", ["a]-"], ["b"]),
+        (r"a{x}|{", ["a{x}", "{"], ["a"]),
+        (r"\N{EURO SIGN}", ["€"], ["E"]),
+    ],
+)
+def test_each_construct_matches_its_texts(
+    pattern: str, matching: list[str], others: list[str]
+) -> None:
+    regex = Regex(pattern)
+    assert [regex.fullmatch(text) for text in matching] == [True] * len(matching)
+    assert [regex.fullmatch(text) for text in others] == [False] * len(others)
+
+
+def test_flex_strings_definitions_and_differences_of_classes() -> None:
+    regex = Regex('"a*"[a-z]{-}[bc]+', "flex")
+    assert regex.fullmatch("a*dd")
+    assert not regex.fullmatch("a*db")
+    assert not regex.fullmatch("aaad")
+
+
+def test_look_ahead_decides_how_long_a_match_is() -> None:
+    assert Regex("a+(?!b)").longest("aaab") == 2
+    assert Regex("a+(?=b)").longest("aaab") == 3
+    assert Regex("a+(?=b)").longest("aaa") is None
+    assert Regex("a*/b+", "flex").longest("aabb") == 2
+    assert Regex("a*(?=a*b)").longest("aaab") == 3
+
+
+def test_a_lazy_repetition_matches_the_same_texts() -> None:
+    assert Regex('".*?"').fullmatch('"a"')

@@ -43,7 +43,8 @@ def diagnose(compiled: Compiled, ambiguities: bool = False) -> list[Diagnostic]:
 
 def _never_matching(compiled: Compiled) -> Iterable[Diagnostic]:
     full, rules = compiled.full, compiled.specification.rules
-    winners = {accepts[0].rule for accepts in full.accepts if accepts}
+    entered = {to for row in full.delta for to in row if to >= 0}  # by a text that is not empty
+    winners = {full.accepts[state][0].rule for state in entered if full.accepts[state]}
     for number, rule in enumerate(rules):
         if number in winners:
             continue
@@ -125,14 +126,14 @@ def _ambiguities(compiled: Compiled) -> Iterable[Diagnostic]:
 def shortest(
     dfa: Dfa, wanted: Callable[[tuple[Accept, ...]], bool]
 ) -> tuple[str, tuple[Accept, ...]] | None:
-    """Return a shortest text after which the automaton accepts something wanted."""
+    """Return a shortest text, not empty, after which the automaton accepts something wanted."""
     members = [_sample(symbols) for symbols in dfa.alphabet.members()]
     seen = {state: "" for row in dfa.starts for state in row if state >= 0}
     order = list(seen)
     for state in order:  # grows while it runs
-        if wanted(dfa.accepts[state]):
-            return seen[state], dfa.accepts[state]
         for id, to in sorted(enumerate(dfa.delta[state]), key=lambda move: members[move[0]]):
+            if to >= 0 and wanted(dfa.accepts[to]):
+                return seen[state] + members[id], dfa.accepts[to]
             if to >= 0 and to not in seen:
                 seen[to] = seen[state] + members[id]
                 order.append(to)

@@ -208,7 +208,8 @@ class _Emitter:
         if any(to >= 0 for to in lead):
             index = self.leads.setdefault(lead, len(self.leads))
             lines.append(
-                f"  case 128 ... 255: at = lead[{index}][p[-1] - 128]; if (at < 0) {fail} goto inner;"
+                f"  case 128 ... 255: at = lead[{index}][p[-1] - 128]; "
+                f"if (at < 0) {fail} goto inner;"
             )
         for byte in range(1, 128):
             if row[byte] >= 0:
@@ -228,11 +229,9 @@ class _Emitter:
 
     def _bit_test(self, members: set[int], handled: set[int]) -> str:
         """Return a test of ``p[-1]`` for members of a set; handled bytes may test either way."""
-        for known, bit in self.sets.items():
-            if members <= known and known - members <= handled:
-                break
-        else:
-            bit = self.sets.setdefault(frozenset(members | handled), len(self.sets))
+        fitting = (s for s in self.sets if members <= s and s - members <= handled)
+        chosen = next(fitting, frozenset(members | handled))
+        bit = self.sets.setdefault(chosen, len(self.sets))
         return f"loop{bit // 8}[p[-1]] & {1 << bit % 8}"
 
     def _inner(self) -> list[str]:

@@ -336,8 +336,10 @@ def _simple_action(text: str) -> Action | None:
             if name in ("begin", "push") and value == "0":
                 value = INITIAL
             if name == "kind":
-                if value in ("None", "pass", "continue", "break"):
-                    return None if value != "None" else action
+                if value in ("text", "lexer", "pass", "continue", "break"):
+                    return None  # Python code
+                if value == "None":
+                    continue
                 action = replace(action, kind=value)
             elif name == "begin":
                 action = replace(action, begin=value)

@@ -30,6 +30,10 @@ class Lexer:
         if specification is None:
             specification = _from_methods(self)
         self.specification = specification
+        if not specification.rules:
+            raise SpecificationError(
+                f"{specification.source}: expected at least one rule, got none"
+            )
         _refuse_lazy(specification)
 
     @classmethod
