@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hagane.lexgen import Lexer
+from hagane.lexgen import Lexer, diagnose
 from hagane.lexgen.lex_file import parse_lex_file
 
 pytestmark = pytest.mark.skipif(
@@ -106,9 +106,8 @@ def disagreements(folder: Path, specifications: int, inputs: int, seed: int) -> 
     while compared < specifications * inputs:
         patterns = rules(random.randint(1, 6))
         lexer = our_lexer(patterns)
-        # A rule that matches nothing visible loops in flex.
-        dfa = lexer.compiled.full
-        if any(dfa.accepts[s] for row in dfa.starts for s in row if s >= 0):
+        # Flex gives out tokens of no characters, which are never tokens here.
+        if "matches-empty" in {finding.kind for finding in diagnose(lexer.compiled)}:
             continue
         texts = [
             "".join(random.choices("abcA0\n *", k=random.randrange(12))) for _ in range(inputs)
@@ -119,7 +118,10 @@ def disagreements(folder: Path, specifications: int, inputs: int, seed: int) -> 
         for text, line in zip(texts, done.stdout.decode().split("\n"), strict=False):
             numbers = [int(word) for word in line.split()]
             theirs = list(zip(numbers[::2], numbers[1::2], strict=True))
-            ours = [(int(t.kind[1:]), t.end - t.start) for t in lexer.tokenize(text)]
+            ours = [
+                (int(t.kind[1:]) if t.kind != "ERROR" else -1, t.end - t.start)
+                for t in lexer.tokenize(text)
+            ]
             assert ours == theirs, (patterns, text)
             compared += 1
             different += ours != theirs

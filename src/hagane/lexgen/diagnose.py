@@ -10,6 +10,7 @@ from hagane.lexgen.compile import Compiled
 from hagane.lexgen.dfa import Dfa
 from hagane.lexgen.nfa import Accept
 from hagane.lexgen.specification import INITIAL
+from hagane.lexgen.syntax import matches_empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +64,9 @@ def _never_matching(compiled: Compiled) -> Iterable[Diagnostic]:
 
 
 def _matching_empty(compiled: Compiled) -> Iterable[Diagnostic]:
-    full, rules = compiled.full, compiled.specification.rules
-    at_start = {s for row in full.starts for s in row if s >= 0}
-    numbers = {accept.rule for state in at_start for accept in full.accepts[state]}
-    for number in sorted(numbers):
-        rule = rules[number]
+    for rule in compiled.specification.rules:
+        if not any(matches_empty(branch.body) for branch in rule.pattern.branches):
+            continue
         message = (
             f"rule {rule.label} matches the empty string, which is never a token; use + for *, or "
             "make a part of it obligatory"

@@ -124,3 +124,18 @@ def width(node: Node) -> int | None:
             if inner == 0:
                 return 0
             return None if inner is None or low != high else inner * low
+
+
+def matches_empty(node: Node) -> bool:
+    """Return whether the node can match without consuming anything."""
+    match node:
+        case Chars():
+            return False
+        case Assertion():
+            return True
+        case Concat(parts):
+            return all(matches_empty(part) for part in parts)
+        case Alternate(parts):
+            return any(matches_empty(part) for part in parts)
+        case Repeat(body, low, _):
+            return low == 0 or matches_empty(body)
