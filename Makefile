@@ -3,9 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 SETUP := .venv/.installed
 
-.PHONY: test test-all lint types layers tests demo clean
+.PHONY: test test-all lint types layers tests conformance wheel demo clean
 
-test: lint types layers tests
+test: lint types layers tests conformance wheel
 
 lint: $(SETUP)
 	$(BIN)/ruff check .
@@ -20,8 +20,15 @@ layers: $(SETUP)
 tests: $(SETUP)
 	$(BIN)/pytest -n auto -m "not long"
 
+conformance: $(SETUP)
+	$(BIN)/python -W ignore tests/outside/conformance.py
+
+wheel: $(SETUP)
+	$(BIN)/python tests/outside/wheel.py
+
 test-all: test
 	$(BIN)/pytest -n auto -m long
+	$(BIN)/python tests/outside/wheel.py --all
 
 demo: $(SETUP)
 	$(BIN)/hagane demo

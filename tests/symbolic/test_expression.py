@@ -72,6 +72,8 @@ def test_symbols_are_all_that_a_value_depends_on(a: Dim, at: dict[str, int]) -> 
         (-n + 5, "5 - n"),
         (maximum(n, 0), "n"),
         (minimum(h, h + 2), "h"),
+        (maximum(minimum(h, 512), h), "h"),
+        (minimum(h, maximum(n, h)), "h"),
     ],
 )
 def test_normal_forms(value: Dim, text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import typer
@@ -12,22 +12,17 @@ import typer
 import hagane
 from hagane.errors import HaganeError
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    help="Deep-learning models: run, inspect and measure them.",
-)
-
 # Subcommand -> (module, help). Each module has a function ``command``; a typer.Typer named
 # ``app`` instead makes a group of subcommands.
 _COMMANDS = {
     "lex": ("hagane.cli.lex", "Make a lexer from a specification."),
     "run": ("hagane.cli.run", "Run a model and show its outputs."),
+    "inspect": ("hagane.cli.inspect", "Show what a model takes, gives, holds and costs."),
+    "demo": ("hagane.cli.demo", "Classify real pictures with a real model."),
+    "bench": ("hagane.cli.bench", "Time a model beside other engines, in one run."),
 }
 
 
-@app.callback(invoke_without_command=True)
 def _root(
     version: bool = typer.Option(False, "--version", help="Print the version and exit."),
 ) -> None:
@@ -36,24 +31,17 @@ def _root(
         raise typer.Exit
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; a hagane error ends it with its message and status 2."""
-    words = sys.argv[1:] if arguments is None else arguments
-    _register(next((word for word in words if not word.startswith("-")), ""))
-    try:
-        app(words)
-    except HaganeError as error:
-        print(f"hagane: error: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
-
-
-def _register(wanted: str) -> None:
-    """Load the wanted subcommand; the others stand in the help only."""
-    registered = {command.name for command in app.registered_commands}
-    registered |= {group.name for group in app.registered_groups}
+def build_app(wanted: str) -> typer.Typer:
+    """Return the command with the subcommand ``wanted`` loaded; the others are names only."""
+    app = typer.Typer(
+        name="hagane",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        help="Deep-learning models from source to checked, compiled, trained and shipped.",
+    )
+    app.callback(invoke_without_command=True)(_root)
     for name, (module, text) in _COMMANDS.items():
-        if name in registered:
-            continue
         if name != wanted:
             app.command(name, help=text)(_placeholder)
             continue
@@ -61,8 +49,19 @@ def _register(wanted: str) -> None:
         if hasattr(loaded, "app"):
             app.add_typer(loaded.app, name=name, help=text)
         else:
-            command: Callable[..., None] = loaded.command
-            app.command(name)(command)
+            app.command(name, help=text)(loaded.command)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; a hagane error ends it with its message and status 2."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    app = build_app(next((word for word in words if not word.startswith("-")), ""))
+    try:
+        app(words, prog_name="hagane")
+    except HaganeError as error:
+        print(f"hagane: error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
 
 
 def _placeholder() -> None:

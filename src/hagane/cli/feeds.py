@@ -15,8 +15,7 @@ from hagane.ops.definition import Array
 from hagane.ops.schema import tensor_dtype
 from hagane.ops.values import strings
 from hagane.runtime import NodeArg
-
-_DEFAULT_SIZE = 1
+from hagane.runtime.feeds import random_value
 
 
 def parse_pair(text: str, option: str) -> tuple[str, str]:
@@ -79,27 +78,6 @@ def read_feed(
     for item in missing:
         feed[item.name] = random_value(item, shapes.get(item.name), generator)
     return feed
-
-
-def random_value(
-    item: NodeArg, shape: tuple[int, ...] | None, generator: np.random.Generator
-) -> Array:
-    """Return random content: standard normal floats, small integers, coin flips.
-
-    Sizes that the model leaves open are 1 unless ``shape`` sets them.
-    """
-    dtype = tensor_dtype(item.type)
-    if dtype is None:
-        raise InvalidArgument(f"--random cannot make input '{item.name}' of type {item.type}")
-    if shape is None:
-        shape = tuple(dim if isinstance(dim, int) else _DEFAULT_SIZE for dim in item.shape)
-    if dtype == ir.DataType.STRING:
-        return strings(["text"] * int(np.prod(shape))).reshape(shape)
-    if dtype == ir.DataType.BOOL:
-        return generator.integers(0, 2, shape).astype(np.bool_)
-    if dtype.is_integer():
-        return generator.integers(0, 2, shape).astype(dtype.numpy())
-    return generator.standard_normal(shape).astype(dtype.numpy())
 
 
 def _read(item: NodeArg, source: str) -> Any:

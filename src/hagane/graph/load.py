@@ -83,6 +83,8 @@ def _from_proto(proto: onnx.ModelProto, what: str, folder: Path | None) -> ir.Mo
         raise InvalidModel(f"{what} imports no operator set: it is not a complete ONNX model")
     for tensor in _tensors(proto):
         _check_tensor(tensor, what, folder)
+    for graph in _graphs(proto):
+        _check_single_assignment(graph, what)
     if any(_holds_map(value.type) for value in _values(proto.graph)):
         proto = _without_map_types(proto)
     try:
@@ -112,6 +114,18 @@ def _graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto | onnx.FunctionP
                 if attribute.HasField("g"):
                     pending.append(attribute.g)
                 pending.extend(attribute.graphs)
+
+
+def _check_single_assignment(graph: onnx.GraphProto | onnx.FunctionProto, what: str) -> None:
+    writers: dict[str, str] = {}
+    for node in graph.node:
+        label = f"{node.op_type} '{node.name}'" if node.name else node.op_type
+        for name in node.output:
+            if name and name in writers:
+                raise InvalidGraph(
+                    f"'{name}' of {what} is defined twice: by {writers[name]} and by {label}"
+                )
+            writers[name] = label
 
 
 def _tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:

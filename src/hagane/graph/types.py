@@ -78,9 +78,10 @@ def from_ir_shape(shape: ir.Shape | None) -> tuple[Dim | None, ...] | None:
 
 
 def _from_ir_dim(dim: int | ir.SymbolicDim) -> Dim | None:
+    # Exporters write -1 and "?" for sizes that they do not know, each time for another one.
     if isinstance(dim, int):
-        return dim
-    return None if dim.value is None or dim.value == "" else parse_dim(dim.value)
+        return dim if dim >= 0 else None
+    return None if dim.value in (None, "", "?", "-1") else parse_dim(dim.value)
 
 
 def to_ir_shape(shape: Sequence[Dim] | None) -> ir.Shape | None:

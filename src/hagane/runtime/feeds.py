@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.errors import InvalidFeed
+from hagane.errors import InvalidArgument, InvalidFeed
 from hagane.graph.types import OptionalType, SequenceType, TensorType, Type, dtype_name
 from hagane.ops.definition import Array, RuntimeValue
+from hagane.ops.schema import tensor_dtype
 from hagane.ops.values import array_dtype, strings
+from hagane.runtime.metadata import NodeArg
 from hagane.runtime.value import OrtValue
 
 
@@ -70,6 +72,8 @@ def _check(name: str, expected: Type | None, value: Any) -> RuntimeValue:
         if not isinstance(value, list | tuple):
             raise InvalidFeed(f"input '{name}': expected a list ({expected}), got {_kind(value)}")
         return [_check(f"{name}[{i}]", expected.element, v) for i, v in enumerate(value)]
+    if expected is None and isinstance(value, dict | list):
+        return value  # a type that graphs cannot declare, such as a map: kernels check it
     if value is None:
         raise InvalidFeed(f"input '{name}': expected {expected}, got None")
     array = _as_array(name, expected, value)
@@ -137,3 +141,35 @@ def _check_tensor(name: str, expected: TensorType, array: Array) -> None:
                 f"input '{name}': expected {expected}, got {got}: axis {axis} has size {size}, "
                 f"expected {dim}"
             )
+
+
+def random_feed(
+    inputs: Sequence[NodeArg],
+    shapes: Mapping[str, tuple[int, ...]],
+    generator: np.random.Generator,
+) -> dict[str, Array]:
+    """Return random content for every input; see ``random_value``."""
+    return {item.name: random_value(item, shapes.get(item.name), generator) for item in inputs}
+
+
+def random_value(
+    item: NodeArg, shape: tuple[int, ...] | None, generator: np.random.Generator
+) -> Array:
+    """Return random content: standard normal floats, small integers, coin flips.
+
+    Sizes that the model leaves open are 1 unless ``shape`` sets them.
+    """
+    dtype = tensor_dtype(item.type)
+    if dtype is None:
+        raise InvalidArgument(
+            f"cannot make a random value for input '{item.name}' of type {item.type}; give one"
+        )
+    if shape is None:
+        shape = tuple(dim if isinstance(dim, int) else 1 for dim in item.shape)
+    if dtype == ir.DataType.STRING:
+        return strings(["text"] * int(np.prod(shape))).reshape(shape)
+    if dtype == ir.DataType.BOOL:
+        return generator.integers(0, 2, shape).astype(np.bool_)
+    if dtype.is_integer():
+        return generator.integers(0, 2, shape).astype(dtype.numpy())
+    return generator.standard_normal(shape).astype(dtype.numpy())

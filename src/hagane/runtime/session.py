@@ -75,6 +75,10 @@ class InferenceSession:
         )
         model = load(path_or_bytes)
         declared = _declared(model, self._options.dimension_overrides)
+        self._input_args = {
+            str(value.name): _argument(value, declared[str(value.name)])
+            for value in model.graph.inputs
+        }
         legalise(model)
         infer_types(model, sizes=self._options.dimension_overrides)
         self._metadata = model_metadata(model)
@@ -84,10 +88,6 @@ class InferenceSession:
         ]
         self._overridable = {
             name: Input(name, type_) for name, type_ in declared.items() if name in initializers
-        }
-        self._input_args = {
-            str(value.name): _argument(value, declared[str(value.name)])
-            for value in model.graph.inputs
         }
         self._output_args = [_output_argument(value) for value in model.graph.outputs]
         self._output_names = [arg.name for arg in self._output_args]

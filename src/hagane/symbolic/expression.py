@@ -267,6 +267,9 @@ def _extreme(head: str, values: Iterable[Dim]) -> Dim:
 
 def _dominates(head: str, left: Dim, right: Dim) -> bool:
     """Whether ``left`` makes ``right`` needless in a minimum or maximum."""
+    atom = _single_atom(right)
+    if atom is not None and {head, atom.head} == {"min", "max"} and left in atom.arguments:
+        return True  # max(n, min(n, m)) = n, and the other way round
     difference = _add(left, _multiply(right, -1))
     lowest = lower_bound(difference if head == "max" else _multiply(difference, -1))
     return lowest is not None and lowest >= 0

@@ -16,13 +16,13 @@ import onnx.defs
 import onnx_ir as ir
 
 from hagane.errors import UnsupportedModel
-from hagane.graph.legalise import inputs, meaning, ml, resize, scan
+from hagane.graph.legalise import broadcast, inputs, meaning, ml, resize, scan
 from hagane.graph.legalise.rewrite import Site
 from hagane.graph.verify import describe
 
 Adapter: TypeAlias = Callable[[Site], None]
 
-OLDEST_OPSET = 7
+OLDEST_OPSET = 6
 CURRENT_OPSETS: Mapping[str, int] = {"": 28, "ai.onnx.ml": 5, "com.microsoft": 1}
 
 _REDUCTIONS = (
@@ -37,16 +37,23 @@ _REDUCTIONS = (
     "ReduceSumSquare",
 )
 
+_BINARY = ("Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor")
+
 # (domain, operator) -> the opsets that changed its form, in order, with what to do.
 ADAPTERS: Mapping[tuple[str, str], tuple[tuple[int, Adapter], ...]] = {
-    ("", "BatchNormalization"): ((14, meaning.batch_normalization_14),),
+    ("", "BatchNormalization"): (
+        (7, broadcast.training_attributes_7),
+        (14, meaning.batch_normalization_14),
+    ),
     ("", "Clip"): ((11, inputs.clip_11),),
     ("", "DFT"): ((20, inputs.dft_20),),
-    ("", "Dropout"): ((12, inputs.dropout_12),),
+    ("", "Dropout"): ((7, broadcast.training_attributes_7), (12, inputs.dropout_12)),
+    ("", "Gemm"): ((7, broadcast.gemm_7),),
     ("", "GridSample"): ((20, meaning.grid_sample_20),),
     ("", "GroupNormalization"): ((21, meaning.group_normalization_21),),
     ("", "Hardmax"): ((13, meaning.softmax_13),),
     ("", "LogSoftmax"): ((13, meaning.softmax_13),),
+    ("", "PRelu"): ((7, broadcast.prelu_7),),
     ("", "Pad"): ((11, inputs.pad_11),),
     ("", "ReduceSum"): ((13, inputs.axes_to_input),),
     ("", "Resize"): ((11, resize.resize_11),),
@@ -60,6 +67,8 @@ ADAPTERS: Mapping[tuple[str, str], tuple[tuple[int, Adapter], ...]] = {
     ("", "TopK"): ((10, inputs.topk_10),),
     ("", "Unsqueeze"): ((13, inputs.axes_to_input),),
     ("", "Upsample"): ((99, resize.upsample),),
+    **{("", name): ((7, broadcast.binary_7),) for name in _BINARY},
+    **{("", name): ((7, broadcast.recurrent_7),) for name in ("GRU", "LSTM", "RNN")},
     **{("", name): ((18, inputs.axes_to_input),) for name in _REDUCTIONS},
     ("ai.onnx.ml", "LabelEncoder"): ((2, ml.label_encoder_2),),
 }

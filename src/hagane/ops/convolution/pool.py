@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hagane.graph.types import Shape
 from hagane.ops.context import InferContext
 from hagane.ops.convolution.window import Window, check_window, pad_spatial
 from hagane.ops.definition import Array, OpDef
@@ -29,7 +30,7 @@ def _spatial(window: Window) -> tuple[int, ...]:
 
 
 @widened
-def _average_pool(
+def average_pool(
     x: Array,
     *,
     kernel_shape: Sequence[int],
@@ -40,6 +41,7 @@ def _average_pool(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Array:
+    """Return the mean of every window of ``x``, (batch, channels, *spatial)."""
     window = Window.of(kernel_shape, strides, dilations, pads, auto_pad, bool(ceil_mode))
     windows, _ = _padded_windows(x, window, 0)
     total = windows.sum(axis=_spatial(window))
@@ -60,7 +62,7 @@ def _average_pool(
     return (total / counts.sum(axis=_spatial(window))).astype(x.dtype)
 
 
-def _max_pool(
+def max_pool(
     x: Array,
     *,
     kernel_shape: Sequence[int],
@@ -72,6 +74,7 @@ def _max_pool(
     strides: Sequence[int] | None = None,
     n_outputs: int = 1,
 ) -> Array | tuple[Array, Array]:
+    """Return the maximum of every window of ``x``, and where it stands if asked for."""
     window = Window.of(kernel_shape, strides, dilations, pads, auto_pad, bool(ceil_mode))
     lowest = -np.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min
     windows, output = _padded_windows(x, window, lowest)
@@ -127,7 +130,11 @@ def _lp_pool(
 
 
 def _infer_pool(ctx: InferContext) -> Sequence[Any]:
-    shape = ctx.shape(0)
+    return infer_pool(ctx, ctx.shape(0))
+
+
+def infer_pool(ctx: InferContext, shape: Shape) -> Sequence[Any]:
+    """Infer a pooling of a tensor of ``shape``, (batch, channels, *spatial)."""
     if len(shape) < 3:
         ctx.fail(f"expected (batch, channels, *spatial), got {ctx.inputs_text()}")
     window = Window.of(
@@ -167,10 +174,10 @@ def _global_lp(x: Array, *, p: int = 2) -> Array:
 
 
 OPERATORS = (
-    OpDef("AveragePool", _infer_pool, _average_pool),
+    OpDef("AveragePool", _infer_pool, average_pool),
     OpDef("GlobalAveragePool", _infer_global, widened(_global_average)),
     OpDef("GlobalLpPool", _infer_global, widened(_global_lp)),
     OpDef("GlobalMaxPool", _infer_global, _global_max),
     OpDef("LpPool", _infer_pool, _lp_pool),
-    OpDef("MaxPool", _infer_pool, _max_pool),
+    OpDef("MaxPool", _infer_pool, max_pool),
 )

@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array
-from hagane.symbolic import Dim, ceildiv, floordiv
+from hagane.symbolic import Dim, ceildiv, floordiv, minimum
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +76,8 @@ class Window:
         room = padded - self.extent(axis)
         if not self.ceil_mode:
             return floordiv(room, stride) + 1
-        count = ceildiv(room, stride) + 1
         # A window has to start inside the input or its left padding.
-        if isinstance(size, int) and (int(count) - 1) * stride >= size + self.pads[axis]:
-            count = int(count) - 1
-        return count
+        return minimum(ceildiv(room, stride) + 1, ceildiv(size + self.pads[axis], stride))
 
     def amounts(self, sizes: Sequence[int]) -> list[tuple[int, int]]:
         """Return the padding before and after each axis; negative amounts never occur."""

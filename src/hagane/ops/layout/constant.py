@@ -12,7 +12,7 @@ from hagane.graph.types import TensorType
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.rules import exact
-from hagane.ops.values import array_dtype, strings
+from hagane.ops.values import LOW_PRECISION, array_dtype, strings
 from hagane.symbolic import Dim, Expr, ceildiv, maximum
 
 
@@ -78,16 +78,21 @@ def _infer_constant_of_shape(ctx: InferContext) -> Sequence[Any]:
     return [TensorType(dtype, dims)]
 
 
-def _range(start: Array, limit: Array, delta: Array) -> Array:
-    first, last, step = (np.asarray(v).ravel()[0] for v in (start, limit, delta))
+def _range(start: Array, limit: Array, delta: Array | None = None, *, stash_type: int = 1) -> Array:
+    ends = (start, limit, np.ones((), start.dtype) if delta is None else delta)
+    first, last, step = (np.asarray(v).ravel()[0] for v in ends)
+    if start.dtype in LOW_PRECISION:
+        wide = ir.DataType(stash_type).numpy().type
+        first, last, step = wide(first), wide(last), wide(step)
     if step == 0:
         raise ValueError("expected a delta other than 0")
     count = max(0, int(np.ceil((last - first) / step)))
-    return (first + np.arange(count, dtype=start.dtype) * step).astype(start.dtype)
+    return (first + np.arange(count).astype(np.asarray(first).dtype) * step).astype(start.dtype)
 
 
 def _infer_range(ctx: InferContext) -> Sequence[Any]:
-    values = [ctx.data(i) for i in range(3)]
+    values = [ctx.data(i) for i in range(2)]
+    values.append(ctx.data(2) if ctx.has(2) else np.ones((), np.int64))
     if any(value is None for value in values) or not ctx.dtype(0).is_integer():
         return [(ctx.fresh(),)]
     start, limit, delta = (exact(v).ravel()[0] for v in values if v is not None)

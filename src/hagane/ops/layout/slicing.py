@@ -20,17 +20,17 @@ from hagane.symbolic import (
 from hagane.symbolic.expression import lower_bound
 
 
-def _slices(
-    rank: int, starts: Array, ends: Array, axes: Array | None, steps: Array | None
-) -> tuple[slice, ...]:
-    result = [slice(None)] * rank
-    targets = range(len(starts)) if axes is None else [int(axis) for axis in axes]
-    for i, axis in enumerate(targets):
-        start, end = int(starts[i]), int(ends[i])
-        step = 1 if steps is None else int(steps[i])
-        # A negative end below -size means "before the first element" when going backwards.
-        result[axis] = slice(start, None if step < 0 and end < -(2**31) else end, step)
-    return tuple(result)
+def _part(size: int, start: int, end: int, step: int) -> slice:
+    """Return the Python slice that the operator means on an axis of ``size``.
+
+    Forwards the two agree. Backwards Python reads bounds before the first element otherwise: the
+    operator clamps the start to the first element and the end to just before it.
+    """
+    if step > 0:
+        return slice(start, end, step)
+    first = start + size if start < 0 else start
+    stop = end + size if end < 0 else end
+    return slice(max(first, 0), None if stop < 0 else stop, step)
 
 
 def _slice(
@@ -40,13 +40,12 @@ def _slice(
     axes: Array | None = None,
     steps: Array | None = None,
 ) -> Array:
-    slices = list(_slices(x.ndim, starts, ends, axes, steps))
-    for axis, part in enumerate(slices):
-        if part.step is not None and part.step < 0 and part.stop is not None:
-            # Python reads -1 as the last element, the operator clamps after adding the size once.
-            stop = part.stop + x.shape[axis] if part.stop < 0 else part.stop
-            slices[axis] = slice(part.start, None if stop < 0 else stop, part.step)
-    return x[tuple(slices)]
+    parts = [slice(None)] * x.ndim
+    for i, start in enumerate(starts):
+        axis = i if axes is None else int(axes[i])
+        step = 1 if steps is None else int(steps[i])
+        parts[axis] = _part(x.shape[axis], int(start), int(ends[i]), step)
+    return x[tuple(parts)]
 
 
 def _infer_slice(ctx: InferContext) -> Sequence[Any]:
@@ -79,7 +78,7 @@ def _length(size: Dim, start: Any, end: Any, step: int) -> Dim | None:
     """Return how many elements a slice takes, or None where that depends on unknown signs."""
     start, end = (v if isinstance(v, Expr) else int(v) for v in (start, end))
     if isinstance(size, int) and isinstance(start, int) and isinstance(end, int):
-        return len(range(size)[_python_slice(size, start, end, step)])
+        return len(range(size)[_part(size, start, end, step)])
     if step < 0:
         if start in (-1,) and isinstance(end, int) and end < -(2**30):
             return ceildiv(size, -step)
@@ -93,17 +92,10 @@ def _length(size: Dim, start: Any, end: Any, step: int) -> Dim | None:
     return ceildiv(maximum(length, 0), step)
 
 
-def _python_slice(size: int, start: int, end: int, step: int) -> slice:
-    if step < 0:
-        stop = end + size if end < 0 else end
-        return slice(start, None if stop < 0 else stop, step)
-    return slice(start, end, step)
-
-
 def _clamp(size: Dim, bound: Dim) -> Dim | None:
     """Return the position in [0, size] that a bound of a forward slice means."""
     if isinstance(bound, int):
-        if bound >= 2**31 - 1:
+        if bound >= 10**9:  # how exporters write "to the end"; no axis is that long
             return size
         if bound < 0:
             return maximum(size + bound, 0) if not _at_least(size + bound, 0) else size + bound

@@ -1,0 +1,200 @@
+"""``hagane inspect``: what a model takes, gives, holds and costs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import onnx_ir as ir
+import typer
+
+from hagane.cli.feeds import parse_pair
+from hagane.cli.progress import working
+from hagane.errors import InvalidArgument
+from hagane.graph import legalise, load, to_text
+from hagane.graph.draw import to_svg
+from hagane.graph.types import TensorType, Type
+from hagane.ops import GraphTypes, Unsupported, find, infer_types
+from hagane.ops.cost import flops
+from hagane.symbolic import Dim, symbols_of
+
+
+def command(
+    model: Annotated[Path, typer.Argument(help="The ONNX model.")],
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=batch,3,224,224: sizes or names for the axes of an input."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    values: Annotated[bool, typer.Option("--values", help="List the type of every value.")] = False,
+    text: Annotated[
+        bool, typer.Option("--text", help="Print the graph as text, in its current form.")
+    ] = False,
+    graph: Annotated[Path | None, typer.Option(help="Draw the graph into this SVG file.")] = None,
+) -> None:
+    """Show inputs, outputs, operators, parameters, arithmetic and shapes of a model."""
+    with working(f"reading {model.name}"):
+        loaded = load(model)
+        opsets = dict(loaded.opset_imports)
+        legalise(loaded)
+        types = infer_types(loaded, shapes=_shapes(shape or []))
+    if graph is not None:
+        graph.write_text(to_svg(loaded), encoding="utf-8")
+    if text:
+        print(to_text(loaded))
+        return
+    report = describe_model(loaded, types, opsets)
+    if as_json:
+        print(json.dumps(report, indent=1))
+    else:
+        _show(report, values)
+        if graph is not None:
+            print(f"drawing: {graph}")
+
+
+def _shapes(texts: list[str]) -> dict[str, list[Dim | str]]:
+    shapes: dict[str, list[Dim | str]] = {}
+    for item in texts:
+        name, value = parse_pair(item, "--shape")
+        if not value.strip():
+            raise InvalidArgument(f"--shape {name}: expected sizes or names separated by commas")
+        shapes[name] = [
+            int(dim) if dim.strip().isdecimal() else dim.strip() for dim in value.split(",")
+        ]
+    return shapes
+
+
+def describe_model(model: ir.Model, types: GraphTypes, opsets: dict[str, int]) -> dict[str, Any]:
+    """Return everything that ``hagane inspect`` knows, ready for JSON."""
+    nodes = list(all_nodes(model.graph))
+    costs = [flops(node, types.types) for node in nodes]
+    known = [cost for cost in costs if cost is not None]
+    total: Dim = 0
+    for cost in known:
+        total = total + cost
+    weights = [
+        v.const_value for v in model.graph.initializers.values() if v.const_value is not None
+    ]
+    computed = [value for node in nodes for value in node.outputs if value.name and value.uses()]
+    return {
+        "opsets": {domain or "ai.onnx": version for domain, version in opsets.items()},
+        "inputs": [
+            _value(value, types)
+            for value in model.graph.inputs
+            if value.name not in model.graph.initializers
+        ],
+        "outputs": [_value(value, types) for value in model.graph.outputs],
+        "operators": dict(sorted(Counter(_name(node) for node in nodes).items())),
+        "nodes": len(nodes),
+        "parameters": sum(int(weight.size) for weight in weights),
+        "parameter_bytes": sum(int(weight.nbytes) for weight in weights),
+        "flops": total if isinstance(total, int) else str(total),
+        "flops_unknown_nodes": len(costs) - len(known),
+        "activation_bytes": _bytes(computed, types),
+        "dimensions": sorted(_free(model, types)),
+        "unresolved": [str(value.name) for value in computed if not _is_resolved(value, types)],
+        "no_native_kernel": sorted(
+            {_name(node) for node in nodes if isinstance(find(node).lower, Unsupported)}
+        ),
+        "values": {str(value.name): str(types.types.get(value)) for value in computed},
+    }
+
+
+def all_nodes(graph: ir.Graph) -> Iterator[ir.Node]:
+    """Yield the nodes of a graph and of all its subgraphs."""
+    for node in graph:
+        yield node
+        for attribute in node.attributes.values():
+            if attribute.type == ir.AttributeType.GRAPH:
+                yield from all_nodes(attribute.as_graph())
+
+
+def _name(node: ir.Node) -> str:
+    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+
+
+def _value(value: ir.Value, types: GraphTypes) -> dict[str, Any]:
+    found = types.types.get(value)
+    shape = found.shape if isinstance(found, TensorType) else None
+    return {
+        "name": str(value.name),
+        "type": str(found),
+        "shape": None if shape is None else [d if isinstance(d, int) else str(d) for d in shape],
+    }
+
+
+def _bytes(values: list[ir.Value], types: GraphTypes) -> int | str:
+    """Return the size of all intermediate tensors together."""
+    total: Dim = 0
+    for value in values:
+        found = types.types.get(value)
+        if isinstance(found, TensorType) and found.shape is not None:
+            size: Dim = 1
+            for dim in found.shape:
+                size = size * dim
+            if found.dtype != ir.DataType.STRING:
+                total = total + size * max(1, int(found.dtype.itemsize))
+    return total if isinstance(total, int) else str(total)
+
+
+def _free(model: ir.Model, types: GraphTypes) -> set[str]:
+    names: set[str] = set()
+    for value in model.graph.inputs:
+        names |= _symbols(types.types.get(value))
+    return names
+
+
+def _symbols(type_: Type | None) -> set[str]:
+    if not isinstance(type_, TensorType):
+        return set()
+    return {name for dim in type_.shape or () for name in symbols_of(dim)}
+
+
+def _is_resolved(value: ir.Value, types: GraphTypes) -> bool:
+    """Whether the value's sizes follow from those of the model's inputs."""
+    found = types.types.get(value)
+    if not isinstance(found, TensorType):
+        return found is not None
+    return found.shape is not None and not _symbols(found) & types.invented
+
+
+def _show(report: dict[str, Any], values: bool) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    for kind in ("inputs", "outputs"):
+        for item in report[kind]:
+            console.print(f"[bold]{kind[:-1]}[/]  {escape(item['name'])}: {escape(item['type'])}")
+    facts = {
+        "opsets": ", ".join(f"{domain} {v}" for domain, v in report["opsets"].items()),
+        "nodes": report["nodes"],
+        "parameters": f"{report['parameters']:,} ({report['parameter_bytes'] / 1e6:.1f} MB)",
+        "arithmetic": _scaled(report["flops"], "FLOP"),
+        "activations": _scaled(report["activation_bytes"], "B"),
+        "dimensions": ", ".join(report["dimensions"]) or "all fixed",
+        "unresolved shapes": ", ".join(report["unresolved"][:8]) or "none",
+        "without native kernel": ", ".join(report["no_native_kernel"]) or "none",
+    }
+    for name, fact in facts.items():
+        console.print(f"[bold]{name}[/]  {escape(str(fact))}", soft_wrap=True)
+    table = Table("operator", "count", box=None)
+    for name, count in sorted(report["operators"].items(), key=lambda item: -item[1]):
+        table.add_row(escape(name), str(count))
+    console.print(table)
+    if values:
+        for name, found in report["values"].items():
+            console.print(f"{escape(name)}: {escape(found)}", soft_wrap=True)
+
+
+def _scaled(amount: int | str, unit: str) -> str:
+    if isinstance(amount, str):
+        return f"{amount} {unit}"
+    for factor, prefix in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if amount >= factor:
+            return f"{amount / factor:.2f} {prefix}{unit}"
+    return f"{amount} {unit}"

@@ -1,0 +1,63 @@
+"""RotaryEmbedding."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hagane.ops.context import InferContext
+from hagane.ops.definition import Array, OpDef
+from hagane.ops.precision import widened
+
+
+def rotate(x: Array, cos: Array, sin: Array, interleaved: bool) -> Array:
+    """Return ``x`` rotated by position (Su et al., "RoFormer", 2021, equation 34).
+
+    Args:
+        x: (batch, sequence, heads, size).
+        cos: (batch or 1, sequence, 1, size / 2), of the angle of each pair.
+        sin: Likewise.
+        interleaved: Whether pairs are neighbours, rather than elements of two halves.
+    """
+    if interleaved:
+        first, second = x[..., 0::2], x[..., 1::2]
+    else:
+        first, second = np.split(x, 2, axis=-1)
+    rotated = (first * cos - second * sin, first * sin + second * cos)
+    if interleaved:
+        return np.stack(rotated, axis=-1).reshape(x.shape)
+    return np.concatenate(rotated, axis=-1)
+
+
+@widened
+def _rotary_embedding(
+    x: Array,
+    cos_cache: Array,
+    sin_cache: Array,
+    position_ids: Array | None = None,
+    *,
+    interleaved: int = 0,
+    num_heads: int = 0,
+    rotary_embedding_dim: int = 0,
+) -> Array:
+    shape = x.shape
+    x = x.transpose(0, 2, 1, 3) if x.ndim == 4 else x.reshape(*shape[:2], num_heads, -1)
+    size = rotary_embedding_dim or x.shape[3]
+    cos, sin = (
+        (cache if position_ids is None else cache[position_ids])[..., : size // 2]
+        for cache in (cos_cache, sin_cache)
+    )
+    turned = rotate(x[..., :size], cos[:, :, None], sin[:, :, None], bool(interleaved))
+    y = np.concatenate([turned, x[..., size:]], axis=-1)
+    return y.transpose(0, 2, 1, 3) if len(shape) == 4 else y.reshape(shape)
+
+
+def _infer_rotary(ctx: InferContext) -> list[tuple[object, ...]]:
+    shape = ctx.shape(0)
+    if len(shape) not in (3, 4):
+        ctx.fail(f"expected 3 or 4 axes, got {ctx.inputs_text()}")
+    if len(shape) == 3 and not ctx.attr("num_heads"):
+        ctx.fail("an input of 3 axes needs the attribute num_heads")
+    return [shape]
+
+
+OPERATORS = (OpDef("RotaryEmbedding", _infer_rotary, _rotary_embedding),)  # type: ignore[arg-type]

@@ -1,0 +1,5 @@
+"""Sequences and optional values."""
+
+from hagane.ops.container import optional, sequence
+
+OPERATORS = (*optional.OPERATORS, *sequence.OPERATORS)

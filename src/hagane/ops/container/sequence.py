@@ -1,0 +1,135 @@
+"""SequenceConstruct, SequenceAt, SequenceInsert, ConcatFromSequence, SplitToSequence, …."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.graph.types import SequenceType, TensorType, Type
+from hagane.ops.context import InferContext
+from hagane.ops.control.join import join
+from hagane.ops.definition import Array, OpDef, RuntimeValue
+
+
+def _position(index: Array | None, length: int, room: int) -> int:
+    """Return an index counted from the front; ``room`` positions are valid."""
+    where = length if index is None else int(np.asarray(index).ravel()[0])
+    low = -length
+    if not low <= where < room:
+        raise IndexError(f"position {where} is out of range for a sequence of {length}")
+    return where + length if where < 0 else where
+
+
+def _construct(*items: RuntimeValue) -> list[RuntimeValue]:
+    return list(items)
+
+
+def _infer_construct(ctx: InferContext) -> Sequence[Any]:
+    element: Type | None = ctx.type(0)
+    for i in range(1, ctx.n_inputs):
+        element = join(element, ctx.type(i), ctx.fresh)
+    return [SequenceType(element)]
+
+
+def _empty(*, dtype: int = 1) -> list[RuntimeValue]:
+    return []
+
+
+def _infer_empty(ctx: InferContext) -> Sequence[Any]:
+    return [SequenceType(TensorType(ir.DataType(ctx.attr("dtype", 1)), None))]
+
+
+def _at(sequence: list[RuntimeValue], position: Array) -> RuntimeValue:
+    return sequence[_position(position, len(sequence), len(sequence))]
+
+
+def _infer_at(ctx: InferContext) -> Sequence[Any]:
+    return [_sequence(ctx).element]
+
+
+def _sequence(ctx: InferContext) -> SequenceType:
+    found = ctx.type(0)
+    if not isinstance(found, SequenceType):
+        ctx.fail(f"expected a sequence as input '{ctx.name(0)}', got {found}")
+    return found
+
+
+def _insert(
+    sequence: list[RuntimeValue], item: RuntimeValue, position: Array | None = None
+) -> list[RuntimeValue]:
+    where = _position(position, len(sequence), len(sequence) + 1)
+    return [*sequence[:where], item, *sequence[where:]]
+
+
+def _infer_insert(ctx: InferContext) -> Sequence[Any]:
+    return [SequenceType(join(_sequence(ctx).element, ctx.type(1), ctx.fresh))]
+
+
+def _erase(sequence: list[RuntimeValue], position: Array | None = None) -> list[RuntimeValue]:
+    last = np.array(-1) if position is None else position
+    where = _position(last, len(sequence), len(sequence))
+    return [*sequence[:where], *sequence[where + 1 :]]
+
+
+def _length(sequence: list[RuntimeValue]) -> Array:
+    return np.array(len(sequence), dtype=np.int64)
+
+
+def _concat_from_sequence(sequence: list[Array], *, axis: int, new_axis: int = 0) -> Array:
+    if not sequence:
+        raise ValueError("cannot concatenate an empty sequence")
+    return np.stack(sequence, axis) if new_axis else np.concatenate(sequence, axis)
+
+
+def _infer_concat(ctx: InferContext) -> Sequence[Any]:
+    element = _sequence(ctx).element
+    if not isinstance(element, TensorType) or element.shape is None:
+        return [element]
+    shape = element.shape
+    rank = len(shape) + bool(ctx.attr("new_axis"))
+    axis = ctx.axis(ctx.attr("axis"), rank)
+    tail = shape[axis:] if ctx.attr("new_axis") else shape[axis + 1 :]
+    # Elements may differ along the axis, so their sum is not known from one type.
+    return [TensorType(element.dtype, (*shape[:axis], ctx.fresh(), *tail))]
+
+
+def _split_to_sequence(
+    x: Array, split: Array | None = None, *, axis: int = 0, keepdims: int = 1
+) -> list[Array]:
+    size = x.shape[axis]
+    if split is None:
+        parts = np.split(x, size, axis) if size else []
+        return [part if keepdims else np.squeeze(part, axis) for part in parts]
+    if split.ndim == 0:
+        return np.split(x, range(int(split), size, int(split)), axis)
+    if int(split.sum()) != size:
+        raise ValueError(f"parts {split.tolist()} do not add up to size {size} of axis {axis}")
+    return np.split(x, np.cumsum(split)[:-1], axis)
+
+
+def _infer_split(ctx: InferContext) -> Sequence[Any]:
+    found = ctx.tensor(0)
+    if found.shape is None:
+        return [SequenceType(found)]
+    axis = ctx.axis(ctx.attr("axis"), len(found.shape))
+    shape = found.shape
+    if not ctx.has(1):
+        kept = (1,) if ctx.attr("keepdims") else ()
+        return [SequenceType(TensorType(found.dtype, (*shape[:axis], *kept, *shape[axis + 1 :])))]
+    part = (*shape[:axis], ctx.fresh(), *shape[axis + 1 :])
+    return [SequenceType(TensorType(found.dtype, part))]
+
+
+OPERATORS = (
+    OpDef("ConcatFromSequence", _infer_concat, _concat_from_sequence),
+    OpDef("SequenceAt", _infer_at, _at),
+    OpDef("SequenceConstruct", _infer_construct, _construct),
+    OpDef("SequenceEmpty", _infer_empty, _empty),
+    OpDef("SequenceErase", lambda ctx: [_sequence(ctx)], _erase),
+    OpDef("SequenceInsert", _infer_insert, _insert),
+    OpDef("SequenceLength", lambda ctx: [()], _length),
+    OpDef("SplitToSequence", _infer_split, _split_to_sequence),
+)

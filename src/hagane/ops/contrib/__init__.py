@@ -1,0 +1,21 @@
+"""Operators of the domain ``com.microsoft`` that real models use.
+
+ONNX has no schemas for them; each module declares its own beside the definitions, after
+https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md (version 1).
+"""
+
+from hagane.ops.contrib import (
+    activation,
+    attention,
+    dynamic,
+    fused,
+    moved,
+    normalization,
+    qlinear,
+    weights,
+)
+
+_MODULES = (activation, attention, dynamic, fused, moved, normalization, qlinear, weights)
+
+OPERATORS = tuple(op for module in _MODULES for op in module.OPERATORS)
+SCHEMAS = {key: schema for module in _MODULES for key, schema in module.SCHEMAS.items()}

@@ -1,0 +1,179 @@
+"""FusedConv, FusedGemm, FusedMatMul, TransposeMatMul."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hagane.ops.context import InferContext
+from hagane.ops.contrib.declare import (
+    DOMAIN,
+    FLOAT,
+    FLOAT_LIST,
+    FLOATS,
+    INT_LIST,
+    STRING,
+    declare,
+)
+from hagane.ops.convolution.conv import convolve, infer_conv
+from hagane.ops.convolution.window import Window
+from hagane.ops.definition import Array, OpDef
+from hagane.ops.elementwise.activation import sigmoid
+from hagane.ops.linear.matmul import product_shape
+from hagane.ops.precision import widened
+
+
+def activate(y: Array, name: str | None, parameters: Sequence[float]) -> Array:
+    """Return ``y`` after an activation by its ONNX name, with its attributes in order."""
+    match name:
+        case None | "":
+            return y
+        case "Relu":
+            return np.maximum(y, 0)
+        case "LeakyRelu":
+            return np.where(y >= 0, y, (parameters or (0.01,))[0] * y).astype(y.dtype)
+        case "Tanh":
+            return np.tanh(y)
+        case "Sigmoid":
+            return sigmoid(y)
+        case "Clip":
+            low, high = parameters
+            return np.clip(y, low, high)
+        case "HardSigmoid":
+            alpha, beta = parameters or (0.2, 0.5)
+            return np.clip(alpha * y + beta, 0, 1)
+    raise ValueError(f"unknown activation '{name}'")
+
+
+@widened
+def _fused_conv(
+    x: Array,
+    w: Array,
+    b: Array | None = None,
+    z: Array | None = None,
+    *,
+    activation: str | None = None,
+    activation_params: Sequence[float] | None = None,
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Array:
+    window = Window.of(kernel_shape or w.shape[2:], strides, dilations, pads, auto_pad)
+    y = convolve(x, w, window, group)
+    if b is not None:
+        y = y + b.reshape(-1, *(1,) * window.rank)
+    if z is not None:
+        y = y + z
+    return activate(y, activation, activation_params or ())
+
+
+@widened
+def _fused_gemm(
+    a: Array,
+    b: Array,
+    c: Array | None = None,
+    *,
+    activation: str | None = None,
+    activation_alpha: float | None = None,
+    activation_beta: float | None = None,
+    activation_gamma: float | None = None,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Array:
+    y = np.matmul(a.T if transA else a, b.T if transB else b) * np.asarray(alpha, dtype=a.dtype)
+    if c is not None:
+        y = y + np.asarray(beta, dtype=a.dtype) * c
+    given = (activation_alpha, activation_beta, activation_gamma)
+    return activate(y, activation, [value for value in given if value is not None])
+
+
+def _infer_gemm(ctx: InferContext) -> Sequence[Any]:
+    a, b = ctx.shape(0, rank=2), ctx.shape(1, rank=2)
+    m, k = a[::-1] if ctx.attr("transA") else a
+    k2, n = b[::-1] if ctx.attr("transB") else b
+    ctx.unify(k, k2, f"expected inner sizes to agree ({k} and {k2})")
+    return [(m, n)]
+
+
+def _turned(x: Array, trans: int, batch: int) -> Array:
+    # transBatch moves the first axis in front of the rows: (a, b, …, m) to (b, …, a, m).
+    if batch and x.ndim > 2:
+        x = np.moveaxis(x, 0, -2)
+    return np.swapaxes(x, -1, -2) if trans and x.ndim > 1 else x
+
+
+@widened
+def _fused_matmul(
+    a: Array,
+    b: Array,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+    transBatchA: int = 0,
+    transBatchB: int = 0,
+) -> Array:
+    y = np.matmul(_turned(a, transA, transBatchA), _turned(b, transB, transBatchB))
+    return np.asarray(y * np.asarray(alpha, dtype=y.dtype))
+
+
+def _infer_fused_matmul(ctx: InferContext) -> Sequence[Any]:
+    shapes = []
+    for i, side in enumerate("AB"):
+        shape = list(ctx.shape(i))
+        if ctx.attr(f"transBatch{side}", 0) and len(shape) > 2:
+            shape.insert(-1, shape.pop(0))
+        if ctx.attr(f"trans{side}") and len(shape) > 1:
+            shape[-1], shape[-2] = shape[-2], shape[-1]
+        shapes.append(tuple(shape))
+    return [product_shape(ctx, *shapes)]
+
+
+OPERATORS = (
+    OpDef("FusedConv", infer_conv, _fused_conv, domain=DOMAIN),
+    OpDef("FusedGemm", _infer_gemm, _fused_gemm, domain=DOMAIN),
+    OpDef("FusedMatMul", _infer_fused_matmul, _fused_matmul, domain=DOMAIN),
+    OpDef("TransposeMatMul", _infer_fused_matmul, _fused_matmul, domain=DOMAIN),
+)
+
+_TRANS = {"alpha": 1.0, "transA": 0, "transB": 0}
+
+SCHEMAS = {
+    (DOMAIN, "FusedConv"): declare(
+        "X:T, W:T, B:T?, Z:T? -> Y:T",
+        {
+            "activation": STRING,
+            "activation_params": FLOAT_LIST,
+            "auto_pad": "NOTSET",
+            "dilations": INT_LIST,
+            "group": 1,
+            "kernel_shape": INT_LIST,
+            "pads": INT_LIST,
+            "strides": INT_LIST,
+        },
+        T=FLOATS,
+    ),
+    (DOMAIN, "FusedGemm"): declare(
+        "A:T, B:T, C:T? -> Y:T",
+        {
+            **_TRANS,
+            "activation": STRING,
+            "activation_alpha": FLOAT,
+            "activation_beta": FLOAT,
+            "activation_gamma": FLOAT,
+            "beta": 1.0,
+        },
+        T=FLOATS,
+    ),
+    (DOMAIN, "FusedMatMul"): declare(
+        "A:T, B:T -> Y:T", {**_TRANS, "transBatchA": 0, "transBatchB": 0}, T=FLOATS
+    ),
+    (DOMAIN, "TransposeMatMul"): declare("A:T, B:T -> Y:T", _TRANS, T=FLOATS),
+}

@@ -1,0 +1,188 @@
+"""SkipLayerNormalization and its relatives, EmbedLayerNormalization, GroupNorm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.graph.types import TensorType
+from hagane.ops.context import InferContext
+from hagane.ops.contrib.declare import DOMAIN, FLOATS, declare
+from hagane.ops.definition import Array, OpDef
+from hagane.ops.elementwise.activation import sigmoid
+from hagane.ops.indexing.gather import checked
+from hagane.ops.normalization.layer import layer_norm, rms_norm
+from hagane.ops.precision import widened
+
+
+@widened
+def _skip_layer_normalization(
+    x: Array,
+    skip: Array,
+    gamma: Array,
+    beta: Array | None = None,
+    bias: Array | None = None,
+    *,
+    epsilon: float = 1e-12,
+    n_outputs: int = 1,
+) -> tuple[Array, ...]:
+    total = x + skip if bias is None else x + skip + bias
+    y, mean, inverse = layer_norm(total, gamma, beta, -1, epsilon)
+    return (y, mean, inverse, total)[:n_outputs]
+
+
+@widened
+def _skip_rms(
+    x: Array,
+    skip: Array,
+    gamma: Array,
+    bias: Array | None = None,
+    *,
+    epsilon: float = 1e-12,
+    n_outputs: int = 1,
+) -> tuple[Array | None, ...]:
+    total = x + skip if bias is None else x + skip + bias
+    y = rms_norm(total, gamma, -1, epsilon)
+    inverse = 1 / np.sqrt((total * total).mean(axis=-1, keepdims=True) + epsilon)
+    return (y, None, inverse, total)[:n_outputs]
+
+
+def _infer_skip(ctx: InferContext) -> Sequence[Any]:
+    shape = ctx.shape(0)
+    (size,) = ctx.shape(2, rank=1)
+    ctx.unify(shape[-1], size, "expected one scale an element of the last axis")
+    reduced = TensorType(ir.DataType.FLOAT, (*shape[:-1], 1))
+    return [shape, reduced, reduced, shape][: ctx.n_outputs]
+
+
+@widened
+def _simplified(
+    x: Array,
+    scale: Array,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+    n_outputs: int = 1,
+) -> tuple[Array, ...]:
+    axes = tuple(range(axis % x.ndim, x.ndim))
+    inverse = 1 / np.sqrt((x * x).mean(axis=axes, keepdims=True) + epsilon)
+    return (rms_norm(x, scale, axis, epsilon), inverse.astype(np.float32))[:n_outputs]
+
+
+def _infer_simplified(ctx: InferContext) -> Sequence[Any]:
+    shape = ctx.shape(0)
+    axis = ctx.axis(ctx.attr("axis"), len(shape))
+    reduced = TensorType(ir.DataType.FLOAT, (*shape[:axis], *(1 for _ in shape[axis:])))
+    return [TensorType(ctx.dtype(1), shape), reduced][: ctx.n_outputs]
+
+
+def _embed_layer_normalization(
+    input_ids: Array,
+    segment_ids: Array | None,
+    words: Array,
+    positions: Array,
+    segments: Array | None,
+    gamma: Array,
+    beta: Array,
+    mask: Array | None = None,
+    position_ids: Array | None = None,
+    *,
+    epsilon: float = 1e-12,
+    mask_index_type: int = 0,
+    n_outputs: int = 1,
+) -> tuple[Array, ...]:
+    if position_ids is None:
+        position_ids = np.arange(input_ids.shape[1])[None]
+    total = words[checked(input_ids, len(words), 0)]
+    total = total + positions[checked(position_ids, len(positions), 0)]
+    if segments is not None and segment_ids is not None:
+        total = total + segments[checked(segment_ids, len(segments), 0)]
+    y = layer_norm(total, gamma, beta, -1, epsilon)[0]
+    count = np.zeros(len(input_ids)) if mask is None else mask.sum(axis=1)
+    return (y, count.astype(np.int32), total)[:n_outputs]
+
+
+def _infer_embed(ctx: InferContext) -> Sequence[Any]:
+    batch, length = ctx.shape(0, rank=2)
+    hidden = ctx.shape(2, rank=2)[1]
+    dtype = ctx.dtype(2)
+    return [
+        TensorType(dtype, (batch, length, hidden)),
+        TensorType(ir.DataType.INT32, (batch,)),
+        TensorType(dtype, (batch, length, hidden)),
+    ][: ctx.n_outputs]
+
+
+@widened
+def _group_norm(
+    x: Array,
+    gamma: Array,
+    beta: Array,
+    *,
+    activation: int,
+    channels_last: int = 1,
+    epsilon: float = 1e-5,
+    groups: int,
+) -> Array:
+    nchw = np.moveaxis(x, -1, 1) if channels_last else x
+    parts = nchw.reshape(nchw.shape[0], groups, -1)
+    mean, variance = parts.mean(axis=2, keepdims=True), parts.var(axis=2, keepdims=True)
+    y = ((parts - mean) / np.sqrt(variance + epsilon)).reshape(nchw.shape)
+    per_channel = (-1, *(1,) * (nchw.ndim - 2))
+    y = y * gamma.reshape(per_channel) + beta.reshape(per_channel)
+    if activation:
+        y = y * sigmoid(y)
+    return np.moveaxis(y, 1, -1) if channels_last else y
+
+
+OPERATORS = (
+    OpDef("EmbedLayerNormalization", _infer_embed, _embed_layer_normalization, domain=DOMAIN),
+    OpDef("GroupNorm", lambda ctx: [ctx.shape(0)], _group_norm, domain=DOMAIN),
+    # ONNX Runtime keeps this one in ONNX's own domain.
+    OpDef("SimplifiedLayerNormalization", _infer_simplified, _simplified),
+    OpDef("SkipLayerNormalization", _infer_skip, _skip_layer_normalization, domain=DOMAIN),
+    OpDef("SkipSimplifiedLayerNormalization", _infer_skip, _skip_rms, domain=DOMAIN),
+)
+
+SCHEMAS = {
+    (DOMAIN, "EmbedLayerNormalization"): declare(
+        "input_ids:I, segment_ids:I?, word_embedding:T, position_embedding:T, "
+        "segment_embedding:T?, gamma:T, beta:T, mask:I?, position_ids:I? "
+        "-> output:T, mask_index:I?, embedding_sum:T?",
+        {"epsilon": 1e-12, "mask_index_type": 0},
+        T=FLOATS,
+        I="int32",
+    ),
+    (DOMAIN, "GroupNorm"): declare(
+        "X:T, gamma:M, beta:M -> Y:T",
+        {"activation": 0, "channels_last": 1, "epsilon": 1e-5, "groups": 1},
+        required=("activation", "groups"),
+        T=FLOATS,
+        M=FLOATS,
+    ),
+    ("", "SimplifiedLayerNormalization"): declare(
+        "X:T, scale:V -> Y:V, inv_std_var:U?",
+        {"axis": -1, "epsilon": 1e-5, "stash_type": 1},
+        T=FLOATS,
+        V=FLOATS,
+        U="float",
+    ),
+    (DOMAIN, "SkipLayerNormalization"): declare(
+        "input:T, skip:T, gamma:T, beta:T?, bias:T? "
+        "-> output:T, mean:U?, inv_std_var:U?, input_skip_bias_sum:T?",
+        {"epsilon": 1e-12},
+        T=FLOATS,
+        U="float",
+    ),
+    (DOMAIN, "SkipSimplifiedLayerNormalization"): declare(
+        "input:T, skip:T, gamma:T, bias:T? "
+        "-> output:T, mean:U?, inv_std_var:U?, input_skip_bias_sum:T?",
+        {"epsilon": 1e-12},
+        T=FLOATS,
+        U="float",
+    ),
+}

@@ -1,0 +1,137 @@
+"""Products with weights of few bits: MatMulNBits, GatherBlockQuantized."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hagane.graph.types import TensorType
+from hagane.ops.context import InferContext
+from hagane.ops.contrib.declare import DOMAIN, FLOATS, INT, declare
+from hagane.ops.definition import Array, OpDef
+from hagane.ops.indexing.gather import checked
+from hagane.ops.precision import widened
+from hagane.ops.quantization.linear import spread
+
+
+def unpack(packed: Array, bits: int) -> Array:
+    """Return the unsigned numbers of ``bits`` bits in the bytes of the last axis, low bits first.
+
+    A byte holds 8 / ``bits`` numbers; with 3 bits and the like numbers run across bytes.
+    """
+    planes = np.unpackbits(packed, axis=-1, bitorder="little")
+    count = planes.shape[-1] // bits
+    numbers = planes[..., : count * bits].reshape(*packed.shape[:-1], count, bits)
+    return (numbers * (1 << np.arange(bits))).sum(axis=-1)
+
+
+def _matmul_nbits(
+    a: Array,
+    b: Array,
+    scales: Array,
+    zero_points: Array | None = None,
+    g_idx: Array | None = None,
+    bias: Array | None = None,
+    *,
+    K: int,
+    N: int,
+    accuracy_level: int = 0,
+    bits: int = 4,
+    block_size: int,
+    weight_prepacked: int = 0,
+) -> Array:
+    """``a @ wᵀ`` with w, (N, K), stored in blocks along K with a scale each."""
+    blocks = -(-K // block_size)
+    numbers = unpack(b.reshape(N, blocks, -1), bits)[..., :block_size].astype(np.float32)
+    if zero_points is None:
+        zero: Array = np.float32(1 << (bits - 1))  # type: ignore[assignment]
+    elif zero_points.dtype == np.uint8:
+        zero = unpack(zero_points.reshape(N, -1), bits)[:, :blocks, None].astype(np.float32)
+    else:
+        zero = zero_points.reshape(N, blocks, 1).astype(np.float32)
+    scale = scales.reshape(N, blocks, 1).astype(np.float32)
+    weights = ((numbers - zero) * scale).reshape(N, -1)[:, :K]
+    if g_idx is not None and g_idx.size:
+        flat = numbers.reshape(N, -1)[:, :K]
+        zeros = np.broadcast_to(zero, (N, blocks, 1))[:, g_idx, 0]
+        weights = (flat - zeros) * scale[:, g_idx, 0]
+    y = a.astype(np.float32) @ weights.T
+    return (y if bias is None else y + bias).astype(a.dtype)
+
+
+def _infer_matmul_nbits(ctx: InferContext) -> Sequence[Any]:
+    shape = ctx.shape(0)
+    if ctx.attr("weight_prepacked"):
+        ctx.fail("weights in a device's own packing are not supported")
+    ctx.unify(shape[-1], ctx.attr("K"), f"expected {ctx.attr('K')} columns")
+    return [(*shape[:-1], ctx.attr("N"))]
+
+
+@widened
+def _gather_block_quantized(
+    data: Array,
+    indices: Array,
+    scales: Array,
+    zero_points: Array | None = None,
+    *,
+    bits: int = 4,
+    block_size: int = 128,
+    gather_axis: int = 0,
+    quantize_axis: int = 1,
+) -> Array:
+    packed = data.dtype == np.uint8
+    axis = quantize_axis % data.ndim
+    if packed and bits < 8:
+        numbers = unpack(data, bits)
+        zero = None if zero_points is None else unpack(zero_points, bits)
+    else:
+        numbers = data.astype(np.int32)
+        zero = None if zero_points is None else zero_points.astype(np.int32)
+    if zero is None:
+        shift: Any = (1 << (bits - 1)) if packed else 0
+    else:
+        shift = spread(zero, numbers.shape, axis, block_size)
+    real = (numbers - shift) * spread(scales, numbers.shape, axis, block_size)
+    where = checked(indices, real.shape[gather_axis], gather_axis)
+    return np.take(real, where, gather_axis).astype(scales.dtype)
+
+
+def _infer_gather(ctx: InferContext) -> Sequence[Any]:
+    shape = list(ctx.shape(0))
+    if ctx.dtype(0).name == "UINT8":
+        shape[-1] = shape[-1] * (8 // ctx.attr("bits"))
+    axis = ctx.axis(ctx.attr("gather_axis"), len(shape))
+    return [TensorType(ctx.dtype(2), (*shape[:axis], *ctx.shape(1), *shape[axis + 1 :]))]
+
+
+OPERATORS = (
+    OpDef("GatherBlockQuantized", _infer_gather, _gather_block_quantized, domain=DOMAIN),
+    OpDef("MatMulNBits", _infer_matmul_nbits, _matmul_nbits, domain=DOMAIN),
+)
+
+SCHEMAS = {
+    (DOMAIN, "GatherBlockQuantized"): declare(
+        "data:T1, indices:I, scales:T2, zero_points:T1? -> output:T2",
+        {"bits": 4, "block_size": 128, "gather_axis": 0, "quantize_axis": 1},
+        T1="int4 uint4 uint8",
+        T2=FLOATS,
+        I="int32 int64",
+    ),
+    (DOMAIN, "MatMulNBits"): declare(
+        "A:T1, B:T2, scales:T1, zero_points:T3?, g_idx:int32?, bias:T1? -> Y:T1",
+        {
+            "K": INT,
+            "N": INT,
+            "accuracy_level": 0,
+            "bits": 4,
+            "block_size": INT,
+            "weight_prepacked": 0,
+        },
+        required=("K", "N", "block_size"),
+        T1=FLOATS,
+        T2="uint8 int32",
+        T3=f"uint8 int32 {FLOATS}",
+    ),
+}

@@ -1,0 +1,5 @@
+"""Operators with subgraphs: If, Loop, Scan, SequenceMap."""
+
+from hagane.ops.control import branch, loop, scan
+
+OPERATORS = (*branch.OPERATORS, *loop.OPERATORS, *scan.OPERATORS)

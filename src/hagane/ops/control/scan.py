@@ -1,0 +1,134 @@
+"""Scan and SequenceMap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hagane.graph.types import SequenceType, TensorType, Type
+from hagane.ops.context import InferContext
+from hagane.ops.control.join import join, same_kind
+from hagane.ops.control.loop import stack
+from hagane.ops.definition import Array, OpDef, RuntimeValue
+
+
+def _scan(
+    *inputs: Array,
+    body: Callable[..., list[RuntimeValue]],
+    num_scan_inputs: int,
+    scan_input_axes: Sequence[int] | None = None,
+    scan_input_directions: Sequence[int] | None = None,
+    scan_output_axes: Sequence[int] | None = None,
+    scan_output_directions: Sequence[int] | None = None,
+    n_outputs: int,
+) -> tuple[RuntimeValue, ...]:
+    n_state = len(inputs) - num_scan_inputs
+    state: list[RuntimeValue] = list(inputs[:n_state])
+    axes = scan_input_axes or (0,) * num_scan_inputs
+    backwards = scan_input_directions or (0,) * num_scan_inputs
+    sources = [
+        np.flip(np.moveaxis(x, axis, 0), 0) if reverse else np.moveaxis(x, axis, 0)
+        for x, axis, reverse in zip(inputs[n_state:], axes, backwards, strict=True)
+    ]
+    lengths = {len(source) for source in sources}
+    if len(lengths) != 1:
+        raise ValueError(f"expected scanned inputs of one length, got {sorted(lengths)}")
+    scanned: list[list[RuntimeValue]] = [[] for _ in range(n_outputs - n_state)]
+    for step in range(lengths.pop()):
+        results = body(*state, *(np.asarray(source[step]) for source in sources))
+        state = results[:n_state]
+        for items, item in zip(scanned, results[n_state:], strict=True):
+            items.append(item)
+    out_axes = scan_output_axes or (0,) * len(scanned)
+    out_backwards = scan_output_directions or (0,) * len(scanned)
+    stacked = []
+    for items, axis, reverse in zip(scanned, out_axes, out_backwards, strict=True):
+        array = stack(items)
+        stacked.append(np.moveaxis(np.flip(array, 0) if reverse else array, 0, axis))
+    return (*state, *stacked)
+
+
+def _infer_scan(ctx: InferContext) -> Sequence[Any]:
+    body = ctx.attr("body")
+    n_scanned = ctx.attr("num_scan_inputs")
+    n_state = ctx.n_inputs - n_scanned
+    if len(body.inputs) != ctx.n_inputs or len(body.outputs) != ctx.n_outputs:
+        ctx.fail(
+            f"expected the body to have {ctx.n_inputs} inputs and {ctx.n_outputs} outputs, "
+            f"got {len(body.inputs)} and {len(body.outputs)}"
+        )
+    axes = ctx.attr("scan_input_axes") or (0,) * n_scanned
+    elements: list[Type | None] = []
+    length: Any = None
+    for i, axis in enumerate(axes):
+        found = ctx.tensor(n_state + i)
+        if found.shape is None:
+            elements.append(found)
+            continue
+        axis = ctx.axis(axis, len(found.shape), "scan axis")
+        size = found.shape[axis]
+        length = size if length is None else ctx.unify(length, size, "expected equal scan lengths")
+        elements.append(TensorType(found.dtype, (*found.shape[:axis], *found.shape[axis + 1 :])))
+    state: list[Type | None] = [ctx.type(i) for i in range(n_state)]
+    outputs: list[Type | None] = []
+    for _ in range(8):
+        inputs = [*state, *elements]
+        outputs, _ = ctx.infer_graph(body, inputs, [None] * len(inputs))
+        wider = []
+        for index, (left, right) in enumerate(zip(state, outputs[:n_state], strict=True)):
+            if not same_kind(left, right):
+                ctx.fail(f"scan state {index} begins as {left} and becomes {right}")
+            wider.append(join(left, right, ctx.fresh))
+        if wider == state:
+            break
+        state = wider
+    size = ctx.fresh("steps") if length is None else length
+    out_axes = ctx.attr("scan_output_axes") or (0,) * (ctx.n_outputs - n_state)
+    scanned = [
+        _stacked(ctx, found, axis, size)
+        for found, axis in zip(outputs[n_state:], out_axes, strict=True)
+    ]
+    return [*state, *scanned]
+
+
+def _stacked(ctx: InferContext, found: Type | None, axis: int, size: Any) -> Type | None:
+    if not isinstance(found, TensorType) or found.shape is None:
+        return found
+    axis = ctx.axis(axis, len(found.shape) + 1, "scan output axis")
+    return TensorType(found.dtype, (*found.shape[:axis], size, *found.shape[axis:]))
+
+
+def _sequence_map(
+    sequence: list[RuntimeValue],
+    *others: RuntimeValue,
+    body: Callable[..., list[RuntimeValue]],
+    n_outputs: int,
+) -> tuple[RuntimeValue, ...]:
+    results: list[list[RuntimeValue]] = [[] for _ in range(n_outputs)]
+    for index, item in enumerate(sequence):
+        rest = [other[index] if isinstance(other, list) else other for other in others]
+        for items, value in zip(results, body(item, *rest), strict=True):
+            items.append(value)
+    return tuple(results)
+
+
+def _infer_sequence_map(ctx: InferContext) -> Sequence[Any]:
+    elements: list[Type | None] = []
+    for i in range(ctx.n_inputs):
+        found = ctx.type(i)
+        elements.append(found.element if isinstance(found, SequenceType) else found)
+    outputs, _ = ctx.infer_graph(ctx.attr("body"), elements, [None] * len(elements))
+    return [SequenceType(_any_shape(found)) for found in outputs]
+
+
+def _any_shape(found: Type | None) -> Type | None:
+    """Return the type without sizes: elements of a sequence may differ in them."""
+    return TensorType(found.dtype, None) if isinstance(found, TensorType) else found
+
+
+OPERATORS = (
+    OpDef("Scan", _infer_scan, _scan),
+    OpDef("SequenceMap", _infer_sequence_map, _sequence_map),
+)

@@ -1,0 +1,127 @@
+"""CategoryMapper, LabelEncoder, OneHotEncoder."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.graph.types import TensorType
+from hagane.ops.context import InferContext
+from hagane.ops.definition import Array, OpDef
+from hagane.ops.ml.classes import DOMAIN
+from hagane.ops.values import array_dtype, strings
+
+
+def _look_up(x: Array, table: Mapping[Hashable, Any], default: Any, dtype: Any) -> Array:
+    dtype = np.dtype(dtype)
+    values = [table.get(_key(item), default) for item in x.ravel()]
+    result = strings(values) if dtype.kind == "O" else np.asarray(values, dtype=dtype)
+    return result.reshape(x.shape)
+
+
+def _key(item: Any) -> Hashable:
+    """Return a dictionary key; all NaNs are one."""
+    plain = item.item() if isinstance(item, np.generic) else item
+    return "nan" if isinstance(plain, float) and plain != plain else (plain,)
+
+
+_KINDS = ("floats", "int64s", "strings", "tensor")
+
+
+def _chosen(attributes: Mapping[str, Any], prefix: str) -> tuple[str, Any]:
+    for kind in _KINDS:
+        found = attributes.get(f"{prefix}_{kind}")
+        if found is not None and len(found):
+            return kind, found
+    raise ValueError(f"no {prefix} are given")
+
+
+def _label_encoder(x: Array, *, attributes: dict[str, Any]) -> Array:
+    _, keys = _chosen(attributes, "keys")
+    kind, values = _chosen(attributes, "values")
+    if kind == "tensor":
+        default = attributes.get("default_tensor")
+        dtype = np.asarray(values).dtype
+        missing = _first(default) if default is not None else _default(dtype)
+    else:
+        dtype = np.dtype({"floats": np.float32, "int64s": np.int64, "strings": object}[kind])
+        missing = attributes[f"default_{kind.removesuffix('s')}"]
+    plain = [v.decode() if isinstance(v, bytes) else v for v in np.asarray(values).tolist()]
+    names = [k.decode() if isinstance(k, bytes) else k for k in np.asarray(keys).tolist()]
+    if x.dtype == np.float32:
+        names = [float(np.float32(k)) for k in names]
+    table = {_key(key): value for key, value in zip(names, plain, strict=True)}
+    return _look_up(x, table, missing, dtype)
+
+
+def _first(array: Array) -> Any:
+    item = array.ravel()[0]
+    return item.decode() if isinstance(item, bytes) else item
+
+
+def _default(dtype: np.dtype[Any]) -> Any:
+    return {"O": "_Unused", "f": -0.0}.get(dtype.kind, -1)
+
+
+def _infer_label_encoder(ctx: InferContext) -> Sequence[Any]:
+    try:
+        kind, values = _chosen(ctx.attributes, "values")
+    except ValueError as error:
+        ctx.fail(str(error))
+    dtype = {
+        "floats": ir.DataType.FLOAT,
+        "int64s": ir.DataType.INT64,
+        "strings": ir.DataType.STRING,
+    }.get(kind) or array_dtype(values)
+    return [TensorType(dtype, ctx.tensor(0).shape)]
+
+
+def _category_mapper(
+    x: Array,
+    *,
+    cats_int64s: Sequence[int] | None = None,
+    cats_strings: Sequence[str] | None = None,
+    default_int64: int = -1,
+    default_string: str = "_Unused",
+) -> Array:
+    pairs = list(zip(cats_int64s or (), cats_strings or (), strict=True))
+    if x.dtype == object:
+        return _look_up(x, {(s,): i for i, s in pairs}, default_int64, np.int64)
+    return _look_up(x, {(i,): s for i, s in pairs}, default_string, object)
+
+
+def _infer_category_mapper(ctx: InferContext) -> Sequence[Any]:
+    to_text = ctx.dtype(0) == ir.DataType.INT64
+    dtype = ir.DataType.STRING if to_text else ir.DataType.INT64
+    return [TensorType(dtype, ctx.tensor(0).shape)]
+
+
+def _one_hot_encoder(
+    x: Array,
+    *,
+    cats_int64s: Sequence[int] | None = None,
+    cats_strings: Sequence[str] | None = None,
+    zeros: int = 1,
+) -> Array:
+    categories: Sequence[Any] = cats_int64s or cats_strings or ()
+    table: dict[Hashable, int] = {(category,): i for i, category in enumerate(categories)}
+    plain = x if x.dtype == object else x.astype(np.int64)
+    index = np.array([table.get(_key(item), -1) for item in plain.ravel()]).reshape(x.shape)
+    if not zeros and np.any(index < 0):
+        raise ValueError(f"value {plain[index < 0].ravel()[0]!r} is none of the categories")
+    return (index[..., None] == np.arange(len(categories))).astype(np.float32)
+
+
+def _infer_one_hot(ctx: InferContext) -> Sequence[Any]:
+    categories = ctx.attr("cats_int64s") or ctx.attr("cats_strings") or ()
+    return [(*ctx.shape(0), len(categories))]
+
+
+OPERATORS = (
+    OpDef("CategoryMapper", _infer_category_mapper, _category_mapper, domain=DOMAIN),
+    OpDef("LabelEncoder", _infer_label_encoder, _label_encoder, domain=DOMAIN),
+    OpDef("OneHotEncoder", _infer_one_hot, _one_hot_encoder, domain=DOMAIN),
+)

@@ -1,0 +1,90 @@
+"""Operators on dictionaries: CastMap, DictVectorizer, ZipMap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.graph.types import MapType, SequenceType, TensorType
+from hagane.ops.context import InferContext
+from hagane.ops.definition import Array, OpDef
+from hagane.ops.ml.classes import DOMAIN
+from hagane.ops.values import strings
+
+
+def _zip_map(
+    x: Array,
+    *,
+    classlabels_int64s: Sequence[int] | None = None,
+    classlabels_strings: Sequence[str] | None = None,
+) -> list[dict[Any, float]]:
+    labels: Sequence[Any] = classlabels_strings or classlabels_int64s or ()
+    rows = x.reshape(1, -1) if x.ndim == 1 else x
+    if rows.shape[1] != len(labels):
+        raise ValueError(f"expected {len(labels)} columns, one a label, got {rows.shape[1]}")
+    return [dict(zip(labels, row.tolist(), strict=True)) for row in rows]
+
+
+def _infer_zip_map(ctx: InferContext) -> Sequence[Any]:
+    key = ir.DataType.STRING if ctx.attr("classlabels_strings") else ir.DataType.INT64
+    return [SequenceType(MapType(key, TensorType(ir.DataType.FLOAT, ())))]
+
+
+def _dict_vectorizer(
+    x: dict[Any, Any],
+    *,
+    int64_vocabulary: Sequence[int] | None = None,
+    string_vocabulary: Sequence[str] | None = None,
+) -> Array:
+    words: Sequence[Any] = string_vocabulary or int64_vocabulary or ()
+    sample = next(iter(x.values()), 0.0)
+    if isinstance(sample, str):
+        return strings([x.get(word, "") for word in words]).reshape(1, -1)
+    dtype = np.asarray(sample).dtype
+    if dtype == np.float64:
+        dtype = np.dtype(np.float32)
+    return np.array([[x.get(word, 0) for word in words]], dtype=dtype)
+
+
+def _infer_dict_vectorizer(ctx: InferContext) -> Sequence[Any]:
+    words = ctx.attr("string_vocabulary") or ctx.attr("int64_vocabulary") or ()
+    source = ctx.type(0)
+    if not isinstance(source, MapType) or not isinstance(source.value, TensorType):
+        ctx.fail(f"expected a map, got {source}")
+    return [TensorType(source.value.dtype, (1, len(words)))]
+
+
+_CASTS = {
+    "TO_FLOAT": ir.DataType.FLOAT,
+    "TO_INT64": ir.DataType.INT64,
+    "TO_STRING": ir.DataType.STRING,
+}
+
+
+def _cast_map(
+    x: dict[int, Any], *, cast_to: str = "TO_FLOAT", map_form: str = "DENSE", max_map: int = 1
+) -> Array:
+    if map_form == "SPARSE":
+        values = [x.get(i, 0) for i in range(max_map)]
+    else:
+        values = [x[key] for key in sorted(x)]
+    if cast_to == "TO_STRING":
+        return strings([str(value) for value in values]).reshape(1, -1)
+    wide = np.asarray([float(value) for value in values])
+    return wide.astype(_CASTS[cast_to].numpy()).reshape(1, -1)
+
+
+def _infer_cast_map(ctx: InferContext) -> Sequence[Any]:
+    sparse = ctx.attr("map_form") == "SPARSE"
+    size: Any = ctx.attr("max_map") if sparse else ctx.fresh("entries")
+    return [TensorType(_CASTS[ctx.attr("cast_to")], (1, size))]
+
+
+OPERATORS = (
+    OpDef("CastMap", _infer_cast_map, _cast_map, domain=DOMAIN),
+    OpDef("DictVectorizer", _infer_dict_vectorizer, _dict_vectorizer, domain=DOMAIN),
+    OpDef("ZipMap", _infer_zip_map, _zip_map, domain=DOMAIN),
+)

@@ -1,0 +1,5 @@
+"""Random numbers."""
+
+from hagane.ops.random import draw
+
+OPERATORS = draw.OPERATORS

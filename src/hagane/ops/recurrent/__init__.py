@@ -1,0 +1,5 @@
+"""Recurrent layers: RNN, GRU, LSTM."""
+
+from hagane.ops.recurrent import gru, lstm, rnn
+
+OPERATORS = (*gru.OPERATORS, *lstm.OPERATORS, *rnn.OPERATORS)

@@ -1,0 +1,294 @@
+"""Resize: nearest, linear and cubic interpolation along any axes.
+
+Interpolation is separable: each output coordinate of an axis is a weighted sum of a few input
+coordinates of that axis, so the axes are treated one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from hagane.ops.context import InferContext
+from hagane.ops.definition import Array, OpDef
+from hagane.ops.precision import widened
+from hagane.symbolic import Dim, Expr, floor
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """How one axis is resized.
+
+    Attributes:
+        source: Input size.
+        target: Output size.
+        scale: Ratio of output to input, as given or implied.
+        length: Output size before it is rounded down to whole elements.
+        start: Where the region of interest begins, as a share of the input.
+        end: Where it ends.
+    """
+
+    source: int
+    target: int
+    scale: float
+    length: float
+    start: float
+    end: float
+
+
+def coordinates(axis: Axis, transformation: str) -> Array:
+    """Return the input coordinate of every output coordinate, in float32."""
+    x = np.arange(axis.target, dtype=np.float32)
+    scale = np.float32(axis.scale)
+    half = np.float32(0.5)
+    match transformation:
+        case "half_pixel":
+            return (x + half) / scale - half
+        case "half_pixel_symmetric":
+            adjustment = np.float32(axis.target) / np.float32(axis.length)
+            offset = np.float32(axis.source) * half * (1 - adjustment)
+            return offset + (x + half) / scale - half
+        case "pytorch_half_pixel":
+            return (x + half) / scale - half if axis.target > 1 else np.zeros_like(x)
+        case "align_corners":
+            if axis.length == 1:
+                return np.zeros_like(x)
+            return x * np.float32(axis.source - 1) / np.float32(axis.length - 1)
+        case "asymmetric":
+            return x / scale
+        case "tf_half_pixel_for_nn":
+            return (x + half) / scale
+        case "tf_crop_and_resize":
+            start, end = np.float32(axis.start), np.float32(axis.end)
+            last = np.float32(axis.source - 1)
+            if axis.target == 1:
+                return np.full_like(x, half * (start + end) * last)
+            return start * last + x * (end - start) * last / np.float32(axis.target - 1)
+    raise ValueError(f"unknown coordinate_transformation_mode '{transformation}'")
+
+
+def _nearest(x: Array, mode: str) -> Array:
+    match mode:
+        case "round_prefer_floor":
+            return np.ceil(x - np.float32(0.5))
+        case "round_prefer_ceil":
+            return np.floor(x + np.float32(0.5))
+        case "floor":
+            return np.floor(x)
+        case "ceil":
+            return np.ceil(x)
+    raise ValueError(f"unknown nearest_mode '{mode}'")
+
+
+def _cubic(distance: Array, a: float) -> Array:
+    """Return the cubic convolution kernel (Keys, 1981, equation 4)."""
+    d = np.abs(distance)
+    near = ((a + 2) * d - (a + 3)) * d * d + 1
+    far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+    return np.where(d <= 1, near, np.where(d < 2, far, 0))
+
+
+def taps(
+    x: Array,
+    axis: Axis,
+    mode: str,
+    cubic_coeff_a: float,
+    antialias: bool,
+    exclude_outside: bool,
+) -> tuple[Array, Array]:
+    """Return the input positions and weights of every output coordinate, (target, taps)."""
+    reach = 1 if mode == "linear" else 2
+    # Downscaling with antialiasing stretches the kernel over all inputs that an output covers.
+    stretch = min(axis.scale, 1.0) if antialias else 1.0
+    base = np.floor(x).astype(np.int64)
+    first = -ceil(reach / stretch) + 1
+    offsets = np.arange(first, 2 - first)
+    positions = base[:, None] + offsets
+    distance = (positions - x[:, None].astype(np.float64)) * stretch
+    if mode == "linear":
+        weights = np.clip(1 - np.abs(distance), 0, None)
+    else:
+        weights = _cubic(distance, cubic_coeff_a)
+    if exclude_outside:
+        weights = np.where((positions >= 0) & (positions < axis.source), weights, 0)
+    if exclude_outside or antialias:
+        weights = weights / weights.sum(axis=1, keepdims=True)
+    return np.clip(positions, 0, axis.source - 1), weights
+
+
+def _blend(x: Array, axis: int, positions: Array, weights: Array) -> Array:
+    result = None
+    shape = [1] * x.ndim
+    shape[axis] = -1
+    for tap in range(positions.shape[1]):
+        column = weights[:, tap]
+        if not column.any():
+            continue
+        part = np.take(x, positions[:, tap], axis) * column.reshape(shape)
+        result = part if result is None else result + part
+    return np.zeros_like(x) if result is None else result
+
+
+@widened
+def _resize(
+    x: Array,
+    roi: Array | None = None,
+    scales: Array | None = None,
+    sizes: Array | None = None,
+    *,
+    antialias: int = 0,
+    axes: Sequence[int] | None = None,
+    coordinate_transformation_mode: str = "half_pixel",
+    cubic_coeff_a: float = -0.75,
+    exclude_outside: int = 0,
+    extrapolation_value: float = 0.0,
+    keep_aspect_ratio_policy: str = "stretch",
+    mode: str = "nearest",
+    nearest_mode: str = "round_prefer_floor",
+) -> Array:
+    chosen = [a % x.ndim for a in (range(x.ndim) if axes is None else axes)]
+    plan = _plan(
+        x.shape,
+        chosen,
+        roi,
+        scales,
+        sizes,
+        keep_aspect_ratio_policy,
+        coordinate_transformation_mode,
+    )
+    y = x if mode == "nearest" else x.astype(np.float64 if x.dtype == np.float64 else np.float32)
+    outside: list[tuple[int, Array]] = []
+    for where, axis in zip(chosen, plan, strict=True):
+        if axis.source == axis.target and axis.scale == 1 and (axis.start, axis.end) == (0, 1):
+            continue
+        at = coordinates(axis, coordinate_transformation_mode)
+        if coordinate_transformation_mode == "tf_crop_and_resize":
+            outside.append((where, (at < 0) | (at > axis.source - 1)))
+        if mode == "nearest":
+            index = np.clip(_nearest(at, nearest_mode), 0, axis.source - 1).astype(np.int64)
+            y = np.take(y, index, where)
+        else:
+            y = _blend(
+                y,
+                where,
+                *taps(at, axis, mode, cubic_coeff_a, bool(antialias), bool(exclude_outside)),
+            )
+    y = _round_to(y, x.dtype)
+    for where, mask in outside:
+        place: list[Any] = [slice(None)] * y.ndim
+        place[where] = mask
+        y[tuple(place)] = extrapolation_value
+    return y
+
+
+def _round_to(y: Array, dtype: np.dtype[Any]) -> Array:
+    if y.dtype == dtype:
+        return y.copy()
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        # Truncation after clipping: what ONNX's own reference does for integer pictures.
+        return np.clip(y, limits.min, limits.max).astype(dtype)
+    return y.astype(dtype)
+
+
+def _plan(
+    shape: Sequence[int],
+    chosen: Sequence[int],
+    roi: Array | None,
+    scales: Array | None,
+    sizes: Array | None,
+    policy: str,
+    transformation: str,
+) -> list[Axis]:
+    count = len(chosen)
+    crop = transformation == "tf_crop_and_resize" and roi is not None and roi.size
+    starts = [float(v) for v in roi[:count]] if crop else [0.0] * count  # type: ignore[index]
+    ends = [float(v) for v in roi[count:]] if crop else [1.0] * count  # type: ignore[index]
+    sources = [shape[a] for a in chosen]
+    if sizes is not None and sizes.size:
+        targets = [int(n) for n in sizes]
+        if policy != "stretch":
+            ratios = [t / s for t, s in zip(targets, sources, strict=True)]
+            ratio = min(ratios) if policy == "not_larger" else max(ratios)
+            targets = [int(np.floor(ratio * s + 0.5)) for s in sources]
+            factors = [ratio] * count
+        else:
+            factors = [
+                float(np.float32(t) / np.float32(s)) if s else 1.0
+                for t, s in zip(targets, sources, strict=True)
+            ]
+        lengths = [float(t) for t in targets]
+    elif scales is not None and scales.size:
+        factors = [float(s) for s in scales]
+        targets = [
+            int(np.floor(np.float32(s * (end - start)) * np.float32(f)))
+            for s, start, end, f in zip(sources, starts, ends, factors, strict=True)
+        ]
+        lengths = [f * s for f, s in zip(factors, sources, strict=True)]
+    else:
+        raise ValueError("expected scales or sizes")
+    return [
+        Axis(*fields)
+        for fields in zip(sources, targets, factors, lengths, starts, ends, strict=True)
+    ]
+
+
+def _infer_resize(ctx: InferContext) -> Sequence[Any]:
+    shape = list(ctx.shape(0))
+    given = ctx.attr("axes")
+    axes = [ctx.axis(a, len(shape)) for a in (range(len(shape)) if given is None else given)]
+    by_size = ctx.has(3) and ctx.tensor(3).shape != (0,)
+    by_scale = ctx.has(2) and ctx.tensor(2).shape != (0,)
+    if by_size == by_scale:
+        ctx.fail(f"expected either 'scales' or 'sizes', got {ctx.inputs_text()}")
+    values = ctx.data(3 if by_size else 2)
+    if values is None:
+        for axis in axes:
+            shape[axis] = ctx.fresh()
+        return [tuple(shape)]
+    if values.size != len(axes):
+        ctx.fail(f"expected one number an axis ({len(axes)}), got {values.size}")
+    crop = ctx.attr("coordinate_transformation_mode") == "tf_crop_and_resize"
+    policy = ctx.attr("keep_aspect_ratio_policy")
+    for axis, value in zip(axes, values.ravel(), strict=True):
+        if by_size:
+            if policy == "stretch":
+                shape[axis] = value if isinstance(value, Expr) else int(value)
+            else:
+                shape[axis] = ctx.fresh()
+        elif crop:
+            shape[axis] = ctx.fresh()
+        else:
+            shape[axis] = _scaled(shape[axis], value)
+    if by_size and policy != "stretch":
+        _keep_aspect(ctx, shape, axes, values, policy)
+    return [tuple(shape)]
+
+
+def _scaled(dim: Dim, scale: Any) -> Dim:
+    if isinstance(scale, Expr):
+        return floor(dim * scale)
+    if isinstance(dim, int):
+        return int(np.floor(np.float32(dim) * np.float32(scale)))
+    return floor(dim * Fraction(float(scale)))
+
+
+def _keep_aspect(
+    ctx: InferContext, shape: list[Dim], axes: Sequence[int], sizes: Array, policy: str
+) -> None:
+    sources = [ctx.shape(0)[axis] for axis in axes]
+    if sizes.dtype == object or not all(isinstance(dim, int) for dim in sources):
+        return
+    numbers = [int(dim) for dim in sources]
+    ratios = [int(t) / s for t, s in zip(sizes, numbers, strict=True)]
+    ratio = min(ratios) if policy == "not_larger" else max(ratios)
+    for axis, source in zip(axes, numbers, strict=True):
+        shape[axis] = int(np.floor(ratio * source + 0.5))
+
+
+OPERATORS = (OpDef("Resize", _infer_resize, _resize),)

@@ -1,0 +1,250 @@
+"""Time one model in several engines: a process each, alternating rounds, medians, ratios."""
+
+from __future__ import annotations
+
+import importlib.util
+import multiprocessing
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hagane.errors import HaganeError, InvalidArgument
+from hagane.graph import legalise, load
+from hagane.ops import infer_types
+from hagane.ops.cost import flops
+from hagane.runtime.feeds import random_feed
+from hagane.symbolic import Dim
+
+ENGINES = ("hagane", "onnxruntime", "openvino")
+_MODULES = {"onnxruntime": "onnxruntime", "openvino": "openvino"}
+
+
+def compare(
+    model: Path,
+    engines: Sequence[str],
+    shapes: Mapping[str, tuple[int, ...]],
+    threads: int,
+    rounds: int,
+    seconds: float,
+    advance: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
+    """Return times and ratios of ``model`` in all ``engines``.
+
+    Each engine runs in a process of its own, with ``threads`` threads, on the same random
+    inputs; in each round the engines take turns, so that a change of the machine's load meets
+    all of them.
+
+    Returns:
+        ``model``, ``threads``, ``results`` (``engine``, ``version``, ``precision``,
+        ``median_ms``, ``min_ms``, ``peak_share``: achieved over measured peak FLOP/s of a
+        matrix product on as many threads), ``ratios`` (``"other/hagane"``: the other's median
+        over ours), ``skipped`` (engine to reason).
+    """
+    skipped = {
+        name: f"not installed: pip install {name}"
+        for name in engines
+        if name in _MODULES and importlib.util.find_spec(_MODULES[name]) is None
+    }
+    present = [name for name in engines if name not in skipped]
+    workers = {name: _Worker(name, model, shapes, threads) for name in present}
+    times: dict[str, list[float]] = {name: [] for name in present}
+    peaks: list[float] = []
+    try:
+        for _ in range(rounds):
+            for name in present:
+                times[name] += workers[name].ask("time", seconds)
+                advance()
+            peaks.append(workers["hagane"].ask("peak", None))
+        versions = {name: workers[name].ask("version", None) for name in present}
+    finally:
+        for worker in workers.values():
+            worker.stop()
+    work = _work(model, shapes)
+    peak = max(peaks)
+    results = []
+    for name in present:
+        median = statistics.median(times[name])
+        results.append(
+            {
+                "engine": name,
+                "version": versions[name],
+                "precision": "fp32",
+                "median_ms": median * 1000,
+                "min_ms": min(times[name]) * 1000,
+                "peak_share": None if work is None else work / median / peak,
+            }
+        )
+    medians = {str(row["engine"]): float(str(row["median_ms"])) for row in results}
+    return {
+        "model": str(model),
+        "threads": threads,
+        "results": results,
+        "ratios": {
+            f"{name}/hagane": medians[name] / medians["hagane"]
+            for name in present
+            if name != "hagane"
+        },
+        "skipped": skipped,
+    }
+
+
+def _work(model: Path, shapes: Mapping[str, tuple[int, ...]]) -> int | None:
+    """Return the arithmetic of one run, or None where a size is not known before it."""
+    loaded = load(model)
+    legalise(loaded)
+    given = {name: list(shape) for name, shape in shapes.items()}
+    for value in loaded.graph.inputs:
+        if value.name not in given and value.shape is not None:
+            given[str(value.name)] = [d if isinstance(d, int) else 1 for d in value.shape]
+    types = infer_types(loaded, shapes=given)
+    total: Dim = 0
+    for node in loaded.graph:
+        total = total + (flops(node, types.types) or 0)
+    return total if isinstance(total, int) else None
+
+
+class _Worker:
+    """An engine in a process of its own."""
+
+    def __init__(
+        self, engine: str, model: Path, shapes: Mapping[str, tuple[int, ...]], threads: int
+    ):
+        context = multiprocessing.get_context("spawn")
+        self._pipe, other = context.Pipe()
+        self._process = context.Process(
+            target=_serve, args=(other, engine, str(model), dict(shapes), threads), daemon=True
+        )
+        # Libraries size their thread pools when they load, which the child does after this.
+        kept = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
+        os.environ.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
+        try:
+            self._process.start()
+        finally:
+            for name, value in kept.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+        other.close()
+        self._engine = engine
+        self.ask("ready", None)
+
+    def ask(self, what: str, argument: Any) -> Any:
+        """Return the answer to a request, or raise what the engine raised."""
+        try:
+            self._pipe.send((what, argument))
+            kind, answer = self._pipe.recv()
+        except (EOFError, BrokenPipeError):
+            raise HaganeError(f"the process of {self._engine} ended unexpectedly") from None
+        if kind == "error":
+            raise InvalidArgument(f"{self._engine} cannot run the model: {answer}")
+        return answer
+
+    def stop(self) -> None:
+        """End the process."""
+        self._process.terminate()
+        self._process.join()
+
+
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def _serve(
+    pipe: Connection,
+    engine: str,
+    model: str,
+    shapes: dict[str, tuple[int, ...]],
+    threads: int,
+) -> None:
+    try:
+        version, run = _OPEN[engine](model, shapes, threads)
+        run()
+    except Exception as error:  # told to the parent as text
+        pipe.recv()
+        pipe.send(("error", str(error)))
+        return
+    while True:
+        what, argument = pipe.recv()
+        if what == "time":
+            pipe.send(("ok", _time(run, argument)))
+        elif what == "peak":
+            pipe.send(("ok", _peak()))
+        else:
+            pipe.send(("ok", version))
+
+
+def _time(run: Callable[[], Any], seconds: float) -> list[float]:
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while not times or time.perf_counter() < end:
+        started = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - started)
+    return times
+
+
+def _peak() -> float:
+    """Return the best FLOP/s of a large float32 matrix product in this process."""
+    size = 1024
+    a = np.ones((size, size), dtype=np.float32)
+    a @ a
+    best = min(_time(lambda: a @ a, 0.05))
+    return 2 * size**3 / best
+
+
+Opened = tuple[str, Callable[[], Any]]
+
+
+def _hagane(model: str, shapes: Mapping[str, tuple[int, ...]], threads: int) -> Opened:
+    import hagane
+    from hagane.runtime.options import SessionOptions
+    from hagane.runtime.session import InferenceSession
+
+    session = InferenceSession(model, SessionOptions(intra_op_num_threads=threads))
+    feed = random_feed(session.get_inputs(), shapes, np.random.default_rng(0))
+    return hagane.__version__, lambda: session.run(None, feed)
+
+
+def _onnxruntime(model: str, shapes: Mapping[str, tuple[int, ...]], threads: int) -> Opened:
+    import onnxruntime
+
+    from hagane.runtime.session import InferenceSession
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    inputs = InferenceSession(model).get_inputs()
+    feed = random_feed(inputs, shapes, np.random.default_rng(0))
+    return str(onnxruntime.__version__), lambda: session.run(None, feed)
+
+
+def _openvino(model: str, shapes: Mapping[str, tuple[int, ...]], threads: int) -> Opened:
+    import openvino
+
+    from hagane.runtime.session import InferenceSession
+
+    inputs = InferenceSession(model).get_inputs()
+    feed = random_feed(inputs, shapes, np.random.default_rng(0))
+    core = openvino.Core()
+    settings = {
+        "INFERENCE_NUM_THREADS": threads,
+        "INFERENCE_PRECISION_HINT": "f32",
+        "PERFORMANCE_HINT": "LATENCY",
+    }
+    compiled = core.compile_model(core.read_model(model), "CPU", settings)
+    request = compiled.create_infer_request()
+    return str(openvino.__version__), lambda: request.infer(feed)
+
+
+_OPEN: Mapping[str, Callable[[str, Mapping[str, tuple[int, ...]], int], Opened]] = {
+    "hagane": _hagane,
+    "onnxruntime": _onnxruntime,
+    "openvino": _openvino,
+}

@@ -1,0 +1,166 @@
+"""The command, as a person at a terminal uses it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from PIL import Image
+
+import hagane
+from hagane.cli import main
+from tests.runtime.test_session import X, Y, affine
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "affine.onnx"
+    onnx.save(affine(), path)
+    return path
+
+
+def call(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    """Run a command; return its exit status, output and error output."""
+    try:
+        main([str(word) for word in words])
+        status = 0
+    except SystemExit as stop:
+        status = int(stop.code or 0)
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_python_dash_m_hagane_is_the_same_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "hagane", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"hagane {hagane.__version__}\n"
+
+
+def test_help_lists_every_subcommand(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = call(capsys, "--help")
+    assert status == 0
+    for name in ("run", "inspect", "bench", "demo"):
+        assert f" {name} " in out
+
+
+def test_run_reads_a_file_and_writes_outputs(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "x.npy", X)
+    folder = tmp_path / "out"
+    status, out, _ = call(
+        capsys, "run", model, "--input", f"x={tmp_path / 'x.npy'}", "--output", folder
+    )
+    assert status == 0
+    assert "y: float32[2, 2]" in out
+    np.testing.assert_array_equal(np.load(folder / "y.npy"), Y)
+
+
+def test_run_takes_values_and_prints_json(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = call(capsys, "run", model, "--input", "x=[[1,1,1],[2,2,2]]", "--json")
+    assert status == 0
+    report = json.loads(out)
+    assert report["outputs"]["y"] == {"dtype": "float32", "shape": [2, 2], "data": Y.tolist()}
+    assert report["seconds"] > 0
+
+
+def test_run_makes_random_inputs_of_a_wanted_shape(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, first, _ = call(capsys, "run", model, "--random", 3, "--shape", "x=4,3", "--json")
+    assert status == 0
+    assert json.loads(first)["outputs"]["y"]["shape"] == [4, 2]
+    _, again, _ = call(capsys, "run", model, "--random", 3, "--shape", "x=4,3", "--json")
+    assert json.loads(first)["outputs"] == json.loads(again)["outputs"]
+
+
+def test_run_reads_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from onnx import TensorProto, helper
+
+    graph = helper.make_graph(
+        [helper.make_node("ReduceMean", ["x"], ["y"], axes=[0, 2, 3], keepdims=0)],
+        "colour",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 6])],
+        [onnx.ValueInfoProto(name="y")],
+    )
+    path = tmp_path / "colour.onnx"
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path
+    )
+    Image.new("RGB", (20, 10), (255, 0, 51)).save(tmp_path / "red.png")
+    status, out, _ = call(capsys, "run", path, "--input", f"x={tmp_path / 'red.png'}", "--json")
+    assert status == 0
+    np.testing.assert_allclose(json.loads(out)["outputs"]["y"]["data"], [1, 0, 0.2], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "nowhere.onnx"], "there is no model file 'nowhere.onnx'"),
+        (["run", "MODEL"], "no value for x: pass --input x=FILE, or --random SEED"),
+        (["run", "MODEL", "--input", "x"], "--input: expected NAME=VALUE, got 'x'"),
+        (["run", "MODEL", "--input", "z=1"], "the model has no such input; it takes: x"),
+        (["run", "MODEL", "--input", "x=no.npy"], "there is no file 'no.npy'"),
+        (["run", "MODEL", "--input", "x=cat"], "expected numbers for tensor(float), got 'cat'"),
+        (["run", "MODEL", "--random", "1", "--shape", "x=a"], "expected integers separated by"),
+        (["run", "MODEL", "--random", "1", "--shape", "x=2,5"], "axis 1 has size 5, expected 3"),
+        (["inspect", "MODEL", "--shape", "x"], "--shape: expected NAME=VALUE"),
+        (["bench", "MODEL", "--vs", "abacus"], "unknown engine abacus; known: onnxruntime"),
+    ],
+)
+def test_mistakes_end_with_a_message_and_status_2(
+    model: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [str(model) if word == "MODEL" else word for word in words]
+    status, _, err = call(capsys, *words)
+    assert status == 2
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_inspect_tells_sizes_and_costs(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drawing = tmp_path / "graph.svg"
+    status, out, _ = call(capsys, "inspect", model, "--json", "--graph", drawing)
+    assert status == 0
+    report = json.loads(out)
+    assert report["inputs"] == [{"name": "x", "type": "float32[batch, 3]", "shape": ["batch", 3]}]
+    assert report["outputs"][0]["shape"] == ["batch", 2]
+    assert report["operators"] == {"Gemm": 1, "Relu": 1}
+    assert report["parameters"] == 8
+    assert report["flops"] == "14*batch"  # 2 * 3 * 2 in the product, 2 in the activation
+    assert report["unresolved"] == []
+    assert report["dimensions"] == ["batch"]
+    assert drawing.read_text().startswith("<svg")
+
+
+def test_inspect_shows_tables_values_and_text(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = call(capsys, "inspect", model, "--values", "--shape", "x=n,3")
+    assert "input  x: float32[n, 3]" in out
+    assert "affine: float32[n, 2]" in out
+    _, text, _ = call(capsys, "inspect", model, "--text")
+    assert "affine: float32[batch, 2] = Gemm(x, w, b)" in text
+
+
+def test_bench_reports_medians_and_ratios(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = call(
+        capsys, "bench", model, "--rounds", 2, "--seconds", 0.02, "--threads", 1, "--json"
+    )
+    assert status == 0
+    report = json.loads(out)
+    assert set(report) == {"model", "threads", "results", "ratios", "skipped"}
+    assert [row["engine"] for row in report["results"]] == ["hagane", "onnxruntime"]
+    first, second = (row["median_ms"] for row in report["results"])
+    assert report["ratios"]["onnxruntime/hagane"] == pytest.approx(second / first)
+    assert set(report["results"][0]) == {
+        "engine", "version", "precision", "median_ms", "min_ms", "peak_share",
+    }  # fmt: skip

@@ -1,0 +1,48 @@
+"""ONNX's own conformance cases, and which of them say nothing about released operators."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import onnx
+from onnx import numpy_helper
+
+# Pattern of the case's name -> why it is left out.
+EXCLUDED = {
+    r"^test_(adagrad|adam|momentum|nesterov_momentum|gradient)": "domain of training, in preview",
+    r"^test_flexattention": "domain ai.onnx.preview",
+    r"^test_bernoulli": "random: the numbers that a seed stands for are not specified",
+    r"^test_loop16_seq_none": "the runner takes the length of an array without axes; "
+    "tests/ops/test_control.py runs the case with a comparison of its own",
+}
+
+
+def exclusion(name: str) -> str | None:
+    """Return why a case is left out, or None."""
+    for pattern, reason in EXCLUDED.items():
+        if re.search(pattern, name):
+            return reason
+    return None
+
+
+@cache
+def node_cases() -> Sequence[Any]:
+    """Return the cases of single operators."""
+    from onnx.backend.test.loader import load_model_tests
+
+    with warnings.catch_warnings():
+        # Making the cases overflows and divides by zero on purpose.
+        warnings.simplefilter("ignore")
+        return tuple(load_model_tests(kind="node"))
+
+
+def arrays(values: Sequence[Any]) -> list[Any]:
+    """Return the values of a data set as arrays; some come as protobuf tensors."""
+    return [
+        numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
+        for value in values
+    ]
