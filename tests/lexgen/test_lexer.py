@@ -97,7 +97,11 @@ def test_a_text_in_pieces_gives_the_tokens_of_the_whole(
     patterns: list[str], text: str, cut: int
 ) -> None:
     lexer = Lexer.from_rules([(f"R{k}", pattern) for k, pattern in enumerate(patterns)])
-    assert list(lexer.tokenize([text[:cut], "", text[cut:]])) == list(lexer.tokenize(text))
+    whole = list(lexer.tokenize(text))
+    pieces = list(lexer.tokenize([text[:cut], "", text[cut:]]))
+    assert pieces == whole
+    assert [t.byte_end for t in pieces] == [t.byte_end for t in whole]
+    assert [t.byte_start for t in pieces] == [len(text[: t.start].encode()) for t in whole]
 
 
 @needs_compiler

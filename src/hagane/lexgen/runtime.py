@@ -36,11 +36,50 @@ class Token(NamedTuple):
         return self.end
 
 
-class WideToken(Token):
-    """A token of a text that is not all ASCII: its byte offsets differ from those of characters."""
+class ByteIndex:
+    """Where the characters of a text stand in its UTF-8 form; made when it is first asked."""
 
-    byte_start: int = 0
-    byte_end: int = 0
+    def __init__(self, text: str, base: int = 0, base_bytes: int = 0):
+        self.text = text
+        self.base = base
+        self.base_bytes = base_bytes
+        self.marks: list[int] = []
+
+    def byte_of(self, position: int) -> int:
+        """Return the byte offset of a character."""
+        if not self.marks:
+            self.marks.append(self.base_bytes)
+            for at in range(0, len(self.text), 1024):
+                block = self.text[at : at + 1024].encode("utf-8", "surrogatepass")
+                self.marks.append(self.marks[-1] + len(block))
+        position -= self.base
+        start = position & ~1023
+        rest = self.text[start:position].encode("utf-8", "surrogatepass")
+        return self.marks[start >> 10] + len(rest)
+
+
+def token_class(index: ByteIndex) -> type[Token]:
+    """Return the class of the tokens of a text that is not all ASCII.
+
+    The text is known to the class, so a token costs no more than others.
+    """
+
+    class Wide(Token):
+        __slots__ = ()
+
+        @property
+        def byte_start(self) -> int:
+            return index.byte_of(self.start)
+
+        @property
+        def byte_end(self) -> int:
+            return index.byte_of(self.end)
+
+        def __reduce__(self) -> Any:
+            return Token, tuple(self)
+
+    Wide.__name__ = Wide.__qualname__ = "Token"
+    return Wide
 
 
 class Step(NamedTuple):
@@ -142,10 +181,8 @@ class Machine:
 
     def tokenize(self, text: str | Iterable[str]) -> Iterator[Token]:
         """Yield the tokens of a text, or of its pieces; memory for pieces is bounded by a token."""
-        if not isinstance(text, str):
-            return _with_bytes(Scanner(self).pieces(text))
-        tokens = Scanner(self).scan(text)
-        return tokens if text.isascii() else _with_bytes(tokens, text)
+        scanner = Scanner(self)
+        return scanner.scan(text) if isinstance(text, str) else scanner.pieces(text)
 
 
 def _meanings(meanings: list[Any]) -> list[Any]:
@@ -156,22 +193,6 @@ def _meanings(meanings: list[Any]) -> list[Any]:
         else meaning
         for meaning in meanings
     ]
-
-
-def _with_bytes(tokens: Iterator[Token], text: str | None = None) -> Iterator[Token]:
-    """Add byte offsets. Between tokens of pieces the text is not kept: the scanner counts there."""
-    at = byte = 0
-    for token in tokens:
-        if text is None:
-            yield token
-            continue
-        byte += len(text[at : token.start].encode("utf-8", "surrogatepass"))
-        wide = WideToken._make(token)
-        wide.byte_start = byte
-        byte += len(token.text.encode("utf-8", "surrogatepass"))
-        wide.byte_end = byte
-        at = token.end
-        yield wide
 
 
 class Scanner:
@@ -190,7 +211,8 @@ class Scanner:
         self.line = 1
         # Index of the last newline before the match, so that column = start - line_start.
         self.line_start = -1
-        self.base = 0  # characters of earlier pieces
+        self.base = self.base_bytes = 0  # characters and bytes of earlier pieces
+        self.token: type[Token] = Token
         self.context = 0
         self.values: dict[str, Any] = {}
 
@@ -215,6 +237,8 @@ class Scanner:
     def scan(self, text: str) -> Iterator[Token]:
         """Yield the tokens of a whole text."""
         position = 0
+        if not text.isascii():
+            self.token = token_class(ByteIndex(text))
         columns: list[int] | None = None
         while position < len(text):
             if self.machine.fast[self.current] is not None:
@@ -229,9 +253,7 @@ class Scanner:
         """Yield the tokens of a text that comes in pieces, as soon as nothing can change them."""
         text, position = "", 0
         for piece in pieces:
-            text = text[position:] + piece
-            self.base += position
-            self.line_start -= position
+            text = self._next_piece(text, position, piece)
             columns = self.machine.automaton.classes(text, False)
             position = 0
             while position < len(text):
@@ -239,14 +261,22 @@ class Scanner:
                 position = yield from self._scan_table(text, position, columns, False)
                 if (position, self.current) == before:
                     break
-        text = text[position:]
-        self.base += position
-        self.line_start -= position
+        text = self._next_piece(text, position, "")
         columns = self.machine.automaton.classes(text)
         position = 0
         while position < len(text):
             position = yield from self._scan_table(text, position, columns, True)
         yield from self._finish(len(text))
+
+    def _next_piece(self, text: str, position: int, piece: str) -> str:
+        """Drop what is done and append a piece."""
+        self.base += position
+        self.base_bytes += len(text[:position].encode("utf-8", "surrogatepass"))
+        self.line_start -= position
+        text = text[position:] + piece
+        if self.base_bytes != self.base or not text.isascii():
+            self.token = token_class(ByteIndex(text, self.base, self.base_bytes))
+        return text
 
     def _scan_fast(self, text: str, position: int) -> Generator[Token, None, int]:
         """Scan by the regular expression until the start condition changes; return the place."""
@@ -254,7 +284,7 @@ class Scanner:
         assert found is not None
         pattern, meanings = found
         current, line, line_start = self.current, self.line, self.line_start
-        new, cls = tuple.__new__, Token
+        new, cls = tuple.__new__, self.token
         at = position
         while True:
             for match in pattern.finditer(text, at):
@@ -365,7 +395,7 @@ class Scanner:
                 error = -1
             kind = self._act(step, text, position, end) if step.moves else step.kind
             if kind is not None:
-                yield Token(
+                yield self.token(
                     kind,
                     text[position:end],
                     self.base + position,
@@ -389,7 +419,7 @@ class Scanner:
     def _error(self, text: str, start: int, end: int) -> Token:
         lost = text[start:end]
         column = start - self.line_start
-        token = Token(ERROR, lost, self.base + start, self.base + end, self.line, column)
+        token = self.token(ERROR, lost, self.base + start, self.base + end, self.line, column)
         self._count(text, start, end)
         return token
 
@@ -440,7 +470,7 @@ class Scanner:
             kind = self._act(step, "", 0, 0) if step.moves else step.kind
             if kind is not None:
                 at = self.base + position
-                yield Token(kind, "", at, at, self.line, position - self.line_start)
+                yield self.token(kind, "", at, at, self.line, position - self.line_start)
 
 
 def unpack(order: list[int], rows: list[list[int]]) -> list[int]:
