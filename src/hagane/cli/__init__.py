@@ -15,6 +15,7 @@ from hagane.errors import HaganeError
 # Subcommand -> (module, help). Each module has a function ``command``; a typer.Typer named
 # ``app`` instead makes a group of subcommands.
 _COMMANDS = {
+    "lex": ("hagane.cli.lex", "Make a lexer from a specification."),
     "run": ("hagane.cli.run", "Run a model and show its outputs."),
     "inspect": ("hagane.cli.inspect", "Show what a model takes, gives, holds and costs."),
     "demo": ("hagane.cli.demo", "Classify real pictures with a real model."),

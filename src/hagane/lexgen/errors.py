@@ -1,0 +1,23 @@
+"""What can be wrong with a regular expression or a lexer's specification."""
+
+from __future__ import annotations
+
+from hagane.errors import HaganeError, InvalidArgument
+
+
+class RegexSyntaxError(InvalidArgument):
+    """A regular expression that cannot be read; names the column."""
+
+    def __init__(self, source: str, column: int, problem: str):
+        self.source = source
+        self.column = column
+        self.problem = problem
+        super().__init__(f"regular expression '{source}', column {column}: {problem}")
+
+
+class SpecificationError(InvalidArgument):
+    """A lexer's specification that cannot be used; names the place where it has one."""
+
+
+class NoCompiler(HaganeError, RuntimeError):
+    """No C compiler was found, or it refused the generated code."""

@@ -1,0 +1,236 @@
+"""The rules of a start condition as one expression for ``re``, where that is provably right.
+
+``re`` takes the first alternative that matches; a lexer wants the longest match and then the first
+rule. Let a rule ``a`` *yield* to a rule ``b`` if on some text ``b``'s longest match is longer than
+``a``'s, or equally long while ``b`` comes first. If every rule stands after all those it yields to,
+and each alternative finds its own longest match, the first alternative that matches is the winner.
+
+Rules that yield to each other (a keyword and an identifier) become one alternative for their union;
+the text of the match then says which of them it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from hagane.lexgen.determinise import determinise
+from hagane.lexgen.dfa import Dfa, minimise
+from hagane.lexgen.nfa import Accept, build_nfa
+from hagane.lexgen.specification import Rule
+from hagane.lexgen.to_re import to_re
+
+MAX_WORDS = 5000
+
+
+def fast_path(
+    rules: Sequence[Rule],
+    active: Sequence[int],
+    dfa: Dfa,
+    can_span_lines: Sequence[bool],
+    step_of: dict[Accept, int],
+) -> tuple[str, list[Any]] | None:
+    """Return the expression of a start condition and the meaning of each of its groups.
+
+    A meaning is a kind (a token without newline), None (skip), a mapping from words to kinds with
+    the default at ``""``, a list of (expression, kind) to try in order, the number of a step plus
+    1, 0 for the group that catches errors, or -1 for the end of the text. What is skipped may
+    stand before the group. None is returned where ``re`` cannot be trusted.
+
+    Args:
+        rules: All rules.
+        active: The numbers of those active in the condition.
+        dfa: The condition's automaton, each state with all the rules that it accepts.
+        can_span_lines: For each rule whether its matches may contain a newline.
+        step_of: The number of the step of an accept.
+    """
+    if not active or any(a.back != 0 or a.head is not None for acc in dfa.accepts for a in acc):
+        return None
+    if len(set(dfa.starts[0])) > 1 or any(row[dfa.alphabet.end_class] >= 0 for row in dfa.delta):
+        return None
+    present = {accept.rule for accepts in dfa.accepts for accept in accepts}
+    yields = _yields(dfa)
+    order = _order(yields, [number for number in active if number in present])
+    parts: list[str] = []
+    skips: list[str] = []
+    meanings: list[Any] = [None]
+    for group in order:
+        union = minimise(
+            determinise(build_nfa([rules[number].pattern.branches for number in group]))
+        )
+        joint = minimise(replace(union, accepts=[(Accept(0),) if a else () for a in union.accepts]))
+        if any(state >= 0 and joint.accepts[state] for state in joint.starts[0]):
+            return None  # it matches the empty string
+        source = to_re(joint)
+        if source is None:
+            return None
+        action = rules[group[0]].action
+        if len(group) == 1 and not yields[group[0]] and action.kind is None and not action.moves:
+            # What is skipped and yields to nothing is taken along with the token after it.
+            skips.append(source)
+            continue
+        meaning = _meaning(rules, group, union, can_span_lines, step_of)
+        if meaning is _NOTHING:
+            return None
+        parts.append(f"({source})")
+        meanings.append(meaning)
+    parts += [r"([\s\S])", r"(\Z)"]
+    meanings += [0, -1]
+    if not skips:
+        return "|".join(parts), meanings
+    return f"(?:{'|'.join(skips)})*+(?:{'|'.join(parts)})", meanings
+
+
+_NOTHING = object()
+
+
+def _meaning(
+    rules: Sequence[Rule],
+    group: Sequence[int],
+    union: Dfa,
+    can_span_lines: Sequence[bool],
+    step_of: dict[Accept, int],
+) -> Any:
+    if len(group) == 1:
+        (number,) = group
+        action = rules[number].action
+        if action.moves or can_span_lines[number]:
+            return step_of[Accept(number)] + 1
+        return action.kind
+    if any(rules[n].action.moves or can_span_lines[n] for n in group):
+        return _NOTHING
+    endless = [n for position, n in enumerate(group) if _words(union, position) is None]
+    if len(endless) == 1 and all(rules[n].action.kind is not None for n in group):
+        words: dict[str, str | None] = {"": rules[endless[0]].action.kind}
+        for position, number in enumerate(group):
+            for word in _words(union, position, winners=True) or ():
+                words[word] = rules[number].action.kind
+        return words
+    expressions = []
+    for number in group:
+        own = to_re(minimise(determinise(build_nfa([rules[number].pattern.branches]))))
+        if own is None:
+            return _NOTHING
+        expressions.append((own, rules[number].action.kind))
+    return expressions
+
+
+def _words(dfa: Dfa, rule: int, winners: bool = False) -> list[str] | None:
+    """Return the texts that a rule accepts, or None where they are too many or endless.
+
+    With ``winners`` only those that no earlier rule accepts.
+    """
+    members = dfa.alphabet.members()
+    if rule_is_endless(dfa, rule):
+        return None
+    useful = _leading_to(dfa, rule)
+    found: list[str] = []
+    stack = [(dfa.starts[0][0], "")]
+    while stack:
+        state, word = stack.pop()
+        ranks = [accept.rule for accept in dfa.accepts[state]]
+        if rule in ranks and (not winners or ranks[0] == rule):
+            found.append(word)
+        for id, to in enumerate(dfa.delta[state]):
+            if to in useful:
+                for low, high in members[id]:
+                    if len(found) + len(stack) + high - low > MAX_WORDS:
+                        return None
+                    stack.extend((to, word + chr(code)) for code in range(low, high + 1))
+    return found
+
+
+def _leading_to(dfa: Dfa, rule: int) -> set[int]:
+    """Return the states from which a rule is accepted."""
+    before: dict[int, set[int]] = {}
+    for state, row in enumerate(dfa.delta):
+        for to in set(row):
+            before.setdefault(to, set()).add(state)
+    useful = {s for s, acc in enumerate(dfa.accepts) if any(a.rule == rule for a in acc)}
+    stack = list(useful)
+    while stack:
+        for source in before.get(stack.pop(), ()):
+            if source not in useful:
+                useful.add(source)
+                stack.append(source)
+    return useful
+
+
+def rule_is_endless(dfa: Dfa, rule: int) -> bool:
+    """Return whether a rule accepts arbitrarily long texts."""
+    useful = _leading_to(dfa, rule)
+    degree = dict.fromkeys(useful, 0)
+    for state in useful:
+        for to in dfa.delta[state]:
+            if to in useful:
+                degree[to] += 1
+    stack = [state for state, count in degree.items() if not count]
+    removed = 0
+    while stack:
+        state = stack.pop()
+        removed += 1
+        for to in dfa.delta[state]:
+            if to in useful:
+                degree[to] -= 1
+                if not degree[to]:
+                    stack.append(to)
+    return removed < len(useful)
+
+
+def _yields(dfa: Dfa) -> dict[int, set[int]]:
+    """Return for each rule those that it must stand after."""
+    found: dict[int, set[int]] = {}
+    at: dict[int, list[int]] = {}
+    ranks = [frozenset(accept.rule for accept in accepts) for accepts in dfa.accepts]
+    for state, rules in enumerate(ranks):
+        for rule in rules:
+            found.setdefault(rule, set()).update(other for other in rules if other < rule)
+            at.setdefault(rule, []).append(state)
+    for rule, states in at.items():
+        seen: set[int] = set()
+        stack = list(states)
+        while stack:
+            for to in set(dfa.delta[stack.pop()]):
+                if to >= 0 and to not in seen and rule not in ranks[to]:
+                    seen.add(to)
+                    stack.append(to)
+                    found[rule] |= ranks[to]
+    return found
+
+
+def _order(yields: dict[int, set[int]], rules: Sequence[int]) -> list[list[int]]:
+    """Return groups of rules, each after those it yields to (strongly connected components)."""
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    path: list[int] = []
+    on_path: set[int] = set()
+    groups: list[list[int]] = []
+    for root in rules:
+        if root in index:
+            continue
+        work = [(root, iter(sorted(yields.get(root, ()))))]
+        index[root] = low[root] = len(index)
+        path.append(root)
+        on_path.add(root)
+        while work:
+            rule, others = work[-1]
+            for other in others:
+                if other not in index:
+                    index[other] = low[other] = len(index)
+                    path.append(other)
+                    on_path.add(other)
+                    work.append((other, iter(sorted(yields.get(other, ())))))
+                    break
+                if other in on_path:
+                    low[rule] = min(low[rule], index[other])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[rule])
+                if low[rule] == index[rule]:
+                    cut = path.index(rule)
+                    groups.append(sorted(path[cut:]))
+                    on_path.difference_update(path[cut:])
+                    del path[cut:]
+    return groups

@@ -1,0 +1,482 @@
+"""What a lexer needs when it runs. This file stands, as it is, at the head of generated modules.
+
+It therefore imports nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, NamedTuple
+
+ERROR = "ERROR"
+_DEAD = -1
+_HOLD = -2
+
+
+class Token(NamedTuple):
+    """One token: ``text`` is ``source[start:end]``; ``line`` and ``column`` count from 1."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    line: int
+    column: int
+
+    @property
+    def byte_start(self) -> int:
+        """Where the token starts in the UTF-8 form of the text."""
+        return self.start
+
+    @property
+    def byte_end(self) -> int:
+        """Where the token ends in the UTF-8 form of the text."""
+        return self.end
+
+
+class ByteIndex:
+    """Where the characters of a text stand in its UTF-8 form; made when it is first asked."""
+
+    def __init__(self, text: str, base: int = 0, base_bytes: int = 0):
+        self.text = text
+        self.base = base
+        self.base_bytes = base_bytes
+        self.marks: list[int] = []
+
+    def byte_of(self, position: int) -> int:
+        """Return the byte offset of a character."""
+        if not self.marks:
+            self.marks.append(self.base_bytes)
+            for at in range(0, len(self.text), 1024):
+                block = self.text[at : at + 1024].encode("utf-8", "surrogatepass")
+                self.marks.append(self.marks[-1] + len(block))
+        position -= self.base
+        start = position & ~1023
+        rest = self.text[start:position].encode("utf-8", "surrogatepass")
+        return self.marks[start >> 10] + len(rest)
+
+
+def token_class(index: ByteIndex) -> type[Token]:
+    """Return the class of the tokens of a text that is not all ASCII.
+
+    The text is known to the class, so a token costs no more than others.
+    """
+
+    class Wide(Token):
+        __slots__ = ()
+
+        @property
+        def byte_start(self) -> int:
+            return index.byte_of(self.start)
+
+        @property
+        def byte_end(self) -> int:
+            return index.byte_of(self.end)
+
+        def __reduce__(self) -> Any:
+            return Token, tuple(self)
+
+    Wide.__name__ = Wide.__qualname__ = "Token"
+    return Wide
+
+
+class Step(NamedTuple):
+    """What an accepted rule does: ``back`` and ``head`` as in trailing context, then the action.
+
+    ``code`` is called with the scanner and the text and returns the kind. ``split`` tells apart the
+    two parts of a trailing context of variable length.
+    """
+
+    kind: str | None
+    back: int | None = 0
+    head: int | None = None
+    newline: bool = True
+    begin: int = -1
+    push: int = -1
+    pop: bool = False
+    code: Callable[[Any, str], str | None] | None = None
+    split: tuple[Automaton, Automaton] | None = None
+
+    @property
+    def moves(self) -> bool:
+        """Whether the start condition may change."""
+        return self.begin >= 0 or self.push >= 0 or self.pop or self.code is not None
+
+
+class Automaton:
+    """A deterministic automaton as one flat table.
+
+    A state is the index of its row. Column 0 holds what the state accepts (0: nothing, else the
+    number of a step plus 1), the next columns one class each, the last one says whether more input
+    could matter.
+    """
+
+    def __init__(
+        self,
+        class_starts: tuple[int, ...],
+        class_ids: tuple[int, ...],
+        stride: int,
+        delta: list[int],
+    ):
+        self.class_starts = class_starts
+        self.class_ids = class_ids
+        self.stride = stride
+        self.delta = delta
+        self.latin = bytes(self.class_of(code) for code in range(256)) if stride < 256 else None
+        self.ascii_map = {code: chr(self.class_of(code)) for code in range(128)}
+
+    def class_of(self, code: int) -> int:
+        """Return the column of a code point."""
+        return self.class_ids[bisect_right(self.class_starts, code) - 1]
+
+    def classes(self, text: str, final: bool = True) -> list[int]:
+        """Return the column of each character, then those that stand for the end."""
+        end = [self.class_ids[-1]] * 2 if final else [self.stride - 1]
+        if self.latin is not None:
+            try:
+                return [*text.encode("latin-1").translate(self.latin), *end]
+            except UnicodeEncodeError:
+                pass
+        known = {char: self.class_of(ord(char)) for char in set(text)}
+        return [*map(known.__getitem__, text), *end]
+
+    def accepting(self, columns: list[int]) -> list[bool]:
+        """Return whether each prefix of a row of columns matches, the empty one first."""
+        state = 0
+        found = [self.delta[0] > 0]
+        for column in columns:
+            state = self.delta[state + column] if state >= 0 else _DEAD
+            found.append(state >= 0 and self.delta[state] > 0)
+        return found
+
+
+class Machine:
+    """Everything about one lexer; scans any number of texts at once.
+
+    ``starts[condition][context]`` are start states (-1: nothing can match). ``fast[condition]`` is
+    a regular expression with one group a step whose first match provably is the longest one, with
+    the groups' meanings, or None.
+    """
+
+    def __init__(
+        self,
+        automaton: Automaton,
+        steps: list[Step],
+        conditions: tuple[str, ...],
+        starts: list[list[int]],
+        at_end: dict[int, Step],
+        fast: list[tuple[str, list[Any]] | None],
+    ):
+        self.automaton = automaton
+        self.steps = steps
+        self.conditions = conditions
+        self.starts = starts
+        self.at_end = at_end
+        self.fast = [
+            (re.compile(pattern), _meanings(meanings)) if pattern else None
+            for pattern, meanings in (entry or ("", []) for entry in fast)
+        ]
+
+    def tokenize(self, text: str | Iterable[str]) -> Iterator[Token]:
+        """Yield the tokens of a text, or of its pieces; memory for pieces is bounded by a token."""
+        scanner = Scanner(self)
+        return scanner.scan(text) if isinstance(text, str) else scanner.pieces(text)
+
+
+def _meanings(meanings: list[Any]) -> list[Any]:
+    """Compile the expressions that tell apart the rules of a joint group."""
+    return [
+        [(re.compile(pattern).fullmatch, kind) for pattern, kind in meaning]
+        if isinstance(meaning, list)
+        else meaning
+        for meaning in meanings
+    ]
+
+
+class Scanner:
+    """One run over one text. User code sees it as ``lexer``.
+
+    ``text``, ``start`` and ``end`` describe the match at hand; ``begin``, ``push`` and ``pop``
+    change the start condition, ``condition`` names it.
+    """
+
+    def __init__(self, machine: Machine):
+        self.machine = machine
+        self.current = 0
+        self.stack: list[int] = []
+        self.text = ""
+        self.start = self.end = 0
+        self.line = 1
+        # Index of the last newline before the match, so that column = start - line_start.
+        self.line_start = -1
+        self.base = self.base_bytes = 0  # characters and bytes of earlier pieces
+        self.token: type[Token] = Token
+        self.context = 0
+        self.values: dict[str, Any] = {}
+
+    @property
+    def condition(self) -> str:
+        """The name of the start condition."""
+        return self.machine.conditions[self.current]
+
+    def begin(self, name: str) -> None:
+        """Enter a start condition."""
+        self.current = self.machine.conditions.index(name)
+
+    def push(self, name: str) -> None:
+        """Enter a start condition; ``pop`` comes back to this one."""
+        self.stack.append(self.current)
+        self.begin(name)
+
+    def pop(self) -> None:
+        """Go back to the start condition before the last ``push``; without one, to the first."""
+        self.current = self.stack.pop() if self.stack else 0
+
+    def scan(self, text: str) -> Iterator[Token]:
+        """Yield the tokens of a whole text."""
+        position = 0
+        if not text.isascii():
+            self.token = token_class(ByteIndex(text))
+        columns: list[int] | None = None
+        while position < len(text):
+            if self.machine.fast[self.current] is not None:
+                position = yield from self._scan_fast(text, position)
+            else:
+                if columns is None:
+                    columns = self.machine.automaton.classes(text)
+                position = yield from self._scan_table(text, position, columns, True)
+        yield from self._finish(len(text))
+
+    def pieces(self, pieces: Iterable[str]) -> Iterator[Token]:
+        """Yield the tokens of a text that comes in pieces, as soon as nothing can change them."""
+        text, position = "", 0
+        for piece in pieces:
+            text = self._next_piece(text, position, piece)
+            columns = self.machine.automaton.classes(text, False)
+            position = 0
+            while position < len(text):
+                before = position, self.current
+                position = yield from self._scan_table(text, position, columns, False)
+                if (position, self.current) == before:
+                    break
+        text = self._next_piece(text, position, "")
+        columns = self.machine.automaton.classes(text)
+        position = 0
+        while position < len(text):
+            position = yield from self._scan_table(text, position, columns, True)
+        yield from self._finish(len(text))
+
+    def _next_piece(self, text: str, position: int, piece: str) -> str:
+        """Drop what is done and append a piece."""
+        self.base += position
+        self.base_bytes += len(text[:position].encode("utf-8", "surrogatepass"))
+        self.line_start -= position
+        text = text[position:] + piece
+        if self.base_bytes != self.base or not text.isascii():
+            self.token = token_class(ByteIndex(text, self.base, self.base_bytes))
+        return text
+
+    def _scan_fast(self, text: str, position: int) -> Generator[Token, None, int]:
+        """Scan by the regular expression until the start condition changes; return the place."""
+        found = self.machine.fast[self.current]
+        assert found is not None
+        pattern, meanings = found
+        current, line, line_start = self.current, self.line, self.line_start
+        new, cls = tuple.__new__, self.token
+        at = position
+        while True:
+            for match in pattern.finditer(text, at):
+                group: int = match.lastindex  # type: ignore[assignment]
+                start, end = match.span(group)
+                if start != at:  # something was skipped
+                    newline = text.rfind("\n", at, start)
+                    if newline >= 0:
+                        line += text.count("\n", at, start)
+                        line_start = newline
+                meaning = meanings[group]
+                at = end
+                if meaning.__class__ is str:
+                    yield new(cls, (meaning, match[group], start, end, line, start - line_start))
+                elif meaning.__class__ is dict:
+                    word = match[group]
+                    kind = meaning[word] if word in meaning else meaning[""]
+                    yield new(cls, (kind, word, start, end, line, start - line_start))
+                elif meaning is None:
+                    pass
+                elif meaning.__class__ is list:
+                    word = match[group]
+                    kind = next(kind for fullmatch, kind in meaning if fullmatch(word))
+                    if kind is not None:
+                        yield new(cls, (kind, word, start, end, line, start - line_start))
+                elif meaning > 0:
+                    step = self.machine.steps[meaning - 1]
+                    kind = step.kind
+                    if step.moves:
+                        self.line, self.line_start = line, line_start
+                        kind = self._act(step, text, start, end)
+                    if kind is not None:
+                        yield new(cls, (kind, match[group], start, end, line, start - line_start))
+                    if step.newline:
+                        newline = text.rfind("\n", start, end)
+                        if newline >= 0:
+                            line += text.count("\n", start, end)
+                            line_start = newline
+                    if self.current != current:
+                        self.line, self.line_start = line, line_start
+                        return end
+                else:
+                    break
+            if meaning < 0:
+                self.line, self.line_start = line, line_start
+                return len(text)
+            # Nothing matches here: an error up to the next place where something does.
+            while at < len(text):
+                match = pattern.match(text, at)  # type: ignore[assignment]
+                group = match.lastindex  # type: ignore[assignment]
+                if meanings[group] != 0 or match.start(group) != at:
+                    break
+                at += 1
+            yield new(cls, (ERROR, text[start:at], start, at, line, start - line_start))
+            newline = text.rfind("\n", start, at)
+            if newline >= 0:
+                line += text.count("\n", start, at)
+                line_start = newline
+
+    def _act(self, step: Step, text: str, start: int, end: int) -> str | None:
+        """Run an action and return the kind of the token."""
+        kind = step.kind
+        if step.code is not None:
+            self.text, self.start, self.end = text[start:end], self.base + start, self.base + end
+            kind = step.code(self, self.text)
+        if step.begin >= 0:
+            self.current = step.begin
+        if step.push >= 0:
+            self.stack.append(self.current)
+            self.current = step.push
+        if step.pop:
+            self.pop()
+        return kind
+
+    def _scan_table(
+        self, text: str, position: int, columns: list[int], final: bool
+    ) -> Generator[Token, None, int]:
+        """Scan by the table until the start condition changes or input is short."""
+        machine = self.machine
+        delta, steps = machine.automaton.delta, machine.steps
+        starts, current = machine.starts[self.current], self.current
+        size = len(text)
+        error = -1
+        while position < size:
+            if len(starts) == 1:
+                state = starts[0]
+            else:
+                state = starts[self._context(text, position, len(starts))]
+            first, at, accepted, stop = state, position, 0, position
+            while state >= 0:
+                state = delta[state + columns[at]]
+                at += 1
+                if state >= 0 and delta[state]:
+                    accepted, stop = delta[state], at
+            if state == _HOLD and first >= 0:
+                break
+            end = position
+            if accepted:
+                step = steps[accepted - 1]
+                end = self._token_end(step, text, position, stop)
+            if end <= position:
+                if error < 0:
+                    error = position
+                position += 1
+                continue
+            if error >= 0:
+                yield self._error(text, error, position)
+                error = -1
+            kind = self._act(step, text, position, end) if step.moves else step.kind
+            if kind is not None:
+                yield self.token(
+                    kind,
+                    text[position:end],
+                    self.base + position,
+                    self.base + end,
+                    self.line,
+                    position - self.line_start,
+                )
+            if step.newline:
+                self._count(text, position, end)
+            position = end
+            self.context = ord(text[end - 1])
+            if self.current != current:
+                return position
+        if error >= 0:
+            if not final:
+                # The error may go on in the next piece: scan it again from its start.
+                return error
+            yield self._error(text, error, position)
+        return position
+
+    def _error(self, text: str, start: int, end: int) -> Token:
+        lost = text[start:end]
+        column = start - self.line_start
+        token = self.token(ERROR, lost, self.base + start, self.base + end, self.line, column)
+        self._count(text, start, end)
+        return token
+
+    def _count(self, text: str, start: int, end: int) -> None:
+        lines = text.count("\n", start, end)
+        if lines:
+            self.line += lines
+            self.line_start = text.rindex("\n", start, end)
+
+    def _context(self, text: str, position: int, n_contexts: int) -> int:
+        """Return the kind of the place: text start, after a newline, after another character."""
+        if position:
+            before = text[position - 1]
+        elif self.base:
+            before = chr(self.context)
+        else:
+            return 0
+        if before == "\n":
+            return 1
+        return 3 if n_contexts > 3 and (before == "_" or before.isalnum()) else 2
+
+    def _token_end(self, step: Step, text: str, start: int, stop: int) -> int:
+        """Return where the token ends within a match that includes its trailing context."""
+        if step.back is not None:
+            return stop - step.back
+        if step.head is not None:
+            return start + step.head
+        assert step.split is not None
+        body, reversed_following = step.split
+        whole = text[start:stop]
+        ends = body.accepting(body.classes(whole)[: stop - start])
+        columns = reversed_following.classes(whole)
+        columns = columns[: len(whole)][::-1]
+        if stop > len(text):  # the context has consumed the end of the input
+            columns = [reversed_following.class_ids[-1], *columns]
+        follows = reversed_following.accepting(columns)
+        for length in range(len(whole), 0, -1):
+            if ends[length] and follows[stop - start - length]:
+                return start + length
+        return start
+
+    def _finish(self, position: int) -> Iterator[Token]:
+        """Run the actions of the end of the input."""
+        seen = set()
+        while self.current in self.machine.at_end and self.current not in seen:
+            seen.add(self.current)
+            step = self.machine.at_end[self.current]
+            kind = self._act(step, "", 0, 0) if step.moves else step.kind
+            if kind is not None:
+                at = self.base + position
+                yield self.token(kind, "", at, at, self.line, position - self.line_start)
+
+
+def unpack(order: list[int], rows: list[list[int]]) -> list[int]:
+    """Return a table of which ``rows`` has each different row as runs (value, length, …)."""
+    whole = [
+        [value for at in range(0, len(runs), 2) for value in [runs[at]] * runs[at + 1]]
+        for runs in rows
+    ]
+    return [value for number in order for value in whole[number]]

@@ -1,0 +1,174 @@
+"""``.l`` files, findings about them, and the command line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hagane.cli import main
+from hagane.lexgen import Lexer, SpecificationError, diagnose
+from hagane.lexgen.draw import draw_stages
+from hagane.lexgen.lex_file import parse_lex_file
+
+STATES = """\
+%x COMMENT
+%s LOUD
+word [a-z]+
+%{
+LIMIT = 4
+%}
+%%
+"/*"            push(COMMENT)
+<COMMENT>{
+  "*/"          yy_pop_state();
+  [^*]+|"*"     ;
+  <<EOF>>       { return UNTERMINATED; }
+}
+"!"             BEGIN(LOUD);
+<LOUD>{word}    SHOUT
+<LOUD>"."       return DOT; BEGIN(INITIAL)
+{word}          {
+    if len(text) > LIMIT:
+        return "LONG"
+    return "WORD"
+}
+^"#"            |
+"%"             MARK
+[ \\n]+          skip
+%%
+EXTRA = 1
+"""
+
+
+def kinds(lexer: Lexer, text: str) -> list[str]:
+    return [token.kind for token in lexer.tokenize(text)]
+
+
+def test_start_conditions_code_and_shared_actions_work() -> None:
+    lexer = Lexer(parse_lex_file(STATES))
+    assert kinds(lexer, "ab /* x * y */ abcdef") == ["WORD", "LONG"]
+    assert kinds(lexer, "! ab cd . ab") == ["SHOUT", "SHOUT", "DOT", "WORD"]
+    assert kinds(lexer, "# a #\n#%") == ["MARK", "WORD", "ERROR", "MARK", "MARK"]
+    assert kinds(lexer, "a /* b") == ["WORD", "UNTERMINATED"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x y\n", r"s.l:2:1: expected a line '%%'"),
+        ("%%\n", "expected at least one rule"),
+        ("%%\na(b A\n", r"s.l:2:2: in the expression 'a\(b': expected '\)'"),
+        ("%%\n<NO>a A\n", "s.l:2:1: there is no start condition 'NO'; declared are: INITIAL"),
+        ("%%\na push(NO)\n", "s.l:2:2: there is no start condition 'NO'"),
+        ("%%\n{d} A\n", "there is no definition 'd'"),
+        ("d {d}\n%%\n{d} A\n", r"refers to itself \(d -> d\)"),
+        ("%%\na { return (\n}\n", "s.l:2:2: the action is no Python"),
+        ("%%\na { if\n", "expected '}' to close the action"),
+        ("%foo\n%%\na A\n", "s.l:1:1: expected %s, %x, %option"),
+        ("%%\n<A>\n", "there is no start condition 'A'"),
+        ("%%\na |\n", "expected a rule after an action"),
+    ],
+)
+def test_a_malformed_file_is_refused_with_its_place(text: str, message: str) -> None:
+    with pytest.raises(SpecificationError, match=message):
+        parse_lex_file(text, "s.l")
+
+
+def test_a_rule_that_never_matches_is_reported_with_shadow_and_witness() -> None:
+    findings = diagnose(Lexer.from_rules([("ID", "[a-z]+"), ("IF", "if"), ("X", "x*")]).compiled)
+    first, second, third = findings
+    assert (first.kind, first.witness) == ("never-matches", "if")
+    assert "IF 'if' (rule 2)" in first.message
+    assert "ID '[a-z]+' (rule 1)" in first.message
+    assert second.kind == "never-matches"
+    assert third.kind == "matches-empty"
+
+
+def test_states_that_cannot_be_left_are_reported() -> None:
+    findings = diagnose(
+        Lexer(parse_lex_file("%x IN OUT\n%%\na push(IN)\n<IN>b B\n<OUT>c C\n")).compiled
+    )
+    assert [(f.kind, f.rule) for f in findings] == [
+        ("cannot-be-left", "IN"),
+        ("cannot-be-left", "OUT"),
+        ("never-entered", "OUT"),
+    ]
+
+
+def test_ambiguous_pairs_are_listed_on_request_with_a_common_text() -> None:
+    compiled = Lexer.from_rules([("IF", "if"), ("ID", "[a-z]+"), ("N", "[0-9]+")]).compiled
+    assert diagnose(compiled) == []
+    (finding,) = diagnose(compiled, ambiguities=True)
+    assert (finding.kind, finding.witness) == ("ambiguous", "if")
+
+
+def test_each_stage_is_drawn() -> None:
+    drawn = draw_stages(Lexer.from_rules([("A", "a+"), ("B", "<b|\\s$")]).compiled)
+    assert sorted(drawn) == [
+        f"{stage}.{suffix}" for stage in ("dfa", "min", "nfa") for suffix in ("dot", "svg")
+    ]
+    assert drawn["min.dot"].startswith("digraph")
+    assert drawn["min.svg"].count("<circle") >= 4
+    assert "&lt;" in drawn["nfa.svg"]
+
+
+def test_the_command_writes_a_module_that_runs_alone(tmp_path: Path) -> None:
+    specification = tmp_path / "s.l"
+    specification.write_text(STATES)
+    main_ok(["lex", str(specification), "-o", str(tmp_path / "made.py"), "--dot"])
+    assert (tmp_path / "made.min.svg").exists()
+    code = "import made; print([t.kind for t in made.tokenize('ab ! cd')], made.EXTRA)"
+    command = [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, '.'); {code}"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "['WORD', 'SHOUT'] 1\n"
+
+
+def main_ok(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code in (0, None)
+
+
+def test_the_command_shows_tokens_and_findings_as_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    specification, text = tmp_path / "s.l", tmp_path / "t.txt"
+    specification.write_text("%%\n[a-z]+ ID\nif IF\n[ ] skip\n")
+    text.write_text("if x")
+    main_ok(["lex", str(specification), "--test", str(text), "--json"])
+    report = json.loads(capsys.readouterr().out)
+    assert report["tokens"][1] == {
+        "kind": "ID", "text": "x", "start": 3, "end": 4, "line": 1, "column": 4,
+    }  # fmt: skip
+    assert report["diagnostics"][0]["kind"] == "never-matches"
+    assert report["states"] == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "message"),
+    [
+        (None, [], "there is no specification"),
+        ("%%\na(\n", [], "s.l:2:2"),
+        ("%%\na A\n", ["--test", "none.txt"], "there is no file 'none.txt'"),
+        ("%%\na A\n", ["--c"], "expected -o FILE"),
+        ("%%\na { return text }\n", ["--c", "-o", "x.py"], "its action is Python code"),
+    ],
+)
+def test_the_command_ends_with_a_message_and_status_2(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    text: str | None,
+    more: list[str],
+    message: str,
+) -> None:
+    specification = tmp_path / "s.l"
+    if text is not None:
+        specification.write_text(text)
+    with pytest.raises(SystemExit) as caught:
+        main(["lex", str(specification), *more])
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err

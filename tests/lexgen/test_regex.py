@@ -1,0 +1,153 @@
+"""``Regex`` against ``re``."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hagane.lexgen import Regex, RegexSyntaxError
+
+ATOMS = [
+    "a",
+    "b",
+    "c",
+    ".",
+    "[ab]",
+    "[^a]",
+    r"\w",
+    r"\d",
+    r"\s",
+    "-",
+    r"\n",
+    "^",
+    "$",
+    r"\b",
+    "[a-c]",
+]
+
+
+def _grow(children: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.one_of(
+        st.lists(children, min_size=2, max_size=4).map("".join),
+        st.lists(children, min_size=2, max_size=3).map(lambda parts: f"(?:{'|'.join(parts)})"),
+        st.tuples(children, st.sampled_from(["*", "+", "?", "{2}", "{1,3}", "{0,2}", "{2,}"])).map(
+            lambda p: f"(?:{p[0]}){p[1]}"
+        ),
+        children.map(lambda part: f"(?i:{part})"),
+    )
+
+
+patterns = st.recursive(st.sampled_from(ATOMS), _grow, max_leaves=8)
+texts = st.text(alphabet="abcA1 -\n_é", max_size=7)
+
+
+def longest_by_re(pattern: str, text: str) -> int | None:
+    """The longest prefix that can match, by trying every end."""
+    found = None
+    for end in range(len(text) + 1):
+        # The rest of the text stays visible to look-ahead: the end is pinned by a count.
+        if re.match(rf"(?:{pattern})(?=(?s:.{{{len(text) - end}}})\Z)", text):
+            found = end
+    return found
+
+
+def check(pattern: str, text: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        full = re.fullmatch(pattern, text) is not None
+        longest = longest_by_re(pattern, text)
+    regex = Regex(pattern)
+    assert regex.fullmatch(text) == full, (pattern, text)
+    assert regex.longest(text) == longest, (pattern, text)
+
+
+@settings(
+    max_examples=1500, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+@given(patterns, st.lists(texts, min_size=4, max_size=4))
+def test_random_expressions_match_what_re_matches(pattern: str, inputs: list[str]) -> None:
+    for text in inputs:
+        check(pattern, text)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "column", "problem"),
+    [
+        ("a(b", 2, "expected '\\)' to close the group"),
+        ("a)", 2, "unbalanced"),
+        ("[a", 1, "expected '\\]' to close the class"),
+        ("*a", 1, "nothing to repeat"),
+        (r"(a)\1", 4, "back reference"),
+        ("(?<=a)b", 1, "look-behind"),
+        ("a{3,2}", 2, "upper bound"),
+        ("[z-a]", 2, "runs backwards"),
+        (r"\p{Zq}", 1, "Unicode category"),
+    ],
+)
+def test_a_malformed_expression_is_refused_with_its_column(
+    pattern: str, column: int, problem: str
+) -> None:
+    with pytest.raises(RegexSyntaxError, match=problem) as caught:
+        Regex(pattern)
+    assert caught.value.column == column
+
+
+@pytest.mark.long
+@settings(
+    max_examples=25_000,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(patterns, st.lists(texts, min_size=4, max_size=4))
+def test_100_000_random_cases_match_what_re_matches(pattern: str, inputs: list[str]) -> None:
+    for text in inputs:
+        check(pattern, text)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "others"),
+    [
+        (r"[[:alpha:]_]+", ["ab_"], ["a1", ""]),
+        (r"\p{Lu}\P{L}", ["A1", "É "], ["aB", "AB"]),
+        (r"\x41\u{1F600}\u0042", ["A\U0001f600B"], ["AB"]),
+        (r"a{2,3}b{,1}", ["aa", "aaab"], ["a", "aaaa", "aabb"]),
+        (r"(?i)k", ["k", "K", "\u212a"], ["c"]),
+        (r"(?s).\Z", ["\n"], ["", "ab"]),
+        ("(?x) a b # both\n c", ["abc"], ["a b c"]),
+        (r"(?P<year>\d{4})-\d\d", ["2024-05"], ["2024-5"]),
+        (r"[^]a]", ["b"], ["]", "a"]),
+        (r"[a\]-]+", ["a]-"], ["b"]),
+        (r"a{x}|{", ["a{x}", "{"], ["a"]),
+        (r"\N{EURO SIGN}", ["€"], ["E"]),
+    ],
+)
+def test_each_construct_matches_its_texts(
+    pattern: str, matching: list[str], others: list[str]
+) -> None:
+    regex = Regex(pattern)
+    assert [regex.fullmatch(text) for text in matching] == [True] * len(matching)
+    assert [regex.fullmatch(text) for text in others] == [False] * len(others)
+
+
+def test_flex_strings_definitions_and_differences_of_classes() -> None:
+    regex = Regex('"a*"[a-z]{-}[bc]+', "flex")
+    assert regex.fullmatch("a*dd")
+    assert not regex.fullmatch("a*db")
+    assert not regex.fullmatch("aaad")
+
+
+def test_look_ahead_decides_how_long_a_match_is() -> None:
+    assert Regex("a+(?!b)").longest("aaab") == 2
+    assert Regex("a+(?=b)").longest("aaab") == 3
+    assert Regex("a+(?=b)").longest("aaa") is None
+    assert Regex("a*/b+", "flex").longest("aabb") == 2
+    assert Regex("a*(?=a*b)").longest("aaab") == 3
+
+
+def test_a_lazy_repetition_matches_the_same_texts() -> None:
+    assert Regex('".*?"').fullmatch('"a"')

@@ -1,0 +1,191 @@
+"""Masks of tokens: sampled outputs match, and masks are what trying every token says."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hagane.errors import InvalidArgument, NoSuchFile
+from hagane.lexgen import Regex, RegexSyntaxError, TokenMask, Vocabulary
+from hagane.lexgen.json_schema import integer_range
+from hagane.lexgen.vocabulary import joined
+
+END = "</s>"
+VOCABULARY: list[Any] = [
+    *(chr(code) for code in range(32, 127)),
+    *("ab", "12", "1.5", '"a', '":', '{"', "true", "20", "2024-", "-0", "@ex", ".com", "é", "日本"),
+    END,
+    *(bytes([byte]) for byte in range(128, 256)),
+]
+PATTERNS = [
+    r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])",
+    r"-?(0|[1-9][0-9]*)(\.[0-9]+)?",
+    r"[a-z]+@[a-z]+(\.[a-z]+)+",
+    r'\{"name": "[^"\\]*", "age": [0-9]{1,3}\}',
+    "é*|日本",
+    "^a+$",
+]
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 5},
+        "age": {"type": "integer", "minimum": 0, "maximum": 130},
+        "tags": {"type": "array", "items": {"enum": ["a", 'b"c', 3]}, "maxItems": 3},
+        "x": {"type": ["number", "null"]},
+        "id": {"type": "string", "pattern": r"^[a-z\"]{2}-\d$"},
+        "child": {"$ref": "#/$defs/child"},
+    },
+    "required": ["name", "tags"],
+    "$defs": {"child": {"type": "object", "properties": {"ok": {"type": "boolean"}}}},
+}
+
+
+def sample(index: TokenMask, generator: np.random.Generator, limit: int = 60) -> bytes | None:
+    state, tokens = index.start, []
+    while state != index.done:
+        mask = index.mask(state)
+        if len(tokens) > limit and index.end is not None and mask[index.end]:
+            break
+        if len(tokens) > 1000 * limit:
+            return None
+        tokens.append(int(generator.choice(mask.tokens())))
+        state = index.advance(state, tokens[-1])
+    return joined(tokens, index.vocabulary)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_sampled_outputs_match_the_pattern(pattern: str) -> None:
+    index = TokenMask(pattern, VOCABULARY)
+    generator = np.random.default_rng(3)
+    for _ in range(200):
+        output = sample(index, generator)
+        assert output is not None
+        assert re.fullmatch(pattern, output.decode()), output
+
+
+@pytest.mark.long
+def test_ten_thousand_sampled_outputs_match() -> None:
+    indices = [(re.compile(p), TokenMask(p, VOCABULARY)) for p in PATTERNS]
+    generator = np.random.default_rng(4)
+    for number in range(10_000):
+        pattern, index = indices[number % len(indices)]
+        output = sample(index, generator)
+        assert output is not None
+        assert pattern.fullmatch(output.decode()), output
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_c_and_numpy_build_the_same_index(pattern: str) -> None:
+    native, plain = TokenMask(pattern, VOCABULARY), TokenMask(pattern, VOCABULARY, native=False)
+    assert native.states == plain.states or set(native.states) == set(plain.states)
+    for state in native.states:
+        assert (native.mask(state).words == plain.mask(state).words).all()
+
+
+def test_a_mask_allows_exactly_the_tokens_after_which_a_match_is_possible() -> None:
+    pattern = "ab(12)*é?"
+    index = TokenMask(pattern, VOCABULARY, native=False)
+    state = index.advance(index.start, VOCABULARY.index("ab"))
+    allowed = {VOCABULARY[token] for token in index.mask(state).tokens()}
+    assert allowed == {"1", "12", "é", b"\xc3", END}
+    assert index.accepts(state)
+
+
+def test_tokens_that_lead_into_a_dead_end_are_not_allowed() -> None:
+    index = TokenMask("ab|cd", ["a", "b", "c", "x"])
+    assert index.mask(index.start).tokens().tolist() == [0]
+    with pytest.raises(InvalidArgument, match="no sequence of tokens"):
+        TokenMask("cd", ["a", "b", "c"])
+
+
+def test_sampled_outputs_of_a_schema_are_valid() -> None:
+    index = TokenMask(SCHEMA, VOCABULARY)
+    generator = np.random.default_rng(5)
+    seen = set()
+    for _ in range(300):
+        output = sample(index, generator)
+        assert output is not None
+        value = json.loads(output)
+        seen |= set(value)
+        assert {"name", "tags"} <= set(value) <= set(SCHEMA["properties"])  # type: ignore[call-overload]
+        assert len(value["name"]) <= 5
+        assert 0 <= value.get("age", 0) <= 130
+        assert all(tag in ["a", 'b"c', 3] for tag in value["tags"])
+        assert re.fullmatch(r'[a-z"]{2}-[0-9]', value.get("id", 'a"-1'))
+    assert seen == set(SCHEMA["properties"])  # type: ignore[call-overload]
+
+
+def test_bounds_of_integers_are_exact() -> None:
+    for low, high in [(0, 0), (-3, 12), (7, 1003), (None, -5), (99, None), (-120, -98), (10, 10)]:
+        pattern = re.compile(integer_range(low, high))
+        for value in range(-1200, 1200):
+            inside = (low is None or value >= low) and (high is None or value <= high)
+            assert bool(pattern.fullmatch(str(value))) == inside, (low, high, value)
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ({"type": "string", "multipleOf": 2}, "#: the keyword 'multipleOf' is not covered"),
+        ({"type": "strin"}, "expected a type"),
+        ({"properties": {"a": {"type": "list"}}}, "#/properties/a: expected a type"),
+        ({"properties": {}, "required": ["b"]}, "'b' is not among the properties"),
+        ({"$ref": "#/$defs/no"}, "nothing at the reference"),
+        ({"enum": []}, "expected a list of values"),
+    ],
+)
+def test_schemas_beyond_the_subset_are_refused_with_their_place(schema: Any, message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        TokenMask(schema, VOCABULARY)
+
+
+def test_logits_of_any_shape_are_masked() -> None:
+    index = TokenMask("12", VOCABULARY)
+    logits = np.zeros((2, 1, len(VOCABULARY) + 5), np.float32)
+    masked = index.apply(logits, index.start)
+    assert masked.dtype == np.float32
+    allowed = np.flatnonzero(np.isfinite(masked[1, 0]))
+    assert [VOCABULARY[token] for token in allowed] == ["1", "12"]
+    assert (np.asarray(index.mask(index.start)) == np.isfinite(masked[0, 0, : index.size])).all()
+    with pytest.raises(InvalidArgument, match="expected logits with a last axis of at least"):
+        index.apply(logits[..., :5], index.start)
+
+
+def test_a_token_that_is_not_allowed_cannot_be_taken() -> None:
+    index = TokenMask(Regex("a"), VOCABULARY)
+    with pytest.raises(InvalidArgument, match=r"token 0 \(b' '\) is not allowed here"):
+        index.advance(index.start, 0)
+
+
+def test_tokenizer_files_are_decoded(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    content: dict[str, Any] = {
+        "model": {"type": "BPE", "vocab": {"Ġa": 0, "Ã©": 1, "b": 2, "<|endoftext|>": 3}},
+        "decoder": {"type": "ByteLevel"},
+        "added_tokens": [{"id": 3, "content": "<|endoftext|>", "special": True}],
+    }
+    path.write_text(json.dumps(content))
+    vocabulary = Vocabulary.of(path)
+    assert vocabulary.tokens == (b" a", "é".encode(), b"b", None)
+    assert vocabulary.end == 3
+    content["model"]["vocab"] = {"▁a": 0, "<0xC3>": 1, "b": 2, "</s>": 3}
+    content["decoder"] = {"type": "Sequence", "decoders": [{"type": "ByteFallback"}]}
+    content["added_tokens"] = []
+    path.write_text(json.dumps(content))
+    assert Vocabulary.of(str(path)).tokens == (b" a", b"\xc3", b"b", None)
+
+
+def test_unusable_vocabularies_and_patterns_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(NoSuchFile, match="there is no tokenizer"):
+        TokenMask("a", str(tmp_path / "none.json"))
+    with pytest.raises(InvalidArgument, match="at least one token"):
+        TokenMask("a", [])
+    with pytest.raises(InvalidArgument, match="got int as token 1"):
+        TokenMask("a", ["a", 3])  # type: ignore[list-item]
+    with pytest.raises(RegexSyntaxError):
+        TokenMask("(a", ["a"])
