@@ -1,0 +1,119 @@
+"""``hagane prob``: programs that draw random numbers, and what their types claim."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hagane.errors import InvalidArgument, NoSuchFile
+from hagane.tools.prob.checker import Report, Verdict, check, load_program, show_circumstances
+from hagane.tools.prob.program import Program
+from hagane.tools.prob.source import ProgramError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Bound probabilities by types: check, run and export probabilistic programs.",
+)
+
+_File = Annotated[Path, typer.Argument(metavar="FILE.pml", help="The program; - reads stdin.")]
+
+
+@app.command("check")
+def check_command(
+    file: _File,
+    engine: Annotated[
+        str, typer.Option(help="auto, dynamic, diagram, enumerate or storm.")
+    ] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
+) -> None:
+    """Decide the claims of a program: exit 0 if all hold, 1 if some fail, 2 on an error."""
+    try:
+        report = check(_load(file), engine)
+    except ProgramError as error:
+        if as_json:
+            print(json.dumps({"verdicts": [], "error": _error_json(error)}))
+        raise
+    if as_json:
+        print(json.dumps(_report_json(report)))
+    else:
+        _show(report)
+    raise typer.Exit(0 if report.holds else 1)
+
+
+def _load(file: Path) -> Program:
+    if str(file) == "-":
+        return load_program(typer.get_text_stream("stdin").read(), "<stdin>")
+    if not file.is_file():
+        raise NoSuchFile(f"there is no file '{file}'")
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InvalidArgument(f"'{file}' is not UTF-8 text") from None
+    return load_program(text, str(file))
+
+
+def _error_json(error: ProgramError) -> dict[str, Any]:
+    return {
+        "kind": type(error).__name__,
+        "line": error.line,
+        "column": error.column,
+        "message": error.message,
+    }
+
+
+def _report_json(report: Report) -> dict[str, Any]:
+    source = report.program.source
+    notices = []
+    for notice in report.notices:
+        line, column = source.position(notice.span.start)
+        notices.append({"line": line, "column": column, "message": notice.message})
+    return {"verdicts": [_verdict_json(v) for v in report.verdicts], "notices": notices}
+
+
+def _verdict_json(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "line": verdict.line,
+        "column": verdict.column,
+        "type": verdict.type,
+        "holds": verdict.holds,
+        "probabilities": [
+            {"event": item.event, "value": str(item.value), "decimal": float(item.value)}
+            for item in verdict.probabilities
+        ],
+        "engine": verdict.engine,
+        "reason": verdict.reason,
+        "subject": verdict.subject,
+        "role": verdict.role,
+        "at": {name.partition("#")[0]: value for name, value in verdict.circumstances.items()},
+        "cases": verdict.cases,
+        "exhaustive": verdict.exhaustive,
+        "outcome": verdict.outcome,
+    }
+
+
+def _show(report: Report) -> None:
+    source = report.program.source
+    for notice in report.notices:
+        line, column = source.position(notice.span.start)
+        print(f"{source.name}:{line}:{column}: notice: {notice.message}")
+        print(source.caret(notice.span))
+    for verdict in report.verdicts:
+        word = "holds" if verdict.holds else "FAILS"
+        print(f"{source.name}:{verdict.line}:{verdict.column}: {word}: {verdict.type}")
+        for item in verdict.probabilities:
+            form = item.event if item.is_expectation else f"Prob({item.event})"
+            print(f"  {form} = {item.value} = {_decimal(float(item.value))}")
+        if verdict.circumstances:
+            print(f"  at {show_circumstances(verdict.circumstances)}")
+        if verdict.outcome is not None:
+            print(f"  contributing most: {verdict.outcome}")
+        print(f"  engine: {verdict.engine}" + (f" ({verdict.reason})" if verdict.reason else ""))
+    if not report.verdicts:
+        print(f"{source.name}: no types to check")
+
+
+def _decimal(value: float) -> str:
+    return f"{value:.10g}"
