@@ -15,8 +15,8 @@ from hagane.tools.prob.formula import domain_of
 from hagane.tools.prob.judge import Judgement, Measured, judge
 from hagane.tools.prob.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit, function_unit, main_unit
 from hagane.tools.prob.parser import parse
-from hagane.tools.prob.program import Function, Program, Site, walk
-from hagane.tools.prob.resolve import resolve, shown
+from hagane.tools.prob.program import Function, Program, Site, shown, walk
+from hagane.tools.prob.resolve import resolve
 from hagane.tools.prob.run import show_value
 from hagane.tools.prob.source import ImpossibleCondition, ProgramTypeError, Source
 from hagane.tools.prob.syntax import Notice, Observe, Value

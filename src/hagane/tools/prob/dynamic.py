@@ -16,20 +16,23 @@ from math import lcm
 from typing import Any
 
 from hagane.tools.prob.compiled import Compiler, Row
-from hagane.tools.prob.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit, division_by_zero
-from hagane.tools.prob.operators import ZeroDivisor, combine
-from hagane.tools.prob.program import Apply, Function, Liveness, Program, Record
-from hagane.tools.prob.recursion import deep_recursion
-from hagane.tools.prob.resolve import shown
-from hagane.tools.prob.run import Run, show_draws, show_value
-from hagane.tools.prob.source import (
-    BadDistribution,
-    PathError,
-    ProgramError,
-    Span,
-    TooLarge,
-    UnboundedRecursion,
+from hagane.tools.prob.faults import (
+    Told,
+    check_chance,
+    check_range,
+    check_shares,
+    division_by_zero,
+    endless_call,
+    measure_error,
+    too_deep,
+    untold,
 )
+from hagane.tools.prob.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit
+from hagane.tools.prob.operators import ZeroDivisor, combine
+from hagane.tools.prob.program import Apply, Function, Liveness, Program, Record, shown
+from hagane.tools.prob.recursion import deep_recursion
+from hagane.tools.prob.run import Run, show_draws
+from hagane.tools.prob.source import PathError, ProgramError, TooLarge
 from hagane.tools.prob.syntax import (
     Annotated,
     Binary,
@@ -191,14 +194,12 @@ class _Engine:
 
     def _zero(self, error: ZeroDivisor, table: Table, row: Row) -> PathError:
         values = dict(zip(table.names, row, strict=True))
-        return division_by_zero(self.source, error, values, self._run(table.rows[row]))
+        return division_by_zero(self.source, error, values, self._told(table.rows[row]))
 
-    def _run(self, weight: Any) -> str:
-        return show_draws(self.source, weight.draws()) if isinstance(weight, Run) else ""
-
-    def _tail(self, weight: Any) -> str:
-        run = self._run(weight)
-        return f"; a run that gets there: {run}" if run else ""
+    def _told(self, weight: Any) -> Told:
+        if not isinstance(weight, Run):
+            return untold
+        return lambda: show_draws(self.source, weight.draws())
 
     def _slots(self, table: Table, names: frozenset[str]) -> tuple[int, ...]:
         return tuple(table.names.index(name) for name in sorted(names))
@@ -280,13 +281,7 @@ class _Engine:
         slots = self._slots(done, keep)
         ready: dict[Row, Any] = {}
         for row, weight in done.rows.items():
-            if row[low] > row[high]:
-                raise BadDistribution(
-                    f"rand({row[low]}, {row[high]}) is empty: the lower bound is above the upper "
-                    f"one on a possible run{self._tail(weight)}",
-                    self.source,
-                    node.span,
-                )
+            check_range(self.source, node, (row[low], row[high]), self._told(weight))
             key = (*[row[slot] for slot in slots], row[low], row[high])
             ready[key] = ready.get(key, 0) + weight
         sizes = {row[-1] - row[-2] + 1 for row in ready}
@@ -309,12 +304,7 @@ class _Engine:
         chances: dict[Row, Fraction] = {}
         for row, weight in table.rows.items():
             chance = chances[row] = Fraction(probability(row))
-            if not 0 <= chance <= 1:
-                raise BadDistribution(
-                    f"flip({chance}): a probability lies between 0 and 1{self._tail(weight)}",
-                    self.source,
-                    node.span,
-                )
+            check_chance(self.source, node, chance, self._told(weight))
         common = lcm(*(chance.denominator for chance in chances.values()))
         rows: dict[Row, Any] = {}
         for row, weight in table.rows.items():
@@ -332,7 +322,7 @@ class _Engine:
         chances: dict[Row, list[Fraction]] = {}
         for row, weight in table.rows.items():
             chances[row] = shares = [Fraction(function(row)) for function in weights]
-            check_shares(self.source, node, shares, self._tail(weight))
+            check_shares(self.source, node, shares, self._told(weight))
         common = lcm(*(share.denominator for row in chances.values() for share in row))
         result = None
         for index, (_, branch) in enumerate(node.branches):
@@ -437,23 +427,11 @@ class _Engine:
         """
         function = node.function
         stack = self.open.setdefault(function, [])
-        limit = function.depth if function.depth is not None else self.limits.depth
         if inputs in stack:
-            raise UnboundedRecursion(
-                f"'{shown(function.name)}' calls itself without end: "
-                f"{self._called(function, inputs)} is reached again from itself; let an argument "
-                f"fall towards a case that does not recurse{self._tail(weight)}",
-                self.source,
-                node.span,
-            )
-        if len(stack) >= limit:
-            source = "its declared depth" if function.depth is not None else "the limit"
-            raise UnboundedRecursion(
-                f"'{shown(function.name)}' is {len(stack)} calls deep, {source}, and calls "
-                f"{self._called(function, inputs)}; no measure bounds it{self._tail(weight)}",
-                self.source,
-                node.span,
-            )
+            raise endless_call(self.source, node, next(iter(inputs)), self._told(weight))
+        if len(stack) >= (self.limits.depth if function.depth is None else function.depth):
+            entry = next(iter(inputs))
+            raise too_deep(self.source, node, entry, len(stack), self._told(weight))
         stack.append(inputs)
         self.calls += 1
 
@@ -461,47 +439,9 @@ class _Engine:
         self.open[function].pop()
         self.calls -= 1
 
-    def _called(self, function: Function, inputs: frozenset[Row]) -> str:
-        given = show_value(next(iter(inputs))[: len(function.parameters)])
-        return f"{shown(function.name)}{given}"
-
     def _check_measure(self, node: Apply, inputs: Row, before: int, weight: Any) -> None:
         measure = node.function.measure
         assert measure is not None
         after = self.compiler.function(measure, node.function.inputs)(inputs)
         if not 0 <= after < before:
-            raise measure_error(self.source, node, inputs, (before, after), self._tail(weight))
-
-
-def measure_error(
-    source: Any, node: Apply, inputs: Row, values: tuple[int, int], tail: str
-) -> UnboundedRecursion:
-    """Return the error that a recursive call does not lower its measure."""
-    function = node.function
-    before, after = values
-    assert function.measure is not None
-    text = source.slice(function.measure.span)
-    problem = "becomes negative" if after < 0 else "does not fall"
-    given = show_value(inputs[: len(function.parameters)])
-    return UnboundedRecursion(
-        f"the measure '{text}' of '{shown(function.name)}' {problem}: it is {before}, and {after} "
-        f"in the call {shown(function.name)}{given}{tail}",
-        source,
-        node.span,
-    )
-
-
-def check_shares(source: Any, node: Choose, shares: Sequence[Fraction], tail: str) -> None:
-    """Refuse probabilities of ``choose`` that are negative or do not sum to one."""
-    span: Span = node.span
-    for (weight, _), share in zip(node.branches, shares, strict=True):
-        if share < 0:
-            raise BadDistribution(
-                f"choose: the probability '{source.slice(weight.span)}' is {share}, below 0{tail}",
-                source,
-                weight.span,
-            )
-    if sum(shares) != 1:
-        raise BadDistribution(
-            f"choose: the probabilities sum to {sum(shares)}, expected 1{tail}", source, span
-        )
+            raise measure_error(self.source, node, inputs, (before, after), self._told(weight))

@@ -7,10 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from hagane.tools.prob.operators import ZeroDivisor
 from hagane.tools.prob.program import Function, Program, Site, sites_in
-from hagane.tools.prob.run import show_value
-from hagane.tools.prob.source import DivisionByZero, Source
 from hagane.tools.prob.syntax import Expression, Value
 
 # The values of a claim's variables, and last the value that the claim is about.
@@ -51,11 +48,15 @@ class Limits:
     """What an engine may use.
 
     Attributes:
-        states: Rows, diagram nodes or runs, whichever the engine counts.
+        states: Rows of a table, or states of a machine.
+        nodes: Nodes of a decision diagram.
+        runs: Runs of the enumeration.
         depth: Calls of one function that may be open at once, where it declares no depth.
     """
 
     states: int = 3_000_000
+    nodes: int = 500_000
+    runs: int = 1_000_000
     depth: int = 5_000
 
 
@@ -83,22 +84,3 @@ class Ledger:
     def called(self, function: Function, inputs: tuple[Value, ...]) -> None:
         """Note a call from outside."""
         self.calls.setdefault(function, set()).add(inputs)
-
-
-def division_by_zero(
-    source: Source, error: ZeroDivisor, values: Mapping[str, Any], run: str
-) -> DivisionByZero:
-    """Return the error for a divisor that is zero with the given values on the given run."""
-    divisor = source.slice(error.node.right.span)
-    known = ", ".join(
-        f"{name.partition('#')[0]} = {show_value(value)}"
-        for name, value in sorted(values.items())
-        if name[0].isalpha() or name[0] == "_"
-    )
-    where = f" with {known}" if known else ""
-    tail = f"; a run that gets there: {run}" if run else ""
-    return DivisionByZero(
-        f"division by zero on a possible run: '{divisor}' is 0{where}{tail}",
-        source,
-        error.node.span,
-    )

@@ -197,3 +197,8 @@ class Liveness:
                 own = frozenset((measure,)) if measure is not None else frozenset[str]()
                 return own.union(function.captured, *below)
         return frozenset[str]().union(*below)
+
+
+def shown(name: str) -> str:
+    """Return a unique name as it was written."""
+    return name.partition("#")[0]

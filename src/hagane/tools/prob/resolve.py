@@ -19,6 +19,7 @@ from hagane.tools.prob.program import (
     Record,
     Site,
     parts,
+    shown,
     walk,
 )
 from hagane.tools.prob.recursion import deep_recursion
@@ -529,11 +530,6 @@ class _Resolver:
             Tuple(node.span, ()),
         )
         return self._letfun(stub, scope)
-
-
-def shown(name: str) -> str:
-    """Return a unique name as it was written."""
-    return name.partition("#")[0]
 
 
 def _measure_name(function: Function) -> str:

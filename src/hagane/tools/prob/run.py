@@ -72,9 +72,7 @@ def show_value(value: Value) -> str:
 
 
 def show_draws(source: Source, draws: Sequence[tuple[Span, Value]], limit: int = 12) -> str:
-    """Return draws as ``rand(0, 5) = 3 (line 2), ...``."""
-    if not draws:
-        return "a run that draws nothing"
+    """Return draws as ``rand(0, 5) = 3 (line 2), ...``; nothing for none."""
     shown = [
         f"{source.slice(span)} = {show_value(value)} (line {source.position(span.start)[0]})"
         for span, value in draws[:limit]
