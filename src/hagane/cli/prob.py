@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from hagane.errors import InvalidArgument, NoSuchFile
-from hagane.tools.prob.checker import Report, Verdict, check, load_program, show_circumstances
+from hagane.tools.prob.checker import check, load_program
 from hagane.tools.prob.program import Program
 from hagane.tools.prob.source import ProgramError
+from hagane.tools.prob.verdict import Report, Verdict, show_circumstances
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -90,7 +91,18 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
         "at": {name.partition("#")[0]: value for name, value in verdict.circumstances.items()},
         "cases": verdict.cases,
         "exhaustive": verdict.exhaustive,
-        "outcome": verdict.outcome,
+        "from_types": [
+            None if bounds is None else [str(bounds[0]), str(bounds[1])]
+            for bounds in verdict.ranges
+        ],
+        "note": verdict.note,
+        "outcome": None
+        if verdict.culprit is None
+        else {
+            "text": verdict.culprit.text,
+            "probability": str(verdict.culprit.probability),
+            "run": verdict.culprit.run,
+        },
     }
 
 
@@ -103,17 +115,24 @@ def _show(report: Report) -> None:
     for verdict in report.verdicts:
         word = "holds" if verdict.holds else "FAILS"
         print(f"{source.name}:{verdict.line}:{verdict.column}: {word}: {verdict.type}")
-        for item in verdict.probabilities:
+        ranges = verdict.ranges or (None,) * len(verdict.probabilities)
+        for item, bounds in zip(verdict.probabilities, ranges, strict=True):
             form = item.event if item.is_expectation else f"Prob({item.event})"
-            print(f"  {form} = {item.value} = {_decimal(float(item.value))}")
+            print(f"  {form} = {item.value} = {float(item.value):.10g}")
+            if bounds is not None:
+                print(f"    by the types of the functions called: {bounds[0]} to {bounds[1]}")
         if verdict.circumstances:
             print(f"  at {show_circumstances(verdict.circumstances)}")
-        if verdict.outcome is not None:
-            print(f"  contributing most: {verdict.outcome}")
-        print(f"  engine: {verdict.engine}" + (f" ({verdict.reason})" if verdict.reason else ""))
+        if verdict.role != "annotation" or verdict.cases > 1:
+            which = "all that the types admit" if verdict.exhaustive else "those that occur"
+            print(f"  {verdict.role} {verdict.subject}: {verdict.cases} cases, {which}")
+        if verdict.note:
+            print(f"  {verdict.note}")
+        if verdict.culprit is not None:
+            culprit = verdict.culprit
+            print(f"  contributing most: {culprit.text}, probability {culprit.probability}")
+            if culprit.run:
+                print(f"    for instance {culprit.run}")
+        print(f"  engine: {verdict.engine} ({verdict.reason})")
     if not report.verdicts:
         print(f"{source.name}: no types to check")
-
-
-def _decimal(value: float) -> str:
-    return f"{value:.10g}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from itertools import accumulate
 from math import lcm
@@ -283,6 +284,14 @@ def run_enumeration(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMIT
                 table[key] = table.get(key, Fraction(0)) + probability
             if not replay.advance():
                 return ledger
+
+
+def first_run(program: Program, unit: Unit) -> list[tuple[Span, Value]]:
+    """Return the draws of the run on which every draw takes its first possible value."""
+    interpreter = Interpreter(program, unit)
+    with deep_recursion(), suppress(Rejected):
+        interpreter.run(_Replay())
+    return interpreter.draws
 
 
 class _Dice:

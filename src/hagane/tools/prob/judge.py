@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -60,6 +60,7 @@ class Judgement:
     circumstances: Mapping[str, Value]
     margin: Fraction | None
     outcome: Outcome | None
+    fixed: Key = ()
 
 
 def terms_of(formula: Expression) -> list[Term]:
@@ -86,7 +87,12 @@ def judge(
     for key, weight in table.items():
         groups.setdefault(key[: len(claim.fixed)], {})[key] = weight
     return [
-        _judge_group(source, claim, group, {**given, **dict(zip(claim.fixed, fixed, strict=True))})
+        replace(
+            _judge_group(
+                source, claim, group, {**given, **dict(zip(claim.fixed, fixed, strict=True))}
+            ),
+            fixed=fixed,
+        )
         for fixed, group in sorted(groups.items(), key=lambda item: repr(item[0]))
     ]
 
