@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Annotated, Any
 
 import typer
 
 from hagane.errors import InvalidArgument, NoSuchFile
 from hagane.tools.prob.checker import check, load_program
+from hagane.tools.prob.histogram import draw_histogram
+from hagane.tools.prob.interpreter import sample
+from hagane.tools.prob.ledger import main_unit
+from hagane.tools.prob.prism import export_prism
 from hagane.tools.prob.program import Program
 from hagane.tools.prob.source import ProgramError
 from hagane.tools.prob.verdict import Report, Verdict, show_circumstances
@@ -42,6 +47,53 @@ def check_command(
     else:
         _show(report)
     raise typer.Exit(0 if report.holds else 1)
+
+
+@app.command("run")
+def run_command(
+    file: _File,
+    runs: Annotated[int, typer.Option("-n", "--runs", min=1, help="How many runs.")] = 10_000,
+    seed: Annotated[int | None, typer.Option(help="Seed; the same one draws the same.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+) -> None:
+    """Run a program many times and draw how often each value came."""
+    program = _load(file)
+    counts, rejected = sample(program, main_unit(program), runs, Random(seed))
+    if as_json:
+        ordered = sorted(counts.items(), key=lambda item: repr(item[0]))
+        histogram = [{"value": value, "count": count} for value, count in ordered]
+        print(json.dumps({"runs": runs, "rejected": rejected, "histogram": histogram}))
+        return
+    for line in draw_histogram(counts):
+        print(line)
+    kept = runs - rejected
+    print(f"{runs} runs" + (f", {kept} after observation" if rejected else ""))
+
+
+@app.command("export")
+def export_command(
+    file: _File,
+    prism: Annotated[
+        bool, typer.Option("--prism", help="Write a PRISM model; the only format, for now.")
+    ] = True,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Where to; the default is the screen.")
+    ] = None,
+    properties: Annotated[
+        Path | None, typer.Option(help="Where to write the properties that decide the claims.")
+    ] = None,
+) -> None:
+    """Write a program as a model for PRISM or Storm."""
+    del prism
+    model = export_prism(_load(file))
+    if properties is not None:
+        properties.write_text(model.properties, encoding="utf-8")
+    if output is not None:
+        output.write_text(model.text, encoding="utf-8")
+        return
+    print(model.text, end="")
+    if properties is None:
+        print("".join(f"// {line}\n" for line in model.properties.splitlines()), end="")
 
 
 def _load(file: Path) -> Program:
