@@ -32,7 +32,7 @@ from hagane.tools.prob.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit
 from hagane.tools.prob.operators import ZeroDivisor, combine, evaluate
 from hagane.tools.prob.program import Apply, Function, Program, Record
 from hagane.tools.prob.recursion import deep_recursion
-from hagane.tools.prob.source import TooLarge
+from hagane.tools.prob.source import ProgramError, TooLarge
 from hagane.tools.prob.syntax import (
     Binary,
     Choose,
@@ -64,14 +64,13 @@ def run_diagram(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -
     """
     with deep_recursion():
         engine = _Engine(program, unit, limits)
-        result = engine.value(unit.expression, engine.start(), engine.true)
-        book = engine.book
-        for value, guard in result.items():
-            weight = engine.count(guard & engine.accepted)
-            if weight:
-                book.result[value] = weight
-        book.size = len(engine.manager)
-        return book
+        try:
+            return engine.ledger()
+        except ProgramError as error:
+            # Frames of the traceback hold nodes, which must not outlive their manager.
+            raise error.with_traceback(None) from None
+        finally:
+            engine.close()
 
 
 def _manager() -> Any:
@@ -103,6 +102,22 @@ class _Engine:
         self._calls = 0
         if unit.function is not None:
             self._open[unit.function] = [frozenset()]
+
+    def ledger(self) -> Ledger:
+        """Run the unit."""
+        result = self.value(self.unit.expression, self.start(), self.true)
+        for value, guard in result.items():
+            weight = self.count(guard & self.accepted)
+            if weight:
+                self.book.result[value] = weight
+        self.book.size = len(self.manager)
+        return self.book
+
+    def close(self) -> None:
+        """Let go of all nodes, and then of the manager."""
+        self._counted.clear()
+        self.true = self.false = self.accepted = None
+        self.manager = None
 
     def start(self) -> dict[str, _Guarded]:
         """Return the unit's own values."""
