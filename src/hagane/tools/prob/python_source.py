@@ -479,6 +479,9 @@ class _Translator:
         target = self.value(node.func, values)
         given = [self.value(argument, values) for argument in node.args]
         span = self.found.span(node)
+        if any(target is known for known in (*_KNOWN, Fraction)):
+            named = {k.arg: self.value(k.value, values) for k in node.keywords if k.arg}
+            return target(*given, **named)
         if node.keywords:
             raise self.refuse("keyword arguments are not supported", node)
         if target in self.typed or getattr(target, "__wrapped__", None) in self.typed:
@@ -497,8 +500,6 @@ class _Translator:
             else:
                 made = Observe(span, nodes[0])
             return self._bind(made, "draw")
-        if target is Fraction or target in _KNOWN:
-            return target(*given)
         if target in (sum, min, max, abs):
             return self._builtin(target, given, node)
         if inspect.isfunction(target):
