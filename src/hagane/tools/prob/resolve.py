@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from hagane.tools.prob.formula import substitute
@@ -14,15 +13,14 @@ from hagane.tools.prob.program import (
     Claim,
     Function,
     Kind,
-    Liveness,
     Program,
     Record,
     Site,
-    parts,
     shown,
     walk,
 )
 from hagane.tools.prob.recursion import deep_recursion
+from hagane.tools.prob.scope import Scope, close_functions, measure_name, sort_variables
 from hagane.tools.prob.source import ProgramTypeError, Source, Span
 from hagane.tools.prob.syntax import (
     Annotated,
@@ -53,26 +51,6 @@ from hagane.tools.prob.syntax import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
-    """What names mean here, and what may be written here.
-
-    ``exact`` is set where numbers are rationals and ``/`` divides exactly: claims outside Prob
-    and E, and probabilities. ``pure`` says why nothing may be drawn here, or is empty.
-    """
-
-    values: Mapping[str, tuple[Expression, Kind]]
-    functions: Mapping[str, Function]
-    enclosing: tuple[Function, ...] = ()
-    exact: bool = False
-    pure: str = ""
-    claims: bool = False
-
-    def bind(self, name: str, value: Expression, kind: Kind) -> _Scope:
-        functions = {key: found for key, found in self.functions.items() if key != name}
-        return replace(self, values={**self.values, name: (value, kind)}, functions=functions)
-
-
 def resolve(source: Source, parsed: Parsed) -> Program:
     """Return a program whose names are unique and whose kinds fit.
 
@@ -81,8 +59,8 @@ def resolve(source: Source, parsed: Parsed) -> Program:
     """
     with deep_recursion():
         resolver = _Resolver(source)
-        main, kind = resolver.expression(parsed.expression, _Scope({}, {}))
-        resolver.close_functions()
+        main, kind = resolver.expression(parsed.expression, Scope({}, {}))
+        close_functions(resolver.functions)
         return Program(
             source,
             main,
@@ -99,26 +77,6 @@ class _Resolver:
         self.notices: list[Notice] = []
         self._taken: dict[str, int] = {}
 
-    def close_functions(self) -> None:
-        """Find what each function captures: a fixed point, since functions call each other."""
-        calls = {
-            function: [n.function for n in walk(function.definition) if isinstance(n, Apply)]
-            for function in self.functions
-        }
-        direct = {
-            f: Liveness().free(f.definition).union(*(c.variables for c in (f.result, *f.requires)))
-            - frozenset(f.parameters)
-            for f in self.functions
-        }
-        changed = True
-        while changed:
-            changed = False
-            for function in self.functions:
-                names = direct[function].union(*(called.captured for called in calls[function]))
-                captured = tuple(sorted(names - frozenset(function.parameters) - {VALUE}))
-                changed |= captured != function.captured
-                function.captured = captured
-
     def _unique(self, name: str) -> str:
         count = self._taken.get(name, 0)
         self._taken[name] = count + 1
@@ -129,7 +87,7 @@ class _Resolver:
 
     # Expressions.
 
-    def expression(self, node: Expression, scope: _Scope) -> tuple[Expression, Kind]:
+    def expression(self, node: Expression, scope: Scope) -> tuple[Expression, Kind]:
         match node:
             case Literal():
                 return self._literal(node, scope)
@@ -169,27 +127,27 @@ class _Resolver:
                 return self._choose(node, scope)
         raise AssertionError(node)
 
-    def _need_impure(self, node: Node, scope: _Scope) -> None:
+    def _need_impure(self, node: Node, scope: Scope) -> None:
         if scope.pure:
             raise self._error(
                 f"{scope.pure} draws nothing and calls nothing; bind the value with 'let' before",
                 node.span,
             )
 
-    def _of(self, kind: Kind, node: Expression, scope: _Scope, what: str) -> Expression:
+    def _of(self, kind: Kind, node: Expression, scope: Scope, what: str) -> Expression:
         done, got = self.expression(node, scope)
         if got != kind:
             raise self._error(f"{what}: expected {describe(kind)}, got {describe(got)}", node.span)
         return done
 
-    def _rational(self, node: Expression, scope: _Scope) -> Expression:
+    def _rational(self, node: Expression, scope: Scope) -> Expression:
         inner = replace(scope, exact=True, pure="a probability")
         done, got = self.expression(node, inner)
         if got not in ("int", "rational"):
             raise self._error(f"a probability: expected a number, got {describe(got)}", node.span)
         return done
 
-    def _literal(self, node: Literal, scope: _Scope) -> tuple[Expression, Kind]:
+    def _literal(self, node: Literal, scope: Scope) -> tuple[Expression, Kind]:
         if isinstance(node.value, bool):
             return node, "bool"
         if isinstance(node.value, Fraction):
@@ -202,7 +160,7 @@ class _Resolver:
             return node, "rational"
         return node, "int"
 
-    def _variable(self, node: Variable, scope: _Scope) -> tuple[Expression, Kind]:
+    def _variable(self, node: Variable, scope: Scope) -> tuple[Expression, Kind]:
         if node.name in scope.values:
             value, kind = scope.values[node.name]
             return replace(value, span=node.span), kind
@@ -214,7 +172,7 @@ class _Resolver:
         hint = f"; in scope: {', '.join(known)}" if known else "; nothing is in scope"
         raise self._error(f"'{node.name}' is not defined here{hint}", node.span)
 
-    def _operator(self, node: Unary | Binary, scope: _Scope) -> tuple[Expression, Kind]:
+    def _operator(self, node: Unary | Binary, scope: Scope) -> tuple[Expression, Kind]:
         if isinstance(node, Unary):
             operand, kind = self.expression(node.operand, scope)
             result = check_unary(self.source, node, kind)
@@ -225,7 +183,7 @@ class _Resolver:
         result = check_binary(self.source, node, left_kind, right_kind, exact=scope.exact)
         return Binary(node.span, operator, left, right), result
 
-    def _let(self, node: Let, scope: _Scope) -> tuple[Expression, Kind]:
+    def _let(self, node: Let, scope: Scope) -> tuple[Expression, Kind]:
         bound, kind = self.expression(node.bound, scope)
         if node.name.startswith("(") and "," in node.name:
             count = node.name.count(",") + 1
@@ -241,7 +199,7 @@ class _Resolver:
         body, result = self.expression(node.body, inner)
         return Let(node.span, name, bound, body), result
 
-    def _if(self, node: If, scope: _Scope) -> tuple[Expression, Kind]:
+    def _if(self, node: If, scope: Scope) -> tuple[Expression, Kind]:
         condition = self._of("bool", node.condition, scope, "the condition of 'if'")
         then, kind = self.expression(node.then, scope)
         otherwise, other = self.expression(node.otherwise, scope)
@@ -255,7 +213,7 @@ class _Resolver:
                 )
         return If(node.span, condition, then, otherwise), kind
 
-    def _project(self, node: Project, scope: _Scope) -> tuple[Expression, Kind]:
+    def _project(self, node: Project, scope: Scope) -> tuple[Expression, Kind]:
         value, kind = self.expression(node.tuple, scope)
         if not isinstance(kind, tuple):
             raise self._error(f"expected a tuple before '.', got {describe(kind)}", node.span)
@@ -266,7 +224,7 @@ class _Resolver:
             )
         return Project(node.span, value, node.index), kind[node.index]
 
-    def _choose(self, node: Choose, scope: _Scope) -> tuple[Expression, Kind]:
+    def _choose(self, node: Choose, scope: Scope) -> tuple[Expression, Kind]:
         branches = []
         kinds: list[Kind] = []
         for weight, branch in node.branches:
@@ -280,7 +238,7 @@ class _Resolver:
                 )
         return Choose(node.span, tuple(branches)), kinds[0]
 
-    def _measured(self, node: Probability | Expectation, scope: _Scope) -> tuple[Expression, Kind]:
+    def _measured(self, node: Probability | Expectation, scope: Scope) -> tuple[Expression, Kind]:
         form = "Prob(…)" if isinstance(node, Probability) else "E[…]"
         if not scope.claims:
             raise self._error(f"{form} stands in types only, and not inside another", node.span)
@@ -306,7 +264,7 @@ class _Resolver:
 
     # Claims.
 
-    def _annotated(self, node: Annotated, scope: _Scope) -> tuple[Expression, Kind]:
+    def _annotated(self, node: Annotated, scope: Scope) -> tuple[Expression, Kind]:
         if isinstance(node.type, FunctionType):
             return self._annotated_function(node, node.type, scope)
         self._need_impure(node, scope)
@@ -321,14 +279,14 @@ class _Resolver:
         site = Site(node.type.span, claim, "annotation", self.source.slice(node.expression.span))
         return Record(node.span, value, site), kind
 
-    def _claim(self, written: Type, scope: _Scope) -> Claim:
+    def _claim(self, written: Type, scope: Scope) -> Claim:
         inner = replace(scope, exact=True, pure="a claim", claims=True)
         value = Variable(written.span, VALUE)
         formulas: list[Expression] = []
         kind = self._collect(written, value, inner, formulas)
         return self._made(written.span, kind, formulas, scope)
 
-    def _made(self, span: Span, kind: Kind, formulas: list[Expression], scope: _Scope) -> Claim:
+    def _made(self, span: Span, kind: Kind, formulas: list[Expression], scope: Scope) -> Claim:
         text = self.source.slice(span)
         if not formulas:
             return Claim(span, text, kind)
@@ -337,7 +295,7 @@ class _Resolver:
             formula = Binary(formula.span.to(other.span), "/\\", formula, other)
         outside: set[str] = set()
         inside: set[str] = set()
-        _variables(formula, outside, inside)
+        sort_variables(formula, outside, inside)
         given = {name for function in scope.enclosing for name in function.parameters}
         given.add(VALUE)
         fixed = tuple(sorted(outside - given))
@@ -345,7 +303,7 @@ class _Resolver:
         return Claim(span, text, kind, formula, fixed, joint, VALUE in outside)
 
     def _collect(
-        self, written: Type, value: Expression, scope: _Scope, formulas: list[Expression]
+        self, written: Type, value: Expression, scope: Scope, formulas: list[Expression]
     ) -> Kind:
         match written:
             case BaseType(name=name):
@@ -383,14 +341,14 @@ class _Resolver:
 
     # Functions.
 
-    def _letfun(self, node: LetFun, scope: _Scope) -> tuple[Expression, Kind]:
+    def _letfun(self, node: LetFun, scope: Scope) -> tuple[Expression, Kind]:
         function, inner = self._signature(node, scope)
         self._define(node, function, replace(inner, enclosing=(*scope.enclosing, function)))
         visible = {key: value for key, value in scope.values.items() if key != node.name}
         functions = {**scope.functions, node.name: function}
         return self.expression(node.body, replace(scope, values=visible, functions=functions))
 
-    def _signature(self, node: LetFun, scope: _Scope) -> tuple[Function, _Scope]:
+    def _signature(self, node: LetFun, scope: Scope) -> tuple[Function, Scope]:
         inner = scope
         parameters: list[str] = []
         requires: list[Claim] = []
@@ -426,7 +384,7 @@ class _Resolver:
             inner, values=visible, functions={**inner.functions, node.name: function}
         )
 
-    def _define(self, node: LetFun, function: Function, scope: _Scope) -> None:
+    def _define(self, node: LetFun, function: Function, scope: Scope) -> None:
         body, kind = self.expression(node.definition, scope)
         if kind != function.result.kind:
             raise self._error(
@@ -438,10 +396,10 @@ class _Resolver:
             site = Site(node.result.span, function.result, "result", node.name)
             body = Record(body.span, body, site)
         if function.measure is not None:
-            body = Let(body.span, _measure_name(function), function.measure, body)
+            body = Let(body.span, measure_name(function), function.measure, body)
         function.definition = body
 
-    def _call(self, node: Call, scope: _Scope) -> tuple[Expression, Kind]:
+    def _call(self, node: Call, scope: Scope) -> tuple[Expression, Kind]:
         if node.function not in scope.functions:
             if node.function in scope.values:
                 kind = describe(scope.values[node.function][1])
@@ -456,7 +414,7 @@ class _Resolver:
         return self._apply(node.span, function, node.arguments, scope), function.result.kind
 
     def _apply(
-        self, span: Span, function: Function, given: tuple[Expression, ...], scope: _Scope
+        self, span: Span, function: Function, given: tuple[Expression, ...], scope: Scope
     ) -> Expression:
         wanted = len(function.parameters)
         if len(given) != wanted:
@@ -472,7 +430,7 @@ class _Resolver:
             arguments.append(self._of(function.kinds[position], node, scope, what))
         below = None
         if function.measure is not None and function in scope.enclosing:
-            below = _measure_name(function)
+            below = measure_name(function)
         if all(claim.formula is None for claim in function.requires):
             return Apply(span, function, tuple(arguments), below)
         return self._obliged(span, function, arguments, below, scope)
@@ -483,7 +441,7 @@ class _Resolver:
         function: Function,
         arguments: list[Expression],
         below: str | None,
-        scope: _Scope,
+        scope: Scope,
     ) -> Expression:
         """Return a call whose arguments are recorded, so that their claims are checked there.
 
@@ -508,7 +466,7 @@ class _Resolver:
         return result
 
     def _annotated_function(
-        self, node: Annotated, written: FunctionType, scope: _Scope
+        self, node: Annotated, written: FunctionType, scope: Scope
     ) -> tuple[Expression, Kind]:
         """Check a function against a second type, through its first: a function that calls it."""
         self._need_impure(node, scope)
@@ -530,20 +488,3 @@ class _Resolver:
             Tuple(node.span, ()),
         )
         return self._letfun(stub, scope)
-
-
-def _measure_name(function: Function) -> str:
-    return f"$measure {function.name}"
-
-
-def _variables(node: Expression, outside: set[str], inside: set[str]) -> None:
-    """Sort a formula's variables by whether they stand in Prob and E."""
-    if isinstance(node, Variable):
-        outside.add(node.name)
-        return
-    if isinstance(node, Probability | Expectation):
-        for part in parts(node):
-            inside |= Liveness().free(part)
-        return
-    for part in parts(node):
-        _variables(part, outside, inside)

@@ -9,12 +9,8 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from hagane.errors import HaganeError
 from hagane.tools.prob.checker import check
 from hagane.tools.prob.parser import parse_type
-from hagane.tools.prob.python_source import (
-    PythonFunction,
-    Unsupported,
-    read_function,
-    translate,
-)
+from hagane.tools.prob.python_function import PythonFunction, Unsupported, read_function
+from hagane.tools.prob.python_source import translate
 from hagane.tools.prob.resolve import resolve
 from hagane.tools.prob.source import Source, Span
 from hagane.tools.prob.syntax import (
