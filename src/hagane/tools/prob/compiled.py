@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from hagane.tools.prob.operators import evaluate
-from hagane.tools.prob.program import Liveness, parts
+from hagane.tools.prob.program import Liveness, parts, walk
 from hagane.tools.prob.syntax import (
     Binary,
     Expression,
@@ -51,6 +51,7 @@ class Compiler:
     def __init__(self, liveness: Liveness) -> None:
         self.liveness = liveness
         self._pure: dict[Expression, bool] = {}
+        self._safe: dict[Expression, bool] = {}
         self._functions: dict[tuple[Expression, tuple[str, ...]], _Function] = {}
 
     def is_pure(self, node: Expression) -> bool:
@@ -71,6 +72,15 @@ class Compiler:
                 self._pure[part] for part in parts(current)
             )
         return self._pure[node]
+
+    def is_safe(self, node: Expression) -> bool:
+        """Tell whether an expression cannot divide by zero, because it does not divide."""
+        if node not in self._safe:
+            self._safe[node] = not any(
+                isinstance(part, Binary) and part.operator in ("//", "%", "/")
+                for part in walk(node)
+            )
+        return self._safe[node]
 
     def function(self, node: Expression, names: tuple[str, ...]) -> _Function:
         """Return the value of an expression as a function of a row.

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
+from operator import itemgetter
 from typing import Any
 
 from hagane.tools.prob.compiled import Compiler, Row
@@ -28,7 +29,7 @@ from hagane.tools.prob.faults import (
     untold,
 )
 from hagane.tools.prob.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit
-from hagane.tools.prob.operators import ZeroDivisor, combine
+from hagane.tools.prob.operators import PLAIN, ZeroDivisor, combine
 from hagane.tools.prob.program import Apply, Function, Liveness, Program, Record, shown
 from hagane.tools.prob.recursion import deep_recursion
 from hagane.tools.prob.run import Run, show_draws
@@ -162,8 +163,8 @@ class _Engine:
                 done = self.push(node.tuple, table, keep)
                 return self._map(done, keep, lambda row: row[-1][index])
             case Tuple(items=items):
-                done, slots = self._operands(items, table, keep)
-                return self._map(done, keep, lambda row: tuple(row[slot] for slot in slots))
+                done, values = self._operands(items, table, keep)
+                return self._map(done, keep, lambda row: tuple(value(row) for value in values))
             case Rand():
                 return self._rand(node, table, keep)
             case Flip():
@@ -216,13 +217,17 @@ class _Engine:
         if len(rows) > self.book.size:
             self.book.size = len(rows)
             if len(rows) > self.limits.states:
-                raise TooLarge(
-                    f"dynamic programming needs more than {self.limits.states:,} rows here; the "
-                    f"variables alive are: {', '.join(shown(n) for n in names if n[0] != '$')}",
-                    self.source,
-                    self.unit.expression.span,
-                )
+                raise self._too_large(names)
         return Table(names, rows, denominator)
+
+    def _too_large(self, names: Sequence[str]) -> TooLarge:
+        alive = ", ".join(shown(name) for name in names if name[0] != "$") or "none by name"
+        return TooLarge(
+            f"dynamic programming needs more than {self.limits.states:,} rows here; the "
+            f"variables alive are: {alive}",
+            self.source,
+            self.unit.expression.span,
+        )
 
     def _merge(self, left: Table | None, right: Table) -> Table:
         if left is None:
@@ -237,23 +242,46 @@ class _Engine:
 
     def _operands(
         self, nodes: Sequence[Expression], table: Table, keep: frozenset[str]
-    ) -> tuple[Table, list[int]]:
-        """Evaluate several expressions in order; their values stay in columns of their own."""
-        held: list[str] = []
+    ) -> tuple[Table, list[Callable[[Row], Any]]]:
+        """Evaluate several expressions in order.
+
+        Those that draw nothing and cannot fail wait until the others are done, so that they cost
+        no pass over the table.
+
+        Returns:
+            A table that has at least the columns ``keep``, and the value of each expression as a
+            function of a row.
+        """
+        waits = [
+            self.compiler.is_pure(node)
+            and (self.compiler.is_safe(node) or all(map(self.compiler.is_pure, nodes[index:])))
+            for index, node in enumerate(nodes)
+        ]
+        needed = keep.union(
+            *(self.liveness.free(node) for node, wait in zip(nodes, waits, strict=True) if wait)
+        )
+        held: dict[int, str] = {}
         first = sum(name.startswith("$t") for name in keep)
         for index, node in enumerate(nodes):
-            live = keep.union(held, *(self.liveness.free(later) for later in nodes[index + 1 :]))
-            table = self.push(node, table, live)
-            held.append(f"$t{first + index}")
-            table.names = (*table.names[:-1], held[-1])
-        return table, [table.names.index(name) for name in held]
+            if not waits[index]:
+                later = [self.liveness.free(other) for other in nodes[index + 1 :]]
+                table = self.push(node, table, needed.union(held.values(), *later))
+                held[index] = f"$t{first + index}"
+                table.names = (*table.names[:-1], held[index])
+        return table, [
+            self._pure(node, table) if wait else itemgetter(table.names.index(held[index]))
+            for index, (node, wait) in enumerate(zip(nodes, waits, strict=True))
+        ]
 
     def _binary(self, node: Binary, table: Table, keep: frozenset[str]) -> Table:
         done, (left, right) = self._operands([node.left, node.right], table, keep)
+        plain = PLAIN.get(node.operator)
+        if plain is not None:
+            return self._map(done, keep, lambda row: plain(left(row), right(row)))
 
         def value(row: Row) -> Any:
             try:
-                return combine(node, row[left], row[right])
+                return combine(node, left(row), right(row))
             except ZeroDivisor as error:
                 raise self._zero(error, done, row) from None
 
@@ -281,19 +309,27 @@ class _Engine:
         slots = self._slots(done, keep)
         ready: dict[Row, Any] = {}
         for row, weight in done.rows.items():
-            check_range(self.source, node, (row[low], row[high]), self._told(weight))
-            key = (*[row[slot] for slot in slots], row[low], row[high])
+            bounds = low(row), high(row)
+            if bounds[0] > bounds[1]:
+                check_range(self.source, node, bounds, self._told(weight))
+            key = (*[row[slot] for slot in slots], *bounds)
             ready[key] = ready.get(key, 0) + weight
         sizes = {row[-1] - row[-2] + 1 for row in ready}
+        if sum(sizes) > self.limits.states:
+            raise self._too_large(done.names)
         common = lcm(*sizes) if sizes else 1
         rows: dict[Row, Any] = {}
         for row, weight in ready.items():
             share = weight * (common // (row[-1] - row[-2] + 1))
             rest = row[:-2]
-            for value in range(row[-2], row[-1] + 1):
-                key = (*rest, value)
-                drawn = share if not self.traced else share * Run(1, (node.span, value))
-                rows[key] = rows.get(key, 0) + drawn
+            if self.traced:
+                for value in range(row[-2], row[-1] + 1):
+                    key = (*rest, value)
+                    rows[key] = rows.get(key, 0) + share * Run(1, (node.span, value))
+            else:
+                for value in range(row[-2], row[-1] + 1):
+                    key = (*rest, value)
+                    rows[key] = rows.get(key, 0) + share
             if len(rows) > self.limits.states:
                 break
         return self._table((*sorted(keep), _RESULT), rows, done.denominator * common)
@@ -364,11 +400,12 @@ class _Engine:
         needed = frozenset((node.below,)) if node.below is not None else frozenset[str]()
         live = keep.union(function.captured, needed)
         done, held = self._operands(node.arguments, table, live)
-        slots = [*held, *[done.names.index(name) for name in function.captured]]
+        captured = [itemgetter(done.names.index(name)) for name in function.captured]
+        getters: list[Callable[[Row], Any]] = [*held, *captured]
         rest = self._slots(done, keep)
         entries: dict[Row, dict[Row, Any]] = {}
         for row, weight in done.rows.items():
-            inputs = tuple(row[slot] for slot in slots)
+            inputs = tuple([get(row) for get in getters])
             if node.below is not None:
                 before = row[done.names.index(node.below)]
                 self._check_measure(node, inputs, before, weight)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -56,19 +57,18 @@ def check_binary(source: Source, node: Binary, left: Kind, right: Kind, *, exact
         right: The kind of its right operand.
         exact: Whether ``/`` divides rationals here.
     """
-    operator = node.operator
-    if operator in _LOGIC:
+    word = node.operator
+    if word in _LOGIC:
         _need(source, node, left, right, ("bool",))
         return "bool"
-    if operator in _ARITHMETIC:
+    if word in _ARITHMETIC:
         numbers = _NUMBERS if exact else ("int",)
         _need(source, node, left, right, numbers)
-        return "rational" if "rational" in (left, right) or (exact and operator == "/") else "int"
-    if operator in _EQUALITY:
+        return "rational" if "rational" in (left, right) or (exact and word == "/") else "int"
+    if word in _EQUALITY:
         if left != right and not (left in _NUMBERS and right in _NUMBERS):
             raise ProgramTypeError(
-                f"'{operator}' compares values of one kind, got {describe(left)} and "
-                f"{describe(right)}",
+                f"'{word}' compares values of one kind, got {describe(left)} and {describe(right)}",
                 source,
                 node.span,
             )
@@ -85,6 +85,23 @@ def _need(source: Source, node: Binary, left: Kind, right: Kind, wanted: tuple[s
                 source,
                 operand.span,
             )
+
+
+# Operators that cannot fail; & | <= on bool evaluate both operands.
+PLAIN: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "/\\": operator.and_,
+    "\\/": operator.or_,
+    "=>": operator.le,
+}
 
 
 class ZeroDivisor(Exception):
