@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from hagane import prob
     from hagane.runtime import (
         ExecutionMode,
         GraphOptimizationLevel,
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
         get_available_providers,
         get_device,
     )
+
+# Modules that are attributes from the start and load when they are first used.
+_MODULES = {"prob": "hagane.prob"}
 
 _PUBLIC = {
     "ExecutionMode": "hagane.runtime",
@@ -54,10 +58,15 @@ __all__ = [
     "__version__",
     "get_available_providers",
     "get_device",
+    "prob",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        module = importlib.import_module(_MODULES[name])
+        globals()[name] = module
+        return module
     if name in _PUBLIC:
         value = getattr(importlib.import_module(_PUBLIC[name]), name)
         globals()[name] = value
@@ -66,4 +75,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC})
+    return sorted({*globals(), *_PUBLIC, *_MODULES})

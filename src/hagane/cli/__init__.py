@@ -20,6 +20,7 @@ _COMMANDS = {
     "inspect": ("hagane.cli.inspect", "Show what a model takes, gives, holds and costs."),
     "demo": ("hagane.cli.demo", "Classify real pictures with a real model."),
     "bench": ("hagane.cli.bench", "Time a model beside other engines, in one run."),
+    "prob": ("hagane.cli.prob", "Bound probabilities by types."),
 }
 
 

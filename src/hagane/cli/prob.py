@@ -1,0 +1,190 @@
+"""``hagane prob``: programs that draw random numbers, and what their types claim."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Annotated, Any
+
+import typer
+
+from hagane.errors import InvalidArgument, NoSuchFile
+from hagane.tools.prob.checker import check, load_program
+from hagane.tools.prob.histogram import draw_histogram
+from hagane.tools.prob.interpreter import sample
+from hagane.tools.prob.ledger import main_unit
+from hagane.tools.prob.prism import export_prism
+from hagane.tools.prob.program import Program
+from hagane.tools.prob.source import ProgramError
+from hagane.tools.prob.verdict import Report, Verdict, show_circumstances
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Bound probabilities by types: check, run and export probabilistic programs.",
+)
+
+_File = Annotated[Path, typer.Argument(metavar="FILE.pml", help="The program; - reads stdin.")]
+
+
+@app.command("check")
+def check_command(
+    file: _File,
+    engine: Annotated[
+        str, typer.Option(help="auto, dynamic, diagram, enumerate or storm.")
+    ] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
+) -> None:
+    """Decide the claims of a program: exit 0 if all hold, 1 if some fail, 2 on an error."""
+    try:
+        report = check(_load(file), engine)
+    except ProgramError as error:
+        if as_json:
+            print(json.dumps({"verdicts": [], "error": _error_json(error)}))
+        raise
+    if as_json:
+        print(json.dumps(_report_json(report)))
+    else:
+        _show(report)
+    raise typer.Exit(0 if report.holds else 1)
+
+
+@app.command("run")
+def run_command(
+    file: _File,
+    runs: Annotated[int, typer.Option("-n", "--runs", min=1, help="How many runs.")] = 10_000,
+    seed: Annotated[int | None, typer.Option(help="Seed; the same one draws the same.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+) -> None:
+    """Run a program many times and draw how often each value came."""
+    program = _load(file)
+    counts, rejected = sample(program, main_unit(program), runs, Random(seed))
+    if as_json:
+        ordered = sorted(counts.items(), key=lambda item: repr(item[0]))
+        histogram = [{"value": value, "count": count} for value, count in ordered]
+        print(json.dumps({"runs": runs, "rejected": rejected, "histogram": histogram}))
+        return
+    for line in draw_histogram(counts):
+        print(line)
+    kept = runs - rejected
+    print(f"{runs} runs" + (f", {kept} after observation" if rejected else ""))
+
+
+@app.command("export")
+def export_command(
+    file: _File,
+    prism: Annotated[
+        bool, typer.Option("--prism", help="Write a PRISM model; the only format, for now.")
+    ] = True,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Where to; the default is the screen.")
+    ] = None,
+    properties: Annotated[
+        Path | None, typer.Option(help="Where to write the properties that decide the claims.")
+    ] = None,
+) -> None:
+    """Write a program as a model for PRISM or Storm."""
+    del prism
+    model = export_prism(_load(file))
+    if properties is not None:
+        properties.write_text(model.properties, encoding="utf-8")
+    if output is not None:
+        output.write_text(model.text, encoding="utf-8")
+        return
+    print(model.text, end="")
+    if properties is None:
+        print("".join(f"// {line}\n" for line in model.properties.splitlines()), end="")
+
+
+def _load(file: Path) -> Program:
+    if str(file) == "-":
+        return load_program(typer.get_text_stream("stdin").read(), "<stdin>")
+    if not file.is_file():
+        raise NoSuchFile(f"there is no file '{file}'")
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InvalidArgument(f"'{file}' is not UTF-8 text") from None
+    return load_program(text, str(file))
+
+
+def _error_json(error: ProgramError) -> dict[str, Any]:
+    return {
+        "kind": type(error).__name__,
+        "line": error.line,
+        "column": error.column,
+        "message": error.message,
+    }
+
+
+def _report_json(report: Report) -> dict[str, Any]:
+    source = report.program.source
+    notices = []
+    for notice in report.notices:
+        line, column = source.position(notice.span.start)
+        notices.append({"line": line, "column": column, "message": notice.message})
+    return {"verdicts": [_verdict_json(v) for v in report.verdicts], "notices": notices}
+
+
+def _verdict_json(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "line": verdict.line,
+        "column": verdict.column,
+        "type": verdict.type,
+        "holds": verdict.holds,
+        "probabilities": [
+            {"event": item.event, "value": str(item.value), "decimal": float(item.value)}
+            for item in verdict.probabilities
+        ],
+        "engine": verdict.engine,
+        "reason": verdict.reason,
+        "subject": verdict.subject,
+        "role": verdict.role,
+        "at": {name.partition("#")[0]: value for name, value in verdict.circumstances.items()},
+        "cases": verdict.cases,
+        "exhaustive": verdict.exhaustive,
+        "from_types": [
+            None if bounds is None else [str(bounds[0]), str(bounds[1])]
+            for bounds in verdict.ranges
+        ],
+        "note": verdict.note,
+        "outcome": None
+        if verdict.culprit is None
+        else {
+            "text": verdict.culprit.text,
+            "probability": str(verdict.culprit.probability),
+            "run": verdict.culprit.run,
+        },
+    }
+
+
+def _show(report: Report) -> None:
+    source = report.program.source
+    for notice in report.notices:
+        line, column = source.position(notice.span.start)
+        print(f"{source.name}:{line}:{column}: notice: {notice.message}")
+        print(source.caret(notice.span))
+    for verdict in report.verdicts:
+        word = "holds" if verdict.holds else "FAILS"
+        print(f"{source.name}:{verdict.line}:{verdict.column}: {word}: {verdict.type}")
+        ranges = verdict.ranges or (None,) * len(verdict.probabilities)
+        for item, bounds in zip(verdict.probabilities, ranges, strict=True):
+            form = item.event if item.is_expectation else f"Prob({item.event})"
+            print(f"  {form} = {item.value} = {float(item.value):.10g}")
+            if bounds is not None:
+                print(f"    by the types of the functions called: {bounds[0]} to {bounds[1]}")
+        if verdict.circumstances:
+            print(f"  at {show_circumstances(verdict.circumstances)}")
+        if verdict.role != "annotation" or verdict.cases > 1:
+            which = "all that the types admit" if verdict.exhaustive else "those that occur"
+            print(f"  {verdict.role} {verdict.subject}: {verdict.cases} cases, {which}")
+        if verdict.note:
+            print(f"  {verdict.note}")
+        if verdict.culprit is not None:
+            culprit = verdict.culprit
+            print(f"  contributing most: {culprit.text}, probability {culprit.probability}")
+            if culprit.run:
+                print(f"    for instance {culprit.run}")
+        print(f"  engine: {verdict.engine} ({verdict.reason})")
+    if not report.verdicts:
+        print(f"{source.name}: no types to check")

@@ -1,0 +1,27 @@
+"""Programs that draw random numbers, and types that bound how likely an outcome is."""
+
+from hagane.tools.prob.checker import check, load_program
+from hagane.tools.prob.draws import ObservationFailed, flip, generator, observe, rand
+from hagane.tools.prob.ledger import Limits
+from hagane.tools.prob.prism import export_prism
+from hagane.tools.prob.source import ProgramError
+from hagane.tools.prob.typed import BrokenClaim, TypedFunction, typed
+from hagane.tools.prob.verdict import Report, Verdict
+
+__all__ = [
+    "BrokenClaim",
+    "Limits",
+    "ObservationFailed",
+    "ProgramError",
+    "Report",
+    "TypedFunction",
+    "Verdict",
+    "check",
+    "export_prism",
+    "flip",
+    "generator",
+    "load_program",
+    "observe",
+    "rand",
+    "typed",
+]

@@ -1,0 +1,74 @@
+"""Exact probabilities by the model checker Storm, over the exported Markov chain.
+
+Storm is asked in exact arithmetic; in floating point it gives 0.5000000000000002 for the chance
+that one of six numbers is even. ``stormpy`` 2.0 or later is used where it is installed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from hagane.errors import HaganeError
+from hagane.tools.prob.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit
+from hagane.tools.prob.machine import explore
+from hagane.tools.prob.prism import label, model_text
+from hagane.tools.prob.program import Program
+
+
+class NoStorm(HaganeError, ImportError):
+    """Storm's Python interface is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the engine 'storm' needs stormpy 2.0 or later, which is not installed: "
+            "pip install stormpy"
+        )
+
+
+def run_storm(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -> Ledger:
+    """Return what a unit does, exactly, as Storm computes it.
+
+    Raises:
+        NoStorm: stormpy is not installed.
+        PathError: Some possible run goes wrong.
+        TooLarge: More states than ``limits.states``.
+    """
+    try:
+        stormpy = importlib.import_module("stormpy")
+    except ImportError:
+        raise NoStorm from None
+    chain = explore(program, unit, limits)
+    wanted: dict[Any, list[int]] = {}
+    for index, state in enumerate(chain.states):
+        if state.kind == "claim":
+            wanted.setdefault((state.site, state.key), []).append(index)
+        elif state.kind == "end":
+            wanted.setdefault((None, state.key), []).append(index)
+    labels = [label(f"q{number}", states) for number, states in enumerate(wanted.values())]
+    weights = _ask(stormpy, model_text(program, chain, labels), len(labels))
+    ledger = chain.calls
+    ledger.size = len(chain.states)
+    for (site, key), weight in zip(wanted, weights, strict=True):
+        if site is None:
+            ledger.result[key[0]] = weight
+        else:
+            ledger.tables.setdefault(site, {})[key] = weight
+    return ledger
+
+
+def _ask(stormpy: Any, text: str, count: int) -> list[Fraction]:
+    """Return the probability of reaching each of the labels q0, q1, ..."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "program.pm"
+        path.write_text(text, encoding="utf-8")
+        model = stormpy.parse_prism_program(str(path))
+        asked = ";".join(f'P=? [ F "q{number}" ]' for number in range(count))
+        properties = stormpy.parse_properties(asked, model)
+        built = stormpy.build_model[stormpy.Rational](model, properties)
+        start = built.initial_states[0]
+        results = [stormpy.model_checking(built, each) for each in properties]
+        return [Fraction(str(result.get_value(start))) for result in results]
