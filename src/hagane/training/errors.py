@@ -15,9 +15,6 @@ The tree continues that of ``hagane.errors``::
 
 from __future__ import annotations
 
-import functools
-from typing import Any
-
 from hagane.errors import HaganeError, InvalidArgument
 
 
@@ -75,11 +72,15 @@ def sample_error_class(original: type[BaseException]) -> type[SampleError]:
     StopIteration and errors that end programs are left out: raised from ``__next__`` they would
     end a loop, or the program, as if nothing had happened.
     """
-    return _sample_error_class(original)
+    if original not in _made:
+        _made[original] = _sample_error_class(original)
+    return _made[original]
 
 
-@functools.cache
-def _sample_error_class(original: Any) -> type[SampleError]:
+_made: dict[type[BaseException], type[SampleError]] = {}
+
+
+def _sample_error_class(original: type[BaseException]) -> type[SampleError]:
     if not issubclass(original, Exception) or issubclass(original, StopIteration):
         return SampleError
     if issubclass(original, SampleError):

@@ -106,7 +106,7 @@ def flatten(tree: Tree, sample: Any, leaves: list[Any]) -> bool:
         return False
     if tree.kind is dict:
         try:
-            parts = [sample[key] for key in tree.keys]
+            parts = [parts[key] for key in tree.keys]
         except KeyError:
             return False
     return all([flatten(child, part, leaves) for child, part in zip(tree.children, parts)])  # noqa: B905, C419

@@ -54,10 +54,11 @@ def create(slots: int, folder: str | None = None) -> int:
     """
     descriptor = sparse_file("hagane-batches", slots * SPAN + CONTROL_BYTES, folder)
     try:
-        _allocate(descriptor, slots * SPAN, CONTROL_BYTES)
-    except OSError as error:
+        what = f"the words that workers share need {CONTROL_BYTES:,} bytes"
+        _fill(descriptor, slots * SPAN, CONTROL_BYTES, what)
+    except SharedMemoryFull:
         os.close(descriptor)
-        raise SharedMemoryFull(_full(CONTROL_BYTES, error.strerror)) from error
+        raise
     return descriptor
 
 
@@ -85,6 +86,31 @@ def sparse_file(name: str, length: int, folder: str | None) -> int:
             f"{folder or 'anonymous memory'}: {error.strerror}; check 'ulimit -f' and 'ulimit -n'"
         ) from error
     return descriptor
+
+
+def solid_file(name: str, length: int, folder: str | None) -> int:
+    """Return the descriptor of a file like ``sparse_file``, all of whose bytes exist.
+
+    Raises:
+        SharedMemoryFull: There is no memory for them.
+    """
+    descriptor = sparse_file(name, length, folder)
+    try:
+        _fill(descriptor, 0, length, f"the dataset, sent to the workers, needs {length:,} bytes")
+    except SharedMemoryFull:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _fill(descriptor: int, offset: int, length: int, what: str) -> None:
+    left = memory_left() if length >= _WORTH_CHECKING else None
+    if left is not None and length > left:
+        raise SharedMemoryFull(_full(what, f"{left:,} bytes of memory are left"))
+    try:
+        _allocate(descriptor, offset, length)
+    except OSError as error:
+        raise SharedMemoryFull(_full(what, error.strerror)) from error
 
 
 def _open(name: str, folder: str | None) -> int:
@@ -162,20 +188,12 @@ class Slot:
         target = max(_FIRST_MAPPING, length + length // 8)
         target = min(SPAN, -(-target // mmap.PAGESIZE) * mmap.PAGESIZE)
         if self._growing:
-            self._grow(length, target)
+            extra = target - self._mapped
+            what = f"a batch needs {length:,} bytes"
+            _fill(self._descriptor, self._base + self._mapped, extra, what)
         self._memory = mmap.mmap(self._descriptor, target, offset=self._base)
         self._mapped = target
         return self._memory
-
-    def _grow(self, wanted: int, target: int) -> None:
-        extra = target - self._mapped
-        left = memory_left() if extra >= _WORTH_CHECKING else None
-        if left is not None and extra > left:
-            raise SharedMemoryFull(_full(wanted, f"{left:,} bytes of memory are left"))
-        try:
-            _allocate(self._descriptor, self._base + self._mapped, extra)
-        except OSError as error:
-            raise SharedMemoryFull(_full(wanted, error.strerror)) from error
 
     def view(self, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         """Return an array over reserved room."""
@@ -192,8 +210,8 @@ class Slot:
         return (ctypes.c_ubyte * length).from_buffer(self.map(length))
 
 
-def _full(wanted: int, reason: str | None) -> str:
+def _full(what: str, reason: str | None) -> str:
     return (
-        f"shared memory is full: a batch needs {wanted:,} bytes, but {reason}; take a smaller "
-        "batch_size or n_prefetch, fewer n_processes, or a larger /dev/shm if that is the folder"
+        f"shared memory is full: {what}, but {reason}; take a smaller batch_size or n_prefetch, "
+        "fewer n_processes, or a larger /dev/shm if that is the folder"
     )

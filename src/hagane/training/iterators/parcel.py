@@ -15,7 +15,7 @@ from multiprocessing import reduction
 from typing import Any
 
 from hagane.training.errors import DatasetError
-from hagane.training.iterators.memory import Descriptor, sparse_file
+from hagane.training.iterators.memory import Descriptor, solid_file
 
 _ALIGNMENT = 64
 
@@ -100,7 +100,7 @@ def pack(
         begin = -(-end // _ALIGNMENT) * _ALIGNMENT
         spans.append((begin, part.nbytes))
         end = begin + part.nbytes
-    descriptor = sparse_file("hagane-dataset", end, folder)
+    descriptor = solid_file("hagane-dataset", end, folder)
     with mmap.mmap(descriptor, end) as memory:
         for (begin, length), part in zip(spans, parts, strict=True):
             memory[begin : begin + length] = part
