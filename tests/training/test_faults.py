@@ -126,7 +126,7 @@ def test_workers_killed_from_outside_are_noticed_within_a_second() -> None:
 
         killer = threading.Thread(target=kill_whoever_works)
         killer.start()
-        with pytest.raises(WorkerDied, match="killed by SIGKILL .* index 0"):
+        with pytest.raises(WorkerDied, match=r"killed by SIGKILL .* index 0"):
             iterator.next()
         noticed = time.monotonic()
         raised.set()
