@@ -17,17 +17,32 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
-TESTS = ("iterators_tests",)
+TESTS = (
+    "iterators_tests",
+    "datasets_tests/test_concatenated_dataset.py",
+    "datasets_tests/test_dict_dataset.py",
+    "datasets_tests/test_image_dataset.py",
+    "datasets_tests/test_pickle_dataset.py",
+    "datasets_tests/test_sub_dataset.py",
+    "datasets_tests/test_text_dataset.py",
+    "datasets_tests/test_transform_dataset.py",
+    "datasets_tests/test_tuple_dataset.py",
+)
 
 
 def substitute() -> None:
     """Put hagane's iterators and datasets where Chainer's tests look for Chainer's."""
     import chainer
 
-    from hagane.training import iterators
+    from hagane.training import datasets, iterators
+    from hagane.training.datasets import images, records
 
-    sys.modules["chainer.iterators"] = iterators
-    chainer.iterators = iterators
+    for name, module in (("iterators", iterators), ("datasets", datasets)):
+        sys.modules[f"chainer.{name}"] = module
+        setattr(chainer, name, module)
+    images.available = True
+    datasets.image_dataset = images
+    datasets.pickle_dataset = records
 
 
 def main(arguments: list[str]) -> int:

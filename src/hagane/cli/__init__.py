@@ -22,6 +22,7 @@ app = typer.Typer(
 # Subcommand -> (module, help). Each module has a function ``command``; a typer.Typer named
 # ``app`` instead makes a group of subcommands.
 _COMMANDS = {
+    "data": ("hagane.cli.data", "Measure how fast a dataset loads."),
     "run": ("hagane.cli.run", "Run a model and show its outputs."),
 }
 

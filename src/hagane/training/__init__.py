@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from hagane.training import datasets, iterators
+from hagane.training.measurement import Measurement, measure
 
-__all__ = ["datasets", "iterators"]
+__all__ = ["Measurement", "datasets", "iterators", "measure"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
+from hagane.training.datasets.base import many
 from hagane.training.errors import DatasetError
 
 
@@ -21,11 +20,6 @@ def _same_length(lengths: Mapping[str, int], what: str) -> int:
                 f"for {name}"
             )
     return length
-
-
-def many(index: Any) -> bool:
-    """Say whether an index asks for several samples: a slice, a list or an array."""
-    return isinstance(index, slice | list) or (isinstance(index, np.ndarray) and index.ndim > 0)
 
 
 class TupleDataset:
