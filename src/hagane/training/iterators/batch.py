@@ -73,7 +73,10 @@ def _column(values: list[Any]) -> Any:
         return values if array.dtype.hasobject else array
     if kind is np.ndarray or issubclass(kind, np.generic):
         alike = all(value.shape == first.shape and value.dtype == first.dtype for value in values)
-        return np.stack(values) if alike and not first.dtype.hasobject else values
+        if not alike or first.dtype.hasobject:
+            return values
+        # With ``out`` NumPy keeps a dtype of the other byte order.
+        return np.stack(values, out=np.empty((len(values), *first.shape), first.dtype))
     if kind.__name__ == "Tensor" and kind.__module__.startswith("torch"):
         alike = all(value.shape == first.shape and value.dtype == first.dtype for value in values)
         return __import__("torch").stack(values) if alike else values

@@ -168,7 +168,7 @@ class Slot:
         """Return the aligned offset of new room for some bytes."""
         offset = -(-self.used // _ALIGNMENT) * _ALIGNMENT
         self.used = offset + nbytes
-        if self.used > self._mapped:
+        if self.used > self._mapped or self._memory is None:
             self.map(self.used)
         return offset
 

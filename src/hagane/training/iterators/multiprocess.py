@@ -17,6 +17,7 @@ from hagane.training.iterators.cores import default_worker_count
 from hagane.training.iterators.layout import assemble, read_layout
 from hagane.training.iterators.orders import OrderFunction
 from hagane.training.iterators.pool import Pool, Setting, Task
+from hagane.training.iterators.protocol import MOST_WORKERS
 from hagane.training.iterators.randomness import Loader
 from hagane.training.iterators.state import IteratorState
 
@@ -89,6 +90,7 @@ class MultiprocessIterator(Iterator):
             raise InvalidArgument(
                 f"start_method: expected one of {', '.join(_METHODS)}, got {start_method!r}"
             )
+        _check(n_processes, n_prefetch, shared_mem, dataset_timeout, maxtasksperchild)
         self.n_processes = default_worker_count() if n_processes is None else n_processes
         self.n_prefetch = max(n_prefetch, 1)
         self.shared_mem = shared_mem
@@ -255,3 +257,28 @@ class MultiprocessIterator(Iterator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._begin()
+
+
+def _check(
+    n_processes: int | None,
+    n_prefetch: int,
+    shared_mem: int | None,
+    dataset_timeout: float | None,
+    maxtasksperchild: int | None,
+) -> None:
+    """Refuse arguments that would go wrong later, and elsewhere."""
+    for name, value, least, most, expected in (
+        ("n_processes", n_processes, 0, MOST_WORKERS, f"an integer from 0 to {MOST_WORKERS}"),
+        ("shared_mem", shared_mem, 0, None, "a number of bytes"),
+        ("maxtasksperchild", maxtasksperchild, 1, None, "a positive integer"),
+    ):
+        fits = isinstance(value, int) and least <= value and (most is None or value <= most)
+        if value is not None and not fits:
+            raise InvalidArgument(f"{name}: expected None or {expected}, got {value!r}")
+    if not isinstance(n_prefetch, int):
+        raise InvalidArgument(f"n_prefetch: expected an integer, got {n_prefetch!r}")
+    if dataset_timeout is not None and not dataset_timeout > 0:
+        raise InvalidArgument(
+            f"dataset_timeout: expected None or a positive number of seconds, "
+            f"got {dataset_timeout!r}"
+        )
