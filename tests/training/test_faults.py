@@ -299,7 +299,7 @@ def test_a_batch_larger_than_memory_is_a_clear_error(monkeypatch: pytest.MonkeyP
     from hagane.training.iterators import memory
 
     monkeypatch.setattr(memory, "memory_left", lambda: 1 << 20)
-    slot = memory.Slot(memory.create(1), 0, growing=True)
+    slot = memory.Slot(memory.create(1), 0)
     with pytest.raises(SharedMemoryFull, match="needs 100,000,000 bytes, but 1,048,576 bytes"):
         slot.reserve(100_000_000)
     with pytest.raises(MemoryError, match="expected at most"):

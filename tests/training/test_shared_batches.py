@@ -124,7 +124,7 @@ samples_of_any_kind = st.recursive(
 
 def through_memory(samples: list[Any], stacked: bool, ragged: frozenset[int]) -> Any:
     descriptor = create(1)
-    slot = Slot(descriptor, 0, growing=True)
+    slot = Slot(descriptor, 0)
     writer = BatchWriter(slot, len(samples), None, stacked, ragged)
     for place, sample in enumerate(samples):
         writer.add(place, sample)

@@ -156,10 +156,9 @@ class Slot:
     Views stay valid when the slot grows: a longer mapping shows the same pages.
     """
 
-    def __init__(self, descriptor: int, number: int, growing: bool):
+    def __init__(self, descriptor: int, number: int):
         self._descriptor = descriptor
         self._base = number * SPAN
-        self._growing = growing
         self._mapped = 0
         self._memory: mmap.mmap | None = None
         self.used = 0
@@ -172,8 +171,10 @@ class Slot:
             self.map(self.used)
         return offset
 
-    def map(self, length: int) -> mmap.mmap:
+    def map(self, length: int, there: bool = False) -> mmap.mmap:
         """Return a mapping of at least the first ``length`` bytes.
+
+        ``there`` says that another process has written them, so that memory is not asked for.
 
         Raises:
             SharedMemoryFull: There is no memory for it.
@@ -187,7 +188,7 @@ class Slot:
             )
         target = max(_FIRST_MAPPING, length + length // 8)
         target = min(SPAN, -(-target // mmap.PAGESIZE) * mmap.PAGESIZE)
-        if self._growing:
+        if not there:
             extra = target - self._mapped
             what = f"a batch needs {length:,} bytes"
             _fill(self._descriptor, self._base + self._mapped, extra, what)
@@ -207,7 +208,7 @@ class Slot:
 
     def lease(self, length: int) -> Any:
         """Return an object over the first bytes that every array made on it keeps alive."""
-        return (ctypes.c_ubyte * length).from_buffer(self.map(length))
+        return (ctypes.c_ubyte * length).from_buffer(self.map(length, there=True))
 
 
 def _full(what: str, reason: str | None) -> str:

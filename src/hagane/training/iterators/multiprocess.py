@@ -25,6 +25,8 @@ from hagane.training.iterators.state import IteratorState
 # in use, the one before it that a loop variable still names, and one to spare.
 _LEASES = 3
 _MOST_SLOTS = 1000
+# Seconds that workers may take to start and open the dataset, whatever dataset_timeout says.
+_START_TIMEOUT = 30.0
 _METHODS = ("forkserver", "spawn", "fork")
 
 
@@ -185,11 +187,21 @@ class MultiprocessIterator(Iterator):
             while not pool.wait(task, 3600.0):
                 pass
             return
-        wait = timeout
+        wait, begun = timeout, time.monotonic()
         while not pool.wait(task, wait):
             progress = pool.progress(task)
             wait = timeout
-            if progress is None or task.warned:
+            if task.warned:
+                continue
+            if progress is None:
+                waited = time.monotonic() - begun
+                if waited > max(timeout, _START_TIMEOUT) and not pool.all_ready():
+                    task.warned = True
+                    warnings.warn(
+                        f"worker processes have not opened the dataset within {waited:.0f} s",
+                        self.TimeoutWarning,
+                        stacklevel=3,
+                    )
                 continue
             elapsed = (time.monotonic_ns() - progress.since) / 1e9
             if elapsed < timeout:

@@ -157,7 +157,7 @@ class Pool:
         self._results_read, self._results_write = map(self._keep, os.pipe())
         os.set_blocking(self._tasks_write, False)
         os.set_blocking(self._results_read, False)
-        self._slots = [Slot(self._memory, number, growing=True) for number in range(setting.slots)]
+        self._slots = [Slot(self._memory, number) for number in range(setting.slots)]
         self._free = collections.deque(range(setting.slots))
         self._tickets: dict[int, Task] = {}
         self._next_ticket = 0
@@ -372,7 +372,7 @@ class Pool:
 
     def _failure(self, task: Task, result: ResultMessage) -> Exception:
         slot = self._slots[task.slot]
-        memory = slot.map(result.offset + result.length)
+        memory = slot.map(result.offset + result.length, there=True)
         data = memory[result.offset : result.offset + result.length]
         return remote_failure(data, task.draw, result.worker, result.process)
 

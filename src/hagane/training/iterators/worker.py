@@ -73,6 +73,13 @@ class Assignment:
     most_tasks: int | None
 
 
+def _single_threaded() -> None:
+    """Keep PyTorch, if the dataset brought it, from starting a thread for each core here."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(1)
+
+
 class _Abandoned(Exception):
     """The batch in the making is no longer wanted."""
 
@@ -132,6 +139,7 @@ class _Worker:
         try:
             dataset, self._collate = self._assignment.dataset.open()
             self._loader = Loader(dataset, keep_global=False)
+            _single_threaded()
             self._sources = None if self._collate is not None else gatherable(dataset)
         except BaseException:
             self._control.leave_text(traceback.format_exc())
@@ -163,7 +171,7 @@ class _Worker:
         words[base] = task.ticket
         slot = self._slots.get(task.slot)
         if slot is None:
-            slot = Slot(self._assignment.memory.number, task.slot, growing=True)
+            slot = Slot(self._assignment.memory.number, task.slot)
             self._slots[task.slot] = slot
         try:
             if task.ticket < self._control.floor:
