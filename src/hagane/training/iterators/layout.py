@@ -1,13 +1,14 @@
 """How a batch lies in memory: columns of samples, read without copying.
 
 Samples are trees of tuples, lists and dicts whose leaves make columns. A column is *stacked*
-(arrays of one shape: one array with the batch in front), *ragged* (arrays of one dtype, each
-where there was room) or made of *objects*, pickled by protocol 5 with their buffers beside them.
+(arrays of one shape: one array with the batch in front), *ragged* (arrays of one dtype, one
+behind the other) or made of *objects*, pickled by protocol 5 with their buffers beside them.
 """
 
 from __future__ import annotations
 
 import importlib
+import math
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,9 +44,9 @@ class StackedColumn(NamedTuple):
 
 
 class RaggedColumn(NamedTuple):
-    """Where arrays of one dtype and several shapes lie."""
+    """Where arrays of one dtype and several shapes lie, one behind the other."""
 
-    offsets: tuple[int, ...]
+    offset: int
     dtype: np.dtype[Any]
     shapes: tuple[tuple[int, ...], ...]
     wrap: Wrap
@@ -109,7 +110,12 @@ def flatten(tree: Tree, sample: Any, leaves: list[Any]) -> bool:
             parts = [parts[key] for key in tree.keys]
         except KeyError:
             return False
-    return all([flatten(child, part, leaves) for child, part in zip(tree.children, parts)])  # noqa: B905, C419
+    for child, part in zip(tree.children, parts):  # noqa: B905 - lengths are equal
+        if isinstance(child, int):
+            leaves.append(part)
+        elif not flatten(child, part, leaves):
+            return False
+    return True
 
 
 def read_layout(data: Any, buffers: Sequence[Any]) -> Layout:
@@ -139,10 +145,14 @@ def _arrays(column: Column, count: int, memory: Any) -> Any:
         return _wrapped(
             np.ndarray((count, *column.shape), column.dtype, memory, column.offset), column.wrap
         )
-    return [
-        _wrapped(np.ndarray(shape, column.dtype, memory, offset), column.wrap)
-        for offset, shape in zip(column.offsets, column.shapes, strict=True)
-    ]
+    sizes = [math.prod(shape) for shape in column.shapes]
+    flat = np.ndarray((sum(sizes),), column.dtype, memory, column.offset)
+    arrays, begin = [], 0
+    for size, shape in zip(sizes, column.shapes, strict=True):
+        part = flat[begin : begin + size]
+        arrays.append(_wrapped(part if len(shape) == 1 else part.reshape(shape), column.wrap))
+        begin += size
+    return arrays
 
 
 def _wrapped(array: npt.NDArray[Any], wrap: Wrap) -> Any:

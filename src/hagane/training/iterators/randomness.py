@@ -97,6 +97,7 @@ class Loader:
         self.dataset = dataset
         self._keep = keep_global
         self._generators = GlobalGenerators() if use_global else None
+        self._idle: tuple[Any, ...] | None = None
         self._draws = True  # whether the dataset is thought to draw from global generators
 
     def load(
@@ -133,7 +134,8 @@ class Loader:
         begin: Callable[[], Callable[[int, Any], object]],
         entering: Callable[[int], object] | None,
     ) -> None:
-        before = generators.capture()
+        # In a worker nothing draws between batches: what was found after one holds before the next.
+        before = self._idle or generators.capture()
         keys = [(seed, sweep, index) for index, sweep in keyed]
         try:
             if not self._draws:
@@ -143,10 +145,11 @@ class Loader:
                 except Exception as error:
                     failure = error
                 if generators.same(before, generators.capture()):
+                    self._idle = None if self._keep else before
                     if failure is not None:
                         raise failure
                     return
-                self._draws = True
+                self._draws, self._idle = True, None
             drew = False
 
             def seeded() -> Iterable[tuple[int, int, int]]:

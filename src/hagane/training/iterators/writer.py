@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -38,7 +39,11 @@ class UnpicklableSample(Exception):
 
 
 class _Column:
-    """One leaf of the samples, in the best form that all samples so far allow."""
+    """One leaf of the samples, in the best form that all samples so far allow.
+
+    Rows of a stacked column are written as they come. Those of a ragged one wait, and go into
+    the slot together, which takes one call in place of one for each.
+    """
 
     def __init__(self, writer: BatchWriter, ragged: bool):
         self._writer = writer
@@ -50,32 +55,31 @@ class _Column:
         self._shape: tuple[int, ...] = ()
         self._wrap: Wrap = "array"
         self._base = 0
-        self._offsets: list[int] = []
-        self._shapes: list[tuple[int, ...]] = []
         self._values: list[Any] = []
 
     def add(self, place: int, leaf: Any) -> None:
-        array: Any
-        if self._form == "stacked":
-            if type(leaf) is self._type:
-                array = leaf if self._wrap != "tensor" else leaf.detach().numpy()
-                if array.shape == self._shape and array.dtype == self._dtype:
-                    self._rows[place] = array
-                    return
-            self._become_ragged(place)
         if self._form == "none":
             self._begin(leaf)
-            if self._form == "stacked":
-                self._rows[place] = leaf if self._wrap != "tensor" else leaf.detach().numpy()
+        if self._form == "objects":
+            self._values.append(leaf)
+            return
+        fits = type(leaf) is self._type
+        array: Any = leaf.detach().numpy() if fits and self._wrap == "tensor" else leaf
+        fits = fits and array.dtype == self._dtype
+        if self._form == "stacked":
+            if fits and array.shape == self._shape:
+                self._rows[place] = array
                 return
-        if self._form == "ragged":
-            if type(leaf) is self._type and self._append(leaf):
-                return
-            self._become_objects()
+            self._values = [self._unwritten(self._rows[row].copy()) for row in range(place)]
+            self._rows = None
+            self._form = "objects" if self._wrap == "scalar" else "ragged"
+        if not fits:
+            self._form = "objects"
         self._values.append(leaf)
 
     def _begin(self, leaf: Any) -> None:
         self._type = type(leaf)
+        self._form = "objects"
         array = leaf
         if _is_tensor(leaf):
             self._wrap = "tensor"
@@ -83,70 +87,52 @@ class _Column:
         elif isinstance(leaf, np.generic):
             self._wrap = "scalar"
         elif self._type is not np.ndarray:
-            self._form = "objects"
             return
         if array.dtype.hasobject:
-            self._form = "objects"
             return
         self._dtype, self._shape = array.dtype, array.shape
         if self._ragged and self._wrap != "scalar":
             self._form = "ragged"
             return
         base = self._writer.room(array.nbytes * self._writer.count)
-        if base is None:
-            self._form = "objects"
-            return
-        self._form, self._base = "stacked", base
-        self._rows = self._writer.slot.view(base, (self._writer.count, *self._shape), self._dtype)
-
-    def _append(self, leaf: Any) -> bool:
-        array = leaf.detach().numpy() if self._wrap == "tensor" else leaf
-        if array.dtype != self._dtype:
-            return False
-        offset = self._writer.room(array.nbytes)
-        if offset is None:
-            return False
-        self._writer.slot.view(offset, array.shape, self._dtype)[...] = array
-        self._offsets.append(offset)
-        self._shapes.append(array.shape)
-        return True
-
-    def _become_ragged(self, rows: int) -> None:
-        """Keep the rows where they are; scalars, which have no shapes to differ in, leave."""
-        self._form = "ragged"
-        size = self._rows[0].nbytes
-        self._offsets = [self._base + row * size for row in range(rows)]
-        self._shapes = [self._shape] * rows
-        if self._wrap == "scalar":
-            self._become_objects()
-
-    def _become_objects(self) -> None:
-        self._form = "objects"
-        self._values = [
-            self._unwritten(self._writer.slot.view(offset, shape, self._dtype).copy())
-            for offset, shape in zip(self._offsets, self._shapes, strict=True)
-        ]
+        if base is not None:
+            self._form, self._base = "stacked", base
+            shape = (self._writer.count, *self._shape)
+            self._rows = self._writer.slot.view(base, shape, self._dtype)
 
     def _unwritten(self, array: Any) -> Any:
         if self._wrap == "scalar":
-            return array[()]
+            return array[()] if isinstance(array, np.ndarray) else array
         if self._wrap == "tensor":
-            import torch
-
-            return torch.from_numpy(array)
+            return importlib.import_module("torch").from_numpy(array)
         return array
 
     def finish(self, stacked: bool) -> Column:
         if self._form == "stacked":
             return StackedColumn(self._base, self._dtype, self._shape, self._wrap)
+        written = None
         if self._form == "ragged":
-            return RaggedColumn(tuple(self._offsets), self._dtype, tuple(self._shapes), self._wrap)
-        numbers = self._as_numbers() if stacked else None
-        return ObjectColumn(self._values) if numbers is None else numbers
+            written = self._written_together()
+        elif stacked:
+            written = self._as_numbers()
+        return ObjectColumn(self._values) if written is None else written
+
+    def _written_together(self) -> Column | None:
+        arrays = self._values
+        if self._wrap == "tensor":
+            arrays = [value.detach().numpy() for value in arrays]
+        size = sum([array.size for array in arrays])
+        base = self._writer.room(size * self._dtype.itemsize)
+        if base is None:
+            return None
+        out = self._writer.slot.view(base, (size,), self._dtype)
+        np.concatenate([array.ravel() for array in arrays], out=out)
+        shapes = tuple([array.shape for array in arrays])
+        return RaggedColumn(base, self._dtype, shapes, self._wrap)
 
     def _as_numbers(self) -> Column | None:
         """Python's numbers of one type stack as NumPy's default type for them."""
-        kinds = {type(value) for value in self._values}
+        kinds = set(map(type, self._values))
         if len(kinds) != 1 or not kinds <= set(_NUMBERS):
             return None
         array = np.asarray(self._values)
