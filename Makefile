@@ -36,7 +36,7 @@ demo: $(SETUP)
 $(SETUP): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=24"
-	$(BIN)/python -m pip install --quiet --editable ".[dev,image,prob]"
+	$(BIN)/python -m pip install --quiet --editable ".[dev,image,cluster,data,prob,rtl]"
 	touch $@
 
 clean:

@@ -16,6 +16,7 @@ from hagane.errors import HaganeError
 # ``app`` instead makes a group of subcommands.
 _COMMANDS = {
     "lex": ("hagane.cli.lex", "Make a lexer from a specification."),
+    "data": ("hagane.cli.data", "Measure how fast a dataset loads."),
     "run": ("hagane.cli.run", "Run a model and show its outputs."),
     "inspect": ("hagane.cli.inspect", "Show what a model takes, gives, holds and costs."),
     "demo": ("hagane.cli.demo", "Classify real pictures with a real model."),

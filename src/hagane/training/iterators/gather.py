@@ -1,0 +1,74 @@
+"""Whole batches at once, from datasets that are arrays underneath.
+
+A dataset says so by ``stacked_columns()``, which returns a tree (tuple, list or dict) of arrays
+whose rows are the samples, and the rows that its own indices stand for, or None if it cannot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hagane.training.iterators.layout import Column, Layout, StackedColumn, Tree, Wrap, describe
+from hagane.training.iterators.writer import BatchWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Arrays to take rows from.
+
+    Attributes:
+        tree: What a sample looks like.
+        arrays: One array for each leaf.
+        rows: For each index of the dataset the row it stands for; None if they are the same.
+        length: Number of indices.
+    """
+
+    tree: Tree
+    arrays: tuple[npt.NDArray[Any], ...]
+    rows: npt.NDArray[np.int64] | None
+    length: int
+
+
+def gatherable(dataset: Any) -> Sources | None:
+    """Return the arrays under a dataset, or None if its samples must be asked for one by one."""
+    if type(dataset) in (np.ndarray, np.memmap):
+        tree: Any = dataset
+        rows = None
+    else:
+        columns = getattr(type(dataset), "stacked_columns", None)
+        found = None if columns is None else columns(dataset)
+        if found is None:
+            return None
+        tree, rows = found
+    leaves: list[Any] = []
+    shape = describe(tree, leaves)
+    arrays = []
+    for leaf in leaves:
+        if type(leaf) not in (np.ndarray, np.memmap) or leaf.dtype.hasobject or not leaf.ndim:
+            return None
+        arrays.append(np.asarray(leaf))
+    if not arrays:
+        return None
+    return Sources(shape, tuple(arrays), rows, len(dataset))
+
+
+def gather(sources: Sources, indices: npt.NDArray[np.int64], writer: BatchWriter) -> Layout | None:
+    """Write the rows of a batch; None if an index asks for what only the dataset can answer."""
+    if not len(indices) or indices.min() < 0 or indices.max() >= sources.length:
+        return None
+    rows = indices if sources.rows is None else sources.rows[indices]
+    columns: list[Column] = []
+    for array in sources.arrays:
+        offset = writer.room(len(rows) * array[:1].nbytes if len(array) else 0)
+        if offset is None:
+            writer.restart()
+            return None
+        out = writer.slot.view(offset, (len(rows), *array.shape[1:]), array.dtype)
+        array.take(rows, axis=0, out=out, mode="clip")
+        wrap: Wrap = "array" if array.ndim > 1 else "scalar"
+        columns.append(StackedColumn(offset, array.dtype, array.shape[1:], wrap))
+    return Layout(len(rows), sources.tree, tuple(columns), writer.stacked)

@@ -1,0 +1,296 @@
+"""Batches made by worker processes while the caller computes."""
+
+from __future__ import annotations
+
+import collections
+import os
+import time
+import warnings
+import weakref
+from typing import Any
+
+from hagane.errors import InvalidArgument
+from hagane.training.errors import IteratorFinalized, LoadingError
+from hagane.training.iterators.base import Collation, Iterator
+from hagane.training.iterators.batch import make_batch
+from hagane.training.iterators.cores import default_worker_count
+from hagane.training.iterators.layout import assemble, read_layout
+from hagane.training.iterators.orders import OrderFunction
+from hagane.training.iterators.pool import Pool, Setting, Task
+from hagane.training.iterators.protocol import MOST_WORKERS
+from hagane.training.iterators.randomness import Loader
+from hagane.training.iterators.state import IteratorState
+
+# Batches that may be in the caller's hands before the next ones are given out as copies: the one
+# in use, the one before it that a loop variable still names, and one to spare.
+_LEASES = 3
+_MOST_SLOTS = 1000
+# Seconds that workers may take to start and open the dataset, whatever dataset_timeout says.
+_START_TIMEOUT = 30.0
+_METHODS = ("forkserver", "spawn", "fork")
+
+
+class MultiprocessIterator(Iterator):
+    """Makes batches in worker processes, ahead of time and in order.
+
+    Workers write into a ring of buffers in shared memory; arrays of a batch are views of them.
+    A buffer returns to the ring when the last array over it is gone. Whoever keeps many batches
+    gets copies once the ring has no more to lend.
+
+    Args:
+        dataset: Has ``__len__`` and ``__getitem__``; it is sent to the workers.
+        batch_size: Samples in a batch.
+        repeat: Go on into the next epoch; else stop after one, with a short last batch.
+        shuffle: Shuffle each epoch; None does so too unless ``order_sampler`` is given.
+        n_processes: Number of workers; None takes what this process may use of the machine's
+            cores, 0 makes batches in this process.
+        n_prefetch: Batches that wait, finished, beside the one that each worker is at.
+        shared_mem: Bytes of shared memory for a sample; what exceeds it travels pickled. None
+            takes what the samples need.
+        order_sampler: Called with the current order and position, returns the next order.
+        dataset_timeout: Seconds after which a sample that is still in the making is reported by
+            a ``TimeoutWarning``; None never does.
+        maxtasksperchild: Batches after which a worker is replaced by a fresh one.
+        seed: Settles the orders, and the random state of each sample together with epoch and
+            index. None draws one from NumPy's global generator.
+        collate: None gives lists of samples, ``"stack"`` one tree of stacked arrays; a function
+            is called, in the worker, with the list.
+        copy: Give out copies in place of views of shared memory.
+        start_method: ``"forkserver"``, ``"spawn"`` or ``"fork"``; None is the first that the
+            system has.
+        memory_folder: Folder of the shared memory; None takes anonymous memory, which no limit
+            on ``/dev/shm`` concerns.
+    """
+
+    class TimeoutWarning(RuntimeWarning):
+        """A sample takes longer than ``dataset_timeout``."""
+
+    class SharedMemoryWarning(UserWarning):
+        """Samples travel pickled and not through shared memory."""
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int,
+        repeat: bool = True,
+        shuffle: bool | None = None,
+        n_processes: int | None = None,
+        n_prefetch: int = 1,
+        shared_mem: int | None = None,
+        order_sampler: OrderFunction | None = None,
+        dataset_timeout: float | None = 30.0,
+        maxtasksperchild: int | None = None,
+        *,
+        seed: int | None = None,
+        collate: Collation = None,
+        copy: bool = False,
+        start_method: str | None = None,
+        memory_folder: str | None = None,
+    ):
+        super().__init__(dataset, batch_size, repeat, shuffle, order_sampler, seed, collate)
+        if start_method is not None and start_method not in _METHODS:
+            raise InvalidArgument(
+                f"start_method: expected one of {', '.join(_METHODS)}, got {start_method!r}"
+            )
+        _check(n_processes, n_prefetch, shared_mem, dataset_timeout, maxtasksperchild)
+        self.n_processes = default_worker_count() if n_processes is None else n_processes
+        self.n_prefetch = max(n_prefetch, 1)
+        self.shared_mem = shared_mem
+        self.dataset_timeout = dataset_timeout
+        self.maxtasksperchild = maxtasksperchild
+        self.copy = copy
+        self.start_method = start_method or "forkserver"
+        self.memory_folder = memory_folder
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pool: Pool | None = None
+        self._loader = Loader(self.dataset, keep_global=True)
+        self._tasks: collections.deque[tuple[Task, IteratorState]] = collections.deque()
+        self._ahead = self._state
+        self._leases: dict[int, Any] = {}
+        self._noticed = False
+        self._owner = os.getpid()
+
+    def _setting(self) -> Setting:
+        ahead = min(_MOST_SLOTS, self.n_processes + self.n_prefetch)
+        return Setting(
+            workers=self.n_processes,
+            slots=ahead + _LEASES,
+            collate=self.collate if callable(self.collate) else None,
+            stacked=self.collate == "stack",
+            limit=None if self.shared_mem is None else self.shared_mem * self.batch_size,
+            method=self.start_method,
+            most_tasks=self.maxtasksperchild,
+            folder=self.memory_folder,
+        )
+
+    def __next__(self) -> Any:
+        self._check_usable()
+        if self.n_processes == 0:
+            return self._make_here()
+        if self._pool is None:
+            self._pool = Pool(self.dataset, self._setting())
+        pool = self._pool
+        self._submit(pool)
+        if not self._tasks:
+            self._consume(self._ahead)
+            raise StopIteration
+        task, state = self._tasks[0]
+        self._await(pool, task)
+        self._tasks.popleft()
+        self._consume(state)
+        if task.failure is not None:
+            pool.release(task.slot)
+            self._submit(pool)
+            raise task.failure
+        batch = self._give_out(pool, task)
+        self._submit(pool)
+        return batch
+
+    def _make_here(self) -> Any:
+        state, draw = self._step(self._state)
+        self._consume(state)
+        if draw is None:
+            raise StopIteration
+        return make_batch(self._loader, self.seed, draw, self.collate)
+
+    def _check_usable(self) -> None:
+        if self._finalized:
+            raise IteratorFinalized(
+                "MultiprocessIterator was finalized and gives no more batches; make a new one"
+            )
+        if os.getpid() != self._owner:
+            raise LoadingError(
+                "a MultiprocessIterator was carried into a forked process, whose parent reads its "
+                "workers' results; make one in this process"
+            )
+
+    def _submit(self, pool: Pool) -> None:
+        """Keep as many batches in the making as there is room for."""
+        most = pool.setting.slots - _LEASES
+        while len(self._tasks) < most:
+            if not pool.free_slots():
+                if self._tasks:
+                    return
+                pool.wait_for_slot()
+            ahead, draw = self._step(self._ahead)
+            if draw is None:
+                return
+            self._tasks.append((pool.submit(draw, self.seed), ahead))
+            self._ahead = ahead
+
+    def _await(self, pool: Pool, task: Task) -> None:
+        """Wait for a batch; complain of a sample that takes too long."""
+        timeout = self.dataset_timeout
+        if timeout is None:
+            while not pool.wait(task, 3600.0):
+                pass
+            return
+        wait, begun = timeout, time.monotonic()
+        while not pool.wait(task, wait):
+            progress = pool.progress(task)
+            wait = timeout
+            if task.warned:
+                continue
+            if progress is None:
+                waited = time.monotonic() - begun
+                if waited > max(timeout, _START_TIMEOUT) and not pool.all_ready():
+                    task.warned = True
+                    warnings.warn(
+                        f"worker processes have not opened the dataset within {waited:.0f} s",
+                        self.TimeoutWarning,
+                        stacklevel=3,
+                    )
+                continue
+            elapsed = (time.monotonic_ns() - progress.since) / 1e9
+            if elapsed < timeout:
+                wait = max(0.001, timeout - elapsed)
+                continue
+            task.warned = True
+            index = int(task.draw.indices[progress.place])
+            warnings.warn(
+                f"the dataset has been making the sample at index {index} for {elapsed:.1f} s, "
+                f"longer than dataset_timeout={timeout}",
+                self.TimeoutWarning,
+                stacklevel=3,
+            )
+
+    def _give_out(self, pool: Pool, task: Task) -> Any:
+        copy = self.copy or len(self._leases) >= _LEASES
+        data, buffers, memory, lease = pool.lease(task, copy)
+        layout = read_layout(data, buffers)
+        if layout.notice and not self._noticed:
+            self._noticed = True
+            warnings.warn(layout.notice, self.SharedMemoryWarning, stacklevel=3)
+        batch = assemble(layout, memory)
+        slot = task.slot
+        if lease is None:
+            pool.release(slot)
+        else:
+            leases, free = self._leases, pool.release
+
+            def returned(_: Any) -> None:
+                leases.pop(slot, None)
+                free(slot)
+
+            leases[slot] = weakref.ref(lease, returned)
+        return batch
+
+    # Going back
+
+    def _place(self, state: IteratorState) -> None:
+        if self._finalized:
+            raise IteratorFinalized("MultiprocessIterator was finalized; make a new one")
+        if self._pool is not None:
+            self._pool.abandon(task for task, _ in self._tasks)
+        self._tasks.clear()
+        self._state = self._ahead = state
+
+    def finalize(self) -> None:
+        """End the workers; batches that were given out stay valid."""
+        self._finalized = True
+        pool, self._pool = getattr(self, "_pool", None), None
+        if pool is not None:
+            pool.close()
+
+    def __del__(self) -> None:
+        self.finalize()
+
+    def __copy__(self) -> MultiprocessIterator:
+        other = type(self).__new__(type(self))
+        other.__setstate__(self.__getstate__())
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        gone = ("_pool", "_tasks", "_ahead", "_leases", "_loader", "_owner")
+        return {name: value for name, value in self.__dict__.items() if name not in gone}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._begin()
+
+
+def _check(
+    n_processes: int | None,
+    n_prefetch: int,
+    shared_mem: int | None,
+    dataset_timeout: float | None,
+    maxtasksperchild: int | None,
+) -> None:
+    """Refuse arguments that would go wrong later, and elsewhere."""
+    for name, value, least, most, expected in (
+        ("n_processes", n_processes, 0, MOST_WORKERS, f"an integer from 0 to {MOST_WORKERS}"),
+        ("shared_mem", shared_mem, 0, None, "a number of bytes"),
+        ("maxtasksperchild", maxtasksperchild, 1, None, "a positive integer"),
+    ):
+        fits = isinstance(value, int) and least <= value and (most is None or value <= most)
+        if value is not None and not fits:
+            raise InvalidArgument(f"{name}: expected None or {expected}, got {value!r}")
+    if not isinstance(n_prefetch, int):
+        raise InvalidArgument(f"n_prefetch: expected an integer, got {n_prefetch!r}")
+    if dataset_timeout is not None and not dataset_timeout > 0:
+        raise InvalidArgument(
+            f"dataset_timeout: expected None or a positive number of seconds, "
+            f"got {dataset_timeout!r}"
+        )

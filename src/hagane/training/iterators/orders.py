@@ -1,0 +1,163 @@
+"""Orders in which the samples of an epoch are visited."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hagane.errors import InvalidArgument
+from hagane.training.iterators.permutation import Permutation
+from hagane.training.iterators.state import Order, Sampler
+
+# Above this many samples an epoch is shuffled by a keyed permutation, computed as it is read,
+# in place of an array of eight bytes a sample.
+LARGE_EPOCH = 1_000_000
+
+OrderFunction = Callable[[npt.NDArray[Any], int], npt.NDArray[Any]]
+
+
+class OrderSampler:
+    """Base of order samplers: called with an order and a position in it, gives the next order."""
+
+    def __call__(self, current_order: npt.NDArray[Any], current_position: int) -> npt.NDArray[Any]:
+        """Return the order of the next epoch, an array as long as ``current_order``."""
+        raise NotImplementedError(f"{type(self).__name__} lacks __call__(order, position)")
+
+
+class ShuffleOrderSampler(OrderSampler):
+    """Shuffles every epoch with a generator of its own, whose state iterators save.
+
+    Args:
+        random_state: Source of the permutations. None makes one, seeded from NumPy's global
+            generator, so that ``numpy.random.seed`` settles the order.
+    """
+
+    def __init__(self, random_state: np.random.RandomState | None = None):
+        if random_state is None:
+            random_state = np.random.RandomState(np.random.randint(0, 2**32, dtype=np.uint32))
+        self._random = random_state
+
+    def __call__(self, current_order: npt.NDArray[Any], current_position: int) -> npt.NDArray[Any]:
+        """Return a permutation of ``len(current_order)`` indices."""
+        return self._random.permutation(len(current_order))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the generator."""
+        return {"random_state": self._random.get_state(legacy=False)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Set the state of the generator."""
+        self._random.set_state(state["random_state"])
+
+
+class InOrder:
+    """The order of the indices."""
+
+    def first(self, length: int, sweep: int) -> None:
+        """Return None, which is the order of the indices."""
+
+    def following(self, order: Order | None, position: int, sweep: int) -> Order | None:
+        """Keep the order, also one that was loaded from a saved state."""
+        return order
+
+    def capture(self) -> None:
+        """There is nothing to capture."""
+
+    def restore(self, captured: object) -> None:
+        """There is nothing to restore."""
+
+
+class SeededShuffle:
+    """Shuffles by seed and sweep alone, so that there is no random state to lose.
+
+    Args:
+        seed: At most 63 bits.
+        large: Number of samples above which the order is a keyed permutation of constant memory.
+    """
+
+    def __init__(self, seed: int, large: int = LARGE_EPOCH):
+        self.seed = seed
+        self._large = large
+
+    def first(self, length: int, sweep: int) -> Order:
+        """Return the shuffled order of a sweep."""
+        if length > self._large:
+            return Permutation(length, self.seed, sweep)
+        key = np.array([self.seed, sweep], dtype=np.uint64)
+        return np.random.Generator(np.random.Philox(key=key)).permutation(length)
+
+    def following(self, order: Order | None, position: int, sweep: int) -> Order:
+        """Return the shuffled order of a sweep; what came before doesn't matter."""
+        return self.first(0 if order is None else len(order), sweep)
+
+    def capture(self) -> None:
+        """Seed and sweep say everything."""
+
+    def restore(self, captured: object) -> None:
+        """There is nothing to restore."""
+
+
+class FunctionOrder:
+    """An order sampler of Chainer's form, with whatever state it can save.
+
+    A sampler that has ``state_dict`` and ``load_state_dict`` resumes exactly. One that draws from
+    a generator it doesn't show, such as NumPy's global one, resumes exactly up to the end of the
+    epoch, whose order is saved.
+    """
+
+    def __init__(self, function: OrderFunction):
+        self.function = function
+
+    def first(self, length: int, sweep: int) -> Order:
+        """Ask for an order, starting from that of the indices."""
+        return self._checked(self.function(np.arange(length), 0))
+
+    def following(self, order: Order | None, position: int, sweep: int) -> Order:
+        """Ask for the next order."""
+        current = np.arange(0) if order is None else np.asarray(order[0 : len(order)])
+        return self._checked(self.function(current, position))
+
+    def capture(self) -> Any:
+        """Return the pickled state of the sampler, or None if it shows none."""
+        state_dict = getattr(self.function, "state_dict", None)
+        return None if state_dict is None else pickle.dumps(state_dict(), protocol=5)
+
+    def restore(self, captured: Any) -> None:
+        """Set the state of the sampler if there is one to set."""
+        load = getattr(self.function, "load_state_dict", None)
+        if captured is not None and load is not None:
+            load(pickle.loads(captured))
+
+    def _checked(self, order: Any) -> npt.NDArray[Any]:
+        array = np.asarray(order)
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise InvalidArgument(
+                f"order sampler {self.function!r}: expected a one-dimensional array of integer "
+                f"indices, got {array.dtype}{list(array.shape)}"
+            )
+        return array
+
+
+def choose_sampler(shuffle: bool | None, order_sampler: OrderFunction | None, seed: int) -> Sampler:
+    """Return the sampler that the arguments of an iterator ask for.
+
+    Raises:
+        InvalidArgument: Both ``shuffle`` and ``order_sampler`` are given.
+    """
+    if order_sampler is not None:
+        if shuffle is not None:
+            raise InvalidArgument(
+                f"'shuffle' is {shuffle} and an 'order_sampler' is given: "
+                "leave 'shuffle' at None to use the order sampler"
+            )
+        return FunctionOrder(order_sampler)
+    return InOrder() if shuffle is False else SeededShuffle(seed)
+
+
+def fresh_seed() -> int:
+    """Return a seed drawn from NumPy's global generator, which ``numpy.random.seed`` settles."""
+    return int(np.random.randint(0, 2**63 - 1, dtype=np.int64))

@@ -1,0 +1,464 @@
+"""The parent's side of the workers: hands out draws, takes batches back, replaces the dead.
+
+There is no thread. Tasks wait in a pipe ahead of time, so workers are busy while the caller
+computes; everything else happens when the caller asks for a batch.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import fcntl
+import multiprocessing
+import os
+import select
+import signal
+import struct
+import termios
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from multiprocessing import process
+from typing import Any
+
+import numpy as np
+
+from hagane.training.errors import DatasetError, LoadingError, WorkerDied
+from hagane.training.iterators import worker as worker_module
+from hagane.training.iterators.failures import remote_failure
+from hagane.training.iterators.memory import Descriptor, Slot, create
+from hagane.training.iterators.parcel import Parcel, pack
+from hagane.training.iterators.protocol import (
+    DONE,
+    MESSAGE,
+    READY,
+    RETIRED,
+    UNUSABLE,
+    Control,
+    Progress,
+    ResultMessage,
+    TaskMessage,
+)
+from hagane.training.iterators.state import Draw
+from hagane.training.iterators.worker import Assignment
+from hagane.training.iterators.writer import Collate
+
+# How long the parent sleeps at most between looks at stalls and lost tasks, in milliseconds.
+_LOOK = 100
+_MOST_ATTEMPTS = 2
+_MOST_FAILED_STARTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How a pool makes batches.
+
+    Attributes:
+        workers: Number of processes.
+        slots: Number of batches there is room for.
+        collate: Called in the worker on the list of samples; None leaves the samples as columns.
+        stacked: Whether a batch is one tree of stacked columns.
+        limit: Bytes of arrays in a batch, or None for as many as there is memory for.
+        method: ``forkserver``, ``spawn`` or ``fork``.
+        most_tasks: Batches after which a worker is replaced, or None.
+        folder: Where shared memory lives; None is anonymous memory.
+    """
+
+    workers: int
+    slots: int
+    collate: Collate | None
+    stacked: bool
+    limit: int | None
+    method: str
+    most_tasks: int | None
+    folder: str | None
+
+
+@dataclass(slots=True)
+class Task:
+    """One batch on its way: what to draw, where to, and how far it is."""
+
+    draw: Draw
+    seed: int
+    slot: int
+    ticket: int = -1
+    attempts: int = 1
+    result: ResultMessage | None = None
+    failure: Exception | None = None
+    warned: bool = False
+
+    @property
+    def finished(self) -> bool:
+        """Whether the batch is there, or will never be."""
+        return self.result is not None or self.failure is not None
+
+
+@dataclass(slots=True)
+class _Place:
+    """One worker's place: processes that die leave it to the next."""
+
+    process: Any
+    ready: bool = False
+    retired: bool = False
+
+
+@dataclass(slots=True)
+class _Plumbing:
+    """What must be given back whatever happens; apart from the pool so that it can outlive it."""
+
+    owner: int
+    descriptors: list[int] = field(default_factory=list)
+    processes: list[Any] = field(default_factory=list)
+    parcel: Parcel | None = None
+
+    def close(self) -> None:
+        """End the workers and close the pipes: ask, then SIGTERM, then SIGKILL."""
+        descriptors, self.descriptors = self.descriptors, []
+        for descriptor in descriptors:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+        processes, self.processes = self.processes, []
+        if self.parcel is not None:
+            self.parcel.close()
+        if os.getpid() != self.owner:  # a fork of the parent: the workers aren't its children
+            return
+        for end, patience in ((None, 0.05), ("terminate", 0.3), ("kill", 5.0)):
+            for each in processes:
+                if end is not None:
+                    getattr(each, end)()
+            deadline = time.monotonic() + patience
+            for each in processes:
+                each.join(max(0.0, deadline - time.monotonic()))
+            processes = [each for each in processes if each.is_alive()]
+
+
+class Pool:
+    """Worker processes and the ring of slots that they write batches into."""
+
+    def __init__(self, dataset: Any, setting: Setting):
+        if getattr(process.current_process(), "_inheriting", False):
+            raise LoadingError(
+                "worker processes were asked for while a worker was importing the main module: "
+                "put the code that runs under  if __name__ == '__main__':"
+            )
+        self.setting = setting
+        self._context: Any = multiprocessing.get_context(setting.method)
+        self._warn_of_threads()
+        self._plumbing = _Plumbing(os.getpid())
+        self._finalizer = weakref.finalize(self, self._plumbing.close)
+        self._memory = self._keep(create(setting.slots, setting.folder))
+        self._control = Control(self._memory, setting.slots)
+        self._parcel = pack(dataset, setting.collate, setting.method, setting.folder)
+        self._plumbing.parcel = self._parcel
+        self._tasks_read, self._tasks_write = map(self._keep, os.pipe())
+        self._results_read, self._results_write = map(self._keep, os.pipe())
+        os.set_blocking(self._tasks_write, False)
+        os.set_blocking(self._results_read, False)
+        self._slots = [Slot(self._memory, number) for number in range(setting.slots)]
+        self._free = collections.deque(range(setting.slots))
+        self._tickets: dict[int, Task] = {}
+        self._next_ticket = 0
+        self._unsent: collections.deque[bytes] = collections.deque()
+        self._failed_starts = 0
+        self._suspects: set[int] = set()
+        self._broken: Exception | None = None
+        self._poll = select.poll()
+        self._poll.register(self._results_read, select.POLLIN)
+        if setting.method == "forkserver":
+            self._context.set_forkserver_preload(["__main__", worker_module.__name__])
+        self._places = [_Place(self._started(number)) for number in range(setting.workers)]
+
+    def _keep(self, descriptor: int) -> int:
+        self._plumbing.descriptors.append(descriptor)
+        return descriptor
+
+    def _warn_of_threads(self) -> None:
+        others = [
+            each.name for each in threading.enumerate() if each is not threading.current_thread()
+        ]
+        if self.setting.method == "fork" and others:
+            warnings.warn(
+                f"start_method='fork' while threads run ({', '.join(others[:5])}): a lock that one "
+                "of them holds stays locked in the workers for ever; start the iterator before "
+                "the threads, or leave start_method at 'forkserver'",
+                RuntimeWarning,
+                stacklevel=5,
+            )
+
+    def _started(self, number: int) -> Any:
+        self._control.clear(number)
+        parents_ends = (self._tasks_write, self._results_read)
+        assignment = Assignment(
+            number,
+            Descriptor(self._memory),
+            self.setting.slots,
+            Descriptor(self._tasks_read),
+            Descriptor(self._results_write),
+            parents_ends if self.setting.method == "fork" else (),
+            os.getpid(),
+            # The kernel's signal comes with the end of the thread that started the process.
+            self.setting.method == "forkserver"
+            or threading.current_thread() is threading.main_thread(),
+            self._parcel,
+            self.setting.stacked,
+            self.setting.limit,
+            self.setting.most_tasks,
+        )
+        started = self._context.Process(
+            target=worker_module.main,
+            args=(assignment,),
+            name=f"hagane-loader-{number}",
+            daemon=True,
+        )
+        started.start()
+        self._plumbing.processes.append(started)
+        self._poll.register(started.sentinel, select.POLLIN)
+        return started
+
+    def close(self) -> None:
+        """End the workers; batches that were given out stay valid."""
+        self._finalizer()
+
+    def pids(self) -> list[int]:
+        """Return the process ids of the workers."""
+        return [place.process.pid for place in self._places]
+
+    # Slots
+
+    def free_slots(self) -> int:
+        """Return how many more tasks may be submitted."""
+        return len(self._free)
+
+    def release(self, slot: int) -> None:
+        """Give a slot back; may be called from any thread and by the garbage collector."""
+        self._free.append(slot)
+
+    def lease(self, task: Task, copy: bool) -> tuple[bytes, list[Any], Any, Any]:
+        """Return a finished batch: pickled layout, its buffers, the memory, and its leaseholder.
+
+        With ``copy`` the memory is a copy, and the slot is free again.
+        """
+        result = task.result
+        assert result is not None
+        slot = self._slots[task.slot]
+        padded = -(-result.length // 8) * 8
+        length = result.offset + padded + 16 * result.buffers
+        lease = slot.lease(length)
+        memory = bytearray(lease) if copy else lease
+        whole = memoryview(memory).cast("B")
+        data = bytes(whole[result.offset : result.offset + result.length])
+        table = np.frombuffer(whole, np.int64, 2 * result.buffers, result.offset + padded)
+        buffers = [whole[begin : begin + size] for begin, size in table.reshape(-1, 2).tolist()]
+        return data, buffers, memory, None if copy else lease
+
+    # Tasks
+
+    def submit(self, draw: Draw, seed: int) -> Task:
+        """Queue a draw; there must be a free slot."""
+        task = Task(draw, seed, self._free.popleft())
+        self._send(task)
+        return task
+
+    def _send(self, task: Task) -> None:
+        count = len(task.draw.indices)
+        slot = self._slots[task.slot]
+        slot.map(8 + 16 * count)
+        head = slot.view(0, (1 + 2 * count,), np.dtype(np.int64))
+        head[0] = task.seed
+        head[1 : 1 + count] = task.draw.indices
+        head[1 + count :] = task.draw.sweeps
+        task.ticket = self._next_ticket
+        self._next_ticket += 1
+        self._tickets[task.ticket] = task
+        self._unsent.append(TaskMessage(task.ticket, task.slot, count).pack())
+        self._flush()
+
+    def _flush(self) -> None:
+        try:
+            while self._unsent:
+                os.write(self._tasks_write, self._unsent[0])
+                self._unsent.popleft()
+        except BlockingIOError:
+            pass
+
+    def abandon(self, tasks: Iterable[Task]) -> None:
+        """Forget tasks; the slots of those in the making come back as workers reach them."""
+        self._control.floor = self._next_ticket
+        for task in tasks:
+            if task.finished:
+                self.release(task.slot)
+        self._suspects.clear()
+
+    def wait_for_slot(self) -> None:
+        """Wait until a task may be submitted."""
+        while not self._free:
+            self._turn(None, _LOOK)
+
+    def wait(self, task: Task, seconds: float) -> bool:
+        """Wait for a task; return whether it finished in that time.
+
+        Raises:
+            DatasetError: A worker cannot open the dataset.
+            WorkerDied: Workers end before they are ready.
+        """
+        deadline = time.monotonic() + seconds
+        self._receive()
+        while not task.finished:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            self._turn(task, min(_LOOK, left * 1000 + 1))
+        return True
+
+    def _turn(self, task: Task | None, milliseconds: float) -> None:
+        """Wait for something to happen and deal with it."""
+        if self._broken is not None:
+            raise self._broken
+        self._flush()
+        if self._poll.poll(milliseconds):
+            self._receive()
+            self._bury()
+        else:
+            self._look_for_lost()
+
+    def progress(self, task: Task) -> Progress | None:
+        """Return how far the worker that is at a task has come; None if none is."""
+        for number in range(len(self._places)):
+            progress = self._control.progress(number)
+            if progress.ticket == task.ticket:
+                return progress
+        return None
+
+    def all_ready(self) -> bool:
+        """Say whether every worker has opened the dataset."""
+        return all(place.ready for place in self._places)
+
+    def _receive(self) -> None:
+        """Read every result there is."""
+        while True:
+            try:
+                data = os.read(self._results_read, MESSAGE.size * 64)
+            except BlockingIOError:
+                return
+            for begin in range(0, len(data), MESSAGE.size):
+                self._take(ResultMessage.unpack(data[begin : begin + MESSAGE.size]))
+            if len(data) < MESSAGE.size * 64:
+                return
+
+    def _take(self, result: ResultMessage) -> None:
+        if result.kind == READY:
+            self._places[result.worker].ready = True
+            self._failed_starts = 0
+        elif result.kind == RETIRED:
+            self._places[result.worker].retired = True
+        elif result.kind == UNUSABLE:
+            self._broken = DatasetError(
+                "a worker cannot open the dataset that it was sent; define it in a module that "
+                f"workers can import, or pass start_method='fork'\n\n{self._control.text()}"
+            )
+        else:
+            task = self._tickets.pop(result.ticket, None)
+            if task is None:
+                return
+            if result.ticket < self._control.floor or task.ticket != result.ticket:
+                self.release(task.slot)
+            elif result.kind == DONE:
+                task.result = result
+            else:
+                task.failure = self._failure(task, result)
+
+    def _failure(self, task: Task, result: ResultMessage) -> Exception:
+        slot = self._slots[task.slot]
+        memory = slot.map(result.offset + result.length, there=True)
+        data = memory[result.offset : result.offset + result.length]
+        return remote_failure(data, task.draw, result.worker, result.process)
+
+    def _bury(self) -> None:
+        """Replace processes that ended, and have what they were at made again."""
+        for number, place in enumerate(self._places):
+            if place.process.exitcode is None:
+                continue
+            self._receive()  # it may have finished its batch first
+            self._poll.unregister(place.process.sentinel)
+            self._plumbing.processes.remove(place.process)
+            progress = self._control.progress(number)
+            if self._broken is None:
+                if not place.retired:
+                    self._mourn(place, progress)
+                self._places[number] = _Place(self._started(number))
+
+    def _mourn(self, place: _Place, progress: Progress) -> None:
+        how = _manner(place.process.exitcode)
+        if not place.ready:
+            self._failed_starts += 1
+            if self._failed_starts >= _MOST_FAILED_STARTS:
+                self._broken = WorkerDied(
+                    f"worker processes end before they are ready, {self._failed_starts} times "
+                    f"in a row (the last {how}); the reason is on standard error. If the program "
+                    "starts at its top level, put that under  if __name__ == '__main__':"
+                )
+            return
+        task = self._tickets.pop(progress.ticket, None)
+        if task is None:
+            return
+        if progress.ticket < self._control.floor:
+            self.release(task.slot)
+        elif task.attempts < _MOST_ATTEMPTS:
+            self._again(task)
+        else:
+            index = int(task.draw.indices[min(progress.place, len(task.draw.indices) - 1)])
+            task.failure = WorkerDied(
+                f"a worker process (pid {place.process.pid}) {how} while it made the sample at "
+                f"dataset index {index}; so did the one before it, over the same batch. "
+                f"{_hint(place.process.exitcode)}"
+            )
+
+    def _again(self, task: Task) -> None:
+        task.attempts += 1
+        self._send(task)
+
+    def _look_for_lost(self) -> None:
+        """Send again what a worker took from the pipe and did not live to say so.
+
+        A ticket is lost if, at two looks, nothing waits in the pipes, all workers are ready and
+        none is at it.
+        """
+        if self._unsent or not self.all_ready() or _waiting(self._tasks_read):
+            self._suspects.clear()
+            return
+        at_work = {self._control.progress(number).ticket for number in range(len(self._places))}
+        missing = set(self._tickets) - at_work
+        lost, self._suspects = self._suspects & missing, missing
+        if lost:
+            self._receive()
+        for ticket in sorted(lost & set(self._tickets)):
+            task = self._tickets.pop(ticket)
+            if ticket < self._control.floor:
+                self.release(task.slot)
+            else:
+                self._send(task)
+
+
+def _waiting(descriptor: int) -> int:
+    """Return the number of bytes that wait in a pipe."""
+    return int(struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, b"\0" * 4))[0])
+
+
+def _manner(exitcode: int) -> str:
+    if exitcode >= 0:
+        return f"exited with status {exitcode}"
+    try:
+        return f"was killed by {signal.Signals(-exitcode).name}"
+    except ValueError:
+        return f"was killed by signal {-exitcode}"
+
+
+def _hint(exitcode: int) -> str:
+    if exitcode == -signal.SIGKILL:
+        return "SIGKILL is what a system short of memory sends: look at the kernel's log."
+    if exitcode == -signal.SIGBUS:
+        return "SIGBUS comes from a file that shrank, or from shared memory that is full."
+    return "Read that sample in the main process to see why."

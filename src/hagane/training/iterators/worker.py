@@ -1,0 +1,244 @@
+"""A worker process: takes draws, makes their samples, writes batches where it is told."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import pickle
+import select
+import signal
+import sys
+import threading
+import time
+import traceback
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hagane.training.errors import SharedMemoryFull
+from hagane.training.iterators.gather import gather, gatherable
+from hagane.training.iterators.layout import Layout, RaggedColumn
+from hagane.training.iterators.memory import Descriptor, Slot
+from hagane.training.iterators.parcel import Parcel
+from hagane.training.iterators.protocol import (
+    DONE,
+    FAILED,
+    MESSAGE,
+    READY,
+    RETIRED,
+    SKIPPED,
+    UNUSABLE,
+    Control,
+    ResultMessage,
+    TaskMessage,
+)
+from hagane.training.iterators.randomness import Loader
+from hagane.training.iterators.writer import BatchWriter, Collate, UnpicklableSample
+
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a worker is started with.
+
+    Attributes:
+        number: Its place among the workers.
+        memory: The file of the slots.
+        slots: Number of slots.
+        tasks: Pipe to read tasks from.
+        results: Pipe to write results to.
+        close: Descriptors to close first; a forked worker must not keep the parent's ends.
+        parent: Process id of the parent.
+        tied: Whether the kernel may end the worker with the thread that started it.
+        dataset: The dataset and what is called on a list of samples.
+        stacked: Whether batches are trees of stacked columns.
+        limit: Bytes of arrays in a slot, or None.
+        most_tasks: Tasks after which the worker ends, or None.
+    """
+
+    number: int
+    memory: Descriptor
+    slots: int
+    tasks: Descriptor
+    results: Descriptor
+    close: tuple[int, ...]
+    parent: int
+    tied: bool
+    dataset: Parcel
+    stacked: bool
+    limit: int | None
+    most_tasks: int | None
+
+
+def _single_threaded() -> None:
+    """Keep PyTorch, if the dataset brought it, from starting a thread for each core here."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(1)
+
+
+class _Abandoned(Exception):
+    """The batch in the making is no longer wanted."""
+
+
+def main(assignment: Assignment) -> None:
+    """Serve tasks until the parent closes the pipe, or ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends us
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for descriptor in assignment.close:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+    _die_with(assignment.parent, assignment.tied)
+    worker = _Worker(assignment)
+    worker.serve()
+
+
+def _die_with(parent: int, tied: bool) -> None:
+    """Arrange for this process to end when the parent does, however the parent ends."""
+    if tied and sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    threading.Thread(target=_watch, args=(parent,), name="parent-watch", daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    try:
+        if hasattr(os, "pidfd_open"):
+            poll = select.poll()
+            poll.register(os.pidfd_open(parent), select.POLLIN)
+            poll.poll()
+        else:
+            while True:
+                os.kill(parent, 0)
+                time.sleep(0.5)
+    except OSError:
+        pass
+    os._exit(1)
+
+
+class _Worker:
+    def __init__(self, assignment: Assignment):
+        self._assignment = assignment
+        self._number = assignment.number
+        self._tasks = assignment.tasks.number
+        self._results = assignment.results.number
+        self._control = Control(assignment.memory.number, assignment.slots)
+        self._words = self._control.words
+        self._base = self._control.base(self._number)
+        self._slots: dict[int, Slot] = {}
+        self._ragged: frozenset[int] = frozenset()
+        self._loader: Loader | None = None
+        self._collate: Collate | None = None
+        self._sources: Any = None
+
+    def serve(self) -> None:
+        """Do tasks until there are no more."""
+        self._control.clear(self._number)
+        try:
+            dataset, self._collate = self._assignment.dataset.open()
+            self._loader = Loader(dataset, keep_global=False)
+            _single_threaded()
+            self._sources = None if self._collate is not None else gatherable(dataset)
+        except BaseException:
+            self._control.leave_text(traceback.format_exc())
+            self._send(UNUSABLE)
+            return
+        self._send(READY)
+        done = 0
+        while True:
+            data = os.read(self._tasks, MESSAGE.size)
+            if len(data) < MESSAGE.size:
+                return
+            self._do(TaskMessage.unpack(data))
+            done += 1
+            if done == self._assignment.most_tasks:
+                self._send(RETIRED)
+                return
+
+    def _send(self, kind: int, ticket: int = -1, *place: int) -> None:
+        message = ResultMessage(kind, self._number, os.getpid(), ticket, *place)
+        try:
+            os.write(self._results, message.pack())
+        except BrokenPipeError:  # the parent has closed the pool
+            os._exit(0)
+
+    def _do(self, task: TaskMessage) -> None:
+        words, base = self._words, self._base
+        words[base + 1] = 0
+        words[base + 2] = time.monotonic_ns()
+        words[base] = task.ticket
+        slot = self._slots.get(task.slot)
+        if slot is None:
+            slot = Slot(self._assignment.memory.number, task.slot)
+            self._slots[task.slot] = slot
+        try:
+            if task.ticket < self._control.floor:
+                raise _Abandoned
+            place = self._make(task, slot)
+            self._send(DONE, task.ticket, *place)
+        except _Abandoned:
+            self._send(SKIPPED, task.ticket)
+        except UnpicklableSample as error:
+            self._fail(task, slot, error.error, error.place)
+        except BaseException as error:
+            self._fail(task, slot, error, words[base + 1])
+        words[base] = -1
+
+    def _make(self, task: TaskMessage, slot: Slot) -> tuple[int, int, int]:
+        slot.map(8 + 16 * task.samples)
+        head = slot.view(0, (1 + 2 * task.samples,), np.dtype(np.int64)).copy()
+        seed, indices = int(head[0]), head[1 : 1 + task.samples]
+        job = self._assignment
+        writer = BatchWriter(slot, task.samples, job.limit, job.stacked, self._ragged)
+        layout = None
+        if self._sources is not None:
+            layout = gather(self._sources, indices, writer)
+        if layout is None:
+            layout = self._load(task, seed, indices, head[1 + task.samples :], writer)
+        return writer.write_layout(layout)
+
+    def _load(
+        self, task: TaskMessage, seed: int, indices: Any, sweeps: Any, writer: BatchWriter
+    ) -> Layout:
+        words, base, ticket, clock = self._words, self._base, task.ticket, time.monotonic_ns
+        samples: list[Any] = []
+        accept = writer.add if self._collate is None else lambda _, sample: samples.append(sample)
+
+        def begin() -> Any:
+            writer.restart()
+            samples.clear()
+            return accept
+
+        def entering(place: int) -> None:
+            words[base + 1] = place
+            words[base + 2] = clock()
+            if ticket < words[0]:
+                raise _Abandoned
+
+        assert self._loader is not None
+        self._loader.load(seed, indices.tolist(), sweeps.tolist(), begin, entering)
+        if self._collate is not None:
+            return writer.whole(self._collate(samples))
+        layout = writer.finish()
+        self._ragged = frozenset(
+            number
+            for number, column in enumerate(layout.columns)
+            if isinstance(column, RaggedColumn)
+        )
+        return layout
+
+    def _fail(self, task: TaskMessage, slot: Slot, error: BaseException, place: int) -> None:
+        text = "".join(traceback.format_exception(error))
+        try:
+            data = pickle.dumps((place, text, type(error), str(error)), protocol=5)
+        except Exception:
+            data = pickle.dumps((place, text, None, str(error)), protocol=5)
+        slot.used = 0
+        try:
+            offset = slot.reserve(len(data))
+            slot.write(offset, data)
+        except SharedMemoryFull:
+            offset, data = 0, b""
+        self._send(FAILED, task.ticket, offset, len(data))

@@ -1,0 +1,369 @@
+"""What goes wrong in a worker, in its parent or in memory, and what comes of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hagane.training.errors import (
+    DatasetError,
+    IteratorFinalized,
+    LoadingError,
+    SampleError,
+    SharedMemoryFull,
+    WorkerDied,
+)
+from hagane.training.iterators import MultiprocessIterator, MultithreadIterator, SerialIterator
+from tests.training.sample_datasets import Faulty, Mixed
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _shared_memory_stays_clean() -> Any:
+    before = set(os.listdir("/dev/shm"))
+    yield
+    assert set(os.listdir("/dev/shm")) <= before
+
+
+def gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def wait_until_gone(pids: list[int], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if all(map(gone, pids)):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@pytest.mark.parametrize("kind", ["serial", "threads", "processes"])
+def test_an_exception_is_raised_with_index_and_traceback_and_the_next_batch_follows(
+    kind: str,
+) -> None:
+    dataset = Faulty("raises")
+    iterator: Any = {
+        "serial": lambda: SerialIterator(dataset, 4, shuffle=False),
+        "threads": lambda: MultithreadIterator(dataset, 4, shuffle=False),
+        "processes": lambda: MultiprocessIterator(dataset, 4, shuffle=False, n_processes=2),
+    }[kind]()
+    with iterator:
+        assert [sample[0] for sample in iterator.next()] == [0, 1, 2, 3]
+        with pytest.raises(KeyError, match="index 5 could not be made") as caught:
+            iterator.next()
+        assert isinstance(caught.value, SampleError)
+        assert caught.value.index == 5
+        assert "in raises" in caught.value.remote_traceback
+        assert "no such label" in str(caught.value)
+        assert [sample[0] for sample in iterator.next()] == [8, 9, 10, 11]
+
+
+def test_a_stop_iteration_from_a_dataset_does_not_end_the_loop() -> None:
+    with (
+        MultiprocessIterator(Faulty("stops"), 4, shuffle=False, n_processes=1) as iterator,
+        pytest.raises(SampleError, match="StopIteration"),
+    ):
+        list(iterator)
+
+
+@pytest.mark.parametrize("what", ["exits", "is_killed"])
+@pytest.mark.parametrize("method", ["forkserver", "spawn", "fork"])
+def test_the_batch_of_a_dead_worker_is_made_again(what: str, method: str, tmp_path: Path) -> None:
+    dataset = Faulty(what, once=str(tmp_path / "mark"))
+    with MultiprocessIterator(
+        dataset, 4, repeat=False, shuffle=False, n_processes=2, start_method=method
+    ) as iterator:
+        started = time.monotonic()
+        samples = [sample[0] for batch in iterator for sample in batch]
+    assert samples == list(range(12))
+    assert (tmp_path / "mark").exists()
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize(
+    ("what", "how"),
+    [("exits", "exited with status 3"), ("is_killed", "killed by SIGKILL while")],
+)
+def test_a_batch_that_kills_twice_is_reported_and_the_others_come(what: str, how: str) -> None:
+    with MultiprocessIterator(Faulty(what), 4, shuffle=False, n_processes=2) as iterator:
+        assert [sample[0] for sample in iterator.next()] == [0, 1, 2, 3]
+        with pytest.raises(WorkerDied, match=f"{how}.*index 5"):
+            iterator.next()
+        assert [sample[0] for sample in iterator.next()] == [8, 9, 10, 11]
+
+
+def test_workers_killed_from_outside_are_noticed_within_a_second() -> None:
+    with MultiprocessIterator(Faulty("hangs", at=0), 4, shuffle=False, n_processes=1) as iterator:
+        killed_at: list[float] = []
+        raised = threading.Event()
+
+        def kill_whoever_works() -> None:
+            killed = -1
+            while not raised.is_set():
+                pool = iterator._pool
+                if pool is None or pool.pids()[0] == killed or not pool.all_ready():
+                    time.sleep(0.002)
+                elif pool._control.progress(0).ticket >= 0:
+                    killed = pool.pids()[0]
+                    killed_at.append(time.monotonic())
+                    os.kill(killed, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill_whoever_works)
+        killer.start()
+        with pytest.raises(WorkerDied, match=r"killed by SIGKILL .* index 0"):
+            iterator.next()
+        noticed = time.monotonic()
+        raised.set()
+        killer.join()
+    assert len(killed_at) >= 2
+    assert noticed - killed_at[-1] < 1.0
+
+
+def test_a_stalled_sample_is_reported_with_its_index_and_arrives() -> None:
+    with MultiprocessIterator(
+        Faulty("stalls"), 4, shuffle=False, n_processes=1, dataset_timeout=0.1
+    ) as iterator:
+        iterator.next()
+        with pytest.warns(MultiprocessIterator.TimeoutWarning, match="index 5 for 0"):
+            batch = iterator.next()
+        assert [sample[0] for sample in batch] == [4, 5, 6, 7]
+
+
+def test_a_sample_that_cannot_be_pickled_is_named() -> None:
+    with MultiprocessIterator(
+        Faulty("cannot_be_pickled"), 4, shuffle=False, n_processes=1
+    ) as iterator:
+        iterator.next()
+        with pytest.raises(
+            SampleError, match=r"index 5 could not be made.*[Cc]an't pickle"
+        ) as caught:
+            iterator.next()
+        assert caught.value.index == 5
+
+
+def test_a_dataset_that_cannot_be_pickled_is_named_with_the_remedy() -> None:
+    class Local:
+        def __len__(self) -> int:
+            return 3
+
+        def __getitem__(self, index: int) -> int:
+            return index
+
+    with pytest.raises(DatasetError, match=r"dataset \(Local\).*start_method='fork'"):
+        MultiprocessIterator(Local(), 3, n_processes=1).next()
+    with MultiprocessIterator(
+        Local(), 3, shuffle=False, n_processes=1, start_method="fork"
+    ) as iterator:
+        assert iterator.next() == [0, 1, 2]
+
+
+def test_samples_that_are_no_arrays_travel_pickled_with_one_notice() -> None:
+    with MultiprocessIterator(Faulty("is_odd"), 4, shuffle=False, n_processes=1) as iterator:
+        iterator.next()
+        with pytest.warns(MultiprocessIterator.SharedMemoryWarning, match=r"Faulty.*pickled"):
+            assert iterator.next()[1].what == "raises"
+        for _ in range(3):
+            iterator.next()  # a second notice would be an error here
+
+
+def test_samples_beyond_shared_mem_travel_pickled_with_one_notice() -> None:
+    x = np.arange(40_000.0).reshape(4, 10_000)
+    with MultiprocessIterator(
+        list(x), 2, shuffle=False, n_processes=1, shared_mem=1000
+    ) as iterator:
+        with pytest.warns(MultiprocessIterator.SharedMemoryWarning, match="pass shared_mem="):
+            batch = iterator.next()
+        np.testing.assert_array_equal(batch, x[:2])
+        np.testing.assert_array_equal(iterator.next(), x[2:])
+
+
+def test_forkserver_works_while_threads_hold_locks_and_fork_warns() -> None:
+    stop = threading.Event()
+    holder = threading.Thread(target=stop.wait, name="holder")
+    holder.start()
+    try:
+        with MultiprocessIterator(Mixed(), 4, n_processes=2) as iterator:
+            assert len(iterator.next()) == 4
+        forked = MultiprocessIterator(Mixed(), 4, n_processes=1, start_method="fork")
+        with forked, pytest.warns(RuntimeWarning, match=r"threads run \(holder\)"):
+            assert len(forked.next()) == 4
+    finally:
+        stop.set()
+        holder.join()
+
+
+def test_finalize_ends_workers_that_hang() -> None:
+    with MultiprocessIterator(Faulty("hangs", at=7), 4, shuffle=False, n_processes=2) as iterator:
+        iterator.next()
+        assert iterator._pool is not None
+        pids = iterator._pool.pids()
+        started = time.monotonic()
+    assert wait_until_gone(pids, 1.0)
+    assert time.monotonic() - started < 1.5
+    with pytest.raises(IteratorFinalized, match="make a new one"):
+        iterator.next()
+    with pytest.raises(NotImplementedError, match="cannot be reset"):
+        iterator.reset()
+
+
+PROGRAM = """
+import sys
+from hagane.training.iterators import MultiprocessIterator
+from tests.training.sample_datasets import Faulty
+
+if __name__ == "__main__":
+    iterator = MultiprocessIterator(
+        Faulty({what!r}, at=9), 4, shuffle=False, n_processes=2, start_method={method!r}
+    )
+    iterator.next()
+    import multiprocessing.forkserver as server
+    import multiprocessing.resource_tracker as tracker
+    helpers = [server._forkserver._forkserver_pid, tracker._resource_tracker._pid]
+    print(*iterator._pool.pids(), *[pid for pid in helpers if pid], flush=True)
+    while True:
+        iterator.next()
+"""
+
+
+@contextlib.contextmanager
+def program(tmp_path: Path, what: str, method: str) -> Any:
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM.format(what=what, method=method))
+    started = subprocess.Popen(
+        [sys.executable, str(path)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert started.stdout is not None
+        yield started, [int(word) for word in started.stdout.readline().split()]
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(started.pid, signal.SIGKILL)
+        started.communicate()
+
+
+@pytest.mark.parametrize("method", ["forkserver", "spawn", "fork"])
+@pytest.mark.parametrize("what", ["hangs", "no_fault"])
+def test_no_process_outlives_a_parent_that_is_killed(
+    what: str, method: str, tmp_path: Path
+) -> None:
+    with program(tmp_path, what, method) as (parent, pids):
+        assert len(pids) >= 2
+        parent.kill()
+        parent.wait()
+        assert wait_until_gone(pids, 2.0)
+
+
+@pytest.mark.parametrize("method", ["forkserver", "spawn", "fork"])
+def test_ctrl_c_ends_everything_within_a_second(method: str, tmp_path: Path) -> None:
+    with program(tmp_path, "hangs", method) as (parent, pids):
+        time.sleep(0.2)  # let it come to wait for the sample that hangs
+        pressed = time.monotonic()
+        os.killpg(parent.pid, signal.SIGINT)
+        _, errors = parent.communicate(timeout=5)
+        assert time.monotonic() - pressed < 1.0
+        assert wait_until_gone(pids, 1.0 - (time.monotonic() - pressed))
+        assert errors.rstrip().endswith("KeyboardInterrupt")
+        assert errors.count("Traceback") == 1
+
+
+def test_an_iterator_carried_into_a_forked_process_says_so() -> None:
+    with MultiprocessIterator(Mixed(), 4, n_processes=1) as iterator:
+        iterator.next()
+        iterator._owner = -1  # what a fork would find
+        with pytest.raises(LoadingError, match="carried into a forked process"):
+            iterator.next()
+
+
+def test_a_batch_larger_than_memory_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hagane.training.iterators import memory
+
+    monkeypatch.setattr(memory, "memory_left", lambda: 1 << 20)
+    slot = memory.Slot(memory.create(1), 0)
+    with pytest.raises(SharedMemoryFull, match="needs 100,000,000 bytes, but 1,048,576 bytes"):
+        slot.reserve(100_000_000)
+    with pytest.raises(MemoryError, match="expected at most"):
+        slot.reserve(1 << 40)
+
+
+FULL = """
+import numpy as np
+from hagane.training.iterators import MultiprocessIterator
+from hagane.training.errors import SharedMemoryFull
+
+class Large:
+    def __len__(self):
+        return 8
+    def __getitem__(self, index):
+        return np.full(1_000_000, index, np.float32)
+
+if __name__ == "__main__":
+    small, large = np.zeros((8, 10), np.float32), np.zeros((8, 1_000_000), np.float32)
+    with MultiprocessIterator(list(small), 4, n_processes=1, memory_folder="/dev/shm") as iterator:
+        iterator.next()
+        print("small fits")
+    try:
+        MultiprocessIterator(list(large), 4, n_processes=1, memory_folder="/dev/shm").next()
+    except SharedMemoryFull as error:
+        print(error)
+    try:
+        MultiprocessIterator(Large(), 4, n_processes=1, memory_folder="/dev/shm").next()
+    except SharedMemoryFull as error:
+        print(error)
+    with MultiprocessIterator(list(large), 4, n_processes=1) as iterator:
+        print("anonymous memory holds", len(iterator.next()))
+"""
+
+
+def test_a_full_dev_shm_is_a_clear_error_and_no_matter_by_default(tmp_path: Path) -> None:
+    if shutil.which("unshare") is None:
+        pytest.skip("needs unshare, to have a small /dev/shm of its own")
+    path = tmp_path / "full.py"
+    path.write_text(FULL)
+    inside = 'mount -t tmpfs -o size=2m tmpfs /dev/shm && exec "$0" "$1"'
+    ran = subprocess.run(
+        [
+            "unshare",
+            "--user",
+            "--map-root-user",
+            "--mount",
+            "sh",
+            "-c",
+            inside,
+            sys.executable,
+            path,
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    if ran.returncode and ("unshare" in ran.stderr or "mount" in ran.stderr):
+        pytest.skip(f"no user namespaces here: {ran.stderr.strip()}")
+    assert ran.stderr == ""
+    first, second, third, fourth = ran.stdout.splitlines()
+    assert first == "small fits"
+    assert second.startswith("shared memory is full: the dataset, sent to the workers, needs 32,")
+    assert "No space left on device" in second
+    assert third.startswith("shared memory is full: a batch needs 16,")
+    assert fourth == "anonymous memory holds 4"
