@@ -23,6 +23,7 @@ app = typer.Typer(
 # ``app`` instead makes a group of subcommands.
 _COMMANDS = {
     "run": ("hagane.cli.run", "Run a model and show its outputs."),
+    "rtl": ("hagane.cli.rtl", "Test patterns for SystemVerilog circuits."),
 }
 
 

@@ -1,0 +1,1 @@
+"""Tools around the model; each stands on the shared cores and knows none of the others."""
