@@ -100,7 +100,7 @@ def cover(
     search = Search(model, simulator, goals, budget, seed, report)
     found = search.run()
     wanted = {goal for goal in goals if goal in found.covered}
-    tests = minimise(simulator, found.tests, wanted, len(search.prologue))
+    tests = minimise(simulator, found.tests, found.met, wanted, len(search.prologue))
     testbench = write_testbench(
         model, design.ports, sources.top, simulator, tests, sources.parameters
     )

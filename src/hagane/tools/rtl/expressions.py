@@ -505,7 +505,7 @@ class Expressions:
                     if rest.width > width:
                         rest = bv.extract(rest, rest.width - width - 1, 0)
                 return
-            for item, inner in zip(left.elements, inners, strict=True):
+            for item, inner in zip(left.elements, pieces, strict=True):
                 self.assign(item, inner, m, blocking=blocking)
             return
         if kind == "Streaming":

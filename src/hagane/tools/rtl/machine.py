@@ -174,6 +174,51 @@ class Machine:
                 condition, value, self.base(variable) if old is None else old
             )
 
+    def alternatives(
+        self,
+        arms: list[tuple[Term, Any]],
+        last: tuple[Term, Any],
+        run: Callable[[Any, Machine], None],
+    ) -> None:
+        """Execute arms of which exactly one is taken, and merge what they wrote.
+
+        The last arm stands where no other is taken, so a variable that every arm writes does not
+        depend on its value before.
+        """
+        guard, relative, now, later = self.guard, self.relative, self.now, self.later
+        exits = self.exits
+        results = []
+        for condition, body in [*arms, last]:
+            self.guard, self.relative = both(guard, condition), both(relative, condition)
+            self.now, self.later = Overlay(now), Overlay(later)
+            self.exits = Exits(exits.returned, exits.broken, exits.continued)
+            if body is not None and condition is not FALSE:
+                run(body, self)
+            elif body is not None:
+                with self.unreachable():
+                    run(body, self)
+            results.append((condition, self.now.own, self.later.own, self.exits))
+        self.guard, self.relative, self.now, self.later = guard, relative, now, later
+        self.exits = Exits(
+            either(*(item[3].returned for item in results)),
+            either(*(item[3].broken for item in results)),
+            either(*(item[3].continued for item in results)),
+        )
+        for layer, index, fallback in ((now, 1, self.read), (later, 2, self._later)):
+            written: dict[Variable, None] = {}
+            for item in results:
+                written.update(dict.fromkeys(item[index]))
+            for variable in written:
+                old = fallback(variable)
+                value = results[-1][index].get(variable, old)
+                for item in reversed(results[:-1]):
+                    value = merge(item[0], item[index].get(variable, old), value)
+                layer.own[variable] = value
+
+    def _later(self, variable: Variable) -> Value:
+        found = self.later.get(variable)
+        return self.base(variable) if found is None else found
+
     @contextmanager
     def unreachable(self) -> Iterator[None]:
         """Execute the block for its points only: nothing it does has an effect."""

@@ -8,24 +8,29 @@ from hagane.tools.rtl.simulate import Goal, Simulator, Test, goals_of
 
 
 def minimise(
-    simulator: Simulator, tests: Sequence[Test], goals: set[Goal], prologue: int
+    simulator: Simulator,
+    tests: Sequence[Test],
+    met: Sequence[set[Goal]],
+    goals: set[Goal],
+    prologue: int,
 ) -> list[Test]:
-    """Return few tests that together meet the ``goals`` that ``tests`` meet.
+    """Return few tests that together meet the ``goals`` that ``tests`` meet (``met``).
 
     Greedy set cover, then one pass that drops every test whose goals the others meet; a test is
     cut after the last cycle that matters.
     """
-    met = [goals_of(simulator, simulator.run(test)) & goals for test in tests]
     left = set().union(*met) if met else set()
     chosen: list[int] = []
-    remaining = [set(item) for item in met]
+    remaining = {index: set(item) for index, item in enumerate(met)}
     while left:
-        best = max(range(len(tests)), key=lambda i: (len(remaining[i] & left), -len(tests[i])))
-        gain = remaining[best] & left
+        best = max(remaining, key=lambda i: (len(remaining[i]), -len(tests[i])))
+        gain = remaining.pop(best)
         if not gain:
             break
         chosen.append(best)
         left -= gain
+        for item in remaining.values():
+            item -= gain
     counts: dict[Goal, int] = {}
     for index in chosen:
         for goal in met[index]:

@@ -46,6 +46,7 @@ class Found:
     random_tests: int = 0
     random_covered: int = 0
     rounds: int = 0
+    met: list[set[Goal]] = field(default_factory=list)
     history: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -135,6 +136,7 @@ class Search:
                 self.found.unknown.pop(goal, None)
                 self.found.dead.pop(goal, None)
             self.found.tests.append(test)
+            self.found.met.append(met & self.goals.keys())
             self._tell()
         return len(fresh)
 

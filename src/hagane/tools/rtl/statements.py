@@ -111,7 +111,7 @@ class Statements:
         signed = bool(s.expr.type.isSigned)
         colons = self._scope.colons(s)
         rest = TRUE
-        pending = []
+        arms: list[tuple[Term, Any]] = []
         for index, item in enumerate(s.items):
             hit = FALSE
             for e in item.expressions:
@@ -123,16 +123,19 @@ class Statements:
                     hit = either(hit, equal(subject, self._x.bits(e, m)))
             taken = both(rest, hit)
             rest = both(rest, negate(hit))
-            pending.append((taken, item.stmt, colons[index]))
+            arms.append((taken, item.stmt))
+            self._record("line", colons[index], "case", m, taken)
+            self._record("branch", colons[index], "item", m, taken)
         if s.defaultCase is not None:
-            pending.append((rest, s.defaultCase, colons[-1]))
+            self._record("line", colons[-1], "case", m, rest)
+            self._record("branch", colons[-1], "item", m, rest)
         else:
             self._record("branch", s.sourceRange.start, "no item", m, rest)
-        for taken, _, where in pending:
-            self._record("line", where, "case", m, taken)
-            self._record("branch", where, "item", m, taken)
-        for taken, body, _ in pending:
-            self._branch(taken, body, m)
+        for taken, body in arms:
+            if taken is FALSE:
+                self._branch(taken, body, m)
+        live = [(taken, body) for taken, body in arms if taken is not FALSE]
+        m.alternatives(live, (rest, s.defaultCase), self.run)
 
     def _ForLoop(self, s: Any, m: Machine) -> None:  # noqa: N802
         for symbol in s.loopVars:

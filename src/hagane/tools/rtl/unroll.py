@@ -115,9 +115,7 @@ def _exclude_any_state(search: Search) -> None:
     search._tell()
 
 
-def _from_reset(
-    search: Search, unrolling: Unrolling, cycle: int, blocked: dict[Goal, str]
-) -> None:
+def _from_reset(search: Search, unrolling: Unrolling, cycle: int, blocked: dict[Goal, str]) -> None:
     """Look for tests that meet a goal exactly ``cycle`` cycles after reset."""
     solver = Solver("rtl")
     for goal in search._nearest_first(search._open()):
