@@ -16,7 +16,7 @@ from hagane.tools.rtl.minimise import minimise
 from hagane.tools.rtl.model import CycleModel, build_model
 from hagane.tools.rtl.replay import Difference, Replay, line_points, read_waves
 from hagane.tools.rtl.search import Budget, Found, Report, Search, toggle_goals
-from hagane.tools.rtl.simulate import Bit, Goal, Simulator, Test, goals_of
+from hagane.tools.rtl.simulate import Bit, Cycle, Goal, Simulator, Test, goals_of
 from hagane.tools.rtl.testbench import write_csv, write_testbench
 from hagane.tools.rtl.verilator import LinePoint, Run, find_verilator, run_verilator
 
@@ -101,10 +101,11 @@ def cover(
     found = search.run()
     wanted = {goal for goal in goals if goal in found.covered}
     tests = minimise(simulator, found.tests, found.met, wanted, len(search.prologue))
+    runs = simulator.run_all(tests)
     testbench = write_testbench(
-        model, design.ports, sources.top, simulator, tests, sources.parameters
+        model, design.ports, sources.top, simulator, tests, runs, sources.parameters
     )
-    run, replay = _replay(sources, simulator, tests, testbench)
+    run, replay = _replay(sources, simulator, tests, runs, testbench)
     result = _judge(sources.top, model, simulator, tests, found, goals, run, replay)
     result.testbench = testbench
     result.csv = write_csv(model, tests)
@@ -113,7 +114,11 @@ def cover(
 
 
 def _replay(
-    sources: Sources, simulator: Simulator, tests: Sequence[Test], testbench: str
+    sources: Sources,
+    simulator: Simulator,
+    tests: Sequence[Test],
+    runs: Sequence[Sequence[Cycle]],
+    testbench: str,
 ) -> tuple[Run | None, Replay | None]:
     command = find_verilator()
     if command is None or not tests:
@@ -123,7 +128,7 @@ def _replay(
         path = folder / "tb.sv"
         path.write_text(testbench, encoding="utf-8")
         run = run_verilator(command, sources, path, folder)
-        return run, read_waves(run, simulator, tests)
+        return run, read_waves(run, simulator, tests, runs)
 
 
 def _judge(

@@ -139,7 +139,9 @@ class Machine:
         """Assign, now or (non-blocking) at the end."""
         variable = target.variable
         if not variable.local and not self.dead:
-            mask = self.masks.get(variable, filled(variable.layout, 0))
+            mask = self.masks.get(variable)
+            if mask is None:
+                mask = filled(variable.layout, 0)
             self.masks[variable] = store(mask, variable.layout, _static(target), _ones(value))
         layer = self.now if blocking else self.later
         old = layer.get(variable)
@@ -187,7 +189,9 @@ class Machine:
         """
         guard, relative, now, later = self.guard, self.relative, self.now, self.later
         exits = self.exits
-        results = []
+        conditions: list[Term] = []
+        writes: list[tuple[dict[Variable, Value], dict[Variable, Value]]] = []
+        left: list[Exits] = []
         for condition, body in [*arms, last]:
             self.guard, self.relative = both(guard, condition), both(relative, condition)
             self.now, self.later = Overlay(now), Overlay(later)
@@ -197,22 +201,21 @@ class Machine:
             elif body is not None:
                 with self.unreachable():
                     run(body, self)
-            results.append((condition, self.now.own, self.later.own, self.exits))
+            conditions.append(condition)
+            writes.append((self.now.own, self.later.own))
+            left.append(self.exits)
         self.guard, self.relative, self.now, self.later = guard, relative, now, later
         self.exits = Exits(
-            either(*(item[3].returned for item in results)),
-            either(*(item[3].broken for item in results)),
-            either(*(item[3].continued for item in results)),
+            either(*(item.returned for item in left)),
+            either(*(item.broken for item in left)),
+            either(*(item.continued for item in left)),
         )
-        for layer, index, fallback in ((now, 1, self.read), (later, 2, self._later)):
-            written: dict[Variable, None] = {}
-            for item in results:
-                written.update(dict.fromkeys(item[index]))
-            for variable in written:
+        for layer, index, fallback in ((now, 0, self.read), (later, 1, self._later)):
+            for variable in {name: None for item in writes for name in item[index]}:
                 old = fallback(variable)
-                value = results[-1][index].get(variable, old)
-                for item in reversed(results[:-1]):
-                    value = merge(item[0], item[index].get(variable, old), value)
+                value = writes[-1][index].get(variable, old)
+                for at in range(len(writes) - 2, -1, -1):
+                    value = merge(conditions[at], writes[at][index].get(variable, old), value)
                 layer.own[variable] = value
 
     def _later(self, variable: Variable) -> Value:

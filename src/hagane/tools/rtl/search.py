@@ -13,7 +13,7 @@ from hagane.symbolic.logic import equal, negate
 from hagane.symbolic.smt import Answer, Solver
 from hagane.symbolic.term import FALSE, TRUE, Term, bits, const, postorder, variable
 from hagane.tools.rtl.model import CycleModel
-from hagane.tools.rtl.simulate import Bit, Goal, Row, Simulator, Test, Violation, goals_of
+from hagane.tools.rtl.simulate import Bit, Dead, Goal, Row, Simulator, Test, Violation, goals_of
 
 _HARD = frozenset({"mul", "udiv", "sdiv", "urem", "srem"})
 
@@ -25,14 +25,6 @@ class Budget:
     seconds: float = 60.0
     cycles: int = 24
     query_seconds: float = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Dead:
-    """A proof that no input reaches a goal: for good, or in so many cycles after reset."""
-
-    cycles: int | None
-    why: str
 
 
 @dataclass(slots=True)
@@ -127,8 +119,12 @@ class Search:
         cycles = self.simulator.run(test)
         if not cycles:
             return 0
-        covered = self.found.covered
         met = goals_of(self.simulator, cycles)
+        return self.keep(test, met)
+
+    def keep(self, test: Test, met: set[Goal]) -> int:
+        """Keep a test that meets ``met`` if any of it is new; return how many are."""
+        covered = self.found.covered
         fresh = [goal for goal in met if goal in self.goals and goal not in covered]
         if fresh:
             for goal in fresh:

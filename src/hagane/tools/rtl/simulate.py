@@ -35,6 +35,14 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True)
+class Dead:
+    """A proof that no input reaches a goal: for good, or in so many cycles after reset."""
+
+    cycles: int | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Cycle:
     """What one row does: points met, assertions violated, signals, and the state after it."""
 
@@ -89,6 +97,13 @@ class Simulator:
             values[second:third],
             dict(zip(self._state_names, values[third:], strict=True)),
         )
+
+    def after_prologue(self, prologue: Test) -> dict[str, int]:
+        """Return the state after the first cycles of every test."""
+        state = self.warm(prologue[0]) if prologue else self.start()
+        for row in prologue:
+            state = self.cycle(state, row).after
+        return state
 
     def run(self, test: Test, state: Mapping[str, int] | None = None) -> list[Cycle]:
         """Run a test from the state after power-on (or ``state``)."""

@@ -9,19 +9,22 @@ that many cycles, and says so.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hagane.symbolic.interpret import Substitution
-from hagane.symbolic.logic import negate
+from hagane.symbolic.logic import equal, negate
 from hagane.symbolic.smt import Solver
-from hagane.symbolic.term import FALSE, TRUE, Term, const, variable, variables_of
+from hagane.symbolic.term import FALSE, Term, bits, const, variable, variables_of
+from hagane.tools.rtl.simulate import Dead, goals_of
 
 if TYPE_CHECKING:
     from hagane.tools.rtl.search import Search
-    from hagane.tools.rtl.simulate import Goal, Test
+    from hagane.tools.rtl.simulate import Goal, Row, Test
 
 _INDUCTION_DEPTH = 3
+_RANDOM_CYCLES = 48
 
 
 class Unrolling:
@@ -54,7 +57,7 @@ class Unrolling:
             replaced[variable(name, term.sort)] = self._state[name]
         resets = {reset.name: reset.active for reset in self._model.resets}
         for item in self._model.inputs:
-            plain = _input(item.name, item.width)
+            plain = variable(item.name, bits(item.width))
             if item.name in resets and not self._resets_open:
                 replaced[plain] = const(1 - resets[item.name], plain.sort)
             else:
@@ -62,18 +65,11 @@ class Unrolling:
         self._cycles.append(Substitution(replaced))
 
 
-def _input(name: str, width: int) -> Term:
-    from hagane.symbolic.term import bits
-
-    return variable(name, bits(width))
-
-
 def explore(search: Search) -> None:
     """Cover goals of a sequential circuit, or prove them dead, as far as time allows."""
     _exclude_any_state(search)
+    _walk(search)
     states = _States(search)
-    depth = 1
-    excluded: set[Goal] = set()
     reset_start = states.unrolling(())
     limit = search.budget.cycles
     reset_depth = 0
@@ -85,7 +81,6 @@ def explore(search: Search) -> None:
         if reset_depth in (2, 6, 12, 20) or reset_depth == limit:
             states.refresh()
             _from_states(search, states, depth=4)
-    del depth, excluded
     for goal in search._open():
         if goal in blocked:
             search.found.unknown[goal] = blocked[goal]
@@ -93,14 +88,57 @@ def explore(search: Search) -> None:
             search.found.unknown[goal] = f"time was up after {reset_depth} cycles from reset"
         elif not _inductive(search, goal):
             why = f"unreachable in {limit} cycles from reset"
-            search.found.dead[goal] = _dead(limit, why)
+            search.found.dead[goal] = Dead(limit, why)
     search._tell()
 
 
-def _dead(cycles: int | None, why: str):  # type: ignore[no-untyped-def]
-    from hagane.tools.rtl.search import Dead
+def _walk(search: Search) -> None:
+    """Make one long test, a cycle at a time: from each state to a goal that it reaches at once.
 
-    return Dead(cycles, why)
+    Which goals a state cannot reach depends on the part of it that a goal's condition reads, so
+    that is what is remembered. Where no goal is in reach, random cycles look for another state.
+    """
+    rows: list[Row] = list(search.prologue)
+    state = search.simulator.after_prologue(search.prologue)
+    met: set[Goal] = set()
+    solver = Solver("rtl")
+    for reset in search.model.resets:
+        plain = variable(reset.name, bits(1))
+        solver.add(equal(plain, const(1 - reset.active, plain.sort)))
+    pending = deque(search._nearest_first(search._open()))
+    support = {goal: _support(search, goal) for goal in pending}
+    barren: set[tuple[Goal, tuple[int, ...]]] = set()
+    lost = 0
+    while pending and lost < _RANDOM_CYCLES and search._time_left() > 0:
+        row = None
+        for _ in range(len(pending)):
+            goal = pending.popleft()
+            if goal in search.found.covered or goal in met:
+                continue
+            pending.append(goal)
+            key = (goal, tuple([state[item.data] for item in support[goal]]))
+            if key in barren or search._time_left() <= 0:
+                continue
+            here = [equal(item, const(state[item.data], item.sort)) for item in support[goal]]
+            answer = solver.check((*here, search.goals[goal]), seconds=0.5)
+            if answer.status == "sat":
+                row = search._row(answer.assignment or {}, "")
+                break
+            barren.add(key)
+        lost = lost + 1 if row is None else 0
+        row = search._random_row() if row is None else row
+        cycle = search.simulator.cycle(state, row)
+        state = cycle.after
+        rows.append(row)
+        met |= goals_of(search.simulator, [cycle])
+    if len(rows) > len(search.prologue):
+        search._try(tuple(rows))
+
+
+def _support(search: Search, goal: Goal) -> list[Term]:
+    """Return the state that a goal's condition reads."""
+    found = variables_of((search.goals[goal],))
+    return [term for name, term in found.items() if name in search.model.state]
 
 
 def _exclude_any_state(search: Search) -> None:
@@ -111,7 +149,7 @@ def _exclude_any_state(search: Search) -> None:
             return
         answer = solver.check((search.goals[goal],), seconds=1.0)
         if answer.status == "unsat":
-            search.found.dead[goal] = _dead(None, "no state and no input reaches it")
+            search.found.dead[goal] = Dead(None, "no state and no input reaches it")
     search._tell()
 
 
@@ -152,10 +190,8 @@ class _States:
         """Return the circuit unrolled from where ``prefix`` (after the prologue) ends."""
         search = self._search
         test = (*search.prologue, *prefix)
-        if test:
-            state = search.simulator.run(test)[-1].after
-        else:
-            state = search.simulator.start()
+        simulator = search.simulator
+        state = simulator.run(test)[-1].after if test else simulator.start()
         return Unrolling(search, state, resets_open=False)
 
     def refresh(self) -> None:
@@ -203,9 +239,6 @@ def _inductive(search: Search, goal: Goal) -> bool:
         last = unrolling.at(depth, term)
         if last is FALSE or solver.check((last,), seconds=0.5).status == "unsat":
             why = f"by induction over {depth + 1} cycles, after {search.budget.cycles} from reset"
-            search.found.dead[goal] = _dead(None, why)
+            search.found.dead[goal] = Dead(None, why)
             return True
     return False
-
-
-__all__ = ["TRUE", "Unrolling", "explore", "variables_of"]

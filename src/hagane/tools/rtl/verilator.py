@@ -73,7 +73,7 @@ def run_verilator(command: str, sources: Sources, testbench: Path, folder: Path)
         command, "--cc", "--exe", "--build", "--timing", "--coverage-line", "--trace",
         "--trace-underscore", "--trace-max-array", "65536", "--trace-max-width", "65536",
         "--x-assign", "0", "--x-initial", "0", "-Wno-fatal", "-Wno-lint", "-Wno-style",
-        "--unroll-count", "1024", "-j", "2", "-CFLAGS", "-O0", "-MAKEFLAGS", "OPT_FAST=-O0",
+        "-j", "2", "-CFLAGS", "-O0", "-MAKEFLAGS", "OPT_FAST=-O0",
         "--top-module", "tb", "--Mdir", str(folder / "obj"),
         *(f"-I{path}" for path in sources.include),
         *(f"-D{define}" for define in sources.defines),
