@@ -8,15 +8,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hagane.symbolic.term import FALSE, Term
+from hagane.symbolic.term import Term
+from hagane.tools.rtl.assertions import (
+    CHECKER_FILE,
+    Standing,
+    bind_assertions,
+    standings,
+    violations,
+    without_checkers,
+)
+from hagane.tools.rtl.cocotb_tests import write_cocotb
 from hagane.tools.rtl.design import Design, flatten
 from hagane.tools.rtl.elaborate import Sources, elaborate
+from hagane.tools.rtl.icarus import find_icarus, run_icarus
 from hagane.tools.rtl.machine import PointKey
 from hagane.tools.rtl.minimise import minimise
 from hagane.tools.rtl.model import CycleModel, build_model
 from hagane.tools.rtl.replay import Difference, Replay, line_points, read_waves
 from hagane.tools.rtl.search import Budget, Found, Report, Search, toggle_goals
-from hagane.tools.rtl.simulate import Bit, Cycle, Goal, Simulator, Test, goals_of
+from hagane.tools.rtl.simulate import Bit, Cycle, Goal, Simulator, Test, Violation, goals_of
 from hagane.tools.rtl.testbench import write_csv, write_testbench
 from hagane.tools.rtl.verilator import LinePoint, Run, find_verilator, run_verilator
 
@@ -54,6 +64,10 @@ class Result:
     seconds: float
     testbench: str
     csv: str
+    cocotb: str = ""
+    assertions: list[Standing] = field(default_factory=list)
+    growth: list[tuple[int, int]] = field(default_factory=list)
+    random_growth: list[tuple[int, int]] = field(default_factory=list)
     replayed: Run | None = None
     signals_compared: int = 0
     unmatched: list[str] = field(default_factory=list)
@@ -83,6 +97,7 @@ def cover(
     sources: Sources,
     budget: Budget,
     *,
+    assertions: Sequence[str] = (),
     seed: int = 0,
     report: Report | None = None,
     clock: Callable[[], float] = time.monotonic,
@@ -93,24 +108,52 @@ def cover(
         InvalidDesign, UnsupportedDesign, SimulatorError: See their descriptions.
     """
     started = clock()
-    design, model = load(sources)
-    simulator = Simulator(model, {})
-    goals: dict[Goal, Term] = dict(model.points.items())
-    goals.update(toggle_goals(model))
-    search = Search(model, simulator, goals, budget, seed, report)
-    found = search.run()
-    wanted = {goal for goal in goals if goal in found.covered}
-    tests = minimise(simulator, found.tests, found.met, wanted, len(search.prologue))
-    runs = simulator.run_all(tests)
-    testbench = write_testbench(
-        model, design.ports, sources.top, simulator, tests, runs, sources.parameters
-    )
-    run, replay = _replay(sources, simulator, tests, runs, testbench)
-    result = _judge(sources.top, model, simulator, tests, found, goals, run, replay)
+    with tempfile.TemporaryDirectory(prefix="hagane-rtl-") as name:
+        folder = Path(name)
+        sources = bind_assertions(sources, assertions, folder)
+        design, model = load(sources)
+        failing = violations(model, assertions)
+        without_checkers(model)
+        simulator = Simulator(model, failing)
+        goals: dict[Goal, Term] = {Violation(key): term for key, term in failing.items()}
+        goals.update(model.points.items())
+        goals.update(toggle_goals(model))
+        search = Search(model, simulator, goals, budget, seed, report)
+        found = search.run()
+        wanted = {goal for goal in goals if goal in found.covered}
+        tests = minimise(simulator, found.tests, found.met, wanted, len(search.prologue))
+        tests, runs = _in_sequence(simulator, tests, found, wanted)
+        testbench = write_testbench(
+            model, design.ports, sources.top, simulator, tests, runs, sources.parameters
+        )
+        run, replay = _replay(sources, simulator, tests, runs, testbench, folder)
+    result = _judge(sources.top, model, simulator, tests, found, run, replay)
     result.testbench = testbench
     result.csv = write_csv(model, tests)
+    result.cocotb = write_cocotb(model, simulator, tests, runs)
+    result.growth = [(0, 0), *found.history]
+    result.random_growth = search.random_growth(max(64, search.tried))
     result.seconds = clock() - started
     return result
+
+
+def _in_sequence(
+    simulator: Simulator, tests: list[Test], found: Found, wanted: set[Goal]
+) -> tuple[list[Test], list[list[Cycle]]]:
+    """Run tests one after the other; repeat in full those that need a state now overwritten.
+
+    What no reset restores, a memory say, a test finds as the one before left it.
+    """
+    runs = simulator.run_all(tests)
+    for _ in range(3):
+        met = goals_of(simulator, [cycle for cycles in runs for cycle in cycles])
+        lost = wanted - met
+        again = {found.covered[goal] for goal in lost}
+        if not again:
+            break
+        tests = [*tests, *(found.tests[index] for index in sorted(again))]
+        runs = simulator.run_all(tests)
+    return tests, runs
 
 
 def _replay(
@@ -119,16 +162,21 @@ def _replay(
     tests: Sequence[Test],
     runs: Sequence[Sequence[Cycle]],
     testbench: str,
+    folder: Path,
 ) -> tuple[Run | None, Replay | None]:
-    command = find_verilator()
-    if command is None or not tests:
+    """Replay in Verilator, else in Icarus, else not at all."""
+    if not tests:
         return None, None
-    with tempfile.TemporaryDirectory(prefix="hagane-rtl-") as name:
-        folder = Path(name)
-        path = folder / "tb.sv"
-        path.write_text(testbench, encoding="utf-8")
-        run = run_verilator(command, sources, path, folder)
-        return run, read_waves(run, simulator, tests, runs)
+    path = folder / "tb.sv"
+    path.write_text(testbench, encoding="utf-8")
+    verilator, icarus = find_verilator(), find_icarus()
+    if verilator is not None:
+        run = run_verilator(verilator, sources, path, folder)
+    elif icarus is not None:
+        run = run_icarus(icarus, sources, path, folder)
+    else:
+        return None, None
+    return run, read_waves(run, simulator, tests, runs)
 
 
 def _judge(
@@ -137,16 +185,21 @@ def _judge(
     simulator: Simulator,
     tests: list[Test],
     found: Found,
-    goals: Mapping[Goal, Term],
     run: Run | None,
     replay: Replay | None,
 ) -> Result:
     """Decide each point from the replay; what the replay did not show is not covered."""
     reached: dict[Goal, int] = {}
+    first: dict[Goal, tuple[int, int]] = {}
     if replay is not None:
         for number, cycles in enumerate(replay.cycles):
             for goal in goals_of(simulator, cycles):
                 reached.setdefault(goal, number)
+            for at, cycle in enumerate(cycles):
+                for index, failed in enumerate(cycle.violations):
+                    if failed:
+                        goal = Violation(simulator.violation_names[index])
+                        first.setdefault(goal, (number, at))
     defects = [str(item) for item in (replay.differences if replay else ())]
     statuses = []
     for key in model.points:
@@ -155,20 +208,36 @@ def _judge(
     statuses += _toggles(model, reached, found, replay is not None)
     unmatched: list[str] = []
     line_covered = 0
-    if run is not None:
+    if run is not None and run.counts_lines:
         lines, unmatched, line_defects = _lines(model, simulator, run, reached, found)
         statuses += lines
         defects += line_defects
         line_covered = sum(item.status == "covered" for item in lines)
     else:
-        statuses += [
-            _point(key, reached, found, False) for key in model.points if key.kind == "line"
-        ]
+        mine = [key for key in model.points if key.kind == "line"]
+        statuses += [_point(key, reached, found, replay is not None) for key in mine]
+    assertions = standings(
+        simulator.violation_names, found, first, tests, replayed=replay is not None
+    )
     return Result(
-        top, statuses, tests, found, model, run.simulator if run else None, line_covered,
-        replay.differences if replay else (), defects, list(model.notices), 0.0, "", "", run,
-        replay.compared if replay else 0, unmatched,
-    )  # fmt: skip
+        top=top,
+        statuses=statuses,
+        tests=tests,
+        found=found,
+        model=model,
+        simulator=run.simulator if run else None,
+        line_covered=line_covered,
+        differences=replay.differences if replay else (),
+        defects=defects,
+        notices=list(model.notices),
+        seconds=0.0,
+        testbench="",
+        csv="",
+        assertions=assertions,
+        replayed=run,
+        signals_compared=replay.compared if replay else 0,
+        unmatched=unmatched,
+    )
 
 
 def _point(key: PointKey, reached: Mapping[Goal, int], found: Found, replayed: bool) -> Status:
@@ -224,6 +293,8 @@ def _lines(
     statuses, defects = [], []
     for point, count in run.lines.items():
         assert isinstance(point, LinePoint)
+        if Path(point.position.file).name == CHECKER_FILE:
+            continue
         mine = [keys[index] for index in matched[point]]
         where = f"{point.position} {point.label}" + (f" in {point.scope}" if point.scope else "")
         place = {"file": point.position.file, "line": point.position.line}
@@ -262,6 +333,17 @@ def to_json(result: Result) -> dict[str, object]:
         "seconds": round(result.seconds, 3),
         "cycles": sum(len(test) for test in result.tests),
         "rounds": result.found.rounds,
+        "assertions": [
+            {
+                "assert": item.name,
+                "status": item.status,
+                "test": item.test,
+                "cycle": item.cycle,
+                "inputs": item.inputs,
+                "why": item.why,
+            }
+            for item in result.assertions
+        ],
         "defects": result.defects,
         "notices": result.notices,
         "unknown": [
@@ -272,4 +354,4 @@ def to_json(result: Result) -> dict[str, object]:
     }
 
 
-__all__ = ["FALSE", "KINDS", "Result", "Status", "cover", "load", "to_json"]
+__all__ = ["KINDS", "Result", "Status", "cover", "load", "to_json"]

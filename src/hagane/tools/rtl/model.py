@@ -8,6 +8,7 @@ holds state (a register, a latch, a memory, or a net that nothing drives).
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from hagane.tools.rtl.errors import UnsupportedDesign
 from hagane.tools.rtl.machine import Machine, Outside, PointKey, Variable
 from hagane.tools.rtl.values import Packed, Value, filled, flat, leaves, unknown
 
+_RESET_NAME = re.compile(r"(?:^|_)(a|s)?(n)?(?:rst|reset)(n|_n|_ni|_b|_bi)?(?:_i|_in)?$", re.I)
 _MOST_RUNS = 400
 _PREVIOUS = "@"
 
@@ -334,7 +336,7 @@ class _Builder:
         return CycleModel(
             inputs=tuple(item for item in inputs if item.name not in clocks),
             clocks=clocks,
-            resets=resets,
+            resets=(*resets, *_synchronous_resets(inputs, clocks, resets)),
             state=everything,
             initial={name: initial.get(name, 0) for name in everything},
             points={key: clock_low(term) for key, term in points.items()},
@@ -343,6 +345,21 @@ class _Builder:
             outputs={key: clock_low(term) for key, term in outputs.items()},
             notices=tuple(notices),
         )
+
+
+def _synchronous_resets(
+    inputs: Iterable[Input], clocks: tuple[str, ...], known: tuple[Reset, ...]
+) -> list[Reset]:
+    """Guess from the names which inputs reset at the clock edge, to begin each test with them."""
+    if not clocks:
+        return []
+    taken = {*clocks, *(reset.name for reset in known)}
+    found = []
+    for item in inputs:
+        match = _RESET_NAME.search(item.name)
+        if match is not None and item.width == 1 and item.name not in taken:
+            found.append(Reset(item.name, 0 if match[2] or match[3] else 1, False))
+    return found
 
 
 def _cone(roots: Iterable[Term], next_of: Mapping[str, Term]) -> dict[str, Term]:

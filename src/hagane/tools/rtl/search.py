@@ -15,6 +15,7 @@ from hagane.symbolic.term import FALSE, TRUE, Term, bits, const, postorder, vari
 from hagane.tools.rtl.model import CycleModel
 from hagane.tools.rtl.simulate import Bit, Dead, Goal, Row, Simulator, Test, Violation, goals_of
 
+_RESET_AGAIN = 0.04
 _HARD = frozenset({"mul", "udiv", "sdiv", "urem", "srem"})
 
 
@@ -63,6 +64,7 @@ class Search:
         self.budget = budget
         self.random = random.Random(seed)
         self.found = Found()
+        self.tried = 0
         self._report = report
         self._deadline = time.monotonic() + budget.seconds
         self.prologue = self._prologue()
@@ -105,7 +107,8 @@ class Search:
     def _random_row(self) -> Row:
         row = {item.name: self._random_bits(item.width) for item in self.model.inputs}
         for reset in self.model.resets:
-            row[reset.name] = 1 - reset.active
+            again = not reset.asynchronous and self.random.random() < _RESET_AGAIN
+            row[reset.name] = reset.active if again else 1 - reset.active
         return row
 
     def _random_bits(self, width: int) -> int:
@@ -117,6 +120,7 @@ class Search:
     def _try(self, test: Test) -> int:
         """Run a test, keep it if it meets a new goal; return how many new ones it met."""
         cycles = self.simulator.run(test)
+        self.tried += 1
         if not cycles:
             return 0
         met = goals_of(self.simulator, cycles)
@@ -132,6 +136,7 @@ class Search:
                 self.found.unknown.pop(goal, None)
                 self.found.dead.pop(goal, None)
             self.found.tests.append(test)
+            self.found.history.append((self.tried, len(covered)))
             self.found.met.append(met & self.goals.keys())
             self._tell()
         return len(fresh)
@@ -145,6 +150,22 @@ class Search:
             barren = 0 if self._try(test) else barren + 1
             self.found.random_tests += 1
         self.found.random_covered = len(self.found.covered)
+
+    def random_growth(self, tests: int) -> list[tuple[int, int]]:
+        """Return how many goals random tests alone meet, over the number of tests."""
+        stop = time.monotonic() + 1.0
+        met: set[Goal] = set()
+        growth = [(0, 0)]
+        length = 1 if not self.model.sequential else max(8, self.budget.cycles)
+        for number in range(1, tests + 1):
+            if time.monotonic() > stop:
+                break
+            test = (*self.prologue, *(self._random_row() for _ in range(length)))
+            before = len(met)
+            met |= goals_of(self.simulator, self.simulator.run(test)) & self.goals.keys()
+            if len(met) > before or number == tests:
+                growth.append((number, len(met)))
+        return growth
 
     # Solving
 
@@ -225,6 +246,8 @@ class Search:
         """Order goals by how much of their condition is left to satisfy."""
 
         def distance(goal: Goal) -> int:
+            if isinstance(goal, Violation):
+                return 0
             term = self.goals[goal]
             return len(term.args) if term.op == "and" else 1
 

@@ -147,7 +147,7 @@ class Statements:
             )
         for e in s.initializers:
             self._x.value(e, m)
-        self._loop(s, s.stopExpr, s.body, list(s.steps), m)
+        self._loop(s, s.stopExpr, s.body, list(s.steps), m, own=bool(list(s.loopVars)))
 
     def _WhileLoop(self, s: Any, m: Machine) -> None:  # noqa: N802
         self._loop(s, s.cond, s.body, [], m)
@@ -166,7 +166,15 @@ class Statements:
         m.exits = Exits(m.exits.returned, outer.broken, outer.continued)
 
     def _loop(
-        self, s: Any, stop: Any, body: Any, steps: list[Any], m: Machine, *, first: bool = False
+        self,
+        s: Any,
+        stop: Any,
+        body: Any,
+        steps: list[Any],
+        m: Machine,
+        *,
+        first: bool = False,
+        own: bool = False,
     ) -> None:
         outer = m.exits
         m.exits = Exits(returned=outer.returned)
@@ -186,20 +194,25 @@ class Statements:
                     self._refuse(s, f"a loop without a bound below {_MOST_OPEN_ITERATIONS}")
             # Once a round is skipped, so are all later ones.
             m.exits.broken = either(m.exits.broken, negate(going))
-            self._round(s, body, steps, m, going)
+            self._round(s, body, steps, m, going, own=own)
         if not entered:
             with m.unreachable():
                 self.run(body, m)
         m.exits = Exits(m.exits.returned, outer.broken, outer.continued)
 
-    def _round(self, s: Any, body: Any, steps: list[Any], m: Machine, going: Term) -> None:
+    def _round(
+        self, s: Any, body: Any, steps: list[Any], m: Machine, going: Term, *, own: bool = False
+    ) -> None:
         m.iterations += 1
         if m.iterations > _MOST_ITERATIONS:
             self._refuse(s, f"loops of more than {_MOST_ITERATIONS} rounds in all")
         m.exits.continued = FALSE
         self.run(body, m)
         m.exits.continued = FALSE
-        with m.under(both(going, m.live())):
+        # Nothing reads the loop's own variable once the loop or the function is left, so it stays
+        # a constant even where some inputs leave earlier.
+        left_by_return = m.exits.broken is FALSE and going is TRUE
+        with m.under(TRUE if own or left_by_return else both(going, m.live())):
             for e in steps:
                 self._x.value(e, m)
 

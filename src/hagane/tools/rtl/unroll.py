@@ -55,7 +55,7 @@ class Unrolling:
         replaced: dict[Term, Term] = {}
         for name, term in self._model.state.items():
             replaced[variable(name, term.sort)] = self._state[name]
-        resets = {reset.name: reset.active for reset in self._model.resets}
+        resets = {reset.name: reset.active for reset in self._model.resets if reset.asynchronous}
         for item in self._model.inputs:
             plain = variable(item.name, bits(item.width))
             if item.name in resets and not self._resets_open:
@@ -102,7 +102,7 @@ def _walk(search: Search) -> None:
     state = search.simulator.after_prologue(search.prologue)
     met: set[Goal] = set()
     solver = Solver("rtl")
-    for reset in search.model.resets:
+    for reset in filter(lambda item: item.asynchronous, search.model.resets):
         plain = variable(reset.name, bits(1))
         solver.add(equal(plain, const(1 - reset.active, plain.sort)))
     pending = deque(search._nearest_first(search._open()))

