@@ -22,6 +22,7 @@ _COMMANDS = {
     "demo": ("hagane.cli.demo", "Classify real pictures with a real model."),
     "bench": ("hagane.cli.bench", "Time a model beside other engines, in one run."),
     "prob": ("hagane.cli.prob", "Bound probabilities by types."),
+    "rtl": ("hagane.cli.rtl", "Test patterns for SystemVerilog circuits."),
 }
 
 

@@ -1,0 +1,137 @@
+"""``hagane rtl``: test patterns for circuits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hagane.errors import InvalidArgument
+from hagane.tools.rtl import Budget, Result, cover, read_sources, to_json
+from hagane.tools.rtl.report import write_report
+from hagane.tools.rtl.search import Report
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+@app.callback()
+def _group() -> None:
+    """Test patterns for SystemVerilog circuits."""
+
+
+@app.command("cover")
+def cover_command(
+    files: Annotated[list[Path], typer.Argument(help="Source files, packages first.")],
+    top: Annotated[str, typer.Option(help="The module to test.")],
+    include: Annotated[
+        list[Path] | None, typer.Option("-I", help="Folder of included files.")
+    ] = None,
+    define: Annotated[list[str] | None, typer.Option("-D", help="Macro: NAME or NAME=X.")] = None,
+    parameter: Annotated[
+        list[str] | None, typer.Option("-G", help="Parameter of the top module: NAME=VALUE.")
+    ] = None,
+    assertion: Annotated[
+        list[str] | None,
+        typer.Option("--assert", help="Expression over the top module's names, to be broken."),
+    ] = None,
+    cycles: Annotated[int, typer.Option(help="Most cycles to look ahead after reset.")] = 24,
+    seconds: Annotated[float, typer.Option(help="Time limit of the search.")] = 60.0,
+    out: Annotated[Path | None, typer.Option(help="Folder for tests and reports.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the random tests.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Find tests that reach every point of a circuit, and replay them in a simulator.
+
+    The status is 1 if an expression of --assert is broken.
+    """
+    if cycles < 1:
+        raise InvalidArgument(f"--cycles: expected a number of at least 1, got {cycles}")
+    if seconds <= 0:
+        raise InvalidArgument(f"--seconds: expected a time above 0, got {seconds}")
+    parameters = dict(_pair(text) for text in parameter or [])
+    sources = read_sources(files, top, include or [], define or [], parameters)
+    with _progress() as report:
+        result = cover(
+            sources,
+            Budget(seconds, cycles),
+            assertions=assertion or [],
+            seed=seed,
+            report=report,
+        )
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "tests.csv").write_text(result.csv, encoding="utf-8")
+        (out / "tb.sv").write_text(result.testbench, encoding="utf-8")
+        (out / f"test_{top}.py").write_text(result.cocotb, encoding="utf-8")
+        (out / "report.html").write_text(write_report(result), encoding="utf-8")
+    if as_json:
+        print(json.dumps(to_json(result), indent=2))
+    else:
+        _show(result)
+    if assertion and any(item.status == "violated" for item in result.assertions):
+        raise typer.Exit(1)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise InvalidArgument(f"-G: expected NAME=VALUE, got '{text}'")
+    return name, value
+
+
+@contextmanager
+def _progress() -> Iterator[Report | None]:
+    """Show how many points are covered, dead and unknown, if standard error is a terminal."""
+    import sys
+
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    with Progress(
+        TextColumn("points"),
+        BarColumn(),
+        TextColumn(
+            "{task.fields[covered]} covered, {task.fields[dead]} dead, "
+            "{task.fields[unknown]} unknown"
+        ),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as progress:
+        task = progress.add_task("search", covered=0, dead=0, unknown=0)
+
+        def report(covered: int, dead: int, unknown: int) -> None:
+            progress.update(
+                task, total=covered + dead + unknown, completed=covered + dead,
+                covered=covered, dead=dead, unknown=unknown,
+            )  # fmt: skip
+
+        yield report
+
+
+def _show(result: Result) -> None:
+    print(f"{'':10} {'total':>7} {'covered':>8} {'dead':>6} {'unknown':>8}")
+    for kind, row in result.counts().items():
+        print(f"{kind:10} {row['total']:7} {row['covered']:8} {row['dead']:6} {row['unknown']:8}")
+    cycles = sum(len(test) for test in result.tests)
+    print(f"{len(result.tests)} tests, {cycles} cycles, {result.seconds:.1f} s")
+    print(f"replayed in {result.simulator or 'no simulator: nothing counts as covered'}")
+    for standing in result.assertions:
+        where = f" by test {standing.test} in cycle {standing.cycle}" if standing.inputs else ""
+        print(f"assertion {standing.name}: {standing.status}{where} {standing.why}".rstrip())
+        for name, value in (standing.inputs or {}).items():
+            print(f"    {name} = 0x{value:x}")
+    for item in result.statuses:
+        if item.status == "unknown":
+            print(f"unknown: {item.kind} {item.where}: {item.why}")
+    for text in result.defects:
+        print(f"difference: {text}")
+    for text in result.notices:
+        print(f"notice: {text}")

@@ -1,0 +1,472 @@
+"""From slang's hierarchy to variables and processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from hagane.symbolic.logic import both, negate
+from hagane.symbolic.term import FALSE, Term
+from hagane.tools.rtl.elaborate import Elaborated, Position
+from hagane.tools.rtl.errors import UnsupportedDesign
+from hagane.tools.rtl.expressions import Expressions
+from hagane.tools.rtl.machine import Machine, Outside, Variable
+from hagane.tools.rtl.statements import Statements
+from hagane.tools.rtl.subset import outside
+from hagane.tools.rtl.values import Packed, Value, layout_of
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An event that a process waits for: an expression, and whether its rise or fall counts."""
+
+    expression: Any
+    rising: bool
+    text: str
+
+
+@dataclass(eq=False, slots=True)
+class Process:
+    """A process or continuous assignment; ``edges`` is empty where it is combinational."""
+
+    name: str
+    position: Position
+    scope: Scope
+    run: Callable[[Machine], None]
+    edges: tuple[Edge, ...] = ()
+    initial: bool = False
+    latch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A port of the top module."""
+
+    name: str
+    direction: str
+    variable: Variable
+    type_text: str
+    cast: str = ""
+
+
+@dataclass(slots=True)
+class Design:
+    """A flattened circuit."""
+
+    elaborated: Elaborated
+    ports: list[Port] = field(default_factory=list)
+    variables: dict[Any, Variable] = field(default_factory=dict)
+    processes: list[Process] = field(default_factory=list)
+    notices: dict[str, None] = field(default_factory=dict)
+    problems: dict[str, None] = field(default_factory=dict)
+
+
+class Scope:
+    """Names and coverage points of one instance."""
+
+    def __init__(self, design: Design, path: str, body: Any):
+        self._design = design
+        self._body = body
+        self.path = path
+        self._constants: dict[Any, Any] = {}
+        self._colons: dict[Any, list[Any]] = {}
+        self.expressions = Expressions(self, self._call)
+        self.statements = Statements(self)
+
+    def _call(self, e: Any, m: Machine) -> Value:
+        return self.statements.call(e, m)
+
+    def position(self, location: Any) -> Position:
+        """Return a place in the sources."""
+        return self._design.elaborated.position(location)
+
+    def find(self, symbol: Any) -> Variable | None:
+        """Return the variable of a symbol."""
+        found = self._design.variables.get(symbol)
+        if found is not None:
+            return found
+        kind = symbol.kind.name
+        if kind == "ModportPort" and symbol.internalSymbol is not None:
+            return self.find(symbol.internalSymbol)
+        if kind in ("Variable", "FormalArgument", "Net", "Iterator"):
+            return self.declare(symbol)
+        return None
+
+    def declare(self, symbol: Any) -> Variable:
+        """Return the variable of a local symbol, made on first sight."""
+        found = self._design.variables.get(symbol)
+        if found is None:
+            layout = layout_of(symbol.type)
+            position = self.position(symbol.location)
+            if layout is None:
+                raise Outside(position, f"'{symbol.name}' of type {symbol.type}")
+            found = Variable(str(symbol.name), layout, position, local=True)
+            self._design.variables[symbol] = found
+        return found
+
+    def constant(self, e: Any) -> Any:
+        """Return slang's value of an expression that is constant, else None."""
+        if e not in self._constants:
+            from pyslang import ast
+
+            found = e.constant
+            if found is None or found.value is None:
+                found = e.eval(ast.EvalContext(self._body))
+            self._constants[e] = found if found is not None and found.value is not None else None
+        return self._constants[e]
+
+    def for_function(self, function: Any) -> Scope:
+        """Return the scope that a function's body is executed in."""
+        del function
+        return self
+
+    def colons(self, s: Any) -> list[Any]:
+        """Return where simulators say the items of a case are, the default's place last."""
+        if s not in self._colons:
+            plain, default = [], []
+            for item in s.syntax.items:
+                colon = getattr(item, "colon", None)
+                if type(item).__name__ == "DefaultCaseItemSyntax":
+                    default.append(item.sourceRange.start)
+                elif colon is not None:
+                    plain.append(colon.location)
+            self._colons[s] = plain + default
+        return self._colons[s]
+
+    def record_choice(self, e: Any, m: Machine, condition: Term) -> None:
+        """Add the two points of a ``?:``."""
+        where = self.position(e.sourceRange.start)
+        m.record("branch", where, "?: true", self.path, both(m.guard, condition))
+        m.record("branch", where, "?: false", self.path, both(m.guard, negate(condition)))
+
+    def decide(self, e: Any, m: Machine) -> Term:
+        """Return a branch's condition, and add the points of the conditions it is made of."""
+        whole = self.expressions.condition(e, m)
+        self._atoms(e, m)
+        return whole
+
+    def _atoms(self, e: Any, m: Machine) -> Term:
+        """Add a point for either outcome of every condition under ``&&``, ``||`` and ``!``."""
+        kind, op = e.kind.name, getattr(getattr(e, "op", None), "name", "")
+        if kind == "Conversion" and e.isImplicit:
+            return self._atoms(e.operand, m)
+        if kind == "BinaryOp" and op in ("LogicalAnd", "LogicalOr"):
+            a = self._atoms(e.left, m)
+            reaches_right = a if op == "LogicalAnd" else negate(a)
+            with m.under(reaches_right):
+                b = self._atoms(e.right, m)
+            return both(a, b) if op == "LogicalAnd" else negate(both(negate(a), negate(b)))
+        if kind == "UnaryOp" and op == "LogicalNot":
+            return negate(self._atoms(e.operand, m))
+        term = self.expressions.condition(e, m)
+        where = self.position(e.sourceRange.start)
+        m.record("condition", where, "true", self.path, both(m.guard, term))
+        m.record("condition", where, "false", self.path, both(m.guard, negate(term)))
+        return term
+
+
+def flatten(elaborated: Elaborated) -> Design:
+    """Return the variables and processes of the whole hierarchy.
+
+    Raises:
+        UnsupportedDesign: Something is beyond the subset; all of it is listed.
+    """
+    design = Design(elaborated)
+    _Flattener(design).body(elaborated.top.body, "")
+    for port in elaborated.top.body.portList:
+        _add_port(design, port)
+    if design.problems:
+        raise UnsupportedDesign(list(design.problems))
+    return design
+
+
+def _add_port(design: Design, port: Any) -> None:
+    kind = port.kind.name
+    where = design.elaborated.position(port.location)
+    if kind != "Port" or port.internalSymbol is None:
+        design.problems[f"{where}: top-level port '{port.name}' of kind {kind}"] = None
+        return
+    variable = design.variables.get(port.internalSymbol)
+    direction = port.direction.name
+    if direction not in ("In", "Out") or variable is None:
+        design.problems[f"{where}: top-level port '{port.name}' of direction {direction}"] = None
+        return
+    variable.is_input = direction == "In"
+    canonical = port.type.canonicalType
+    cast = str(port.type) if canonical.isEnum else ""
+    design.ports.append(Port(str(port.name), direction, variable, str(port.type), cast))
+
+
+class _Flattener:
+    def __init__(self, design: Design):
+        self.design = design
+
+    def problem(self, location: Any, what: str) -> None:
+        self.design.problems[f"{self.design.elaborated.position(location)}: {what}"] = None
+
+    def body(self, body: Any, path: str) -> None:
+        """Add an instance's variables first, then its processes: names may be used before."""
+        scope = Scope(self.design, path, body)
+        self.declare(body, path)
+        self.members(body, scope)
+
+    def declare(self, body: Any, path: str, *, inside: bool = False) -> None:
+        for member in body:
+            kind = member.kind.name
+            if kind in ("Variable", "Net"):
+                if not inside or member.lifetime.name == "Static":
+                    self.variable(member, path)
+            elif kind == "GenerateBlock":
+                if not member.isUninstantiated:
+                    self.declare(member, _join(path, str(member.externalName or member.name)))
+            elif kind == "GenerateBlockArray":
+                base = str(member.externalName or member.name)
+                for index, entry in enumerate(member.entries):
+                    number = entry.arrayIndex
+                    shown = index if number is None else int(number)
+                    self.declare(entry, _join(path, f"{base}[{shown}]"))
+            elif kind == "StatementBlock":
+                inner = _join(path, str(member.name)) if member.name else path
+                self.declare(member, inner, inside=True)
+
+    def variable(self, symbol: Any, path: str) -> None:
+        if symbol in self.design.variables:
+            return
+        layout = layout_of(symbol.type)
+        position = self.design.elaborated.position(symbol.location)
+        if layout is None:
+            kind = symbol.type.canonicalType.kind.name
+            if kind not in ("VirtualInterfaceType",):
+                self.problem(symbol.location, f"'{symbol.name}' of type {symbol.type}")
+            return
+        if symbol.kind.name == "Net" and symbol.netType.name not in (
+            "wire",
+            "tri",
+            "logic",
+            "uwire",
+        ):
+            self.problem(symbol.location, f"net '{symbol.name}' of type {symbol.netType.name}")
+        name = _join(path, str(symbol.name))
+        self.design.variables[symbol] = Variable(name, layout, position, scope=path)
+
+    def members(self, body: Any, scope: Scope) -> None:
+        for member in body:
+            kind = member.kind.name
+            method = getattr(self, "_" + kind, None)
+            if method is not None:
+                method(member, scope)
+            elif kind in _REFUSED:
+                self.problem(member.location, f"{_REFUSED[kind]} '{member.name}'")
+
+    def _GenerateBlock(self, member: Any, scope: Scope) -> None:  # noqa: N802
+        if not member.isUninstantiated:
+            self.members(member, scope)
+
+    def _GenerateBlockArray(self, member: Any, scope: Scope) -> None:  # noqa: N802
+        for entry in member.entries:
+            self.members(entry, scope)
+
+    def _InstanceArray(self, member: Any, scope: Scope) -> None:  # noqa: N802
+        base = str(member.name)
+        for index, element in enumerate(member.elements):
+            self.instance(element, scope, f"{base}[{index}]")
+
+    def _Instance(self, member: Any, scope: Scope) -> None:  # noqa: N802
+        self.instance(member, scope, str(member.name))
+
+    def instance(self, member: Any, scope: Scope, name: str) -> None:
+        if member.kind.name == "InstanceArray":
+            for index, element in enumerate(member.elements):
+                self.instance(element, scope, f"{name}[{index}]")
+            return
+        # The path of slang includes the generate blocks on the way.
+        top = self.design.elaborated.top
+        path = str(member.hierarchicalPath).removeprefix(f"{top.name}.")
+        self.body(member.body, path)
+        inner = Scope(self.design, path, member.body)
+        for connection in member.portConnections:
+            self._connect(connection, scope, inner, path)
+
+    def _connect(self, connection: Any, outer: Scope, inner: Scope, path: str) -> None:
+        port = connection.port
+        if port.kind.name == "InterfacePort":
+            return
+        e = connection.expression
+        if port.kind.name != "Port":
+            self.problem(port.location, f"port '{port.name}' of kind {port.kind.name}")
+            return
+        direction = port.direction.name
+        symbol = port.internalSymbol
+        if symbol is None or e is None:
+            return
+        variable = self.design.variables.get(symbol)
+        if variable is None or direction not in ("In", "Out"):
+            self.problem(port.location, f"port '{port.name}' of direction {direction}")
+            return
+        target = variable
+        where = outer.position(port.location)
+        if direction == "In":
+
+            def drive(m: Machine) -> None:
+                _store(m, target, outer.expressions.value(e, m))
+
+            self.add(f"{path}.{port.name}", where, outer, drive, e)
+        else:
+            left = e.left if e.kind.name == "Assignment" else e
+
+            def receive(m: Machine) -> None:
+                value = m.read(target)
+                if e.kind.name == "Assignment":
+                    m.held_value = value
+                    value = outer.expressions.value(e.right, m)
+                outer.expressions.assign(left, value, m)
+
+            self.add(f"{path}.{port.name}", where, outer, receive, None)
+
+    def add(
+        self,
+        name: str,
+        where: Position,
+        scope: Scope,
+        run: Callable[[Machine], None],
+        checked: Any,
+        **more: Any,
+    ) -> None:
+        if checked is not None:
+            for item in outside(checked, scope.position):
+                self.design.problems[item] = None
+        self.design.processes.append(Process(name, where, scope, run, **more))
+
+    def _ContinuousAssign(self, member: Any, scope: Scope) -> None:  # noqa: N802
+        e = member.assignment
+        where = scope.position(e.sourceRange.start)
+        if member.delay is not None:
+            self.design.notices[f"{where}: the delay of an assignment is ignored"] = None
+
+        def run(m: Machine) -> None:
+            m.record("statement", where, "assign", scope.path, m.guard)
+            scope.expressions.value(e, m)
+
+        self.add(f"assign at {where}", where, scope, run, e)
+
+    def _Net(self, member: Any, scope: Scope) -> None:  # noqa: N802
+        if member.initializer is None:
+            return
+        e, target = member.initializer, self.design.variables[member]
+        where = scope.position(member.location)
+
+        def run(m: Machine) -> None:
+            m.record("statement", where, "assign", scope.path, m.guard)
+            _store(m, target, scope.expressions.value(e, m))
+
+        self.add(f"net {target.name}", where, scope, run, e)
+
+    def _Variable(self, member: Any, scope: Scope) -> None:  # noqa: N802
+        if member.initializer is None or member not in self.design.variables:
+            return
+        e, target = member.initializer, self.design.variables[member]
+
+        def run(m: Machine) -> None:
+            _store(m, target, scope.expressions.value(e, m))
+
+        self.add(f"initial {target.name}", target.position, scope, run, e, initial=True)
+
+    def _ProceduralBlock(self, member: Any, scope: Scope) -> None:  # noqa: N802
+        kind = member.procedureKind.name
+        where = scope.position(member.location)
+        body = member.body
+        edges: tuple[Edge, ...] = ()
+        if kind == "Final":
+            return
+        if kind == "Initial":
+            problems = outside(body, scope.position)
+            if problems:
+                self.design.notices[f"{where}: an initial block is ignored: {problems[0]}"] = None
+                return
+            self.add(
+                f"initial at {where}",
+                where,
+                scope,
+                lambda m: scope.statements.run(body, m),
+                None,
+                initial=True,
+            )
+            return
+        if body.kind.name == "Timed":
+            found = _edges(body.timing, scope)
+            if found is None:
+                self.problem(member.location, "a process that waits for anything but edges")
+                return
+            edges = found
+            body = body.stmt
+        elif kind == "Always":
+            if _assertions_only(body):
+                self.design.notices[f"{where}: a concurrent assertion is not a target"] = None
+                return
+            self.problem(member.location, "an always block that waits for nothing")
+            return
+        if _assertions_only(body):
+            self.design.notices[f"{where}: a concurrent assertion is not a target"] = None
+            return
+
+        def run(m: Machine) -> None:
+            m.record("line", where, "block", scope.path, m.guard)
+            scope.statements.run(body, m)
+
+        self.add(
+            f"process at {where}", where, scope, run, body, edges=edges, latch=kind == "AlwaysLatch"
+        )
+
+
+def _store(m: Machine, variable: Variable, value: Value) -> None:
+    from hagane.tools.rtl.machine import Target
+
+    m.write(Target(variable, (), variable.layout), value)
+
+
+def _assertions_only(body: Any) -> bool:
+    kind = body.kind.name
+    if kind == "Block":
+        return _assertions_only(body.body)
+    if kind == "List":
+        return all(_assertions_only(inner) for inner in body.list)
+    return bool(kind == "ConcurrentAssertion")
+
+
+def _edges(timing: Any, scope: Scope) -> tuple[Edge, ...] | None:
+    kind = timing.kind.name
+    if kind == "ImplicitEvent":
+        return ()
+    events = list(timing.events) if kind == "EventList" else [timing]
+    edges = []
+    for event in events:
+        if event.kind.name != "SignalEvent" or event.iffCondition is not None:
+            return None
+        edge = event.edge.name
+        if edge == "None_":
+            continue
+        if edge == "BothEdges":
+            return None
+        text = str(event.expr.syntax).strip() if event.expr.syntax is not None else "an expression"
+        edges.append(Edge(event.expr, edge == "PosEdge", text))
+    if edges and len(edges) != len(events):
+        return None
+    return tuple(edges)
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+_REFUSED = {
+    "Primitive": "a user-defined primitive",
+    "PrimitiveInstance": "a gate or primitive",
+    "UninstantiatedDef": "an instance of an unknown module",
+    "NetAlias": "a net alias",
+    "ClockingBlock": "a clocking block",
+    "CovergroupType": "a covergroup",
+    "CheckerInstance": "a checker",
+}
+
+__all__ = ["FALSE", "Design", "Edge", "Packed", "Port", "Process", "Scope", "flatten"]

@@ -1,0 +1,244 @@
+"""Sequential circuits: cycles unrolled from known states, and proofs that hold for any state.
+
+The search alternates. The solver unrolls the circuit from the state after reset and from states
+that earlier tests ended in, one cycle deeper each time; what it finds is run concretely, which
+gives new states to start from. A goal that no state and no input reaches is dead for good; so is
+one that an induction excludes; a goal that the full look-ahead from reset excludes is dead within
+that many cycles, and says so.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from hagane.symbolic.interpret import Substitution
+from hagane.symbolic.logic import equal, negate
+from hagane.symbolic.smt import Solver
+from hagane.symbolic.term import FALSE, Term, bits, const, variable, variables_of
+from hagane.tools.rtl.simulate import Dead, goals_of
+
+if TYPE_CHECKING:
+    from hagane.tools.rtl.search import Search
+    from hagane.tools.rtl.simulate import Goal, Row, Test
+
+_INDUCTION_DEPTH = 3
+_RANDOM_CYCLES = 48
+
+
+class Unrolling:
+    """The circuit over several cycles; the state of the first one is given or left open."""
+
+    def __init__(self, search: Search, start: Mapping[str, int] | None, *, resets_open: bool):
+        self._model = search.model
+        self._resets_open = resets_open
+        self._cycles: list[Substitution] = []
+        self._state: dict[str, Term] = {}
+        for name, term in self._model.state.items():
+            sort = term.sort
+            self._state[name] = (
+                variable(f"{name}#open", sort) if start is None else const(start[name], sort)
+            )
+
+    def at(self, cycle: int, term: Term) -> Term:
+        """Return ``term`` as it is in a cycle, counted from 0."""
+        while len(self._cycles) <= cycle:
+            self._extend()
+        return self._cycles[cycle](term)
+
+    def _extend(self) -> None:
+        number = len(self._cycles)
+        if number:
+            last = self._cycles[-1]
+            self._state = {name: last(term) for name, term in self._model.state.items()}
+        replaced: dict[Term, Term] = {}
+        for name, term in self._model.state.items():
+            replaced[variable(name, term.sort)] = self._state[name]
+        resets = {reset.name: reset.active for reset in self._model.resets if reset.asynchronous}
+        for item in self._model.inputs:
+            plain = variable(item.name, bits(item.width))
+            if item.name in resets and not self._resets_open:
+                replaced[plain] = const(1 - resets[item.name], plain.sort)
+            else:
+                replaced[plain] = variable(f"{item.name}#{number}", plain.sort)
+        self._cycles.append(Substitution(replaced))
+
+
+def explore(search: Search) -> None:
+    """Cover goals of a sequential circuit, or prove them dead, as far as time allows."""
+    _exclude_any_state(search)
+    _walk(search)
+    states = _States(search)
+    reset_start = states.unrolling(())
+    limit = search.budget.cycles
+    reset_depth = 0
+    blocked: dict[Goal, str] = {}
+    while search._open() and search._time_left() > 0 and reset_depth < limit:
+        search.found.rounds += 1
+        reset_depth += 1
+        _from_reset(search, reset_start, reset_depth - 1, blocked)
+        if reset_depth in (2, 6, 12, 20) or reset_depth == limit:
+            states.refresh()
+            _from_states(search, states, depth=4)
+    for goal in search._open():
+        if goal in blocked:
+            search.found.unknown[goal] = blocked[goal]
+        elif reset_depth < limit:
+            search.found.unknown[goal] = f"time was up after {reset_depth} cycles from reset"
+        elif not _inductive(search, goal):
+            why = f"unreachable in {limit} cycles from reset"
+            search.found.dead[goal] = Dead(limit, why)
+    search._tell()
+
+
+def _walk(search: Search) -> None:
+    """Make one long test, a cycle at a time: from each state to a goal that it reaches at once.
+
+    Which goals a state cannot reach depends on the part of it that a goal's condition reads, so
+    that is what is remembered. Where no goal is in reach, random cycles look for another state.
+    """
+    rows: list[Row] = list(search.prologue)
+    state = search.simulator.after_prologue(search.prologue)
+    met: set[Goal] = set()
+    solver = Solver("rtl")
+    for reset in filter(lambda item: item.asynchronous, search.model.resets):
+        plain = variable(reset.name, bits(1))
+        solver.add(equal(plain, const(1 - reset.active, plain.sort)))
+    pending = deque(search._nearest_first(search._open()))
+    support = {goal: _support(search, goal) for goal in pending}
+    barren: set[tuple[Goal, tuple[int, ...]]] = set()
+    lost = 0
+    while pending and lost < _RANDOM_CYCLES and search._time_left() > 0:
+        row = None
+        for _ in range(len(pending)):
+            goal = pending.popleft()
+            if goal in search.found.covered or goal in met:
+                continue
+            pending.append(goal)
+            key = (goal, tuple([state[item.data] for item in support[goal]]))
+            if key in barren or search._time_left() <= 0:
+                continue
+            here = [equal(item, const(state[item.data], item.sort)) for item in support[goal]]
+            answer = solver.check((*here, search.goals[goal]), seconds=0.5)
+            if answer.status == "sat":
+                row = search._row(answer.assignment or {}, "")
+                break
+            barren.add(key)
+        lost = lost + 1 if row is None else 0
+        row = search._random_row() if row is None else row
+        cycle = search.simulator.cycle(state, row)
+        state = cycle.after
+        rows.append(row)
+        met |= goals_of(search.simulator, [cycle])
+    if len(rows) > len(search.prologue):
+        search._try(tuple(rows))
+
+
+def _support(search: Search, goal: Goal) -> list[Term]:
+    """Return the state that a goal's condition reads."""
+    found = variables_of((search.goals[goal],))
+    return [term for name, term in found.items() if name in search.model.state]
+
+
+def _exclude_any_state(search: Search) -> None:
+    """Prove goals dead that no input reaches in any state, reachable or not."""
+    solver = Solver("rtl")
+    for goal in search._open():
+        if search._time_left() <= 0:
+            return
+        answer = solver.check((search.goals[goal],), seconds=1.0)
+        if answer.status == "unsat":
+            search.found.dead[goal] = Dead(None, "no state and no input reaches it")
+    search._tell()
+
+
+def _from_reset(search: Search, unrolling: Unrolling, cycle: int, blocked: dict[Goal, str]) -> None:
+    """Look for tests that meet a goal exactly ``cycle`` cycles after reset."""
+    solver = Solver("rtl")
+    for goal in search._nearest_first(search._open()):
+        if goal in search.found.covered:
+            continue
+        if search._time_left() <= 0:
+            return
+        term = unrolling.at(cycle, search.goals[goal])
+        if term is FALSE:
+            continue
+        answer = solver.check(
+            (term,), seconds=min(search.budget.query_seconds, search._time_left())
+        )
+        if answer.status == "sat":
+            test = _test(search, answer.assignment or {}, cycle + 1)
+            search._try((*search.prologue, *test))
+        elif answer.status == "unknown":
+            blocked[goal] = f"the solver gave up {cycle + 1} cycles after reset: {answer.reason}"
+
+
+def _test(search: Search, assignment: Mapping[str, int], length: int) -> Test:
+    return tuple(search._row(assignment, f"#{cycle}") for cycle in range(length))
+
+
+class _States:
+    """Tests whose last states are worth starting from."""
+
+    def __init__(self, search: Search):
+        self._search = search
+        self._used = 0
+        self.prefixes: list[Test] = []
+
+    def unrolling(self, prefix: Test) -> Unrolling:
+        """Return the circuit unrolled from where ``prefix`` (after the prologue) ends."""
+        search = self._search
+        test = (*search.prologue, *prefix)
+        simulator = search.simulator
+        state = simulator.run(test)[-1].after if test else simulator.start()
+        return Unrolling(search, state, resets_open=False)
+
+    def refresh(self) -> None:
+        """Take the tests found since the last time."""
+        tests = self._search.found.tests[self._used :]
+        self._used = len(self._search.found.tests)
+        skip = len(self._search.prologue)
+        self.prefixes = [test[skip:] for test in tests][-24:]
+
+
+def _from_states(search: Search, states: _States, depth: int) -> None:
+    """Look a few cycles ahead from the states that tests ended in."""
+    progress = True
+    while progress and search._open() and search._time_left() > 0:
+        progress = False
+        for prefix in states.prefixes:
+            unrolling = states.unrolling(prefix)
+            solver = Solver("rtl")
+            for goal in search._open():
+                for cycle in range(depth):
+                    if search._time_left() <= 0:
+                        return
+                    term = unrolling.at(cycle, search.goals[goal])
+                    if term is FALSE:
+                        continue
+                    answer = solver.check((term,), seconds=0.5)
+                    if answer.status == "sat":
+                        more = _test(search, answer.assignment or {}, cycle + 1)
+                        if search._try((*search.prologue, *prefix, *more)):
+                            progress = True
+                        break
+        states.refresh()
+
+
+def _inductive(search: Search, goal: Goal) -> bool:
+    """Prove that a goal unreached so far is never reached, by induction over any state."""
+    term = search.goals[goal]
+    unrolling = Unrolling(search, None, resets_open=True)
+    for depth in range(1, _INDUCTION_DEPTH + 1):
+        if search._time_left() <= 0:
+            return False
+        solver = Solver("rtl")
+        for cycle in range(depth):
+            solver.add(negate(unrolling.at(cycle, term)))
+        last = unrolling.at(depth, term)
+        if last is FALSE or solver.check((last,), seconds=0.5).status == "unsat":
+            why = f"by induction over {depth + 1} cycles, after {search.budget.cycles} from reset"
+            search.found.dead[goal] = Dead(None, why)
+            return True
+    return False
