@@ -22,6 +22,7 @@ app = typer.Typer(
 # Subcommand -> (module, help). Each module has a function ``command``; a typer.Typer named
 # ``app`` instead makes a group of subcommands.
 _COMMANDS = {
+    "cluster": ("hagane.cli.cluster", "Try a Kubernetes scheduler on a simulated GPU cluster."),
     "run": ("hagane.cli.run", "Run a model and show its outputs."),
 }
 
