@@ -29,8 +29,9 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Show which filters a pod fails and how it scores, node by node."""
+    from hagane.tools.cluster.kube.configuration import load_profile
     from hagane.tools.cluster.kube.explain import explain as explain_pod
-    from hagane.tools.cluster.kube.profile import default_profile, load_profile, parse_version
+    from hagane.tools.cluster.kube.profile import default_profile, parse_version
     from hagane.tools.cluster.model.read_objects import load_objects, load_pod
     from hagane.tools.cluster.state import Cluster
 

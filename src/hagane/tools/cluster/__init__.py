@@ -14,8 +14,9 @@ from hagane.tools.cluster.errors import (
     InvalidManifest,
     SchedulerFault,
 )
+from hagane.tools.cluster.kube.configuration import load_profile
 from hagane.tools.cluster.kube.explain import explain
-from hagane.tools.cluster.kube.profile import default_profile, load_profile
+from hagane.tools.cluster.kube.profile import default_profile
 from hagane.tools.cluster.model import Node, Objects, Pod, load_objects, parse_objects
 from hagane.tools.cluster.state import Cluster
 

@@ -184,7 +184,9 @@ class TaintFilter(Filter):
         assert taint is not None
         if cycle.version < (1, 22):
             return f"node(s) had taint {{{taint.key}: {taint.value}}}, that the pod didn't tolerate"
-        return f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
+        if cycle.version < (1, 35):
+            return f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
+        return "node(s) had untolerated taint(s)"
 
 
 class TaintScore(Score):

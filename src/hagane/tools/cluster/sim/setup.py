@@ -8,7 +8,8 @@ from pathlib import Path
 
 from hagane.events import EventLog
 from hagane.tools.cluster.errors import InvalidManifest
-from hagane.tools.cluster.kube.profile import default_profile, load_profile, parse_version
+from hagane.tools.cluster.kube.configuration import load_profile
+from hagane.tools.cluster.kube.profile import default_profile, parse_version
 from hagane.tools.cluster.kube.scheduler import KubeScheduler
 from hagane.tools.cluster.sim.config import read_config
 from hagane.tools.cluster.sim.ports import Scheduler
