@@ -71,7 +71,7 @@ def run(
     if (config is None) == (nodes is None or pods is None):
         raise InvalidArgument("give either CONFIG.yaml, or both --nodes and --pods")
     if config is not None:
-        prepared = configured(config, seed=seed, log=log)
+        prepared = configured(config, seed, log, quiet=as_json)
     else:
         assert nodes is not None
         assert pods is not None

@@ -60,6 +60,7 @@ class Cluster:
         counts: (rows,), bound pods.
         gpu_free: (rows, devices), thousandths of each device that are free; -1 where there is no
             such device.
+        stamps: (rows,), grows whenever a pod comes or goes.
         version: grows whenever nodes come, go or change, for caches of static properties.
     """
 
@@ -76,6 +77,7 @@ class Cluster:
         self.scored: Ints = np.zeros((2, size), dtype=np.int64)
         self.counts: Ints = np.zeros(size, dtype=np.int64)
         self.gpu_free: Ints = np.full((size, devices), -1, dtype=np.int64)
+        self.stamps: Ints = np.zeros(size, dtype=np.int64)
         self.version = 0
         self.where: dict[str, int] = {}
         self.priorities: dict[int, int] = {}
@@ -89,6 +91,7 @@ class Cluster:
         self.services: tuple[Service, ...] = ()
         self.workloads: tuple[Workload, ...] = ()
         self.caches: dict[object, object] = {}
+        self._former: dict[str, int] = {}
         self._building = True
         for node in ordered:
             self.add_node(node)
@@ -151,10 +154,12 @@ class Cluster:
         """
         if node.name in self.rows:
             raise InvalidManifest(f"duplicate node {node.name!r}")
-        row = len(self.records)
+        row = self._former.pop(node.name, len(self.records))
         if row >= self.alive.shape[0]:
             self._grow(max(16, row))
-        self.records.append(NodeRecord(node, row))
+        if row == len(self.records):
+            self.records.append(NodeRecord(node, row))
+        self.records[row].node = node
         self.rows[node.name] = row
         self.alive[row] = True
         self._describe(row)
@@ -167,7 +172,8 @@ class Cluster:
         lost = list(record.pods.values())
         for pod in lost:
             self.unbind(pod.key)
-        del self.rows[name]
+        # A node that comes back gets its old row.
+        self._former[name] = self.rows.pop(name)
         self.alive[row] = False
         self.allocatable[:, row] = 0
         self.gpu_free[row] = -1
@@ -253,6 +259,7 @@ class Cluster:
         self.scored[0, row] += sign * cpu
         self.scored[1, row] += sign * memory
         self.counts[row] += sign
+        self.stamps[row] += 1
         held = self.priorities.get(pod.priority, 0) + sign
         if held:
             self.priorities[pod.priority] = held
@@ -309,6 +316,7 @@ class Cluster:
         self.alive = alive
         self.allocatable, self.requested = wider(self.allocatable), wider(self.requested)
         self.scored, self.counts = wider(self.scored), wider(self.counts)
+        self.stamps = wider(self.stamps)
         gpu = np.full((rows, self.gpu_free.shape[1]), -1, dtype=np.int64)
         gpu[: self.gpu_free.shape[0]] = self.gpu_free
         self.gpu_free = gpu

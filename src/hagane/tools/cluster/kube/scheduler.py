@@ -90,7 +90,9 @@ class KubeScheduler(Scheduler):
                 continue
             self.backoff.remove(pod.key)
             self._forget(pod.key)
-            yield Bind(pod.key, nodes.records[row].node.name)
+            name = nodes.records[row].node.name
+            self.binding(pod, name)
+            yield Bind(pod.key, name)
             if pod.affinity or pod.anti_affinity:
                 self.backoff.wake_all(clock)
 
@@ -122,7 +124,14 @@ class KubeScheduler(Scheduler):
             return None
         offset = self.chance.randrange(max(cycle.cluster.node_count, 1))
         found = find_candidates(self.profile, cycle, offset, self.nominated)
-        return pick_candidate(found)
+        return pick_candidate(self.choose_candidate(cycle, found))
+
+    def choose_candidate(self, cycle: Cycle, candidates: list[Candidate]) -> list[Candidate]:
+        """Return the candidates for preemption that are left; extenders may drop some."""
+        return candidates
+
+    def binding(self, pod: Pod, node: str) -> None:
+        """Learn that a pod is about to be bound; extenders may do it themselves."""
 
     def _preempt(self, cycle: Cycle, entry: Waiting, clock: float) -> Iterator[SchedulerAction]:
         best = self.preempt(cycle)

@@ -64,8 +64,8 @@ class Life:
         self.sim = simulation
         self.running: dict[str, Running] = {}
         self.saved: dict[str, float] = {}
-        # Work that will come although nothing is queued or running: pods a controller will make.
-        self.expected = 0
+        # Seconds until a pod that starts now would crash.
+        self.crash_after: Callable[[Pod], float] | None = None
 
     def start(self, pending: Pending, row: int, devices: tuple[int, ...] | None = None) -> None:
         """Bind a pod and let it run."""
@@ -90,6 +90,41 @@ class Life:
         running.work = running.pod.duration or 0.0
         running.origin = self.sim.clock
         self._next(running)
+        self._expect_crash(running)
+
+    def _expect_crash(self, running: Running) -> None:
+        if self.crash_after is None:
+            return
+        at = running.origin + self.crash_after(running.pod)
+        if running.pod.phases is None or at < running.origin + running.work - running.done:
+            life = running.restarts
+            self.sim.heap.push(at, lambda: self._crash(running, life), 1)
+
+    def _crash(self, running: Running, life: int) -> None:
+        """Restart a pod in place, or fail it, by its restart policy."""
+        sim = self.sim
+        key = running.pod.key
+        if self.running.get(key) is not running or running.restarts != life:
+            return
+        if running.terminating is not None:
+            return
+        if running.pod.restart_policy == "Never":
+            self.remember(running)
+            self.saved.pop(key, None)
+            self.end(running, "failed", "crash")
+            return
+        self.remember(running)
+        # Back-off before a restart: ten seconds, doubling, five minutes at most.
+        pause = min(10.0 * 2**running.restarts, 300.0)
+        running.restarts += 1
+        running.done = self.saved.pop(key)
+        running.origin = sim.clock + pause
+        sim.books.counts["restarts"] += 1
+        sim.log.write(sim.clock, "restart", pod=key, node=sim.node_name(running.row))
+        if running.ends is not None:
+            sim.heap.cancel(running.ends)
+        self._next(running)
+        self._expect_crash(running)
 
     def _next(self, running: Running) -> None:
         """Set the pod's next change: the end of a phase, or of the pod."""
@@ -184,7 +219,7 @@ class Life:
     def remember(self, running: Running) -> None:
         """Keep what a pod that lost its node had saved, and count the work it lost."""
         pod = running.pod
-        done = running.done + (self.sim.clock - running.origin)
+        done = running.done + max(0.0, self.sim.clock - running.origin)
         saved = done // pod.checkpoint * pod.checkpoint if pod.checkpoint else 0.0
         saved = max(saved, running.done if pod.checkpoint else 0.0)
         self.saved[pod.key] = saved

@@ -80,7 +80,10 @@ class Submitter:
         raise NotImplementedError
 
     def next_time(self, clock: float) -> float | None:
-        """Return when to be called next; None for the next tick."""
+        """Return when to be called next; None for the next tick, infinity for never.
+
+        Asked after each call of :meth:`submit` and of :meth:`finished`.
+        """
         return None
 
     def finished(self, pod: Pod, clock: float) -> None:

@@ -6,11 +6,13 @@ order, then the scheduler is asked until it has nothing more to say, then metric
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from hagane.events import EventHeap, EventLog
+from hagane.events import EventHeap, EventLog, Scheduled
 from hagane.tools.cluster.errors import InvalidManifest, SchedulerFault
+from hagane.tools.cluster.fragmentation import Kind, Workload, frequent, kind_of
 from hagane.tools.cluster.model.objects import Pod
 from hagane.tools.cluster.sim.accounting import Accounting
 from hagane.tools.cluster.sim.actions import Bind, Delete, Evict, Submit, Terminate, Update
@@ -86,9 +88,14 @@ class Simulation:
         self.freed: set[int] = set()
         self.failed_on: dict[str, int] = {}
         self.changed = False
+        self._kinds: dict[Kind, int] = {}
+        self._workload: tuple[int, Workload | None] = (0, None)
+        self._due: dict[str, Scheduled[Action]] = {}
+        self._called: dict[str, float] = {}
         self._wake: float | None = None
         self._wakes = 0
         self._measuring = False
+        self._background = 0
         self._fruitless = 0
 
     @property
@@ -99,6 +106,16 @@ class Simulation:
     def at(self, time: float, action: Action, rank: int = RANK_FAULT) -> None:
         """Let something happen at a time."""
         self.heap.push(max(time, self.clock), action, rank)
+
+    def background(self, time: float, action: Action) -> None:
+        """Let something happen that is no reason to go on when all else is done."""
+
+        def act() -> None:
+            self._background -= 1
+            action()
+
+        self._background += 1
+        self.at(time, act, RANK_FAULT)
 
     def run(self, progress: Callable[[float], None] | None = None) -> dict[str, object]:
         """Run to the end and return the summary.
@@ -121,7 +138,7 @@ class Simulation:
             for pod in list(record.pods.values()):
                 self.life.resume(pod, record.row)
         for key in self.submitters:
-            self.at(0.0, lambda key=key: self._submit(key), RANK_SUBMIT)  # type: ignore[misc]
+            self._call_at(key, 0.0)
         if self.options.metrics_every is not None:
             self._measuring = True
             self.at(self.options.metrics_every, self._metrics, RANK_METRICS)
@@ -157,6 +174,13 @@ class Simulation:
             "events": self.log.count,
         }
 
+    def workload(self) -> Workload | None:
+        """Return the kinds of pods that have come, learned anew at every doubling."""
+        count = self.books.counts["submitted"]
+        if count >= 2 * max(self._workload[0], 1) or (count and not self._workload[0]):
+            self._workload = (count, frequent(self._kinds))
+        return self._workload[1]
+
     # Pods
 
     def submit(self, pod: Pod, submitted: float | None = None) -> None:
@@ -170,6 +194,8 @@ class Simulation:
         now = self.clock
         if submitted is None:
             self.books.counts["submitted"] += 1
+            kind = kind_of(pod)
+            self._kinds[kind] = self._kinds.get(kind, 0) + 1
             self.log.write(now, "submit", pod=pod.key)
         self.queue.add(Pending(pod, now if submitted is None else submitted, now))
         self.scheduler.added(pod, now)
@@ -274,15 +300,24 @@ class Simulation:
             self.life.remember(running)
             self.submit(pod, running.submitted)
         else:
-            self._tell(running.pod)
+            phase = {"succeeded": "Succeeded", "failed": "Failed"}.get(outcome, "")
+            self._tell(replace(running.pod, phase=phase))
+
+    def nodes_changed(self, rows: set[int]) -> None:
+        """Take in that nodes have come, gone or changed."""
+        self.freed |= rows
+        self.changed = True
+        self.books.refresh()
 
     # Turns
 
     def _submit(self, key: str) -> None:
+        self._due.pop(key, None)
         submitter = self.submitters.get(key)
         if submitter is None:
             return
         now = self.clock
+        self._called[key] = now
         for action in submitter.submit(now, self.cluster, metrics_line(self)):
             match action:
                 case Submit(pod):
@@ -301,13 +336,28 @@ class Simulation:
                         "Delete, Update or Terminate"
                     )
         if key in self.submitters:
-            following = submitter.next_time(now)
-            step = self.options.tick or self.options.poll
-            if following is None or following <= now:
-                following = now + step
-            if self.options.tick is not None:
-                following = _align(following, self.options.tick)
-            self.at(following, lambda: self._submit(key), RANK_SUBMIT)
+            self._call_again(key)
+
+    def _call_again(self, key: str) -> None:
+        """Set the next call of a submitter, by its own wish or at the next tick."""
+        now = self.clock
+        following = self.submitters[key].next_time(now)
+        if following is None:
+            following = now + (self.options.tick or self.options.poll)
+        if following < math.inf:
+            self._call_at(key, max(following, now))
+
+    def _call_at(self, key: str, time: float) -> None:
+        if self.options.tick is not None:
+            time = _align(time, self.options.tick)
+            if time <= self._called.get(key, -1.0):
+                time += self.options.tick
+        due = self._due.get(key)
+        if due is not None and due.time <= time:
+            return
+        if due is not None:
+            self.heap.cancel(due)
+        self._due[key] = self.heap.push(time, lambda: self._submit(key), RANK_SUBMIT)
 
     def _schedule(self) -> None:
         due = self._wake is not None and self._wake <= self.clock
@@ -374,21 +424,18 @@ class Simulation:
 
     def _idle(self) -> bool:
         """Return whether nothing is left to do, as the original's loop ends."""
-        return (
-            not self.submitters
-            and not len(self.queue)
-            and not self.life.running
-            and not self.life.expected
-        )
+        return not self.submitters and not len(self.queue) and not self.life.running
 
     def _lull(self) -> bool:
         """Return whether only metrics and futile retries are due, now and for ever."""
-        waiting = len(self.heap) - self._wakes - self._measuring
+        waiting = len(self.heap) - self._wakes - self._measuring - self._background
         return waiting == 0 and not self.changed and self._fruitless > 2 * (self._wakes > 0)
 
     def _tell(self, pod: Pod) -> None:
-        for submitter in self.submitters.values():
+        for key, submitter in list(self.submitters.items()):
             submitter.finished(pod, self.clock)
+            if submitter.next_time(self.clock) is not None:
+                self._call_again(key)
 
     def node_name(self, row: int) -> str:
         """Return the name of a row's node."""
