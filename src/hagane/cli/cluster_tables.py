@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from hagane.tools.cluster.kube.explain import Explanation, short_name
+from hagane.tools.cluster.report.compare import Difference
 
 
 def show_explanation(result: Explanation) -> None:
@@ -43,6 +44,21 @@ def show_summary(summary: Mapping[str, Any]) -> None:
     table = Table("metric", "value")
     for name, value in _flat(summary):
         table.add_row(name, f"{value:,.4g}" if isinstance(value, float) else str(value))
+    Console().print(table)
+
+
+def show_differences(differences: Sequence[Difference], confidence: float) -> None:
+    """Print one line a metric."""
+    table = Table("metric", "A", "B", "B - A", f"{confidence:.0%} interval", "")
+    for item in differences:
+        table.add_row(
+            item.metric,
+            f"{item.a:,.4g}",
+            f"{item.b:,.4g}",
+            f"{item.difference:+,.4g}",
+            f"[{item.low:+,.4g}, {item.high:+,.4g}]".replace("[", "\\["),
+            "*" if item.significant else "",
+        )
     Console().print(table)
 
 

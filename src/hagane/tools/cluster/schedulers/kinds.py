@@ -6,6 +6,7 @@ import importlib
 from dataclasses import replace
 from pathlib import Path
 
+from hagane.tools.cluster.errors import InvalidManifest
 from hagane.tools.cluster.kube.allocation import Strategy
 from hagane.tools.cluster.kube.configuration import load_profile, seconds
 from hagane.tools.cluster.kube.profile import Profile, default_profile, parse_version
@@ -124,3 +125,34 @@ def _python(reader: Reader) -> Scheduler:
             f"{name} is no hagane.tools.cluster.sim.ports.Scheduler"
         )
     return Guarded(made, seconds(reader, "timeout", 60.0))
+
+
+def profile_at(path: Path | None, kube_version: str) -> Profile:
+    """Return the profile in a file, or the default one."""
+    version = parse_version(kube_version)
+    return load_profile(path, version) if path is not None else default_profile(version)
+
+
+def served_scheduler(name: str, profile: Profile) -> Greedy | None:
+    """Return the scheduler that an extender serves; None for the profile's own scores.
+
+    Raises:
+        InvalidManifest: if there is no such scheduler.
+    """
+    if name == "profile":
+        return None
+    if name == "fgd":
+        return Fgd(None, profile)
+    if name in _PLAIN:
+        return _PLAIN[name](profile)
+    module, _, kind = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), kind)(profile)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InvalidManifest(
+            f"--scheduler {name!r}: expected profile, fgd, {', '.join(_PLAIN)} or module:Class: "
+            f"{error}"
+        ) from None
+    if not isinstance(found, Greedy):
+        raise InvalidManifest(f"--scheduler {name!r}: {kind} is no Greedy scheduler")
+    return found
