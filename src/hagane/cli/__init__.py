@@ -17,6 +17,7 @@ from hagane.errors import HaganeError
 _COMMANDS = {
     "lex": ("hagane.cli.lex", "Make a lexer from a specification."),
     "data": ("hagane.cli.data", "Measure how fast a dataset loads."),
+    "cluster": ("hagane.cli.cluster", "Try a Kubernetes scheduler on a simulated GPU cluster."),
     "run": ("hagane.cli.run", "Run a model and show its outputs."),
     "inspect": ("hagane.cli.inspect", "Show what a model takes, gives, holds and costs."),
     "demo": ("hagane.cli.demo", "Classify real pictures with a real model."),

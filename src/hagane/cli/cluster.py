@@ -1,0 +1,173 @@
+"""``hagane cluster``: a Kubernetes scheduler on a simulated GPU cluster."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hagane.cli.cluster_progress import simulating
+from hagane.cli.progress import working
+from hagane.errors import InvalidArgument
+
+app = typer.Typer(no_args_is_help=True, help="Try a Kubernetes scheduler on a simulated cluster.")
+
+KubeVersion = Annotated[
+    str, typer.Option("--kube-version", help="Which Kubernetes to be, like 1.34.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+@app.command()
+def explain(
+    cluster: Annotated[Path, typer.Option(help="YAML with nodes and bound pods.")],
+    pod: Annotated[Path, typer.Option(help="YAML with the pod to place.")],
+    profile: Annotated[Path | None, typer.Option(help="A KubeSchedulerConfiguration.")] = None,
+    kube_version: KubeVersion = "1.34",
+    seed: Annotated[int, typer.Option(help="Of the choice among equal nodes.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Show which filters a pod fails and how it scores, node by node."""
+    from hagane.tools.cluster.kube.configuration import load_profile
+    from hagane.tools.cluster.kube.explain import explain as explain_pod
+    from hagane.tools.cluster.kube.profile import default_profile, parse_version
+    from hagane.tools.cluster.model.read_objects import load_objects, load_pod
+    from hagane.tools.cluster.state import Cluster
+
+    version = parse_version(kube_version)
+    chosen = load_profile(profile, version) if profile else default_profile(version)
+    objects = load_objects(cluster)
+    wanted = load_pod(pod, objects)
+    state = Cluster.of(objects)
+    if wanted.key in state.where:
+        raise InvalidArgument(f"pod {wanted.key!r} is bound in {cluster} already")
+    result = explain_pod(chosen, state, wanted, seed)
+    if as_json:
+        print(json.dumps(result.to_json()))
+        return
+    from hagane.cli.cluster_tables import show_explanation
+
+    show_explanation(result)
+
+
+@app.command()
+def run(
+    config: Annotated[
+        Path | None, typer.Argument(help="The configuration; k8s-cluster-simulator's too.")
+    ] = None,
+    nodes: Annotated[Path | None, typer.Option(help="Nodes of a trace.")] = None,
+    pods: Annotated[Path | None, typer.Option(help="Pods of a trace.")] = None,
+    format: Annotated[str, typer.Option(help="The pods' format: openb or jobs.")] = "openb",
+    profile: Annotated[Path | None, typer.Option(help="A KubeSchedulerConfiguration.")] = None,
+    kube_version: KubeVersion = "1.34",
+    seed: Annotated[int | None, typer.Option(help="Instead of the configuration's.")] = None,
+    log: Annotated[Path | None, typer.Option(help="Write every event here.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate a configuration, or a trace as it is."""
+    from hagane.tools.cluster.sim.setup import configured, traced
+
+    if (config is None) == (nodes is None or pods is None):
+        raise InvalidArgument("give either CONFIG.yaml, or both --nodes and --pods")
+    if config is not None:
+        prepared = configured(config, seed, log, quiet=as_json)
+    else:
+        assert nodes is not None
+        assert pods is not None
+        prepared = traced(nodes, pods, format, profile, kube_version, seed or 0, log)
+    with simulating(prepared.until) as progress:
+        summary = prepared.run(progress)
+    if as_json:
+        print(json.dumps(summary))
+        return
+    from hagane.cli.cluster_tables import show_summary
+
+    show_summary(summary)
+
+
+@app.command()
+def compare(
+    a: Annotated[Path, typer.Argument(help="One configuration.")],
+    b: Annotated[Path, typer.Argument(help="The other one.")],
+    seeds: Annotated[int, typer.Option(help="How many seeds both are run with.")] = 20,
+    first: Annotated[int, typer.Option(help="The first seed.")] = 0,
+    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    plot: Annotated[Path | None, typer.Option(help="Write plots into this HTML page.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what B changes against A: paired differences with confidence intervals."""
+    from hagane.tools.cluster.report import compare as comparing
+
+    with working("comparing"):
+        found = comparing.compare(a, b, seeds, first, confidence)
+    if plot is not None:
+        plot.write_text(comparing.plot(found, str(a), str(b)), encoding="utf-8")
+    if as_json:
+        metrics = {d.metric: d.to_json() for d in found}
+        print(json.dumps({"a": str(a), "b": str(b), "seeds": seeds, "metrics": metrics}))
+        return
+    from hagane.cli.cluster_tables import show_differences
+
+    show_differences(found, confidence)
+
+
+@app.command("serve-extender")
+def serve_extender(
+    cluster: Annotated[
+        Path | None, typer.Option(help="YAML with nodes and bound pods that are known.")
+    ] = None,
+    profile: Annotated[Path | None, typer.Option(help="A KubeSchedulerConfiguration.")] = None,
+    scheduler: Annotated[
+        str, typer.Option(help="profile, best-fit, fgd, or module:Class of a Greedy.")
+    ] = "profile",
+    kube_version: KubeVersion = "1.34",
+    port: Annotated[int, typer.Option(help="Where to listen on 127.0.0.1; 0 picks one.")] = 8888,
+) -> None:
+    """Serve a Python scheduler as a Kubernetes scheduler extender over HTTP."""
+    from hagane.tools.cluster.link.serve import ExtenderService
+    from hagane.tools.cluster.link.serve import serve_extender as listen
+    from hagane.tools.cluster.model.read_objects import load_objects
+    from hagane.tools.cluster.schedulers.kinds import profile_at, served_scheduler
+    from hagane.tools.cluster.state import Cluster
+
+    chosen = profile_at(profile, kube_version)
+    state = Cluster.of(load_objects(cluster)) if cluster is not None else None
+    server = listen(ExtenderService(state, chosen, served_scheduler(scheduler, chosen)), port)
+    print(f"listening on http://127.0.0.1:{server.server_address[1]}", flush=True)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        server.server_close()
+
+
+@app.command("serve-api")
+def serve_api(
+    config: Annotated[Path, typer.Argument(help="The configuration; its scheduler is not used.")],
+    port: Annotated[int, typer.Option(help="Where to listen on 127.0.0.1; 0 picks one.")] = 8001,
+    quiet: Annotated[
+        float, typer.Option(help="Real seconds of silence after which simulated time goes on.")
+    ] = 0.5,
+    wait: Annotated[float, typer.Option(help="Real seconds to wait for the scheduler.")] = 60.0,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate with an outside scheduler that connects as to a Kubernetes API server."""
+    from hagane.tools.cluster.link.apiserver import ApiServer
+    from hagane.tools.cluster.link.outside import Outside
+    from hagane.tools.cluster.sim.config import load_config
+    from hagane.tools.cluster.sim.setup import prepare
+
+    settings = load_config(config)
+    with ApiServer(port) as api:
+        print(f"listening on {api.url}", flush=True)
+        settings.scheduler = lambda seed: Outside(api, quiet, wait)
+        summary = prepare(settings, quiet=as_json).run()
+    if as_json:
+        print(json.dumps(summary))
+        return
+    from hagane.cli.cluster_tables import show_summary
+
+    show_summary(summary)

@@ -1,0 +1,1 @@
+"""The kube-scheduler, rebuilt: filters, scores, preemption and the queue before them."""

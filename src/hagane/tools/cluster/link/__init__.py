@@ -1,0 +1,1 @@
+"""Other processes: scheduler extenders, an API server, submitters over RPC."""

@@ -1,0 +1,86 @@
+"""Objects as the Kubernetes API writes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hagane.tools.cluster.model.objects import Container, Node, Pod
+from hagane.tools.cluster.model.quantity import format_amount
+from hagane.tools.cluster.model.read_pod import GPU_COUNT, USER_LABEL
+from hagane.tools.cluster.sim.snapshot import rfc3339
+
+
+def pod_object(pod: Pod, start: float = 0.0) -> dict[str, Any]:
+    """Return a pod as a v1 Pod; what it was read from, with its present binding and status."""
+    raw: dict[str, Any] = dict(pod.raw) if pod.raw is not None else {}
+    meta = dict(raw.get("metadata") or {})
+    meta.update(name=pod.name, namespace=pod.namespace, uid=pod.uid or pod.key)
+    if pod.labels or pod.user:
+        meta["labels"] = {**pod.labels, **({USER_LABEL: pod.user} if pod.user else {})}
+    if pod.annotations or pod.gpu is not None:
+        extra = {GPU_COUNT: str(pod.gpu.count)} if pod.gpu is not None else {}
+        meta["annotations"] = {**pod.annotations, **extra}
+    if pod.deleting:
+        meta["deletionTimestamp"] = rfc3339(start)
+        meta["deletionGracePeriodSeconds"] = pod.grace
+    meta["creationTimestamp"] = rfc3339(start + (pod.created or 0.0))
+    spec = dict(raw.get("spec") or {})
+    if "containers" not in spec:
+        spec["containers"] = [_container(c) for c in pod.containers] or [
+            {
+                "name": "main",
+                "resources": {
+                    "requests": {n: format_amount(n, v) for n, v in pod.requests.items()}
+                },
+            }
+        ]
+        if pod.node_selector:
+            spec["nodeSelector"] = dict(pod.node_selector)
+    spec["priority"] = pod.priority
+    spec["schedulerName"] = pod.scheduler_name
+    spec["terminationGracePeriodSeconds"] = pod.grace
+    if pod.node_name:
+        spec["nodeName"] = pod.node_name
+    status: dict[str, Any] = {**(raw.get("status") or {}), "phase": pod.phase}
+    if pod.started is not None:
+        status["startTime"] = rfc3339(start + pod.started)
+    if pod.nominated:
+        status["nominatedNodeName"] = pod.nominated
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": status}
+
+
+def node_object(node: Node) -> dict[str, Any]:
+    """Return a node as a v1 Node, ready."""
+    raw: dict[str, Any] = dict(node.raw) if node.raw is not None else {}
+    meta = {**(raw.get("metadata") or {}), "name": node.name, "uid": node.name}
+    if node.labels:
+        meta["labels"] = dict(node.labels)
+    spec: dict[str, Any] = dict(raw.get("spec") or {})
+    spec.pop("unschedulable", None)
+    if node.unschedulable:
+        spec["unschedulable"] = True
+    if node.taints:
+        spec["taints"] = [
+            {"key": t.key, "effect": t.effect, **({"value": t.value} if t.value else {})}
+            for t in node.taints
+        ]
+    amounts = {name: format_amount(name, value) for name, value in node.allocatable.items()}
+    status = {
+        **(raw.get("status") or {}),
+        "allocatable": amounts,
+        "capacity": amounts,
+        "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+    }
+    return {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": spec, "status": status}
+
+
+def _container(container: Container) -> dict[str, Any]:
+    resources = {
+        "requests": {n: format_amount(n, v) for n, v in container.requests.items()},
+        "limits": {n: format_amount(n, v) for n, v in container.limits.items()},
+    }
+    return {
+        "name": container.name or "main",
+        "image": container.image,
+        "resources": {k: v for k, v in resources.items() if v},
+    }

@@ -1,0 +1,1 @@
+"""Schedulers that are ready to use, beside the kube-scheduler."""

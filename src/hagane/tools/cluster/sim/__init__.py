@@ -1,0 +1,1 @@
+"""The simulation: time, the life of pods, what submitters and schedulers may do."""

@@ -1,0 +1,1 @@
+"""Submitters that are ready to use."""
