@@ -15,15 +15,15 @@ from hagane.errors import HaganeError
 # Subcommand -> (module, help). Each module has a function ``command``; a typer.Typer named
 # ``app`` instead makes a group of subcommands.
 _COMMANDS = {
-    "lex": ("hagane.cli.lex", "Make a lexer from a specification."),
-    "data": ("hagane.cli.data", "Measure how fast a dataset loads."),
-    "cluster": ("hagane.cli.cluster", "Try a Kubernetes scheduler on a simulated GPU cluster."),
     "run": ("hagane.cli.run", "Run a model and show its outputs."),
     "inspect": ("hagane.cli.inspect", "Show what a model takes, gives, holds and costs."),
-    "demo": ("hagane.cli.demo", "Classify real pictures with a real model."),
     "bench": ("hagane.cli.bench", "Time a model beside other engines, in one run."),
+    "demo": ("hagane.cli.demo", "Classify real pictures with a real model."),
+    "data": ("hagane.cli.data", "Measure how fast a dataset loads."),
+    "lex": ("hagane.cli.lex", "Make a lexer from a specification."),
     "prob": ("hagane.cli.prob", "Bound probabilities by types."),
-    "rtl": ("hagane.cli.rtl", "Test patterns for SystemVerilog circuits."),
+    "rtl": ("hagane.cli.rtl", "Find test patterns for SystemVerilog circuits."),
+    "cluster": ("hagane.cli.cluster", "Try a Kubernetes scheduler on a simulated GPU cluster."),
 }
 
 

@@ -1,3 +1,1 @@
-"""Tools around the model; each stands on the shared cores and knows no other tool."""
-"""Tools around the model; each stands on the shared cores and knows none of the others."""
-"""Tools built on the shared cores; independent of each other."""
+"""Tools that stand beside the models: each in a package of its own, knowing none of the others."""
