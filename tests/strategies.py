@@ -12,7 +12,7 @@ sizes = st.fixed_dictionaries({name: st.integers(0, 40) for name in NAMES})
 
 
 def _combine(children: st.SearchStrategy[Dim]) -> st.SearchStrategy[Dim]:
-    divisors = st.integers(1, 7)
+    divisors = st.integers(-7, 7).filter(bool)
     return st.one_of(
         st.tuples(children, children).map(lambda p: p[0] + p[1]),
         st.tuples(children, children).map(lambda p: p[0] - p[1]),

@@ -10,6 +10,7 @@ from hagane.symbolic import (
     definitely_different,
     definitely_equal,
     evaluate,
+    floordiv,
     maximum,
     minimum,
     parse_dim,
@@ -33,7 +34,7 @@ def test_arithmetic_agrees_with_integers(a: Dim, b: Dim, at: dict[str, int]) -> 
     assert evaluate(maximum(a, b), at) == max(x, y)
 
 
-@given(dims, st.integers(1, 9), sizes)
+@given(dims, st.integers(-9, 9).filter(bool), sizes)
 def test_division_agrees_with_integers(a: Dim, d: int, at: dict[str, int]) -> None:
     x = evaluate(a, at)
     assert isinstance(x, int)
@@ -45,6 +46,12 @@ def test_division_agrees_with_integers(a: Dim, d: int, at: dict[str, int]) -> No
 @given(dims)
 def test_what_is_printed_is_parsed_back(a: Dim) -> None:
     assert parse_dim(str(a)) == a
+
+
+def test_a_negated_quotient_is_printed_in_parentheses() -> None:
+    quotient = -floordiv(symbol("batch"), 2)
+    assert str(quotient) == "-(batch//2)"
+    assert parse_dim(str(quotient)) == quotient
 
 
 @given(dims, dims, sizes)

@@ -34,6 +34,11 @@ class Atom:
         """Whether this is a named dimension."""
         return not self.arguments
 
+    @property
+    def is_quotient(self) -> bool:
+        """Whether this is a rounded quotient or its remainder."""
+        return self.head in ("floor", "mod")
+
     def sort_key(self) -> tuple[bool, str, tuple[str, ...]]:
         """Return where the atom stands in a product: names first, by letter."""
         return (not self.is_symbol, self.head, tuple(map(str, self.arguments)))
@@ -211,13 +216,17 @@ def floordiv(left: Dim, right: Dim) -> Dim:
         return exact
     if isinstance(right, Expr):
         return Expr({((Atom("floor", (left, right)), 1),): 1})
+    if right < 0:
+        return floordiv(_multiply(left, -1), -right)
     whole, rest = _split(left, right)
     if not isinstance(rest, Expr):
         return _add(whole, _floor_number(Fraction(rest) / right))
     rest, divisor = _cancel(rest, right)
-    rest, divisor = _join_nested_floor(rest, divisor)
     if divisor == 1:
         return _add(whole, rest)
+    joined, product = _join_nested_floor(rest, divisor)
+    if product != divisor:
+        return _add(whole, floordiv(joined, product))
     return _add(whole, Expr({((Atom("floor", (rest, divisor)), 1),): 1}))
 
 
@@ -225,6 +234,8 @@ def ceildiv(left: Dim, right: Dim) -> Dim:
     """Return ``left / right`` rounded up."""
     if isinstance(right, Expr):
         return floordiv(_add(_add(left, right), -1), right)
+    if right < 0:
+        return ceildiv(_multiply(left, -1), -right)
     return floordiv(_add(left, right - 1), right)
 
 
@@ -516,7 +527,9 @@ def _print_sum(terms: Mapping[Monomial, Number]) -> str:
     ordered += [item for item in terms.items() if item[1] < 0]
     for monomial, coefficient in ordered:
         sign = "-" if coefficient < 0 else "+"
-        text = _print_product(monomial, coefficient if coefficient > 0 else -coefficient)
+        text = _print_product(monomial, abs(coefficient))
+        if not parts and sign == "-" and len(monomial) == 1 and monomial[0][0].is_quotient:
+            text = f"({text})"  # a leading minus binds more tightly than // and %
         parts += [sign, text] if parts or sign == "-" else [text]
     return " ".join(parts).replace("- ", "-", 1) if parts[0] == "-" else " ".join(parts)
 
@@ -525,7 +538,7 @@ def _print_product(monomial: Monomial, coefficient: Number) -> str:
     factors = [str(coefficient)] if coefficient != 1 or not monomial else []
     for atom, power in monomial:
         text = str(atom)
-        if atom.head in ("floor", "mod") and (len(monomial) > 1 or coefficient != 1 or power > 1):
+        if atom.is_quotient and (len(monomial) > 1 or coefficient != 1 or power > 1):
             text = f"({text})"
         factors.append(text if power == 1 else f"{text}**{power}")
     return "*".join(factors)
