@@ -16,7 +16,6 @@ import pytest
 
 from hagane.errors import InvalidArgument
 from hagane.lexgen import NAMES, Lexer, diagnose, ready_lexer
-from hagane.lexgen.to_re import charset_source
 from hagane.lexgen.unicode_sets import category
 from tests.lexgen.test_lexer import needs_compiler
 
@@ -71,7 +70,10 @@ def gpt2_words() -> re.Pattern[str]:
     letters, numbers = category("L"), category("N")
     assert letters is not None
     assert numbers is not None
-    letter, number = charset_source(letters)[1:-1], charset_source(numbers)[1:-1]
+    letter, number = (
+        "".join(rf"\U{low:08x}-\U{high:08x}" for low, high in symbols)
+        for symbols in (letters, numbers)
+    )
     return re.compile(
         rf"'s|'t|'re|'ve|'m|'ll|'d| ?[{letter}]+| ?[{number}]+| ?[^\s{letter}{number}]+"
         r"|\s+(?!\S)|\s+"

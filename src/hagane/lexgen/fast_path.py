@@ -15,11 +15,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from hagane.lexgen import charset
+from hagane.lexgen.charset import Ranges
 from hagane.lexgen.determinise import determinise
 from hagane.lexgen.dfa import Dfa, minimise
 from hagane.lexgen.nfa import Accept, build_nfa
 from hagane.lexgen.specification import Rule
-from hagane.lexgen.to_re import to_re
+from hagane.lexgen.to_re import charset_source, follow, split_astral, to_re, to_re_branches
 
 MAX_WORDS = 5000
 
@@ -52,34 +54,60 @@ def fast_path(
     present = {accept.rule for accepts in dfa.accepts for accept in accepts}
     yields = _yields(dfa)
     order = _order(yields, [number for number in active if number in present])
-    parts: list[str] = []
     skips: list[str] = []
-    meanings: list[Any] = [None]
+    made: list[tuple[list[int], list[tuple[Ranges, str]], Any]] = []
     for group in order:
-        union = minimise(
-            determinise(build_nfa([rules[number].pattern.branches for number in group]))
+        union_dfa = minimise(determinise(build_nfa([rules[n].pattern.branches for n in group])))
+        joint = minimise(
+            replace(union_dfa, accepts=[(Accept(0),) if a else () for a in union_dfa.accepts])
         )
-        joint = minimise(replace(union, accepts=[(Accept(0),) if a else () for a in union.accepts]))
         if any(state >= 0 and joint.accepts[state] for state in joint.starts[0]):
             return None  # it matches the empty string
-        source = to_re(joint)
-        if source is None:
+        branches = to_re_branches(joint)
+        if branches is None:
             return None
         action = rules[group[0]].action
         if len(group) == 1 and not yields[group[0]] and action.kind is None and not action.moves:
             # What is skipped and yields to nothing is taken along with the token after it.
-            skips.append(source)
+            skips.append(to_re(joint) or "")
             continue
-        meaning = _meaning(rules, group, union, can_span_lines, step_of)
+        meaning = _meaning(rules, group, union_dfa, can_span_lines, step_of)
         if meaning is _NOTHING:
             return None
-        parts.append(f"({source})")
-        meanings.append(meaning)
-    parts += [r"([\s\S])", r"(\Z)"]
-    meanings += [0, -1]
-    if not skips:
-        return "|".join(parts), meanings
-    return f"(?:{'|'.join(skips)})*+(?:{'|'.join(parts)})", meanings
+        made.append((group, branches, meaning))
+    skipping = f"(?:{'|'.join(skips)})*+" if skips else ""
+    alternatives, meanings = _arranged(made, yields)
+    return f"{skipping}()(?:{'|'.join(alternatives)})", meanings
+
+
+def _arranged(
+    made: Sequence[tuple[list[int], list[tuple[Ranges, str]], Any]], yields: dict[int, set[int]]
+) -> tuple[list[str], list[Any]]:
+    """Return the alternatives, an empty group after each, and the meaning of each group.
+
+    ``re`` passes over an alternative at once if it starts with a character or class that does not
+    fit; hence the groups at the ends. An alternative whose first characters start nothing that its
+    rule yields to may stand in front of all: words, which are most of a text, come first there.
+    """
+    first = {n: charset.union(*(s for s, _ in ways)) for group, ways, _ in made for n in group}
+    front: list[tuple[str, Any]] = []
+    rest: list[tuple[str, Any]] = []
+    for group, branches, meaning in sorted(made, key=lambda each: not isinstance(each[2], dict)):
+        before = {n for each in group for n in yields[each]} - set(group)
+        taken = charset.union(*(first[n] for n in before if n in first))
+        for symbols, tail in branches:
+            for free in split_astral(charset.difference(symbols, taken)):
+                if free:
+                    front.append((follow(charset_source(free), tail), meaning))
+    for group, branches, meaning in made:
+        before = {n for each in group for n in yields[each]} - set(group)
+        taken = charset.union(*(first[n] for n in before if n in first))
+        for symbols, tail in branches:
+            for bound in split_astral(charset.intersect(symbols, taken)):
+                if bound:
+                    rest.append((follow(charset_source(bound), tail), meaning))
+    found = [*front, *rest, (r"[\s\S]", 0), (r"\Z", -1)]
+    return [f"{source}()" for source, _ in found], [None, None, *(m for _, m in found)]
 
 
 _NOTHING = object()

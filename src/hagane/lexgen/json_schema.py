@@ -14,8 +14,9 @@ from typing import Any, NoReturn
 
 from hagane.errors import InvalidArgument
 from hagane.lexgen import charset
+from hagane.lexgen.characters import Flags
 from hagane.lexgen.charset import of
-from hagane.lexgen.parse import Flags, parse
+from hagane.lexgen.parse import parse
 from hagane.lexgen.syntax import (
     EMPTY,
     Alternate,

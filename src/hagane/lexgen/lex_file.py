@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from hagane.errors import NoSuchFile
+from hagane.lexgen.characters import Flags
 from hagane.lexgen.errors import RegexSyntaxError, SpecificationError
-from hagane.lexgen.parse import Flags, parse
+from hagane.lexgen.parse import parse
 from hagane.lexgen.specification import INITIAL, Action, Rule, Specification
 from hagane.lexgen.syntax import Pattern
 

@@ -8,11 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hagane.lexgen.characters import Dialect, Flags
 from hagane.lexgen.compile import Compiled, compile_specification, machine
 from hagane.lexgen.dfa import Dfa
 from hagane.lexgen.emit_python import code_source, python_module
 from hagane.lexgen.errors import SpecificationError
-from hagane.lexgen.parse import Dialect, Flags, parse
+from hagane.lexgen.parse import parse
 from hagane.lexgen.runtime import Machine, Token
 from hagane.lexgen.specification import Action, Rule, Specification
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
+from hagane.lexgen.characters import Dialect
 from hagane.lexgen.charset import END
 from hagane.lexgen.determinise import Before, determinise
 from hagane.lexgen.dfa import Dfa, minimise
 from hagane.lexgen.nfa import Accept, build_nfa
-from hagane.lexgen.parse import Dialect, parse
+from hagane.lexgen.parse import parse
 from hagane.lexgen.syntax import EMPTY, Branch
 
 

@@ -289,7 +289,7 @@ class Scanner:
         while True:
             for match in pattern.finditer(text, at):
                 group: int = match.lastindex  # type: ignore[assignment]
-                start, end = match.span(group)
+                start, end = match.start(1), match.end()
                 if start != at:  # something was skipped
                     newline = text.rfind("\n", at, start)
                     if newline >= 0:
@@ -298,15 +298,16 @@ class Scanner:
                 meaning = meanings[group]
                 at = end
                 if meaning.__class__ is str:
-                    yield new(cls, (meaning, match[group], start, end, line, start - line_start))
+                    word = text[start:end]
+                    yield new(cls, (meaning, word, start, end, line, start - line_start))
                 elif meaning.__class__ is dict:
-                    word = match[group]
+                    word = text[start:end]
                     kind = meaning[word] if word in meaning else meaning[""]
                     yield new(cls, (kind, word, start, end, line, start - line_start))
                 elif meaning is None:
                     pass
                 elif meaning.__class__ is list:
-                    word = match[group]
+                    word = text[start:end]
                     kind = next(kind for fullmatch, kind in meaning if fullmatch(word))
                     if kind is not None:
                         yield new(cls, (kind, word, start, end, line, start - line_start))
@@ -317,7 +318,8 @@ class Scanner:
                         self.line, self.line_start = line, line_start
                         kind = self._act(step, text, start, end)
                     if kind is not None:
-                        yield new(cls, (kind, match[group], start, end, line, start - line_start))
+                        word = text[start:end]
+                        yield new(cls, (kind, word, start, end, line, start - line_start))
                     if step.newline:
                         newline = text.rfind("\n", start, end)
                         if newline >= 0:
@@ -335,7 +337,7 @@ class Scanner:
             while at < len(text):
                 match = pattern.match(text, at)  # type: ignore[assignment]
                 group = match.lastindex  # type: ignore[assignment]
-                if meanings[group] != 0 or match.start(group) != at:
+                if meanings[group] != 0 or match.start(1) != at:
                     break
                 at += 1
             yield new(cls, (ERROR, text[start:at], start, at, line, start - line_start))

@@ -15,7 +15,7 @@ from __future__ import annotations
 from functools import cache
 
 from hagane.lexgen import unicode_sets
-from hagane.lexgen.charset import MAX, Ranges, complement, union
+from hagane.lexgen.charset import MAX, Ranges, complement, intersect, union
 from hagane.lexgen.dfa import Dfa
 
 MAX_LENGTH = 60_000
@@ -42,17 +42,41 @@ def to_re(dfa: Dfa) -> str | None:
         return None
 
 
+def to_re_branches(dfa: Dfa) -> list[tuple[Ranges, str]] | None:
+    """Return the expression as alternatives: pairs of the first character's set and the rest.
+
+    The sets exclude each other. None is returned where ``to_re`` returns None.
+    """
+    if len(set(dfa.starts[0])) > 1 or dfa.starts[0][0] < 0:
+        return None
+    if any(row[dfa.alphabet.end_class] >= 0 for row in dfa.delta):
+        return None
+    translation = _Translation(dfa)
+    start = dfa.starts[0][0]
+    try:
+        # No way is blocked: a way back to the start is one through a state like any other.
+        return [
+            (translation.sets[start][to], translation.rest(to, frozenset(), 1))
+            for to in translation.moves[start]
+        ]
+    except _TooLarge:
+        return None
+
+
 class _Translation:
     def __init__(self, dfa: Dfa):
         self.accepting = [bool(accepts) for accepts in dfa.accepts]
         members = dfa.alphabet.members()
         self.moves: list[dict[int, str]] = []
+        self.sets: list[dict[int, Ranges]] = []
         for row in dfa.delta:
             sets: dict[int, list[Ranges]] = {}
             for id, to in enumerate(row):
                 if to >= 0:
                     sets.setdefault(to, []).append(members[id])
-            self.moves.append({to: charset_source(union(*parts)) for to, parts in sets.items()})
+            joined = {to: union(*parts) for to, parts in sets.items()}
+            self.sets.append(joined)
+            self.moves.append({to: charset_source(symbols) for to, symbols in joined.items()})
         self.budget = MAX_LENGTH * 4
 
     def rest(self, state: int, blocked: frozenset[int], depth: int) -> str:
@@ -63,7 +87,7 @@ class _Translation:
         ways = []
         for to, symbols in self.moves[state].items():
             if to not in inner and self._accepts_beyond(to, inner):
-                ways.append(_follow(symbols, self.rest(to, inner, depth + 1)))
+                ways.append(follow(symbols, self.rest(to, inner, depth + 1)))
         tail = _either(ways)
         if self.accepting[state] and ways:
             tail = f"(?:{'|'.join(ways)})?"
@@ -86,6 +110,7 @@ class _Translation:
     def _loop(self, state: int, blocked: frozenset[int], depth: int) -> str:
         """Return the starred expression of the ways from a state back to itself."""
         own = self.moves[state].get(state)
+        basic, astral = split_astral(self.sets[state].get(state, ()))
         cycle = self._cycle(state, blocked)
         ways = []
         if cycle:
@@ -94,6 +119,10 @@ class _Translation:
                     way = self._between(to, state, blocked | {state}, depth + 1)
                     if way is not None:
                         ways.append(symbols + way)
+        if own and astral:
+            runs = [charset_source(basic) + "++"] if basic else []
+            ways = [*runs, _astral_source(astral), *ways]
+            own = None
         if not ways:
             # The character after a run of ``own`` cannot be in it, so nothing is given back.
             return f"{own}*+" if own else ""
@@ -150,7 +179,7 @@ class _Translation:
         return text
 
 
-def _follow(symbols: str, rest: str) -> str:
+def follow(symbols: str, rest: str) -> str:
     """Return one character and the rest; ``xx*`` is written ``x+``."""
     if rest.startswith(symbols + "*+"):
         return symbols + "++" + rest[len(symbols) + 2 :]
@@ -176,6 +205,27 @@ def _known_sets() -> dict[Ranges, str]:
 @cache
 def charset_source(symbols: Ranges) -> str:
     """Return a set as ``re`` writes it."""
+    basic, astral = split_astral(symbols)
+    if astral and symbols not in _known_sets():
+        wide = _astral_source(astral)
+        return f"(?:{charset_source(basic)}|{wide})" if basic else wide
+    return _class_source(symbols)
+
+
+def split_astral(symbols: Ranges) -> tuple[Ranges, Ranges]:
+    """Return a set in two if it has many ranges beyond 16 bits, which ``re`` searches in turn."""
+    astral = tuple(pair for pair in symbols if pair[1] > 0xFFFF)
+    if len(astral) <= 8:
+        return symbols, ()
+    return intersect(symbols, ((0, 0xFFFF),)), intersect(symbols, ((0x10000, MAX),))
+
+
+def _astral_source(symbols: Ranges) -> str:
+    """Return a class beyond 16 bits; the look-ahead turns all other characters away at once."""
+    return rf"(?=[\U00010000-\U0010ffff]){_class_source(symbols)}"
+
+
+def _class_source(symbols: Ranges) -> str:
     if len(symbols) == 1 and symbols[0][0] == symbols[0][1]:
         return _char(symbols[0][0])
     if symbols == ((0, MAX),):
