@@ -10,7 +10,7 @@ call uses the distribution of the function for each distinct argument, computed 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import lcm
 from operator import itemgetter
@@ -51,24 +51,10 @@ from hagane.tools.prob.syntax import (
     Unary,
     Variable,
 )
+from hagane.tools.prob.table import Table
 
 # The column of the value that an expression has just got.
 _RESULT = "$"
-
-
-@dataclass(slots=True)
-class Table:
-    """Weights over ``denominator`` for the values of ``names``."""
-
-    names: tuple[str, ...]
-    rows: dict[Row, Any]
-    denominator: int = 1
-
-    def scaled(self, factor: int) -> None:
-        """Multiply weights and denominator."""
-        if factor != 1:
-            self.rows = {row: weight * factor for row, weight in self.rows.items()}
-            self.denominator *= factor
 
 
 def run_dynamic(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -> Ledger:
