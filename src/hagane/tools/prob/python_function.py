@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hagane.tools.prob.source import ProgramTypeError, Source, Span
+from hagane.tools.prob.syntax import Expression, Let
 
 
 class Unsupported(ProgramTypeError):
@@ -91,3 +92,16 @@ def returns(statement: ast.stmt) -> bool:
 def breaks(statement: ast.stmt) -> bool:
     """Tell whether a statement leaves or restarts a loop."""
     return any(isinstance(node, ast.Break | ast.Continue) for node in ast.walk(statement))
+
+
+@dataclass(slots=True)
+class Bindings:
+    """Names given to values, in the order of evaluation."""
+
+    pairs: list[tuple[str, Expression]] = field(default_factory=list)
+
+    def around(self, body: Expression) -> Expression:
+        """Return an expression inside these bindings."""
+        for name, bound in reversed(self.pairs):
+            body = Let(body.span, name, bound, body)
+        return body

@@ -17,12 +17,13 @@ import ast
 import builtins
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from hagane.tools.prob import draws
 from hagane.tools.prob.python_function import (
+    Bindings,
     Given,
     PythonFunction,
     Unsupported,
@@ -38,7 +39,6 @@ from hagane.tools.prob.syntax import (
     Expression,
     Flip,
     If,
-    Let,
     Literal,
     Node,
     Observe,
@@ -84,18 +84,6 @@ def translate(found: PythonFunction, typed: Mapping[Any, str]) -> Translated:
     return Translated(translator.body(found.tree.body, values), translator.called)
 
 
-@dataclass(slots=True)
-class _Bindings:
-    """Names given to values, in the order of evaluation."""
-
-    pairs: list[tuple[str, Expression]] = field(default_factory=list)
-
-    def around(self, body: Expression) -> Expression:
-        for name, bound in reversed(self.pairs):
-            body = Let(body.span, name, bound, body)
-        return body
-
-
 class _Translator:
     """Evaluates what is known and writes down the rest.
 
@@ -107,7 +95,7 @@ class _Translator:
         self.typed = typed
         self.called: dict[str, Any] = {}
         self.fresh = fresh
-        self.bindings = _Bindings()
+        self.bindings = Bindings()
 
     def refuse(self, message: str, node: ast.expr | ast.stmt) -> Unsupported:
         return Unsupported(message, self.found.source, self.found.span(node))
@@ -116,7 +104,7 @@ class _Translator:
 
     def body(self, statements: Sequence[ast.stmt], values: dict[str, Any]) -> Expression:
         """Return the value of statements that end in a return."""
-        outer, self.bindings = self.bindings, _Bindings()
+        outer, self.bindings = self.bindings, Bindings()
         result = self._rest(list(statements), dict(values))
         whole = self.bindings.around(result)
         self.bindings = outer
@@ -209,7 +197,7 @@ class _Translator:
         after: list[dict[str, Any]] = []
         scopes = []
         for branch in (statement.body, statement.orelse):
-            outer, self.bindings = self.bindings, _Bindings()
+            outer, self.bindings = self.bindings, Bindings()
             inner = dict(values)
             self._straight(branch, inner)
             after.append(inner)
@@ -285,7 +273,7 @@ class _Translator:
 
     def _branch(self, node: ast.expr, values: dict[str, Any]) -> Expression:
         """Return an expression that is evaluated only where its branch is taken."""
-        outer, self.bindings = self.bindings, _Bindings()
+        outer, self.bindings = self.bindings, Bindings()
         result = self._node(self.value(node, values), node)
         whole = self.bindings.around(result)
         self.bindings = outer
@@ -359,7 +347,7 @@ class _Translator:
         if not isinstance(first, Node):
             return self._logic(is_and, nodes[1:], values) if bool(first) is is_and else first
         span = self.found.span(nodes[0])
-        outer, self.bindings = self.bindings, _Bindings()
+        outer, self.bindings = self.bindings, Bindings()
         rest = self._node(self._logic(is_and, nodes[1:], values), nodes[1])
         whole = self.bindings.around(rest)
         self.bindings = outer
