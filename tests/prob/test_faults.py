@@ -125,6 +125,12 @@ def test_each_engine_says_when_it_is_beyond_its_limits() -> None:
             check(program, engine, Limits(states=1000, nodes=1000, runs=1000))
 
 
+def test_a_range_of_a_billion_is_refused_at_once() -> None:
+    text = "let x = rand(0, 1000000000) in x % 2 : {y:int | Prob(y = 0) <= 1}"
+    with pytest.raises(TooLarge, match="shorten ranges, or keep fewer variables alive"):
+        check(load_program(text))
+
+
 def test_the_engine_is_chosen_by_size_and_said() -> None:
     assert check(load_program("flip(1/2) : bool")).verdicts[0].engine == "enumerate"
     (verdict,) = check(load_program("rand(1, 1000) + rand(1, 1000) : int")).verdicts

@@ -65,6 +65,7 @@ def value(text: str) -> Any:
         ("observe (1 < 2) /\\ true in 4", 4),
         ("if observe(true) then 1 else 2", 1),
         ("choose {1: 5}", 5),
+        ("if true then observe(true); 1 else 2", 1),
     ],
 )
 def test_expressions_mean_what_the_manual_says(text: str, expected: object) -> None:

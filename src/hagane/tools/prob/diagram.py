@@ -233,12 +233,14 @@ class _Engine:
 
     def _check_size(self) -> None:
         if len(self.manager) > self.limits.nodes:
-            raise TooLarge(
-                f"the decision diagram needs more than {self.limits.nodes:,} nodes; use another "
-                "engine",
-                self.source,
-                self.unit.expression.span,
-            )
+            raise self._too_large()
+
+    def _too_large(self) -> TooLarge:
+        return TooLarge(
+            f"the decision diagram needs more than {self.limits.nodes:,} nodes; use another engine",
+            self.source,
+            self.unit.expression.span,
+        )
 
     def _binary(self, node: Binary, values: dict[str, _Guarded], path: _Node) -> _Guarded:
         left = self.value(node.left, values, path)
@@ -306,8 +308,7 @@ class _Engine:
             check_range(self.source, node, (low, high), untold)
             size = high - low + 1
             if size > self.limits.nodes:
-                self.limits = Limits(nodes=-1)
-                self._check_size()
+                raise self._too_large()
             if size not in draws:  # exclusive guards may share their draws
                 draws[size] = self._one_of([Fraction(1, size)] * size)
             for offset, drawn in enumerate(draws[size]):

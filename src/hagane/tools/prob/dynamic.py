@@ -10,7 +10,7 @@ call uses the distribution of the function for each distinct argument, computed 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
 from math import lcm
 from operator import itemgetter
@@ -32,6 +32,7 @@ from hagane.tools.prob.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit
 from hagane.tools.prob.operators import PLAIN, ZeroDivisor, combine
 from hagane.tools.prob.program import Apply, Function, Liveness, Program, Record, shown
 from hagane.tools.prob.recursion import deep_recursion
+from hagane.tools.prob.relative import relative
 from hagane.tools.prob.run import Run, show_draws
 from hagane.tools.prob.source import PathError, ProgramError, TooLarge
 from hagane.tools.prob.syntax import (
@@ -42,30 +43,18 @@ from hagane.tools.prob.syntax import (
     Flip,
     If,
     Let,
+    Literal,
     Observe,
     Project,
     Rand,
     Tuple,
     Unary,
+    Variable,
 )
+from hagane.tools.prob.table import Table
 
 # The column of the value that an expression has just got.
 _RESULT = "$"
-
-
-@dataclass(slots=True)
-class Table:
-    """Weights over ``denominator`` for the values of ``names``."""
-
-    names: tuple[str, ...]
-    rows: dict[Row, Any]
-    denominator: int = 1
-
-    def scaled(self, factor: int) -> None:
-        """Multiply weights and denominator."""
-        if factor != 1:
-            self.rows = {row: weight * factor for row, weight in self.rows.items()}
-            self.denominator *= factor
 
 
 def run_dynamic(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -> Ledger:
@@ -76,6 +65,7 @@ def run_dynamic(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -
         TooLarge: More rows than ``limits.states``.
     """
     with deep_recursion():
+        unit = replace(unit, expression=relative(unit.expression))
         engine = _Engine(program, unit, limits, traced=False)
         try:
             return engine.ledger()
@@ -87,6 +77,7 @@ def run_dynamic(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -
 def likeliest_runs(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -> dict[Any, Any]:
     """Return for each claim and each key its most probable run."""
     with deep_recursion():
+        unit = replace(unit, expression=relative(unit.expression))
         engine = _Engine(program, unit, limits, traced=True)
         engine.ledger()
         return engine.found
@@ -184,6 +175,8 @@ class _Engine:
 
     def _pure(self, node: Expression, table: Table) -> Callable[[Row], Any]:
         function = self.compiler.function(node, table.names)
+        if self.compiler.is_safe(node):
+            return function
 
         def located(row: Row) -> Any:
             try:
@@ -254,7 +247,10 @@ class _Engine:
         """
         waits = [
             self.compiler.is_pure(node)
-            and (self.compiler.is_safe(node) or all(map(self.compiler.is_pure, nodes[index:])))
+            and (
+                all(map(self.compiler.is_pure, nodes[index:]))
+                or (self.compiler.is_safe(node) and self._keeps_nothing(node, keep))
+            )
             for index, node in enumerate(nodes)
         ]
         needed = keep.union(
@@ -272,6 +268,18 @@ class _Engine:
             self._pure(node, table) if wait else itemgetter(table.names.index(held[index]))
             for index, (node, wait) in enumerate(zip(nodes, waits, strict=True))
         ]
+
+    def _keeps_nothing(self, node: Expression, keep: frozenset[str]) -> bool:
+        """Tell whether holding an expression's variables splits no rows that its value would not.
+
+        A comparison is better evaluated first: its one bit takes the place of its variables.
+        """
+        match node:
+            case Literal() | Variable():
+                return True
+            case Binary(operator="+" | "-", left=Variable(), right=Literal()):
+                return True
+        return self.liveness.free(node) <= keep
 
     def _binary(self, node: Binary, table: Table, keep: frozenset[str]) -> Table:
         done, (left, right) = self._operands([node.left, node.right], table, keep)

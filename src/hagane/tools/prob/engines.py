@@ -77,8 +77,17 @@ def run_unit(
     try:
         ledger = run_dynamic(program, unit, limits)
     except TooLarge as error:
-        ledger = run_diagram(program, unit, limits)
-        return Choice(ledger, "diagram", f"{many}; {error.message.partition(' here')[0]}")
+        why = error.message.partition(" here")[0]
+        try:
+            ledger = run_diagram(program, unit, limits)
+        except TooLarge as second:
+            raise TooLarge(
+                f"{error.message}; and {second.message.partition(';')[0]}; shorten ranges, or keep "
+                "fewer variables alive",
+                program.source,
+                error.span,
+            ) from None
+        return Choice(ledger, "diagram", f"{many}; {why}")
     return Choice(ledger, "dynamic", f"{many}, {ledger.size} row{'' if ledger.size == 1 else 's'}")
 
 

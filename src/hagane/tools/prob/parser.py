@@ -341,7 +341,7 @@ class _Parser(TypeParser):
         word = self.next()
         condition = self._inside_let(self.sequence)
         self.expect("then", "'then'")
-        then = self.expression()
+        then = self._inside_let(self.sequence)
         self.expect("else", "'else'")
         otherwise = self.expression()
         whole = If(word.span.to(otherwise.span), condition, then, otherwise)

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from hagane.tools.prob.source import Source, Span
 from hagane.tools.prob.syntax import (
+    Binary,
+    Choose,
     Expectation,
     Expression,
+    Flip,
+    If,
     Let,
     Node,
     Notice,
+    Observe,
     Probability,
+    Project,
+    Rand,
+    Tuple,
+    Unary,
     Variable,
     children,
 )
@@ -202,3 +211,40 @@ class Liveness:
 def shown(name: str) -> str:
     """Return a unique name as it was written."""
     return name.partition("#")[0]
+
+
+def rebuilt(node: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """Return a node with each of the expressions directly below it changed.
+
+    Claims stay as they are: they speak of variables by name.
+    """
+    match node:
+        case Tuple(items=items):
+            return replace(node, items=tuple([change(item) for item in items]))
+        case Project():
+            return replace(node, tuple=change(node.tuple))
+        case Unary():
+            return replace(node, operand=change(node.operand))
+        case Binary():
+            left = change(node.left)
+            return replace(node, left=left, right=change(node.right))
+        case If():
+            condition, then = change(node.condition), change(node.then)
+            return replace(node, condition=condition, then=then, otherwise=change(node.otherwise))
+        case Let():
+            bound = change(node.bound)
+            return replace(node, bound=bound, body=change(node.body))
+        case Rand():
+            low = change(node.low)
+            return replace(node, low=low, high=change(node.high))
+        case Flip():
+            return replace(node, probability=change(node.probability))
+        case Choose(branches=branches):
+            return replace(node, branches=tuple([(change(w), change(e)) for w, e in branches]))
+        case Observe():
+            return replace(node, condition=change(node.condition))
+        case Record():
+            return replace(node, expression=change(node.expression))
+        case Apply():
+            return replace(node, arguments=tuple([change(a) for a in node.arguments]))
+    return node

@@ -17,12 +17,21 @@ import ast
 import builtins
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from hagane.tools.prob import draws
-from hagane.tools.prob.python_function import PythonFunction, Unsupported, read_function
+from hagane.tools.prob.python_function import (
+    Bindings,
+    Given,
+    PythonFunction,
+    Unsupported,
+    breaks,
+    plain,
+    read_function,
+    returns,
+)
 from hagane.tools.prob.source import Span
 from hagane.tools.prob.syntax import (
     Binary,
@@ -30,7 +39,6 @@ from hagane.tools.prob.syntax import (
     Expression,
     Flip,
     If,
-    Let,
     Literal,
     Node,
     Observe,
@@ -76,18 +84,6 @@ def translate(found: PythonFunction, typed: Mapping[Any, str]) -> Translated:
     return Translated(translator.body(found.tree.body, values), translator.called)
 
 
-@dataclass(slots=True)
-class _Bindings:
-    """Names given to values, in the order of evaluation."""
-
-    pairs: list[tuple[str, Expression]] = field(default_factory=list)
-
-    def around(self, body: Expression) -> Expression:
-        for name, bound in reversed(self.pairs):
-            body = Let(body.span, name, bound, body)
-        return body
-
-
 class _Translator:
     """Evaluates what is known and writes down the rest.
 
@@ -99,7 +95,7 @@ class _Translator:
         self.typed = typed
         self.called: dict[str, Any] = {}
         self.fresh = fresh
-        self.bindings = _Bindings()
+        self.bindings = Bindings()
 
     def refuse(self, message: str, node: ast.expr | ast.stmt) -> Unsupported:
         return Unsupported(message, self.found.source, self.found.span(node))
@@ -108,7 +104,7 @@ class _Translator:
 
     def body(self, statements: Sequence[ast.stmt], values: dict[str, Any]) -> Expression:
         """Return the value of statements that end in a return."""
-        outer, self.bindings = self.bindings, _Bindings()
+        outer, self.bindings = self.bindings, Bindings()
         result = self._rest(list(statements), dict(values))
         whole = self.bindings.around(result)
         self.bindings = outer
@@ -126,18 +122,18 @@ class _Translator:
                         chosen = statement.body if test else statement.orelse
                         statements = [*chosen, *statements]
                         continue
-                    if _returns(statement):
+                    if returns(statement):
                         then = self.body([*statement.body, *statements], values)
                         otherwise = self.body([*statement.orelse, *statements], values)
                         return If(self.found.span(statement), test, then, otherwise)
                     self._merge(statement, test, values)
                 case ast.For(target=target, iter=iterable, body=body, orelse=[]):
                     items = self._known(self.value(iterable, values), iterable)
-                    if _breaks(statement):
+                    if breaks(statement):
                         raise self.refuse("'break' and 'continue' are not supported", statement)
                     unrolled: list[ast.stmt] = []
                     for item in items:
-                        unrolled += [_Given(target, item, statement), *body]
+                        unrolled += [Given(target, item, statement), *body]
                     statements = [*unrolled, *statements]
                 case _:
                     self._simple(statement, values)
@@ -145,7 +141,7 @@ class _Translator:
 
     def _simple(self, statement: ast.stmt, values: dict[str, Any]) -> None:
         match statement:
-            case _Given():
+            case Given():
                 self._assign(statement.target, statement.item, values)
             case ast.Assign(targets=[target], value=value):
                 self._assign(target, self.value(value, values), values)
@@ -201,7 +197,7 @@ class _Translator:
         after: list[dict[str, Any]] = []
         scopes = []
         for branch in (statement.body, statement.orelse):
-            outer, self.bindings = self.bindings, _Bindings()
+            outer, self.bindings = self.bindings, Bindings()
             inner = dict(values)
             self._straight(branch, inner)
             after.append(inner)
@@ -230,7 +226,7 @@ class _Translator:
                 items = self._known(self.value(statement.iter, values), statement.iter)
                 for item in reversed(items):
                     waiting = [
-                        _Given(statement.target, item, statement),
+                        Given(statement.target, item, statement),
                         *statement.body,
                         *waiting,
                     ]
@@ -277,7 +273,7 @@ class _Translator:
 
     def _branch(self, node: ast.expr, values: dict[str, Any]) -> Expression:
         """Return an expression that is evaluated only where its branch is taken."""
-        outer, self.bindings = self.bindings, _Bindings()
+        outer, self.bindings = self.bindings, Bindings()
         result = self._node(self.value(node, values), node)
         whole = self.bindings.around(result)
         self.bindings = outer
@@ -302,14 +298,14 @@ class _Translator:
         cells = inspect.getclosurevars(function)
         for scope in (cells.nonlocals, function.__globals__, vars(builtins)):
             if node.id in scope:
-                return _plain(scope[node.id])
+                return plain(scope[node.id])
         raise self.refuse(f"'{node.id}' is not defined on every path to here", node)
 
     def _attribute(self, node: ast.Attribute, values: dict[str, Any]) -> Any:
         owner = self.value(node.value, values)
         if isinstance(owner, Node) or not hasattr(owner, node.attr):
             raise self.refuse(f"no attribute '{node.attr}' is known here", node)
-        return _plain(getattr(owner, node.attr))
+        return plain(getattr(owner, node.attr))
 
     def _operate(self, op: ast.operator, left: Any, right: Any, place: Any) -> Any:
         if not isinstance(left, Node) and not isinstance(right, Node):
@@ -351,7 +347,7 @@ class _Translator:
         if not isinstance(first, Node):
             return self._logic(is_and, nodes[1:], values) if bool(first) is is_and else first
         span = self.found.span(nodes[0])
-        outer, self.bindings = self.bindings, _Bindings()
+        outer, self.bindings = self.bindings, Bindings()
         rest = self._node(self._logic(is_and, nodes[1:], values), nodes[1])
         whole = self.bindings.around(rest)
         self.bindings = outer
@@ -393,7 +389,7 @@ class _Translator:
         if isinstance(whole, Node):
             return Project(self.found.span(node), whole, index)
         try:
-            return _plain(whole[index])
+            return plain(whole[index])
         except (IndexError, KeyError, TypeError) as error:
             raise self.refuse(str(error), node) from None
 
@@ -414,7 +410,7 @@ class _Translator:
     def _known(self, value: Any, place: ast.expr) -> list[Any]:
         if isinstance(value, Node):
             raise self.refuse("what a loop goes over has to be known before the run", place)
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
 
     # Calls.
 
@@ -496,26 +492,3 @@ class _Translator:
         self.fresh = inner.fresh
         self.called.update(inner.called)
         return self._bind(body, target.__name__)
-
-
-class _Given(ast.stmt):
-    """An assignment of a value that is known already: a step of an unrolled loop."""
-
-    def __init__(self, target: ast.expr, item: Any, place: ast.stmt):
-        super().__init__()
-        self.target = target
-        self.item = item
-        ast.copy_location(self, place)
-
-
-def _plain(value: Any) -> Any:
-    """Return NumPy's numbers and arrays as Python's."""
-    return value.tolist() if hasattr(value, "tolist") else value
-
-
-def _returns(statement: ast.stmt) -> bool:
-    return any(isinstance(node, ast.Return) for node in ast.walk(statement))
-
-
-def _breaks(statement: ast.stmt) -> bool:
-    return any(isinstance(node, ast.Break | ast.Continue) for node in ast.walk(statement))
