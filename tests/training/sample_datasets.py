@@ -80,7 +80,7 @@ class Faulty:
         os.kill(os.getpid(), signal.SIGKILL)
 
     def stalls(self) -> tuple[int, Any]:
-        time.sleep(0.6)
+        time.sleep(1.2)
         return self.at, np.full(3, self.at)
 
     def hangs(self) -> None:

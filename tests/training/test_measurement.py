@@ -89,6 +89,7 @@ def test_an_iterator_without_batches_is_an_error() -> None:
         measure([1], lambda _: None, batches=0)
 
 
+@pytest.mark.long  # real time: a busy machine stretches it
 @pytest.mark.parametrize("ratio", [0.2, 0.5, 1.0, 2.0, 5.0])
 def test_an_iteration_costs_the_longer_of_loading_and_compute(ratio: float) -> None:
     loading = 0.02

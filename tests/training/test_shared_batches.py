@@ -144,6 +144,22 @@ def test_any_samples_come_back_as_they_went(samples: list[Any], ragged: bool) ->
     assert_same(through_memory(samples, False, columns), samples)
 
 
+@pytest.mark.parametrize(
+    "samples",
+    [
+        [np.zeros(()), []],
+        [np.float32(1), np.float64(2)],
+        [np.zeros(2), np.zeros((1, 3)), np.zeros(0)],
+        [np.zeros(2), np.zeros(2, int)],
+        [{"a": 1}, {"b": 1}],
+        [(), ()],
+        [(1, [np.zeros(3)]), (2, [np.zeros(4)])],
+    ],
+)
+def test_samples_that_change_shape_on_the_way_come_back_as_they_went(samples: list[Any]) -> None:
+    assert_same(through_memory(samples, False, frozenset()), samples)
+
+
 @settings(deadline=None)
 @given(samples_of_any_kind, st.integers(1, 4))
 def test_workers_stack_as_this_process_does(sample: Any, count: int) -> None:

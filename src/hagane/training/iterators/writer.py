@@ -70,7 +70,7 @@ class _Column:
             if fits and array.shape == self._shape:
                 self._rows[place] = array
                 return
-            self._values = [self._unwritten(self._rows[row].copy()) for row in range(place)]
+            self._values = [self._unwritten(self._rows[row, ...].copy()) for row in range(place)]
             self._rows = None
             self._form = "objects" if self._wrap == "scalar" else "ragged"
         if not fits:
@@ -102,7 +102,7 @@ class _Column:
 
     def _unwritten(self, array: Any) -> Any:
         if self._wrap == "scalar":
-            return array[()] if isinstance(array, np.ndarray) else array
+            return array[()]
         if self._wrap == "tensor":
             return importlib.import_module("torch").from_numpy(array)
         return array
