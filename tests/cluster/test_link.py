@@ -112,7 +112,7 @@ def test_an_extender_is_asked_in_go_field_names_and_its_filter_counts() -> None:
     assert body["Nodes"] is None
     assert body["NodeNames"] == ["a", "b", "c"]
     assert body["Pod"]["metadata"]["name"] == "p"
-    assert body["Pod"]["spec"]["containers"][0]["resources"]["requests"] == {"cpu": 1}
+    assert body["Pod"]["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1"}
 
 
 def test_an_extender_without_a_cache_gets_whole_nodes() -> None:

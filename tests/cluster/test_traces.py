@@ -156,7 +156,7 @@ def test_fgd_beats_best_fit_and_least_allocated_on_openb() -> None:
     for scheduler in schedulers:
         cluster = Cluster(openb.read_nodes(nodes))
         chance, asked, arrivals = random.Random(0), 0.0, []
-        while asked < 0.95 * sum(n.node.devices for n in cluster.nodes()):
+        while asked < sum(n.node.devices for n in cluster.nodes()):
             pod = chance.choice(drawn)
             asked += pod.gpu.count * pod.gpu.milli / 1000 if pod.gpu else 0
             arrivals.append(

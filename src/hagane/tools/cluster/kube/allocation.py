@@ -179,6 +179,10 @@ def _balance(shares: list[Floats], there: list[npt.NDArray[np.bool_]], size: int
     """Return 100 (1 - standard deviation) of the shares that are there."""
     if not shares:
         return np.full(size, MAX_SCORE, dtype=np.int64)
+    if len(shares) == 2 and there[0].all() and there[1].all():
+        # The usual case, CPU and memory on every node: the same numbers by a shorter way.
+        even: Ints = ((1 - np.abs((shares[0] - shares[1]) / 2)) * MAX_SCORE).astype(np.int64)
+        return even
     present = np.stack(there)
     values = np.where(present, np.stack(shares), 0.0)
     count = present.sum(axis=0)

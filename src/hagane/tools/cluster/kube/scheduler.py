@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from hagane.tools.cluster.kube.backoff import BackoffQueue, Waiting
+from hagane.tools.cluster.kube.backoff import BackoffQueue, Waiting, signature
 from hagane.tools.cluster.kube.framework import Cycle
 from hagane.tools.cluster.kube.placement import choose, find_feasible, total_scores
 from hagane.tools.cluster.kube.preemption import (
@@ -77,12 +77,25 @@ class KubeScheduler(Scheduler):
         return self.backoff.next_time()
 
     def schedule(self, clock: float, queue: Queue, nodes: Cluster) -> Iterator[SchedulerAction]:
-        """Try every active pod once, the most important first."""
+        """Try every active pod once, the most important first.
+
+        Binding only takes: where one pod fitted nowhere, a like pod later in the same turn does
+        not fit either, and is put aside without asking the filters again.
+        """
+        full: set[tuple[object, ...]] = set()
         while (entry := self.backoff.pop(clock)) is not None:
             pod = entry.pod
+            kind = self._kind(pod)
+            if kind is not None and kind in full:
+                self.backoff.fail(entry, clock)
+                continue
             cycle = Cycle(pod, nodes, self.profile.version)
             row = self.place(cycle)
             if row is None:
+                lowest = nodes.lowest_priority()
+                hopeless = lowest is None or lowest >= pod.priority
+                if kind is not None and (hopeless or not self.profile.preemption):
+                    full.add(kind)
                 pending = queue.get(pod.key)
                 if pending is not None:
                     pending.why = "no node fits"
@@ -95,6 +108,14 @@ class KubeScheduler(Scheduler):
             yield Bind(pod.key, name)
             if pod.affinity or pod.anti_affinity:
                 self.backoff.wake_all(clock)
+
+    def _kind(self, pod: Pod) -> tuple[object, ...] | None:
+        """Return what decides where a pod fits; None if other pods or extenders have a say."""
+        if pod.affinity or pod.anti_affinity or pod.spread or pod.ports or self.extra_filters:
+            return None
+        own = (pod.priority, pod.node_name, pod.node_selector, pod.node_affinity, pod.tolerations)
+        # Labels matter to the anti-affinity of others.
+        return (*signature(pod), *own, pod.namespace, tuple(sorted(pod.labels.items())))
 
     def place(self, cycle: Cycle) -> int | None:
         """Return the row for a pod, or None if it fits nowhere."""

@@ -36,6 +36,11 @@ def pod_object(pod: Pod, start: float = 0.0) -> dict[str, Any]:
         ]
         if pod.node_selector:
             spec["nodeSelector"] = dict(pod.node_selector)
+    for field in ("containers", "initContainers"):
+        if spec.get(field):
+            spec[field] = [_with_text(c) for c in spec[field]]
+    if spec.get("overhead"):
+        spec["overhead"] = {n: str(v) for n, v in spec["overhead"].items()}
     spec["priority"] = pod.priority
     spec["schedulerName"] = pod.scheduler_name
     spec["terminationGracePeriodSeconds"] = pod.grace
@@ -72,6 +77,18 @@ def node_object(node: Node) -> dict[str, Any]:
         "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
     }
     return {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": spec, "status": status}
+
+
+def _with_text(container: dict[str, Any]) -> dict[str, Any]:
+    """Return a container whose quantities are text, as the API server gives them out."""
+    resources = container.get("resources")
+    if not resources:
+        return container
+    texts = {
+        field: {n: str(v) for n, v in value.items()} if field != "claims" and value else value
+        for field, value in resources.items()
+    }
+    return {**container, "resources": texts}
 
 
 def _container(container: Container) -> dict[str, Any]:

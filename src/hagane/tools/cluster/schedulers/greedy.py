@@ -13,9 +13,10 @@ from hagane.tools.cluster.kube.framework import Cycle
 from hagane.tools.cluster.kube.placement import choose, find_feasible, total_scores
 from hagane.tools.cluster.kube.profile import Profile, default_profile
 from hagane.tools.cluster.model.objects import Pod
+from hagane.tools.cluster.model.read_pod import GPU_COUNT
 from hagane.tools.cluster.sim.actions import Bind, SchedulerAction
 from hagane.tools.cluster.sim.ports import Queue, Scheduler
-from hagane.tools.cluster.state import CPU, MEMORY, Cluster, Ints
+from hagane.tools.cluster.state import Cluster, Ints
 
 
 class Greedy(Scheduler):
@@ -84,23 +85,21 @@ class Fifo(Greedy):
 
 
 class BestFit(Greedy):
-    """Puts each pod where the least would stay free, GPUs above all."""
+    """Puts each pod where the least would stay free, all resources alike."""
 
     name = "best-fit"
 
     def pick(self, cycle: Cycle, rows: Ints) -> tuple[int, tuple[int, ...] | None]:
-        """Return the row with the smallest weighted rest, the first of equals."""
+        """Return the row with the smallest rest in shares of the largest node, the first such."""
         cluster, pod = cycle.cluster, cycle.pod
-        offered = np.maximum(cluster.allocatable[:, rows], 1)
-        spare = cluster.allocatable[:, rows] - cluster.requested[:, rows]
         rest = np.zeros(rows.size)
         for name, index in cluster.resources.items():
-            if name == "pods" or not offered[index].any():
+            offered = cluster.allocatable[index, rows]
+            # Counts of pods and of devices are no amounts that anything is left of.
+            if name in ("pods", GPU_COUNT) or not offered.any():
                 continue
-            left = spare[index] - pod.requests.get(name, 0)
-            weight = 1.0 if index in (CPU, MEMORY) else 10.0
-            # Shares of the largest node, so that small nodes count as tight.
-            rest += weight * left / offered[index].max()
+            left = offered - cluster.requested[index, rows] - pod.requests.get(name, 0)
+            rest += left / cluster.allocatable[index].max()
         return int(rows[int(rest.argmin())]), None
 
 
