@@ -527,7 +527,7 @@ def _print_sum(terms: Mapping[Monomial, Number]) -> str:
     ordered += [item for item in terms.items() if item[1] < 0]
     for monomial, coefficient in ordered:
         sign = "-" if coefficient < 0 else "+"
-        text = _print_product(monomial, abs(coefficient))
+        text = _print_product(monomial, coefficient if coefficient > 0 else -coefficient)
         if not parts and sign == "-" and len(monomial) == 1 and monomial[0][0].is_quotient:
             text = f"({text})"  # a leading minus binds more tightly than // and %
         parts += [sign, text] if parts or sign == "-" else [text]
