@@ -29,7 +29,7 @@ demo: $(SETUP)
 $(SETUP): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=24"
-	$(BIN)/python -m pip install --quiet --editable ".[dev,image]"
+	$(BIN)/python -m pip install --quiet --editable ".[dev,image,rtl]"
 	touch $@
 
 clean:
