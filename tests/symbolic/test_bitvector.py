@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,64 +17,68 @@ from hagane.symbolic.term import BOOL, FALSE, INT, TRUE, Term, bits, const, vari
 
 z3 = pytest.importorskip("z3", reason="z3-solver is not installed (extra 'check')")
 
+Operation = Callable[..., Term]
 WIDTH = 6
 NAMES = ("a", "b", "c")
 
 
-def _terms() -> st.SearchStrategy[Term]:
-    leaf = st.one_of(
-        st.sampled_from([variable(name, bits(WIDTH)) for name in NAMES]),
-        st.integers(0, 2**WIDTH - 1).map(lambda n: bv.value(n, WIDTH)),
-    )
-
-    def grow(inner: st.SearchStrategy[Term]) -> st.SearchStrategy[Term]:
-        pair = st.tuples(inner, inner)
-        binary = st.sampled_from(
-            [
-                bv.add, bv.subtract, bv.multiply, bv.bit_and, bv.bit_or, bv.bit_xor,
-                bv.shift_left,
-                lambda a, b: bv.shift_right(a, b, signed=False),
-                lambda a, b: bv.shift_right(a, b, signed=True),
-                lambda a, b: bv.divide(a, b, signed=False),
-                lambda a, b: bv.divide(a, b, signed=True),
-                lambda a, b: bv.remainder(a, b, signed=False),
-                lambda a, b: bv.remainder(a, b, signed=True),
-            ]
-        )  # fmt: skip
-        cut = st.tuples(inner, inner, st.integers(1, WIDTH - 1)).map(
-            lambda t: bv.concat((bv.extract(t[0], t[2] - 1, 0), bv.extract(t[1], WIDTH - 1, t[2])))
-        )
-        extended = st.tuples(inner, st.integers(1, WIDTH - 1), st.booleans()).map(
-            lambda t: bv.resize(bv.extract(t[0], t[1] - 1, 0), WIDTH, signed=t[2])
-        )
-        order = st.tuples(inner, inner, st.booleans(), st.booleans()).map(
-            lambda t: logic.less(t[0], t[1], signed=t[2], strict=t[3])
-        )
-        same = pair.map(lambda t: logic.equal(*t))
-        decision = st.recursive(
-            st.one_of(order, same),
-            lambda d: st.one_of(
-                d.map(logic.negate),
-                st.tuples(d, d).map(lambda t: logic.both(*t)),
-                st.tuples(d, d).map(lambda t: logic.either(*t)),
-            ),
-            max_leaves=3,
-        )
-        chosen = st.tuples(decision, inner, inner).map(lambda t: logic.choose(*t))
-        applied = st.tuples(binary, inner, inner).map(lambda t: t[0](t[1], t[2]))
-        return st.one_of(applied, cut, extended, chosen, inner.map(bv.invert))
-
-    return st.recursive(leaf, grow, max_leaves=8)
+def _unsigned(operation: Operation, **more: bool) -> Operation:
+    return lambda a, b: operation(a, b, signed=False, **more)
 
 
+def _signed(operation: Operation, **more: bool) -> Operation:
+    return lambda a, b: operation(a, b, signed=True, **more)
+
+
+BINARY: list[Operation] = [
+    bv.add, bv.subtract, bv.multiply, bv.bit_and, bv.bit_or, bv.bit_xor, bv.shift_left,
+    *(wrap(op) for op in (bv.shift_right, bv.divide, bv.remainder)
+      for wrap in (_signed, _unsigned)),
+]  # fmt: skip
+
+
+def random_term(seed: int) -> Term:
+    """Return a term of ``WIDTH`` bits over ``NAMES``."""
+    draw = random.Random(seed)
+
+    def number(depth: int) -> Term:
+        kind = draw.randrange(7) if depth else draw.randrange(2)
+        if kind == 0:
+            return variable(draw.choice(NAMES), bits(WIDTH))
+        if kind == 1:
+            return bv.value(draw.getrandbits(WIDTH), WIDTH)
+        a, b, at = number(depth - 1), number(depth - 1), draw.randrange(1, WIDTH)
+        if kind == 2:
+            return bv.concat((bv.extract(a, at - 1, 0), bv.extract(b, WIDTH - 1, at)))
+        if kind == 3:
+            return bv.resize(bv.extract(a, at - 1, 0), WIDTH, signed=draw.random() < 0.5)
+        if kind == 4:
+            return logic.choose(decision(depth - 1), a, b)
+        return bv.invert(a) if kind == 5 else draw.choice(BINARY)(a, b)
+
+    def decision(depth: int) -> Term:
+        kind = draw.randrange(5) if depth else draw.randrange(2)
+        if kind == 0:
+            return logic.equal(number(depth), number(depth))
+        if kind == 1:
+            signed, strict = draw.random() < 0.5, draw.random() < 0.5
+            return logic.less(number(depth), number(depth), signed=signed, strict=strict)
+        a, b = decision(depth - 1), decision(depth - 1)
+        return (logic.negate(a), logic.both(a, b), logic.either(a, b))[kind - 2]
+
+    return number(4)
+
+
+seeds = st.integers(0, 2**32)
 numbers = st.fixed_dictionaries({name: st.integers(0, 2**WIDTH - 1) for name in NAMES})
 
 
 @settings(max_examples=150, deadline=None)
-@given(_terms(), numbers)
+@given(seeds, numbers)
 def test_evaluation_compilation_and_z3_agree_on_random_terms(
-    term: Term, assignment: dict[str, int]
+    seed: int, assignment: dict[str, int]
 ) -> None:
+    term = random_term(seed)
     expected = evaluate(term, assignment)
     assert compile_terms([term])(assignment) == (expected,)
     solver = Solver()
@@ -81,9 +88,10 @@ def test_evaluation_compilation_and_z3_agree_on_random_terms(
     assert prove(solver, PathCondition(), claim).verdict is Verdict.PROVED
 
 
-@settings(max_examples=100, deadline=None)
-@given(_terms(), numbers)
-def test_substituting_numbers_is_evaluating(term: Term, assignment: dict[str, int]) -> None:
+@settings(max_examples=150, deadline=None)
+@given(seeds, numbers)
+def test_substituting_numbers_is_evaluating(seed: int, assignment: dict[str, int]) -> None:
+    term = random_term(seed)
     terms = {variable(n, bits(WIDTH)): bv.value(v, WIDTH) for n, v in assignment.items()}
     assert Substitution(terms)(term) is bv.value(evaluate(term, assignment), WIDTH)
 

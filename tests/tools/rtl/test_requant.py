@@ -13,7 +13,7 @@ from hagane.tools.rtl import Budget, cover, read_sources
 EXAMPLES = Path(__file__).parents[3] / "examples" / "rtl"
 sys.path.insert(0, str(EXAMPLES))
 
-from find_rounding_bug import TIES_GO_TO_EVEN, golden, wrong_rows  # noqa: E402
+from find_rounding_bug import golden, wrong_rows  # noqa: E402
 
 
 def test_the_golden_values_are_quantize_linear() -> None:
