@@ -13,7 +13,8 @@ import numpy as np
 
 from hagane.tools.rtl import Budget, Result, cover, read_sources
 
-TIES_GO_TO_EVEN = "!(rest == half && shift != 0) || !rounded[0]"
+# Where nothing was clipped, what a tie gives is even.
+TIES_GO_TO_EVEN = "!(rest == half && shift != 0 && out == rounded) || !rounded[0]"
 
 
 def golden(acc: int, shift: int, *, relu: bool) -> int:

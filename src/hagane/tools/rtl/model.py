@@ -161,7 +161,7 @@ class _Builder:
             if now is None:
                 return before
             own = mask.get(variable_)
-            if own is None or process.edges:
+            if own is None or process.edges or not process.procedural:
                 return now
             return _masked(own, before, now)
 
