@@ -60,7 +60,8 @@ class Term:
         return self.op == "const"
 
     def __repr__(self) -> str:
-        return describe(self)
+        text = describe(self, 3)
+        return text if len(text) <= 200 else f"{text[:199]}…"
 
 
 _table: WeakValueDictionary[Any, Term] = WeakValueDictionary()

@@ -16,14 +16,14 @@ async def play(dut, rows):
     for number, (inputs, outputs) in enumerate(rows):
         for name, value in zip(INPUTS, inputs):
             find(dut, name).value = value
-        await Timer(5, unit="ns")
+        await Timer(5, "step")
         if number >= WARM:
             for name, value in zip(OUTPUTS, outputs):
                 got = int(find(dut, name).value)
                 assert got == value, f"row {number}: {name} is {got:#x}, expected {value:#x}"
         for clock in CLOCKS:
             find(dut, clock).value = 1
-        await Timer(5, unit="ns")
+        await Timer(5, "step")
         for clock in CLOCKS:
             find(dut, clock).value = 0
 

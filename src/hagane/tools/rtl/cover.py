@@ -65,6 +65,7 @@ class Result:
     testbench: str
     csv: str
     cocotb: str = ""
+    outputs: list[list[dict[str, int]]] = field(default_factory=list)
     assertions: list[Standing] = field(default_factory=list)
     growth: list[tuple[int, int]] = field(default_factory=list)
     random_growth: list[tuple[int, int]] = field(default_factory=list)
@@ -234,10 +235,22 @@ def _judge(
         testbench="",
         csv="",
         assertions=assertions,
+        outputs=_outputs(model, simulator, replay),
         replayed=run,
         signals_compared=replay.compared if replay else 0,
         unmatched=unmatched,
     )
+
+
+def _outputs(
+    model: CycleModel, simulator: Simulator, replay: Replay | None
+) -> list[list[dict[str, int]]]:
+    """Return what the simulator gave on the outputs, row by row, test by test."""
+    where = {name: index for index, name in enumerate(simulator.signal_names)}
+    return [
+        [{name: cycle.signals[where[name]] for name in model.outputs} for cycle in cycles]
+        for cycles in (replay.cycles if replay else ())
+    ]
 
 
 def _point(key: PointKey, reached: Mapping[Goal, int], found: Found, replayed: bool) -> Status:

@@ -28,7 +28,11 @@ class Edge:
 
 @dataclass(eq=False, slots=True)
 class Process:
-    """A process or continuous assignment; ``edges`` is empty where it is combinational."""
+    """A process or continuous assignment; ``edges`` is empty where it is combinational.
+
+    A procedural one that reads what it writes itself reads the value from before (a latch); a
+    continuous one makes a loop.
+    """
 
     name: str
     position: Position
@@ -36,7 +40,7 @@ class Process:
     run: Callable[[Machine], None]
     edges: tuple[Edge, ...] = ()
     initial: bool = False
-    latch: bool = False
+    procedural: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,9 +418,7 @@ class _Flattener:
             m.record("line", where, "block", scope.path, m.guard)
             scope.statements.run(body, m)
 
-        self.add(
-            f"process at {where}", where, scope, run, body, edges=edges, latch=kind == "AlwaysLatch"
-        )
+        self.add(f"process at {where}", where, scope, run, body, edges=edges, procedural=True)
 
 
 def _store(m: Machine, variable: Variable, value: Value) -> None:

@@ -79,7 +79,6 @@ def elaborate(sources: Sources) -> Elaborated:
             raise InvalidArgument(f"-I {path}: there is no such folder")
     driver = slang.Driver()
     driver.addStandardArgs()
-    words = ["slang", "--single-unit", "--ignore-unknown-modules=false", "-Wnone"]
     words = ["slang", "--single-unit", "-Wnone", "--top", sources.top]
     for path in sources.include:
         words += ["-I", str(path)]

@@ -21,10 +21,10 @@ from hagane.tools.rtl.design import Design, Process
 from hagane.tools.rtl.elaborate import Position
 from hagane.tools.rtl.errors import UnsupportedDesign
 from hagane.tools.rtl.machine import Machine, Outside, PointKey, Variable
-from hagane.tools.rtl.values import Packed, Value, filled, flat, leaves, unknown
+from hagane.tools.rtl.values import Layout, Packed, Value, filled, flat, leaves, unknown
 
 _RESET_NAME = re.compile(r"(?:^|_)(a|s)?(n)?(?:rst|reset)(n|_n|_ni|_b|_bi)?(?:_i|_in)?$", re.I)
-_MOST_RUNS = 400
+_MOST_RUNS = 16
 _PREVIOUS = "@"
 
 
@@ -161,7 +161,7 @@ class _Builder:
             if now is None:
                 return before
             own = mask.get(variable_)
-            if own is None or process.edges:
+            if own is None or process.edges or not process.procedural:
                 return now
             return _masked(own, before, now)
 
@@ -183,11 +183,12 @@ class _Builder:
         waiting = set(queue)
         readers: dict[Variable, set[Process]] = {}
         runs: dict[Process, int] = {}
+        limits: dict[Process, int] = {}
         while queue:
             process = queue.popleft()
             waiting.discard(process)
             runs[process] = runs.get(process, 0) + 1
-            if runs[process] > _MOST_RUNS:
+            if runs[process] > limits.get(process, _MOST_RUNS):
                 self.problems[
                     f"{process.position}: a combinational loop through {process.name}"
                 ] = None
@@ -196,6 +197,8 @@ class _Builder:
             machine = self._execute(process, reads)
             if machine is None:
                 continue
+            # A chain through the bits of one vector settles after as many runs as it has bits.
+            limits[process] = _MOST_RUNS + max((_width(v.layout) for v in reads), default=0)
             for variable_ in reads:
                 readers.setdefault(variable_, set()).add(process)
             changed = self._commit(process, machine)
@@ -373,6 +376,10 @@ def _cone(roots: Iterable[Term], next_of: Mapping[str, Term]) -> dict[str, Term]
             state[name] = next_of[name] if name in next_of else const(0, bits(1))
         pending = [state[name] for name in fresh]
     return state
+
+
+def _width(layout: Layout) -> int:
+    return sum(width for _, width in leaves("", layout))
 
 
 def _masked(mask: Value, new: Value, old: Value) -> Value:

@@ -11,7 +11,7 @@ from hagane.symbolic import bitvector as bv
 from hagane.symbolic.interpret import Substitution
 from hagane.symbolic.logic import equal, negate
 from hagane.symbolic.smt import Answer, Solver
-from hagane.symbolic.term import FALSE, TRUE, Term, bits, const, postorder, variable
+from hagane.symbolic.term import FALSE, Term, const, postorder
 from hagane.tools.rtl.model import CycleModel
 from hagane.tools.rtl.simulate import Bit, Dead, Goal, Row, Simulator, Test, Violation, goals_of
 
@@ -80,18 +80,21 @@ class Search:
             self._sequential_phase()
         else:
             self._combinational_phase()
-        for goal in self._open():
+        for goal in self.open_goals():
             self.found.unknown.setdefault(goal, "the time limit was met before it was tried")
         return self.found
 
-    def _open(self) -> list[Goal]:
+    def open_goals(self) -> list[Goal]:
+        """Return the goals that are neither covered nor dead."""
         found = self.found
         return [g for g in self.goals if g not in found.covered and g not in found.dead]
 
-    def _time_left(self) -> float:
+    def time_left(self) -> float:
+        """Return the seconds left."""
         return self._deadline - time.monotonic()
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
+        """Report how far the search is."""
         if self._report is not None:
             covered, dead = len(self.found.covered), len(self.found.dead)
             self._report(covered, dead, len(self.goals) - covered - dead)
@@ -104,7 +107,8 @@ class Search:
         row = {reset.name: reset.active for reset in self.model.resets}
         return (row, row) if row else ()
 
-    def _random_row(self) -> Row:
+    def random_row(self) -> Row:
+        """Return random inputs, with resets at rest."""
         row = {item.name: self._random_bits(item.width) for item in self.model.inputs}
         for reset in self.model.resets:
             again = not reset.asynchronous and self.random.random() < _RESET_AGAIN
@@ -117,7 +121,7 @@ class Search:
             return self.random.choice((0, (1 << width) - 1, 1, 1 << (width - 1)))
         return self.random.getrandbits(width)
 
-    def _try(self, test: Test) -> int:
+    def try_test(self, test: Test) -> int:
         """Run a test, keep it if it meets a new goal; return how many new ones it met."""
         cycles = self.simulator.run(test)
         self.tried += 1
@@ -138,16 +142,16 @@ class Search:
             self.found.tests.append(test)
             self.found.history.append((self.tried, len(covered)))
             self.found.met.append(met & self.goals.keys())
-            self._tell()
+            self.tell()
         return len(fresh)
 
     def _random_phase(self) -> None:
         length = 1 if not self.model.sequential else max(8, self.budget.cycles)
         stop = time.monotonic() + min(3.0, self.budget.seconds * 0.15)
         barren = 0
-        while barren < 64 and time.monotonic() < stop and self._open():
-            test = (*self.prologue, *(self._random_row() for _ in range(length)))
-            barren = 0 if self._try(test) else barren + 1
+        while barren < 64 and time.monotonic() < stop and self.open_goals():
+            test = (*self.prologue, *(self.random_row() for _ in range(length)))
+            barren = 0 if self.try_test(test) else barren + 1
             self.found.random_tests += 1
         self.found.random_covered = len(self.found.covered)
 
@@ -160,7 +164,7 @@ class Search:
         for number in range(1, tests + 1):
             if time.monotonic() > stop:
                 break
-            test = (*self.prologue, *(self._random_row() for _ in range(length)))
+            test = (*self.prologue, *(self.random_row() for _ in range(length)))
             before = len(met)
             met |= goals_of(self.simulator, self.simulator.run(test)) & self.goals.keys()
             if len(met) > before or number == tests:
@@ -169,8 +173,9 @@ class Search:
 
     # Solving
 
-    def _row(self, assignment: Mapping[str, int], suffix: str) -> Row:
-        row = dict(self._random_row())
+    def complete(self, assignment: Mapping[str, int], suffix: str) -> Row:
+        """Return the inputs that a solver chose, the others random."""
+        row = dict(self.random_row())
         for item in self.model.inputs:
             if item.name + suffix in assignment:
                 row[item.name] = assignment[item.name + suffix]
@@ -178,21 +183,21 @@ class Search:
 
     def _combinational_phase(self) -> None:
         solver = Solver("rtl")
-        while self._open() and self._time_left() > 0:
+        while self.open_goals() and self.time_left() > 0:
             self.found.rounds += 1
             progress = False
-            for goal in self._nearest_first(self._open()):
+            for goal in self.nearest_first(self.open_goals()):
                 if goal in self.found.covered or goal in self.found.unknown:
                     continue
-                if self._time_left() <= 0:
+                if self.time_left() <= 0:
                     return
-                answer = self._solve(solver, self.goals[goal])
+                answer = self.solve(solver, self.goals[goal])
                 if answer.status == "unsat":
                     self.found.dead[goal] = Dead(None, "unsatisfiable for every input")
-                    self._tell()
+                    self.tell()
                 elif answer.status == "sat":
                     before = len(self.found.covered)
-                    self._try((self._row(answer.assignment or {}, ""),))
+                    self.try_test((self.complete(answer.assignment or {}, ""),))
                     progress = progress or len(self.found.covered) > before
                     if goal not in self.found.covered:
                         self.found.unknown[goal] = "the solver's inputs do not reach it in a run"
@@ -201,15 +206,15 @@ class Search:
             if not progress:
                 return
 
-    def _solve(self, solver: Solver, term: Term) -> Answer:
+    def solve(self, solver: Solver, term: Term) -> Answer:
         """Ask the solver; where it takes too long, with one factor of products made concrete."""
         hard = [node for node in postorder((term,)) if node.op in _HARD]
-        limit = min(self.budget.query_seconds, max(0.1, self._time_left()))
+        limit = min(self.budget.query_seconds, max(0.1, self.time_left()))
         answer = solver.check((term,), seconds=limit if not hard else min(limit, 2.0))
         if answer.status != "unknown" or not hard:
             return answer
         for _ in range(12):
-            if self._time_left() <= 0:
+            if self.time_left() <= 0:
                 break
             attempt = self._with_concrete_factors(solver, term)
             if attempt.status == "sat":
@@ -231,7 +236,7 @@ class Search:
             for unknown in self._unknowns(node.args[1]):
                 value = replaced(unknown)
                 terms.append(equal(unknown, value))
-        return solver.check(terms, seconds=min(1.0, max(0.1, self._time_left())))
+        return solver.check(terms, seconds=min(1.0, max(0.1, self.time_left())))
 
     @staticmethod
     def _unknowns(term: Term) -> list[Term]:
@@ -242,7 +247,7 @@ class Search:
             (0, 1, 2, 3, 5, (1 << width) - 1, 1 << (width - 1), self.random.getrandbits(width))
         )
 
-    def _nearest_first(self, goals: Iterable[Goal]) -> list[Goal]:
+    def nearest_first(self, goals: Iterable[Goal]) -> list[Goal]:
         """Order goals by how much of their condition is left to satisfy."""
 
         def distance(goal: Goal) -> int:
@@ -268,8 +273,3 @@ def toggle_goals(model: CycleModel) -> dict[Goal, Term]:
             goals[Bit(name, index, 1)] = bit
             goals[Bit(name, index, 0)] = negate(bit)
     return goals
-
-
-__all__ = [
-    "TRUE", "Budget", "Dead", "Found", "Search", "Violation", "bits", "toggle_goals", "variable",
-]  # fmt: skip

@@ -74,14 +74,14 @@ def explore(search: Search) -> None:
     limit = search.budget.cycles
     reset_depth = 0
     blocked: dict[Goal, str] = {}
-    while search._open() and search._time_left() > 0 and reset_depth < limit:
+    while search.open_goals() and search.time_left() > 0 and reset_depth < limit:
         search.found.rounds += 1
         reset_depth += 1
         _from_reset(search, reset_start, reset_depth - 1, blocked)
         if reset_depth in (2, 6, 12, 20) or reset_depth == limit:
             states.refresh()
             _from_states(search, states, depth=4)
-    for goal in search._open():
+    for goal in search.open_goals():
         if goal in blocked:
             search.found.unknown[goal] = blocked[goal]
         elif reset_depth < limit:
@@ -89,7 +89,7 @@ def explore(search: Search) -> None:
         elif not _inductive(search, goal):
             why = f"unreachable in {limit} cycles from reset"
             search.found.dead[goal] = Dead(limit, why)
-    search._tell()
+    search.tell()
 
 
 def _walk(search: Search) -> None:
@@ -105,11 +105,11 @@ def _walk(search: Search) -> None:
     for reset in filter(lambda item: item.asynchronous, search.model.resets):
         plain = variable(reset.name, bits(1))
         solver.add(equal(plain, const(1 - reset.active, plain.sort)))
-    pending = deque(search._nearest_first(search._open()))
+    pending = deque(search.nearest_first(search.open_goals()))
     support = {goal: _support(search, goal) for goal in pending}
     barren: set[tuple[Goal, tuple[int, ...]]] = set()
     lost = 0
-    while pending and lost < _RANDOM_CYCLES and search._time_left() > 0:
+    while pending and lost < _RANDOM_CYCLES and search.time_left() > 0:
         row = None
         for _ in range(len(pending)):
             goal = pending.popleft()
@@ -117,22 +117,22 @@ def _walk(search: Search) -> None:
                 continue
             pending.append(goal)
             key = (goal, tuple([state[item.data] for item in support[goal]]))
-            if key in barren or search._time_left() <= 0:
+            if key in barren or search.time_left() <= 0:
                 continue
             here = [equal(item, const(state[item.data], item.sort)) for item in support[goal]]
             answer = solver.check((*here, search.goals[goal]), seconds=0.5)
             if answer.status == "sat":
-                row = search._row(answer.assignment or {}, "")
+                row = search.complete(answer.assignment or {}, "")
                 break
             barren.add(key)
         lost = lost + 1 if row is None else 0
-        row = search._random_row() if row is None else row
+        row = search.random_row() if row is None else row
         cycle = search.simulator.cycle(state, row)
         state = cycle.after
         rows.append(row)
         met |= goals_of(search.simulator, [cycle])
     if len(rows) > len(search.prologue):
-        search._try(tuple(rows))
+        search.try_test(tuple(rows))
 
 
 def _support(search: Search, goal: Goal) -> list[Term]:
@@ -144,38 +144,36 @@ def _support(search: Search, goal: Goal) -> list[Term]:
 def _exclude_any_state(search: Search) -> None:
     """Prove goals dead that no input reaches in any state, reachable or not."""
     solver = Solver("rtl")
-    for goal in search._open():
-        if search._time_left() <= 0:
+    for goal in search.open_goals():
+        if search.time_left() <= 0:
             return
         answer = solver.check((search.goals[goal],), seconds=1.0)
         if answer.status == "unsat":
             search.found.dead[goal] = Dead(None, "no state and no input reaches it")
-    search._tell()
+    search.tell()
 
 
 def _from_reset(search: Search, unrolling: Unrolling, cycle: int, blocked: dict[Goal, str]) -> None:
     """Look for tests that meet a goal exactly ``cycle`` cycles after reset."""
     solver = Solver("rtl")
-    for goal in search._nearest_first(search._open()):
+    for goal in search.nearest_first(search.open_goals()):
         if goal in search.found.covered:
             continue
-        if search._time_left() <= 0:
+        if search.time_left() <= 0:
             return
         term = unrolling.at(cycle, search.goals[goal])
         if term is FALSE:
             continue
-        answer = solver.check(
-            (term,), seconds=min(search.budget.query_seconds, search._time_left())
-        )
+        answer = search.solve(solver, term)
         if answer.status == "sat":
             test = _test(search, answer.assignment or {}, cycle + 1)
-            search._try((*search.prologue, *test))
+            search.try_test((*search.prologue, *test))
         elif answer.status == "unknown":
             blocked[goal] = f"the solver gave up {cycle + 1} cycles after reset: {answer.reason}"
 
 
 def _test(search: Search, assignment: Mapping[str, int], length: int) -> Test:
-    return tuple(search._row(assignment, f"#{cycle}") for cycle in range(length))
+    return tuple(search.complete(assignment, f"#{cycle}") for cycle in range(length))
 
 
 class _States:
@@ -205,14 +203,14 @@ class _States:
 def _from_states(search: Search, states: _States, depth: int) -> None:
     """Look a few cycles ahead from the states that tests ended in."""
     progress = True
-    while progress and search._open() and search._time_left() > 0:
+    while progress and search.open_goals() and search.time_left() > 0:
         progress = False
         for prefix in states.prefixes:
             unrolling = states.unrolling(prefix)
             solver = Solver("rtl")
-            for goal in search._open():
+            for goal in search.open_goals():
                 for cycle in range(depth):
-                    if search._time_left() <= 0:
+                    if search.time_left() <= 0:
                         return
                     term = unrolling.at(cycle, search.goals[goal])
                     if term is FALSE:
@@ -220,7 +218,7 @@ def _from_states(search: Search, states: _States, depth: int) -> None:
                     answer = solver.check((term,), seconds=0.5)
                     if answer.status == "sat":
                         more = _test(search, answer.assignment or {}, cycle + 1)
-                        if search._try((*search.prologue, *prefix, *more)):
+                        if search.try_test((*search.prologue, *prefix, *more)):
                             progress = True
                         break
         states.refresh()
@@ -231,7 +229,7 @@ def _inductive(search: Search, goal: Goal) -> bool:
     term = search.goals[goal]
     unrolling = Unrolling(search, None, resets_open=True)
     for depth in range(1, _INDUCTION_DEPTH + 1):
-        if search._time_left() <= 0:
+        if search.time_left() <= 0:
             return False
         solver = Solver("rtl")
         for cycle in range(depth):

@@ -14,9 +14,9 @@ module lock (
     if (valid) begin
       case (state)
         S0: if (key == 4'd7) following = S1;
-        S1: following = key == 4'd2 ? S2 : S0;
-        S2: following = key == 4'd9 ? S3 : S0;
-        S3: following = key == 4'd4 ? OPEN : S0;
+        S1: if (key == 4'd2) following = S2; else following = S0;
+        S2: if (key == 4'd9) following = S3; else following = S0;
+        S3: if (key == 4'd4) following = OPEN; else following = S0;
         OPEN: if (key == 4'd0) following = S0;
         default: following = S0;
       endcase

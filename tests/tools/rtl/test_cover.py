@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hagane.cli import main
+from hagane.tools.rtl import (
+    Budget,
+    InvalidDesign,
+    Result,
+    UnsupportedDesign,
+    cover,
+    read_sources,
+    to_json,
+)
+
+DESIGNS = Path(__file__).parent / "designs"
+
+
+def covered(name: str, *assertions: str, cycles: int = 24) -> Result:
+    sources = read_sources([DESIGNS / f"{name}.sv"], name)
+    return cover(sources, Budget(30.0, cycles), assertions=assertions)
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "circuit.sv"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.usefixtures("verilator")
+@pytest.mark.parametrize("name", ["fifo", "arbiter", "divider", "uart_tx", "lock"])
+def test_a_sequential_block_is_covered_or_proved(name: str) -> None:
+    result = covered(name)
+    counts = result.counts()
+    assert {kind: row["unknown"] for kind, row in counts.items()} == dict.fromkeys(counts, 0)
+    assert counts["line"]["covered"] > 0
+    assert result.defects == []
+    assert result.line_covered == counts["line"]["covered"]
+
+
+@pytest.mark.usefixtures("verilator")
+def test_assertions_are_proved_or_broken_with_inputs() -> None:
+    result = covered("fifo", "count <= 4", "!(full && in == 8'h5a && head == 2)")
+    proved, broken = result.assertions
+    assert (proved.name, proved.status) == ("count <= 4", "proved")
+    assert broken.status == "violated"
+    assert broken.inputs is not None
+    assert broken.inputs["in"] == 0x5A
+    assert not any("hagane" in item.where for item in result.statuses)
+
+
+@pytest.mark.usefixtures("verilator")
+def test_the_command_writes_tests_that_a_simulator_passes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = str(DESIGNS / "lock.sv")
+    out = tmp_path / "out"
+    with pytest.raises(SystemExit) as exit_:
+        main(["rtl", "cover", source, "--top", "lock", "--out", str(out), "--json"])
+    assert exit_.value.code == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["top"] == "lock"
+    for kind in ("line", "branch", "statement", "condition", "toggle"):
+        row = answer["points"][kind]
+        assert row["total"] == row["covered"] + row["dead"] + row["unknown"]
+    assert answer["replayed"]["simulator"].startswith("Verilator")
+    assert answer["replayed"]["line_covered"] == answer["points"]["line"]["covered"]
+    with (out / "tests.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert set(rows[0]) == {"test", "cycle", "rst_n", "valid", "key"}
+    assert len({row["test"] for row in rows}) == answer["tests"]
+    assert "open" in (out / "report.html").read_text()
+    compile((out / "test_lock.py").read_text(), "test_lock.py", "exec")
+    if shutil.which("iverilog"):
+        binary = str(tmp_path / "tb.vvp")
+        words = ["iverilog", "-g2012", "-s", "tb", "-o", binary, source, str(out / "tb.sv")]
+        subprocess.run(words, check=True)
+        said = subprocess.run(["vvp", binary], check=True, capture_output=True, text=True).stdout
+        assert "PASSED" in said
+
+
+def test_constructs_outside_the_subset_are_listed_with_positions(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "module m(input logic a, output real r, output logic b);\n"
+        "  always @(a) begin wait (a); b = a; end\n"
+        "  real x;\n"
+        "  assign #1 r = x;\n"
+        "endmodule\n",
+    )
+    with pytest.raises(UnsupportedDesign) as caught:
+        cover(read_sources([path], "m"), Budget(5.0))
+    text = str(caught.value)
+    assert f"{path}:2:21: wait" in text
+    assert f"{path}:3:8: 'x' of type real" in text
+    assert len(caught.value.problems) >= 3
+
+
+def test_errors_in_the_source_come_with_positions(tmp_path: Path) -> None:
+    path = written(tmp_path, "module m(input logic a);\n  always_comb b = a;\nendmodule\n")
+    with pytest.raises(InvalidDesign, match=r"circuit\.sv:2:15: error: use of undeclared"):
+        cover(read_sources([path], "m"), Budget(5.0))
+
+
+def test_a_combinational_loop_is_refused(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "module m(input logic a, output logic b);\n  assign b = ~(b & a) + a;\nendmodule\n",
+    )
+    with pytest.raises(UnsupportedDesign, match="a combinational loop"):
+        cover(read_sources([path], "m"), Budget(5.0))
+
+
+def test_a_computed_clock_is_refused(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "module m(input logic clk, en, d, output logic q);\n"
+        "  logic gated;\n  assign gated = clk & en;\n"
+        "  always_ff @(posedge gated) q <= d;\nendmodule\n",
+    )
+    with pytest.raises(UnsupportedDesign, match=r"'gated', which is no input .* gated or divided"):
+        cover(read_sources([path], "m"), Budget(5.0))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing.sv", "--top", "m"], "nothing.sv'"),
+        ([str(DESIGNS / "lock.sv"), "--top", "key"], "'key' is not a valid top-level module"),
+        ([str(DESIGNS / "lock.sv"), "--top", "lock", "--cycles", "0"], "--cycles: expected"),
+        (
+            [str(DESIGNS / "lock.sv"), "--top", "lock", "-I", "nowhere"],
+            "nowhere: there is no such folder",
+        ),
+        ([str(DESIGNS / "lock.sv"), "--top", "lock", "-G", "N"], "-G: expected NAME=VALUE"),
+    ],
+)
+def test_wrong_use_ends_with_a_message_and_status_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["rtl", "cover", *arguments])
+    assert exit_.value.code == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert "Traceback" not in said
+
+
+def test_without_a_simulator_nothing_counts_as_covered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    answer = to_json(covered("lock", cycles=8))
+    assert answer["replayed"] == {"simulator": None, "line_covered": 0}
+    points = answer["points"]
+    assert isinstance(points, dict)
+    assert all(row["covered"] == 0 for row in points.values())

@@ -1,0 +1,75 @@
+"""hagane's evaluator against simulators, on random rows."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hagane.tools.rtl.cover import load
+from hagane.tools.rtl.elaborate import Sources, read_sources
+from hagane.tools.rtl.icarus import find_icarus, run_icarus
+from hagane.tools.rtl.replay import Replay, read_waves
+from hagane.tools.rtl.simulate import Simulator, Test
+from hagane.tools.rtl.testbench import write_testbench
+from hagane.tools.rtl.verilator import Run, run_verilator
+
+DESIGNS = Path(__file__).parent / "designs"
+EXAMPLES = Path(__file__).parents[3] / "examples" / "rtl"
+
+
+def random_tests(simulator: Simulator, rows: int, seed: int) -> list[Test]:
+    generator = random.Random(seed)
+    resets = {reset.name: reset.active for reset in simulator.model.resets}
+    test = []
+    for number in range(rows):
+        row = {item.name: generator.getrandbits(item.width) for item in simulator.model.inputs}
+        row.update({n: active if number < 2 else 1 - active for n, active in resets.items()})
+        test.append(row)
+    return [tuple(test)]
+
+
+def replayed(sources: Sources, rows: int, folder: Path, simulator_name: str) -> tuple[Replay, Run]:
+    design, model = load(sources)
+    simulator = Simulator(model, {})
+    tests = random_tests(simulator, rows, seed=7)
+    runs = simulator.run_all(tests)
+    bench = folder / "tb.sv"
+    text = write_testbench(model, design.ports, sources.top, simulator, tests, runs, {})
+    bench.write_text(text)
+    if simulator_name == "icarus":
+        commands = find_icarus()
+        assert commands is not None
+        run = run_icarus(commands, sources, bench, folder)
+    else:
+        command = shutil.which("verilator")
+        assert command is not None
+        run = run_verilator(command, sources, bench, folder)
+    return read_waves(run, simulator, tests, runs), run
+
+
+@pytest.mark.usefixtures("verilator")
+def test_every_signal_is_as_in_verilator_on_random_rows(tmp_path: Path) -> None:
+    sources = read_sources([DESIGNS / "language.sv"], "language")
+    replay, run = replayed(sources, 400, tmp_path, "verilator")
+    assert replay.differences == ()
+    assert replay.compared >= 20
+    assert "PASSED" in run.output
+
+
+@pytest.mark.skipif(find_icarus() is None, reason="Icarus is not installed (package 'iverilog')")
+@pytest.mark.parametrize("name", ["fifo", "arbiter", "divider", "uart_tx", "lock"])
+def test_sequential_circuits_are_as_in_icarus_on_random_rows(name: str, tmp_path: Path) -> None:
+    replay, run = replayed(read_sources([DESIGNS / f"{name}.sv"], name), 300, tmp_path, "icarus")
+    assert replay.differences == ()
+    assert replay.compared >= 5
+    assert "PASSED" in run.output
+
+
+@pytest.mark.skipif(find_icarus() is None, reason="Icarus is not installed (package 'iverilog')")
+def test_the_requantiser_is_as_in_icarus_on_random_rows(tmp_path: Path) -> None:
+    sources = read_sources([EXAMPLES / "requant.sv"], "requant")
+    replay, _ = replayed(sources, 300, tmp_path, "icarus")
+    assert replay.differences == ()

@@ -1,0 +1,41 @@
+"""The requantiser of the example against QuantizeLinear of the onnx package."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hagane.tools.rtl import Budget, cover, read_sources
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "rtl"
+sys.path.insert(0, str(EXAMPLES))
+
+from find_rounding_bug import TIES_GO_TO_EVEN, golden, wrong_rows  # noqa: E402
+
+
+def test_the_golden_values_are_quantize_linear() -> None:
+    onnx = pytest.importorskip("onnx")
+    from onnx.reference.ops.op_quantize_linear import QuantizeLinear_19
+
+    del onnx
+    generator = np.random.default_rng(3)
+    for shift in range(16):
+        acc = generator.integers(-(2**23), 2**23, 200) >> generator.integers(0, 20, 200)
+        scale = np.float64(2.0**shift)
+        expected = QuantizeLinear_19.eval(acc.astype(np.float64), scale, np.int8(0))
+        got = [golden(int(value), shift, relu=False) for value in acc]
+        assert got == expected.tolist()
+
+
+@pytest.mark.usefixtures("verilator")
+@pytest.mark.parametrize("planted", [False, True])
+def test_the_test_set_finds_the_planted_rounding_bug_and_no_other(planted: bool) -> None:
+    defines = ["PLANTED_BUG"] if planted else []
+    sources = read_sources([EXAMPLES / "requant.sv"], "requant", defines=defines)
+    result = cover(sources, Budget(30.0), assertions=[TIES_GO_TO_EVEN])
+    assert result.defects == []
+    assert result.assertions[0].status == ("violated" if planted else "proved")
+    assert bool(wrong_rows(result)) is planted
