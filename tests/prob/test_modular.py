@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hagane.tools.prob import check, load_program
+from hagane.tools.prob import Limits, check, load_program
 from hagane.tools.prob.simplex import Constraint, maximise
 
 
@@ -24,6 +24,18 @@ def test_a_caller_knows_only_the_type() -> None:
     assert caller.probabilities[0].value == Fraction(1, 4)
     assert caller.ranges == ((0, Fraction(1, 2)),)
     assert "does not follow from the types" in caller.note
+
+
+def test_a_caller_too_large_for_types_says_how_it_was_decided() -> None:
+    coin = "letfun coin() : {x:int | Prob(x = 1) = 1/2} = rand(0, 1) in "
+    tosses = " + ".join(["coin()"] * 8)
+    text = f"{coin}({tosses}) : {{z:int | Prob(z = 0) = 1/256}}"
+    small = {v.role: v for v in check(load_program(text), limits=Limits(states=40)).verdicts}
+    assert small["annotation"].holds
+    assert "too large to decide from the types" in small["annotation"].note
+    assert "Markov chain needs more than 40 states" in small["annotation"].reason
+    whole = {v.role: v for v in check(load_program(text)).verdicts}
+    assert "too large" not in whole["annotation"].note
 
 
 def test_a_bare_result_type_lets_the_caller_look_inside() -> None:

@@ -124,6 +124,7 @@ class _Case:
     judgement: Judgement
     exhaustive: bool
     by_types: ByTypes | None
+    too_large: bool = False
 
     @property
     def holds(self) -> bool:
@@ -150,18 +151,19 @@ class _Findings:
         """Judge the claims of a unit that was run."""
         self._check_mass(unit, choice)
         by_types: dict[tuple[Site, Key], ByTypes] = {}
+        too_large = False
         if calls_opaque(unit):
             try:
                 by_types = self.modular.decide(unit)
             except TooLarge as error:
-                by_types = {}
+                too_large = True
                 choice = replace(choice, reason=f"{choice.reason}; {error.message}")
         for site in unit.sites:
             table = choice.ledger.tables.get(site, {})
             if table:
                 for judgement in judge(self.source, site.claim, table, unit.values):
                     implied = by_types.get((site, judgement.fixed))
-                    case = _Case(unit, choice, judgement, exhaustive, implied)
+                    case = _Case(unit, choice, judgement, exhaustive, implied, too_large)
                     self._cases.setdefault(site, []).append(case)
 
     def _check_mass(self, unit: Unit, choice: Choice) -> None:
@@ -228,6 +230,11 @@ class _Findings:
             )
         elif case.by_types is not None and case.by_types.holds is None:
             note = "no linear claim: decided by the definitions of the functions called"
+        elif case.too_large:
+            note = (
+                "too large to decide from the types of the functions called: decided by their "
+                "definitions"
+            )
         ranges = () if case.by_types is None else case.by_types.ranges
         base = self._base(site, cases, case)
         culprit = None if judgement.holds else self._culprit(site, case)
