@@ -34,6 +34,24 @@ assert y.tolist() == [0, 2], y
 print("a model runs")
 """
 
+FILES = {
+    "calc.l": "%%\n[0-9]+  NUMBER\n[ ]+  skip\n",
+    "even.pml": "let x = rand(0, 5) in (x : {y:int | Prob(y % 2 = 0) = 1/2})",
+    "buffer.sv": "module buffer(input logic a, output logic b); assign b = a; endmodule",
+    "node.yaml": "kind: Node\nmetadata: {name: one}\nstatus: {allocatable: {cpu: '4'}}\n",
+    "pod.yaml": "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n",
+}
+# Commands of the bare core, and what they print.
+BARE = {
+    "lex calc.l -o lexer.py --test calc.l": "NUMBER",
+    "prob check even.pml": "holds",
+}
+# Commands that need an extra: without it they name it, with it they print this.
+NEEDING = {
+    "cluster": ("cluster explain --cluster node.yaml --pod pod.yaml", "chosen: one"),
+    "rtl": ("rtl cover buffer.sv --top buffer --seconds 1 --json", '"points"'),
+}
+
 
 def run(*words: object, folder: Path) -> str:
     """Run a command and return what it printed; its errors end the program."""
@@ -43,6 +61,18 @@ def run(*words: object, folder: Path) -> str:
     if done.returncode:
         sys.exit(f"{' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
     return done.stdout
+
+
+def bare(hagane: Path, folder: Path) -> None:
+    """Use the tools of the bare core, and be told what the others need."""
+    for command, expected in BARE.items():
+        shown = run(hagane, *command.split(), folder=folder)
+        assert expected in shown, shown
+    for extra, (command, _) in NEEDING.items():
+        words = [hagane, *command.split()]
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 2, done
+        assert f"hagane[{extra}]" in done.stderr, done.stderr
 
 
 def main() -> None:
@@ -58,14 +88,23 @@ def main() -> None:
         (wheel,) = folder.glob("hagane-*.whl")
         venv.create(folder / "clean", with_pip=True)
         python = folder / "clean" / "bin" / "python"
+        hagane = folder / "clean" / "bin" / "hagane"
+        for file, text in FILES.items():
+            (folder / file).write_text(text, encoding="utf-8")
         for extra in ["", *(e for e in extras if every or e not in HEAVY)]:
             wanted = f"{wheel}[{extra}]" if extra else str(wheel)
             run(python, "-m", "pip", "install", "--quiet", wanted, folder=folder)
-            version = run(folder / "clean" / "bin" / "hagane", "--version", folder=folder)
+            version = run(hagane, "--version", folder=folder)
             assert version == run(python, "-m", "hagane", "--version", folder=folder)
             answer = run(python, "-c", PROGRAM, folder=folder)
             shown = run(python, "-m", "hagane", "run", "relu.onnx", "--random", "1", folder=folder)
             assert "y: float32[1]" in shown, shown
+            if not extra:
+                bare(hagane, folder)
+            elif extra in NEEDING:
+                command, expected = NEEDING[extra]
+                shown = run(hagane, *command.split(), folder=folder)
+                assert expected in shown, shown
             name = f"with the extra '{extra}'" if extra else "bare"
             print(f"{wheel.name} {name}: {version.strip()}, {answer.strip()}", flush=True)
 
