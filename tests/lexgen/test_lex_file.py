@@ -6,13 +6,15 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hagane.cli import main
-from hagane.lexgen import Lexer, SpecificationError, diagnose
+from hagane.lexgen import Lexer, SpecificationError, diagnose, ready
 from hagane.lexgen.draw import draw_stages
 from hagane.lexgen.lex_file import parse_lex_file
+from tests.lexgen.test_lexer import needs_compiler
 
 STATES = """\
 %x COMMENT
@@ -54,6 +56,60 @@ def test_start_conditions_code_and_shared_actions_work() -> None:
     assert kinds(lexer, "! ab cd . ab") == ["SHOUT", "SHOUT", "DOT", "WORD"]
     assert kinds(lexer, "# a #\n#%") == ["MARK", "WORD", "ERROR", "MARK", "MARK"]
     assert kinds(lexer, "a /* b") == ["WORD", "UNTERMINATED"]
+
+
+VALUES = """\
+%x IN
+%{
+from enum import Enum
+NUMBER = "number"
+class Kind(str, Enum):
+    WORD = "word"
+%}
+%%
+[0-9]+  { return NUMBER }
+[a-m]+  return NUMBER;
+[n-z]+  NUMBER
+"+"     { return "NUMBER" }
+"-"     { return MINUS; }
+"("     { begin(IN); return (NUMBER); }
+"_"     { return Kind.WORD; }
+<IN>")" { return Token.END; }
+"""
+
+
+def test_a_returned_name_that_the_header_defines_is_its_value(tmp_path: Path) -> None:
+    expected = ["number", "number", "NUMBER", "NUMBER", "MINUS", "word", "number", "END"]
+    lexer = Lexer(parse_lex_file(VALUES))
+    assert kinds(lexer, "1az+-_()") == expected
+    made: dict[str, Any] = {"__name__": "made"}
+    exec(lexer.python_source(), made)
+    assert [token.kind for token in made["tokenize"]("1az+-_()")] == expected
+    with pytest.raises(SpecificationError, match="its action is Python code"):
+        lexer.tokenize_arrays(b"1")
+
+
+@needs_compiler
+def test_the_command_writes_a_module_whose_c_form_gives_the_same_tokens(tmp_path: Path) -> None:
+    folder = Path(ready.__file__).parent / "specs"
+    text = '1 + (2.5 * x) #( a #(b) ( ) ) "q\\n é" ? 日\n' * 3 + "#( "
+    (tmp_path / "text").write_text(text, encoding="utf-8")
+    made = str(tmp_path / "made.py")
+    main_ok(["lex", str(folder / "calculator.l"), "-o", made, "--c"])
+    code = (
+        "import json, made\ndata = open('text', 'rb').read()\n"
+        "kinds, starts, ends = made.tokenize_arrays(data)\n"
+        "text = data.decode()\nsize = lambda at: len(text[:at].encode())\n"
+        "one = [(t.kind, size(t.start), size(t.end)) for t in made.tokenize(text)]\n"
+        "two = [(made.KINDS[k], int(s), int(e)) for k, s, e in zip(kinds, starts, ends)]\n"
+        "print(json.dumps([one, two]))"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    one, two = json.loads(done.stdout)
+    assert one == two
+    assert len(one) > 30
+    assert {"NUMBER", "ERROR", "UNTERMINATED"} <= {kind for kind, _, _ in one}
 
 
 @pytest.mark.parametrize(

@@ -129,14 +129,45 @@ def test_bounds_of_integers_are_exact() -> None:
 
 
 @pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [
+        ({"minimum": 1.5, "maximum": 4.5}, {2, 3, 4}),
+        ({"exclusiveMinimum": 1.5, "exclusiveMaximum": 4}, {2, 3}),
+        ({"minimum": 3, "exclusiveMinimum": 1, "maximum": 9, "exclusiveMaximum": 5}, {3, 4}),
+        ({"exclusiveMinimum": -3, "exclusiveMaximum": -1}, {-2}),
+    ],
+)
+def test_bounds_of_a_schema_hold_together(bounds: dict[str, float], expected: set[int]) -> None:
+    index = TokenMask({"type": "integer", **bounds}, VOCABULARY)
+    generator = np.random.default_rng(6)
+    assert {int(sample(index, generator) or b"") for _ in range(60)} == expected
+
+
+@pytest.mark.parametrize(
     ("schema", "message"),
     [
         ({"type": "string", "multipleOf": 2}, "#: the keyword 'multipleOf' is not covered"),
+        ({"type": "number", "minimum": 1}, "#: the keyword 'minimum' is not covered"),
+        ({"minimum": "a"}, "#/minimum: expected a finite number, got 'a'"),
+        (
+            {"properties": {"a": True}, "additionalProperties": True},
+            "#/additionalProperties: members beside those of 'properties' are not covered",
+        ),
+        ({"prefixItems": [True], "items": {}}, "#/items: items after those of 'prefixItems'"),
+        ({"prefixItems": [True], "minItems": 2}, "#/minItems: with 'prefixItems' an array has"),
+        ({"prefixItems": [True], "maxItems": 0}, "#/maxItems: with 'prefixItems' an array has"),
+        ({"const": 1, "minimum": 0}, "the keyword 'minimum' beside 'const' is not covered"),
+        ({"anyOf": [True], "type": "null"}, "the keyword 'type' beside 'anyOf' is not covered"),
+        ({"enum": ["a"], "type": "integer"}, "the value 'a' of 'enum' is not of the type"),
+        ({"allOf": [True, True]}, "#/allOf: expected one schema, got 2"),
+        ({"$ref": "#", "if": {}}, "the keyword 'if' beside .* is not covered"),
+        ({"type": "array", "contains": 1}, "the keyword 'contains' is not covered"),
         ({"type": "strin"}, "expected a type"),
         ({"properties": {"a": {"type": "list"}}}, "#/properties/a: expected a type"),
         ({"properties": {}, "required": ["b"]}, "'b' is not among the properties"),
         ({"$ref": "#/$defs/no"}, "nothing at the reference"),
         ({"enum": []}, "expected a list of values"),
+        ({"anyOf": {}}, "expected a list of values as 'anyOf'"),
     ],
 )
 def test_schemas_beyond_the_subset_are_refused_with_their_place(schema: Any, message: str) -> None:

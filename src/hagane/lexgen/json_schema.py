@@ -9,7 +9,8 @@ Source: JSON Schema, draft 2020-12; RFC 8259 for the texts of values.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from hagane.errors import InvalidArgument
@@ -59,7 +60,7 @@ _NUMBER = _INTEGER + r"(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _TYPES = ("string", "number", "integer", "boolean", "null", "object", "array")
 _ANNOTATIONS = {
     "title", "description", "default", "examples", "$schema", "$id", "$defs", "definitions",
-    "$comment", "type", "deprecated", "readOnly", "writeOnly", "additionalProperties",
+    "$comment", "type", "deprecated", "readOnly", "writeOnly",
 }  # fmt: skip
 _KEYWORDS = {
     "string": {"minLength", "maxLength", "pattern", "format"},
@@ -67,7 +68,7 @@ _KEYWORDS = {
     "integer": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"},
     "boolean": set(),
     "null": set(),
-    "object": {"properties", "required"},
+    "object": {"properties", "required", "additionalProperties"},
     "array": {"items", "minItems", "maxItems", "prefixItems"},
 }  # fmt: skip
 
@@ -99,15 +100,16 @@ class _Builder:
             return self.anything(depth)
         if not isinstance(schema, Mapping):
             _refuse(where, f"expected a schema (an object), got {schema!r}")
+        for keyword in ("$ref", "const", "enum", "anyOf", "oneOf", "allOf"):
+            if keyword in schema:
+                _check_alone(schema, keyword, where)
+                break
         if "$ref" in schema:
             return self.reference(schema["$ref"], where, depth)
         if "const" in schema:
             return self.constant(schema["const"])
         if "enum" in schema:
-            values = schema["enum"]
-            if not isinstance(values, list) or not values:
-                _refuse(where, f"expected a list of values as 'enum', got {values!r}")
-            return alternate(*(self.constant(each) for each in values))
+            return alternate(*(self.constant(each) for each in schema["enum"]))
         for keyword in ("anyOf", "oneOf"):
             if keyword in schema:
                 return alternate(
@@ -116,7 +118,7 @@ class _Builder:
                         for number, each in enumerate(schema[keyword])
                     )
                 )
-        if "allOf" in schema and len(schema["allOf"]) == 1:
+        if "allOf" in schema:
             return self.value(schema["allOf"][0], f"{where}/allOf/0", depth)
         kinds = schema.get("type", _guess(schema))
         if kinds is None:
@@ -212,11 +214,15 @@ class _Builder:
         return parse(_NUMBER).branches[0].body
 
     def _integer(self, schema: Mapping[str, Any], where: str, depth: int) -> Node:
-        low, high = schema.get("minimum"), schema.get("maximum")
-        if "exclusiveMinimum" in schema:
-            low = schema["exclusiveMinimum"] + 1
-        if "exclusiveMaximum" in schema:
-            high = schema["exclusiveMaximum"] - 1
+        lows, highs = (
+            [
+                bound + step * (number and int(schema[keyword]) == schema[keyword])
+                for number, keyword in enumerate((plain, f"exclusive{plain.capitalize()}"))
+                if (bound := _bound(schema, keyword, where, rounded)) is not None
+            ]
+            for plain, step, rounded in (("minimum", 1, math.ceil), ("maximum", -1, math.floor))
+        )
+        low, high = max(lows, default=None), min(highs, default=None)
         if low is None and high is None:
             return parse(_INTEGER).branches[0].body
         return parse(integer_range(low, high)).branches[0].body
@@ -231,6 +237,7 @@ class _Builder:
         low = _count(schema, "minItems", where) or 0
         high = _count(schema, "maxItems", where)
         if "prefixItems" in schema:
+            _check_prefix(schema, low, high, where)
             items = [
                 self.value(each, f"{where}/prefixItems/{number}", depth)
                 for number, each in enumerate(schema["prefixItems"])
@@ -246,6 +253,12 @@ class _Builder:
     def _object(self, schema: Mapping[str, Any], where: str, depth: int) -> Node:
         properties = schema.get("properties", {})
         required = schema.get("required", [])
+        if properties and schema.get("additionalProperties", False) is not False:
+            _refuse(
+                f"{where}/additionalProperties",
+                "members beside those of 'properties' are not covered, expected false (which is "
+                f"what holds without the keyword), got {schema['additionalProperties']!r}",
+            )
         for name in required:
             if name not in properties:
                 _refuse(f"{where}/required", f"'{name}' is not among the properties")
@@ -377,6 +390,63 @@ def _count(schema: Mapping[str, Any], keyword: str, where: str) -> int | None:
     if value is not None and (not isinstance(value, int) or value < 0):
         _refuse(f"{where}/{keyword}", f"expected a number of at least 0, got {value!r}")
     return value
+
+
+def _bound(
+    schema: Mapping[str, Any], keyword: str, where: str, rounded: Callable[[float], int]
+) -> int | None:
+    """Return a bound as the nearest integer within it."""
+    value = schema.get(keyword)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        _refuse(f"{where}/{keyword}", f"expected a finite number, got {value!r}")
+    return rounded(value)
+
+
+def _check_prefix(schema: Mapping[str, Any], low: int, high: int | None, where: str) -> None:
+    """Refuse what would let an array be of another length than its 'prefixItems'."""
+    size = len(schema["prefixItems"])
+    if schema.get("items", False) is not False:
+        _refuse(
+            f"{where}/items",
+            "items after those of 'prefixItems' are not covered, expected false (which is what "
+            f"holds without the keyword), got {schema['items']!r}",
+        )
+    if low > size or (high is not None and high < size):
+        _refuse(
+            f"{where}/{'minItems' if low > size else 'maxItems'}",
+            f"with 'prefixItems' an array has exactly its {size} items, got another bound",
+        )
+
+
+def _check_alone(schema: Mapping[str, Any], keyword: str, where: str) -> None:
+    """Refuse keywords beside one that says all; the type may repeat what a value says."""
+    if keyword in ("enum", "anyOf", "oneOf", "allOf") and not (
+        isinstance(schema[keyword], list) and schema[keyword]
+    ):
+        _refuse(where, f"expected a list of values as '{keyword}', got {schema[keyword]!r}")
+    if keyword == "allOf" and len(schema["allOf"]) != 1:
+        _refuse(f"{where}/allOf", f"expected one schema, got {len(schema['allOf'])}")
+    others = sorted(set(schema) - _ANNOTATIONS - {keyword})
+    if others:
+        _refuse(where, f"the keyword '{others[0]}' beside '{keyword}' is not covered")
+    if "type" in schema and keyword not in ("const", "enum"):
+        _refuse(where, f"the keyword 'type' beside '{keyword}' is not covered")
+    if "type" in schema:
+        kinds = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+        for value in schema["enum"] if keyword == "enum" else [schema["const"]]:
+            if not any(_is_of(value, kind) for kind in kinds):
+                _refuse(where, f"the value {value!r} of '{keyword}' is not of the type {kinds}")
+
+
+def _is_of(value: Any, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if isinstance(value, (int, float)):
+        return kind == "number" or (kind == "integer" and float(value).is_integer())
+    classes: dict[str, type] = {"string": str, "null": type(None), "object": Mapping, "array": list}
+    return kind in classes and isinstance(value, classes[kind])
 
 
 def _check_keywords(schema: Mapping[str, Any], known: set[str], where: str) -> None:

@@ -2,7 +2,8 @@
 
 The code is Python. An action is one of
 
-- a name (``NUMBER``), ``return NUMBER``, ``return "NUMBER"``: the kind of the token;
+- a name (``NUMBER``), ``return NUMBER``, ``return "NUMBER"``: the kind of the token; where the
+  header above defines ``NUMBER``, ``return NUMBER`` returns its value;
 - ``skip``, ``;`` or nothing: no token;
 - ``begin(X)``, ``push(X)``, ``pop``, also in flex's spelling (``BEGIN(X)``, ``yy_push_state(X)``,
   ``yy_pop_state()``); several are separated by ``;``;
@@ -13,8 +14,10 @@ The code is Python. An action is one of
 from __future__ import annotations
 
 import ast
+import dis
 import re
 import textwrap
+from collections.abc import Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
@@ -269,7 +272,7 @@ class _Reader:
             rest = self._braced(line, line.index("{", at))
         else:
             rest = re.sub(r"\s*(/\*.*?\*/|//.*|#.*)\s*$", "", rest)
-        simple = _simple_action(rest)
+        simple = _simple_action(rest, _defined("\n".join(self.header)))
         if simple is not None:
             for name in (simple.begin, simple.push):
                 if name and name not in self.conditions:
@@ -324,8 +327,23 @@ class _Reader:
         raise SpecificationError(f"{self.name}:{line}:{column + 1}: {problem}")
 
 
-def _simple_action(text: str) -> Action | None:
-    """Return an action that is made of returns and moves only; None for other code."""
+def _defined(header: str) -> set[str]:
+    """Return the names that the code of the header binds in the module."""
+    try:
+        code = compile(header, "<header>", "exec", dont_inherit=True)
+    except SyntaxError:  # reported with its place at the end
+        return set()
+    stored = {i.argval for i in dis.get_instructions(code) if i.opname == "STORE_NAME"}
+    # A function may bind a name of the module too, by a 'global' statement.
+    tree = ast.walk(ast.parse(header))
+    return stored | {name for node in tree if isinstance(node, ast.Global) for name in node.names}
+
+
+def _simple_action(text: str, defined: Set[str] = frozenset()) -> Action | None:
+    """Return an action that is made of returns and moves only; None for other code.
+
+    ``return NAME`` is code where the name is one of those ``defined``.
+    """
     action = Action()
     for statement in re.split(r";|\n", text):
         statement = re.sub(r"/\*.*?\*/", "", statement).strip()
@@ -341,7 +359,11 @@ def _simple_action(text: str) -> Action | None:
                     return None  # Python code
                 if value == "None":
                     continue
-                action = replace(action, kind=value)
+                returned = re.match(r"return\b\s*\(?\s*((\w+)(?:\.\w+)?)\s*\)?$", statement)
+                if returned and returned[2] in defined:
+                    action = replace(action, code=f"return {returned[1]}")
+                else:
+                    action = replace(action, kind=value)
             elif name == "begin":
                 action = replace(action, begin=value)
             elif name == "push":
