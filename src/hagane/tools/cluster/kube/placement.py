@@ -86,6 +86,11 @@ def total_scores(profile: Profile, cycle: Cycle, rows: Ints) -> Ints:
     """Return the weighted sums of all scores of rows."""
     total = np.zeros(rows.size, dtype=np.int64)
     for plugin, weight in profile.scores:
+        same = plugin.constant(cycle)
+        if same is not None:
+            if same:
+                total += same * weight
+            continue
         raw = plugin.raw(cycle, rows)
         if raw is not None:
             total += plugin.normalise(cycle, raw) * weight

@@ -16,6 +16,7 @@ from hagane.tools.cluster.fragmentation import Kind, Workload, frequent, kind_of
 from hagane.tools.cluster.model.objects import Pod
 from hagane.tools.cluster.sim.accounting import Accounting
 from hagane.tools.cluster.sim.actions import Bind, Delete, Evict, Submit, Terminate, Update
+from hagane.tools.cluster.sim.collection import rare_collection
 from hagane.tools.cluster.sim.life import Life, Running
 from hagane.tools.cluster.sim.ports import Metrics, Pending, Queue, Scheduler, Submitter
 from hagane.tools.cluster.sim.snapshot import metrics_line
@@ -124,10 +125,11 @@ class Simulation:
             SchedulerFault: if the scheduler breaks a rule; the log holds all that came before.
         """
         try:
-            self.begin()
-            while self.step():
-                if progress is not None:
-                    progress(self.clock)
+            with rare_collection():
+                self.begin()
+                while self.step():
+                    if progress is not None:
+                        progress(self.clock)
         finally:
             self.log.flush()
         return self.summary()
@@ -301,7 +303,8 @@ class Simulation:
             self.submit(pod, running.submitted)
         else:
             phase = {"succeeded": "Succeeded", "failed": "Failed"}.get(outcome, "")
-            self._tell(replace(running.pod, phase=phase))
+            if self.submitters:
+                self._tell(running.pod.with_changes(phase=phase))
 
     def nodes_changed(self, rows: set[int]) -> None:
         """Take in that nodes have come, gone or changed."""
