@@ -25,7 +25,8 @@ from hagane.tools.cluster.link.extender import Extender
 from hagane.tools.cluster.link.outside import Outside
 from hagane.tools.cluster.link.rpc import RemoteSubmitter, serve_submitter
 from hagane.tools.cluster.link.serve import ExtenderService, serve_extender
-from hagane.tools.cluster.model.objects import Node, Phase, Pod
+from hagane.tools.cluster.link.wire import priority_class_object
+from hagane.tools.cluster.model.objects import Node, Phase, Pod, PriorityClass
 from hagane.tools.cluster.sim.actions import Bind
 from hagane.tools.cluster.sim.ports import Queue, Scheduler
 from hagane.tools.cluster.sim.simulation import Simulation
@@ -314,6 +315,29 @@ def test_the_api_server_lists_filters_and_refuses_a_second_binding() -> None:
             with urllib.request.urlopen(f"{api.url}/api/v1/pods?fieldSelector={query}") as answer:
                 assert len(json.loads(answer.read())["items"]) == count
         assert api.requests.get_nowait() == ("bind", "default/p", "n")
+
+
+def test_a_priority_class_is_written_as_kubernetes_writes_it() -> None:
+    out = priority_class_object(PriorityClass("high", 100))
+    assert (out["kind"], out["metadata"]["name"], out["value"]) == ("PriorityClass", "high", 100)
+
+
+def test_a_status_patch_is_kept_and_forgotten_changes_answer_410() -> None:
+    with ApiServer() as api:
+        api.store.history = 4
+        for index in range(12):
+            api.store.put("pods", f"default/p{index}", pod(f"p{index}", namespace="default"))
+        assert len(api.store.changes) <= 4
+        url = f"{api.url}/api/v1/namespaces/default/pods/p1"
+        body = json.dumps({"status": {"phase": "Running"}}).encode()
+        request = urllib.request.Request(f"{url}/status", body, method="PATCH")
+        urllib.request.urlopen(request).close()
+        with urllib.request.urlopen(url) as answer:
+            assert json.loads(answer.read())["status"]["phase"] == "Running"
+        query = "watch=1&timeoutSeconds=5&resourceVersion=2"
+        with urllib.request.urlopen(f"{api.url}/api/v1/pods?{query}") as answer:
+            event = json.loads(answer.readline())
+        assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
 
 
 def test_a_submitter_in_another_process_sends_the_same_pods() -> None:

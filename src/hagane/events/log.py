@@ -9,6 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
+# Made once: json.dumps would make one for every record.
+_ENCODE = json.JSONEncoder(separators=(",", ":"), default=str).encode
+
 
 class EventLog:
     """Writes events as JSON lines and keeps their digest.
@@ -33,11 +36,10 @@ class EventLog:
     def write(self, time: float, kind: str, **fields: object) -> None:
         """Append one record; ``time`` and ``kind`` come first, the fields in the order given."""
         record = {"time": time, "kind": kind, **fields}
-        line = json.dumps(record, separators=(",", ":"), default=str)
+        line = _ENCODE(record) + "\n"
         self._digest.update(line.encode())
-        self._digest.update(b"\n")
         if self._file is not None:
-            self._file.write(line + "\n")
+            self._file.write(line)
         if self._records is not None:
             self._records.append(record)
         self.count += 1

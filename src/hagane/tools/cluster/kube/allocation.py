@@ -75,8 +75,20 @@ def demand(cycle: Cycle, resource: str, rows: Ints, plain: bool) -> tuple[Ints, 
     request = pod.scored[index] if core and not plain else pod.requests.get(resource, 0)
     if request == 0 and not core and resource != "ephemeral-storage":
         return None
-    before = (cluster.scored if core and not plain else cluster.requested)[index, rows]
-    return cluster.allocatable[index, rows], before + request, before
+    # A row of the table first, then take: several times as fast as indexing both at once.
+    before = (cluster.scored if core and not plain else cluster.requested)[index].take(rows)
+    return cluster.allocatable[index].take(rows), before + request, before
+
+
+def _everywhere(cycle: Cycle, resource: str) -> bool:
+    """Return whether every node offers a resource, remembered until some node changes."""
+    cluster = cycle.cluster
+    key = ("offered", resource)
+    found = cluster.caches.get(key)
+    if found is None:
+        offered = cluster.allocatable[cluster.resource(resource), cluster.alive]
+        cluster.caches[key] = found = bool((offered > 0).all())
+    return bool(found)
 
 
 class FitScore(Score):
@@ -100,9 +112,10 @@ class FitScore(Score):
             if found is None:
                 continue
             capacity, requested, _ = found
+            everywhere = _everywhere(cycle, resource.name)
             there = capacity > 0
             # Rows without the resource divide by one, and their result is dropped.
-            safe = np.maximum(capacity, 1)
+            safe = capacity if everywhere else np.maximum(capacity, 1)
             if kind == "LeastAllocated":
                 score = np.maximum(capacity - requested, 0) * MAX_SCORE // safe
             elif kind == "MostAllocated":
@@ -116,8 +129,12 @@ class FitScore(Score):
                     used = np.minimum(requested, capacity) * 100 // safe
                 score = self._table[used]
                 there = there & (score > 0)
-            total += np.where(there, score * resource.weight, 0)
-            weights += np.where(there, resource.weight, 0)
+            if everywhere and kind != "RequestedToCapacityRatio":
+                total += score if resource.weight == 1 else score * resource.weight
+                weights += resource.weight
+            else:
+                total += np.where(there, score * resource.weight, 0)
+                weights += np.where(there, resource.weight, 0)
         if kind == "RequestedToCapacityRatio":
             # Go rounds halves away from zero; all is positive here.
             return (2 * total + weights) // np.maximum(2 * weights, 1)
@@ -152,10 +169,12 @@ class BalancedScore(Score):
             if found is None:
                 continue
             capacity, requested, bound = found
-            safe = np.maximum(capacity, 1)
+            everywhere = _everywhere(cycle, resource.name)
+            safe = capacity if everywhere else np.maximum(capacity, 1)
             there.append(capacity > 0)
             after.append(np.minimum(requested / safe, 1.0))
-            before.append(np.minimum(bound / safe, 1.0))
+            if cycle.version >= (1, 36):
+                before.append(np.minimum(bound / safe, 1.0))
         with_pod = _balance(after, there, len(rows))
         if cycle.version < (1, 36):
             return with_pod

@@ -73,6 +73,10 @@ class Score:
 
     name = ""
 
+    def constant(self, cycle: Cycle) -> int | None:
+        """Return the normalised score if it is the same on every node, else None."""
+        return None
+
     def raw(self, cycle: Cycle, rows: Ints) -> Ints | None:
         """Return the raw scores of rows, or None where the plugin skips this pod."""
         raise NotImplementedError

@@ -194,6 +194,10 @@ class TaintScore(Score):
 
     name = "TaintToleration"
 
+    def constant(self, cycle: Cycle) -> int | None:
+        """Return 100 where no node has a taint."""
+        return None if cycle.cluster.tainted else MAX_SCORE
+
     def raw(self, cycle: Cycle, rows: Ints) -> Ints | None:
         """Return how many such taints each row has."""
         if not cycle.cluster.tainted:
@@ -228,6 +232,10 @@ class ImageScore(Score):
     """Nodes that already have the pod's images, by size and by how far the images have spread."""
 
     name = "ImageLocality"
+
+    def constant(self, cycle: Cycle) -> int | None:
+        """Return 0 where no node reports images."""
+        return None if cycle.cluster.image_nodes else 0
 
     def raw(self, cycle: Cycle, rows: Ints) -> Ints | None:
         """Return scores from 0 to 100 between 23 MiB and 1000 MiB a container."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -28,10 +28,15 @@ Nominated = Mapping[int, Sequence[Pod]]
 
 @dataclass(slots=True)
 class Feasible:
-    """Rows that pass every filter, in the order they were tried, and how many were tried."""
+    """Rows that pass every filter, in the order they were tried, and how many were tried.
+
+    Attributes:
+        rejected: how many nodes each filter was the first to reject.
+    """
 
     rows: Ints
     tried: int
+    rejected: dict[str, int] = field(default_factory=dict)
 
 
 def sample_size(nodes: int, percentage: int) -> int:
@@ -57,13 +62,18 @@ def find_feasible(
     active = [f for f in profile.filters if not f.skip(cycle)]
     wanted = sample_size(cluster.node_count, profile.percentage)
     found: list[Ints] = []
+    rejected: dict[str, int] = {}
     count = tried = 0
     whole = wanted >= cluster.node_count
     for window in _windows(cluster.size, start, cluster.size if whole else max(_CHUNK, wanted)):
         mask = cluster.alive[window].copy()
+        left = int(np.count_nonzero(mask))
         for rule in active:
             mask &= rule.mask(cycle, window)
-            if not mask.any():
+            before, left = left, int(np.count_nonzero(mask))
+            if left < before:
+                rejected[rule.name] = rejected.get(rule.name, 0) + before - left
+            if not left:
                 break
         rows = np.flatnonzero(mask) + window.start
         if nominated and rows.size:
@@ -78,14 +88,20 @@ def find_feasible(
         if rows.size:
             found.append(rows)
     if not found:
-        return Feasible(_NOTHING, tried)
-    return Feasible(found[0] if len(found) == 1 else np.concatenate(found), tried)
+        return Feasible(_NOTHING, tried, rejected)
+    rows = found[0] if len(found) == 1 else np.concatenate(found)
+    return Feasible(rows, tried, rejected)
 
 
 def total_scores(profile: Profile, cycle: Cycle, rows: Ints) -> Ints:
     """Return the weighted sums of all scores of rows."""
     total = np.zeros(rows.size, dtype=np.int64)
     for plugin, weight in profile.scores:
+        same = plugin.constant(cycle)
+        if same is not None:
+            if same:
+                total += same * weight
+            continue
         raw = plugin.raw(cycle, rows)
         if raw is not None:
             total += plugin.normalise(cycle, raw) * weight

@@ -54,6 +54,8 @@ class KubeScheduler(Scheduler):
         self.promised: dict[str, int] = {}
         self.start = 0
         self.attempts = 0
+        # Of the last attempt that found no node: how many nodes each filter rejected.
+        self.why = ""
 
     def added(self, pod: Pod, clock: float) -> None:
         """Put a new pod into the active queue, unless scheduling gates hold it back."""
@@ -82,11 +84,12 @@ class KubeScheduler(Scheduler):
         Binding only takes: where one pod fitted nowhere, a like pod later in the same turn does
         not fit either, and is put aside without asking the filters again.
         """
-        full: set[tuple[object, ...]] = set()
+        full: dict[tuple[object, ...], str] = {}
         while (entry := self.backoff.pop(clock)) is not None:
             pod = entry.pod
             kind = self._kind(pod)
             if kind is not None and kind in full:
+                self._say(queue, pod, full[kind])
                 self.backoff.fail(entry, clock)
                 continue
             cycle = Cycle(pod, nodes, self.profile.version)
@@ -95,10 +98,8 @@ class KubeScheduler(Scheduler):
                 lowest = nodes.lowest_priority()
                 hopeless = lowest is None or lowest >= pod.priority
                 if kind is not None and (hopeless or not self.profile.preemption):
-                    full.add(kind)
-                pending = queue.get(pod.key)
-                if pending is not None:
-                    pending.why = "no node fits"
+                    full[kind] = self.why
+                self._say(queue, pod, self.why)
                 yield from self._preempt(cycle, entry, clock)
                 continue
             self.backoff.remove(pod.key)
@@ -108,6 +109,12 @@ class KubeScheduler(Scheduler):
             yield Bind(pod.key, name)
             if pod.affinity or pod.anti_affinity:
                 self.backoff.wake_all(clock)
+
+    @staticmethod
+    def _say(queue: Queue, pod: Pod, why: str) -> None:
+        pending = queue.get(pod.key)
+        if pending is not None:
+            pending.why = why
 
     def _kind(self, pod: Pod) -> tuple[object, ...] | None:
         """Return what decides where a pod fits; None if other pods or extenders have a say."""
@@ -128,6 +135,12 @@ class KubeScheduler(Scheduler):
             if rows.size:
                 rows = extra(cycle, rows)
         if not rows.size:
+            counts = dict(found.rejected)
+            if left := cluster.node_count - sum(counts.values()):
+                # Room promised to others, or a predicate or an extender of the user.
+                counts["other"] = left
+            reasons = ", ".join(f"{number} {name}" for name, number in counts.items())
+            self.why = f"0/{cluster.node_count} nodes: {reasons}"
             return None
         if rows.size == 1:
             return int(rows[0])

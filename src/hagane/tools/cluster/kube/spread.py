@@ -93,6 +93,9 @@ class SpreadFilter(Filter):
 
     def skip(self, cycle: Cycle) -> bool:
         """Return whether the pod has no hard constraint."""
+        cluster = cycle.cluster
+        if not (cycle.pod.spread or cluster.services or cluster.workloads):
+            return True
         return not self._constraints(cycle)
 
     def mask(self, cycle: Cycle, rows: Rows) -> Mask:
@@ -155,10 +158,12 @@ class SpreadScore(Score):
 
     def raw(self, cycle: Cycle, rows: Ints) -> Ints | None:
         """Return weighted counts, 0 for nodes that lack a label; None without constraints."""
+        cluster, pod = cycle.cluster, cycle.pod
+        if not (pod.spread or cluster.services or cluster.workloads):
+            return None
         spreads = constraints_of(cycle, _SOFT, self.defaults)
         if not spreads:
             return None
-        cluster, pod = cycle.cluster, cycle.pod
         strict = bool(pod.spread) or not self.defaults.system
         records = [cluster.records[row] for row in rows.tolist()]
         ignored = [strict and not _has_all(r.node, spreads) for r in records]

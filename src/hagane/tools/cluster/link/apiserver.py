@@ -17,7 +17,7 @@ from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from hagane.tools.cluster.link.store import Store
+from hagane.tools.cluster.link.store import Compacted, Store
 
 # resource -> (group/version, kind of the list)
 RESOURCES = {
@@ -35,6 +35,7 @@ _PATH = re.compile(
     r"/(?P<resource>[a-z]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>[a-z]+))?/?"
 )
 _PATIENCE = 0.5
+_TOO_OLD = "too old resource version: list again"
 
 
 class ApiServer:
@@ -162,7 +163,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self.api.requests.put(("status", key, body))
         status = {**value.get("status", {}), **(body.get("status") or {})}
-        self._send(200, {**value, "status": status})
+        self.api.store.put(resource, key, {**value, "status": status})
+        self._send(200, self.api.store.objects[resource][key])
 
     do_PUT = do_PATCH  # noqa: N815
 
@@ -213,7 +215,14 @@ class _Handler(BaseHTTPRequestHandler):
         ends: float,
     ) -> Iterator[bytes]:
         while time.monotonic() < ends and not self.api.store.closed:
-            for change in self.api.store.since(resource, version, _PATIENCE):
+            try:
+                changes = self.api.store.since(resource, version, _PATIENCE)
+            except Compacted:
+                # As an API server says it once the answer has begun.
+                event = {"type": "ERROR", "object": _status(410, "Expired", _TOO_OLD)}
+                yield json.dumps(event).encode() + b"\n"
+                return
+            for change in changes:
                 version = change.version
                 if chosen(change.object):
                     event = {"type": change.kind, "object": change.object}
@@ -239,15 +248,7 @@ class _Handler(BaseHTTPRequestHandler):
         return value
 
     def _fail(self, code: int, reason: str, message: str) -> None:
-        status = {
-            "kind": "Status",
-            "apiVersion": "v1",
-            "status": "Failure",
-            "message": message,
-            "reason": reason,
-            "code": code,
-        }
-        self._send(code, status)
+        self._send(code, _status(code, reason, message))
 
     def _send(self, code: int, value: Any) -> None:
         body = value.encode() if isinstance(value, str) else json.dumps(value).encode()
@@ -260,6 +261,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
+
+
+def _status(code: int, reason: str, message: str) -> dict[str, Any]:
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+        "code": code,
+    }
 
 
 def _key(value: dict[str, Any]) -> str:

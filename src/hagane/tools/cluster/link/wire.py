@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hagane.tools.cluster.model.objects import Container, Node, Pod
+from hagane.tools.cluster.model.objects import Container, Node, Pod, PriorityClass
 from hagane.tools.cluster.model.quantity import format_amount
 from hagane.tools.cluster.model.read_pod import GPU_COUNT, USER_LABEL
 from hagane.tools.cluster.sim.snapshot import rfc3339
@@ -77,6 +77,18 @@ def node_object(node: Node) -> dict[str, Any]:
         "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
     }
     return {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": spec, "status": status}
+
+
+def priority_class_object(item: PriorityClass) -> dict[str, Any]:
+    """Return a priority class as a scheduling.k8s.io/v1 PriorityClass."""
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": item.name, "uid": item.name},
+        "value": item.value,
+        "globalDefault": item.default,
+        "preemptionPolicy": item.preemption_policy,
+    }
 
 
 def _with_text(container: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,8 @@ bytes, everything else in units.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import Any
 
 from hagane.tools.cluster.model.selectors import NodeTerm, Selector, Taint, Toleration
@@ -165,6 +166,13 @@ class Pod:
     checkpoint: float = 0.0
     raw: Mapping[str, Any] | None = None
 
+    def with_changes(self, **changes: Any) -> Pod:
+        """Return the pod with some fields replaced; several times as fast as ``replace``."""
+        values = list(_POD_VALUES(self))
+        for name, value in changes.items():
+            values[_POD_PLACES[name]] = value
+        return Pod(*values)
+
     @property
     def key(self) -> str:
         """The name that is unique in a cluster."""
@@ -174,6 +182,11 @@ class Pod:
     def duration(self) -> float | None:
         """Seconds of work, or None for a pod that never ends by itself."""
         return None if self.phases is None else sum(p.seconds for p in self.phases)
+
+
+_POD_NAMES = tuple(f.name for f in fields(Pod))
+_POD_PLACES = {name: place for place, name in enumerate(_POD_NAMES)}
+_POD_VALUES = attrgetter(*_POD_NAMES)
 
 
 @dataclass(frozen=True, slots=True)

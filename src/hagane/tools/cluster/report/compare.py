@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hagane.errors import InvalidArgument
+from hagane.errors import InvalidArgument, MissingExtra
 from hagane.tools.cluster.sim.config import load_config
 from hagane.tools.cluster.sim.setup import prepare
 
@@ -128,35 +128,16 @@ def paired(
 
 
 def student_quantile(probability: float, freedom: int) -> float:
-    """Return the quantile of Student's t distribution, for probabilities from a half up."""
-    low, high = 0.0, 1e4
-    for _ in range(200):
-        middle = (low + high) / 2
-        if student_cdf(middle, freedom) < probability:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+    """Return the quantile of Student's t distribution.
 
-
-def student_cdf(t: float, freedom: int) -> float:
-    """Return the probability that Student's t is at most ``t``, for t of at least 0.
-
-    Source: Abramowitz and Stegun, 26.7.3 and 26.7.4.
+    Raises:
+        MissingExtra: without SciPy.
     """
-    angle = math.atan(t / math.sqrt(freedom))
-    sine, cosine = math.sin(angle), math.cos(angle)
-    term, total = 1.0, 0.0
-    if freedom % 2:
-        term = cosine
-        for k in range(1, (freedom - 1) // 2 + 1):
-            total += term
-            term *= cosine * cosine * 2 * k / (2 * k + 1)
-        return 0.5 + (angle + sine * total) / math.pi
-    for k in range(1, freedom // 2 + 1):
-        total += term
-        term *= cosine * cosine * (2 * k - 1) / (2 * k)
-    return 0.5 + sine * total / 2
+    try:
+        from scipy.special import stdtrit
+    except ImportError:
+        raise MissingExtra("comparing configurations", "cluster") from None
+    return float(stdtrit(freedom, probability))
 
 
 def numbers(summary: Mapping[str, Any], prefix: str = "") -> dict[str, float]:

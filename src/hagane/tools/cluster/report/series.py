@@ -45,6 +45,7 @@ PODS = (
     "cpu",
     "memory",
     "priority",
+    "why",
 )
 _ROWS_AT_ONCE = 50_000
 
@@ -71,8 +72,8 @@ def sample(sim: Simulation, workload: Workload | None = None) -> dict[str, float
     }
 
 
-def pod_row(pod: Pod, outcome: str, times: Mapping[str, float]) -> dict[str, object]:
-    """Return one row of what became of a pod."""
+def pod_row(pod: Pod, outcome: str, times: Mapping[str, float], why: str = "") -> dict[str, object]:
+    """Return one row of what became of a pod; ``why`` is what its last failed attempt met."""
     spent = times["finished"] - times["submitted"]
     return {
         "pod": pod.key,
@@ -90,6 +91,7 @@ def pod_row(pod: Pod, outcome: str, times: Mapping[str, float]) -> dict[str, obj
         "cpu": pod.requests.get("cpu", 0) / 1000,
         "memory": pod.requests.get("memory", 0),
         "priority": pod.priority,
+        "why": why,
     }
 
 

@@ -71,8 +71,8 @@ class Life:
         """Bind a pod and let it run."""
         sim = self.sim
         now = sim.clock
-        pod = replace(
-            pending.pod, node_name=sim.node_name(row), started=now, phase="Running", nominated=""
+        pod = pending.pod.with_changes(
+            node_name=sim.node_name(row), started=now, phase="Running", nominated=""
         )
         sim.cluster.bind(pod, row, devices)
         sim.books.hold(pod, 1)
@@ -185,6 +185,8 @@ class Life:
         del self.running[pod.key]
         if running.ends is not None:
             sim.heap.cancel(running.ends)
+            # The event knows the pod; without this the two would be a cycle.
+            running.ends = None
         sim.cluster.unbind(pod.key)
         sim.books.hold(pod, -1)
         fields = {"pod": pod.key, "node": sim.node_name(running.row)}

@@ -145,7 +145,7 @@ def _tables(
         series.write(sample(sim, sim.workload()))
 
     def when_done(pod: Pod, outcome: str, times: Mapping[str, float]) -> None:
-        pods.write(pod_row(pod, outcome, times))
+        pods.write(pod_row(pod, outcome, times, sim.reasons.get(pod.key, "")))
 
     sim.on_metrics = [*sim.on_metrics, at_interval]
     sim.on_done.append(when_done)

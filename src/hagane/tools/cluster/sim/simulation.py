@@ -16,6 +16,7 @@ from hagane.tools.cluster.fragmentation import Kind, Workload, frequent, kind_of
 from hagane.tools.cluster.model.objects import Pod
 from hagane.tools.cluster.sim.accounting import Accounting
 from hagane.tools.cluster.sim.actions import Bind, Delete, Evict, Submit, Terminate, Update
+from hagane.tools.cluster.sim.collection import rare_collection
 from hagane.tools.cluster.sim.life import Life, Running
 from hagane.tools.cluster.sim.ports import Metrics, Pending, Queue, Scheduler, Submitter
 from hagane.tools.cluster.sim.snapshot import metrics_line
@@ -87,6 +88,8 @@ class Simulation:
         self.on_done: list[Callable[[Pod, str, dict[str, float]], None]] = []
         self.freed: set[int] = set()
         self.failed_on: dict[str, int] = {}
+        # Why pods that run now had to wait: the last failed attempt.
+        self.reasons: dict[str, str] = {}
         self.changed = False
         self._kinds: dict[Kind, int] = {}
         self._workload: tuple[int, Workload | None] = (0, None)
@@ -124,10 +127,14 @@ class Simulation:
             SchedulerFault: if the scheduler breaks a rule; the log holds all that came before.
         """
         try:
-            self.begin()
-            while self.step():
-                if progress is not None:
-                    progress(self.clock)
+            with rare_collection():
+                self.begin()
+                while self.step():
+                    if progress is not None:
+                        progress(self.clock)
+            for pending in self.queue.entries():
+                if pending.why:
+                    self.log.write(self.clock, "pending", pod=pending.pod.key, why=pending.why)
         finally:
             self.log.flush()
         return self.summary()
@@ -271,7 +278,11 @@ class Simulation:
             self.log.write(self.clock, "fail", pod=key, node=name, why="OverCapacity")
             self._tell(pending.pod)
             return
-        self.log.write(self.clock, "bind", pod=key, node=name)
+        if pending.why:
+            self.reasons[key] = pending.why
+            self.log.write(self.clock, "bind", pod=key, node=name, waited_for=pending.why)
+        else:
+            self.log.write(self.clock, "bind", pod=key, node=name)
         self.life.start(pending, row, action.devices)
         self.changed = True
 
@@ -288,6 +299,7 @@ class Simulation:
             }
             for listener in self.on_done:
                 listener(running.pod, outcome, times)
+        self.reasons.pop(running.pod.key, None)
         if outcome in ("preempted", "lost") and self.options.resubmit:
             pod = replace(
                 running.pod,
@@ -301,7 +313,8 @@ class Simulation:
             self.submit(pod, running.submitted)
         else:
             phase = {"succeeded": "Succeeded", "failed": "Failed"}.get(outcome, "")
-            self._tell(replace(running.pod, phase=phase))
+            if self.submitters:
+                self._tell(running.pod.with_changes(phase=phase))
 
     def nodes_changed(self, rows: set[int]) -> None:
         """Take in that nodes have come, gone or changed."""
@@ -370,6 +383,8 @@ class Simulation:
         self.changed, self._wake = False, None
         if self.freed:
             rows, self.freed = self.freed, set()
+            # Room that is news now may be used only after a back-off.
+            self._fruitless = 0
             self.scheduler.freed(rows, self.clock, self.cluster)
         self._fruitless += 1
         for action in self.scheduler.schedule(self.clock, self.queue, self.cluster):
