@@ -83,7 +83,7 @@ class Ragged:
 
 
 # name -> (batch size, epochs)
-WORKLOADS = {"jpeg": (32, 1), "arrays": (64, 2), "tiny": (256, 2), "ragged": (64, 1)}
+WORKLOADS = {"jpeg": (32, 1), "arrays": (64, 2), "tiny": (256, 2), "ragged": (64, 4)}
 
 
 def make(name: str, folder: str) -> object:

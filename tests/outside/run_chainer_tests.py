@@ -6,8 +6,8 @@ Python::
 
     python tests/outside/run_chainer_tests.py FOLDER [pytest arguments]
 
-``FOLDER`` holds a source tree of Chainer 7.8.1 (its tests are not in the wheel). What is left
-out by default is marked slow by Chainer, or skipped by it.
+``FOLDER`` holds a source tree of Chainer 7.8.1 (its tests are not in the wheel). Left out by
+default is what Chainer marks as slow or as in need of a GPU, and ``INTERNAL``.
 """
 
 from __future__ import annotations
@@ -27,6 +27,14 @@ TESTS = (
     "datasets_tests/test_text_dataset.py",
     "datasets_tests/test_transform_dataset.py",
     "datasets_tests/test_tuple_dataset.py",
+)
+
+# Tests of what has no part in the interface of Chainer's datasets.
+INTERNAL = (
+    "datasets_tests/test_pickle_dataset.py::TestPickleDataset::test_after_fork",  # of a reader
+    "datasets_tests/test_pickle_dataset.py::TestPickleDatasetHelper::test_file_reader_after_fork",
+    "datasets_tests/test_pickle_dataset.py::TestPickleDatasetHelper::test_file_reader_picklable",
+    "datasets_tests/test_text_dataset.py::TestTextDataset::test_close_exception",  # ``_fps``
 )
 
 
@@ -60,7 +68,8 @@ def main(arguments: list[str]) -> int:
     chosen = rest or [
         "-q",
         "-k",
-        "not Slow and not Interruption",
+        "not Slow and not Interruption and not gpu",
+        *(f"--deselect=tests/chainer_tests/{name}" for name in INTERNAL),
         *(f"tests/chainer_tests/{name}" for name in TESTS),
     ]
     return int(pytest.main(["-p", "no:cacheprovider", "-o", "addopts=", *chosen]))

@@ -44,11 +44,19 @@ class Drawing:
 class Faulty:
     """Something happens at one index; ``once`` leaves a mark so that it happens one time only."""
 
-    def __init__(self, what: str, at: int = 5, length: int = 12, once: str | None = None):
+    def __init__(
+        self,
+        what: str,
+        at: int = 5,
+        length: int = 12,
+        once: str | None = None,
+        gate: str | None = None,
+    ):
         self.what = what
         self.at = at
         self.length = length
         self.once = once
+        self.gate = gate
 
     def __len__(self) -> int:
         return self.length
@@ -79,8 +87,11 @@ class Faulty:
     def is_killed(self) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    def stalls(self) -> tuple[int, Any]:
-        time.sleep(1.2)
+    def waits(self) -> tuple[int, Any]:
+        """Stall until the gate, a file, is there."""
+        assert self.gate is not None
+        while not os.path.exists(self.gate):
+            time.sleep(0.005)
         return self.at, np.full(3, self.at)
 
     def hangs(self) -> None:

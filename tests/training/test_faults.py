@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import shutil
 import signal
@@ -25,9 +26,15 @@ from hagane.training.errors import (
     WorkerDied,
 )
 from hagane.training.iterators import MultiprocessIterator, MultithreadIterator, SerialIterator
+from hagane.training.iterators.pool import Pool, Setting
+from hagane.training.iterators.protocol import MESSAGE, TaskMessage
+from hagane.training.iterators.state import Draw
 from tests.training.sample_datasets import Faulty, Mixed
 
 ROOT = Path(__file__).parents[2]
+# What takes milliseconds on an idle machine may take this many seconds on a busy one. Whatever is
+# bounded by it would take minutes, or for ever, were it not for the feature under test.
+SOON = 15.0
 
 
 @pytest.fixture(autouse=True)
@@ -89,11 +96,9 @@ def test_the_batch_of_a_dead_worker_is_made_again(what: str, method: str, tmp_pa
     with MultiprocessIterator(
         dataset, 4, repeat=False, shuffle=False, n_processes=2, start_method=method
     ) as iterator:
-        started = time.monotonic()
         samples = [sample[0] for batch in iterator for sample in batch]
     assert samples == list(range(12))
     assert (tmp_path / "mark").exists()
-    assert time.monotonic() - started < 10
 
 
 @pytest.mark.parametrize(
@@ -108,7 +113,7 @@ def test_a_batch_that_kills_twice_is_reported_and_the_others_come(what: str, how
         assert [sample[0] for sample in iterator.next()] == [8, 9, 10, 11]
 
 
-def test_workers_killed_from_outside_are_noticed_within_a_second() -> None:
+def test_workers_killed_from_outside_are_noticed_at_once() -> None:
     with MultiprocessIterator(Faulty("hangs", at=0), 4, shuffle=False, n_processes=1) as iterator:
         killed_at: list[float] = []
         raised = threading.Event()
@@ -132,17 +137,59 @@ def test_workers_killed_from_outside_are_noticed_within_a_second() -> None:
         raised.set()
         killer.join()
     assert len(killed_at) >= 2
-    assert noticed - killed_at[-1] < 1.0
+    assert noticed - killed_at[-1] < SOON
 
 
-def test_a_stalled_sample_is_reported_with_its_index_and_arrives() -> None:
+def test_a_stalled_sample_is_reported_with_its_index_and_arrives(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
     with MultiprocessIterator(
-        Faulty("stalls"), 4, shuffle=False, n_processes=1, dataset_timeout=0.5
+        Faulty("waits", gate=str(gate)), 4, shuffle=False, n_processes=1, dataset_timeout=1.0
     ) as iterator:
         iterator.next()
-        with pytest.warns(MultiprocessIterator.TimeoutWarning, match=r"index 5 for \d"):
-            batch = iterator.next()
-        assert [sample[0] for sample in batch] == [4, 5, 6, 7]
+        # Warnings are errors here, so that the gate can open once there was one.
+        with pytest.raises(MultiprocessIterator.TimeoutWarning, match=r"index 5 for \d\.\d s, lo"):
+            iterator.next()
+        gate.touch()
+        assert [sample[0] for sample in iterator.next()] == [4, 5, 6, 7]
+
+
+def test_a_stalled_sample_of_an_abandoned_batch_is_reported_too(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    with MultiprocessIterator(
+        Faulty("waits", gate=str(gate)), 4, shuffle=False, n_processes=1, dataset_timeout=1.0
+    ) as iterator:
+        iterator.next()
+        assert iterator._pool is not None
+        while iterator._pool._control.progress(0).place != 1:
+            time.sleep(0.002)
+        iterator.reset()
+        with pytest.raises(
+            MultiprocessIterator.TimeoutWarning, match=r"index 5 for \d.* no longer wanted"
+        ):
+            iterator.next()
+        gate.touch()
+        assert [sample[0] for sample in iterator.next()] == [0, 1, 2, 3]
+
+
+def test_a_task_that_a_worker_took_and_lost_is_sent_again(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    setting = Setting(1, 3, None, False, None, "forkserver", None, None)
+    pool = Pool(Faulty("waits", at=0, gate=str(gate)), setting)
+    try:
+        first, second = (
+            pool.submit(Draw(np.array([index]), np.array([0])), seed=0) for index in (0, 1)
+        )
+        while pool._control.progress(0).ticket != first.ticket:
+            pool.wait(first, 0.01)
+        taken = TaskMessage.unpack(os.read(pool._tasks_read, MESSAGE.size))
+        assert taken.ticket == second.ticket
+        gate.touch()
+        assert pool.wait(first, SOON)
+        assert pool.wait(second, SOON)
+        assert second.ticket != taken.ticket
+        assert second.result is not None
+    finally:
+        pool.close()
 
 
 def test_a_sample_that_cannot_be_pickled_is_named() -> None:
@@ -171,6 +218,59 @@ def test_a_dataset_that_cannot_be_pickled_is_named_with_the_remedy() -> None:
         Local(), 3, shuffle=False, n_processes=1, start_method="fork"
     ) as iterator:
         assert iterator.next() == [0, 1, 2]
+
+
+class Locked:
+    """A dataset with a lock of threads, or of processes."""
+
+    def __init__(self, lock: Any):
+        self.lock = lock
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, index: int) -> int:
+        with self.lock:
+            return index
+
+
+def test_a_dataset_with_a_lock_of_threads_is_named_and_one_of_processes_travels() -> None:
+    with pytest.raises(DatasetError, match=r"dataset \(Locked\) cannot be pickled.*lock"):
+        MultiprocessIterator(Locked(threading.Lock()), 3, n_processes=1).next()
+    lock = multiprocessing.get_context("forkserver").Lock()
+    with MultiprocessIterator(Locked(lock), 3, shuffle=False, n_processes=1) as iterator:
+        assert iterator.next() == [0, 1, 2]
+
+
+UNGUARDED = """
+import os
+from hagane.training.iterators import MultiprocessIterator
+
+with open({log!r}, "a") as log:
+    print(os.getpid(), file=log)
+MultiprocessIterator(list(range(9)), 3, n_processes=2, start_method={method!r}).next()
+"""
+
+
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+def test_a_program_without_a_main_guard_ends_with_an_error_that_says_so(
+    method: str, tmp_path: Path
+) -> None:
+    path, log = tmp_path / "unguarded.py", tmp_path / "log"
+    path.write_text(UNGUARDED.format(log=str(log), method=method))
+    ran = subprocess.run(
+        [sys.executable, str(path)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=4 * SOON,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert "put the code that runs under  if __name__ == '__main__':" in ran.stderr
+    pids = [int(line) for line in log.read_text().split()]
+    assert 2 <= len(pids) < 20  # the program and its workers, none of which starts others
+    assert wait_until_gone(pids, SOON)
 
 
 def test_samples_that_are_no_arrays_travel_pickled_with_one_notice() -> None:
@@ -213,9 +313,7 @@ def test_finalize_ends_workers_that_hang() -> None:
         iterator.next()
         assert iterator._pool is not None
         pids = iterator._pool.pids()
-        started = time.monotonic()
-    assert wait_until_gone(pids, 1.0)
-    assert time.monotonic() - started < 1.5
+    assert wait_until_gone(pids, SOON)
     with pytest.raises(IteratorFinalized, match="make a new one"):
         iterator.next()
     with pytest.raises(NotImplementedError, match="cannot be reset"):
@@ -232,6 +330,8 @@ if __name__ == "__main__":
         Faulty({what!r}, at=9), 4, shuffle=False, n_processes=2, start_method={method!r}
     )
     iterator.next()
+    while not iterator._pool.all_ready():
+        iterator._pool._turn(None, 10)
     import multiprocessing.forkserver as server
     import multiprocessing.resource_tracker as tracker
     helpers = [server._forkserver._forkserver_pid, tracker._resource_tracker._pid]
@@ -271,18 +371,16 @@ def test_no_process_outlives_a_parent_that_is_killed(
         assert len(pids) >= 2
         parent.kill()
         parent.wait()
-        assert wait_until_gone(pids, 2.0)
+        assert wait_until_gone(pids, SOON)
 
 
 @pytest.mark.parametrize("method", ["forkserver", "spawn", "fork"])
-def test_ctrl_c_ends_everything_within_a_second(method: str, tmp_path: Path) -> None:
+def test_ctrl_c_ends_everything_at_once(method: str, tmp_path: Path) -> None:
     with program(tmp_path, "hangs", method) as (parent, pids):
         time.sleep(0.2)  # let it come to wait for the sample that hangs
-        pressed = time.monotonic()
         os.killpg(parent.pid, signal.SIGINT)
-        _, errors = parent.communicate(timeout=5)
-        assert time.monotonic() - pressed < 1.0
-        assert wait_until_gone(pids, 1.0 - (time.monotonic() - pressed))
+        _, errors = parent.communicate(timeout=SOON)
+        assert wait_until_gone(pids, SOON)
         assert errors.rstrip().endswith("KeyboardInterrupt")
         assert errors.count("Traceback") == 1
 

@@ -122,12 +122,15 @@ samples_of_any_kind = st.recursive(
 )
 
 
-def through_memory(samples: list[Any], stacked: bool, ragged: frozenset[int]) -> Any:
+def through_memory(
+    samples: list[Any], stacked: bool, ragged: frozenset[int], together: bool = False
+) -> Any:
     descriptor = create(1)
     slot = Slot(descriptor, 0)
-    writer = BatchWriter(slot, len(samples), None, stacked, ragged)
-    for place, sample in enumerate(samples):
-        writer.add(place, sample)
+    writer = BatchWriter(slot, len(samples), None, stacked, ragged, together)
+    accept = writer.restart()
+    for sample in samples:
+        accept(sample)
     offset, length, buffers = writer.write_layout(writer.finish())
     padded = -(-length // 8) * 8
     memory = memoryview(slot.lease(offset + padded + 16 * buffers)).cast("B")
@@ -138,10 +141,12 @@ def through_memory(samples: list[Any], stacked: bool, ragged: frozenset[int]) ->
 
 
 @settings(deadline=None)
-@given(st.lists(samples_of_any_kind, min_size=1, max_size=4), st.booleans())
-def test_any_samples_come_back_as_they_went(samples: list[Any], ragged: bool) -> None:
+@given(st.lists(samples_of_any_kind, min_size=1, max_size=4), st.booleans(), st.booleans())
+def test_any_samples_come_back_as_they_went(
+    samples: list[Any], ragged: bool, together: bool
+) -> None:
     columns = frozenset(range(5)) if ragged else frozenset()
-    assert_same(through_memory(samples, False, columns), samples)
+    assert_same(through_memory(samples, False, columns, together), samples)
 
 
 @pytest.mark.parametrize(
@@ -154,10 +159,17 @@ def test_any_samples_come_back_as_they_went(samples: list[Any], ragged: bool) ->
         [{"a": 1}, {"b": 1}],
         [(), ()],
         [(1, [np.zeros(3)]), (2, [np.zeros(4)])],
+        [{"x": np.arange(2), "n": np.int64(4)}, {"n": np.int64(5), "x": np.arange(3)}],
+        [np.zeros(2, ">f4"), np.ones(2, "<f4")],
+        [np.datetime64(1, "D"), np.datetime64(2, "s")],
+        [np.zeros((2, 3)).T, np.zeros((1, 3))],
     ],
 )
-def test_samples_that_change_shape_on_the_way_come_back_as_they_went(samples: list[Any]) -> None:
-    assert_same(through_memory(samples, False, frozenset()), samples)
+@pytest.mark.parametrize("together", [False, True])
+def test_samples_that_change_shape_on_the_way_come_back_as_they_went(
+    samples: list[Any], together: bool
+) -> None:
+    assert_same(through_memory(samples, False, frozenset(), together), samples)
 
 
 @settings(deadline=None)

@@ -41,7 +41,7 @@ class TabularDataset(DatasetMixin):
 
     def get_example(self, i: int) -> Any:
         """Return a sample: a tuple or a dict, or the value alone if ``mode`` is None."""
-        return self._sample([self.get_column(key, [i])[0] for key in self.keys])
+        return self._sample([column[0] for column in self.get_examples([i], None)])
 
     def _sample(self, values: Sequence[Any]) -> Any:
         if self.mode == "dict":
@@ -68,6 +68,43 @@ class TabularDataset(DatasetMixin):
     def with_column(self, key: str, function: Callable[..., Any], *of: str) -> TabularDataset:
         """Return a view with a column more, computed of others when it is read."""
         return _Computed(self, key, function, of or self.keys)
+
+    def join(self, *datasets: TabularDataset) -> TabularDataset:
+        """Return a view of the columns of this table and others of the same length."""
+        from hagane.training.datasets.tables import Joined  # it builds on this module
+
+        return Joined(self, *datasets)
+
+    def concat(self, *datasets: TabularDataset) -> TabularDataset:
+        """Return a view of the rows of this table, then of others with the same columns."""
+        from hagane.training.datasets.tables import Concatenated  # it builds on this module
+
+        return Concatenated(self, *datasets)
+
+    def transform(
+        self, keys: str | tuple[str, ...], function: Callable[..., Any]
+    ) -> TabularDataset:
+        """Return a view of what a function makes of each sample.
+
+        Args:
+            keys: Names of the columns of the result.
+            function: Called with the columns of a sample, by name if ``mode`` is ``"dict"``;
+                returns a tuple, a dict or, for one column, a value.
+        """
+        from hagane.training.datasets.tables import Transformed  # it builds on this module
+
+        return Transformed(self, keys, function, batch=False)
+
+    def transform_batch(
+        self, keys: str | tuple[str, ...], function: Callable[..., Any]
+    ) -> TabularDataset:
+        """Return a view of what a function makes of several samples at once.
+
+        As ``transform``, but the function takes columns and returns columns as long.
+        """
+        from hagane.training.datasets.tables import Transformed  # it builds on this module
+
+        return Transformed(self, keys, function, batch=True)
 
 
 class Table(TabularDataset):
@@ -174,6 +211,17 @@ class _View(TabularDataset):
     def get_column(self, key: str, rows: Sequence[int]) -> Any:
         under = rows if self._rows is None else [self._rows[row] for row in rows]
         return self._dataset.get_column(key, under)
+
+    def get_examples(
+        self, rows: Sequence[int] | None, columns: Sequence[int] | None
+    ) -> tuple[Any, ...]:
+        # All columns in one call: a transformed table makes its samples once and not for each.
+        names = self._keys if columns is None else [self._keys[number] for number in columns]
+        under = rows if self._rows is None else self._rows
+        if rows is not None and self._rows is not None:
+            under = [self._rows[row] for row in rows]
+        numbers = [self._dataset.keys.index(name) for name in names]
+        return self._dataset.get_examples(under, numbers)
 
 
 class _Computed(TabularDataset):

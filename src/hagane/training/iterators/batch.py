@@ -27,7 +27,7 @@ def make_batch(loader: Loader, seed: int, draw: Draw, collate: Collation) -> Any
 
     def begin() -> Any:
         samples.clear()
-        return lambda _, sample: samples.append(sample)
+        return samples.append
 
     try:
         loader.load(seed, indices, draw.sweeps.tolist(), begin)

@@ -8,6 +8,7 @@ behind the other) or made of *objects*, pickled by protocol 5 with their buffers
 from __future__ import annotations
 
 import importlib
+import itertools
 import math
 import pickle
 from collections.abc import Sequence
@@ -44,11 +45,14 @@ class StackedColumn(NamedTuple):
 
 
 class RaggedColumn(NamedTuple):
-    """Where arrays of one dtype and several shapes lie, one behind the other."""
+    """Where arrays of one dtype and several shapes lie, one behind the other.
+
+    Shapes of one dimension are plain numbers, which are pickled sooner than tuples.
+    """
 
     offset: int
     dtype: np.dtype[Any]
-    shapes: tuple[tuple[int, ...], ...]
+    shapes: Sequence[tuple[int, ...]] | Sequence[int]
     wrap: Wrap
 
 
@@ -145,14 +149,15 @@ def _arrays(column: Column, count: int, memory: Any) -> Any:
         return _wrapped(
             np.ndarray((count, *column.shape), column.dtype, memory, column.offset), column.wrap
         )
-    sizes = [math.prod(shape) for shape in column.shapes]
-    flat = np.ndarray((sum(sizes),), column.dtype, memory, column.offset)
-    arrays, begin = [], 0
-    for size, shape in zip(sizes, column.shapes, strict=True):
-        part = flat[begin : begin + size]
-        arrays.append(_wrapped(part if len(shape) == 1 else part.reshape(shape), column.wrap))
-        begin += size
-    return arrays
+    sizes = [shape if isinstance(shape, int) else math.prod(shape) for shape in column.shapes]
+    ends = list(itertools.accumulate(sizes))
+    flat = np.ndarray((ends[-1],), column.dtype, memory, column.offset)
+    arrays: list[Any] = list(map(flat.__getitem__, map(slice, [0, *ends], ends)))
+    if not isinstance(column.shapes[0], int):
+        arrays = [part.reshape(shape) for part, shape in zip(arrays, column.shapes, strict=True)]
+    if column.wrap == "array":
+        return arrays
+    return [_wrapped(part, column.wrap) for part in arrays]
 
 
 def _wrapped(array: npt.NDArray[Any], wrap: Wrap) -> Any:

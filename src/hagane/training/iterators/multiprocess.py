@@ -189,11 +189,11 @@ class MultiprocessIterator(Iterator):
             return
         wait, begun = timeout, time.monotonic()
         while not pool.wait(task, wait):
-            progress = pool.progress(task)
             wait = timeout
-            if task.warned:
-                continue
-            if progress is None:
+            found = pool.awaited(task)
+            if found is None:
+                if task.warned:
+                    continue
                 waited = time.monotonic() - begun
                 if waited > max(timeout, _START_TIMEOUT) and not pool.all_ready():
                     task.warned = True
@@ -203,15 +203,19 @@ class MultiprocessIterator(Iterator):
                         stacklevel=3,
                     )
                 continue
+            at, progress = found
+            if at.warned:
+                continue
             elapsed = (time.monotonic_ns() - progress.since) / 1e9
             if elapsed < timeout:
                 wait = max(0.001, timeout - elapsed)
                 continue
-            task.warned = True
-            index = int(task.draw.indices[progress.place])
+            at.warned = True
+            index = int(at.draw.indices[progress.place])
+            whose = " for a batch that is no longer wanted" if pool.abandoned(at) else ""
             warnings.warn(
-                f"the dataset has been making the sample at index {index} for {elapsed:.1f} s, "
-                f"longer than dataset_timeout={timeout}",
+                f"the dataset has been making the sample at index {index} for {elapsed:.1f} s"
+                f"{whose}, longer than dataset_timeout={timeout}",
                 self.TimeoutWarning,
                 stacklevel=3,
             )

@@ -115,5 +115,5 @@ class MultithreadIterator(Iterator):
 def _sample(dataset: Any, seed: int, index: int, sweep: int) -> Any:
     made: list[Any] = []
     loader = Loader(dataset, keep_global=False, use_global=False)
-    loader.load(seed, (index,), (sweep,), lambda: lambda _, sample: made.append(sample))
+    loader.load(seed, (index,), (sweep,), lambda: made.append)
     return made[0]

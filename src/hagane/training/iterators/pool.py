@@ -324,13 +324,22 @@ class Pool:
         else:
             self._look_for_lost()
 
-    def progress(self, task: Task) -> Progress | None:
-        """Return how far the worker that is at a task has come; None if none is."""
-        for number in range(len(self._places)):
-            progress = self._control.progress(number)
-            if progress.ticket == task.ticket:
-                return progress
-        return None
+    def awaited(self, task: Task) -> tuple[Task, Progress] | None:
+        """Return what a task waits for, and how far the worker at it has come.
+
+        That is the task itself or, while no worker is at it, the one that has been longest at its
+        sample; it may be one that was abandoned. None if no worker is at anything.
+        """
+        each = [self._control.progress(number) for number in range(len(self._places))]
+        busy = [progress for progress in each if progress.ticket in self._tickets]
+        if not busy:
+            return None
+        chosen = min(busy, key=lambda progress: (progress.ticket != task.ticket, progress.since))
+        return self._tickets[chosen.ticket], chosen
+
+    def abandoned(self, task: Task) -> bool:
+        """Say whether a task was forgotten while a worker was at it."""
+        return task.ticket < self._control.floor
 
     def all_ready(self) -> bool:
         """Say whether every worker has opened the dataset."""

@@ -105,10 +105,10 @@ class Loader:
         seed: int,
         indices: Sequence[int],
         sweeps: Sequence[int],
-        begin: Callable[[], Callable[[int, Any], object]],
+        begin: Callable[[], Callable[[Any], object]],
         entering: Callable[[int], object] | None = None,
     ) -> None:
-        """Make every sample and hand it, with its place in the batch, to what ``begin`` returns.
+        """Make every sample and hand it to what ``begin`` returns.
 
         Args:
             seed: Seed of the iterator.
@@ -131,7 +131,7 @@ class Loader:
         generators: GlobalGenerators,
         seed: int,
         keyed: list[tuple[int, int]],
-        begin: Callable[[], Callable[[int, Any], object]],
+        begin: Callable[[], Callable[[Any], object]],
         entering: Callable[[int], object] | None,
     ) -> None:
         # In a worker nothing draws between batches: what was found after one holds before the next.
@@ -168,13 +168,13 @@ class Loader:
 
     def _run(
         self,
-        accept: Callable[[int, Any], object],
+        accept: Callable[[Any], object],
         keys: Iterable[tuple[int, int, int]],
         entering: Callable[[int], object] | None,
     ) -> None:
-        dataset = self.dataset
+        dataset, current = self.dataset, _current
         for place, key in enumerate(keys):
             if entering is not None:
                 entering(place)
-            _current.key = key
-            accept(place, dataset[key[2]])
+            current.key = key
+            accept(dataset[key[2]])

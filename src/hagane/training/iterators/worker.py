@@ -35,6 +35,7 @@ from hagane.training.iterators.protocol import (
     TaskMessage,
 )
 from hagane.training.iterators.randomness import Loader
+from hagane.training.iterators.together import suits
 from hagane.training.iterators.writer import BatchWriter, Collate, UnpicklableSample
 
 _PR_SET_PDEATHSIG = 1
@@ -129,6 +130,7 @@ class _Worker:
         self._base = self._control.base(self._number)
         self._slots: dict[int, Slot] = {}
         self._ragged: frozenset[int] = frozenset()
+        self._together = False
         self._loader: Loader | None = None
         self._collate: Collate | None = None
         self._sources: Any = None
@@ -191,7 +193,9 @@ class _Worker:
         head = slot.view(0, (1 + 2 * task.samples,), np.dtype(np.int64)).copy()
         seed, indices = int(head[0]), head[1 : 1 + task.samples]
         job = self._assignment
-        writer = BatchWriter(slot, task.samples, job.limit, job.stacked, self._ragged)
+        writer = BatchWriter(
+            slot, task.samples, job.limit, job.stacked, self._ragged, self._together
+        )
         layout = None
         if self._sources is not None:
             layout = gather(self._sources, indices, writer)
@@ -202,18 +206,18 @@ class _Worker:
     def _load(
         self, task: TaskMessage, seed: int, indices: Any, sweeps: Any, writer: BatchWriter
     ) -> Layout:
-        words, base, ticket, clock = self._words, self._base, task.ticket, time.monotonic_ns
+        words, ticket, clock = self._words, task.ticket, time.monotonic_ns
+        at, since = self._base + 1, self._base + 2
         samples: list[Any] = []
-        accept = writer.add if self._collate is None else lambda _, sample: samples.append(sample)
 
         def begin() -> Any:
-            writer.restart()
             samples.clear()
-            return accept
+            accept = writer.restart()
+            return accept if self._collate is None else samples.append
 
         def entering(place: int) -> None:
-            words[base + 1] = place
-            words[base + 2] = clock()
+            words[at] = place
+            words[since] = clock()
             if ticket < words[0]:
                 raise _Abandoned
 
@@ -227,6 +231,7 @@ class _Worker:
             for number, column in enumerate(layout.columns)
             if isinstance(column, RaggedColumn)
         )
+        self._together = suits(layout)
         return layout
 
     def _fail(self, task: TaskMessage, slot: Slot, error: BaseException, place: int) -> None:

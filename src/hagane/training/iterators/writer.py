@@ -22,6 +22,7 @@ from hagane.training.iterators.layout import (
     flatten,
 )
 from hagane.training.iterators.memory import Slot
+from hagane.training.iterators.together import array_column, transpose
 
 Collate = Callable[[list[Any]], Any]
 
@@ -58,6 +59,7 @@ class _Column:
         self._values: list[Any] = []
 
     def add(self, place: int, leaf: Any) -> None:
+        """Write the next leaf, or keep it."""
         if self._form == "none":
             self._begin(leaf)
         if self._form == "objects":
@@ -165,26 +167,36 @@ class BatchWriter:
         limit: Bytes of arrays that the slot may hold; None is as many as there is memory for.
         stacked: Whether the batch is given out as one tree of stacked columns.
         ragged: Numbers of the columns whose shapes differed in the last batch.
+        together: Keep the samples, and write them all when the batch is finished.
     """
 
     def __init__(
-        self, slot: Slot, count: int, limit: int | None, stacked: bool, ragged: frozenset[int]
+        self,
+        slot: Slot,
+        count: int,
+        limit: int | None,
+        stacked: bool,
+        ragged: frozenset[int],
+        together: bool = False,
     ):
         self.slot = slot
         self.count = count
         self._limit = limit
         self.stacked = stacked
         self._ragged = ragged
+        self._together = together
         self.restart()
 
-    def restart(self) -> None:
-        """Forget what was written."""
+    def restart(self) -> Callable[[Any], object]:
+        """Forget what was written; return what takes the samples, one after the other."""
         self.slot.used = 0
         self._overflow = 0
         self._tree: Tree | None = None
         self._columns: list[_Column] = []
         self._samples: list[Any] | None = None
         self._added = 0
+        self._kept: list[Any] = []
+        return self._kept.append if self._together else self.add
 
     def room(self, nbytes: int) -> int | None:
         """Return the offset of new room for arrays, or None where the limit forbids it."""
@@ -193,7 +205,7 @@ class BatchWriter:
             return None
         return self.slot.reserve(nbytes)
 
-    def add(self, place: int, sample: Any) -> None:
+    def add(self, sample: Any) -> None:
         """Write the next sample."""
         leaves: list[Any] = []
         if self._samples is None:
@@ -208,7 +220,7 @@ class BatchWriter:
             self._samples.append(sample)
             return
         for column, leaf in zip(self._columns, leaves):  # noqa: B905
-            column.add(place, leaf)
+            column.add(self._added, leaf)
         self._added += 1
 
     def _give_up(self) -> None:
@@ -219,11 +231,34 @@ class BatchWriter:
 
     def finish(self) -> Layout:
         """Return the layout of the batch."""
+        if self._kept:
+            written = self._written_together(self._kept)
+            if written is not None:
+                return written
+            for sample in self._kept:
+                self.add(sample)
         if self._samples is not None or self._tree is None:
             columns: tuple[Column, ...] = (ObjectColumn(self._samples or []),)
             return Layout(self.count, None, columns, False, self._notice(columns))
         columns = tuple(column.finish(self.stacked) for column in self._columns)
         return Layout(self.count, self._tree, columns, self.stacked, self._notice(columns))
+
+    def _written_together(self, samples: list[Any]) -> Layout | None:
+        tree = describe(samples[0], [])
+        leaves: list[list[Any]] = []
+        if not transpose(tree, samples, leaves):
+            return None
+        columns: list[Column] = []
+        for values in leaves:
+            column = array_column(values, self)
+            if column is None:
+                one = _Column(self, True)
+                for place, value in enumerate(values):
+                    one.add(place, value)
+                column = one.finish(self.stacked)
+            columns.append(column)
+        done = tuple(columns)
+        return Layout(self.count, tree, done, self.stacked, self._notice(done))
 
     def whole(self, batch: Any) -> Layout:
         """Return the layout of a batch that was collated already."""
