@@ -37,7 +37,16 @@ def written(tmp_path: Path, text: str) -> Path:
 
 
 @pytest.mark.usefixtures("verilator")
-@pytest.mark.parametrize("name", ["fifo", "arbiter", "divider", "uart_tx", "lock"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "lock",
+        pytest.param("fifo", marks=pytest.mark.long),
+        pytest.param("arbiter", marks=pytest.mark.long),
+        pytest.param("divider", marks=pytest.mark.long),
+        pytest.param("uart_tx", marks=pytest.mark.long),
+    ],
+)
 def test_a_sequential_block_is_covered_or_proved(name: str) -> None:
     result = covered(name)
     counts = result.counts()
