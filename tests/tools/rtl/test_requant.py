@@ -31,7 +31,7 @@ def test_the_golden_values_are_quantize_linear() -> None:
 
 
 @pytest.mark.usefixtures("verilator")
-@pytest.mark.parametrize("planted", [False, True])
+@pytest.mark.parametrize("planted", [pytest.param(False, marks=pytest.mark.long), True])
 def test_the_test_set_finds_the_planted_rounding_bug_and_no_other(planted: bool) -> None:
     defines = ["PLANTED_BUG"] if planted else []
     sources = read_sources([EXAMPLES / "requant.sv"], "requant", defines=defines)

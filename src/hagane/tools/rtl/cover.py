@@ -20,6 +20,7 @@ from hagane.tools.rtl.assertions import (
 from hagane.tools.rtl.cocotb_tests import write_cocotb
 from hagane.tools.rtl.design import Design, flatten
 from hagane.tools.rtl.elaborate import Sources, elaborate
+from hagane.tools.rtl.errors import SimulatorError
 from hagane.tools.rtl.icarus import find_icarus, run_icarus
 from hagane.tools.rtl.machine import PointKey
 from hagane.tools.rtl.minimise import minimise
@@ -30,6 +31,7 @@ from hagane.tools.rtl.simulate import Bit, Cycle, Goal, Simulator, Test, Violati
 from hagane.tools.rtl.testbench import write_csv, write_testbench
 from hagane.tools.rtl.verilator import LinePoint, Run, find_verilator, run_verilator
 
+_NOT_REPLAYED = "no simulator replayed the tests"
 KINDS = ("line", "branch", "statement", "condition", "toggle")
 
 
@@ -74,7 +76,10 @@ class Result:
     unmatched: list[str] = field(default_factory=list)
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """Return total, covered, dead and unknown for each kind of point."""
+        """Return total, covered, dead and unknown for each kind of point.
+
+        ``dead_within_cycles`` says how many of the dead are proved for so many cycles only.
+        """
         table = {}
         for kind in KINDS:
             mine = [item for item in self.statuses if item.kind == kind]
@@ -84,6 +89,9 @@ class Result:
                     word: sum(item.status == word for item in mine)
                     for word in ("covered", "dead", "unknown")
                 },
+                "dead_within_cycles": sum(
+                    item.status == "dead" and item.cycles is not None for item in mine
+                ),
             }
         return table
 
@@ -127,9 +135,11 @@ def cover(
         testbench = write_testbench(
             model, design.ports, sources.top, simulator, tests, runs, sources.parameters
         )
-        run, replay = _replay(sources, simulator, tests, runs, testbench, folder)
+        notices: list[str] = []
+        run, replay = _replay(sources, simulator, tests, runs, testbench, folder, notices)
     result = _judge(sources.top, model, simulator, tests, found, run, replay)
     result.testbench = testbench
+    result.notices += notices
     result.csv = write_csv(model, tests)
     result.cocotb = write_cocotb(model, simulator, tests, runs)
     result.growth = [(0, 0), *found.history]
@@ -164,20 +174,27 @@ def _replay(
     runs: Sequence[Sequence[Cycle]],
     testbench: str,
     folder: Path,
+    notices: list[str],
 ) -> tuple[Run | None, Replay | None]:
-    """Replay in Verilator, else in Icarus, else not at all."""
+    """Replay in Verilator, else in Icarus, else not at all; ``notices`` receives why."""
     if not tests:
         return None, None
     path = folder / "tb.sv"
     path.write_text(testbench, encoding="utf-8")
     verilator, icarus = find_verilator(), find_icarus()
+    attempts: list[Callable[[], Run]] = []
     if verilator is not None:
-        run = run_verilator(verilator, sources, path, folder)
-    elif icarus is not None:
-        run = run_icarus(icarus, sources, path, folder)
-    else:
-        return None, None
-    return run, read_waves(run, simulator, tests, runs)
+        attempts.append(lambda: run_verilator(verilator, sources, path, folder / "verilator"))
+    if icarus is not None:
+        attempts.append(lambda: run_icarus(icarus, sources, path, folder / "icarus"))
+    for attempt in attempts:
+        try:
+            run = attempt()
+        except SimulatorError as error:
+            notices.append(f"not replayed there: {error}")
+            continue
+        return run, read_waves(run, simulator, tests, runs)
+    return None, None
 
 
 def _judge(
@@ -263,7 +280,7 @@ def _point(key: PointKey, reached: Mapping[Goal, int], found: Found, replayed: b
         return Status(key.kind, where, "dead", None, dead.why, dead.cycles, **common)  # type: ignore[arg-type]
     why = found.unknown.get(key, "")
     if key in found.covered:
-        why = "the replay did not show it" if replayed else "no simulator replayed the tests"
+        why = "the replay did not show it" if replayed else _NOT_REPLAYED
     return Status(key.kind, where, "unknown", None, why, **common)  # type: ignore[arg-type]
 
 
@@ -286,9 +303,7 @@ def _toggles(
                 statuses.append(Status("toggle", where, "dead", None, why, dead.cycles))
                 continue
             reason = found.unknown.get(high) or found.unknown.get(low)
-            default = (
-                "the replay did not show it" if replayed else "no simulator replayed the tests"
-            )
+            default = "the replay did not show it" if replayed else _NOT_REPLAYED
             statuses.append(Status("toggle", where, "unknown", None, reason or default))
     return statuses
 

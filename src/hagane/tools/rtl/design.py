@@ -11,6 +11,7 @@ from hagane.symbolic.term import FALSE, Term
 from hagane.tools.rtl.elaborate import Elaborated, Position
 from hagane.tools.rtl.errors import UnsupportedDesign
 from hagane.tools.rtl.expressions import Expressions
+from hagane.tools.rtl.gates import GATES, run_gate
 from hagane.tools.rtl.machine import Machine, Outside, Variable
 from hagane.tools.rtl.statements import Statements
 from hagane.tools.rtl.subset import outside
@@ -276,10 +277,30 @@ class _Flattener:
         for index, element in enumerate(member.elements):
             self.instance(element, scope, f"{base}[{index}]")
 
+    def _PrimitiveInstance(self, member: Any, scope: Scope) -> None:  # noqa: N802
+        gate = str(member.primitiveType.name)
+        where = scope.position(member.location)
+        if gate not in GATES:
+            self.problem(member.location, f"a primitive of type '{gate}'")
+            return
+        if member.delay is not None:
+            self.design.notices[f"{where}: the delay of a gate is ignored"] = None
+        connections = list(member.portConnections)
+        self.add(
+            f"{gate} at {where}",
+            where,
+            scope,
+            lambda m: run_gate(gate, connections, scope.expressions, m),
+            None,
+        )
+
     def _Instance(self, member: Any, scope: Scope) -> None:  # noqa: N802
         self.instance(member, scope, str(member.name))
 
     def instance(self, member: Any, scope: Scope, name: str) -> None:
+        if member.kind.name == "PrimitiveInstance":
+            self._PrimitiveInstance(member, scope)
+            return
         if member.kind.name == "InstanceArray":
             for index, element in enumerate(member.elements):
                 self.instance(element, scope, f"{name}[{index}]")
@@ -463,7 +484,6 @@ def _join(path: str, name: str) -> str:
 
 _REFUSED = {
     "Primitive": "a user-defined primitive",
-    "PrimitiveInstance": "a gate or primitive",
     "UninstantiatedDef": "an instance of an unknown module",
     "NetAlias": "a net alias",
     "ClockingBlock": "a clocking block",

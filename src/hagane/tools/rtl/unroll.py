@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hagane.symbolic.interpret import Substitution
-from hagane.symbolic.logic import equal, negate
+from hagane.symbolic.logic import choose, either, equal, negate
 from hagane.symbolic.smt import Solver
 from hagane.symbolic.term import FALSE, Term, bits, const, variable, variables_of
 from hagane.tools.rtl.simulate import Dead, goals_of
@@ -28,7 +28,11 @@ _RANDOM_CYCLES = 48
 
 
 class Unrolling:
-    """The circuit over several cycles; the state of the first one is given or left open."""
+    """The circuit over several cycles; the state of the first one is given or left open.
+
+    With ``resets_open``, asynchronous resets may be active in any cycle, and then act before the
+    clock, as in ``Simulator.cycle``; otherwise they rest.
+    """
 
     def __init__(self, search: Search, start: Mapping[str, int] | None, *, resets_open: bool):
         self._model = search.model
@@ -62,7 +66,23 @@ class Unrolling:
                 replaced[plain] = const(1 - resets[item.name], plain.sort)
             else:
                 replaced[plain] = variable(f"{item.name}#{number}", plain.sort)
-        self._cycles.append(Substitution(replaced))
+        self._cycles.append(self._with_resets(replaced, resets))
+
+    def _with_resets(self, replaced: dict[Term, Term], resets: Mapping[str, int]) -> Substitution:
+        plain = Substitution(replaced)
+        if not self._resets_open or not resets:
+            return plain
+        active = either(
+            *(
+                equal(plain(variable(name, bits(1))), const(level, bits(1)))
+                for name, level in resets.items()
+            )
+        )
+        for name, term in self._model.state.items():
+            place = variable(name, term.sort)
+            self._state[name] = choose(active, plain(term), plain(place))
+        again = {variable(name, term.sort): term for name, term in self._state.items()}
+        return Substitution({**replaced, **again})
 
 
 def explore(search: Search) -> None:
@@ -74,6 +94,7 @@ def explore(search: Search) -> None:
     limit = search.budget.cycles
     reset_depth = 0
     blocked: dict[Goal, str] = {}
+    any_reset = states.unrolling((), resets_open=True)
     while search.open_goals() and search.time_left() > 0 and reset_depth < limit:
         search.found.rounds += 1
         reset_depth += 1
@@ -86,10 +107,44 @@ def explore(search: Search) -> None:
             search.found.unknown[goal] = blocked[goal]
         elif reset_depth < limit:
             search.found.unknown[goal] = f"time was up after {reset_depth} cycles from reset"
-        elif not _inductive(search, goal):
-            why = f"unreachable in {limit} cycles from reset"
-            search.found.dead[goal] = Dead(limit, why)
+        else:
+            _exclude(search, goal, any_reset, limit)
     search.tell()
+
+
+def _exclude(search: Search, goal: Goal, start: Unrolling, limit: int) -> None:
+    """Prove dead what the look-ahead with resets at rest did not reach, or say why not.
+
+    The base of the proof allows what its step allows: ``start`` leaves asynchronous resets open.
+    A goal that only another reset reaches (a value that reset latches, say) is met here.
+    """
+    depth = _inductive(search, goal)
+    asynchronous = any(reset.asynchronous for reset in search.model.resets)
+    solver = Solver("rtl")
+    for cycle in range((depth or limit) if asynchronous else 0):
+        term = start.at(cycle, search.goals[goal])
+        if term is FALSE:
+            continue
+        if search.time_left() <= 0:
+            search.found.unknown[goal] = f"time was up {cycle} cycles into a reset at any time"
+            return
+        answer = solver.check((term,), seconds=1.0)
+        if answer.status == "sat":
+            test = _test(search, answer.assignment or {}, cycle + 1)
+            search.try_test((*search.prologue, *test))
+            if goal not in search.found.covered:
+                search.found.unknown[goal] = "the solver's inputs do not reach it in a run"
+            return
+        if answer.status == "unknown":
+            why = f"the solver gave up on a reset within {cycle + 1} cycles: {answer.reason}"
+            search.found.unknown[goal] = why
+            return
+    if depth is None:
+        why = f"unreachable in {limit} cycles from reset"
+        search.found.dead[goal] = Dead(limit, why)
+    else:
+        why = f"by induction over {depth + 1} cycles, after {limit} from reset"
+        search.found.dead[goal] = Dead(None, why)
 
 
 def _walk(search: Search) -> None:
@@ -168,6 +223,8 @@ def _from_reset(search: Search, unrolling: Unrolling, cycle: int, blocked: dict[
         if answer.status == "sat":
             test = _test(search, answer.assignment or {}, cycle + 1)
             search.try_test((*search.prologue, *test))
+            if goal not in search.found.covered:
+                blocked[goal] = "the solver's inputs do not reach it in a run"
         elif answer.status == "unknown":
             blocked[goal] = f"the solver gave up {cycle + 1} cycles after reset: {answer.reason}"
 
@@ -184,13 +241,13 @@ class _States:
         self._used = 0
         self.prefixes: list[Test] = []
 
-    def unrolling(self, prefix: Test) -> Unrolling:
+    def unrolling(self, prefix: Test, *, resets_open: bool = False) -> Unrolling:
         """Return the circuit unrolled from where ``prefix`` (after the prologue) ends."""
         search = self._search
         test = (*search.prologue, *prefix)
         simulator = search.simulator
         state = simulator.run(test)[-1].after if test else simulator.start()
-        return Unrolling(search, state, resets_open=False)
+        return Unrolling(search, state, resets_open=resets_open)
 
     def refresh(self) -> None:
         """Take the tests found since the last time."""
@@ -224,19 +281,18 @@ def _from_states(search: Search, states: _States, depth: int) -> None:
         states.refresh()
 
 
-def _inductive(search: Search, goal: Goal) -> bool:
-    """Prove that a goal unreached so far is never reached, by induction over any state."""
+def _inductive(search: Search, goal: Goal) -> int | None:
+    """Return after how many cycles without a goal no state and no input reaches it, if any."""
     term = search.goals[goal]
     unrolling = Unrolling(search, None, resets_open=True)
-    for depth in range(1, _INDUCTION_DEPTH + 1):
+    # The base of the proof is the look-ahead from reset: the step may not reach back further.
+    for depth in range(1, min(_INDUCTION_DEPTH, search.budget.cycles) + 1):
         if search.time_left() <= 0:
-            return False
+            return None
         solver = Solver("rtl")
         for cycle in range(depth):
             solver.add(negate(unrolling.at(cycle, term)))
         last = unrolling.at(depth, term)
         if last is FALSE or solver.check((last,), seconds=0.5).status == "unsat":
-            why = f"by induction over {depth + 1} cycles, after {search.budget.cycles} from reset"
-            search.found.dead[goal] = Dead(None, why)
-            return True
-    return False
+            return depth
+    return None

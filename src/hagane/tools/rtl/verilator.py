@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,8 +58,9 @@ class Run:
 
 
 def find_verilator() -> str | None:
-    """Return the command, or None where Verilator is not installed."""
-    return shutil.which("verilator")
+    """Return the command, from PATH or a wheel beside this Python, or None if there is none."""
+    beside = Path(sys.executable).parent / "verilator"
+    return shutil.which("verilator") or shutil.which(str(beside))
 
 
 def run_verilator(command: str, sources: Sources, testbench: Path, folder: Path) -> Run:
