@@ -4,7 +4,6 @@ from hagane.symbolic.expression import (
     Dim,
     Expr,
     Number,
-    as_dim,
     ceildiv,
     definitely_different,
     definitely_equal,
@@ -14,11 +13,11 @@ from hagane.symbolic.expression import (
     maximum,
     minimum,
     mod,
-    parse_dim,
     product,
     symbol,
     symbols_of,
 )
+from hagane.symbolic.parse import as_dim, parse_dim
 
 __all__ = [
     "Dim",
