@@ -75,6 +75,12 @@ def _pyarrow(feature: str) -> Any:
     return pyarrow
 
 
+def _existing(paths: str | Path | Sequence[str | Path]) -> list[str]:
+    """Return one path or several as a list; raises DatasetError for a file that is not there."""
+    given = [paths] if isinstance(paths, str | Path) else paths
+    return [existing(path) for path in given]
+
+
 class ParquetDataset(TabularDataset):
     """Rows of Parquet files, one row group in memory at a time.
 
@@ -98,8 +104,7 @@ class ParquetDataset(TabularDataset):
         mode: Mode = "dict",
     ):
         _pyarrow("reading Parquet files")
-        given = [paths] if isinstance(paths, str | Path) else list(paths)
-        self._paths = [existing(path) for path in given]
+        self._paths = _existing(paths)
         self._files = [PerProcess(partial(_parquet, path)) for path in self._paths]
         self._groups: list[tuple[int, int]] = []
         sizes = []
@@ -162,8 +167,7 @@ class ArrowDataset(TabularDataset):
         mode: Mode = "dict",
     ):
         _pyarrow("reading Arrow files")
-        given = [paths] if isinstance(paths, str | Path) else list(paths)
-        self._paths = [existing(path) for path in given]
+        self._paths = _existing(paths)
         self._files = [PerProcess(partial(_arrow, path)) for path in self._paths]
         self._ends = list(itertools.accumulate(file.get().num_rows for file in self._files))
         self._keys = _chosen(self._paths, self._files, columns)
