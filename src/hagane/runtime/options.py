@@ -74,6 +74,11 @@ class SessionOptions:
         return self._entries[key]
 
     @property
+    def entries(self) -> dict[str, str]:
+        """The settings kept by key."""
+        return dict(self._entries)
+
+    @property
     def dimension_overrides(self) -> dict[str, int]:
         """The named dimensions that were fixed."""
         return dict(self._dimensions)

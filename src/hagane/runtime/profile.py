@@ -10,7 +10,7 @@ from typing import Any
 
 from hagane.ops.definition import RuntimeValue
 from hagane.ops.values import describe_value
-from hagane.runtime.program import Step
+from hagane.runtime.program import AnyStep, NativeStep
 
 
 class Profile:
@@ -27,29 +27,51 @@ class Profile:
         self._last.ns = time.perf_counter_ns()
 
     def record(
-        self, step: Step, inputs: Sequence[RuntimeValue], outputs: Sequence[RuntimeValue]
+        self,
+        step: AnyStep,
+        inputs: Sequence[RuntimeValue],
+        outputs: Sequence[RuntimeValue],
+        times: Sequence[int],
     ) -> None:
-        """Add an event from the end of the previous node to now."""
+        """Add an event for a node, or for each kernel of a compiled part, that ended just now."""
         now = time.perf_counter_ns()
         begun = getattr(self._last, "ns", now)
         self._last.ns = now
-        event = {
+        if isinstance(step, NativeStep):
+            events = self._kernels(step, times, now)
+        else:
+            shown = {
+                "inputs": [describe_value(value) for value in inputs],
+                "outputs": [describe_value(value) for value in outputs],
+            }
+            name = step.node.name or step.op.name
+            events = [self._event(name, step.op.name, begun, now - begun, shown)]
+        with self._lock:
+            self._events.extend(events)
+
+    def _kernels(self, step: NativeStep, times: Sequence[int], end: int) -> list[dict[str, Any]]:
+        at = end - sum(times)
+        events: list[dict[str, Any]] = []
+        for kernel, duration in zip(step.part.segment.kernels, times, strict=True):
+            operator, _, name = kernel.label.partition(" ")
+            shown = {"flops": kernel.flops, "engine": "native"}
+            events.append(self._event(name.strip("'") or operator, operator, at, duration, shown))
+            at += duration
+        return events
+
+    def _event(
+        self, name: str, operator: str, begun: int, duration: int, shown: dict[str, Any]
+    ) -> dict[str, Any]:
+        return {
             "cat": "Node",
-            "name": f"{step.node.name or step.op.name}_kernel_time",
+            "name": f"{name}_kernel_time",
             "ph": "X",
             "pid": os.getpid(),
             "tid": threading.get_ident(),
             "ts": (begun - self.start_ns) / 1000,
-            "dur": (now - begun) / 1000,
-            "args": {
-                "op_name": step.op.name,
-                "provider": "CPUExecutionProvider",
-                "inputs": [describe_value(value) for value in inputs],
-                "outputs": [describe_value(value) for value in outputs],
-            },
+            "dur": duration / 1000,
+            "args": {"op_name": operator, "provider": "CPUExecutionProvider", **shown},
         }
-        with self._lock:
-            self._events.append(event)
 
     def trace(self) -> list[dict[str, Any]]:
         """Return all events; times are microseconds since the session was made."""

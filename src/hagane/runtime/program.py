@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import HaganeError, KernelError
 from hagane.graph.verify import describe
+from hagane.native import NativePart, Plan, ShapeMismatch
 from hagane.ops.context import known_attributes
 from hagane.ops.definition import Array, OpDef, RuntimeValue
 from hagane.ops.registry import find, schema_of
@@ -52,6 +53,32 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class NativeStep:
+    """A call of compiled kernels in the place of several nodes.
+
+    Attributes:
+        part: The nodes and their kernels.
+        inputs: Slots to read.
+        outputs: Slots to write.
+        release: Slots whose content is not needed afterwards.
+        fallback: The same nodes on their reference kernels, for arrays whose shapes are not
+            those that the kernels were compiled for.
+        inner: Slots that only the fallback writes and reads.
+    """
+
+    part: NativePart
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    release: tuple[int, ...]
+    fallback: tuple[Step, ...]
+    inner: tuple[int, ...]
+    bodies: tuple[Body, ...] = ()
+
+
+AnyStep: TypeAlias = "Step | NativeStep"
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """Steps in order, over slots that hold inputs, constants and results."""
 
@@ -59,20 +86,38 @@ class Program:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     constants: tuple[tuple[int, RuntimeValue], ...]
-    steps: tuple[Step, ...]
+    steps: tuple[AnyStep, ...]
+
+    def native_parts(self) -> Iterator[NativePart]:
+        """Yield the compiled parts, those of subgraphs included."""
+        for step in self.steps:
+            if isinstance(step, NativeStep):
+                yield step.part
+            for body in step.bodies:
+                yield from body.program.native_parts()
 
 
-Observer = Callable[[Step, Sequence[RuntimeValue], Sequence[RuntimeValue]], None]
+# Called with a step, what it read, what it wrote, and the nanoseconds of each of its kernels.
+Observer = Callable[[AnyStep, Sequence[RuntimeValue], Sequence[RuntimeValue], Sequence[int]], None]
+# Returns the parts of a graph, the native ones compiled, given the constants it can see.
+Planner = Callable[[ir.Graph, Mapping[ir.Value, Array]], Plan]
 
 
-def compile_graph(graph: ir.Graph) -> Program:
-    """Return the program of a legalised, type-checked graph."""
-    program, captures = _compile(graph)
+def compile_graph(graph: ir.Graph, planner: Planner | None = None) -> Program:
+    """Return the program of a legalised, type-checked graph.
+
+    Args:
+        graph: What to run.
+        planner: Compiles parts of it; every node runs on its reference kernel if None.
+    """
+    program, captures = _compile(graph, planner, None)
     assert not captures, "a main graph captures nothing"
     return program
 
 
-def _compile(graph: ir.Graph) -> tuple[Program, dict[ir.Value, int]]:
+def _compile(
+    graph: ir.Graph, planner: Planner | None, outer: Mapping[ir.Value, Array] | None
+) -> tuple[Program, dict[ir.Value, int]]:
     slots: dict[ir.Value, int] = {}
     captures: dict[ir.Value, int] = {}
     own = set(graph.inputs) | set(graph.initializers.values())
@@ -87,32 +132,31 @@ def _compile(graph: ir.Graph) -> tuple[Program, dict[ir.Value, int]]:
         return slots[value]
 
     inputs = tuple(slot(value) for value in graph.inputs)
-    constants: list[tuple[int, RuntimeValue]] = [
-        (slot(value), tensor_to_array(value.const_value))
+    arrays = {
+        value: tensor_to_array(value.const_value)
         for value in graph.initializers.values()
         if value.const_value is not None
-    ]
-    steps: list[Step] = []
-    for node in graph:
-        op = find(node)
-        attributes = _plain_attributes(node)
-        if op.key == ("", "Constant"):
-            (value,) = op([], attributes, 1)
-            constants.append((slot(node.outputs[0]), value))
-            continue
-        bodies = tuple(_bodies(node, slot))
-        steps.append(
-            Step(
-                node,
-                op,
-                attributes,
-                tuple(ABSENT if value is None else slot(value) for value in node.inputs),
-                tuple(slot(value) if value.name else ABSENT for value in node.outputs),
-                (),
-                bodies,
-            )
-        )
+    }
+    known = {**(outer or {}), **arrays}
+    parts: Sequence[NativePart | ir.Node] = list(graph)
+    if planner is not None:
+        plan = planner(graph, known)
+        parts = plan.parts
+        arrays.update(plan.folded)
+        known.update(plan.folded)
+    constants: list[tuple[int, RuntimeValue]] = []
+    steps: list[AnyStep] = []
+    for part in parts:
+        if isinstance(part, NativePart):
+            steps.append(_native_step(part, slot, varies=outer is not None))
+        elif part.op_type == "Constant" and part.domain == "":
+            (array,) = find(part)([], _plain_attributes(part), 1)
+            constants.append((slot(part.outputs[0]), array))
+        else:
+            steps.append(_step(part, slot, planner, known))
     outputs = tuple(slot(value) for value in graph.outputs)
+    read = {*outputs, *inputs, *(number for step in steps for number in _reads(step))}
+    constants += [(slot(v), array) for v, array in arrays.items() if slot(v) in read]
     keep = {*outputs, *(number for number, _ in constants), *captures.values()}
     program = Program(
         len(slots), inputs, outputs, tuple(constants), tuple(_with_releases(steps, keep))
@@ -120,11 +164,53 @@ def _compile(graph: ir.Graph) -> tuple[Program, dict[ir.Value, int]]:
     return program, captures
 
 
-def _bodies(node: ir.Node, slot: Callable[[ir.Value], int]) -> Iterator[Body]:
+def _step(
+    node: ir.Node,
+    slot: Callable[[ir.Value], int],
+    planner: Planner | None,
+    known: Mapping[ir.Value, Array],
+) -> Step:
+    return Step(
+        node,
+        find(node),
+        _plain_attributes(node),
+        tuple(ABSENT if value is None else slot(value) for value in node.inputs),
+        tuple(slot(value) if value.name else ABSENT for value in node.outputs),
+        (),
+        tuple(_bodies(node, slot, planner, known)),
+    )
+
+
+def _native_step(part: NativePart, slot: Callable[[ir.Value], int], *, varies: bool) -> NativeStep:
+    """Return a call of compiled kernels; ``varies`` if shapes may change from run to run."""
+    inputs = tuple(slot(value) for value in part.inputs)
+    outputs = tuple(slot(value) for value in part.outputs)
+    if not (varies or part.segment.may_mismatch):
+        return NativeStep(part, inputs, outputs, (), (), ())
+    fallback = tuple(_step(node, slot, None, {}) for node in part.nodes)
+    written = {number for step in fallback for number in step.outputs}
+    inner = tuple(sorted(written - {ABSENT} - set(outputs)))
+    return NativeStep(part, inputs, outputs, (), fallback, inner)
+
+
+def _reads(step: AnyStep) -> Iterator[int]:
+    yield from step.inputs
+    yield from (outer for body in step.bodies for outer, _ in body.captures)
+    if isinstance(step, NativeStep):
+        for node in step.fallback:
+            yield from (number for number in node.inputs if number not in step.inner)
+
+
+def _bodies(
+    node: ir.Node,
+    slot: Callable[[ir.Value], int],
+    planner: Planner | None,
+    known: Mapping[ir.Value, Array],
+) -> Iterator[Body]:
     for name, attribute in node.attributes.items():
         if attribute.type != ir.AttributeType.GRAPH:
             continue
-        program, captured = _compile(attribute.as_graph())
+        program, captured = _compile(attribute.as_graph(), planner, known)
         yield Body(name, program, tuple((slot(value), inner) for value, inner in captured.items()))
 
 
@@ -133,26 +219,17 @@ def _plain_attributes(node: ir.Node) -> dict[str, Any]:
     return {name: value for name, value in values.items() if not isinstance(value, ir.Graph)}
 
 
-def _with_releases(steps: Sequence[Step], keep: set[int]) -> Iterator[Step]:
+def _with_releases(steps: Sequence[AnyStep], keep: set[int]) -> Iterator[AnyStep]:
     last_use: dict[int, int] = {}
     for index, step in enumerate(steps):
-        read = [*step.inputs, *(outer for body in step.bodies for outer, _ in body.captures)]
-        for number in (*step.outputs, *read):
+        for number in (*step.outputs, *_reads(step)):
             last_use[number] = index
     by_step: dict[int, list[int]] = {}
     for number, index in last_use.items():
         if number != ABSENT and number not in keep:
             by_step.setdefault(index, []).append(number)
     for index, step in enumerate(steps):
-        yield Step(
-            step.node,
-            step.op,
-            step.attributes,
-            step.inputs,
-            step.outputs,
-            tuple(by_step.get(index, ())),
-            step.bodies,
-        )
+        yield replace(step, release=tuple(by_step.get(index, ())))
 
 
 def execute(
@@ -182,8 +259,30 @@ def execute(
         frame[number] = value
     with np.errstate(all="ignore"):
         for step in program.steps:
-            _execute_step(step, frame, observe)
+            if isinstance(step, NativeStep):
+                _execute_native(step, frame, observe)
+            else:
+                _execute_step(step, frame, observe)
     return [frame[number] for number in program.outputs]
+
+
+def _execute_native(step: NativeStep, frame: list[RuntimeValue], observe: Observer | None) -> None:
+    arguments = [frame[number] for number in step.inputs]
+    times: list[int] | None = None if observe is None else []
+    try:
+        results = step.part.segment.run(arguments, times)  # type: ignore[arg-type]
+    except ShapeMismatch:
+        for node in step.fallback:
+            _execute_step(node, frame, observe)
+        for number in (*step.inner, *step.release):
+            frame[number] = None
+        return
+    for number, value in zip(step.outputs, results, strict=True):
+        frame[number] = value
+    if observe is not None:
+        observe(step, arguments, results, times or ())
+    for number in step.release:
+        frame[number] = None
 
 
 def _execute_step(step: Step, frame: list[RuntimeValue], observe: Observer | None) -> None:
@@ -207,7 +306,7 @@ def _execute_step(step: Step, frame: list[RuntimeValue], observe: Observer | Non
         if number != ABSENT:
             frame[number] = np.asarray(value) if isinstance(value, np.generic) else value
     if observe is not None:
-        observe(step, arguments, results)
+        observe(step, arguments, results, ())
     for number in step.release:
         frame[number] = None
 

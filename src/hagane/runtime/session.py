@@ -24,7 +24,8 @@ from hagane.runtime.feeds import Input, bind
 from hagane.runtime.metadata import ModelMetadata, NodeArg, model_metadata, node_arg
 from hagane.runtime.options import RunOptions, SessionOptions
 from hagane.runtime.profile import Profile
-from hagane.runtime.program import Step, compile_graph, execute, outputs_of
+from hagane.runtime.program import AnyStep, execute, outputs_of
+from hagane.runtime.specialize import Programs
 from hagane.runtime.value import OrtValue
 from hagane.symbolic import evaluate
 
@@ -80,7 +81,7 @@ class InferenceSession:
             for value in model.graph.inputs
         }
         legalise(model)
-        infer_types(model, sizes=self._options.dimension_overrides)
+        types = infer_types(model, sizes=self._options.dimension_overrides)
         self._metadata = model_metadata(model)
         initializers = model.graph.initializers
         self._inputs = [
@@ -91,7 +92,8 @@ class InferenceSession:
         }
         self._output_args = [_output_argument(value) for value in model.graph.outputs]
         self._output_names = [arg.name for arg in self._output_args]
-        self._program = compile_graph(model.graph)
+        self._programs = Programs(model, types, self._options, self._logger)
+        self._program = self._programs.general
         self._input_names = [str(value.name) for value in model.graph.inputs]
         self._defaults = {
             str(value.name): content
@@ -99,7 +101,6 @@ class InferenceSession:
             for value, slot in zip(model.graph.inputs, self._program.inputs, strict=True)
             if slot == number
         }
-        self._constants = [content for _, content in self._program.constants]
         self._profile = Profile() if self._options.enable_profiling else None
         if self._options.optimized_model_filepath:
             save(model, self._options.optimized_model_filepath)
@@ -177,8 +178,14 @@ class InferenceSession:
         arguments = [
             values[name] if name in values else self._defaults[name] for name in self._input_names
         ]
-        results = execute(self._program, arguments, observe=self._observer(run_options))
-        return outputs_of([results[i] for i in wanted], [*arguments, *self._constants])
+        if self._overridable.keys() & values.keys():
+            program = self._programs.reference
+        else:
+            program = self._programs.for_shapes(self._input_names, arguments)
+        results = execute(program, arguments, observe=self._observer(run_options))
+        return outputs_of(
+            [results[i] for i in wanted], [*arguments, *(value for _, value in program.constants)]
+        )
 
     def _wanted(self, names: Sequence[str] | None) -> list[int]:
         if not names:
@@ -199,10 +206,13 @@ class InferenceSession:
             profile.start_run()
 
         def observe(
-            step: Step, inputs: Sequence[RuntimeValue], outputs: Sequence[RuntimeValue]
+            step: AnyStep,
+            inputs: Sequence[RuntimeValue],
+            outputs: Sequence[RuntimeValue],
+            times: Sequence[int],
         ) -> None:
             if profile is not None:
-                profile.record(step, inputs, outputs)
+                profile.record(step, inputs, outputs, times)
             if options is not None and options.terminate:
                 raise KernelError("the run was ended by RunOptions.terminate")
 

@@ -1,0 +1,17 @@
+"""The machine that runs us: its vector instructions, its C compiler, a cache of compiled code."""
+
+from hagane.machine.cache import CodeCache
+from hagane.machine.compiler import Compiler, NoCompiler, find_compiler
+from hagane.machine.cpu import LEVELS, Level, best_level, cpu_features, usable_cores
+
+__all__ = [
+    "LEVELS",
+    "CodeCache",
+    "Compiler",
+    "Level",
+    "NoCompiler",
+    "best_level",
+    "cpu_features",
+    "find_compiler",
+    "usable_cores",
+]

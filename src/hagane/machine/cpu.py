@@ -1,0 +1,81 @@
+"""Which vector instructions this CPU has, as the levels that code is generated for."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One set of vector instructions.
+
+    Attributes:
+        name: ``avx512``, ``avx2`` or ``portable``.
+        lanes: 32-bit floats in one vector.
+        registers: Vector registers that a kernel may use.
+        assembly: Whether inner kernels are written as x86 assembly; else as C over vector types.
+        needs: CPU features, by the names of ``/proc/cpuinfo``.
+        flags: Compiler flags; the features one by one, since ``-march=native`` leaves some out.
+    """
+
+    name: str
+    lanes: int
+    registers: int
+    assembly: bool
+    needs: frozenset[str]
+    flags: tuple[str, ...]
+
+
+AVX512 = Level(
+    "avx512",
+    16,
+    32,
+    True,
+    frozenset({"avx512f", "avx512dq", "avx512bw", "avx512vl", "fma", "avx2", "f16c"}),
+    (
+        "-mavx512f",
+        "-mavx512dq",
+        "-mavx512bw",
+        "-mavx512vl",
+        "-mfma",
+        "-mavx2",
+        "-mf16c",
+        "-mprefer-vector-width=512",
+    ),
+)
+AVX2 = Level("avx2", 8, 16, True, frozenset({"avx2", "fma", "f16c"}), ("-mavx2", "-mfma", "-mf16c"))
+PORTABLE = Level("portable", 8, 16, False, frozenset(), ("-Wno-psabi",))
+LEVELS = (AVX512, AVX2, PORTABLE)
+
+
+@cache
+def cpu_features(path: str = "/proc/cpuinfo") -> frozenset[str]:
+    """Return the features that the kernel lists for the first CPU; none where it lists none."""
+    try:
+        text = Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return frozenset()
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() in ("flags", "Features"):
+            return frozenset(value.split())
+    return frozenset()
+
+
+def best_level(features: frozenset[str] | None = None) -> Level:
+    """Return the widest level that this CPU can run."""
+    features = cpu_features() if features is None else features
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return PORTABLE
+    return next(level for level in LEVELS if level.needs <= features)
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

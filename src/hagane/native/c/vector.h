@@ -1,0 +1,334 @@
+/* Vectors of floats, one source for every level: VL lanes, `vf` values, `vm` masks.
+ *
+ * Each generated kernel starts with this file. A function whose name starts with v_ takes vectors,
+ * its twin with s_ takes scalars, so that one expression serves both.
+ */
+#ifndef HAGANE_VECTOR_H
+#define HAGANE_VECTOR_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__AVX512F__) || defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#define INLINE static inline __attribute__((always_inline, unused))
+
+/* What a kernel is given beside its pointers, sizes and task number. */
+typedef struct {
+  char *scratch;             /* memory of this thread alone */
+  volatile int64_t *failure; /* [0] phase + 1 of the first kernel that failed, [1] a value */
+  int64_t phase;
+} hg_thread;
+
+/* Note that input data are out of range; the first note wins, and the run goes on safely. */
+INLINE void hg_fail(const hg_thread *thread, int64_t value) {
+  int64_t none = 0;
+  if (__atomic_compare_exchange_n(&thread->failure[0], &none, thread->phase + 1, 0,
+                                  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    thread->failure[1] = value;
+}
+
+INLINE int64_t hg_min(int64_t a, int64_t b) { return a < b ? a : b; }
+INLINE int64_t hg_max(int64_t a, int64_t b) { return a > b ? a : b; }
+
+#if defined(__AVX512F__)
+#define VL 16
+#else
+#define VL 8
+#endif
+
+typedef float vf __attribute__((vector_size(VL * 4), aligned(4), may_alias));
+typedef int32_t vi __attribute__((vector_size(VL * 4), aligned(4), may_alias));
+typedef vi vm; /* each lane all ones or zero */
+
+INLINE vf v_set1(float x) { return x + (vf){0}; }
+INLINE vf v_load(const float *p) { return *(const vf *)p; }
+INLINE void v_store(float *p, vf x) { *(vf *)p = x; }
+/* The first n lanes; the others read as zero. */
+INLINE vf v_load_n(const float *p, int64_t n) {
+  vf x = {0};
+  __builtin_memcpy(&x, p, (size_t)n * 4);
+  return x;
+}
+INLINE void v_store_n(float *p, vf x, int64_t n) { __builtin_memcpy(p, &x, (size_t)n * 4); }
+
+INLINE vf v_sel(vm m, vf a, vf b) { return (vf)((m & (vi)a) | (~m & (vi)b)); }
+INLINE vf v_bits(uint32_t bits) { return (vf)((int32_t)bits + (vi){0}); }
+INLINE vf v_abs(vf x) { return (vf)((vi)x & 0x7fffffff); }
+INLINE vf v_neg(vf x) { return -x; }
+/* x with the sign of s, for x >= 0 */
+INLINE vf v_copysign(vf x, vf s) { return (vf)(((vi)x & 0x7fffffff) | ((vi)s & (int32_t)0x80000000)); }
+
+#if defined(__AVX512F__)
+INLINE vf v_fma(vf a, vf b, vf c) { return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
+/* The second operand where either is not a number: pass the data second to keep NaN. */
+INLINE vf v_max2(vf a, vf b) { return (vf)_mm512_max_ps((__m512)a, (__m512)b); }
+INLINE vf v_min2(vf a, vf b) { return (vf)_mm512_min_ps((__m512)a, (__m512)b); }
+INLINE vf v_sqrt(vf x) { return (vf)_mm512_sqrt_ps((__m512)x); }
+INLINE vf v_round(vf x) { return (vf)_mm512_roundscale_ps((__m512)x, 8); }
+INLINE vf v_floor(vf x) { return (vf)_mm512_roundscale_ps((__m512)x, 9); }
+INLINE vf v_ceil(vf x) { return (vf)_mm512_roundscale_ps((__m512)x, 10); }
+#elif defined(__AVX2__)
+INLINE vf v_fma(vf a, vf b, vf c) { return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+INLINE vf v_max2(vf a, vf b) { return (vf)_mm256_max_ps((__m256)a, (__m256)b); }
+INLINE vf v_min2(vf a, vf b) { return (vf)_mm256_min_ps((__m256)a, (__m256)b); }
+INLINE vf v_sqrt(vf x) { return (vf)_mm256_sqrt_ps((__m256)x); }
+INLINE vf v_round(vf x) { return (vf)_mm256_round_ps((__m256)x, 8); }
+INLINE vf v_floor(vf x) { return (vf)_mm256_round_ps((__m256)x, 9); }
+INLINE vf v_ceil(vf x) { return (vf)_mm256_round_ps((__m256)x, 10); }
+#else
+#define EACH_LANE(name, call)       \
+  INLINE vf name(vf x) {            \
+    vf y;                           \
+    for (int i = 0; i < VL; i++) y[i] = call(x[i]); \
+    return y;                       \
+  }
+INLINE vf v_fma(vf a, vf b, vf c) { return a * b + c; }
+INLINE vf v_max2(vf a, vf b) { return v_sel(a > b, a, b); }
+INLINE vf v_min2(vf a, vf b) { return v_sel(a < b, a, b); }
+EACH_LANE(v_sqrt, sqrtf)
+EACH_LANE(v_round, rintf)
+EACH_LANE(v_floor, floorf)
+EACH_LANE(v_ceil, ceilf)
+#undef EACH_LANE
+#endif
+
+/* NaN in either operand gives NaN, as NumPy and ONNX have it. */
+INLINE vf v_max(vf a, vf b) { return v_sel(a != a, a, v_max2(a, b)); }
+INLINE vf v_min(vf a, vf b) { return v_sel(a != a, a, v_min2(a, b)); }
+INLINE vf v_relu(vf x) { return v_max2(v_set1(0.f), x); }
+
+INLINE float v_sum(vf x) {
+  float half[VL];
+  v_store(half, x);
+  for (int n = VL / 2; n >= 1; n /= 2)
+    for (int i = 0; i < n; i++) half[i] += half[i + n];
+  return half[0];
+}
+INLINE float v_hmax(vf x) {
+  float y = x[0];
+  for (int i = 1; i < VL; i++) y = x[i] > y || x[i] != x[i] ? x[i] : y;
+  return y;
+}
+INLINE float v_hmin(vf x) {
+  float y = x[0];
+  for (int i = 1; i < VL; i++) y = x[i] < y || x[i] != x[i] ? x[i] : y;
+  return y;
+}
+
+/* 2^n for whole n in [-126, 127] */
+INLINE vf v_pow2(vf n) { return (vf)((__builtin_convertvector(n, vi) + 127) << 23); }
+
+/* e^x; relative error below 2e-7; underflows to zero, overflows to infinity. */
+INLINE vf v_exp(vf x) {
+  vf bound = v_min2(v_set1(89.f), v_max2(v_set1(-104.f), x));
+  vf n = v_round(bound * 1.44269504088896341f);
+  vf r = v_fma(n, v_set1(-0.693359375f), bound);
+  r = v_fma(n, v_set1(2.12194440e-4f), r);
+  vf p = v_set1(1.394110957e-03f);
+  p = v_fma(p, r, v_set1(8.363175256e-03f));
+  p = v_fma(p, r, v_set1(4.166637530e-02f));
+  p = v_fma(p, r, v_set1(1.666657701e-01f));
+  p = v_fma(p, r, v_set1(5.000000027e-01f));
+  p = v_fma(p, r * r, r + 1.f);
+  /* two factors, so that results near the ends of the range come out right */
+  vf low = v_floor(n * 0.5f);
+  return p * v_pow2(low) * v_pow2(n - low);
+}
+
+/* Natural logarithm; relative error below 3e-7. */
+INLINE vf v_log(vf x) {
+  vm tiny = x < 1.17549435e-38f;
+  vf y = v_sel(tiny, x * 8388608.f, x);
+  vi bits = (vi)y;
+  vi shifted = bits - 0x3f3504f3; /* sqrt(1/2) */
+  vi e = shifted >> 23;
+  vf m = (vf)((shifted & 0x007fffff) + 0x3f3504f3) - 1.f;
+  vf n = __builtin_convertvector(e, vf) - v_sel(tiny, v_set1(23.f), v_set1(0.f));
+  vf p = v_set1(6.917984049e-02f);
+  p = v_fma(p, m, v_set1(-1.177966704e-01f));
+  p = v_fma(p, m, v_set1(1.186603515e-01f));
+  p = v_fma(p, m, v_set1(-1.238579852e-01f));
+  p = v_fma(p, m, v_set1(1.421991860e-01f));
+  p = v_fma(p, m, v_set1(-1.666919745e-01f));
+  p = v_fma(p, m, v_set1(2.000215140e-01f));
+  p = v_fma(p, m, v_set1(-2.499998688e-01f));
+  p = v_fma(p, m, v_set1(3.333331183e-01f));
+  vf square = m * m;
+  vf result = v_fma(n, v_set1(-2.12194440e-4f), v_fma(square, m * p - 0.5f, m));
+  result = v_fma(n, v_set1(0.693359375f), result);
+  result = v_sel(x == v_bits(0x7f800000), x, result);
+  result = v_sel(x == 0.f, v_bits(0xff800000), result);
+  return v_sel((x < 0.f) | (x != x), v_bits(0x7fc00000), result);
+}
+
+/* x times a polynomial in x^2, centred for stable evaluation; absolute error below 3e-7. */
+INLINE vf v_erf(vf x) {
+  vf bound = v_min2(v_set1(3.95f), v_max2(v_set1(-3.95f), x));
+  vf t = v_fma(bound * bound, v_set1(2.f / (3.95f * 3.95f)), v_set1(-1.f));
+  vf p = v_set1(3.872272932e-04f);
+  p = v_fma(p, t, v_set1(-1.049068976e-03f));
+  p = v_fma(p, t, v_set1(8.586213575e-04f));
+  p = v_fma(p, t, v_set1(-1.194761259e-03f));
+  p = v_fma(p, t, v_set1(4.376896257e-03f));
+  p = v_fma(p, t, v_set1(-8.672379800e-03f));
+  p = v_fma(p, t, v_set1(1.315533778e-02f));
+  p = v_fma(p, t, v_set1(-2.051775685e-02f));
+  p = v_fma(p, t, v_set1(3.145813116e-02f));
+  p = v_fma(p, t, v_set1(-4.446938872e-02f));
+  p = v_fma(p, t, v_set1(5.886844228e-02f));
+  p = v_fma(p, t, v_set1(-7.429440144e-02f));
+  p = v_fma(p, t, v_set1(9.048978059e-02f));
+  p = v_fma(p, t, v_set1(-1.086400558e-01f));
+  p = v_fma(p, t, v_set1(1.331766362e-01f));
+  p = v_fma(p, t, v_set1(-1.787694768e-01f));
+  p = v_fma(p, t, v_set1(3.580007690e-01f));
+  return v_max2(v_set1(-1.f), v_min2(v_set1(1.f), bound * p));
+}
+
+INLINE vf v_sigmoid(vf x) { return 1.f / (1.f + v_exp(-x)); }
+/* Relative error below 4e-7. */
+INLINE vf v_tanh(vf x) {
+  vf u = x * x;
+  vf p = v_set1(-6.113182565e-03f);
+  p = v_fma(p, u, v_set1(2.101007393e-02f));
+  p = v_fma(p, u, v_set1(-5.385406772e-02f));
+  p = v_fma(p, u, v_set1(1.333279453e-01f));
+  p = v_fma(p, u, v_set1(-3.333332925e-01f));
+  vf near = v_fma(p * u, x, x);
+  vf far = v_copysign(1.f - 2.f / (v_exp(v_abs(x) * 2.f) + 1.f), x);
+  return v_sel((u < 0.390625f) | (x != x), near, far);
+}
+
+INLINE vf v_reciprocal(vf x) { return 1.f / x; }
+
+INLINE vf v_load_strided(const float *p, int64_t stride, int64_t n) {
+  vf x = {0};
+  for (int64_t i = 0; i < n; i++) x[i] = p[i * stride];
+  return x;
+}
+INLINE vm v_load_mask(const uint8_t *p, int64_t stride, int64_t n) {
+  vm m = {0};
+  for (int64_t i = 0; i < n; i++) m[i] = -(int32_t)(p[i * stride] != 0);
+  return m;
+}
+INLINE void v_store_mask(uint8_t *p, vm m, int64_t n) {
+  for (int64_t i = 0; i < n; i++) p[i] = m[i] != 0;
+}
+
+INLINE vm v_lt(vf a, vf b) { return a < b; }
+INLINE vm v_le(vf a, vf b) { return a <= b; }
+INLINE vm v_gt(vf a, vf b) { return a > b; }
+INLINE vm v_ge(vf a, vf b) { return a >= b; }
+INLINE vm v_eq(vf a, vf b) { return a == b; }
+INLINE vm v_and(vm a, vm b) { return a & b; }
+INLINE vm v_or(vm a, vm b) { return a | b; }
+INLINE vm v_xor(vm a, vm b) { return a ^ b; }
+INLINE vm v_not(vm a) { return ~a; }
+INLINE vm v_isnan(vf a) { return a != a; }
+INLINE vm v_isinf(vf a) { return v_abs(a) == v_bits(0x7f800000); }
+INLINE vf v_of_mask(vm m) { return (vf)(m & (vi)v_set1(1.f)); }
+INLINE vm v_nonzero(vf x) { return x != 0.f; }
+INLINE vf v_sign(vf x) {
+  return v_sel(x != x, x, v_of_mask(x > 0.f) - v_of_mask(x < 0.f));
+}
+INLINE vf v_trunc(vf x) { return v_copysign(v_floor(v_abs(x)), x); }
+INLINE vf v_div(vf a, vf b) { return a / b; }
+INLINE vf v_softplus(vf x) {
+  return v_max(x, v_set1(0.f)) + v_log(1.f + v_exp(-v_abs(x)));
+}
+INLINE vf v_num(float x) { return v_set1(x); }
+
+/* Functions that have no vector form are called lane by lane. */
+#define LANES_OF(name, call)                        \
+  INLINE vf v_##name(vf x) {                        \
+    for (int i = 0; i < VL; i++) x[i] = call(x[i]); \
+    return x;                                       \
+  }
+LANES_OF(sin, sinf)
+LANES_OF(cos, cosf)
+LANES_OF(tan, tanf)
+LANES_OF(asin, asinf)
+LANES_OF(acos, acosf)
+LANES_OF(atan, atanf)
+LANES_OF(sinh, sinhf)
+LANES_OF(cosh, coshf)
+LANES_OF(asinh, asinhf)
+LANES_OF(acosh, acoshf)
+LANES_OF(atanh, atanhf)
+LANES_OF(expm1, expm1f)
+LANES_OF(log1p, log1pf)
+#undef LANES_OF
+INLINE vf v_pow(vf x, vf y) {
+  for (int i = 0; i < VL; i++) x[i] = powf(x[i], y[i]);
+  return x;
+}
+INLINE vf v_fmod(vf x, vf y) {
+  for (int i = 0; i < VL; i++) x[i] = fmodf(x[i], y[i]);
+  return x;
+}
+
+#define SCALARS(P, T, f)                                                              \
+  INLINE T P##num(double x) { return (T)x; }                                          \
+  INLINE T P##set1(T x) { return x; }                                                 \
+  INLINE T P##abs(T x) { return fabs##f(x); }                                         \
+  INLINE T P##neg(T x) { return -x; }                                                 \
+  INLINE T P##sqrt(T x) { return sqrt##f(x); }                                        \
+  INLINE T P##round(T x) { return rint##f(x); }                                       \
+  INLINE T P##floor(T x) { return floor##f(x); }                                      \
+  INLINE T P##ceil(T x) { return ceil##f(x); }                                        \
+  INLINE T P##trunc(T x) { return trunc##f(x); }                                      \
+  INLINE T P##exp(T x) { return exp##f(x); }                                          \
+  INLINE T P##expm1(T x) { return expm1##f(x); }                                      \
+  INLINE T P##log(T x) { return log##f(x); }                                          \
+  INLINE T P##log1p(T x) { return log1p##f(x); }                                      \
+  INLINE T P##erf(T x) { return erf##f(x); }                                          \
+  INLINE T P##tanh(T x) { return tanh##f(x); }                                        \
+  INLINE T P##sin(T x) { return sin##f(x); }                                          \
+  INLINE T P##cos(T x) { return cos##f(x); }                                          \
+  INLINE T P##tan(T x) { return tan##f(x); }                                          \
+  INLINE T P##asin(T x) { return asin##f(x); }                                        \
+  INLINE T P##acos(T x) { return acos##f(x); }                                        \
+  INLINE T P##atan(T x) { return atan##f(x); }                                        \
+  INLINE T P##sinh(T x) { return sinh##f(x); }                                        \
+  INLINE T P##cosh(T x) { return cosh##f(x); }                                        \
+  INLINE T P##asinh(T x) { return asinh##f(x); }                                      \
+  INLINE T P##acosh(T x) { return acosh##f(x); }                                      \
+  INLINE T P##atanh(T x) { return atanh##f(x); }                                      \
+  INLINE T P##pow(T x, T y) { return pow##f(x, y); }                                  \
+  INLINE T P##fmod(T x, T y) { return fmod##f(x, y); }                                \
+  INLINE T P##sigmoid(T x) { return 1 / (1 + exp##f(-x)); }                           \
+  INLINE T P##softplus(T x) { return (x > 0 ? x : 0) + log1p##f(exp##f(-fabs##f(x))); } \
+  INLINE T P##relu(T x) { return x > 0 || x != x ? x : 0; }                           \
+  INLINE T P##reciprocal(T x) { return 1 / x; }                                       \
+  INLINE T P##sign(T x) { return x != x ? x : (T)((x > 0) - (x < 0)); }               \
+  INLINE T P##max(T a, T b) { return a > b || a != a ? a : b; }                       \
+  INLINE T P##min(T a, T b) { return a < b || a != a ? a : b; }                       \
+  INLINE T P##fma(T a, T b, T c) { return a * b + c; }                                \
+  INLINE T P##div(T a, T b) { return a / b; }                                         \
+  INLINE T P##sel(uint8_t m, T a, T b) { return m ? a : b; }                          \
+  INLINE T P##of_mask(uint8_t m) { return (T)m; }                                     \
+  INLINE uint8_t P##nonzero(T x) { return x != 0; }                                   \
+  INLINE uint8_t P##lt(T a, T b) { return a < b; }                                    \
+  INLINE uint8_t P##le(T a, T b) { return a <= b; }                                   \
+  INLINE uint8_t P##gt(T a, T b) { return a > b; }                                    \
+  INLINE uint8_t P##ge(T a, T b) { return a >= b; }                                   \
+  INLINE uint8_t P##eq(T a, T b) { return a == b; }                                   \
+  INLINE uint8_t P##isnan(T a) { return a != a; }                                     \
+  INLINE uint8_t P##isinf(T a) { return fabs##f(a) == (T)INFINITY; }                  \
+  INLINE uint8_t P##and(uint8_t a, uint8_t b) { return a & b; }                       \
+  INLINE uint8_t P##or(uint8_t a, uint8_t b) { return a | b; }                        \
+  INLINE uint8_t P##xor(uint8_t a, uint8_t b) { return a ^ b; }                       \
+  INLINE uint8_t P##not(uint8_t a) { return !a; }
+SCALARS(s_, float, f)
+SCALARS(d_, double, )
+#undef SCALARS
+
+/* Division as NumPy has it for whole numbers: no trap at zero or at overflow. */
+#define hg_quotient(a, b) ((b) == 0 ? 0 : (b) == -1 ? 0 - (a) : (a) / (b))
+#define hg_quotient_unsigned(a, b) ((b) == 0 ? 0 : (a) / (b))
+
+#endif

@@ -1,0 +1,177 @@
+"""The shared part of the engine, compiled once: threads, phases, memory; and models' libraries."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from hagane.machine import CodeCache, Compiler, Level, find_compiler, usable_cores
+from hagane.native.kernel import Kernel
+
+_ENGINE_FLAGS = ("-O2", "-std=gnu11", "-fPIC", "-w")
+KERNEL_FLAGS = (
+    "-O3",
+    "-std=gnu11",
+    "-fPIC",
+    "-w",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=fast",
+)
+
+
+def c_source(name: str) -> str:
+    """Return the text of one of the package's C files."""
+    return (resources.files("hagane.native") / "c" / name).read_text(encoding="utf-8")
+
+
+class Engine:
+    """The functions of ``engine.c``."""
+
+    def __init__(self, library: Path):
+        self.library = ctypes.CDLL(str(library))
+        self.create = self._function(
+            "hg_create", ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
+        )
+        self.destroy = self._function("hg_destroy", None, ctypes.c_void_p)
+        self.set_phase = self._function(
+            "hg_set_phase",
+            None,
+            ctypes.c_void_p,
+            ctypes.c_int64,
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+            ctypes.c_int64,
+            ctypes.c_int64,
+        )
+        self.run = self._function("hg_run", ctypes.c_int64, ctypes.c_void_p)
+        self.failure_value = self._function("hg_failure_value", ctypes.c_int64, ctypes.c_void_p)
+        self.set_stamps = self._function("hg_set_stamps", None, ctypes.c_void_p, ctypes.c_void_p)
+        self.allocate = self._function("hg_allocate", ctypes.c_void_p, ctypes.c_size_t)
+        self.release = self._function("hg_release", None, ctypes.c_void_p, ctypes.c_size_t)
+
+    def _function(self, name: str, result: object, *arguments: object) -> ctypes._NamedFuncPointer:
+        function = getattr(self.library, name)
+        function.restype = result
+        function.argtypes = list(arguments)
+        return function  # type: ignore[no-any-return]
+
+
+class Memory:
+    """Zeroed memory from the engine, given back with the object."""
+
+    def __init__(self, engine: Engine, size: int):
+        self._engine, self.size = engine, size
+        self.address: int = engine.allocate(size) or 0
+        if not self.address:
+            raise MemoryError(f"{size} bytes for a model's values or weights")
+
+    def __del__(self) -> None:
+        if getattr(self, "address", 0):
+            self._engine.release(self.address, self.size)
+
+    def zero(self, offset: int, count: int) -> None:
+        """Set a part to zero."""
+        ctypes.memset(self.address + offset, 0, count)
+
+
+_lock = threading.Lock()
+
+
+@cache
+def _compiled_engine(compiler: Compiler) -> Engine:
+    source = c_source("engine.c")
+    cache_ = CodeCache("native")
+    key = "\0".join((source, *_ENGINE_FLAGS, *compiler.command, compiler.version))
+
+    def make(folder: Path) -> Path:
+        written = folder / "engine.c"
+        written.write_text(source, encoding="utf-8")
+        library = folder / "engine.so"
+        compiler.build([written], library, _ENGINE_FLAGS, libraries=("-lpthread",))
+        return library
+
+    return Engine(cache_.get(key, make))
+
+
+def load_engine() -> Engine:
+    """Return the engine, compiled if this is the first use on this machine.
+
+    Raises:
+        NoCompiler: There is no C compiler.
+    """
+    with _lock:
+        return _compiled_engine(find_compiler())
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A model's compiled kernels."""
+
+    handle: ctypes.CDLL
+    path: Path
+    cached: bool
+
+    def address(self, name: str) -> int:
+        """Return where a function lies."""
+        return ctypes.cast(getattr(self.handle, name), ctypes.c_void_p).value or 0
+
+
+def kernel_name(code: str) -> str:
+    """Return the C name of a kernel: the hash of its text."""
+    return f"hagane_{hashlib.sha256(code.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"
+
+
+def compile_kernels(kernels: Sequence[Kernel], level: Level, jobs: int | None = None) -> Library:
+    """Return the library of some kernels, compiled in parallel unless it is in the cache."""
+    codes = {kernel_name(kernel.code): kernel.code for kernel in kernels}
+    compiler = find_compiler()
+    flags = (*KERNEL_FLAGS, *level.flags)
+    header = c_source("vector.h")
+    key = "\0".join((*sorted(codes), header, *flags, *compiler.command, compiler.version))
+    cache_ = CodeCache("native")
+    found = cache_.find(key)
+    if found is not None:
+        return Library(ctypes.CDLL(str(found)), found, True)
+    jobs = usable_cores() if jobs is None else jobs
+    include = f"-I{_header_folder(cache_, compiler, header, flags)}"
+
+    def make(folder: Path) -> Path:
+        units: list[list[str]] = [[] for _ in range(max(1, min(2 * jobs, len(codes))))]
+        # Long ones first, each to the shortest unit so far.
+        for name, code in sorted(codes.items(), key=lambda item: -len(item[1])):
+            unit = min(units, key=lambda texts: sum(map(len, texts)))
+            unit.append(code.replace("KERNEL", name))
+        sources = []
+        for number, texts in enumerate(units):
+            source = folder / f"kernels{number}.c"
+            source.write_text('#include "vector.h"\n' + "\n".join(texts), encoding="utf-8")
+            sources.append(source)
+        library = folder / "kernels.so"
+        compiler.build(sources, library, (*flags, include), jobs=jobs, libraries=("-lm",))
+        return library
+
+    path = cache_.get(key, make)
+    return Library(ctypes.CDLL(str(path)), path, False)
+
+
+def _header_folder(
+    cache_: CodeCache, compiler: Compiler, header: str, flags: Sequence[str]
+) -> Path:
+    """Return a folder with the kernels' header, translated ahead: it takes longer than they do."""
+    key = "\0".join(("header", header, *flags, *compiler.command, compiler.version))
+
+    def make(folder: Path) -> None:
+        (folder / "vector.h").write_text(header, encoding="utf-8")
+        compiler.precompile(folder / "vector.h", flags)
+
+    return cache_.get_folder(key, make)

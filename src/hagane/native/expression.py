@@ -1,0 +1,84 @@
+"""Elementwise expressions over tensors, and the C text of their operations.
+
+A template names its arguments ``{0}``, ``{1}``, … A function whose name starts with ``v_`` works
+on vectors of float32; in scalar code it becomes ``s_`` (float32) or ``d_`` (float64).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from hagane.native.tensor import Tensor
+
+FLOAT32 = np.dtype(np.float32)
+BOOL = np.dtype(np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """An element of a tensor, which broadcasts to the result's shape."""
+
+    tensor: Tensor
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type."""
+        return self.tensor.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number."""
+
+    value: float | int | bool
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An operation on the elements of its arguments.
+
+    Attributes:
+        template: Its C text.
+        arguments: What the text's ``{i}`` stand for.
+        dtype: The element type of the result.
+        vector: Whether the text also serves vectors of float32.
+        mask: Whether the result, in vector code, is a mask.
+    """
+
+    template: str
+    arguments: tuple[Expression, ...]
+    dtype: np.dtype[Any]
+    vector: bool = True
+
+    @property
+    def mask(self) -> bool:
+        """Whether vector code computes a mask."""
+        return self.dtype == BOOL
+
+
+Expression: TypeAlias = "Leaf | Constant | Apply"
+
+
+def cost_of(expression: Expression) -> float:
+    """Return roughly how many nanoseconds one element takes, divided by 16."""
+    if not isinstance(expression, Apply):
+        return 0.3
+    own = 1.0 + 6.0 * sum(
+        expression.template.count(name) for name in ("exp", "log", "erf", "tanh", "pow", "sigmoid")
+    )
+    return own + sum(cost_of(argument) for argument in expression.arguments)
+
+
+def vectorizes(expression: Expression) -> bool:
+    """Whether an expression can be computed on vectors of float32."""
+    if isinstance(expression, Apply):
+        return (
+            expression.vector
+            and expression.dtype in (FLOAT32, BOOL)
+            and all(map(vectorizes, expression.arguments))
+        )
+    return expression.dtype in (FLOAT32, BOOL)

@@ -1,0 +1,82 @@
+"""Where each value lies: one arena whose parts are reused once a value is dead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hagane.native.kernel import Kernel
+from hagane.native.tensor import Buffer, Kind
+from hagane.symbolic import evaluate
+
+_ALIGNMENT = 64
+# Reads of whole vectors may look this far past a value's end.
+_SLACK = 64
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """Offsets into the arena, in bytes.
+
+    Attributes:
+        offsets: Of each buffer that lies in the arena.
+        size: Of the whole arena.
+        zeroed: Offset and size of the parts that must be zero before the first run.
+    """
+
+    offsets: Mapping[Buffer, int]
+    size: int
+    zeroed: tuple[tuple[int, int], ...]
+
+
+def _size(buffer: Buffer, sizes: Mapping[str, int]) -> int:
+    count = evaluate(buffer.bytes, sizes)
+    assert isinstance(count, int)
+    return -(-(count + _SLACK) // _ALIGNMENT) * _ALIGNMENT
+
+
+def plan_memory(kernels: Sequence[Kernel], sizes: Mapping[str, int]) -> MemoryPlan:
+    """Plan the arena: largest values first, each at the lowest offset that is free in its time.
+
+    The greedy scheme by size of "Efficient Memory Management for Deep Neural Net Inference"
+    (Pisarchyk and Lee, 2020). A value that must keep a zero border shares its place only with
+    values of the same geometry.
+    """
+    first: dict[Buffer, int] = {}
+    last: dict[Buffer, int] = {}
+    for index, kernel in enumerate(kernels):
+        for pointer in kernel.pointers:
+            first.setdefault(pointer.buffer, index)
+            last[pointer.buffer] = index
+    placed: list[tuple[int, int, int, int]] = []  # offset, size, first, last
+    offsets: dict[Buffer, int] = {}
+    arena = [buffer for buffer in first if buffer.kind is Kind.ARENA]
+    for buffer in sorted(arena, key=lambda b: (-_size(b, sizes), first[b])):
+        size = _size(buffer, sizes)
+        at = 0
+        for other, length, start, end in sorted(placed):
+            if end < first[buffer] or start > last[buffer]:
+                continue
+            if other - at >= size:
+                break
+            at = max(at, other + length)
+        offsets[buffer] = at
+        placed.append((at, size, first[buffer], last[buffer]))
+    top = max((at + size for at, size, _, _ in placed), default=0)
+    zeroed: list[tuple[int, int]] = []
+    free: dict[object, list[tuple[int, int]]] = {}  # border -> (last use, offset)
+    bordered = [buffer for buffer in first if buffer.kind is Kind.BORDERED]
+    for buffer in sorted(bordered, key=lambda b: first[b]):
+        places = free.setdefault(buffer.border, [])
+        for i, (end, at) in enumerate(places):
+            if end < first[buffer]:
+                places[i] = (last[buffer], at)
+                offsets[buffer] = at
+                break
+        else:
+            size = _size(buffer, sizes)
+            offsets[buffer] = top
+            places.append((last[buffer], top))
+            zeroed.append((top, size))
+            top += size
+    return MemoryPlan(offsets, top, tuple(zeroed))

@@ -1,0 +1,257 @@
+"""Which nodes run natively, together, and which run on their reference kernels in between."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.machine import Level, best_level
+from hagane.native.lowering import Lowering, NotNative
+from hagane.native.rules import RULES
+from hagane.native.rules.convolution import needed_pads, reads_blocks
+from hagane.native.segment import Segment
+from hagane.native.tensor import Pads
+from hagane.ops.context import known_attributes
+from hagane.ops.definition import Array, Unsupported
+from hagane.ops.inference import GraphTypes
+from hagane.ops.registry import find, schema_of
+
+# Folding a constant may enlarge it by this much, in bytes, but not more.
+_MOST_FOLDED = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class NativePart:
+    """Nodes that are compiled together, the values that they read and those that others read."""
+
+    nodes: tuple[ir.Node, ...]
+    inputs: tuple[ir.Value, ...]
+    outputs: tuple[ir.Value, ...]
+    segment: Segment
+
+
+@dataclass
+class Plan:
+    """A graph in execution order.
+
+    Attributes:
+        parts: Compiled parts, and single nodes that run on their reference kernels.
+        folded: Values that were computed ahead.
+        refused: Why nodes are not native.
+    """
+
+    parts: list[NativePart | ir.Node]
+    folded: dict[ir.Value, Array]
+    refused: dict[ir.Node, str] = field(default_factory=dict)
+
+
+def read_values(node: ir.Node) -> Iterator[ir.Value]:
+    """Yield the values that a node reads, those that its subgraphs capture included."""
+    yield from (value for value in node.inputs if value is not None)
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH:
+            yield from _captured(attribute.as_graph())
+
+
+def _captured(graph: ir.Graph) -> Iterator[ir.Value]:
+    own = set(graph.inputs) | set(graph.initializers.values())
+    for node in graph:
+        own.update(node.outputs)
+    for node in graph:
+        yield from (value for value in read_values(node) if value not in own)
+    yield from (value for value in graph.outputs if value not in own)
+
+
+def fold_constants(
+    nodes: Sequence[ir.Node], constants: Mapping[ir.Value, Array]
+) -> dict[ir.Value, Array]:
+    """Return the outputs of nodes whose inputs are all constant."""
+    known = dict(constants)
+    folded: dict[ir.Value, Array] = {}
+    for node in nodes:
+        op = find(node)
+        inputs = [value for value in node.inputs if value is not None]
+        if op.random or isinstance(op.reference, Unsupported) or not node.outputs:
+            continue
+        if any(value not in known for value in read_values(node)):
+            continue
+        if any(a.type == ir.AttributeType.GRAPH for a in node.attributes.values()):
+            continue
+        arguments = [None if value is None else known[value] for value in node.inputs]
+        attributes = known_attributes(node, schema_of(node).defaults)
+        with contextlib.suppress(Exception), np.errstate(all="ignore"):
+            results = op(arguments, attributes, len(node.outputs))
+            if not all(isinstance(result, np.ndarray | np.generic) for result in results):
+                continue
+            arrays = [np.asarray(result) for result in results]
+            size = sum(array.nbytes for array in arrays)
+            if size > _MOST_FOLDED + sum(known[value].nbytes for value in inputs):
+                continue
+            for value, array in zip(node.outputs, arrays, strict=False):
+                known[value] = folded[value] = array
+    return folded
+
+
+def plan_graph(
+    graph: ir.Graph,
+    types: GraphTypes,
+    constants: Mapping[ir.Value, Array],
+    *,
+    level: Level | None = None,
+    threads: int = 1,
+) -> Plan:
+    """Return the parts of a legalised, type-checked graph, the native ones compiled.
+
+    Args:
+        graph: A graph or subgraph.
+        types: What inference found for it.
+        constants: Arrays of its initializers and of outer constants.
+        level: Vector instructions to generate for; the best of this machine if None.
+        threads: How many threads a run may use.
+    """
+    level = best_level() if level is None else level
+    nodes = list(graph)
+    folded = fold_constants(nodes, constants)
+    known = {**constants, **folded}
+    nodes = [node for node in nodes if not all(value in folded for value in node.outputs)]
+    refused: dict[ir.Node, str] = {}
+    while True:
+        clusters = _clusters(nodes, refused, types, known)
+        lowered: list[tuple[list[ir.Node], Lowering] | ir.Node] = []
+        before = len(refused)
+        for native, members in clusters:
+            if not native:
+                lowered += members
+                continue
+            lowered.append((members, _lower(members, graph, types, known, level, refused)))
+        if len(refused) == before:
+            break
+    parts: list[NativePart | ir.Node] = []
+    for item in lowered:
+        if isinstance(item, ir.Node):
+            parts.append(item)
+            continue
+        members, low = item
+        if not low.outputs:
+            continue
+        inputs = tuple(low.inputs)
+        outputs = tuple(sorted(low.outputs, key=lambda value: str(value.name)))
+        segment = Segment(
+            low.kernels,
+            [(low.inputs[value], low.shape(value), low.dtype(value)) for value in inputs],
+            [(low.results[value], low.shape(value), low.dtype(value)) for value in outputs],
+            level,
+            threads,
+        )
+        parts.append(NativePart(tuple(members), inputs, outputs, segment))
+    return Plan(parts, folded, refused)
+
+
+def _is_known(node: ir.Node, types: GraphTypes) -> bool:
+    return bool(node.outputs) and all(value in types.values for value in node.outputs)
+
+
+def _clusters(
+    nodes: Sequence[ir.Node],
+    refused: Mapping[ir.Node, str],
+    types: GraphTypes,
+    known: Mapping[ir.Value, Array],
+) -> list[tuple[bool, list[ir.Node]]]:
+    """Group nodes in an order that keeps native ones together."""
+
+    def is_native(node: ir.Node) -> bool:
+        if node in refused:
+            return False
+        return node.domain in ("", "ai.onnx") and (node.op_type in RULES or _is_known(node, types))
+
+    produced = {value for node in nodes for value in node.outputs}
+    waiting = {
+        node: {value for value in read_values(node) if value in produced and value not in known}
+        for node in nodes
+    }
+    done: set[ir.Value] = set()
+    left = list(nodes)
+    clusters: list[tuple[bool, list[ir.Node]]] = []
+    native = True
+    while left:
+        members: list[ir.Node] = []
+        rest: list[ir.Node] = []
+        for node in left:
+            if is_native(node) == native and waiting[node] <= done:
+                members.append(node)
+                done.update(node.outputs)
+            else:
+                rest.append(node)
+        left = rest
+        if members:
+            clusters.append((native, members))
+        native = not native
+    return clusters
+
+
+def _lower(
+    members: Sequence[ir.Node],
+    graph: ir.Graph,
+    types: GraphTypes,
+    known: Mapping[ir.Value, Array],
+    level: Level,
+    refused: dict[ir.Node, str],
+) -> Lowering:
+    inside = frozenset(members)
+    graph_outputs = set(graph.outputs)
+    outputs = frozenset(
+        value
+        for node in members
+        for value in node.outputs
+        if value in graph_outputs or any(use.node not in inside for use in value.uses())
+    )
+    low = Lowering(level, types, known, outputs, nodes=inside)
+    low.wanted_pads = _wanted_pads(low, members)
+    for node in members:
+        if node in low.done:
+            continue
+        low.done.add(node)
+        if _is_known(node, types):
+            continue
+        try:
+            RULES[node.op_type](low, node)
+        except NotNative as reason:
+            refused[node] = str(reason)
+    try:
+        low.finish()
+    except NotNative as reason:
+        for value in outputs:
+            producer = value.producer()
+            if producer is not None and not _can_hold(low, value):
+                refused[producer] = str(reason)
+    return low
+
+
+def _can_hold(low: Lowering, value: ir.Value) -> bool:
+    try:
+        low.dtype(value)
+    except NotNative:
+        return False
+    return True
+
+
+def _wanted_pads(low: Lowering, members: Sequence[ir.Node]) -> dict[ir.Value, Pads]:
+    wanted: dict[ir.Value, Pads] = {}
+    for node in members:
+        window = reads_blocks(low, node)
+        value = node.inputs[0] if node.inputs else None
+        if window is None or value is None:
+            continue
+        have = wanted.get(value, (0, 0, 0, 0))
+        pads = needed_pads(window)
+        wanted[value] = (
+            max(have[0], pads[0]),
+            max(have[1], pads[1]),
+            max(have[2], pads[2]),
+            max(have[3], pads[3]),
+        )
+    return wanted

@@ -1,0 +1,15 @@
+"""Rules from operators to kernels, one module a family."""
+
+from __future__ import annotations
+
+from hagane.native.lowering import Rule
+from hagane.native.rules import convolution, elementwise, matrix, movement, pooling, rows
+
+RULES: dict[str, Rule] = {
+    **elementwise.RULES,
+    **convolution.RULES,
+    **matrix.RULES,
+    **movement.RULES,
+    **pooling.RULES,
+    **rows.RULES,
+}

@@ -1,0 +1,199 @@
+"""Matrix products: register tiles over rows, with weights packed ahead where they are constant."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.native.contraction import (
+    Contraction,
+    Group,
+    Pixels,
+    emit_contraction,
+    pack_weights,
+    split_blocks,
+)
+from hagane.native.ending import follow
+from hagane.native.gemm import emit_batched, emit_gemm
+from hagane.native.kernel import Body
+from hagane.native.lowering import Lowering, NotNative, Rule
+from hagane.native.tensor import Kind, Tensor
+from hagane.native.tile import Tile
+from hagane.ops.definition import Array
+from hagane.symbolic import product
+
+# Fewer rows than this are read where they are.
+_FEW_ROWS = 4
+
+
+def lower_matmul(low: Lowering, node: ir.Node) -> None:
+    """Lower MatMul; a constant matrix on the right is packed ahead."""
+    a, b = node.inputs
+    if not low.is_float(a):
+        raise NotNative(f"element type {low.dtype(a)}")
+    weight = low.constant(b)
+    if weight is not None and weight.ndim == 2 and len(low.shape(a)) >= 2:
+        _lower_product(low, node, low.contiguous(a), weight, None)
+        return
+    _lower_general(low, node)
+
+
+def lower_gemm(low: Lowering, node: ir.Node) -> None:
+    """Lower Gemm."""
+    attributes = low.attributes(node)
+    a, b = node.inputs[:2]
+    c = node.inputs[2] if len(node.inputs) > 2 else None
+    if not low.is_float(a):
+        raise NotNative(f"element type {low.dtype(a)}")
+    weight, bias = low.constant(b), low.constant(c)
+    if weight is None or attributes["transA"] or (c is not None and bias is None):
+        raise NotNative("operands that are not constant")
+    alpha, beta = float(attributes["alpha"]), float(attributes["beta"])
+    matrix = weight.T if attributes["transB"] else weight
+    matrix = matrix if alpha == 1.0 else (matrix * np.float32(alpha)).astype(np.float32)
+    n = matrix.shape[1]
+    row = None
+    if bias is not None:
+        if bias.size not in (1, n) or (bias.ndim == 2 and bias.shape[0] != 1):
+            raise NotNative("a bias that is not one row")
+        row = np.broadcast_to(bias.reshape(-1), (n,)) * np.float32(beta)
+    _lower_product(low, node, low.contiguous(a), matrix, row)
+
+
+def _added_row(low: Lowering, value: ir.Value, n: int) -> tuple[ir.Node, Array] | None:
+    """Return the addition of a constant row that follows, and the row."""
+    node = low.only_use(value)
+    if node is None or node.op_type != "Add":
+        return None
+    (other,) = [v for v in node.inputs if v is not value] or [None]
+    array = low.constant(other)
+    if array is None or array.size != n or (array.ndim and array.shape[-1] != n):
+        return None
+    return node, array.reshape(-1)
+
+
+def _lower_product(
+    low: Lowering, node: ir.Node, a: Tensor, weight: Array, bias: Array | None
+) -> None:
+    k, n = weight.shape
+    value = node.outputs[0]
+    rows = product(a.shape[:-1])
+    if k == 0 or n == 0 or rows == 0:
+        raise NotNative("an empty matrix")
+    if bias is None:
+        added = _added_row(low, value, n)
+        if added is not None:
+            follower, bias = added
+            low.done.add(follower)
+            value = follower.outputs[0]
+    level, lanes = low.level, low.level.lanes
+    if not isinstance(rows, int):
+        emit_gemm(low, node, a, weight, bias, value)
+        return
+    ending = follow(low, value)
+    residual = None if ending.residual is None else low.contiguous(ending.residual)
+    if residual is not None and n % lanes and residual.buffer.kind is Kind.INPUT:
+        # A tile may read past the end of what is added; memory of the caller ends there.
+        residual = low.copy(residual, low.new("residual", residual.dtype, residual.shape))
+    target = low.result(ending.value)
+    n_blocks = -(-n // lanes)
+    sizes = split_blocks(n_blocks, rows, level)
+    groups: list[Group] = []
+    first = 0
+    for size in sizes:
+        groups.append(Group(first, size, first * lanes * k))
+        first += size
+
+    def make() -> Array:
+        return pack_weights(
+            np.ascontiguousarray(weight.T, np.float32)[:, :, None, None], sizes, level, lanes
+        )
+
+    def make_bias() -> Array:
+        padded = np.zeros((n_blocks + 8) * lanes, np.float32)
+        if bias is not None:
+            padded[:n] = bias
+        return padded
+
+    weights = low.weight(("matrix", id(node), tuple(sizes)), make, n_blocks * lanes * k * 4)
+    row = low.weight(("row", id(node)), make_bias, (n_blocks + 8) * lanes * 4)
+    row_step, plane = k, lanes
+    if rows >= _FEW_ROWS:
+        a, row_step, plane = _packed_rows(low, a, rows, k), lanes, (rows + 2) * lanes
+    tile = Tile(
+        blocks=1,
+        sources=(),
+        targets=(),
+        residuals=None if residual is None else (),
+        depth=k // lanes,
+        channels=lanes,
+        rest=k % lanes,
+        source_plane=plane,
+        target_plane=lanes,
+        residual_plane=lanes,
+        activation=ending.activation,
+    )
+    pixels = Pixels(
+        lambda i: i * row_step,
+        lambda i: i * n,
+        None if residual is None else lambda i: i * n,
+        rows,
+        0,
+    )
+    plan = Contraction(tile, pixels, tuple(groups), 1, 0, 0, 0, n if n % lanes else 0, rows * k)
+    body = Body()
+    names = (
+        body.pointer(a),
+        body.raw(weights),
+        body.raw(row),
+        "0" if residual is None else body.pointer(residual),
+        body.pointer(target, written=True),
+    )
+    tasks, work = emit_contraction(body, plan, level, names)
+    followers = (("Add",) if value is not node.outputs[0] else ()) + ending.operators
+    low.emit(node, body, tasks, work=work, flops=2.0 * rows * n * k, followers=followers)
+    low.lowered[ending.value] = target
+
+
+def _packed_rows(low: Lowering, a: Tensor, rows: int, k: int) -> Tensor:
+    """Copy a matrix into blocks of columns, ``(k / lanes, rows + 2, lanes)``.
+
+    A tile then reads one stream instead of one a row; rows whose distance is a power of two
+    would fall into the same few sets of the cache. The two spare rows break that distance too.
+    """
+    lanes = low.level.lanes
+    whole, rest = divmod(k, lanes)
+    plane = (rows + 2) * lanes
+    buffer = low.new(f"{a.buffer.name} rows", a.dtype, ((whole + 1) * plane,)).buffer
+    for first, count, width in ((0, whole, lanes), (whole, 1, rest)):
+        if count and width:
+            source = replace(
+                a,
+                shape=(rows, count, width),
+                strides=(k, lanes, 1),
+                offset=a.offset + first * lanes,
+            )
+            low.copy(
+                source,
+                Tensor(buffer, a.dtype, source.shape, (lanes, plane, 1), first * plane),
+            )
+    return Tensor(buffer, a.dtype, (rows, k), (lanes, 1), 0)
+
+
+def _lower_general(low: Lowering, node: ir.Node) -> None:
+    """Lower a product of two computed matrices, or of stacks of them."""
+    a, b = low.plain(node.inputs[0]), low.plain(node.inputs[1])
+    if len(a.shape) < 2 or len(b.shape) < 2:
+        raise NotNative("a product with a vector")
+    out = node.outputs[0]
+    target = low.result(out)
+    batch = target.shape[:-2]
+    a = a.broadcast((*batch, *a.shape[-2:]))
+    b = b.broadcast((*batch, *b.shape[-2:]))
+    emit_batched(low, node, a, b, target)
+    low.lowered[out] = target
+
+
+RULES: dict[str, Rule] = {"Gemm": lower_gemm, "MatMul": lower_matmul}

@@ -1,0 +1,342 @@
+"""Operators that move elements: views where possible, copies where not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.native.lowering import Lazy, Lowering, NotNative, Rule
+from hagane.native.tensor import Blocked, Tensor
+from hagane.symbolic import Dim
+
+
+def lower_reshape(low: Lowering, node: ir.Node) -> None:
+    """Give the same elements another shape; the shape is known from type inference."""
+    out = node.outputs[0]
+    found = low.contiguous(node.inputs[0])
+    low.dtype(out)
+    low.lowered[out] = found.reshaped(low.shape(out))
+
+
+def lower_transpose(low: Lowering, node: ir.Node) -> None:
+    """Return a view with its axes permuted; whoever needs rows in order copies it."""
+    found = low.plain(node.inputs[0])
+    order = low.attributes(node).get("perm") or list(range(len(found.shape)))[::-1]
+    low.lowered[node.outputs[0]] = found.permuted([int(i) for i in order])
+
+
+def _normal(axis: int, rank: int) -> int:
+    return axis + rank if axis < 0 else axis
+
+
+def lower_concat(low: Lowering, node: ir.Node) -> None:
+    """Copy each input into its part of the output; whole blocks of channels stay blocked."""
+    out = node.outputs[0]
+    inputs = [value for value in node.inputs if value is not None]
+    axis = _normal(int(low.attributes(node)["axis"]), len(low.shape(out)))
+    if axis == 1 and all(isinstance(low.lowered.get(value), Blocked) for value in inputs):
+        images = [low.blocked(value) for value in inputs]
+        if all(image.shape[1] % image.lanes == 0 for image in images[:-1]):
+            _concat_blocks(low, out, images)
+            return
+    target = low.result(out)
+    at: Dim = 0
+    for value in inputs:
+        source = low.plain(value)
+        part = replace(target, shape=source.shape, offset=target.offset + at * target.strides[axis])
+        if source.size != 0:
+            low.copy(source, part)
+        at = at + source.shape[axis]
+    low.lowered[out] = target
+
+
+def _concat_blocks(low: Lowering, out: ir.Value, images: list[Blocked]) -> None:
+    target = low.new_blocked(out, low.fixed_shape(out))
+    view = target.view()
+    at = 0
+    for image in images:
+        source = image.view()
+        part = replace(view, shape=source.shape, offset=view.offset + at * target.plane_stride)
+        low.copy(source, part)
+        at += image.blocks
+    low.lowered[out] = target
+
+
+def _ints(low: Lowering, node: ir.Node, index: int) -> list[int] | None:
+    if len(node.inputs) <= index or node.inputs[index] is None:
+        return None
+    array = low.constant(node.inputs[index])
+    if array is None:
+        raise NotNative(f"input {index + 1} is known only at run time")
+    return [int(item) for item in array.reshape(-1)]
+
+
+def lower_slice(low: Lowering, node: ir.Node) -> None:
+    """Return a view of a slice whose bounds are fixed."""
+    found = low.plain(node.inputs[0])
+    rank = len(found.shape)
+    starts = _ints(low, node, 1)
+    assert starts is not None
+    axes = _ints(low, node, 3) or list(range(len(starts)))
+    steps = _ints(low, node, 4) or [1] * len(starts)
+    shape, strides, offset = list(found.shape), list(found.strides), found.offset
+    out_shape = low.shape(node.outputs[0])
+    for start, step, axis in zip(starts, steps, axes, strict=True):
+        axis = _normal(axis, rank)
+        size = shape[axis]
+        if isinstance(size, int):
+            start = start + size if start < 0 else start
+            start = min(max(start, 0), size - 1 if step < 0 else size)
+        elif start < 0 or step < 0 or start > 0:
+            raise NotNative("a slice of an axis whose size is known only at run time")
+        offset = offset + start * strides[axis]
+        strides[axis] = strides[axis] * step
+        shape[axis] = out_shape[axis]
+    low.lowered[node.outputs[0]] = Tensor(
+        found.buffer, found.dtype, tuple(shape), tuple(strides), offset
+    )
+
+
+def lower_split(low: Lowering, node: ir.Node) -> None:
+    """Return a view for each part."""
+    found = low.plain(node.inputs[0])
+    axis = _normal(int(low.attributes(node)["axis"]), len(found.shape))
+    at: Dim = 0
+    for out in node.outputs:
+        shape = low.shape(out)
+        low.lowered[out] = replace(
+            found, shape=shape, offset=found.offset + at * found.strides[axis]
+        )
+        at = at + shape[axis]
+
+
+def lower_expand(low: Lowering, node: ir.Node) -> None:
+    """Return a view in which axes of length one repeat."""
+    found = low.plain(node.inputs[0])
+    low.lowered[node.outputs[0]] = found.broadcast(low.shape(node.outputs[0]))
+
+
+def lower_gather(low: Lowering, node: ir.Node) -> None:
+    """Gather whole slices; an index out of range is reported, not followed."""
+    from hagane.native.kernel import Body, c_type
+    from hagane.symbolic import product
+
+    axis_value = int(low.attributes(node)["axis"])
+    data, out = node.inputs[0], node.outputs[0]
+    axis = _normal(axis_value, len(low.shape(data)))
+    fixed = low.constant(node.inputs[1])
+    if fixed is not None and fixed.size == 1:
+        found = low.plain(data)
+        index = int(fixed.reshape(-1)[0])
+        size = found.shape[axis]
+        if isinstance(size, int):
+            if not -size <= index < size:
+                raise NotNative("an index out of range")
+            index = index + size if index < 0 else index
+        elif index < 0:
+            raise NotNative("an index from the end of an axis known only at run time")
+        lead = [1] * fixed.ndim
+        shape = (*found.shape[:axis], *lead, *found.shape[axis + 1 :])
+        strides = (*found.strides[:axis], *[0] * fixed.ndim, *found.strides[axis + 1 :])
+        low.lowered[out] = Tensor(
+            found.buffer, found.dtype, shape, strides, found.offset + index * found.strides[axis]
+        )
+        return
+    source, indices = low.contiguous(data), low.contiguous(node.inputs[1])
+    target = low.result(out)
+    inner = product(source.shape[axis + 1 :])
+    body = Body()
+    s = body.pointer(source)
+    i = body.pointer(indices)
+    d = body.pointer(target, written=True)
+    count = body.size(indices.size)
+    n = body.size(inner)
+    size_text = body.size(source.shape[axis])
+    body.add(
+        f"int64_t outer = q / {count}, at = q % {count};",
+        f"int64_t index = {i}[at];",
+        f"if (index < 0) index += {size_text};",
+        f"if (index < 0 || index >= {size_text}) {{ hg_fail(thread, {i}[at]); return; }}",
+        f"const {c_type(source.dtype)} *from = {s} + (outer * {size_text} + index) * {n};",
+        f"{c_type(target.dtype)} *to = {d} + q * {n};",
+        f"for (int64_t k = 0; k < {n}; k++) to[k] = from[k];",
+    )
+    outer = product(source.shape[:axis])
+    known = target.size if isinstance(target.size, int) else 65536
+    low.emit(
+        node,
+        body,
+        outer * indices.size,
+        work=known * 0.2,
+        failure=f"index {{value}} is out of range for axis {axis} with size {{0}}",
+        failure_sizes=(source.shape[axis],),
+    )
+    low.lowered[out] = target
+
+
+def lower_pad(low: Lowering, node: ir.Node) -> None:
+    """Fill the output with the constant, then copy the input into it."""
+    attributes = low.attributes(node)
+    if attributes["mode"] != "constant":
+        raise NotNative(f"padding mode {attributes['mode']}")
+    out = node.outputs[0]
+    source = low.plain(node.inputs[0])
+    pads = _ints(low, node, 1)
+    assert pads is not None
+    value_input = node.inputs[2] if len(node.inputs) > 2 else None
+    value = low.constant(value_input) if value_input is not None else np.zeros(1, source.dtype)
+    if value is None:
+        raise NotNative("a padding value known only at run time")
+    rank = len(source.shape)
+    axes = _ints(low, node, 3)
+    axes = list(range(rank)) if axes is None else [_normal(axis, rank) for axis in axes]
+    if any(pad < 0 for pad in pads):
+        raise NotNative("negative padding")
+    from hagane.native.elementwise import emit_elementwise
+    from hagane.native.expression import Constant
+
+    target = low.result(out)
+    item = value.reshape(-1)[0].item()
+    emit_elementwise(low, f"Pad '{node.name}'", Constant(item, source.dtype), target)
+    offset = target.offset
+    for axis, before in zip(axes, pads[: len(axes)], strict=True):
+        offset = offset + before * target.strides[axis]
+    if source.size != 0:
+        low.copy(source, replace(target, shape=source.shape, offset=offset))
+    low.lowered[out] = target
+
+
+def lower_constant_of_shape(low: Lowering, node: ir.Node) -> None:
+    """Fill the output with one number."""
+    from hagane.native.elementwise import emit_elementwise
+    from hagane.native.expression import Constant
+
+    out = node.outputs[0]
+    tensor = low.attributes(node).get("value")
+    dtype = low.dtype(out)
+    item = 0 if tensor is None else np.asarray(tensor).reshape(-1)[0].item()
+    target = low.result(out)
+    emit_elementwise(low, f"ConstantOfShape '{node.name}'", Constant(item, dtype), target)
+    low.lowered[out] = target
+
+
+def lower_depth_to_space(low: Lowering, node: ir.Node) -> None:
+    """Split channels into pixels: a transposed copy."""
+    attributes = low.attributes(node)
+    size = int(attributes["blocksize"])
+    found = low.contiguous(node.inputs[0])
+    n, _, h, w = found.shape
+    out = node.outputs[0]
+    channels = low.shape(out)[1]
+    if attributes["mode"] == "DCR":
+        view = found.reshaped((n, size, size, channels, h, w)).permuted((0, 3, 4, 1, 5, 2))
+    else:
+        view = found.reshaped((n, channels, size, size, h, w)).permuted((0, 1, 4, 2, 5, 3))
+    target = low.result(out)
+    low.copy(view, target.reshaped(view.shape))
+    low.lowered[out] = target
+
+
+def lower_space_to_depth(low: Lowering, node: ir.Node) -> None:
+    """Gather blocks of pixels into channels: a transposed copy."""
+    attributes = low.attributes(node)
+    size = int(attributes["blocksize"])
+    found = low.contiguous(node.inputs[0])
+    n, c, h, w = low.fixed_shape(node.inputs[0])
+    order = (0, 3, 5, 1, 2, 4) if attributes.get("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
+    view = found.reshaped((n, c, h // size, size, w // size, size)).permuted(order)
+    target = low.result(node.outputs[0])
+    low.copy(view, target.reshaped(view.shape))
+    low.lowered[node.outputs[0]] = target
+
+
+def lower_tile(low: Lowering, node: ir.Node) -> None:
+    """Repeat the input: a copy from a view whose repeated axes have stride zero."""
+    found = low.plain(node.inputs[0])
+    repeats = _ints(low, node, 1)
+    assert repeats is not None
+    shape: list[Dim] = []
+    strides: list[Dim] = []
+    for count, dim, stride in zip(repeats, found.shape, found.strides, strict=True):
+        shape += [count, dim]
+        strides += [0, stride]
+    view = replace(found, shape=tuple(shape), strides=tuple(strides))
+    target = low.result(node.outputs[0])
+    if target.size != 0:
+        low.copy(view, target.reshaped(shape))
+    low.lowered[node.outputs[0]] = target
+
+
+def lower_resize(low: Lowering, node: ir.Node) -> None:
+    """Enlarge by whole factors by repeating the nearest element."""
+    attributes = low.attributes(node)
+    shape, out_shape = low.fixed_shape(node.inputs[0]), low.fixed_shape(node.outputs[0])
+    if attributes["mode"] != "nearest" or 0 in shape:
+        raise NotNative(f"resizing by {attributes['mode']}")
+    factors = [b // a for a, b in zip(shape, out_shape, strict=True)]
+    if any(a * f != b for a, b, f in zip(shape, out_shape, factors, strict=True)):
+        raise NotNative("resizing by a factor that is not whole")
+    mode = attributes["coordinate_transformation_mode"], attributes["nearest_mode"]
+    exact = mode in (("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"))
+    exact = exact or (mode == ("half_pixel", "round_prefer_ceil"))
+    exact = exact or (
+        mode == ("pytorch_half_pixel", "round_prefer_floor") and 1 not in out_shape[2:]
+    )
+    scales = low.constant(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else None
+    if not exact or (scales is not None and scales.size and list(scales) != factors):
+        raise NotNative(f"nearest elements by {mode[0]}, {mode[1]}")
+    found = low.get(node.inputs[0])
+    if isinstance(found, Lazy):
+        found = low.stored(node.inputs[0])
+    out = node.outputs[0]
+    if isinstance(found, Blocked) and len(shape) == 4 and factors[:2] == [1, 1]:
+        image = low.new_blocked(out, out_shape)
+        source, target = found.view(), image.view()
+        factors5 = [1, 1, factors[2], factors[3], 1]
+        low.copy(_repeated(source, factors5), _split(target, factors5))
+        low.lowered[out] = image
+        return
+    plain = low.plain(node.inputs[0])
+    result = low.result(out)
+    low.copy(_repeated(plain, factors), _split(result, factors))
+    low.lowered[out] = result
+
+
+def _repeated(tensor: Tensor, factors: list[int]) -> Tensor:
+    shape: list[Dim] = []
+    strides: list[Dim] = []
+    for dim, stride, factor in zip(tensor.shape, tensor.strides, factors, strict=True):
+        shape += [dim, factor]
+        strides += [stride, 0]
+    return replace(tensor, shape=tuple(shape), strides=tuple(strides))
+
+
+def _split(tensor: Tensor, factors: list[int]) -> Tensor:
+    shape: list[Dim] = []
+    strides: list[Dim] = []
+    for dim, stride, factor in zip(tensor.shape, tensor.strides, factors, strict=True):
+        shape += [dim // factor, factor]
+        strides += [stride * factor, stride]
+    return replace(tensor, shape=tuple(shape), strides=tuple(strides))
+
+
+RULES: dict[str, Rule] = {
+    "Concat": lower_concat,
+    "ConstantOfShape": lower_constant_of_shape,
+    "DepthToSpace": lower_depth_to_space,
+    "Expand": lower_expand,
+    "Flatten": lower_reshape,
+    "Gather": lower_gather,
+    "Pad": lower_pad,
+    "Reshape": lower_reshape,
+    "Resize": lower_resize,
+    "Slice": lower_slice,
+    "SpaceToDepth": lower_space_to_depth,
+    "Split": lower_split,
+    "Squeeze": lower_reshape,
+    "Tile": lower_tile,
+    "Transpose": lower_transpose,
+    "Unsqueeze": lower_reshape,
+}

@@ -1,0 +1,361 @@
+"""Reductions, softmax and normalisation: kernels that walk along rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from hagane.native.elementwise import merged_axes
+from hagane.native.kernel import Body
+from hagane.native.lowering import Lowering, NotNative, Rule
+from hagane.native.rules.pooling import reduce_planes
+from hagane.native.tensor import Blocked, Tensor
+from hagane.native.tile import float_text
+from hagane.symbolic import Dim, product
+
+# One task handles about this many elements.
+_TASK_ELEMENTS = 8192
+
+
+def _axes(low: Lowering, node: ir.Node, rank: int) -> list[int]:
+    attributes = low.attributes(node)
+    value = node.inputs[1] if len(node.inputs) > 1 else None
+    if value is None:
+        return [] if attributes.get("noop_with_empty_axes") else list(range(rank))
+    array = low.constant(value)
+    if array is None:
+        raise NotNative("axes known only at run time")
+    axes = sorted({int(axis) % rank for axis in array.reshape(-1)}) if rank else []
+    if not axes:
+        return [] if attributes.get("noop_with_empty_axes") else list(range(rank))
+    return axes
+
+
+# start, step from `a` and `v`, combination of a vector's lanes, last step from `a` (n: count)
+_REDUCTIONS = {
+    "ReduceSum": ("0.f", "a + v", "v_sum({0})", "a"),
+    "ReduceMean": ("0.f", "a + v", "v_sum({0})", "a / (float)n"),
+    "ReduceMax": ("-INFINITY", "{p}max(a, v)", "v_hmax({0})", "a"),
+    "ReduceMin": ("INFINITY", "{p}min(a, v)", "v_hmin({0})", "a"),
+    "ReduceSumSquare": ("0.f", "a + v * v", "v_sum({0})", "a"),
+    "ReduceL1": ("0.f", "a + {p}abs(v)", "v_sum({0})", "a"),
+    "ReduceL2": ("0.f", "a + v * v", "v_sum({0})", "{p}sqrt(a)"),
+}
+
+
+def lower_reduce(low: Lowering, node: ir.Node) -> None:
+    """Lower a reduction of float32 over fixed axes."""
+    x, out = node.inputs[0], node.outputs[0]
+    if not low.is_float(x):
+        raise NotNative(f"element type {low.dtype(x)}")
+    rank = len(low.shape(x))
+    axes = _axes(low, node, rank)
+    if not axes:
+        raise NotNative("no axis to reduce")
+    found = low.stored(x)
+    whole = low.attributes(node)["keepdims"] and axes == list(range(2, rank))
+    if isinstance(found, Blocked) and whole and node.op_type in ("ReduceMean", "ReduceMax"):
+        reduce_planes(low, node, largest=node.op_type == "ReduceMax")
+        return
+    source, target = low.plain(x), low.result(out)
+    emit_reduction(low, node, source, target, axes)
+    low.lowered[out] = target
+
+
+def emit_reduction(
+    low: Lowering, node: ir.Node, source: Tensor, target: Tensor, axes: Sequence[int]
+) -> None:
+    """Write the kernel of a reduction over ``axes``."""
+    start, step, lanes, last = _REDUCTIONS[node.op_type]
+    kept = [i for i in range(len(source.shape)) if i not in axes]
+    outer = merged_axes([source.shape[i] for i in kept], [[source.strides[i] for i in kept]])
+    inner = merged_axes([source.shape[i] for i in axes], [[source.strides[i] for i in axes]])
+    n_out = product([source.shape[i] for i in kept])
+    count = product([source.shape[i] for i in axes])
+    body = Body()
+    s, d = body.pointer(source), body.pointer(target, written=True)
+    across = outer[-1].strides[0] == 1 and inner[-1].strides[0] != 1
+    width = body.size(outer[-1].length) if across else "1L"
+    body.add(f"int64_t n = {body.size(count)};")
+    rows: Dim = product([axis.length for axis in outer[:-1]]) if across else n_out
+    known_count = count if isinstance(count, int) else 64
+    per_task = max(1, _TASK_ELEMENTS // max(1, known_count)) if not across else 1
+    tasks: Dim
+    if across:
+        pieces = (outer[-1].length + 63) // 64
+        tasks = rows * pieces
+        body.add(
+            f"int64_t row = q / {body.size(pieces)}, x0 = q % {body.size(pieces)} * 64;",
+            f"int64_t x1 = hg_min({width}, x0 + 64);",
+            "{",
+        )
+    else:
+        tasks = (rows + per_task - 1) // per_task
+        body.add(
+            f"for (int64_t row = q * {per_task}; row < hg_min({body.size(rows)}, (q + 1) * {per_task}); row++) {{",
+        )
+    body.add("int64_t left = row, at = 0;")
+    loops = outer[:-1] if across else outer
+    for number, axis in reversed(list(enumerate(loops))):
+        length, stride = body.size(axis.length), body.size(axis.strides[0])
+        if number == 0:
+            body.add(f"at += left * {stride};")
+        else:
+            body.add(f"at += left % {length} * {stride}; left /= {length};")
+    if across:
+        body.add(
+            "for (int64_t x = x0; x < x1; x += VL) { int64_t m = hg_min(VL, x1 - x);",
+            f"vf a = v_set1({start});",
+        )
+        offset = _inner_loops(body, inner)
+        body.add(
+            f"vf v = v_load_n({s} + at + x + {offset}, m); a = {step.format(p='v_')};",
+            *["}"] * len(inner),
+            f"v_store_n({d} + row * {width} + x, {last.format(p='v_')}, m);",
+            "} }",
+        )
+    elif inner[-1].strides[0] == 1:
+        body.add(f"vf sum = v_set1({start}); float a = {start};")
+        offset = _inner_loops(body, inner[:-1])
+        length = body.size(inner[-1].length)
+        combine = step.format(p="s_").replace("v * v", "v").replace("s_abs(v)", "v")
+        body.add(
+            f"const float *p = {s} + at + {offset};",
+            f"int64_t i = 0; for (; i + VL <= {length}; i += VL) {{",
+            f"vf v = v_load(p + i), a = sum; sum = {step.format(p='v_')}; }}",
+            f"for (; i < {length}; i++) {{ float v = p[i]; a = {step.format(p='s_')}; }}",
+            *["}"] * (len(inner) - 1),
+            f"{{ float v = {lanes.format('sum')}; a = {combine}; }}",
+            f"{d}[row] = {last.format(p='s_')};",
+            "}",
+        )
+    else:
+        body.add(f"float a = {start};")
+        offset = _inner_loops(body, inner)
+        body.add(
+            f"float v = {s}[at + {offset}]; a = {step.format(p='s_')};",
+            *["}"] * len(inner),
+            f"{d}[row] = {last.format(p='s_')};",
+            "}",
+        )
+    size = source.size if isinstance(source.size, int) else 65536
+    low.emit(node, body, tasks, work=size * 0.1, flops=float(size))
+
+
+def _inner_loops(body: Body, axes: Sequence[object]) -> str:
+    offset = "0"
+    for number, axis in enumerate(axes):
+        name = f"r{number}"
+        length, stride = body.size(axis.length), body.size(axis.strides[0])  # type: ignore[attr-defined]
+        body.add(f"for (int64_t {name} = 0; {name} < {length}; {name}++) {{")
+        offset += f" + {name} * {stride}"
+    return offset
+
+
+def _row_kernel(
+    low: Lowering,
+    node: ir.Node,
+    rows: Dim,
+    length: Dim,
+    lines: Sequence[str],
+    body: Body,
+    cost: float,
+) -> None:
+    """Write a kernel that does ``lines`` for each ``row`` of ``n`` elements."""
+    per_task = max(1, _TASK_ELEMENTS // max(1, length)) if isinstance(length, int) else 1
+    body.lines.append(f"int64_t n = {body.size(length)};")
+    body.add(
+        f"for (int64_t row = q * {per_task}; row < hg_min({body.size(rows)}, (q + 1) * {per_task}); row++) {{",
+        *lines,
+        "}",
+    )
+    total = rows * length
+    known = total if isinstance(total, int) else 65536
+    low.emit(node, body, (rows + per_task - 1) // per_task, work=known * cost, flops=4.0 * known)
+
+
+_MAXIMUM = (
+    "vf most = v_set1(-INFINITY); int64_t i = 0;",
+    "for (; i + VL <= n; i += VL) most = v_max2(most, v_load(x + i));",
+    "float m = v_hmax(most); for (; i < n; i++) m = s_max(m, x[i]);",
+)
+
+
+def lower_softmax(low: Lowering, node: ir.Node) -> None:
+    """Lower Softmax and LogSoftmax along the last axis, or along any axis of a transposed copy."""
+    x, out = node.inputs[0], node.outputs[0]
+    if not low.is_float(x):
+        raise NotNative(f"element type {low.dtype(x)}")
+    shape = low.shape(x)
+    axis = int(low.attributes(node)["axis"]) % len(shape)
+    source = low.plain(x)
+    order = [i for i in range(len(shape)) if i != axis] + [axis]
+    moved = source.permuted(order)
+    if not moved.contiguous:
+        moved = low.copy(moved, low.new(f"{out.name} rows", source.dtype, moved.shape))
+    last = axis == len(shape) - 1
+    target = low.result(out)
+    written = target if last else low.new(f"{out.name} rows", source.dtype, moved.shape)
+    body = Body()
+    s, d = body.pointer(moved), body.pointer(written, written=True)
+    lines = [f"const float *x = {s} + row * n; float *y = {d} + row * n;", *_MAXIMUM]
+    if node.op_type == "Softmax":
+        lines += [
+            "vf sum = {0}; vf top = v_set1(m); i = 0;",
+            "for (; i + VL <= n; i += VL) { vf e = v_exp(v_load(x + i) - top); sum += e; v_store(y + i, e); }",
+            "float total = v_sum(sum);",
+            "if (i < n) { vf e = v_exp(v_load_n(x + i, n - i) - top); v_store_n(y + i, e, n - i);",
+            "for (int64_t k = 0; k < n - i; k++) total += e[k]; }",
+            "vf scale = v_set1(1.f / total); i = 0;",
+            "for (; i + VL <= n; i += VL) v_store(y + i, v_load(y + i) * scale);",
+            "for (; i < n; i++) y[i] *= scale[0];",
+        ]
+    else:
+        lines += [
+            "float total = 0; vf sum = {0}; i = 0;",
+            "for (; i + VL <= n; i += VL) sum += v_exp(v_load(x + i) - v_set1(m));",
+            "for (; i < n; i++) total += expf(x[i] - m);",
+            "float shift = m + logf(total + v_sum(sum));",
+            "for (i = 0; i < n; i++) y[i] = x[i] - shift;",
+        ]
+    _row_kernel(low, node, product(moved.shape[:-1]), moved.shape[-1], lines, body, 0.15)
+    if not last:
+        back = [order.index(i) for i in range(len(shape))]
+        low.copy(written.permuted(back), target)
+    low.lowered[out] = target
+
+
+def lower_layer_norm(low: Lowering, node: ir.Node) -> None:
+    """Lower LayerNormalization and RMSNormalization over the last axes."""
+    x, out = node.inputs[0], node.outputs[0]
+    attributes = low.attributes(node)
+    if not low.is_float(x) or any(low.uses(value) for value in node.outputs[1:]):
+        raise NotNative("not float32, or mean and deviation are wanted")
+    source = low.contiguous(x)
+    axis = int(attributes["axis"]) % len(source.shape)
+    scale = low.contiguous(node.inputs[1])
+    rows, length = product(source.shape[:axis]), product(source.shape[axis:])
+    shift_value = node.inputs[2] if len(node.inputs) > 2 else None
+    shift = None if shift_value is None else low.contiguous(shift_value)
+    for parameter in (scale, shift):
+        if parameter is not None and parameter.size != length:
+            raise NotNative("a scale that broadcasts")
+    target = low.result(out)
+    body = Body()
+    s, w = body.pointer(source), body.pointer(scale)
+    b = None if shift is None else body.pointer(shift)
+    d = body.pointer(target, written=True)
+    epsilon = float_text(float(attributes["epsilon"]))
+    centred = node.op_type == "LayerNormalization"
+    lines = [f"const float *x = {s} + row * n; float *y = {d} + row * n; int64_t i;"]
+    if centred:
+        lines += [
+            "vf sum = {0}; float total = 0;",
+            "for (i = 0; i + VL <= n; i += VL) sum += v_load(x + i);",
+            "for (; i < n; i++) total += x[i];",
+            "float mean = (total + v_sum(sum)) / n;",
+        ]
+    else:
+        lines.append("float mean = 0;")
+    lines += [
+        "vf squares = {0}; float rest = 0; vf centre = v_set1(mean);",
+        "for (i = 0; i + VL <= n; i += VL) { vf v = v_load(x + i) - centre; squares = v_fma(v, v, squares); }",
+        "for (; i < n; i++) rest += (x[i] - mean) * (x[i] - mean);",
+        f"float factor = 1.f / sqrtf((rest + v_sum(squares)) / n + {epsilon}); vf f = v_set1(factor);",
+        f"for (i = 0; i + VL <= n; i += VL) v_store(y + i, (v_load(x + i) - centre) * f * v_load({w} + i)"
+        + (f" + v_load({b} + i));" if b else ");"),
+        f"for (; i < n; i++) y[i] = (x[i] - mean) * factor * {w}[i]"
+        + (f" + {b}[i];" if b else ";"),
+    ]
+    _row_kernel(low, node, rows, length, lines, body, 0.12)
+    low.lowered[out] = target
+
+
+def lower_instance_norm(low: Lowering, node: ir.Node) -> None:
+    """Lower InstanceNormalization and GroupNormalization of contiguous images."""
+    x, out = node.inputs[0], node.outputs[0]
+    attributes = low.attributes(node)
+    if not low.is_float(x):
+        raise NotNative(f"element type {low.dtype(x)}")
+    shape = low.fixed_shape(x)
+    source = low.contiguous(x)
+    channels = shape[1]
+    groups = int(attributes.get("num_groups", channels))
+    if math.prod(shape) == 0:
+        raise NotNative("an empty image")
+    scale, shift = low.contiguous(node.inputs[1]), low.contiguous(node.inputs[2])
+    if scale.size != channels or shift.size != channels:
+        raise NotNative("a scale that is not one number a channel")
+    target = low.result(out)
+    plane = math.prod(shape[2:])
+    body = Body()
+    s, w, b = body.pointer(source), body.pointer(scale), body.pointer(shift)
+    d = body.pointer(target, written=True)
+    epsilon = float_text(float(attributes["epsilon"]))
+    each = channels // groups
+    lines = [
+        f"const float *x = {s} + row * n; float *y = {d} + row * n; int64_t i;",
+        "vf sum = {0}; float total = 0;",
+        "for (i = 0; i + VL <= n; i += VL) sum += v_load(x + i);",
+        "for (; i < n; i++) total += x[i];",
+        "float mean = (total + v_sum(sum)) / n; vf centre = v_set1(mean);",
+        "vf squares = {0}; float rest = 0;",
+        "for (i = 0; i + VL <= n; i += VL) { vf v = v_load(x + i) - centre; squares = v_fma(v, v, squares); }",
+        "for (; i < n; i++) rest += (x[i] - mean) * (x[i] - mean);",
+        f"float factor = 1.f / sqrtf((rest + v_sum(squares)) / n + {epsilon});",
+        f"for (int64_t c = 0; c < {each}; c++) {{ int64_t channel = row % {groups} * {each} + c;",
+        f"float k = {w}[channel] * factor, t = {b}[channel] - mean * k;",
+        f"for (i = 0; i < {plane}; i++) y[c * {plane} + i] = x[c * {plane} + i] * k + t; }}",
+    ]
+    _row_kernel(low, node, shape[0] * groups, each * plane, lines, body, 0.15)
+    low.lowered[out] = target
+
+
+def lower_arg(low: Lowering, node: ir.Node) -> None:
+    """Lower ArgMax and ArgMin."""
+    x, out = node.inputs[0], node.outputs[0]
+    attributes = low.attributes(node)
+    if not low.is_float(x):
+        raise NotNative(f"element type {low.dtype(x)}")
+    source = low.plain(x)
+    axis = int(attributes["axis"]) % len(source.shape)
+    kept = [i for i in range(len(source.shape)) if i != axis]
+    outer = merged_axes([source.shape[i] for i in kept], [[source.strides[i] for i in kept]])
+    target = low.result(out)
+    rows = product([source.shape[i] for i in kept])
+    body = Body()
+    s, d = body.pointer(source), body.pointer(target, written=True)
+    better = ">" if node.op_type == "ArgMax" else "<"
+    better += "=" if attributes["select_last_index"] else ""
+    lines = ["int64_t left = row, at = 0;"]
+    for number, loop in reversed(list(enumerate(outer))):
+        length, stride = body.size(loop.length), body.size(loop.strides[0])
+        lines.append(
+            f"at += left * {stride};"
+            if number == 0
+            else f"at += left % {length} * {stride}; left /= {length};"
+        )
+    step = body.size(source.strides[axis])
+    lines += [
+        f"const float *x = {s} + at; int64_t best = 0; float top = x[0];",
+        f"for (int64_t i = 1; i < n; i++) {{ float v = x[i * {step}];",
+        f"if (v {better} top || (v != v && top == top)) {{ best = i; top = v; }} if (top != top) break; }}",
+        f"{d}[row] = best;",
+    ]
+    _row_kernel(low, node, rows, source.shape[axis], lines, body, 0.5)
+    low.lowered[out] = target
+
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(_REDUCTIONS, lower_reduce),
+    "ArgMax": lower_arg,
+    "ArgMin": lower_arg,
+    "GroupNormalization": lower_instance_norm,
+    "InstanceNormalization": lower_instance_norm,
+    "LayerNormalization": lower_layer_norm,
+    "LogSoftmax": lower_softmax,
+    "RMSNormalization": lower_layer_norm,
+    "Softmax": lower_softmax,
+}

@@ -1,0 +1,251 @@
+"""A compiled part of a graph: arrays in, arrays out."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hagane.errors import KernelError
+from hagane.machine import Level
+from hagane.native.engine import Engine, Library, Memory, compile_kernels, kernel_name, load_engine
+from hagane.native.kernel import Kernel
+from hagane.native.memory import MemoryPlan, plan_memory
+from hagane.native.tensor import Buffer, Kind
+from hagane.ops.definition import Array
+from hagane.symbolic import Dim, Expr, evaluate, symbols_of
+
+# Kernels of less work than this, in nanoseconds, are not worth a barrier.
+_SERIAL_NS = 1500.0
+# Programs of less work than this run on one thread.
+_SMALL_NS = 8000.0
+
+
+class ShapeMismatch(Exception):
+    """Arrays whose shapes are not those that the segment was compiled for."""
+
+
+class Segment:
+    """Kernels with their weights, ready to run.
+
+    Args:
+        kernels: In order.
+        inputs: Buffer, shape and element type of each input.
+        outputs: The same of each output.
+        level: What the kernels were generated for.
+        threads: How many threads to use.
+    """
+
+    def __init__(
+        self,
+        kernels: Sequence[Kernel],
+        inputs: Sequence[tuple[Buffer, tuple[Dim, ...], np.dtype[Any]]],
+        outputs: Sequence[tuple[Buffer, tuple[Dim, ...], np.dtype[Any]]],
+        level: Level,
+        threads: int,
+    ):
+        self.kernels = tuple(kernels)
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+        self.engine: Engine = load_engine()
+        self.library: Library = compile_kernels(self.kernels, level)
+        self.threads = threads
+        self._addresses = [self.library.address(kernel_name(k.code)) for k in self.kernels]
+        self._weights, self._weight_offsets = self._place_weights()
+        self._symbols = sorted(
+            {
+                name
+                for kernel in self.kernels
+                for dim in (*kernel.sizes, kernel.tasks, kernel.scratch, *_dims(kernel))
+                for name in symbols_of(dim)
+            }
+            | {
+                n
+                for _, shape, _ in (*self.inputs, *self.outputs)
+                for d in shape
+                for n in symbols_of(d)
+            }
+        )
+        self.may_mismatch = bool(self._symbols)
+        self._free: list[_Context] = []
+        self._lock = threading.Lock()
+
+    def _place_weights(self) -> tuple[Memory, dict[Buffer, int]]:
+        offsets: dict[Buffer, int] = {}
+        top = 0
+        for kernel in self.kernels:
+            for pointer in kernel.pointers:
+                buffer = pointer.buffer
+                if buffer.kind is Kind.WEIGHT and buffer not in offsets:
+                    assert isinstance(buffer.bytes, int)
+                    offsets[buffer] = top
+                    top += -(-(buffer.bytes + 64) // 64) * 64
+        memory = Memory(self.engine, top + 65536)
+        for buffer, offset in offsets.items():
+            assert buffer.data is not None
+            data = np.ascontiguousarray(buffer.data())
+            assert data.nbytes <= int(buffer.bytes), (buffer.name, data.nbytes, buffer.bytes)
+            ctypes.memmove(memory.address + offset, data.ctypes.data, data.nbytes)
+            buffer.data = None
+        return memory, offsets
+
+    def bind_sizes(self, arrays: Sequence[Array]) -> dict[str, int]:
+        """Return the sizes of named dimensions that the arrays' shapes give.
+
+        Raises:
+            ShapeMismatch: The arrays do not have the shapes that the kernels are for.
+        """
+        sizes: dict[str, int] = {}
+        for array, (_, shape, dtype) in zip(arrays, self.inputs, strict=True):
+            if array.ndim != len(shape) or array.dtype != dtype:
+                raise ShapeMismatch
+            for have, dim in zip(array.shape, shape, strict=True):
+                if isinstance(dim, Expr):
+                    names = symbols_of(dim)
+                    if len(names) == 1 and str(dim) in names:
+                        sizes.setdefault(str(dim), have)
+        for array, (_, shape, _) in zip(arrays, self.inputs, strict=True):
+            for have, dim in zip(array.shape, shape, strict=True):
+                if evaluate(dim, sizes) != have:
+                    raise ShapeMismatch
+        if any(name not in sizes for name in self._symbols):
+            raise ShapeMismatch
+        return sizes
+
+    def run(self, arrays: Sequence[Array], times: list[int] | None = None) -> list[Array]:
+        """Return the outputs for arrays that match the inputs' types.
+
+        Args:
+            arrays: One an input.
+            times: Is given the nanoseconds of each kernel, if it is a list.
+
+        Raises:
+            ShapeMismatch: They do not; nothing was computed.
+            KernelError: An index in the data is out of range.
+        """
+        arrays = [np.asarray(array, order="C") for array in arrays]
+        shapes = tuple(array.shape for array in arrays)
+        context = self._take(shapes, arrays)
+        try:
+            return context.run(arrays) if times is None else context.profile(arrays, times)
+        finally:
+            with self._lock:
+                self._free.append(context)
+
+    def _take(self, shapes: tuple[tuple[int, ...], ...], arrays: Sequence[Array]) -> _Context:
+        with self._lock:
+            for i, context in enumerate(self._free):
+                if context.shapes == shapes and not self._symbols:
+                    return self._free.pop(i)
+            for i, context in enumerate(self._free):
+                if context.shapes == shapes:
+                    return self._free.pop(i)
+            if len(self._free) > 4:
+                self._free.pop(0)
+        return _Context(self, shapes, self.bind_sizes(arrays))
+
+
+def _dims(kernel: Kernel) -> list[Dim]:
+    return [d for p in kernel.pointers for d in (p.offset, p.buffer.bytes)]
+
+
+class _Context:
+    """Memory and call tables for one run at a time, at given shapes."""
+
+    def __init__(
+        self, segment: Segment, shapes: tuple[tuple[int, ...], ...], sizes: Mapping[str, int]
+    ):
+        self.segment, self.shapes, self.sizes = segment, shapes, sizes
+        self.plan: MemoryPlan = plan_memory(segment.kernels, sizes)
+        engine = segment.engine
+        self.arena = Memory(engine, self.plan.size + 4096)
+        for offset, count in self.plan.zeroed:
+            self.arena.zero(offset, count)
+        kernels = segment.kernels
+        scratch = max((self._number(k.scratch) for k in kernels), default=0)
+        work = sum(kernel.work for kernel in kernels)
+        threads = segment.threads if work > _SMALL_NS else 1
+        self.program = engine.create(len(kernels), threads, scratch + 256)
+        if not self.program:
+            raise MemoryError("the tables of a compiled model")
+        self.table = np.zeros(sum(len(k.pointers) for k in kernels) + 1, np.uint64)
+        self.numbers = np.zeros(sum(len(k.sizes) for k in kernels) + 1, np.int64)
+        inputs = {buffer: i for i, (buffer, _, _) in enumerate(segment.inputs)}
+        outputs = {buffer: i for i, (buffer, _, _) in enumerate(segment.outputs)}
+        self.input_patches: list[tuple[int, int, int]] = []
+        self.output_patches: list[tuple[int, int, int]] = []
+        p = d = 0
+        for index, kernel in enumerate(kernels):
+            p0, d0 = p, d
+            for pointer in kernel.pointers:
+                offset = self._number(pointer.offset)
+                if pointer.buffer in inputs:
+                    self.input_patches.append((p, inputs[pointer.buffer], offset))
+                elif pointer.buffer in outputs:
+                    self.output_patches.append((p, outputs[pointer.buffer], offset))
+                elif pointer.buffer.kind is Kind.WEIGHT:
+                    base = segment._weights.address + segment._weight_offsets[pointer.buffer]
+                    self.table[p] = base + offset
+                else:
+                    self.table[p] = self.arena.address + self.plan.offsets[pointer.buffer] + offset
+                p += 1
+            for size in kernel.sizes:
+                self.numbers[d] = self._number(size)
+                d += 1
+            tasks = self._number(kernel.tasks)
+            engine.set_phase(
+                self.program,
+                index,
+                segment._addresses[index],
+                self.table.ctypes.data + 8 * p0,
+                self.numbers.ctypes.data + 8 * d0,
+                tasks,
+                int(kernel.work < _SERIAL_NS or tasks <= 1),
+            )
+        self.output_shapes = [
+            (tuple(self._number(dim) for dim in shape), dtype)
+            for _, shape, dtype in segment.outputs
+        ]
+
+    def __del__(self) -> None:
+        if getattr(self, "program", None):
+            self.segment.engine.destroy(self.program)
+
+    def _number(self, dim: Dim) -> int:
+        if isinstance(dim, int):
+            return dim
+        value = evaluate(dim, self.sizes)
+        assert isinstance(value, int), value
+        return value
+
+    def run(self, arrays: Sequence[Array]) -> list[Array]:
+        results = [np.empty(shape, dtype) for shape, dtype in self.output_shapes]
+        table = self.table
+        starts = [array.ctypes.data for array in arrays]
+        for slot, number, offset in self.input_patches:
+            table[slot] = starts[number] + offset
+        ends = [array.ctypes.data for array in results]
+        for slot, number, offset in self.output_patches:
+            table[slot] = ends[number] + offset
+        failed = self.segment.engine.run(self.program)
+        if failed >= 0:
+            kernel = self.segment.kernels[failed]
+            value = self.segment.engine.failure_value(self.program)
+            sizes = [self._number(size) for size in kernel.failure_sizes]
+            raise KernelError(
+                f"{kernel.label} failed: {kernel.failure.format(*sizes, value=value)}"
+            )
+        return results
+
+    def profile(self, arrays: Sequence[Array], times: list[int]) -> list[Array]:
+        """Run once, append the nanoseconds of each kernel to ``times``, return the outputs."""
+        stamps = np.zeros(len(self.segment.kernels) + 1, np.int64)
+        self.segment.engine.set_stamps(self.program, stamps.ctypes.data)
+        try:
+            return self.run(arrays)
+        finally:
+            self.segment.engine.set_stamps(self.program, None)
+            times.extend(int(t) for t in np.diff(stamps))

@@ -1,0 +1,172 @@
+"""Where a lowered value lies: a buffer, and how its elements are laid out there."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from hagane.ops.definition import Array
+from hagane.symbolic import Dim, product
+
+
+class Kind(enum.Enum):
+    """Who owns a buffer."""
+
+    ARENA = "arena"  # planned over the run, shared with other values
+    BORDERED = "bordered"  # an own place whose border stays zero
+    WEIGHT = "weight"
+    INPUT = "input"
+    OUTPUT = "output"
+
+
+@dataclass(eq=False)
+class Buffer:
+    """A piece of memory.
+
+    Attributes:
+        name: The value that it holds.
+        bytes: Its size.
+        kind: Who owns it.
+        data: Makes what a weight buffer holds, once its place is known.
+        border: For bordered buffers, what must be equal for two values to share one.
+    """
+
+    name: str
+    bytes: Dim
+    kind: Kind
+    data: Callable[[], Array] | None = None
+    border: tuple[Any, ...] = ()
+    position: int = field(default=-1)
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """Elements in row-major order or strided; strides and offset count elements."""
+
+    buffer: Buffer
+    dtype: np.dtype[Any]
+    shape: tuple[Dim, ...]
+    strides: tuple[Dim, ...]
+    offset: Dim = 0
+
+    @property
+    def size(self) -> Dim:
+        """The number of elements."""
+        return product(self.shape)
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether the elements follow one another without gaps."""
+        expected: Dim = 1
+        for dim, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if dim == 1:
+                continue
+            if stride != expected:
+                return False
+            expected = expected * dim
+        return True
+
+    def reshaped(self, shape: Sequence[Dim]) -> Tensor:
+        """Return the same contiguous elements under another shape."""
+        assert self.contiguous
+        return replace(self, shape=tuple(shape), strides=row_major(shape))
+
+    def broadcast(self, shape: Sequence[Dim]) -> Tensor:
+        """Return a view of ``shape`` in which axes of length one repeat."""
+        lead = len(shape) - len(self.shape)
+        strides: list[Dim] = [0] * lead
+        for dim, stride, wanted in zip(self.shape, self.strides, shape[lead:], strict=True):
+            strides.append(0 if dim == 1 and wanted != 1 else stride)
+        return replace(self, shape=tuple(shape), strides=tuple(strides))
+
+    def permuted(self, order: Sequence[int]) -> Tensor:
+        """Return a view with its axes in another order."""
+        return replace(
+            self,
+            shape=tuple(self.shape[i] for i in order),
+            strides=tuple(self.strides[i] for i in order),
+        )
+
+
+def row_major(shape: Sequence[Dim]) -> tuple[Dim, ...]:
+    """Return the strides of contiguous elements."""
+    strides: list[Dim] = []
+    step: Dim = 1
+    for dim in reversed(shape):
+        strides.append(step)
+        step = step * dim
+    return tuple(reversed(strides))
+
+
+Pads = tuple[int, int, int, int]  # top, left, bottom, right
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """Images in blocks of channels, ``(N, C / lanes, rows, columns, lanes)``, in a zero border.
+
+    Channels past the last one are zero. ``shape`` is ``(N, C, H, W)`` or ``(N, C, W)``.
+    """
+
+    buffer: Buffer
+    shape: tuple[int, ...]
+    lanes: int
+    pads: Pads = (0, 0, 0, 0)
+
+    dtype = np.dtype(np.float32)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of channels."""
+        return -(-self.shape[1] // self.lanes)
+
+    @property
+    def rows(self) -> int:
+        """Rows of one plane, the border left out."""
+        return self.shape[2] if len(self.shape) == 4 else 1
+
+    @property
+    def columns(self) -> int:
+        """Columns of one plane, the border left out."""
+        return self.shape[-1]
+
+    @property
+    def row_stride(self) -> int:
+        """Floats from one row to the next."""
+        return (self.columns + self.pads[1] + self.pads[3]) * self.lanes
+
+    @property
+    def plane_stride(self) -> int:
+        """Floats from one block of channels to the next."""
+        return (self.rows + self.pads[0] + self.pads[2]) * self.row_stride
+
+    @property
+    def origin(self) -> int:
+        """Floats from the buffer's start to the first pixel inside the border."""
+        return self.pads[0] * self.row_stride + self.pads[1] * self.lanes
+
+    @property
+    def floats(self) -> int:
+        """Floats of the whole buffer, border included."""
+        return self.shape[0] * self.blocks * self.plane_stride
+
+    def view(self) -> Tensor:
+        """Return the pixels as a strided tensor ``(N, blocks, rows, columns, lanes)``."""
+        return Tensor(
+            self.buffer,
+            self.dtype,
+            (self.shape[0], self.blocks, self.rows, self.columns, self.lanes),
+            (self.blocks * self.plane_stride, self.plane_stride, self.row_stride, self.lanes, 1),
+            self.origin,
+        )
+
+
+def blocked_floats(shape: Sequence[int], lanes: int, pads: Pads) -> int:
+    """Return the floats that an image of ``shape`` takes in blocks with a border."""
+    rows = shape[2] if len(shape) == 4 else 1
+    height, width = rows + pads[0] + pads[2], shape[-1] + pads[1] + pads[3]
+    return shape[0] * -(-shape[1] // lanes) * height * width * lanes

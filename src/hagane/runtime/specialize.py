@@ -1,0 +1,113 @@
+"""The programs of a session: one for all shapes, and some for shapes that were met."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.machine import LEVELS, Level, NoCompiler, best_level, usable_cores
+from hagane.native import Plan, plan_graph
+from hagane.ops import infer_types
+from hagane.ops.definition import Array, RuntimeValue
+from hagane.ops.inference import GraphTypes
+from hagane.runtime.options import GraphOptimizationLevel, SessionOptions
+from hagane.runtime.program import Program, compile_graph
+
+# How many input shapes keep a program of their own.
+_KEPT = 8
+_AT_RUN_TIME = "a size is known only at run time"
+
+
+class Programs:
+    """Compiles a model once for all shapes, and again for shapes whose sizes kernels must know.
+
+    Args:
+        model: Legalised and type-checked.
+        types: What inference found.
+        options: The session's settings.
+        logger: Where a notice goes if there is no compiler.
+    """
+
+    def __init__(
+        self,
+        model: ir.Model,
+        types: GraphTypes,
+        options: SessionOptions,
+        logger: logging.Logger,
+    ):
+        self._model, self._options, self._logger = model, options, logger
+        self._lock = threading.Lock()
+        self._by_shape: OrderedDict[tuple[tuple[int, ...], ...], Program] = OrderedDict()
+        self.refused: dict[ir.Node, str] = {}
+        self._native = is_native(options)
+        self.general = self._compile(model, types)
+        self._specializes = self._native and any(
+            reason == _AT_RUN_TIME for reason in self.refused.values()
+        )
+
+    def _compile(self, model: ir.Model, types: GraphTypes) -> Program:
+        if not self._native:
+            return compile_graph(model.graph)
+        threads = self._options.intra_op_num_threads or usable_cores()
+        level = level_of(self._options)
+
+        def planner(graph: ir.Graph, constants: Mapping[ir.Value, Array]) -> Plan:
+            plan = plan_graph(graph, types, constants, level=level, threads=threads)
+            self.refused.update(plan.refused)
+            return plan
+
+        try:
+            return compile_graph(model.graph, planner)
+        except NoCompiler as error:
+            self._logger.warning("the model runs on the slow reference kernels: %s", error)
+            self._native = False
+            return compile_graph(model.graph)
+
+    @cached_property
+    def reference(self) -> Program:
+        """The model on its reference kernels; its initializers may be overridden."""
+        return compile_graph(self._model.graph)
+
+    def for_shapes(self, names: Sequence[str], arguments: Sequence[RuntimeValue]) -> Program:
+        """Return the program for arguments of these shapes."""
+        if not self._specializes:
+            return self.general
+        arrays = [value for value in arguments if isinstance(value, np.ndarray)]
+        if len(arrays) != len(arguments):
+            return self.general
+        key = tuple(array.shape for array in arrays)
+        with self._lock:
+            program = self._by_shape.get(key)
+            if program is None:
+                model = self._model.clone()
+                shapes = dict(zip(names, key, strict=True))
+                program = self._compile(model, infer_types(model, shapes=shapes))
+                self._by_shape[key] = program
+                if len(self._by_shape) > _KEPT:
+                    self._by_shape.popitem(last=False)
+            else:
+                self._by_shape.move_to_end(key)
+            return program
+
+
+def is_native(options: SessionOptions) -> bool:
+    """Whether a session with these settings compiles its model."""
+    chosen = options.entries.get("hagane.engine") or os.environ.get("HAGANE_ENGINE", "native")
+    level = options.graph_optimization_level
+    return chosen != "reference" and level != GraphOptimizationLevel.ORT_DISABLE_ALL
+
+
+def level_of(options: SessionOptions) -> Level:
+    """Return the vector instructions that a session's kernels use."""
+    chosen = options.entries.get("hagane.instructions") or os.environ.get("HAGANE_INSTRUCTIONS")
+    for level in LEVELS:
+        if level.name == chosen:
+            return level
+    return best_level()
