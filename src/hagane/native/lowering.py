@@ -61,6 +61,8 @@ class Lowering:
         types: Types and known contents of the graph's values.
         constants: Arrays of initializers.
         outputs: Values that others read after the segment.
+        threads: How many threads the kernels will be shared between.
+        direct_only: Whether convolutions are computed as they are defined.
         wanted_pads: The zero border that convolutions want around an image.
         kernels: The result, in order.
     """
@@ -69,6 +71,8 @@ class Lowering:
     types: GraphTypes
     constants: Mapping[ir.Value, Array]
     outputs: frozenset[ir.Value]
+    threads: int = 1
+    direct_only: bool = False
     wanted_pads: Mapping[ir.Value, Pads] = field(default_factory=dict)
     kernels: list[Kernel] = field(default_factory=list)
     lowered: dict[ir.Value, Lowered] = field(default_factory=dict)

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from hagane.machine import Level, best_level
 from hagane.native.lowering import Lowering, NotNative
 from hagane.native.rules import RULES
-from hagane.native.rules.convolution import needed_pads, reads_blocks
+from hagane.native.rules.convolution import conv_pads, reads_blocks
 from hagane.native.segment import Segment
 from hagane.native.tensor import Pads
 from hagane.ops.context import known_attributes
@@ -127,7 +127,8 @@ def plan_graph(
             if not native:
                 lowered += members
                 continue
-            lowered.append((members, _lower(members, graph, types, known, level, refused)))
+            low = _lower(members, graph, types, known, level, threads, refused)
+            lowered.append((members, low))
         if len(refused) == before:
             break
     parts: list[NativePart | ir.Node] = []
@@ -199,6 +200,7 @@ def _lower(
     types: GraphTypes,
     known: Mapping[ir.Value, Array],
     level: Level,
+    threads: int,
     refused: dict[ir.Node, str],
 ) -> Lowering:
     inside = frozenset(members)
@@ -209,7 +211,7 @@ def _lower(
         for value in node.outputs
         if value in graph_outputs or any(use.node not in inside for use in value.uses())
     )
-    low = Lowering(level, types, known, outputs, nodes=inside)
+    low = Lowering(level, types, known, outputs, threads, nodes=inside)
     low.wanted_pads = _wanted_pads(low, members)
     for node in members:
         if node in low.done:
@@ -247,7 +249,7 @@ def _wanted_pads(low: Lowering, members: Sequence[ir.Node]) -> dict[ir.Value, Pa
         if window is None or value is None:
             continue
         have = wanted.get(value, (0, 0, 0, 0))
-        pads = needed_pads(window)
+        pads = conv_pads(low, window)
         wanted[value] = (
             max(have[0], pads[0]),
             max(have[1], pads[1]),

@@ -222,7 +222,7 @@ class _Context:
         return value
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
-        results = [np.empty(shape, dtype) for shape, dtype in self.output_shapes]
+        results = self._new_outputs()
         table = self.table
         starts = [array.ctypes.data for array in arrays]
         for slot, number, offset in self.input_patches:
@@ -238,6 +238,21 @@ class _Context:
             raise KernelError(
                 f"{kernel.label} failed: {kernel.failure.format(*sizes, value=value)}"
             )
+        return results
+
+    def _new_outputs(self) -> list[Array]:
+        results: list[Array] = []
+        for number, (shape, dtype) in enumerate(self.output_shapes):
+            try:
+                results.append(np.empty(shape, dtype))
+            except (MemoryError, ValueError) as error:
+                buffer = self.segment.outputs[number][0]
+                label = next(
+                    kernel.label
+                    for kernel in self.segment.kernels
+                    if any(pointer.buffer is buffer for pointer in kernel.pointers)
+                )
+                raise KernelError(f"{label} failed: {error}") from error
         return results
 
     def profile(self, arrays: Sequence[Array], times: list[int]) -> list[Array]:

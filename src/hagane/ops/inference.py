@@ -58,6 +58,7 @@ def infer_types(
     *,
     sizes: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[Dim | str]] | None = None,
+    lenient: bool = False,
 ) -> GraphTypes:
     """Return the types of all values of a legalised ``model`` and write them into its graph.
 
@@ -65,6 +66,8 @@ def infer_types(
         model: A model in current form; shapes and types of its values are updated in place.
         sizes: Values for named dimensions of the inputs.
         shapes: Shapes of inputs by name, in place of the declared ones.
+        lenient: Leave the types of a subgraph unknown where they do not fit: a branch that inputs
+            of these shapes do not take may be wrong for them.
 
     Raises:
         UnsupportedModel: Some operators have no definition; all are listed.
@@ -73,7 +76,7 @@ def infer_types(
     problems = unsupported_nodes(model.graph)
     if problems:
         raise UnsupportedModel(problems)
-    walker = _Walker(GraphTypes())
+    walker = _Walker(GraphTypes(), lenient)
     for value in model.graph.inputs:
         walker.result.types.update(
             _declared_input(value, sizes or {}, (shapes or {}).get(str(value.name)))
@@ -110,8 +113,9 @@ def declared_type(type_: ir.TypeProtocol | None, shape: Shape | None) -> Type | 
 
 
 class _Walker:
-    def __init__(self, result: GraphTypes):
+    def __init__(self, result: GraphTypes, lenient: bool):
         self.result = result
+        self.lenient = lenient
         self._numbers = itertools.count()
 
     def graph(self, graph: ir.Graph) -> None:
@@ -128,7 +132,11 @@ class _Walker:
     ) -> tuple[list[Type | None], list[Array | None]]:
         for value, type_, known in zip(graph.inputs, types, values, strict=False):
             self._assign(value, type_, known)
-        self.graph(graph)
+        try:
+            self.graph(graph)
+        except TypeInferenceError:
+            if not self.lenient:
+                raise
         return (
             [self.result.types.get(value) for value in graph.outputs],
             [self.result.values.get(value) for value in graph.outputs],

@@ -88,7 +88,7 @@ class Programs:
             if program is None:
                 model = self._model.clone()
                 shapes = dict(zip(names, key, strict=True))
-                program = self._compile(model, infer_types(model, shapes=shapes))
+                program = self._compile(model, infer_types(model, shapes=shapes, lenient=True))
                 self._by_shape[key] = program
                 if len(self._by_shape) > _KEPT:
                     self._by_shape.popitem(last=False)

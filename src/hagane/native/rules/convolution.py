@@ -22,6 +22,7 @@ from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering, NotNative, Rule
 from hagane.native.tensor import Blocked, Buffer, Kind, Pads, Tensor, blocked_floats
 from hagane.native.tile import Tile
+from hagane.native.winograd import Shape, lower_winograd, tile_size
 from hagane.ops.definition import Array
 
 # Images with fewer channels than this are read as planes, without blocks.
@@ -115,8 +116,34 @@ def needed_pads(window: Window) -> Pads:
     return (top, left, bottom, right)
 
 
-def _kernel_shape(low: Lowering, node: ir.Node) -> tuple[int, ...]:
-    return low.fixed_shape(node.inputs[1])[2:]
+def winograd_size(low: Lowering, window: Window) -> int:
+    """Return the tile of Winograd's algorithm where it is faster than the direct form, else 0."""
+    if window.kernel != (3, 3) or window.strides != (1, 1) or window.dilations != (1, 1):
+        return 0
+    if window.groups != 1 or low.direct_only:
+        return 0
+    return tile_size(_winograd_shape(window), low.threads)
+
+
+def _winograd_shape(window: Window) -> Shape:
+    return Shape(
+        window.images,
+        window.channels,
+        window.out_channels,
+        window.out_height,
+        window.out_width,
+    )
+
+
+def conv_pads(low: Lowering, window: Window) -> Pads:
+    """Return the border that a convolution reads, in the form that it is computed in."""
+    top, left, bottom, right = needed_pads(window)
+    size = winograd_size(low, window)
+    if size:
+        rows, columns = _winograd_shape(window).tiles(size)
+        bottom = max(bottom, rows * size + 2 - top - window.height)
+        right = max(right, columns * size + 2 - left - window.width)
+    return top, left, bottom, right
 
 
 def reads_blocks(low: Lowering, node: ir.Node) -> Window | None:
@@ -194,13 +221,30 @@ def _lower_direct(
         row_stride = row[0]
     else:
         source = low.blocked(x)
-        pads = needed_pads(window)
+        pads = conv_pads(low, window)
         if any(have < want for have, want in zip(source.pads, pads, strict=True)):
             source = _with_border(low, x, source, pads)
         tensor = source.view()
         start = -window.pads[0] * source.row_stride - window.pads[1] * lanes
         step, plane, channels, row_stride = lanes, source.plane_stride, lanes, source.row_stride
         image = source.blocks * source.plane_stride
+        size = winograd_size(low, window)
+        if size:
+            lower_winograd(
+                low,
+                node,
+                _winograd_shape(window),
+                size,
+                source,
+                start,
+                weight,
+                _bias_buffer(low, node, window, bias),
+                ending,
+                residual,
+                target,
+            )
+            low.lowered[ending.value] = target
+            return
 
     per_group = -(-window.out_channels // window.groups // lanes)
     depth = window.channels // window.groups
