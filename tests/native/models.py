@@ -1,0 +1,86 @@
+"""Models of a few nodes, run natively at every level of vector instructions and by reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import hagane
+from hagane.machine import LEVELS, cpu_features
+
+RUNNABLE = [level.name for level in LEVELS if level.needs <= cpu_features()]
+every_level = pytest.mark.parametrize("level", RUNNABLE)
+
+
+def model(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: dict[str, np.ndarray],
+    outputs: Sequence[str] = ("y",),
+    constants: dict[str, np.ndarray] | None = None,
+    shapes: dict[str, Sequence[int | str]] | None = None,
+    opset: int = 21,
+) -> onnx.ModelProto:
+    """Return a model whose inputs have the arrays' types, or the given symbolic shapes."""
+    graph = helper.make_graph(
+        list(nodes),
+        "g",
+        [
+            helper.make_tensor_value_info(
+                name,
+                helper.np_dtype_to_tensor_dtype(array.dtype),
+                (shapes or {}).get(name, array.shape),
+            )
+            for name, array in inputs.items()
+        ],
+        [helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None) for name in outputs],
+        [numpy_helper.from_array(array, name) for name, array in (constants or {}).items()],
+    )
+    for value in graph.output:
+        value.ClearField("type")
+    return helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", opset)])
+
+
+def session(proto: onnx.ModelProto, **entries: Any) -> hagane.InferenceSession:
+    """Return a session with settings by key: ``engine``, ``instructions``, ``threads``."""
+    options = hagane.SessionOptions()
+    options.intra_op_num_threads = entries.pop("threads", 2)
+    for key, value in entries.items():
+        options.add_session_config_entry(f"hagane.{key}", value)
+    return hagane.InferenceSession(proto, options)
+
+
+def refused(found: hagane.InferenceSession) -> dict[str, str]:
+    """Return the operators that run on reference kernels, and why."""
+    return {node.op_type: reason for node, reason in found._programs.refused.items()}
+
+
+def compare(
+    proto: onnx.ModelProto,
+    feed: dict[str, np.ndarray],
+    level: str,
+    *,
+    rtol: float = 2e-5,
+    atol: float = 2e-5,
+    native: bool = True,
+) -> list[Any]:
+    """Run natively and by reference; the results must agree, and nothing may be refused."""
+    made = session(proto, instructions=level)
+    got = made.run(None, feed)
+    want = session(proto, engine="reference").run(None, feed)
+    for left, right in zip(got, want, strict=True):
+        assert left.dtype == right.dtype
+        assert left.shape == right.shape
+        np.testing.assert_allclose(left, right, rtol=rtol, atol=atol)
+    if native:
+        assert refused(made) == {}
+    return got
+
+
+def draw(shape: Sequence[int], seed: int = 0) -> np.ndarray:
+    """Return normal float32 numbers."""
+    return np.random.default_rng(seed).standard_normal(tuple(shape)).astype(np.float32)
