@@ -89,9 +89,7 @@ def tile_size(shape: Shape, threads: int) -> int:
         return max(multiply, load) + moved / (_TRANSFORM_BYTES * threads) + 4000.0
 
     pixels = shape.images * shape.out_height * shape.out_width
-    direct = max(
-        2.0 * 9 * pairs * pixels / (_FLOPS * threads), 4.0 * 9 * pairs / _WEIGHT_BYTES
-    )
+    direct = max(2.0 * 9 * pairs * pixels / (_FLOPS * threads), 4.0 * 9 * pairs / _WEIGHT_BYTES)
     best = min((2, 4), key=estimate)
     small = shape.channels < 16 or shape.out_channels < 16
     return 0 if small or estimate(best) > 0.9 * direct else best

@@ -187,7 +187,7 @@ INLINE vf v_erf(vf x) {
   p = v_fma(p, t, v_set1(-1.787694768e-01f));
   p = v_fma(p, t, v_set1(3.580007690e-01f));
   /* from here on the nearest float is one, which 1 + erf(x) relies on */
-  return v_sel(v_abs(x) > 3.8325f, v_copysign(v_set1(1.f), x), bound * p);
+  return v_sel(v_abs(x) > 3.91f, v_copysign(v_set1(1.f), x), bound * p);
 }
 
 INLINE vf v_sigmoid(vf x) { return 1.f / (1.f + v_exp(-x)); }

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from hagane.native.lowering import Rule
-from hagane.native.rules import convolution, elementwise, matrix, movement, pooling, rows
+from hagane.native.rules import (
+    convolution,
+    elementwise,
+    matrix,
+    movement,
+    pooling,
+    recurrent,
+    rows,
+)
 
 RULES: dict[str, Rule] = {
     **elementwise.RULES,
@@ -11,5 +19,6 @@ RULES: dict[str, Rule] = {
     **matrix.RULES,
     **movement.RULES,
     **pooling.RULES,
+    **recurrent.RULES,
     **rows.RULES,
 }

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
+from hagane.native.kernel import Body, c_type
 from hagane.native.lowering import Lazy, Lowering, NotNative, Rule
 from hagane.native.tensor import Blocked, Tensor
-from hagane.symbolic import Dim
+from hagane.symbolic import Dim, product
 
 
 def lower_reshape(low: Lowering, node: ir.Node) -> None:
@@ -120,9 +121,6 @@ def lower_expand(low: Lowering, node: ir.Node) -> None:
 
 def lower_gather(low: Lowering, node: ir.Node) -> None:
     """Gather whole slices; an index out of range is reported, not followed."""
-    from hagane.native.kernel import Body, c_type
-    from hagane.symbolic import product
-
     axis_value = int(low.attributes(node)["axis"])
     data, out = node.inputs[0], node.outputs[0]
     axis = _normal(axis_value, len(low.shape(data)))
@@ -179,8 +177,6 @@ def lower_gather(low: Lowering, node: ir.Node) -> None:
 def lower_pad(low: Lowering, node: ir.Node) -> None:
     """Fill the output with the constant, then copy the input into it."""
     attributes = low.attributes(node)
-    if attributes["mode"] != "constant":
-        raise NotNative(f"padding mode {attributes['mode']}")
     out = node.outputs[0]
     source = low.plain(node.inputs[0])
     pads = _ints(low, node, 1)
@@ -194,6 +190,9 @@ def lower_pad(low: Lowering, node: ir.Node) -> None:
     axes = list(range(rank)) if axes is None else [_normal(axis, rank) for axis in axes]
     if any(pad < 0 for pad in pads):
         raise NotNative("negative padding")
+    if attributes["mode"] != "constant":
+        _pad_by_repeating(low, node, source, dict(zip(axes, pads, strict=False)))
+        return
     from hagane.native.elementwise import emit_elementwise
     from hagane.native.expression import Constant
 
@@ -205,6 +204,43 @@ def lower_pad(low: Lowering, node: ir.Node) -> None:
         offset = offset + before * target.strides[axis]
     if source.size != 0:
         low.copy(source, replace(target, shape=source.shape, offset=offset))
+    low.lowered[out] = target
+
+
+_INDEX = {
+    "edge": "hg_min(hg_max(i, 0), n - 1)",
+    "wrap": "(i % n + n) % n",
+    "reflect": "n == 1 ? 0 : (i = (i % (2 * n - 2) + 2 * n - 2) % (2 * n - 2)) < n ? i : 2 * n - 2 - i",
+}
+
+
+def _pad_by_repeating(low: Lowering, node: ir.Node, source: Tensor, before: dict[int, int]) -> None:
+    """Fill the padding from the input itself, by the mode's index rule for each axis."""
+    out = node.outputs[0]
+    mode = low.attributes(node)["mode"]
+    if source.size == 0:
+        raise NotNative("an empty input")
+    target = low.result(out)
+    body = Body()
+    body.helper(f"INLINE int64_t KERNEL_index(int64_t i, int64_t n) {{ return {_INDEX[mode]}; }}")
+    kind = c_type(source.dtype)
+    s, d = body.pointer(source), body.pointer(target, written=True)
+    rank = len(target.shape)
+    body.add("int64_t left = q, at = 0;")
+    for axis in reversed(range(rank - 1)):
+        n, stride = body.size(source.shape[axis]), body.size(source.strides[axis])
+        length = body.size(target.shape[axis])
+        body.add(
+            f"at += KERNEL_index(left % {length} - {before.get(axis, 0)}, {n}) * {stride}; left /= {length};"
+        )
+    n, stride = body.size(source.shape[-1]), body.size(source.strides[-1])
+    length, lead = body.size(target.shape[-1]), before.get(rank - 1, 0)
+    body.add(
+        f"const {kind} *from = {s} + at; {kind} *to = {d} + q * {length};",
+        f"for (int64_t x = 0; x < {length}; x++) {{ int64_t i = x - {lead};",
+        f"to[x] = from[(i >= 0 && i < {n} ? i : KERNEL_index(i, {n})) * {stride}]; }}",
+    )
+    low.emit(node, body, product(target.shape[:-1]), work=65536 * 0.5)
     low.lowered[out] = target
 
 
