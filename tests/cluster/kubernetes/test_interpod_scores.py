@@ -1,8 +1,8 @@
 """Scores of InterPodAffinity.
 
 Upstream: ``pkg/scheduler/framework/plugins/interpodaffinity/scoring_test.go``,
-TestPreferredAffinity and TestPreferredAffinityWithHardPodAffinitySymmetricWeight as of 1.23, and the
-two numbers in which 1.20 differs. The names of the cases are the names upstream, shortened.
+TestPreferredAffinity and TestPreferredAffinityWithHardPodAffinitySymmetricWeight as of 1.23, and
+the two numbers in which 1.20 differs. The names of the cases are the names upstream, shortened.
 """
 
 from __future__ import annotations

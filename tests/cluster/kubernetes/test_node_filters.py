@@ -101,7 +101,7 @@ def test_taint_toleration(case: Any, version: tuple[int, int]) -> None:
         assert found == {}
         return
     mark = f"{{{left['key']}: {left['value']}}}"
-    # The words of 1.20 and 1.23; those of 1.29; those of 1.35 (pull request 134740).
+    # The words of 1.20 and 1.23; those of 1.26 to 1.34; those of 1.35 (pull request 134740).
     words = {
         (1, 23): f"node(s) had taint {mark}, that the pod didn't tolerate",
         (1, 34): f"node(s) had untolerated taint {mark}",

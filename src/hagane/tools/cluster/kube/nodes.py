@@ -182,6 +182,7 @@ class TaintFilter(Filter):
         taints = cycle.cluster.records[row].node.taints
         taint = untolerated(taints, cycle.pod.tolerations, _HARD)
         assert taint is not None
+        # 1.23.4 has the first words and 1.26.1 the second; the change is taken to be of 1.24.
         if cycle.version < (1, 24):
             return f"node(s) had taint {{{taint.key}: {taint.value}}}, that the pod didn't tolerate"
         if cycle.version < (1, 35):
