@@ -23,6 +23,7 @@ METRICS = (
     "slowdown.mean",
     "jain_index",
     "finish_time_fairness",
+    "dominant_share.max",
     "preempted",
     "lost_gpu_hours",
     "seconds",

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from hagane.tools.cluster.report.series import SERIES, sample
-from hagane.tools.cluster.sim.accounting import GPU_RESOURCES
 from hagane.tools.cluster.sim.ports import Metrics
+from hagane.tools.cluster.sim.shares import GPU_RESOURCES
 from hagane.tools.cluster.sim.simulation import Simulation
 from hagane.tools.cluster.state import CPU
 

@@ -13,7 +13,15 @@ from hagane.tools.cluster.kube.profile import default_profile, parse_version
 from hagane.tools.cluster.kube.scheduler import KubeScheduler
 from hagane.tools.cluster.model.objects import Pod
 from hagane.tools.cluster.report.original import FORMATTERS
-from hagane.tools.cluster.report.series import PODS, SERIES, TableWriter, pod_row, sample
+from hagane.tools.cluster.report.series import (
+    PODS,
+    SERIES,
+    USERS,
+    TableWriter,
+    pod_row,
+    sample,
+    user_rows,
+)
 from hagane.tools.cluster.sim.config import Config, destination, load_config
 from hagane.tools.cluster.sim.faults import Faults
 from hagane.tools.cluster.sim.ports import Metrics, Scheduler
@@ -140,6 +148,14 @@ def _tables(
     series = TableWriter(directory / "metrics", SERIES, config.formats)
     pods = TableWriter(directory / "pods", PODS, config.formats)
     close += [series.close, pods.close]
+
+    def users() -> None:
+        table = TableWriter(directory / "users", USERS, config.formats)
+        for row in user_rows(sim):
+            table.write(row)
+        table.close()
+
+    close.append(users)
 
     def at_interval(clock: float, metrics: Metrics) -> None:
         series.write(sample(sim, sim.workload()))
