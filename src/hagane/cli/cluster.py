@@ -33,6 +33,7 @@ def explain(
     from hagane.tools.cluster.kube.configuration import load_profile
     from hagane.tools.cluster.kube.explain import explain as explain_pod
     from hagane.tools.cluster.kube.profile import default_profile, parse_version
+    from hagane.tools.cluster.link.extender import Extender
     from hagane.tools.cluster.model.read_objects import load_objects, load_pod
     from hagane.tools.cluster.state import Cluster
 
@@ -43,7 +44,8 @@ def explain(
     state = Cluster.of(objects)
     if wanted.key in state.where:
         raise InvalidArgument(f"pod {wanted.key!r} is bound in {cluster} already")
-    result = explain_pod(chosen, state, wanted, seed)
+    extenders = [Extender(config) for config in chosen.extenders]
+    result = explain_pod(chosen, state, wanted, seed, extenders)
     if as_json:
         print(json.dumps(result.to_json()))
         return
