@@ -99,3 +99,13 @@ def test_every_user_gets_a_row(tmp_path: Path) -> None:
     with open(tmp_path / "out" / "metrics.csv") as file:
         series = [float(row["dominant_share"]) for row in csv.DictReader(file)]
     assert max(series) <= max(float(row["largest_share"]) for row in rows)
+
+
+def test_a_user_whose_pods_took_no_time_has_no_rate() -> None:
+    """A pod that ran without a known duration may be reported to have succeeded."""
+    sim = Simulation(Cluster([Node("n", allocatable={"cpu": 4000, "pods": 9})]), KubeScheduler())
+    sim.submit(job("p", seconds=None))
+    sim.begin()
+    sim.step()
+    sim.life.end(sim.life.running["default/p"], "succeeded")
+    assert sim.books.summary(5.0)["finish_time_fairness"] == 1.0

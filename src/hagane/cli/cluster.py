@@ -159,7 +159,7 @@ def serve_api(
     """Simulate with an outside scheduler that connects as to a Kubernetes API server."""
     from hagane.tools.cluster.link.apiserver import ApiServer
     from hagane.tools.cluster.link.outside import Outside
-    from hagane.tools.cluster.link.wire import priority_class_object
+    from hagane.tools.cluster.link.wire import namespace_object, priority_class_object
     from hagane.tools.cluster.sim.config import load_config
     from hagane.tools.cluster.sim.setup import prepare
 
@@ -167,6 +167,8 @@ def serve_api(
     with ApiServer(port) as api:
         for item in settings.objects.priority_classes:
             api.store.put("priorityclasses", item.name, priority_class_object(item))
+        for name, labels in settings.objects.namespaces.items():
+            api.store.put("namespaces", name, namespace_object(name, labels))
         print(f"listening on {api.url}", flush=True)
         settings.scheduler = lambda seed: Outside(api, quiet, wait)
         summary = prepare(settings, quiet=as_json).run()

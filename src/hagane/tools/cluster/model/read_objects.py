@@ -212,15 +212,18 @@ def read_workload(
     template = dict(spec.at("template").value)
     inner = dict(template.get("metadata") or {})
     namespace = meta.text("namespace") or "default"
-    inner.update(
-        name=name,
-        namespace=namespace,
-        ownerReferences=[{"kind": kind, "name": name, "uid": f"{kind}/{namespace}/{name}"}],
-    )
+    job = kind == "Job"
+    owner = {
+        "apiVersion": "batch/v1" if job else "apps/v1",
+        "kind": kind,
+        "name": name,
+        "uid": f"{kind}/{namespace}/{name}",
+        "controller": True,
+    }
+    inner.update(name=name, namespace=namespace, ownerReferences=[owner])
     pod: Pod = read_pod(
         {"metadata": inner, "spec": template.get("spec")}, spec.place / "template", classes
     )
-    job = kind == "Job"
     return Workload(
         kind,
         name,

@@ -180,7 +180,7 @@ class Accounting:
             name: (self.busy[name] / self.offered[name] if self.offered[name] else 0.0)
             for name in self.busy
         }
-        rates = [u.ideal / u.spent for u in self.users.values() if u.spent > 0]
+        rates = [u.ideal / u.spent for u in self.users.values() if u.spent > 0 < u.ideal]
         shares = list(self.dominant_shares(clock).values())
         return {
             "seconds": span,
