@@ -105,7 +105,9 @@ def compare(
     with working("comparing"):
         found = comparing.compare(a, b, seeds, first, confidence)
     if plot is not None:
-        plot.write_text(comparing.plot(found, str(a), str(b)), encoding="utf-8")
+        from hagane.tools.cluster.report import plots
+
+        plot.write_text(plots.plot(found, str(a), str(b), confidence), encoding="utf-8")
     if as_json:
         metrics = {d.metric: d.to_json() for d in found}
         print(json.dumps({"a": str(a), "b": str(b), "seeds": seeds, "metrics": metrics}))

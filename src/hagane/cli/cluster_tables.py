@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from hagane.tools.cluster.kube.explain import Explanation, short_name
-from hagane.tools.cluster.report.compare import Difference
+from hagane.tools.cluster.report.compare import Difference, readable
 
 _SHOWN = 20
 
@@ -64,20 +64,23 @@ def show_summary(summary: Mapping[str, Any]) -> None:
     """Print the sums of a run."""
     table = Table("metric", "value")
     for name, value in _flat(summary):
-        table.add_row(name, f"{value:,.4g}" if isinstance(value, float) else str(value))
+        table.add_row(name, readable(value) if isinstance(value, float) else f"{value}")
     Console().print(table)
 
 
 def show_differences(differences: Sequence[Difference], confidence: float) -> None:
     """Print one line a metric."""
-    table = Table("metric", "A", "B", "B - A", f"{confidence:.0%} interval", "")
+    table = Table("metric", "A", "B", f"B - A, {confidence:.0%} interval", "")
+    table.columns[0].overflow = "fold"
     for item in differences:
         table.add_row(
             item.metric,
-            f"{item.a:,.4g}",
-            f"{item.b:,.4g}",
-            f"{item.difference:+,.4g}",
-            f"[{item.low:+,.4g}, {item.high:+,.4g}]".replace("[", "\\["),
+            readable(item.a),
+            readable(item.b),
+            escape(
+                f"{readable(item.difference, '+')} "
+                f"[{readable(item.low, '+')}, {readable(item.high, '+')}]"
+            ),
             "*" if item.significant else "",
         )
     Console().print(table)

@@ -117,28 +117,34 @@ def prepare(
             log = directory / "events.jsonl"
     events = EventLog(log, keep=False)
     close: list[Callable[[], None]] = [events.close]
-    writers: list[Callable[[float, Metrics], None]] = []
-    if outputs:
-        for dest, name in config.loggers:
-            stream, owned = destination(dest, quiet)
-            writers.append(
-                lambda _, m, out=stream, form=FORMATTERS[name]: out.write(form(m) + "\n")  # type: ignore[misc]
-            )
-            if owned:
-                close.append(stream.close)
-    cluster = Cluster.of(config.objects)
-    simulation = Simulation(
-        cluster,
-        config.scheduler(seed),
-        config.submitters(seed),
-        config.options,
-        events,
-        writers,
-    )
-    Faults(simulation, config.faults, config.events)
-    if directory is not None:
-        _tables(simulation, directory, config, close)
-    return Prepared(simulation, close, config.options.until)
+    try:
+        writers: list[Callable[[float, Metrics], None]] = []
+        if outputs:
+            for dest, name in config.loggers:
+                stream, owned = destination(dest, quiet)
+                writers.append(
+                    lambda _, m, out=stream, form=FORMATTERS[name]: out.write(form(m) + "\n")  # type: ignore[misc]
+                )
+                if owned:
+                    close.append(stream.close)
+        cluster = Cluster.of(config.objects)
+        simulation = Simulation(
+            cluster,
+            config.scheduler(seed),
+            config.submitters(seed),
+            config.options,
+            events,
+            writers,
+        )
+        Faults(simulation, config.faults, config.events)
+        if directory is not None:
+            _tables(simulation, directory, config, close)
+        return Prepared(simulation, close, config.options.until)
+    except BaseException:
+        # What is open already would be left open by an error in the rest.
+        for opened in close:
+            opened()
+        raise
 
 
 def _tables(
