@@ -369,7 +369,10 @@ PROFILES = [
     ({"podInitialBackoffSeconds": 20}, r"podMaxBackoffSeconds: 10 is out of range"),
     ({"profiles": [{"schedulerName": "a"}, {"schedulerName": "a"}]}, "duplicate profile 'a'"),
     ({"kind": "Pod"}, "expected KubeSchedulerConfiguration, got 'Pod'"),
-    ({"extenders": [{"urlPrefix": "http://x", "httpTimeout": "soon"}]}, "expected a duration"),
+    (
+        {"extenders": [{"urlPrefix": "http://x", "httpTimeout": "soon"}]},
+        "expected seconds or a duration",
+    ),
 ]
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from hagane.tools.cluster.fragmentation import typical
 from hagane.tools.cluster.kube.allocation import Strategy
 from hagane.tools.cluster.kube.profile import default_profile
 from hagane.tools.cluster.kube.scheduler import KubeScheduler
-from hagane.tools.cluster.model.objects import Node, Phase, Pod
+from hagane.tools.cluster.model.objects import GpuShare, Node, Phase, Pod
+from hagane.tools.cluster.model.read_pod import GPU_MILLI
 from hagane.tools.cluster.schedulers.backfill import Backfill
 from hagane.tools.cluster.schedulers.fair import Drf, Quota, Throttle, Throttled
+from hagane.tools.cluster.schedulers.fgd import Fgd
 from hagane.tools.cluster.schedulers.gang import Gang
 from hagane.tools.cluster.schedulers.greedy import BestFit, Fifo, Greedy, ShortestRemaining
 from hagane.tools.cluster.state import Cluster
@@ -110,3 +113,14 @@ def test_most_allocated_packs_where_least_allocated_spreads() -> None:
         _, log = simulate(machines(4, 4, 4), KubeScheduler(profile), *arrivals)
         used[kind] = len({n for _, k, _, n in log if k == "bind"})
     assert used == {"LeastAllocated": 3, "MostAllocated": 1}
+
+
+def test_gradient_descent_gives_ties_to_the_first_name() -> None:
+    share = GpuShare(1, 500)
+    has = {"cpu": 8000, "memory": 1 << 30, GPU_MILLI: 2000, "pods": 9}
+    nodes = [Node(n, allocatable=has, devices=2) for n in ("c", "a", "b")]
+    pods = [job(f"p{i}", seconds=100.0, gpu=share) for i in range(5)]
+    arrivals = [(float(i), p) for i, p in enumerate(pods)]
+    _, log = simulate(Cluster(nodes), Fgd(typical(pods)), *arrivals)
+    # Nothing is fragmented as long as halves fit everywhere, so the first name fills up.
+    assert [n for _, k, _, n in log if k == "bind"] == ["a", "a", "a", "a", "b"]

@@ -40,6 +40,8 @@ def explain(
     version = parse_version(kube_version)
     chosen = load_profile(profile, version) if profile else default_profile(version)
     objects = load_objects(cluster)
+    if not objects.nodes:
+        raise InvalidArgument(f"{cluster}: expected at least one Node, got none to place a pod on")
     wanted = load_pod(pod, objects)
     state = Cluster.of(objects)
     if wanted.key in state.where:

@@ -353,5 +353,7 @@ def seconds(reader: Reader, name: str, default: float) -> float:
     units = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
     parts = re.findall(r"(\d+\.?\d*)(ns|us|µs|ms|s|m|h)", text)
     if not parts or "".join(a + b for a, b in parts) != text:
-        raise (reader.place / name).error(f"expected a duration like 5s or 100ms, got {text!r}")
+        raise (reader.place / name).error(
+            f"expected seconds or a duration like 5s, 100ms or 1h30m, got {text!r}"
+        )
     return sum(float(a) * units[b] for a, b in parts)

@@ -23,13 +23,14 @@ from hagane.tools.cluster.state import CPU, MEMORY, Cluster, Ints
 def first_by_name(cluster: Cluster, rows: Ints) -> int:
     """Return the row of the node whose name comes first."""
     key = "rank of names"
-    ranks = cluster.caches.get(key)
-    if ranks is None:
+    if key not in cluster.caches:
         ranks = np.zeros(cluster.alive.shape[0], dtype=np.int64)
         for rank, record in enumerate(sorted(cluster.nodes(), key=lambda r: r.node.name)):
             ranks[record.row] = rank
         cluster.caches[key] = ranks
-    return int(rows[int(ranks[rows].argmin())])
+    known = cluster.caches[key]
+    assert isinstance(known, np.ndarray)
+    return int(rows[int(known[rows].argmin())])
 
 
 class Fgd(Greedy):

@@ -75,6 +75,11 @@ def traced(
     cluster = Cluster(openb.read_nodes(nodes))
     read = openb.read_pods if format == "openb" else read_jobs
     arrivals = sorted(read(pods), key=lambda a: a[0])
+    for path, kind, found in ((nodes, "node", cluster.node_count), (pods, "pod", len(arrivals))):
+        if not found:
+            raise InvalidManifest(
+                f"{path}: expected a line for every {kind} after the header, got none"
+            )
     events = EventLog(log, keep=False)
     simulation = Simulation(
         cluster,
