@@ -1,8 +1,7 @@
 """How fast ``hagane cluster`` simulates: the openb trace, and large clusters.
 
 ``python benchmarks/cluster.py openb NODES.csv PODS.csv`` replays the trace under the default
-profile; ``fgd`` fills the cluster up to its size under three policies and prints how many GPUs
-each allocates and fragments; ``large NODES PODS`` runs a synthetic cluster, in tenths, so that
+profile; ``large NODES PODS`` runs a synthetic cluster, in tenths, so that
 throughput over time shows whether it depends on the number of finished pods; it is counted in CPU
 seconds. Quote figures taken on a quiet machine.
 """
@@ -14,21 +13,15 @@ import resource
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
-from hagane.tools.cluster.fragmentation import fragmentation, typical
 from hagane.tools.cluster.kube.scheduler import KubeScheduler
 from hagane.tools.cluster.model.objects import Node, Phase, Pod
-from hagane.tools.cluster.schedulers.fgd import Fgd
-from hagane.tools.cluster.schedulers.greedy import BestFit
 from hagane.tools.cluster.sim.collection import rare_collection
-from hagane.tools.cluster.sim.ports import Scheduler
 from hagane.tools.cluster.sim.setup import traced
-from hagane.tools.cluster.sim.simulation import Options, Simulation
+from hagane.tools.cluster.sim.simulation import Simulation
 from hagane.tools.cluster.state import Cluster
 from hagane.tools.cluster.submitters.replay import Replay
-from hagane.tools.cluster.trace import openb
 
 GIB = 1 << 30
 
@@ -37,35 +30,6 @@ def replay(nodes: Path, pods: Path) -> None:
     started = time.perf_counter()
     summary = traced(nodes, pods).run()
     print(f"openb: {summary['bound']} pods bound in {time.perf_counter() - started:.2f} s")
-
-
-def fill(nodes: Path, pods: Path, load: float = 1.0, seed: int = 0) -> None:
-    """Submit pods drawn from the trace that never end, up to a load, and see what fits."""
-    drawn = [p for _, p in openb.read_pods(pods)]
-    schedulers: dict[str, Scheduler] = {
-        "FGD": Fgd(typical(drawn)),
-        "best-fit": BestFit(),
-        "LeastAllocated": KubeScheduler(),
-    }
-    for name, scheduler in schedulers.items():
-        cluster = Cluster(openb.read_nodes(nodes))
-        total = sum(r.node.devices for r in cluster.nodes())
-        arrivals, asked, chance = [], 0.0, random.Random(seed)
-        while asked < load * total:
-            pod = chance.choice(drawn)
-            asked += pod.gpu.count * pod.gpu.milli / 1000 if pod.gpu else 0
-            number = len(arrivals)
-            arrivals.append((float(number), replace(pod, name=f"p{number}", phases=None)))
-        started = time.perf_counter()
-        simulation = Simulation(
-            cluster, scheduler, [Replay(arrivals)], Options(until=float(len(arrivals)))
-        )
-        simulation.run()
-        wasted = fragmentation(cluster, typical(drawn))
-        print(
-            f"{name}: {simulation.books.now['gpu']:.0f} of {total} GPUs allocated, "
-            f"{wasted:.0f} fragmented, {time.perf_counter() - started:.1f} s"
-        )
 
 
 def stream(count: int, nodes: int) -> Iterator[tuple[float, Pod]]:
@@ -115,4 +79,4 @@ if __name__ == "__main__":
     if kind == "large":
         large(int(rest[0]), int(rest[1]))
     else:
-        {"openb": replay, "fgd": fill}[kind](Path(rest[0]), Path(rest[1]))
+        replay(Path(rest[0]), Path(rest[1]))

@@ -173,7 +173,7 @@ def test_compare_pairs_by_seed_and_gives_intervals(
     )
     assert waiting["low"] < waiting["difference"] < waiting["high"]
     assert waiting["difference"] < 0
-    assert "waiting_seconds.mean" in plots.read_text()
+    assert "waiting seconds: mean" in plots.read_text()
     assert hagane("cluster", "compare", str(a), str(a), "--seeds", "2", "--json") == 0
     same = json.loads(capsys.readouterr().out)["metrics"]["slowdown.mean"]
     assert same["difference"] == same["low"] == same["high"] == 0
@@ -369,7 +369,10 @@ PROFILES = [
     ({"podInitialBackoffSeconds": 20}, r"podMaxBackoffSeconds: 10 is out of range"),
     ({"profiles": [{"schedulerName": "a"}, {"schedulerName": "a"}]}, "duplicate profile 'a'"),
     ({"kind": "Pod"}, "expected KubeSchedulerConfiguration, got 'Pod'"),
-    ({"extenders": [{"urlPrefix": "http://x", "httpTimeout": "soon"}]}, "expected a duration"),
+    (
+        {"extenders": [{"urlPrefix": "http://x", "httpTimeout": "soon"}]},
+        "expected seconds or a duration",
+    ),
 ]
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -33,56 +31,16 @@ from hagane.tools.cluster.sim.simulation import Simulation
 from hagane.tools.cluster.state import Cluster
 from hagane.tools.cluster.submitters.replay import Replay
 from tests.cluster.manifests import node, objects, one, pod
+from tests.cluster.servers import Asked, answering, serving
 
 GIB = 1 << 30
 
 
 @contextmanager
-def serving(server: HTTPServer) -> Iterator[str]:
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-class Recorded(BaseHTTPRequestHandler):
-    """An extender in another hand: fixed answers, and what was asked."""
-
-    answers: dict[str, Any]
-    asked: list[tuple[str, dict[str, Any]]]
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        verb = self.path.rpartition("/")[2]
-        self.asked.append((verb, body))
-        answer = json.dumps(self.answers[verb]).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-@contextmanager
-def extender(
-    answers: dict[str, Any], **config: Any
-) -> Iterator[tuple[Extender, list[tuple[str, dict[str, Any]]]]]:
-    asked: list[tuple[str, dict[str, Any]]] = []
-    handler = type("Handler", (Recorded,), {"answers": answers, "asked": asked})
-    with serving(ThreadingHTTPServer(("127.0.0.1", 0), handler)) as url:
-        verbs = {
-            "filter_verb": "filter",
-            "prioritize_verb": "prioritize",
-            "preempt_verb": "preempt",
-            "bind_verb": "bind",
-        }
-        yield Extender(ExtenderConfig(url + "/ext", **{**verbs, **config})), asked
+def extender(answers: dict[str, Any], **config: Any) -> Iterator[tuple[Extender, Asked]]:
+    verbs = {f"{verb}_verb": verb for verb in ("filter", "prioritize", "preempt", "bind")}
+    with answering(answers) as (url, asked):
+        yield Extender(ExtenderConfig(url, **{**verbs, **config})), asked
 
 
 def three() -> tuple[Cycle, Any]:

@@ -15,62 +15,21 @@ from hypothesis import strategies as st
 
 from hagane.events import EventLog
 from hagane.tools.cluster.errors import InvalidManifest, SchedulerFault
-from hagane.tools.cluster.kube.allocation import Strategy
 from hagane.tools.cluster.kube.profile import default_profile
 from hagane.tools.cluster.kube.scheduler import KubeScheduler
-from hagane.tools.cluster.model.objects import Node, Phase, Pod
+from hagane.tools.cluster.model.objects import Phase, Pod
 from hagane.tools.cluster.schedulers.backfill import Backfill
-from hagane.tools.cluster.schedulers.fair import Drf, Quota, Throttle, Throttled
-from hagane.tools.cluster.schedulers.gang import Gang
-from hagane.tools.cluster.schedulers.greedy import BestFit, Fifo, Greedy, ShortestRemaining
+from hagane.tools.cluster.schedulers.greedy import BestFit, Greedy
 from hagane.tools.cluster.schedulers.guard import Guarded
 from hagane.tools.cluster.sim.actions import Bind, Delete, Submit, SubmitterAction, Terminate
 from hagane.tools.cluster.sim.config import load_config
-from hagane.tools.cluster.sim.faults import FaultModel, Faults, NodeEvent
 from hagane.tools.cluster.sim.ports import Metrics, Queue, Scheduler, Submitter
 from hagane.tools.cluster.sim.setup import prepare
-from hagane.tools.cluster.sim.simulation import Options, Simulation
+from hagane.tools.cluster.sim.simulation import Simulation
 from hagane.tools.cluster.state import Cluster
 from hagane.tools.cluster.submitters.replay import Replay
 from tests.cluster.manifests import node, objects, one, pod
-
-
-def job(name: str, cpu: int = 1, seconds: float | None = 10.0, **rest: Any) -> Pod:
-    return Pod(
-        name,
-        requests={"cpu": cpu * 1000},
-        scored=(cpu * 1000, 0),
-        phases=None if seconds is None else (Phase(seconds),),
-        grace=rest.pop("grace", 0),
-        **rest,
-    )
-
-
-def machines(*cpus: int) -> Cluster:
-    return Cluster(
-        [
-            Node(f"n{i}", allocatable={"cpu": c * 1000, "memory": 1 << 30})
-            for i, c in enumerate(cpus)
-        ]
-    )
-
-
-def simulate(
-    cluster: Cluster,
-    scheduler: Scheduler,
-    *arrivals: tuple[float, Pod],
-    submitters: tuple[Submitter, ...] = (),
-    **options: Any,
-) -> tuple[Simulation, list[Any]]:
-    log = EventLog()
-    sources = (*((Replay(arrivals),) if arrivals else ()), *submitters)
-    sim = Simulation(cluster, scheduler, sources, Options(**options), log)
-    sim.run()
-    return sim, [
-        (e["time"], e["kind"], e.get("pod", "")[8:], e.get("node", ""))
-        for e in log
-        if e["kind"] not in ("submit", "terminate")
-    ]
+from tests.cluster.running import job, machines, simulate
 
 
 def test_a_pod_waits_runs_for_its_duration_and_leaves() -> None:
@@ -266,192 +225,6 @@ def test_a_submitter_reacts_to_metrics_and_deletes() -> None:
         (20, "delete", "a", ""),
         (20, "remove", "a", "n0"),
     ]
-
-
-def bound(log: list[Any]) -> list[tuple[float, str]]:
-    return [(t, p) for t, k, p, _ in log if k == "bind"]
-
-
-def test_fifo_holds_up_the_queue_and_greedy_does_not() -> None:
-    arrivals = [(0, job("a", 2)), (1, job("b", 3)), (2, job("c", 1))]
-    assert bound(simulate(machines(3), Fifo(), *arrivals)[1]) == [(0, "a"), (10, "b"), (20, "c")]
-    assert bound(simulate(machines(3), Greedy(), *arrivals)[1]) == [(0, "a"), (2, "c"), (12, "b")]
-
-
-def test_backfill_goes_ahead_only_where_it_delays_nobody() -> None:
-    arrivals = [
-        (0, job("a", 2, 10)),
-        (1, job("b", 3, 5)),
-        (2, job("long", 1, 20)),
-        (3, job("short", 1, 7)),
-    ]
-    assert bound(simulate(machines(3), Backfill(), *arrivals)[1]) == [
-        (0, "a"),
-        (3, "short"),
-        (10, "b"),
-        (15, "long"),
-    ]
-
-
-def test_shortest_remaining_serves_the_least_work_first() -> None:
-    arrivals = [(0, job("x", seconds=5)), (1, job("long", seconds=9)), (2, job("s", seconds=1))]
-    assert bound(simulate(machines(1), ShortestRemaining(), *arrivals)[1]) == [
-        (0, "x"),
-        (5, "s"),
-        (6, "long"),
-    ]
-
-
-def test_a_gang_starts_together_or_not_at_all() -> None:
-    gang = [job(f"g{i}", 1, group="g", min_member=3) for i in range(3)]
-    arrivals = [(0, job("x", 2)), *((1, p) for p in gang)]
-    log = bound(simulate(machines(2, 2), Gang(), *arrivals)[1])
-    assert log == [(0, "x"), (10, "g0"), (10, "g1"), (10, "g2")]
-
-
-def test_drf_serves_the_smallest_dominant_share_and_quotas_bind() -> None:
-    def of(user: str, name: str, cpu: int, memory: int) -> Pod:
-        return Pod(
-            name,
-            requests={"cpu": cpu * 1000, "memory": memory << 30},
-            grace=0,
-            phases=(Phase(100),),
-            user=user,
-        )
-
-    # The example of the paper: 9 CPUs and 18 GB; A asks (1, 4), B asks (3, 1): 3 and 2 tasks.
-    nodes = Cluster([Node("n", allocatable={"cpu": 9000, "memory": 18 << 30})])
-    arrivals = [(0, of("A", f"a{i}", 1, 4)) for i in range(5)]
-    arrivals += [(0, of("B", f"b{i}", 3, 1)) for i in range(5)]
-    first = [p for t, p in bound(simulate(nodes, Drf(), *arrivals, until=50.0)[1]) if t == 0]
-    assert sorted(p[0] for p in first) == ["a", "a", "a", "b", "b"]
-    nodes = Cluster([Node("n", allocatable={"cpu": 9000, "memory": 18 << 30})])
-    limited = Drf({"A": Quota({"cpu": 1000}, borrow=False)})
-    first = [p for t, p in bound(simulate(nodes, limited, *arrivals, until=50.0)[1]) if t == 0]
-    assert sorted(p[0] for p in first) == ["a", "b", "b"]
-
-
-def test_a_throttle_limits_what_matching_pods_hold() -> None:
-    rule = (
-        objects(
-            {
-                "kind": "PodDisruptionBudget",
-                "metadata": {"name": "b"},
-                "spec": {"selector": {"matchLabels": {"team": "x"}}},
-            }
-        )
-        .budgets[0]
-        .selector
-    )
-    assert rule is not None
-    throttle = Throttled((Throttle("t", rule, {"cpu": 2000}),))
-    arrivals = [(0, job(f"a{i}", labels={"team": "x"})) for i in range(3)] + [(0, job("b"))]
-    assert bound(simulate(machines(4), throttle, *arrivals)[1]) == [
-        (0, "a0"),
-        (0, "a1"),
-        (0, "b"),
-        (10, "a2"),
-    ]
-
-
-def test_best_fit_fills_the_fuller_node() -> None:
-    _, log = simulate(machines(8, 2), BestFit(), (0, job("a")), (0, job("b")), (0, job("c")))
-    assert [n for _, k, _, n in log if k == "bind"] == ["n1", "n1", "n0"]
-
-
-def test_most_allocated_packs_where_least_allocated_spreads() -> None:
-    arrivals = [(0, job(f"p{i}", seconds=50)) for i in range(3)]
-    used = {}
-    for kind in ("LeastAllocated", "MostAllocated"):
-        profile = default_profile(strategy=Strategy(kind))
-        _, log = simulate(machines(4, 4, 4), KubeScheduler(profile), *arrivals)
-        used[kind] = len({n for _, k, _, n in log if k == "bind"})
-    assert used == {"LeastAllocated": 3, "MostAllocated": 1}
-
-
-def test_a_failing_node_loses_its_pods_and_comes_back() -> None:
-    log = EventLog()
-    sim = Simulation(machines(1), KubeScheduler(), [Replay([(0, job("a", seconds=20))])], log=log)
-    Faults(sim, events=[NodeEvent(5, "fail", "n0"), NodeEvent(30, "repair", "n0")])
-    sim.run()
-    assert [(e["time"], e["kind"]) for e in log if e["kind"] not in ("submit", "terminate")] == [
-        (0, "bind"),
-        (5, "fail"),
-        (5, "lose"),
-        (30, "repair"),
-        (30, "bind"),
-        (50, "finish"),
-    ]
-    assert sim.books.counts["node_failures"] == 1
-
-
-def test_cordon_drain_add_and_remove() -> None:
-    log = EventLog()
-    sim = Simulation(
-        machines(1),
-        KubeScheduler(),
-        [Replay([(0, job("a", seconds=20, grace=2)), (7, job("b"))])],
-        log=log,
-    )
-    extra = Node("new", allocatable={"cpu": 1000, "memory": 1 << 30})
-    Faults(
-        sim,
-        events=[
-            NodeEvent(5, "drain", "n0"),
-            NodeEvent(10, "add", "new", extra),
-            NodeEvent(15, "remove", "new"),
-            NodeEvent(20, "uncordon", "n0"),
-        ],
-    )
-    sim.run()
-    events = [(e["time"], e["kind"], e.get("pod", e.get("node"))) for e in log]
-    assert (5, "drain", "n0") in events
-    assert (7, "remove", "default/a") in events
-    assert (10, "bind", "default/a") in events or (10, "bind", "default/b") in events
-    assert (15, "remove", "new") in events
-    assert sum(k == "finish" for _, k, _ in events) == 2
-
-
-def test_an_event_about_an_unknown_node_is_named() -> None:
-    sim = Simulation(machines(1), KubeScheduler(), [Replay([(0, job("a"))])])
-    Faults(sim, events=[NodeEvent(5, "cordon", "n7")])
-    with pytest.raises(InvalidManifest, match="event 'cordon' at 5 s: there is no node 'n7'"):
-        sim.run()
-
-
-def test_crashes_follow_the_restart_policy() -> None:
-    def run(policy: str) -> Simulation:
-        sim = Simulation(
-            machines(1),
-            KubeScheduler(),
-            [Replay([(0, job("a", seconds=100, restart_policy=policy))])],
-        )
-        Faults(sim, FaultModel(crash=60, seed=3))
-        sim.run()
-        return sim
-
-    assert run("Never").books.counts["failed"] == 1
-    often = run("Always")
-    assert often.books.counts["succeeded"] == 1
-    assert often.books.counts["restarts"] > 0
-    assert often.books.lost_seconds > 0
-
-
-def test_random_failures_repeat_with_the_seed() -> None:
-    def run(seed: int) -> str:
-        log = EventLog()
-        sim = Simulation(
-            machines(4, 4),
-            KubeScheduler(),
-            [Replay([(i, job(f"p{i}", seconds=50)) for i in range(40)])],
-            log=log,
-        )
-        Faults(sim, FaultModel(mtbf=100, mttr=20, seed=seed))
-        sim.run()
-        return log.digest()
-
-    assert run(1) == run(1)
-    assert run(1) != run(2)
 
 
 JOB = {

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+import yaml
 from onnx import TensorProto, helper, numpy_helper
 
 from hagane.events import EventLog
@@ -12,11 +15,13 @@ from hagane.tools.cluster.errors import InvalidManifest
 from hagane.tools.cluster.kube.scheduler import KubeScheduler
 from hagane.tools.cluster.model.objects import Node, Phase, Pod
 from hagane.tools.cluster.schedulers.learned import FEATURES, Learned
+from hagane.tools.cluster.sim.config import load_config
 from hagane.tools.cluster.sim.controllers import Controller
+from hagane.tools.cluster.sim.setup import prepare
 from hagane.tools.cluster.sim.simulation import Options, Simulation
 from hagane.tools.cluster.state import Cluster
 from hagane.tools.cluster.submitters.replay import Replay
-from tests.cluster.manifests import objects
+from tests.cluster.manifests import node, objects, pod
 
 
 def job(name: str, cpu: int, seconds: float | None = 10.0) -> Pod:
@@ -109,3 +114,23 @@ def test_a_run_waits_for_the_last_pod_whose_back_off_outlasts_all_others() -> No
     summary = Simulation(cluster, KubeScheduler(), [Replay(arrivals)]).run()
     assert summary["succeeded"] == 10
     assert summary["seconds"] == 8
+
+
+def test_the_table_of_pods_says_why_each_waited(tmp_path: Path) -> None:
+    def timed(name: str, cpu: int) -> dict[str, Any]:
+        seconds = {"hagane.dev/duration-seconds": "10"}
+        return pod(name, {"cpu": cpu}, annotations=seconds)
+
+    (tmp_path / "pods.yaml").write_text(yaml.safe_dump_all([timed("first", 3), timed("second", 2)]))
+    config = {
+        "cluster": [node("n", has={"cpu": 4, "memory": "8Gi", "pods": 9})],
+        "submitters": [{"kind": "pods", "objects": ["pods.yaml"]}],
+        "output": {"directory": "out", "formats": ["csv"], "every": 5},
+    }
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+    prepare(load_config(tmp_path / "config.yaml")).run()
+    with open(tmp_path / "out" / "pods.csv") as file:
+        rows = {row["pod"]: row for row in csv.DictReader(file)}
+    assert rows["default/first"]["why"] == ""
+    assert rows["default/second"]["why"] == "0/1 nodes: 1 NodeResourcesFit"
+    assert float(rows["default/second"]["waiting"]) >= 10

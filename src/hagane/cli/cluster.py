@@ -33,17 +33,21 @@ def explain(
     from hagane.tools.cluster.kube.configuration import load_profile
     from hagane.tools.cluster.kube.explain import explain as explain_pod
     from hagane.tools.cluster.kube.profile import default_profile, parse_version
+    from hagane.tools.cluster.link.extender import Extender
     from hagane.tools.cluster.model.read_objects import load_objects, load_pod
     from hagane.tools.cluster.state import Cluster
 
     version = parse_version(kube_version)
     chosen = load_profile(profile, version) if profile else default_profile(version)
     objects = load_objects(cluster)
+    if not objects.nodes:
+        raise InvalidArgument(f"{cluster}: expected at least one Node, got none to place a pod on")
     wanted = load_pod(pod, objects)
     state = Cluster.of(objects)
     if wanted.key in state.where:
         raise InvalidArgument(f"pod {wanted.key!r} is bound in {cluster} already")
-    result = explain_pod(chosen, state, wanted, seed)
+    extenders = [Extender(config) for config in chosen.extenders]
+    result = explain_pod(chosen, state, wanted, seed, extenders)
     if as_json:
         print(json.dumps(result.to_json()))
         return
@@ -103,7 +107,9 @@ def compare(
     with working("comparing"):
         found = comparing.compare(a, b, seeds, first, confidence)
     if plot is not None:
-        plot.write_text(comparing.plot(found, str(a), str(b)), encoding="utf-8")
+        from hagane.tools.cluster.report import plots
+
+        plot.write_text(plots.plot(found, str(a), str(b), confidence), encoding="utf-8")
     if as_json:
         metrics = {d.metric: d.to_json() for d in found}
         print(json.dumps({"a": str(a), "b": str(b), "seeds": seeds, "metrics": metrics}))
@@ -157,7 +163,7 @@ def serve_api(
     """Simulate with an outside scheduler that connects as to a Kubernetes API server."""
     from hagane.tools.cluster.link.apiserver import ApiServer
     from hagane.tools.cluster.link.outside import Outside
-    from hagane.tools.cluster.link.wire import priority_class_object
+    from hagane.tools.cluster.link.wire import namespace_object, priority_class_object
     from hagane.tools.cluster.sim.config import load_config
     from hagane.tools.cluster.sim.setup import prepare
 
@@ -165,6 +171,8 @@ def serve_api(
     with ApiServer(port) as api:
         for item in settings.objects.priority_classes:
             api.store.put("priorityclasses", item.name, priority_class_object(item))
+        for name, labels in settings.objects.namespaces.items():
+            api.store.put("namespaces", name, namespace_object(name, labels))
         print(f"listening on {api.url}", flush=True)
         settings.scheduler = lambda seed: Outside(api, quiet, wait)
         summary = prepare(settings, quiet=as_json).run()

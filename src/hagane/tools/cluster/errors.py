@@ -32,3 +32,8 @@ class SchedulerFault(ClusterError, RuntimeError):
 
 class ExtenderFault(ClusterError, RuntimeError):
     """A scheduler extender failed, timed out or answered something unusable."""
+
+
+def unreadable(path: object, error: Exception) -> InvalidManifest:
+    """Return the error about a file that cannot be read, in the words of the system."""
+    return InvalidManifest(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}")

@@ -59,7 +59,8 @@ def broken_linear(shape: Sequence[tuple[int, int]], at: int) -> int:
 def demand(cycle: Cycle, resource: str, rows: Ints, plain: bool) -> tuple[Ints, Ints, Ints] | None:
     """Return (allocatable, requested with the pod, requested without) of rows.
 
-    None where the resource does not count: an extended resource that the pod does not request.
+    None where the resource does not count: from 1.22, an extended resource that the pod does not
+    request.
 
     Args:
         cycle: the attempt.
@@ -73,7 +74,7 @@ def demand(cycle: Cycle, resource: str, rows: Ints, plain: bool) -> tuple[Ints, 
         index = cluster.resource(resource)
     core = index in (CPU, MEMORY)
     request = pod.scored[index] if core and not plain else pod.requests.get(resource, 0)
-    if request == 0 and not core and resource != "ephemeral-storage":
+    if cycle.version >= (1, 22) and request == 0 and not core and resource != "ephemeral-storage":
         return None
     # A row of the table first, then take: several times as fast as indexing both at once.
     before = (cluster.scored if core and not plain else cluster.requested)[index].take(rows)
@@ -113,7 +114,8 @@ class FitScore(Score):
                 continue
             capacity, requested, _ = found
             everywhere = _everywhere(cycle, resource.name)
-            there = capacity > 0
+            # Up to 1.21 a resource that a node lacks weighs all the same.
+            there = (capacity > 0) | (cycle.version < (1, 22))
             # Rows without the resource divide by one, and their result is dropped.
             safe = capacity if everywhere else np.maximum(capacity, 1)
             if kind == "LeastAllocated":

@@ -171,7 +171,7 @@ class BackoffQueue:
     def _backoff(self, entry: Waiting) -> float:
         if entry.attempts == 0:
             return 0.0
-        return float(min(self.initial * 2.0 ** min(entry.attempts - 1, 60), self.largest))
+        return float(min(self.initial * 2.0 ** min(entry.attempts - 1, 1000), self.largest))
 
     def _unstick(self, entry: Waiting) -> None:
         group = signature(entry.pod)

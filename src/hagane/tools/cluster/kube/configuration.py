@@ -106,6 +106,9 @@ _EXTENDER = [
     "ignorable",
 ]
 MAX_WEIGHT = 100
+# Versions of the configuration whose scores weigh one each, and those with today's weights.
+_OLD_API = ("kubescheduler.config.k8s.io/v1beta1", "kubescheduler.config.k8s.io/v1beta2")
+_NEW_API = ("kubescheduler.config.k8s.io/v1beta3", "kubescheduler.config.k8s.io/v1")
 
 
 def load_profile(
@@ -136,6 +139,7 @@ def read_profile(
     kind = top.text("kind")
     if kind != "KubeSchedulerConfiguration":
         raise (top.place / "kind").error(f"expected KubeSchedulerConfiguration, got {kind!r}")
+    old = top.text("apiVersion", _NEW_API[-1], (*_OLD_API, *_NEW_API)) in _OLD_API
     extenders = tuple(_extender(e) for e in top.items("extenders"))
     profiles = list(top.items("profiles")) or [Reader({}, top.place / "profiles" / 0)]
     names = [p.text("schedulerName") or "default-scheduler" for p in profiles]
@@ -149,7 +153,9 @@ def read_profile(
     chosen = profiles[names.index(scheduler) if scheduler is not None else 0]
     _known(chosen, ["schedulerName", "plugins", "pluginConfig", "percentageOfNodesToScore"])
     args = _args(chosen)
-    filters, weights, preemption = _plugins(chosen.at("plugins"), version)
+    filters, weights, preemption = _plugins(
+        chosen.at("plugins"), OLD_WEIGHTS if old or version < (1, 23) else WEIGHTS
+    )
     managed = tuple(r for e in extenders for r in e.ignored_by_scheduler)
     made = build_profile(args, filters, weights, version, managed)
     share = chosen if chosen.has("percentageOfNodesToScore") else top
@@ -182,12 +188,9 @@ def _known(reader: Reader, names: list[str]) -> None:
             )
 
 
-def _plugins(
-    reader: Reader, version: tuple[int, int]
-) -> tuple[tuple[str, ...], dict[str, int], bool]:
+def _plugins(reader: Reader, usual: dict[str, int]) -> tuple[tuple[str, ...], dict[str, int], bool]:
     """Return the filters, the weights of scores, and whether preemption is on."""
     _known(reader, _POINTS)
-    usual = WEIGHTS if version >= (1, 23) else OLD_WEIGHTS
     filters = list(FILTERS)
     weights = dict(usual)
     post = ["DefaultPreemption"]
@@ -350,5 +353,7 @@ def seconds(reader: Reader, name: str, default: float) -> float:
     units = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
     parts = re.findall(r"(\d+\.?\d*)(ns|us|µs|ms|s|m|h)", text)
     if not parts or "".join(a + b for a, b in parts) != text:
-        raise (reader.place / name).error(f"expected a duration like 5s or 100ms, got {text!r}")
+        raise (reader.place / name).error(
+            f"expected seconds or a duration like 5s, 100ms or 1h30m, got {text!r}"
+        )
     return sum(float(a) * units[b] for a, b in parts)

@@ -3,17 +3,49 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from hagane.tools.cluster.kube.framework import Cycle
 from hagane.tools.cluster.kube.placement import choose
-from hagane.tools.cluster.kube.preemption import eligible, find_candidates, pick_candidate
+from hagane.tools.cluster.kube.preemption import (
+    Candidate,
+    eligible,
+    find_candidates,
+    pick_candidate,
+)
 from hagane.tools.cluster.kube.profile import Profile
 from hagane.tools.cluster.model.objects import Pod
-from hagane.tools.cluster.state import Cluster
+from hagane.tools.cluster.state import Cluster, Ints
+
+# Scores of extenders reach from 0 to 10.
+_EXTENDER_SCALE = 10
+
+
+class Asked(Protocol):
+    """An extender, as far as an explanation asks it."""
+
+    @property
+    def name(self) -> str:
+        """What filters and scores are called after."""
+
+    @property
+    def weight(self) -> int:
+        """What its scores are multiplied with."""
+
+    def filter(self, cycle: Cycle, rows: Ints) -> tuple[Ints, dict[str, str]]:
+        """Return the rows it leaves, and its reasons by node."""
+
+    def scores(self, cycle: Cycle, rows: Ints) -> Ints | None:
+        """Return scores from 0 to 10; None if it gives none."""
+
+    def preempt(
+        self, pod: Pod, candidates: Sequence[Candidate], cluster: Cluster
+    ) -> list[Candidate]:
+        """Return the candidates that it leaves."""
 
 
 @dataclass(slots=True)
@@ -21,8 +53,8 @@ class Verdict:
     """What one node made of a pod.
 
     Attributes:
-        filters: reasons by failing filter.
-        scores: (raw, normalised) by plugin; empty on nodes that some filter rejects.
+        filters: reasons by failing filter or extender.
+        scores: (raw, normalised) by plugin or extender; empty on nodes that some filter rejects.
         total: the weighted sum.
     """
 
@@ -66,11 +98,18 @@ def short_name(pod: Pod) -> str:
     return pod.name if pod.namespace == "default" else pod.key
 
 
-def explain(profile: Profile, cluster: Cluster, pod: Pod, seed: int = 0) -> Explanation:
+def explain(
+    profile: Profile,
+    cluster: Cluster,
+    pod: Pod,
+    seed: int = 0,
+    extenders: Sequence[Asked] = (),
+) -> Explanation:
     """Return what every node makes of a pod; nothing is bound.
 
     Every filter is asked about every node, where kube-scheduler would stop at the first that
-    fails, and no node is left out by sampling.
+    fails, and no node is left out by sampling. Extenders are asked about the nodes that are left,
+    one after the other, as kube-scheduler asks them.
     """
     cycle = Cycle(pod, cluster, profile.version)
     everything = slice(0, cluster.size)
@@ -92,6 +131,9 @@ def explain(profile: Profile, cluster: Cluster, pod: Pod, seed: int = 0) -> Expl
             )
         return Explanation(verdicts, None)
     rows = np.flatnonzero(ok)
+    for extender in extenders:
+        if rows.size:
+            rows = _extended(extender, cycle, rows, verdicts)
     if rows.size:
         totals = np.zeros(rows.size, dtype=np.int64)
         names = [cluster.records[row].node.name for row in rows.tolist()]
@@ -103,13 +145,34 @@ def explain(profile: Profile, cluster: Cluster, pod: Pod, seed: int = 0) -> Expl
             totals += normalised * weight
             for name, value, scaled in zip(names, raw.tolist(), normalised.tolist(), strict=True):
                 verdicts[name].scores[plugin.name] = (value, scaled)
+        for extender in extenders:
+            points = extender.scores(cycle, rows)
+            for at, name in enumerate(names if points is not None else ()):
+                assert points is not None
+                value = int(points[at])
+                verdicts[name].scores[extender.name] = (value, value * _EXTENDER_SCALE)
+                totals[at] += value * _EXTENDER_SCALE * extender.weight
         for name, total in zip(names, totals.tolist(), strict=True):
             verdicts[name].total = total
         row = choose(rows, totals, random.Random(seed))
         return Explanation(verdicts, cluster.records[row].node.name)
     best = None
     if profile.preemption and eligible(cluster, pod):
-        best = pick_candidate(find_candidates(profile, cycle))
+        candidates = find_candidates(profile, cycle)
+        for extender in extenders:
+            candidates = extender.preempt(pod, candidates, cluster)
+        best = pick_candidate(candidates)
     if best is None:
         return Explanation(verdicts, None)
     return Explanation(verdicts, None, best.node, best.victims)
+
+
+def _extended(extender: Asked, cycle: Cycle, rows: Ints, verdicts: dict[str, Verdict]) -> Ints:
+    """Return the rows that an extender leaves, and note why it does not leave the others."""
+    left, reasons = extender.filter(cycle, rows)
+    kept = set(left.tolist())
+    for row in rows.tolist():
+        if row not in kept:
+            name = cycle.cluster.records[row].node.name
+            verdicts[name].filters[extender.name] = reasons.get(name, "no reason given")
+    return left

@@ -185,7 +185,8 @@ class InterPodScore(Score):
     def normalise(self, cycle: Cycle, raw: Ints) -> Ints:
         """Stretch from the smallest, 0, to the largest, 100."""
         smallest, largest = int(raw.min(initial=2**62)), int(raw.max(initial=-(2**62)))
-        if cycle.version < (1, 20):
+        # The range held 0 up to 1.20 (kubernetes pull request 98096 changed it).
+        if cycle.version < (1, 21):
             smallest, largest = min(smallest, 0), max(largest, 0)
         if largest <= smallest:
             return np.zeros_like(raw)

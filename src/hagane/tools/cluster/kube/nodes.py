@@ -182,7 +182,8 @@ class TaintFilter(Filter):
         taints = cycle.cluster.records[row].node.taints
         taint = untolerated(taints, cycle.pod.tolerations, _HARD)
         assert taint is not None
-        if cycle.version < (1, 22):
+        # 1.23.4 has the first words and 1.26.1 the second; the change is taken to be of 1.24.
+        if cycle.version < (1, 24):
             return f"node(s) had taint {{{taint.key}: {taint.value}}}, that the pod didn't tolerate"
         if cycle.version < (1, 35):
             return f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
@@ -246,7 +247,7 @@ class ImageScore(Score):
         if cycle.version >= (1, 30):
             containers += pod.init_containers
         names = [normalised_image(c.image) for c in containers]
-        largest = _LARGEST * (len(containers) if cycle.version >= (1, 20) else 1)
+        largest = _LARGEST * len(containers)
         total = cluster.node_count
         out = np.zeros(len(rows), dtype=np.int64)
         if largest <= _SMALLEST:

@@ -177,24 +177,19 @@ def find_candidates(
     cycle: Cycle,
     offset: int = 0,
     nominated: Nominated | None = None,
-    limit: bool = True,
 ) -> list[Candidate]:
     """Return nodes where evictions would let the pod in, candidates without violations first.
+
+    The search stops once the profile's number of candidates is found.
 
     Args:
         profile: the scheduler.
         cycle: the attempt that found no node.
         offset: where among the possible nodes to begin.
         nominated: pods promised to nodes.
-        limit: stop once the profile's number of candidates is found.
     """
-    cluster, pod = cycle.cluster, cycle.pod
-    possible = [
-        record.row
-        for record in cluster.nodes()
-        if any(p.priority < pod.priority for p in record.pods.values())
-        and _resolvable(profile, cycle, record.row)
-    ]
+    cluster = cycle.cluster
+    possible = _resolvable(profile, cycle)
     if not possible:
         return []
     wanted = len(possible) * profile.candidates_percentage // 100
@@ -204,22 +199,37 @@ def find_candidates(
     breaking: list[Candidate] = []
     for step in range(len(possible)):
         row = possible[(offset + step) % len(possible)]
-        found = select_victims(profile, cluster, pod, row, nominated, allowed)
+        found = select_victims(profile, cluster, cycle.pod, row, nominated, allowed)
         if found is None or not found.victims:
             continue
-        (breaking if found.violations else clean).append(found)
-        if limit and clean and len(clean) + len(breaking) >= wanted:
+        if not found.violations:
+            clean.append(found)
+        elif len(breaking) < wanted:
+            # kube-scheduler's list of these has that many places.
+            breaking.append(found)
+        if clean and len(clean) + len(breaking) >= wanted:
             break
     return clean + breaking
 
 
-def _resolvable(profile: Profile, cycle: Cycle, row: int) -> bool:
-    """Return whether the first filter that fails on a node could pass after evictions."""
-    rows = np.array([row], dtype=np.int64)
+def _resolvable(profile: Profile, cycle: Cycle) -> list[int]:
+    """Return the rows where the first filter that fails could pass after evictions.
+
+    Nodes without less important pods are among them, as for kube-scheduler, whose number of
+    candidates is a share of them all.
+    """
+    cluster = cycle.cluster
+    everything = slice(0, cluster.size)
+    passed = cluster.alive[everything].copy()
+    possible = np.zeros(cluster.size, dtype=bool)
     for rule in profile.filters:
-        if not rule.skip(cycle) and not rule.mask(cycle, rows)[0]:
-            return rule.may_resolve(cycle, row)
-    return True
+        if rule.skip(cycle):
+            continue
+        mask = rule.mask(cycle, everything)
+        for row in np.flatnonzero(passed & ~mask).tolist():
+            possible[row] = rule.may_resolve(cycle, row)
+        passed &= mask
+    return [int(row) for row in np.flatnonzero(possible | passed)]
 
 
 def _scaled(text: str, total: int) -> int:

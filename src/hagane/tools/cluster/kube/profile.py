@@ -50,7 +50,9 @@ WEIGHTS = {
     "NodeResourcesBalancedAllocation": 1,
     "ImageLocality": 1,
 }
-# Before 1.23 everything weighed one, but for spreading.
+# The oldest Kubernetes that is imitated.
+OLDEST = (1, 20)
+# Before 1.23 everything weighed one, but for spreading; with configurations v1beta2 still.
 OLD_WEIGHTS = {**dict.fromkeys(WEIGHTS, 1), "PodTopologySpread": 2}
 
 
@@ -173,11 +175,13 @@ def parse_version(text: str) -> tuple[int, int]:
     """Return (major, minor) of a Kubernetes version such as ``1.34`` or ``v1.34.2``.
 
     Raises:
-        InvalidManifest: if it is not one.
+        InvalidManifest: if it is not one, or older than the oldest that is imitated.
     """
     from hagane.tools.cluster.errors import InvalidManifest
 
     parts = text.removeprefix("v").split(".")
     if len(parts) < 2 or not all(p.isdigit() for p in parts[:2]) or parts[0] != "1":
         raise InvalidManifest(f"Kubernetes version {text!r}: expected one like 1.34")
+    if int(parts[1]) < OLDEST[1]:
+        raise InvalidManifest(f"Kubernetes version {text!r}: expected 1.{OLDEST[1]} or later")
     return int(parts[0]), int(parts[1])

@@ -203,7 +203,8 @@ class SpreadScore(Score):
                     else count[labelled]
                 )
                 score += here * math.log(size + 2) + (spread.max_skew - 1)
-            out[index] = math.floor(score + 0.5)
+            # Up to 1.23 the sum is cut, from 1.24 it is rounded (kubernetes pull request 107384).
+            out[index] = math.floor(score + (0.5 if cycle.version >= (1, 24) else 0.0))
         return out
 
     def normalise(self, cycle: Cycle, raw: Ints) -> Ints:

@@ -1,8 +1,8 @@
 """A minimal Kubernetes API server, enough for a scheduler that uses the ordinary client.
 
-Served: list, get and watch of pods, nodes, priority classes, disruption budgets and jobs; creation
-and deletion of pods; ``POST .../pods/NAME/binding``; patches of pod status. Simulated time stands
-still while an outside scheduler is asked.
+Served: list, get and watch of pods, nodes, namespaces, priority classes, disruption budgets and
+jobs; creation and deletion of pods; ``POST .../pods/NAME/binding``; patches of pods' and budgets'
+status and of nodes. Simulated time stands still while an outside scheduler is asked.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from hagane.tools.cluster.errors import InvalidManifest
+from hagane.tools.cluster.link.reports import merged, read_created
 from hagane.tools.cluster.link.store import Compacted, Store
 
 # resource -> (group/version, kind of the list)
@@ -34,6 +36,8 @@ _PATH = re.compile(
     r"(?:/namespaces/(?P<namespace>[^/]+)(?=/))?"
     r"/(?P<resource>[a-z]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>[a-z]+))?/?"
 )
+# What may be patched; only the status of these but nodes.
+_PATCHED = ("pods", "nodes", "poddisruptionbudgets")
 _PATIENCE = 0.5
 _TOO_OLD = "too old resource version: list again"
 
@@ -42,7 +46,7 @@ class ApiServer:
     """Serves a store; what clients ask to change goes into ``requests``.
 
     Each request is (verb, key, body): ("bind", "namespace/name", node), ("delete", key, None),
-    ("create", key, manifest) or ("status", key, patch).
+    ("create", key, manifest), or, for a patch, (resource, key, patch).
     """
 
     def __init__(self, port: int = 0):
@@ -129,9 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
         if resource == "pods" and sub == "binding":
             self._bind(f"{namespace}/{name}", body)
         elif resource == "pods" and not name:
-            made = (body.get("metadata") or {}).get("name", "")
-            self.api.requests.put(("create", f"{namespace}/{made}", body))
-            self._send(201, body)
+            self._create(namespace or "default", body)
         elif resource == "events":
             self._send(201, body)
         else:
@@ -146,8 +148,13 @@ class _Handler(BaseHTTPRequestHandler):
         if resource != "pods" or not name:
             self._fail(405, "MethodNotAllowed", f"{resource} cannot be deleted here")
             return
-        self.api.requests.put(("delete", f"{namespace}/{name}", None))
-        self._send(200, {"kind": "Status", "apiVersion": "v1", "status": "Success"})
+        key = f"{namespace}/{name}"
+        pod = self.api.store.objects.get("pods", {}).get(key)
+        if pod is None:
+            self._fail(404, "NotFound", f'pods "{key}" not found')
+            return
+        self.api.requests.put(("delete", key, None))
+        self._send(200, pod)
 
     def do_PATCH(self) -> None:
         body = self._body()
@@ -161,12 +168,28 @@ class _Handler(BaseHTTPRequestHandler):
         if value is None:
             self._fail(404, "NotFound", f'{resource} "{name}" not found')
             return
-        self.api.requests.put(("status", key, body))
-        status = {**value.get("status", {}), **(body.get("status") or {})}
-        self.api.store.put(resource, key, {**value, "status": status})
+        if resource not in _PATCHED:
+            self._fail(405, "MethodNotAllowed", f"{resource} cannot be changed here")
+            return
+        patch = body if resource == "nodes" else {"status": body.get("status") or {}}
+        self.api.store.put(resource, key, merged(value, patch))
+        self.api.requests.put((resource, key, patch))
         self._send(200, self.api.store.objects[resource][key])
 
     do_PUT = do_PATCH  # noqa: N815
+
+    def _create(self, namespace: str, body: dict[str, Any]) -> None:
+        key = f"{namespace}/{(body.get('metadata') or {}).get('name', '')}"
+        if key in self.api.store.objects.get("pods", {}):
+            self._fail(409, "AlreadyExists", f'pods "{key}" already exists')
+            return
+        try:
+            read_created(body, key)
+        except InvalidManifest as error:
+            self._fail(422, "Invalid", str(error))
+            return
+        self.api.requests.put(("create", key, body))
+        self._send(201, body)
 
     def _bind(self, key: str, body: dict[str, Any]) -> None:
         node = (body.get("target") or {}).get("name", "")
@@ -243,7 +266,9 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             value = None
         if not isinstance(value, dict):
-            self._fail(400, "BadRequest", "the body is not a JSON object")
+            self._fail(
+                400, "BadRequest", "the body is not a JSON object; patches are merge patches"
+            )
             return None
         return value
 

@@ -35,6 +35,16 @@ class Extender:
 
     config: ExtenderConfig
 
+    @property
+    def name(self) -> str:
+        """What explanations call it."""
+        return f"extender {self.config.url}"
+
+    @property
+    def weight(self) -> int:
+        """What its scores are multiplied with."""
+        return self.config.weight
+
     def wants(self, pod: Pod) -> bool:
         """Return whether a pod requests something the extender manages, or it manages all."""
         return not self.config.resources or any(r in pod.requests for r in self.config.resources)
@@ -77,20 +87,22 @@ class Extender:
 
     def prioritize(self, cycle: Cycle, rows: Ints, totals: Ints) -> Ints:
         """Return the totals with the extender's scores added; its failure adds nothing."""
+        scores = self.scores(cycle, rows)
+        return totals if scores is None else totals + scores * self.config.weight * _SCALE
+
+    def scores(self, cycle: Cycle, rows: Ints) -> Ints | None:
+        """Return the extender's scores of rows, from 0 to 10; None if it gives none or fails."""
         config = self.config
         if not config.prioritize_verb or not self.wants(cycle.pod):
-            return totals
+            return None
         try:
             answer = self._send(config.prioritize_verb, self._args(cycle, rows))
             scores = {str(e["Host"]): int(e["Score"]) for e in answer or ()}
         except (ExtenderFault, KeyError, TypeError, ValueError):
             # kube-scheduler logs it and goes on without.
-            return totals
-        added = [
-            scores.get(cycle.cluster.records[r].node.name, 0) * config.weight * _SCALE
-            for r in rows.tolist()
-        ]
-        return totals + np.array(added, dtype=np.int64)
+            return None
+        found = [scores.get(cycle.cluster.records[r].node.name, 0) for r in rows.tolist()]
+        return np.array(found, dtype=np.int64)
 
     def preempt(
         self, pod: Pod, candidates: Sequence[Candidate], cluster: Cluster

@@ -5,13 +5,23 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from hagane.tools.cluster.errors import SchedulerFault
 from hagane.tools.cluster.link.apiserver import ApiServer
-from hagane.tools.cluster.link.wire import node_object, pod_object
+from hagane.tools.cluster.link.reports import (
+    read_created,
+    report_budget,
+    report_node,
+    report_pod,
+    unschedulable,
+)
+from hagane.tools.cluster.link.wire import budget_object, job_object, node_object, pod_object
 from hagane.tools.cluster.model.objects import Pod
 from hagane.tools.cluster.sim.actions import Bind, Evict, SchedulerAction
+from hagane.tools.cluster.sim.controllers import Controller
 from hagane.tools.cluster.sim.ports import Queue, Scheduler
+from hagane.tools.cluster.sim.simulation import Simulation
 from hagane.tools.cluster.state import Cluster
 
 
@@ -19,8 +29,9 @@ class Outside(Scheduler):
     """Shows the cluster through an API server and waits for bindings.
 
     Simulated time stands still while pods are pending that the outside scheduler may still bind:
-    a turn ends when all pods that were shown are bound, or after ``quiet`` seconds of real time
-    without a request (it may have nothing to say).
+    a turn ends when all pods that were shown are bound or declared unschedulable, or after
+    ``quiet`` seconds of real time without a request (it may have nothing to say). What clients
+    write meanwhile takes effect at the next instant at which something happens.
 
     Args:
         api: the running server.
@@ -37,6 +48,9 @@ class Outside(Scheduler):
         self._shown: dict[str, Pod] = {}
         self._heard = False
         self._nodes_version = -1
+        self._sim: Simulation | None = None
+        self._jobs: list[Controller] = []
+        self._others: dict[tuple[str, str], dict[str, Any]] = {}
 
     def show_nodes(self, nodes: Cluster) -> None:
         """Bring the server's nodes up to date."""
@@ -50,35 +64,91 @@ class Outside(Scheduler):
         for name in known:
             self.api.store.drop("nodes", name)
 
+    def attach(self, simulation: Simulation) -> None:
+        """Keep the simulation, which what clients write changes."""
+        self._sim = simulation
+        self._jobs = [
+            s
+            for s in simulation.submitters.values()
+            if isinstance(s, Controller) and s.workload.kind == "Job"
+        ]
+
     def schedule(self, clock: float, queue: Queue, nodes: Cluster) -> Iterator[SchedulerAction]:
-        """Show what has changed, then pass on what the outside scheduler does.
+        """Show what has changed, then pass on what clients do.
+
+        A turn ends when every pending pod is bound or declared unschedulable.
 
         Raises:
-            SchedulerFault: if it never says anything although pods are pending.
+            SchedulerFault: if nobody ever says anything although pods are pending.
         """
-        self.show_nodes(nodes)
-        self._show_pods(queue, nodes)
+        self._show(queue, nodes)
         waiting = {pod.key for pod in queue}
         started = time.monotonic()
-        while waiting:
-            patience = self.quiet if self._heard else self.limit
+        while True:
+            patience = (self.quiet if self._heard else self.limit) if waiting else 0.0
             request = self._next(patience)
             if request is None:
-                if not self._heard and time.monotonic() - started >= self.limit:
+                if waiting and not self._heard and time.monotonic() - started >= self.limit:
                     raise SchedulerFault(
                         "a scheduler answers in time",
                         f"at {clock:g} s: no outside scheduler bound any of {len(waiting)} pods "
                         f"within {self.limit:g} s",
                     )
                 return
+            self._heard = True
             verb, key, body = request
             if verb == "bind":
-                self._heard = True
                 waiting.discard(key)
                 yield Bind(key, str(body))
             elif verb == "delete" and key in nodes.where:
-                self._heard = True
                 yield Evict(key, "outside")
+            elif isinstance(body, dict):
+                if self._report(verb, key, body):
+                    waiting.discard(key)
+                elif verb == "create":
+                    waiting.add(key)
+                self._show(queue, nodes)
+            elif verb == "delete":
+                waiting.discard(key)
+                self._simulation().delete(key)
+
+    def _report(self, verb: str, key: str, body: dict[str, Any]) -> bool:
+        """Let what a client wrote happen; return whether a pod was declared unschedulable."""
+        sim = self._simulation()
+        match verb:
+            case "create":
+                if key not in sim.queue and key not in sim.cluster.where:
+                    sim.submit(read_created(body, key))
+            case "pods":
+                report_pod(sim, key, body["status"])
+                return bool(unschedulable(body["status"]))
+            case "nodes":
+                report_node(sim, key, body)
+            case "poddisruptionbudgets":
+                report_budget(sim.cluster, key, body["status"])
+        return False
+
+    def _simulation(self) -> Simulation:
+        assert self._sim is not None, "an outside scheduler runs in a simulation"
+        return self._sim
+
+    def _show(self, queue: Queue, nodes: Cluster) -> None:
+        """Bring everything the server holds up to date."""
+        self.show_nodes(nodes)
+        self._show_pods(queue, nodes)
+        if nodes.budgets:
+            bound = [pod for record in nodes.nodes() for pod in record.pods.values()]
+            for budget in nodes.budgets:
+                self._put("poddisruptionbudgets", budget_object(budget, bound))
+        for controller in self._jobs:
+            self._put("jobs", job_object(controller))
+
+    def _put(self, resource: str, value: dict[str, Any]) -> None:
+        """Store an object unless it is there already as it is."""
+        key = f"{value['metadata']['namespace']}/{value['metadata']['name']}"
+        if self._others.get((resource, key)) != value:
+            self._others[resource, key] = value
+            self.api.store.put(resource, key, value)
 
     def gone(self, pod: Pod, clock: float) -> None:
         """Take a pod away from the server."""
@@ -99,6 +169,8 @@ class Outside(Scheduler):
 
     def _next(self, patience: float) -> tuple[str, str, object] | None:
         try:
+            if patience <= 0:
+                return self.api.requests.get_nowait()
             return self.api.requests.get(timeout=patience)
         except queue.Empty:
             return None

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hagane.tools.cluster.model.objects import Container, Node, Pod, PriorityClass
+from hagane.tools.cluster.kube.preemption import allowed_disruptions
+from hagane.tools.cluster.model.objects import (
+    Container,
+    DisruptionBudget,
+    Node,
+    Pod,
+    PriorityClass,
+)
 from hagane.tools.cluster.model.quantity import format_amount
 from hagane.tools.cluster.model.read_pod import GPU_COUNT, USER_LABEL
+from hagane.tools.cluster.model.selectors import Selector
+from hagane.tools.cluster.sim.controllers import Controller
 from hagane.tools.cluster.sim.snapshot import rfc3339
 
 
@@ -88,6 +98,84 @@ def priority_class_object(item: PriorityClass) -> dict[str, Any]:
         "value": item.value,
         "globalDefault": item.default,
         "preemptionPolicy": item.preemption_policy,
+    }
+
+
+def namespace_object(name: str, labels: Mapping[str, str]) -> dict[str, Any]:
+    """Return a namespace as a v1 Namespace."""
+    meta = {"name": name, "uid": name, "labels": dict(labels)}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
+
+
+def budget_object(budget: DisruptionBudget, bound: Sequence[Pod]) -> dict[str, Any]:
+    """Return a budget as a policy/v1 PodDisruptionBudget, its status counted from bound pods."""
+    spec: dict[str, Any] = {}
+    if budget.selector is not None:
+        spec["selector"] = _selector(budget.selector)
+    if budget.min_available is not None:
+        spec["minAvailable"] = budget.min_available
+    if budget.max_unavailable is not None:
+        spec["maxUnavailable"] = budget.max_unavailable
+    selected = [
+        pod
+        for pod in bound
+        if pod.namespace == budget.namespace
+        and budget.selector is not None
+        and budget.selector.matches(pod.labels)
+    ]
+    healthy = sum(not pod.deleting for pod in selected)
+    allowed = allowed_disruptions(budget, bound)
+    status = {
+        "disruptionsAllowed": allowed,
+        "currentHealthy": healthy,
+        "desiredHealthy": max(0, healthy - allowed),
+        "expectedPods": len(selected),
+    }
+    meta = {"name": budget.name, "namespace": budget.namespace, "uid": f"pdb/{budget.name}"}
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": meta,
+        "spec": spec,
+        "status": status,
+    }
+
+
+def job_object(controller: Controller) -> dict[str, Any]:
+    """Return a job as a batch/v1 Job, with what its controller has counted."""
+    work = controller.workload
+    template = pod_object(work.template)
+    status: dict[str, Any] = {
+        "active": len(controller.active),
+        "succeeded": controller.succeeded,
+        "failed": controller.failed,
+    }
+    if controller.over:
+        done = work.completions is not None and controller.succeeded >= work.completions
+        status["conditions"] = [{"type": "Complete" if done else "Failed", "status": "True"}]
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": work.name, "namespace": work.namespace, "uid": controller.name},
+        "spec": {
+            "parallelism": work.replicas,
+            "completions": work.completions,
+            "backoffLimit": work.backoff_limit,
+            "template": {
+                "metadata": {"labels": dict(work.template.labels)},
+                "spec": template["spec"],
+            },
+        },
+        "status": status,
+    }
+
+
+def _selector(selector: Selector) -> dict[str, Any]:
+    return {
+        "matchExpressions": [
+            {"key": r.key, "operator": r.operator, "values": list(r.values)}
+            for r in selector.requirements
+        ]
     }
 
 

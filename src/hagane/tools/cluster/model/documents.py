@@ -86,7 +86,9 @@ def read_documents(path: Path | str) -> list[Document]:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidManifest(f"{path}: cannot be read: {error}") from None
+        raise InvalidManifest(
+            f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from None
     return parse_documents(text, str(path))
 
 

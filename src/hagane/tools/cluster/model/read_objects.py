@@ -50,7 +50,11 @@ def load_pod(path: Path | str, known: Objects) -> Pod:
     documents = list(_flatten(read_documents(path)))
     pods = [(v, p) for v, p in documents if kind_of(v, p) == "Pod"]
     if len(pods) != 1:
-        raise InvalidManifest(f"{path}: expected one Pod, got {len(pods)}")
+        kinds = ", ".join(dict.fromkeys(kind_of(v, p) for v, p in documents)) or "nothing"
+        raise InvalidManifest(
+            f"{path}: expected one Pod, got {len(pods)} in a file of {kinds}: put the pod to place "
+            "into a file of its own"
+        )
     classes = {c.name: c for c in known.priority_classes}
     for value, place in documents:
         if kind_of(value, place) == "PriorityClass":
@@ -212,15 +216,18 @@ def read_workload(
     template = dict(spec.at("template").value)
     inner = dict(template.get("metadata") or {})
     namespace = meta.text("namespace") or "default"
-    inner.update(
-        name=name,
-        namespace=namespace,
-        ownerReferences=[{"kind": kind, "name": name, "uid": f"{kind}/{namespace}/{name}"}],
-    )
+    job = kind == "Job"
+    owner = {
+        "apiVersion": "batch/v1" if job else "apps/v1",
+        "kind": kind,
+        "name": name,
+        "uid": f"{kind}/{namespace}/{name}",
+        "controller": True,
+    }
+    inner.update(name=name, namespace=namespace, ownerReferences=[owner])
     pod: Pod = read_pod(
         {"metadata": inner, "spec": template.get("spec")}, spec.place / "template", classes
     )
-    job = kind == "Job"
     return Workload(
         kind,
         name,

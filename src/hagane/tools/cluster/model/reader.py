@@ -9,6 +9,7 @@ from typing import Any
 from hagane.tools.cluster.errors import InvalidManifest
 from hagane.tools.cluster.model.documents import Place
 from hagane.tools.cluster.model.quantity import amount
+from hagane.tools.cluster.model.schema import nearest
 
 
 class Reader:
@@ -54,6 +55,7 @@ class Reader:
         if choices and value not in choices:
             raise (self.place / name).error(
                 f"unsupported value {value!r}: expected one of {', '.join(choices)}"
+                f"{nearest(value, choices)}"
             )
         return value
 

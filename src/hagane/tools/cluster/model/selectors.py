@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 Labels = Mapping[str, str]
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,8 @@ class Toleration:
         """Return whether the toleration covers a taint.
 
         An empty effect covers every effect, an empty key with ``Exists`` every key; ``Gt`` and
-        ``Lt`` compare integers (Kubernetes 1.35, feature TaintTolerationComparisonOperators).
+        ``Lt`` compare integers without leading zeros (Kubernetes 1.35, feature
+        TaintTolerationComparisonOperators): ``Gt`` covers taints above the toleration's value.
         """
         if self.effect and self.effect != taint.effect:
             return False
@@ -102,10 +105,9 @@ class Toleration:
             case "Exists":
                 return True
             case "Gt" | "Lt":
-                try:
-                    left, right = int(taint.value), int(self.value)
-                except ValueError:
+                if not (_INTEGER.fullmatch(taint.value) and _INTEGER.fullmatch(self.value)):
                     return False
+                left, right = int(taint.value), int(self.value)
                 return left > right if self.operator == "Gt" else left < right
         return bool(self.key) and self.value == taint.value
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ METRICS = (
     "slowdown.mean",
     "jain_index",
     "finish_time_fairness",
+    "dominant_share.max",
     "preempted",
     "lost_gpu_hours",
     "seconds",
@@ -140,6 +140,11 @@ def student_quantile(probability: float, freedom: int) -> float:
     return float(stdtrit(freedom, probability))
 
 
+def readable(value: float, sign: str = "") -> str:
+    """Return a number in four digits, thousands in full; ``sign`` is "+" to show it always."""
+    return f"{value:{sign},.0f}" if abs(value) >= 1000 else f"{value:{sign}.4g}"
+
+
 def numbers(summary: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
     """Return the numbers of nested sums by dotted name."""
     out: dict[str, float] = {}
@@ -149,38 +154,3 @@ def numbers(summary: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
         elif isinstance(value, int | float):
             out[prefix + name] = float(value)
     return out
-
-
-def plot(differences: Sequence[Difference], a: str, b: str) -> str:
-    """Return a self-contained page: each metric's pairs as lines from A to B."""
-    parts = []
-    for item in differences:
-        values = [v for pair in item.pairs for v in pair]
-        low, high = min(values), max(values)
-        span = (high - low) or 1.0
-
-        def height(value: float, low: float = low, span: float = span) -> float:
-            return 110 - 100 * (value - low) / span
-
-        lines = "".join(
-            f'<line x1="60" x2="200" y1="{height(x):.1f}" y2="{height(y):.1f}"/>'
-            for x, y in item.pairs
-        )
-        mean = (
-            f'<line class="mean" x1="60" x2="200" y1="{height(item.a):.1f}" '
-            f'y2="{height(item.b):.1f}"/>'
-        )
-        mark = " *" if item.significant else ""
-        parts.append(
-            f"<figure><svg viewBox='0 0 260 130'>{lines}{mean}"
-            f"<text x='40' y='126'>A</text><text x='205' y='126'>B</text></svg>"
-            f"<figcaption>{item.metric}{mark}<br>{item.difference:+.4g} "
-            f"[{item.low:+.4g}, {item.high:+.4g}]</figcaption></figure>"
-        )
-    return (
-        "<!doctype html><meta charset='utf-8'><title>hagane cluster compare</title><style>"
-        "body{font:14px system-ui;margin:2em auto;max-width:70em}figure{display:inline-block;"
-        "width:15em;margin:.5em}line{stroke:#9ab;stroke-width:1}.mean{stroke:#b30;stroke-width:3}"
-        f"</style><h1>Paired differences</h1><p>A: {html.escape(a)}<br>B: {html.escape(b)}<br>"
-        "B - A with its confidence interval; * leaves zero out.</p>" + "".join(parts)
-    )

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from hagane.tools.cluster.report.series import SERIES, sample
-from hagane.tools.cluster.sim.accounting import GPU_RESOURCES
 from hagane.tools.cluster.sim.ports import Metrics
+from hagane.tools.cluster.sim.shares import GPU_RESOURCES
 from hagane.tools.cluster.sim.simulation import Simulation
 from hagane.tools.cluster.state import CPU
 
@@ -33,6 +33,7 @@ class Recorder:
         self.rows: list[dict[str, float]] = []
         self.frames: list[list[int]] = []
         self.names = [r.node.name for r in sim.cluster.nodes()][:MAX_NODES]
+        self.hidden = sim.cluster.node_count - len(self.names)
         self.stride = 1
         self.seen = 0
         sim.on_metrics = [*sim.on_metrics, self._record]
@@ -64,7 +65,8 @@ class Recorder:
     def write(self, path: Path) -> None:
         """Write the page."""
         path.write_text(
-            page(self.sim.summary(), self.rows, self.names, self.frames), encoding="utf-8"
+            page(self.sim.summary(), self.rows, self.names, self.frames, self.hidden),
+            encoding="utf-8",
         )
 
 
@@ -73,22 +75,38 @@ def page(
     rows: list[dict[str, float]],
     names: list[str],
     frames: list[list[int]],
+    hidden: int = 0,
 ) -> str:
-    """Return a page that needs nothing but a browser."""
+    """Return a page that needs nothing but a browser; ``hidden`` nodes are not drawn."""
     template = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
     data = {
         "columns": list(SERIES),
         "rows": [[round(row[c], 6) for c in SERIES] for row in rows],
         "nodes": names,
+        "hidden": hidden,
         "frames": frames,
     }
     # "</" would end the script early.
     text = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
     lines = "".join(
-        f"<tr><td>{html.escape(name)}</td><td>{html.escape(str(value))}</td></tr>"
+        f"<div><span>{html.escape(name.replace('_', ' ').replace('.', ': '))}</span>"
+        f"<span class=value>{html.escape(str(value))}</span></div>"
         for name, value in flat(summary)
     )
-    return template.replace("{{summary}}", lines).replace("{{data}}", text)
+    used = summary.get("utilisation", {})
+    fields = {
+        "scheduler": html.escape(str(summary.get("scheduler", ""))),
+        "headline": html.escape(
+            f"scheduler {summary.get('scheduler', '')}, {len(names) + hidden:,} nodes, "
+            f"{summary.get('submitted', 0):,} pods, {used.get('gpu', 0.0):.1%} of GPUs and "
+            f"{used.get('cpu', 0.0):.1%} of CPU allocated on average"
+        ),
+        "summary": lines,
+        "data": text,
+    }
+    for name, value in fields.items():
+        template = template.replace("{{" + name + "}}", value)
+    return template
 
 
 def flat(value: Mapping[str, Any], prefix: str = "") -> list[tuple[str, object]]:

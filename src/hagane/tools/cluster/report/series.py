@@ -10,7 +10,7 @@ from typing import IO, Any
 from hagane.errors import MissingExtra
 from hagane.tools.cluster.fragmentation import Workload, fragmentation
 from hagane.tools.cluster.model.objects import Pod
-from hagane.tools.cluster.sim.accounting import gpus_of
+from hagane.tools.cluster.sim.shares import gpus_of
 from hagane.tools.cluster.sim.simulation import Simulation
 
 SERIES = (
@@ -23,6 +23,7 @@ SERIES = (
     "cpu_utilisation",
     "memory_utilisation",
     "fragmentation",
+    "dominant_share",
     "preemptions",
     "succeeded",
     "failed",
@@ -47,6 +48,14 @@ PODS = (
     "priority",
     "why",
 )
+USERS = (
+    "user",
+    "pods",
+    "gpu_hours",
+    "dominant_share",
+    "largest_share",
+    "finish_time_ratio",
+)
 _ROWS_AT_ONCE = 50_000
 
 
@@ -64,6 +73,7 @@ def sample(sim: Simulation, workload: Workload | None = None) -> dict[str, float
         "cpu_utilisation": books.now["cpu"] / total["cpu"] if total["cpu"] else 0.0,
         "memory_utilisation": books.now["memory"] / total["memory"] if total["memory"] else 0.0,
         "fragmentation": fragmentation(sim.cluster, workload) if workload else 0.0,
+        "dominant_share": max((u.share for u in books.users.values()), default=0.0),
         "preemptions": books.counts["preempted"],
         "succeeded": books.counts["succeeded"],
         "failed": books.counts["failed"],
@@ -87,12 +97,28 @@ def pod_row(pod: Pod, outcome: str, times: Mapping[str, float], why: str = "") -
         "completion": spent,
         "work": times["work"],
         "slowdown": max(1.0, spent / max(times["work"], 10.0)),
-        "gpu": gpus_of(dict(pod.requests)),
+        "gpu": gpus_of(pod.requests),
         "cpu": pod.requests.get("cpu", 0) / 1000,
         "memory": pod.requests.get("memory", 0),
         "priority": pod.priority,
         "why": why,
     }
+
+
+def user_rows(sim: Simulation) -> list[dict[str, object]]:
+    """Return one row a user: what was done, and the dominant share (mean, largest)."""
+    means = sim.books.dominant_shares(sim.clock)
+    return [
+        {
+            "user": name,
+            "pods": user.pods,
+            "gpu_hours": user.gpu_seconds / 3600,
+            "dominant_share": means[name],
+            "largest_share": user.peak,
+            "finish_time_ratio": user.spent / user.ideal if user.ideal else 1.0,
+        }
+        for name, user in sorted(sim.books.users.items())
+    ]
 
 
 class TableWriter:

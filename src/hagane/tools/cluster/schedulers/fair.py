@@ -16,6 +16,7 @@ from hagane.tools.cluster.model.selectors import Selector
 from hagane.tools.cluster.schedulers.greedy import Greedy
 from hagane.tools.cluster.sim.actions import Bind, SchedulerAction
 from hagane.tools.cluster.sim.ports import Queue
+from hagane.tools.cluster.sim.shares import user_of
 from hagane.tools.cluster.state import Cluster
 
 
@@ -32,11 +33,6 @@ class Quota:
     amounts: Amounts
     borrow: bool = True
     weight: float = 1.0
-
-
-def user_of(pod: Pod) -> str:
-    """Return who a pod belongs to: its label ``hagane.dev/user``, else its namespace."""
-    return pod.user or pod.namespace
 
 
 class Drf(Greedy):

@@ -11,20 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hagane.tools.cluster.model.objects import Pod
+from hagane.tools.cluster.sim.shares import GPU_RESOURCES, UserShare, gpus_of, user_of
 from hagane.tools.cluster.state import CPU, MEMORY, Cluster
 
-GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "alibabacloud.com/gpu-milli")
 _RESERVOIR = 65536
-
-
-def gpus_of(amounts: object) -> float:
-    """Return GPUs in a map of amounts, shares as fractions."""
-    assert isinstance(amounts, dict)
-    total = 0.0
-    for name in GPU_RESOURCES:
-        value = amounts.get(name, 0)
-        total += value / 1000 if name.endswith("milli") else value
-    return total
 
 
 @dataclass(slots=True)
@@ -68,16 +58,6 @@ class Statistic:
         }
 
 
-@dataclass(slots=True)
-class UserShare:
-    """What one user got and wanted."""
-
-    gpu_seconds: float = 0.0
-    pods: int = 0
-    ideal: float = 0.0
-    spent: float = 0.0
-
-
 class Accounting:
     """The sums of one run."""
 
@@ -111,6 +91,11 @@ class Accounting:
         self.now = dict.fromkeys(self.busy, 0.0)
         self.total = dict.fromkeys(self.busy, 0.0)
         self.refresh()
+        for record in cluster.nodes():
+            for pod in record.pods.values():
+                requests = pod.requests
+                cpu, memory = requests.get("cpu", 0) / 1000, requests.get("memory", 0)
+                self._hold(pod, cpu, memory, gpus_of(requests))
 
     def refresh(self) -> None:
         """Count afresh what nodes offer and pods hold; call when nodes change."""
@@ -128,6 +113,9 @@ class Accounting:
                 for name in GPU_RESOURCES
                 if name in cluster.resources
             )
+        for user in self.users.values():
+            user.settle(self.since)
+            user.measure(self.total)
 
     def advance(self, clock: float, queue: int) -> None:
         """Integrate up to now, with the state as it has been since the last call."""
@@ -143,13 +131,28 @@ class Accounting:
     def hold(self, pod: Pod, sign: int) -> None:
         """Count a pod's request in or out."""
         requests = pod.requests
+        cpu, memory = sign * requests.get("cpu", 0) / 1000, sign * requests.get("memory", 0)
+        gpu = sign * gpus_of(requests)
         now = self.now
-        now["cpu"] += sign * requests.get("cpu", 0) / 1000
-        now["memory"] += sign * requests.get("memory", 0)
-        for name in GPU_RESOURCES:
-            if name in requests:
-                value = requests[name]
-                now["gpu"] += sign * (value / 1000 if name.endswith("milli") else value)
+        now["cpu"] += cpu
+        now["memory"] += memory
+        now["gpu"] += gpu
+        self._hold(pod, cpu, memory, gpu)
+
+    def _hold(self, pod: Pod, cpu: float, memory: float, gpu: float) -> None:
+        user = self._user(pod)
+        user.settle(self.since)
+        user.cpu += cpu
+        user.memory += memory
+        user.gpu += gpu
+        user.measure(self.total)
+
+    def _user(self, pod: Pod) -> UserShare:
+        name = user_of(pod)
+        user = self.users.get(name)
+        if user is None:
+            user = self.users[name] = UserShare(since=self.since)
+        return user
 
     def done(self, pod: Pod, submitted: float, clock: float, work: float) -> None:
         """Take in a pod that succeeded.
@@ -164,11 +167,11 @@ class Accounting:
         self.completion.add(spent)
         # Bounded slowdown: work of less than ten seconds counts as ten.
         self.slowdown.add(max(1.0, spent / max(work, 10.0)))
-        user = self.users.setdefault(pod.user or pod.namespace, UserShare())
+        user = self._user(pod)
         user.pods += 1
         user.ideal += work
         user.spent += spent
-        user.gpu_seconds += work * gpus_of(dict(pod.requests))
+        user.gpu_seconds += work * gpus_of(pod.requests)
 
     def summary(self, clock: float) -> dict[str, object]:
         """Return all sums at the end of a run."""
@@ -177,7 +180,8 @@ class Accounting:
             name: (self.busy[name] / self.offered[name] if self.offered[name] else 0.0)
             for name in self.busy
         }
-        rates = [u.ideal / u.spent for u in self.users.values() if u.spent > 0]
+        rates = [u.ideal / u.spent for u in self.users.values() if u.spent > 0 < u.ideal]
+        shares = list(self.dominant_shares(clock).values())
         return {
             "seconds": span,
             **self.counts,
@@ -192,9 +196,23 @@ class Accounting:
             "slowdown": self.slowdown.summary(),
             "jain_index": jain(rates),
             "finish_time_fairness": max((1 / r for r in rates), default=1.0),
+            "dominant_share": {
+                "mean": sum(shares) / len(shares) if shares else 0.0,
+                "max": max(shares, default=0.0),
+                "jain": jain(shares),
+            },
             "lost_gpu_hours": self.lost_gpu_seconds / 3600,
             "lost_hours": self.lost_seconds / 3600,
         }
+
+    def dominant_shares(self, clock: float) -> dict[str, float]:
+        """Return every user's dominant share, averaged over the time of the run."""
+        span = clock - self.start
+        out = {}
+        for name, user in self.users.items():
+            user.settle(clock)
+            out[name] = user.share_seconds / span if span > 0 else user.share
+        return out
 
 
 def jain(values: list[float]) -> float:

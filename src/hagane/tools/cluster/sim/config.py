@@ -173,11 +173,18 @@ def _objects(top: Reader, documents: list[Document], folder: Path) -> Objects:
         budgets=(*files.budgets, *more.budgets),
         services=(*files.services, *more.services),
         priority_classes=(*files.priority_classes, *more.priority_classes),
+        namespaces={**files.namespaces, **more.namespaces},
     )
     names = [n.name for n in merged.nodes]
     if len(names) != len(set(names)):
         twice = next(n for n in names if names.count(n) > 1)
         raise (top.place / "objects").error(f"duplicate node {twice!r}")
+    added = any(event.text("action") == "add" for event in top.items("events"))
+    if not names and not added:
+        raise (top.place / "cluster").error(
+            "expected at least one node, got none: list nodes here, or name files with some under "
+            "'objects' or a trace under 'trace'"
+        )
     return merged
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from hagane.events import Scheduled
 from hagane.tools.cluster.model.objects import Amounts, Pod
-from hagane.tools.cluster.sim.accounting import gpus_of
 from hagane.tools.cluster.sim.ports import Pending
+from hagane.tools.cluster.sim.shares import gpus_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -227,7 +227,7 @@ class Life:
         self.saved[pod.key] = saved
         lost = done - saved
         self.sim.books.lost_seconds += lost
-        self.sim.books.lost_gpu_seconds += lost * gpus_of(dict(pod.requests))
+        self.sim.books.lost_gpu_seconds += lost * gpus_of(pod.requests)
 
     def shortage(self, pod: Pod, row: int) -> str:
         """Return what a node lacks for a pod, or nothing."""

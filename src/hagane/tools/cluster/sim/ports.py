@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hagane.tools.cluster.model.objects import Pod
 from hagane.tools.cluster.sim.actions import SchedulerAction, SubmitterAction
 from hagane.tools.cluster.state import Cluster
+
+if TYPE_CHECKING:
+    from hagane.tools.cluster.sim.simulation import Simulation
 
 Metrics = Mapping[str, Any]
 
@@ -97,6 +100,9 @@ class Scheduler:
     """
 
     name = "scheduler"
+
+    def attach(self, simulation: Simulation) -> None:
+        """Learn of the simulation; for schedulers that stand for more than a scheduler."""
 
     def schedule(self, clock: float, queue: Queue, nodes: Cluster) -> Iterable[SchedulerAction]:
         """Return what to bind and what to evict, in order."""

@@ -13,7 +13,15 @@ from hagane.tools.cluster.kube.profile import default_profile, parse_version
 from hagane.tools.cluster.kube.scheduler import KubeScheduler
 from hagane.tools.cluster.model.objects import Pod
 from hagane.tools.cluster.report.original import FORMATTERS
-from hagane.tools.cluster.report.series import PODS, SERIES, TableWriter, pod_row, sample
+from hagane.tools.cluster.report.series import (
+    PODS,
+    SERIES,
+    USERS,
+    TableWriter,
+    pod_row,
+    sample,
+    user_rows,
+)
 from hagane.tools.cluster.sim.config import Config, destination, load_config
 from hagane.tools.cluster.sim.faults import Faults
 from hagane.tools.cluster.sim.ports import Metrics, Scheduler
@@ -67,6 +75,11 @@ def traced(
     cluster = Cluster(openb.read_nodes(nodes))
     read = openb.read_pods if format == "openb" else read_jobs
     arrivals = sorted(read(pods), key=lambda a: a[0])
+    for path, kind, found in ((nodes, "node", cluster.node_count), (pods, "pod", len(arrivals))):
+        if not found:
+            raise InvalidManifest(
+                f"{path}: expected a line for every {kind} after the header, got none"
+            )
     events = EventLog(log, keep=False)
     simulation = Simulation(
         cluster,
@@ -109,28 +122,34 @@ def prepare(
             log = directory / "events.jsonl"
     events = EventLog(log, keep=False)
     close: list[Callable[[], None]] = [events.close]
-    writers: list[Callable[[float, Metrics], None]] = []
-    if outputs:
-        for dest, name in config.loggers:
-            stream, owned = destination(dest, quiet)
-            writers.append(
-                lambda _, m, out=stream, form=FORMATTERS[name]: out.write(form(m) + "\n")  # type: ignore[misc]
-            )
-            if owned:
-                close.append(stream.close)
-    cluster = Cluster.of(config.objects)
-    simulation = Simulation(
-        cluster,
-        config.scheduler(seed),
-        config.submitters(seed),
-        config.options,
-        events,
-        writers,
-    )
-    Faults(simulation, config.faults, config.events)
-    if directory is not None:
-        _tables(simulation, directory, config, close)
-    return Prepared(simulation, close, config.options.until)
+    try:
+        writers: list[Callable[[float, Metrics], None]] = []
+        if outputs:
+            for dest, name in config.loggers:
+                stream, owned = destination(dest, quiet)
+                writers.append(
+                    lambda _, m, out=stream, form=FORMATTERS[name]: out.write(form(m) + "\n")  # type: ignore[misc]
+                )
+                if owned:
+                    close.append(stream.close)
+        cluster = Cluster.of(config.objects)
+        simulation = Simulation(
+            cluster,
+            config.scheduler(seed),
+            config.submitters(seed),
+            config.options,
+            events,
+            writers,
+        )
+        Faults(simulation, config.faults, config.events)
+        if directory is not None:
+            _tables(simulation, directory, config, close)
+        return Prepared(simulation, close, config.options.until)
+    except BaseException:
+        # What is open already would be left open by an error in the rest.
+        for opened in close:
+            opened()
+        raise
 
 
 def _tables(
@@ -140,6 +159,14 @@ def _tables(
     series = TableWriter(directory / "metrics", SERIES, config.formats)
     pods = TableWriter(directory / "pods", PODS, config.formats)
     close += [series.close, pods.close]
+
+    def users() -> None:
+        table = TableWriter(directory / "users", USERS, config.formats)
+        for row in user_rows(sim):
+            table.write(row)
+        table.close()
+
+    close.append(users)
 
     def at_interval(clock: float, metrics: Metrics) -> None:
         series.write(sample(sim, sim.workload()))

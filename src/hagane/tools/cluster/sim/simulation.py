@@ -100,6 +100,7 @@ class Simulation:
         self._measuring = False
         self._background = 0
         self._fruitless = 0
+        scheduler.attach(self)
 
     @property
     def clock(self) -> float:

@@ -63,7 +63,9 @@ def _parquet(path: Path | str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
         file = parquet.ParquetFile(path)
     except (OSError, ValueError) as error:
-        raise InvalidManifest(f"{path}: cannot be read: {error}") from None
+        raise InvalidManifest(
+            f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from None
     missing = [c for c in _NEEDED if c not in file.schema_arrow.names]
     if missing:
         raise InvalidManifest(f"{path}: column {missing[0]!r} is missing")

@@ -122,7 +122,9 @@ def rows(path: Path | str, columns: tuple[str, ...]) -> Iterator[tuple[int, Mapp
     try:
         file = open(path, newline="", encoding="utf-8-sig")  # noqa: SIM115
     except OSError as error:
-        raise InvalidManifest(f"{path}: cannot be read: {error}") from None
+        raise InvalidManifest(
+            f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from None
     with file:
         reader = csv.DictReader(file)
         missing = [c for c in columns if c not in (reader.fieldnames or ())]

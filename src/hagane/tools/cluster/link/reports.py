@@ -1,0 +1,103 @@
+"""What clients of the API server write, as changes of the simulation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from hagane.tools.cluster.errors import InvalidManifest
+from hagane.tools.cluster.link.wire import node_object
+from hagane.tools.cluster.model.objects import Pod
+from hagane.tools.cluster.model.read_objects import parse_objects
+from hagane.tools.cluster.sim.simulation import Simulation
+from hagane.tools.cluster.state import Cluster
+
+_ENDED = {"Succeeded": "succeeded", "Failed": "failed"}
+
+
+def merged(value: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object with a merge patch applied; null removes, conditions merge by their type."""
+    out = dict(value)
+    for name, new in patch.items():
+        old = out.get(name)
+        if new is None:
+            out.pop(name, None)
+        elif isinstance(new, Mapping):
+            out[name] = merged(old if isinstance(old, Mapping) else {}, new)
+        elif name == "conditions" and isinstance(old, list):
+            changed = {c.get("type"): c for c in [*old, *new]}
+            out[name] = list(changed.values())
+        else:
+            out[name] = new
+    return out
+
+
+def unschedulable(status: Mapping[str, Any]) -> str:
+    """Return why a status says that a pod fits nowhere, or nothing if it does not say so."""
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return str(condition.get("message") or condition.get("reason") or "Unschedulable")
+    return ""
+
+
+def report_pod(sim: Simulation, key: str, status: Mapping[str, Any]) -> None:
+    """Take in the status of a pod.
+
+    A phase ``Succeeded`` or ``Failed`` ends a pod that runs; a pending pod is nominated by
+    ``nominatedNodeName``, and the message of its condition ``PodScheduled`` says why it waits.
+    """
+    running = sim.life.running.get(key)
+    outcome = _ENDED.get(str(status.get("phase") or ""))
+    if running is not None:
+        if outcome is not None:
+            sim.life.end(running, outcome, str(status.get("reason") or "reported"))
+        return
+    pending = sim.queue.get(key)
+    if pending is None:
+        return
+    if outcome is not None:
+        sim.delete(key, f"reported as {status['phase']}")
+        return
+    if "nominatedNodeName" in status:
+        pending.pod = replace(pending.pod, nominated=str(status["nominatedNodeName"] or ""))
+    pending.why = unschedulable(status) or pending.why
+
+
+def report_node(sim: Simulation, name: str, patch: Mapping[str, Any]) -> None:
+    """Take in a patch of a node: cordon, taints, labels, what is allocatable."""
+    row = sim.cluster.rows.get(name)
+    if row is None:
+        return
+    manifest = merged(node_object(sim.cluster.records[row].node), patch)
+    (node,) = parse_objects(json.dumps(manifest), f"patch of node {name!r}").nodes
+    sim.cluster.update_node(node)
+    sim.log.write(sim.clock, "node-changed", node=name)
+    sim.nodes_changed({row})
+
+
+def report_budget(cluster: Cluster, key: str, status: Mapping[str, Any]) -> None:
+    """Take in how many disruptions the status of a budget allows."""
+    allowed = status.get("disruptionsAllowed")
+    if allowed is None:
+        return
+    cluster.budgets = tuple(
+        replace(b, allowed=int(allowed), disrupted=tuple(status.get("disruptedPods") or ()))
+        if f"{b.namespace}/{b.name}" == key
+        else b
+        for b in cluster.budgets
+    )
+
+
+def read_created(manifest: Mapping[str, Any], key: str) -> Pod:
+    """Return the pod in the body of a request that creates one.
+
+    Raises:
+        InvalidManifest: if it is none.
+    """
+    text = json.dumps({**manifest, "kind": "Pod"})
+    pods = parse_objects(text, f"POST of pod {key!r}").pods
+    if len(pods) != 1:
+        raise InvalidManifest(f"POST of pod {key!r}: expected one pod, got {len(pods)}")
+    return pods[0].with_changes(namespace=key.partition("/")[0])
