@@ -237,7 +237,7 @@ def test_operators_without_a_kernel_run_between_compiled_parts() -> None:
     np.testing.assert_allclose(
         made.run(None, {"x": x})[0], np.sqrt(np.cumsum(np.exp(x), 1)), rtol=1e-5
     )
-    assert sum(1 for _ in made._program.native_parts()) == 2
+    assert sum(1 for _ in made._programs.general.native_parts()) == 2
     assert refused(made) == {}  # CumSum has no rule that could refuse
 
 
@@ -253,6 +253,6 @@ def test_names_of_a_model_never_reach_the_compiler() -> None:
         value.doc_string = hostile
     made = session(proto)
     compare(proto, {"x": x}, "portable")
-    for part in made._program.native_parts():
+    for part in made._programs.general.native_parts():
         for kernel in part.segment.kernels:
             assert "system" not in kernel.code

@@ -1,6 +1,16 @@
 """The native engine: graph parts to C, to machine code, to results."""
 
-from hagane.native.partition import NativePart, Plan, plan_graph
+from hagane.native.caller import Caller, make_caller
+from hagane.native.partition import NativePart, Plan, SizesUnknown, plan_graph
 from hagane.native.segment import Segment, ShapeMismatch
 
-__all__ = ["NativePart", "Plan", "Segment", "ShapeMismatch", "plan_graph"]
+__all__ = [
+    "Caller",
+    "NativePart",
+    "Plan",
+    "Segment",
+    "ShapeMismatch",
+    "SizesUnknown",
+    "make_caller",
+    "plan_graph",
+]

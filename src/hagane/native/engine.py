@@ -59,6 +59,10 @@ class Engine:
         self.allocate = self._function("hg_allocate", ctypes.c_void_p, ctypes.c_size_t)
         self.release = self._function("hg_release", None, ctypes.c_void_p, ctypes.c_size_t)
 
+    def address(self, name: str) -> int:
+        """Return where a function lies."""
+        return ctypes.cast(getattr(self.library, name), ctypes.c_void_p).value or 0
+
     def _function(self, name: str, result: object, *arguments: object) -> ctypes._NamedFuncPointer:
         function = getattr(self.library, name)
         function.restype = result

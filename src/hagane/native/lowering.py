@@ -28,6 +28,9 @@ from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import schema_of
 from hagane.symbolic import Dim, Expr, product
 
+# Why a node is not native yet: it will be, once the sizes of the inputs are known.
+AT_RUN_TIME = "a size is known only at run time"
+
 
 class NotNative(Exception):
     """A node that has no native kernel as it stands; the message says why."""
@@ -102,7 +105,7 @@ class Lowering:
         """Return the dimensions of a value whose sizes are all numbers."""
         shape = self.shape(value)
         if not all(isinstance(dim, int) for dim in shape):
-            raise NotNative("a size is known only at run time")
+            raise NotNative(AT_RUN_TIME)
         return tuple(int(dim) for dim in shape)
 
     def dtype(self, value: ir.Value | None) -> np.dtype[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.machine import Level, best_level
-from hagane.native.lowering import Lowering, NotNative
+from hagane.native.lowering import AT_RUN_TIME, Lowering, NotNative
 from hagane.native.rules import RULES
 from hagane.native.rules.convolution import conv_pads, reads_blocks
 from hagane.native.segment import Segment
@@ -47,6 +47,10 @@ class Plan:
     parts: list[NativePart | ir.Node]
     folded: dict[ir.Value, Array]
     refused: dict[ir.Node, str] = field(default_factory=dict)
+
+
+class SizesUnknown(Exception):
+    """Kernels of a graph need sizes that its types leave open."""
 
 
 def read_values(node: ir.Node) -> Iterator[ir.Value]:
@@ -103,6 +107,7 @@ def plan_graph(
     *,
     level: Level | None = None,
     threads: int = 1,
+    wait_for_sizes: bool = False,
 ) -> Plan:
     """Return the parts of a legalised, type-checked graph, the native ones compiled.
 
@@ -112,6 +117,10 @@ def plan_graph(
         constants: Arrays of its initializers and of outer constants.
         level: Vector instructions to generate for; the best of this machine if None.
         threads: How many threads a run may use.
+        wait_for_sizes: Compile nothing if some node could be native once sizes are known.
+
+    Raises:
+        SizesUnknown: ``wait_for_sizes``, and there is such a node.
     """
     level = best_level() if level is None else level
     nodes = list(graph)
@@ -131,6 +140,8 @@ def plan_graph(
             lowered.append((members, low))
         if len(refused) == before:
             break
+    if wait_for_sizes and AT_RUN_TIME in refused.values():
+        raise SizesUnknown
     parts: list[NativePart | ir.Node] = []
     for item in lowered:
         if isinstance(item, ir.Node):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from hagane.symbolic import Dim, Expr, evaluate, symbols_of
 # Kernels of less work than this, in nanoseconds, are not worth a barrier.
 _SERIAL_NS = 1500.0
 # Programs of less work than this run on one thread.
-_SMALL_NS = 8000.0
+_SMALL_NS = 40_000.0
 
 
 class ShapeMismatch(Exception):
@@ -70,7 +70,7 @@ class Segment:
             }
         )
         self.may_mismatch = bool(self._symbols)
-        self._free: list[_Context] = []
+        self._free: list[Context] = []
         self._lock = threading.Lock()
 
     def _place_weights(self) -> tuple[Memory, dict[Buffer, int]]:
@@ -135,7 +135,11 @@ class Segment:
             with self._lock:
                 self._free.append(context)
 
-    def _take(self, shapes: tuple[tuple[int, ...], ...], arrays: Sequence[Array]) -> _Context:
+    def context(self, sizes: Mapping[str, int]) -> Context:
+        """Return memory and tables of their own for one caller."""
+        return Context(self, (), sizes)
+
+    def _take(self, shapes: tuple[tuple[int, ...], ...], arrays: Sequence[Array]) -> Context:
         with self._lock:
             for i, context in enumerate(self._free):
                 if context.shapes == shapes and not self._symbols:
@@ -145,14 +149,14 @@ class Segment:
                     return self._free.pop(i)
             if len(self._free) > 4:
                 self._free.pop(0)
-        return _Context(self, shapes, self.bind_sizes(arrays))
+        return Context(self, shapes, self.bind_sizes(arrays))
 
 
 def _dims(kernel: Kernel) -> list[Dim]:
     return [d for p in kernel.pointers for d in (p.offset, p.buffer.bytes)]
 
 
-class _Context:
+class Context:
     """Memory and call tables for one run at a time, at given shapes."""
 
     def __init__(
@@ -232,13 +236,19 @@ class _Context:
             table[slot] = ends[number] + offset
         failed = self.segment.engine.run(self.program)
         if failed >= 0:
-            kernel = self.segment.kernels[failed]
-            value = self.segment.engine.failure_value(self.program)
-            sizes = [self._number(size) for size in kernel.failure_sizes]
-            raise KernelError(
-                f"{kernel.label} failed: {kernel.failure.format(*sizes, value=value)}"
-            )
+            self.fail(failed)
         return results
+
+    def fail(self, index: int) -> NoReturn:
+        """Raise the error that a kernel noted.
+
+        Raises:
+            KernelError: Always.
+        """
+        kernel = self.segment.kernels[index]
+        value = self.segment.engine.failure_value(self.program)
+        sizes = [self._number(size) for size in kernel.failure_sizes]
+        raise KernelError(f"{kernel.label} failed: {kernel.failure.format(*sizes, value=value)}")
 
     def _new_outputs(self) -> list[Array]:
         results: list[Array] = []

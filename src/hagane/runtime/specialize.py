@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -13,16 +12,15 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.machine import LEVELS, Level, NoCompiler, best_level, usable_cores
-from hagane.native import Plan, plan_graph
+from hagane.native import Caller, Plan, SizesUnknown, make_caller, plan_graph
 from hagane.ops import infer_types
 from hagane.ops.definition import Array, RuntimeValue
 from hagane.ops.inference import GraphTypes
 from hagane.runtime.options import GraphOptimizationLevel, SessionOptions
-from hagane.runtime.program import Program, compile_graph
+from hagane.runtime.program import NativeStep, Program, compile_graph
 
-# How many input shapes keep a program of their own.
-_KEPT = 8
-_AT_RUN_TIME = "a size is known only at run time"
+# How many input shapes get a program of their own; later ones share the general one.
+_MOST_SHAPES = 16
 
 
 class Programs:
@@ -44,22 +42,41 @@ class Programs:
     ):
         self._model, self._options, self._logger = model, options, logger
         self._lock = threading.Lock()
-        self._by_shape: OrderedDict[tuple[tuple[int, ...], ...], Program] = OrderedDict()
+        self._by_shape: dict[tuple[tuple[int, ...], ...], Program] = {}
         self.refused: dict[ir.Node, str] = {}
         self._native = is_native(options)
-        self.general = self._compile(model, types)
-        self._specializes = self._native and any(
-            reason == _AT_RUN_TIME for reason in self.refused.values()
-        )
+        self._types = types
+        self._specializes = False
+        self._general: Program | None = None
+        try:
+            self._general = self._compile(model, types, wait_for_sizes=True)
+        except SizesUnknown:
+            self._specializes = True
 
-    def _compile(self, model: ir.Model, types: GraphTypes) -> Program:
+    @property
+    def general(self) -> Program:
+        """The program for all shapes; compiled late where single shapes have programs."""
+        if self._general is None:
+            self._general = self._compile(self._model, self._types)
+        return self._general
+
+    def _compile(
+        self, model: ir.Model, types: GraphTypes, *, wait_for_sizes: bool = False
+    ) -> Program:
         if not self._native:
             return compile_graph(model.graph)
         threads = self._options.intra_op_num_threads or usable_cores()
         level = level_of(self._options)
 
         def planner(graph: ir.Graph, constants: Mapping[ir.Value, Array]) -> Plan:
-            plan = plan_graph(graph, types, constants, level=level, threads=threads)
+            plan = plan_graph(
+                graph,
+                types,
+                constants,
+                level=level,
+                threads=threads,
+                wait_for_sizes=wait_for_sizes,
+            )
             self.refused.update(plan.refused)
             return plan
 
@@ -69,6 +86,26 @@ class Programs:
             self._logger.warning("the model runs on the slow reference kernels: %s", error)
             self._native = False
             return compile_graph(model.graph)
+
+    def caller(self, names: Sequence[str]) -> Caller | None:
+        """Return the short way to run the model, if it is one compiled part of fixed shapes.
+
+        Args:
+            names: The graph's inputs.
+        """
+        if not self._native or self._specializes:
+            return None
+        program = self.general
+        if len(program.steps) != 1:
+            return None
+        (step,) = program.steps
+        if not isinstance(step, NativeStep) or set(step.inputs) != set(program.inputs):
+            return None
+        if not set(program.outputs) <= set(step.outputs):
+            return None
+        own = [names[program.inputs.index(slot)] for slot in step.inputs]
+        order = [step.outputs.index(slot) for slot in program.outputs]
+        return make_caller(step.part.segment, own, order)
 
     @cached_property
     def reference(self) -> Program:
@@ -85,15 +122,13 @@ class Programs:
         key = tuple(array.shape for array in arrays)
         with self._lock:
             program = self._by_shape.get(key)
+            if program is None and len(self._by_shape) >= _MOST_SHAPES:
+                return self.general
             if program is None:
                 model = self._model.clone()
                 shapes = dict(zip(names, key, strict=True))
                 program = self._compile(model, infer_types(model, shapes=shapes, lenient=True))
                 self._by_shape[key] = program
-                if len(self._by_shape) > _KEPT:
-                    self._by_shape.popitem(last=False)
-            else:
-                self._by_shape.move_to_end(key)
             return program
 
 

@@ -1,0 +1,199 @@
+/* The shortest way from a Python call to a compiled program.
+ *
+ * A caller knows the names, types and shapes of a program's inputs. It checks a feed against
+ * them, writes the arrays' addresses into the program's tables, runs it and returns fresh arrays.
+ * Whatever does not fit makes it return None: the caller's caller then takes the long way, which
+ * converts or explains.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
+#include <numpy/arrayobject.h>
+#include <stdint.h>
+
+typedef struct {
+  char **slot;
+  int64_t offset;
+} patch;
+
+typedef struct {
+  PyObject *name; /* of an input */
+  int type;
+  int rank;
+  npy_intp shape[NPY_MAXDIMS];
+  Py_ssize_t n_patches;
+  patch *patches;
+} port;
+
+typedef struct {
+  int64_t (*run)(void *);
+  void *program;
+  int long_running; /* let other Python threads go on meanwhile */
+  int busy;
+  PyObject *failed; /* called with the index of the phase that failed; raises */
+  PyObject *owner;  /* keeps the program alive */
+  Py_ssize_t n_inputs, n_outputs;
+  port *ports; /* inputs, then outputs */
+} caller;
+
+static void release(PyObject *capsule) {
+  caller *self = PyCapsule_GetPointer(capsule, NULL);
+  if (self == NULL) return;
+  for (Py_ssize_t i = 0; self->ports != NULL && i < self->n_inputs + self->n_outputs; i++) {
+    Py_XDECREF(self->ports[i].name);
+    free(self->ports[i].patches);
+  }
+  free(self->ports);
+  Py_XDECREF(self->failed);
+  Py_XDECREF(self->owner);
+  free(self);
+}
+
+static void point(const port *at, char *start) {
+  for (Py_ssize_t i = 0; i < at->n_patches; i++) *at->patches[i].slot = start + at->patches[i].offset;
+}
+
+static PyObject *call(PyObject *capsule, PyObject *feed) {
+  caller *self = PyCapsule_GetPointer(capsule, NULL);
+  if (self->busy || !PyDict_CheckExact(feed) || PyDict_GET_SIZE(feed) != self->n_inputs)
+    Py_RETURN_NONE;
+  for (Py_ssize_t i = 0; i < self->n_inputs; i++) {
+    const port *input = &self->ports[i];
+    PyObject *value = PyDict_GetItemWithError(feed, input->name);
+    if (value == NULL) {
+      if (PyErr_Occurred()) return NULL;
+      Py_RETURN_NONE;
+    }
+    if (!PyArray_CheckExact(value)) Py_RETURN_NONE;
+    PyArrayObject *array = (PyArrayObject *)value;
+    if (PyArray_TYPE(array) != input->type || PyArray_NDIM(array) != input->rank ||
+        !PyArray_ISCARRAY_RO(array) ||
+        memcmp(PyArray_DIMS(array), input->shape, sizeof(npy_intp) * (size_t)input->rank) != 0)
+      Py_RETURN_NONE;
+    point(input, PyArray_BYTES(array));
+  }
+  PyObject *results = PyList_New(self->n_outputs);
+  if (results == NULL) return NULL;
+  for (Py_ssize_t i = 0; i < self->n_outputs; i++) {
+    port *output = &self->ports[self->n_inputs + i];
+    PyObject *array = PyArray_EMPTY(output->rank, output->shape, output->type, 0);
+    if (array == NULL) {
+      Py_DECREF(results);
+      return NULL;
+    }
+    PyList_SET_ITEM(results, i, array);
+    point(output, PyArray_BYTES((PyArrayObject *)array));
+  }
+  int64_t failed;
+  if (self->long_running) {
+    /* The arrays are held by the feed; it must not lose them while this thread lets go. */
+    PyObject *held = PyDict_Copy(feed);
+    if (held == NULL) {
+      Py_DECREF(results);
+      return NULL;
+    }
+    self->busy = 1;
+    Py_INCREF(capsule);
+    Py_BEGIN_ALLOW_THREADS;
+    failed = self->run(self->program);
+    Py_END_ALLOW_THREADS;
+    self->busy = 0;
+    Py_DECREF(held);
+    if (failed >= 0) {
+      PyObject *raised = PyObject_CallFunction(self->failed, "L", (long long)failed);
+      Py_XDECREF(raised);
+      Py_CLEAR(results);
+    }
+    Py_DECREF(capsule);
+    return results;
+  }
+  failed = self->run(self->program);
+  if (failed >= 0) {
+    PyObject *raised = PyObject_CallFunction(self->failed, "L", (long long)failed);
+    Py_XDECREF(raised);
+    Py_CLEAR(results);
+  }
+  return results;
+}
+
+/* (name or None, type number, shape, [(slot address, offset), ...]) */
+static int read_port(PyObject *item, port *into) {
+  PyObject *name, *shape, *patches;
+  if (!PyArg_ParseTuple(item, "OiO!O!", &name, &into->type, &PyTuple_Type, &shape, &PyList_Type,
+                        &patches))
+    return -1;
+  into->rank = (int)PyTuple_GET_SIZE(shape);
+  if (into->rank > NPY_MAXDIMS) {
+    PyErr_SetString(PyExc_ValueError, "too many axes");
+    return -1;
+  }
+  for (int i = 0; i < into->rank; i++) {
+    into->shape[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
+    if (into->shape[i] == -1 && PyErr_Occurred()) return -1;
+  }
+  into->n_patches = PyList_GET_SIZE(patches);
+  into->patches = calloc((size_t)into->n_patches + 1, sizeof(patch));
+  if (into->patches == NULL) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  for (Py_ssize_t i = 0; i < into->n_patches; i++) {
+    unsigned long long slot;
+    long long offset;
+    if (!PyArg_ParseTuple(PyList_GET_ITEM(patches, i), "KL", &slot, &offset)) return -1;
+    into->patches[i] = (patch){(char **)(uintptr_t)slot, offset};
+  }
+  Py_INCREF(name);
+  into->name = name;
+  return 0;
+}
+
+static PyMethodDef call_definition = {"call", call, METH_O, "Return the outputs, or None."};
+
+/* make(run, program, inputs, outputs, failed, owner, long_running) */
+static PyObject *make(PyObject *module, PyObject *arguments) {
+  (void)module;
+  unsigned long long run, program;
+  PyObject *inputs, *outputs, *failed, *owner;
+  int long_running;
+  if (!PyArg_ParseTuple(arguments, "KKO!O!OOp", &run, &program, &PyList_Type, &inputs, &PyList_Type,
+                        &outputs, &failed, &owner, &long_running))
+    return NULL;
+  caller *self = calloc(1, sizeof *self);
+  if (self == NULL) return PyErr_NoMemory();
+  self->run = (int64_t(*)(void *))(uintptr_t)run;
+  self->program = (void *)(uintptr_t)program;
+  self->long_running = long_running;
+  self->n_inputs = PyList_GET_SIZE(inputs);
+  self->n_outputs = PyList_GET_SIZE(outputs);
+  self->ports = calloc((size_t)(self->n_inputs + self->n_outputs) + 1, sizeof(port));
+  Py_INCREF(failed);
+  self->failed = failed;
+  Py_INCREF(owner);
+  self->owner = owner;
+  PyObject *capsule = PyCapsule_New(self, NULL, release);
+  if (capsule == NULL) return NULL;
+  for (Py_ssize_t i = 0; i < self->n_inputs + self->n_outputs; i++) {
+    PyObject *item = i < self->n_inputs ? PyList_GET_ITEM(inputs, i)
+                                        : PyList_GET_ITEM(outputs, i - self->n_inputs);
+    if (self->ports == NULL || read_port(item, &self->ports[i]) != 0) {
+      Py_DECREF(capsule);
+      return NULL;
+    }
+  }
+  PyObject *result = PyCFunction_NewEx(&call_definition, capsule, NULL);
+  Py_DECREF(capsule);
+  return result;
+}
+
+static PyMethodDef methods[] = {
+    {"make", make, METH_VARARGS, "Return a function from a feed to the outputs."},
+    {NULL, NULL, 0, NULL},
+};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "hagane_call", NULL, -1, methods,
+                                        NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit_hagane_call(void) {
+  import_array();
+  return PyModule_Create(&definition);
+}
