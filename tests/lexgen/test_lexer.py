@@ -28,7 +28,7 @@ needs_compiler = pytest.mark.skipif(no_compiler, reason="there is no C compiler"
 PIECES = [
     "a", "b", "ab", "aba", "[ab]+", "[a-c]", "a*b", "b+c", r"\w+", r"\s+", "if", "ifa", "[^a-z]",
     r'"[^"]*"', r"/\*([^*]|\*+[^*/])*\*+/", "(a|b)*c", "é+", r"[0-9]+(\.[0-9]+)?", r"\n",
-    "(ab|ba)*a",
+    "(ab|ba)*a", "[ab]*c[ab]*", "(a\n|b)+", "[\U00010000-\U0001ffff é]+", r"-+(\.-)?",
 ]  # fmt: skip
 LOOKING = ["^a+", "a$", "b(?=c)", r"a+(?!b)", r"\bif\b", "c+(?=a|$)", "(?i:AB)", r"a*(?=b+c)"]
 rule_lists = st.lists(
@@ -36,7 +36,7 @@ rule_lists = st.lists(
     min_size=1,
     max_size=6,
 )
-texts = st.text(alphabet='abcfi1. \n"/*é-', max_size=24)
+texts = st.text(alphabet='abcfi1. \n"/*é-\U00010400', max_size=24)
 
 
 def naive(rules: list[tuple[str | None, str]], text: str) -> Iterator[tuple[str, int, int]]:

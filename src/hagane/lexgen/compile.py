@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hagane.lexgen import runtime
-from hagane.lexgen.charset import contains
 from hagane.lexgen.determinise import determinise
 from hagane.lexgen.dfa import Dfa, minimise
 from hagane.lexgen.errors import SpecificationError
 from hagane.lexgen.fast_path import fast_path
 from hagane.lexgen.nfa import Accept, build_nfa
 from hagane.lexgen.specification import Action, Rule, Specification
-from hagane.lexgen.syntax import Alternate, Branch, Chars, Concat, Node, Repeat
+from hagane.lexgen.syntax import Alternate, Branch, Concat, Node, Repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +22,6 @@ class CompiledStep:
 
     accept: Accept
     action: Action
-    newline: bool
     split: tuple[Dfa, Dfa] | None = None
 
 
@@ -59,15 +57,14 @@ def compile_specification(specification: Specification) -> Compiled:
     nfa = build_nfa([rule.pattern.branches for rule in rules], groups)
     full = minimise(determinise(nfa))
     dfa = minimise(full.winners_only())
-    spans = [spans_lines(rule) for rule in rules]
     accepts = {accept for accepts in full.accepts for accept in accepts}
     steps = tuple(
-        CompiledStep(accept, rules[accept.rule].action, spans[accept.rule], _split(rules, accept))
+        CompiledStep(accept, rules[accept.rule].action, _split(rules, accept))
         for accept in sorted(accepts, key=lambda a: (a.rule, a.back or 0, a.head or 0))
     )
     step_of = {step.accept: number for number, step in enumerate(steps)}
     fast = tuple(
-        fast_path(rules, active, replace(full, starts=[full.starts[k]]).trimmed(), spans, step_of)
+        fast_path(rules, active, replace(full, starts=[full.starts[k]]).trimmed(), step_of)
         for k, active in enumerate(groups)
     )
     return Compiled(specification, full, dfa, steps, fast)
@@ -86,22 +83,6 @@ def _check_conditions(specification: Specification) -> None:
                     f"rule {label}: there is no start condition '{name}'; declared are: "
                     f"{', '.join(known)} (declare one with %s or %x)"
                 )
-
-
-def spans_lines(rule: Rule) -> bool:
-    """Return whether a match of the rule may contain a newline."""
-    return any(_has_newline(branch.body) for branch in rule.pattern.branches)
-
-
-def _has_newline(node: Node) -> bool:
-    match node:
-        case Chars(symbols):
-            return contains(symbols, 10)
-        case Concat(parts) | Alternate(parts):
-            return any(_has_newline(part) for part in parts)
-        case Repeat(body):
-            return _has_newline(body)
-    return False
 
 
 def _split(rules: tuple[Rule, ...], accept: Accept) -> tuple[Dfa, Dfa] | None:
@@ -166,7 +147,6 @@ def machine(compiled: Compiled, codes: Mapping[int, Callable[..., Any]]) -> runt
             step.action.kind,
             step.accept.back,
             step.accept.head,
-            step.newline,
             *_moves(step.action, names),
             codes.get(number),
             None if step.split is None else (flat_table(step.split[0]), flat_table(step.split[1])),
@@ -175,7 +155,7 @@ def machine(compiled: Compiled, codes: Mapping[int, Callable[..., Any]]) -> runt
     ]
     at_end = {
         names.index(name): runtime.Step(
-            action.kind, 0, None, False, *_moves(action, names), codes.get(-1 - names.index(name))
+            action.kind, 0, None, *_moves(action, names), codes.get(-1 - names.index(name))
         )
         for name, action in specification.at_end.items()
     }

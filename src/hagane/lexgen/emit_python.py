@@ -141,8 +141,6 @@ def _step(
         if step.split is not None:
             body, following = (_automaton(dfa, None) for dfa in step.split)
             fields["split"] = f"({body}, {following})"
-        if not step.newline:
-            fields["newline"] = False
     if action.begin:
         fields["begin"] = names.index(action.begin)
     if action.push:
