@@ -183,6 +183,16 @@ def test_trailing_context_takes_the_longest_body() -> None:
     assert spans(lexer.tokenize("aaabc"))[0] == ("BODY", 0, 2)
 
 
+@needs_compiler
+def test_a_match_of_no_characters_gives_way_to_the_next_rule() -> None:
+    rules = [Rule(parse("a*/b", "flex"), Action("A")), ("B", "b*"), ("C", "(^|c)(?=b|$)")]
+    lexer = Lexer.from_rules(rules)
+    assert spans(lexer.tokenize("aabcb")) == [("A", 0, 2), ("B", 2, 3), ("C", 3, 4), ("B", 4, 5)]
+    kinds, _, ends = lexer.tokenize_arrays(b"aabcb")
+    assert [lexer.kinds[k] for k in kinds] == ["A", "B", "C", "B"]
+    assert ends.tolist() == [2, 3, 4, 5]
+
+
 def test_a_rule_for_a_slash_or_a_quote_is_what_re_says() -> None:
     lexer = Lexer.from_rules([("DIV", "/"), ("STRING", '"[^"]*"'), ("BRACE", "{")])
     assert [t.kind for t in lexer.tokenize('/"x"{')] == ["DIV", "STRING", "BRACE"]

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hagane.lexgen import Regex, RegexSyntaxError
+from hagane.lexgen.syntax import Branch, Pattern, matches_empty, without_empty
 
 ATOMS = [
     "a",
@@ -93,6 +94,22 @@ def check_random_cases(cases: int, seed: int) -> None:
         new = sorted(text for text in drawn if (pattern, text) not in seen)
         check(pattern, new)
         seen.update((pattern, text) for text in new)
+
+
+def test_an_expression_without_the_empty_text_matches_all_its_other_texts() -> None:
+    rng = random.Random(5)
+    compared = 0
+    while compared < 2_000:
+        regex = Regex(random_pattern(rng, rng.randint(1, 6)))
+        body = regex.tree.branches[0].body
+        if not matches_empty(body):
+            continue
+        shorter = Regex("")
+        shorter.tree = Pattern(regex.tree.source, (Branch(without_empty(body)),))
+        for text in {"".join(rng.choices(CHARACTERS, k=rng.randrange(7))) for _ in range(8)}:
+            assert shorter.fullmatch(text) == (regex.fullmatch(text) and text != "")
+            assert shorter.longest(text) == (regex.longest(text) or None)
+            compared += 1
 
 
 @settings(

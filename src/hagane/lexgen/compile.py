@@ -13,7 +13,7 @@ from hagane.lexgen.errors import SpecificationError
 from hagane.lexgen.fast_path import fast_path
 from hagane.lexgen.nfa import Accept, build_nfa
 from hagane.lexgen.specification import Action, Rule, Specification
-from hagane.lexgen.syntax import Alternate, Branch, Concat, Node, Repeat
+from hagane.lexgen.syntax import Alternate, Branch, Concat, Node, Repeat, without_empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,13 @@ class Compiled:
 
 
 def compile_specification(specification: Specification) -> Compiled:
-    """Return the automata of a lexer.
+    """Return the automata of a lexer, in which no rule matches the empty text.
 
     Raises:
         SpecificationError: A rule names a start condition that does not exist, or there is no rule.
     """
     _check_conditions(specification)
-    rules = specification.rules
+    rules = tuple(_without_empty(rule) for rule in specification.rules)
     groups = specification.active()
     nfa = build_nfa([rule.pattern.branches for rule in rules], groups)
     full = minimise(determinise(nfa))
@@ -83,6 +83,11 @@ def _check_conditions(specification: Specification) -> None:
                     f"rule {label}: there is no start condition '{name}'; declared are: "
                     f"{', '.join(known)} (declare one with %s or %x)"
                 )
+
+
+def _without_empty(rule: Rule) -> Rule:
+    branches = tuple(replace(b, body=without_empty(b.body)) for b in rule.pattern.branches)
+    return replace(rule, pattern=replace(rule.pattern, branches=branches))
 
 
 def _split(rules: tuple[Rule, ...], accept: Accept) -> tuple[Dfa, Dfa] | None:

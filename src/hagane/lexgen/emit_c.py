@@ -271,8 +271,6 @@ class _Emitter:
             lines += self._keep(step.accept.head or 0)
         elif step.accept.back:
             lines += self._give_back(step.accept.back)
-        if step.accept.back != 0 or any(self.accepts[entry] == number for entry in self.entries):
-            lines.append("  if (p <= token) goto error;")
         if step.action.kind is not None:
             lines += self._emit(step.action.kind, "token - data", "p - data")
         lines += self._moves(step.action)

@@ -85,8 +85,6 @@ def _build(
         joint = minimise(
             replace(union_dfa, accepts=[(Accept(0),) if a else () for a in union_dfa.accepts])
         )
-        if any(state >= 0 and joint.accepts[state] for state in joint.starts[0]):
-            return None  # it matches the empty string
         branches = to_re_branches(joint)
         if branches is None:
             return None

@@ -390,15 +390,13 @@ class Scanner:
                     accepted, stop = delta[state], at
             if state == _HOLD and first >= 0:
                 break
-            end = position
-            if accepted:
-                step = steps[accepted - 1]
-                end = self._token_end(step, text, position, stop)
-            if end <= position:
+            if not accepted:
                 if error < 0:
                     error = position
                 position += 1
                 continue
+            step = steps[accepted - 1]
+            end = self._token_end(step, text, position, stop)
             if error >= 0:
                 yield self._error(text, error, position)
                 error = -1
@@ -456,10 +454,8 @@ class Scanner:
         if stop > len(text):  # the context has consumed the end of the input
             columns = [reversed_following.class_ids[-1], *columns]
         follows = reversed_following.accepting(columns)
-        for length in range(len(whole), 0, -1):
-            if ends[length] and follows[stop - start - length]:
-                return start + length
-        return start
+        cuts = range(len(whole), 0, -1)
+        return start + next(cut for cut in cuts if ends[cut] and follows[stop - start - cut])
 
     def _finish(self, text: str) -> Iterator[Token]:
         """Run the actions of the end of the input."""
