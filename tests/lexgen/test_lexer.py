@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hagane.lexgen import Lexer, Rule, SpecificationError, Token, rule
@@ -109,7 +109,7 @@ def test_a_text_in_pieces_gives_the_tokens_of_the_whole(
     max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 @given(
-    st.lists(st.sampled_from(PIECES + LOOKING[:4] + LOOKING[5:7]), min_size=1, max_size=6),
+    st.lists(st.sampled_from(PIECES + LOOKING), min_size=1, max_size=6),
     st.lists(texts, min_size=12, max_size=12),
 )
 def test_compiled_lexers_find_the_tokens_of_the_python_form(
@@ -117,11 +117,7 @@ def test_compiled_lexers_find_the_tokens_of_the_python_form(
 ) -> None:
     kinds = ["A", "B", None, "C", "D", "E"]
     lexer = Lexer.from_rules(list(zip(kinds, patterns, strict=False)))
-    try:
-        native = lexer.native
-    except SpecificationError as error:
-        assume("vary in length" not in str(error) and "starts with" not in str(error))
-        raise
+    native = lexer.native
     for text in inputs:
         arrays = native.tokenize(text.encode())
         found = [

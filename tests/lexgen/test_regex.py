@@ -99,8 +99,8 @@ def check_random_cases(cases: int, seed: int) -> None:
 def test_an_expression_without_the_empty_text_matches_all_its_other_texts() -> None:
     rng = random.Random(5)
     compared = 0
-    while compared < 2_000:
-        regex = Regex(random_pattern(rng, rng.randint(1, 6)))
+    while compared < 1_000:
+        regex = Regex(random_pattern(rng, rng.randint(1, 5)))
         body = regex.tree.branches[0].body
         if not matches_empty(body):
             continue

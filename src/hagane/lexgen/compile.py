@@ -13,7 +13,7 @@ from hagane.lexgen.errors import SpecificationError
 from hagane.lexgen.fast_path import fast_path
 from hagane.lexgen.nfa import Accept, build_nfa
 from hagane.lexgen.specification import Action, Rule, Specification
-from hagane.lexgen.syntax import Alternate, Branch, Concat, Node, Repeat, without_empty
+from hagane.lexgen.syntax import Branch, without_empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,35 +102,28 @@ def _split(rules: tuple[Rule, ...], accept: Accept) -> tuple[Dfa, Dfa] | None:
         )
     (branch,) = branches
     assert branch.following is not None
-    parts = (Branch(branch.body), Branch(reverse(branch.following)))
+    parts = (Branch(branch.body), Branch(branch.following))
     body, following = (minimise(determinise(build_nfa([[part]]))) for part in parts)
     return body, following
 
 
-def reverse(node: Node) -> Node:
-    """Return the tree that matches every text backwards."""
-    match node:
-        case Concat(parts):
-            return Concat(tuple(reverse(part) for part in reversed(parts)))
-        case Alternate(parts):
-            return Alternate(tuple(reverse(part) for part in parts))
-        case Repeat(body, low, high):
-            return Repeat(reverse(body), low, high)
-    return node
-
-
 def flat_table(dfa: Dfa, step_of: Mapping[Accept, int] | None = None) -> runtime.Automaton:
-    """Return an automaton in the form that runs; without steps every accept is 1."""
+    """Return an automaton in the form that runs.
+
+    Without steps a state's code has a bit for each number of symbols that an accept gives back.
+    """
     stride = dfa.alphabet.n_classes + 2
     delta: list[int] = []
     for row, accepts in zip(dfa.delta, dfa.accepts, strict=True):
         code = 0
         if accepts:
-            code = step_of[accepts[0]] + 1 if step_of is not None else 1
+            code = sum(1 << (accept.back or 0) for accept in accepts)
+            code = step_of[accepts[0]] + 1 if step_of is not None else code
         hold = -2 if any(to >= 0 for to in row) else -1
         delta += [code, *(to * stride if to >= 0 else -1 for to in row), hold]
     ids = tuple(id + 1 for id in dfa.alphabet.ids)
-    return runtime.Automaton(dfa.alphabet.starts, ids, stride, delta)
+    starts = () if step_of is not None else tuple(start_rows(dfa)[0])
+    return runtime.Automaton(dfa.alphabet.starts, ids, stride, delta, starts)
 
 
 def start_rows(dfa: Dfa) -> list[list[int]]:

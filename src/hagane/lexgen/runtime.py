@@ -109,7 +109,7 @@ class Automaton:
 
     A state is the index of its row. Column 0 holds what the state accepts (0: nothing, else the
     number of a step plus 1), the next columns one class each, the last one says whether more input
-    could matter.
+    could matter. ``starts`` are the start states of an automaton of its own, by what stands before.
     """
 
     def __init__(
@@ -118,7 +118,9 @@ class Automaton:
         class_ids: tuple[int, ...],
         stride: int,
         delta: list[int],
+        starts: tuple[int, ...] = (),
     ):
+        self.starts = starts
         self.class_starts = class_starts
         self.class_ids = class_ids
         self.stride = stride
@@ -141,14 +143,15 @@ class Automaton:
         known = {char: self.class_of(ord(char)) for char in set(text)}
         return [*map(known.__getitem__, text), *end]
 
-    def accepting(self, columns: list[int]) -> list[bool]:
-        """Return whether each prefix of a row of columns matches, the empty one first."""
-        state = 0
-        found = [self.delta[0] > 0]
+    def codes(self, columns: list[int], state: int) -> Iterator[int]:
+        """Yield what each prefix of a row of columns is accepted as, until none can be."""
+        if state >= 0:
+            yield self.delta[state]
         for column in columns:
             state = self.delta[state + column] if state >= 0 else _DEAD
-            found.append(state >= 0 and self.delta[state] > 0)
-        return found
+            if state < 0:
+                return
+            yield self.delta[state]
 
 
 class Machine:
@@ -429,6 +432,8 @@ class Scanner:
 
     def _context(self, text: str, position: int, n_contexts: int) -> int:
         """Return the kind of the place: text start, after a newline, after another character."""
+        if n_contexts == 1:
+            return 0
         if position:
             before = text[position - 1]
         elif self.base:
@@ -446,16 +451,23 @@ class Scanner:
         if step.head is not None:
             return start + step.head
         assert step.split is not None
-        body, reversed_following = step.split
-        whole = text[start:stop]
-        ends = body.accepting(body.classes(whole)[: stop - start])
-        columns = reversed_following.classes(whole)
-        columns = columns[: len(whole)][::-1]
-        if stop > len(text):  # the context has consumed the end of the input
-            columns = [reversed_following.class_ids[-1], *columns]
-        follows = reversed_following.accepting(columns)
-        cuts = range(len(whole), 0, -1)
-        return start + next(cut for cut in cuts if ends[cut] and follows[stop - start - cut])
+        body, following = step.split
+        # ``stop`` is one beyond the text where the context has taken the end of the input.
+        state = body.starts[self._context(text, start, len(body.starts))]
+        columns = body.classes(text[start:stop])[: stop - start]
+        ends = {
+            length - back
+            for length, code in enumerate(body.codes(columns, state))
+            for back in range(code.bit_length())
+            if code >> back & 1
+        }
+        columns = following.classes(text[start:stop])[: stop - start]
+        for length in sorted(ends, reverse=True):
+            state = following.starts[self._context(text, start + length, len(following.starts))]
+            codes = list(following.codes(columns[length:], state))
+            if len(codes) > stop - start - length and codes[-1]:
+                return start + length
+        raise AssertionError("a match has a body and a context")
 
     def _finish(self, text: str) -> Iterator[Token]:
         """Run the actions of the end of the input."""
