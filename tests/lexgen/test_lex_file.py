@@ -152,6 +152,16 @@ def test_a_malformed_file_is_refused_with_its_place(text: str, message: str) -> 
         parse_lex_file(text, "s.l")
 
 
+def test_too_many_states_are_reported_with_the_rule_to_blame(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hagane.lexgen.determinise.MAX_STATES", 1000)
+    lexer = Lexer(parse_lex_file("%%\n[0-9]+ A\n(a|b)*a(a|b){20} B\n", "s.l"))
+    message = r"s.l, largest is rule B '.*' \(s.l:3:1\): .* more than 1000 states: lower the counts"
+    with pytest.raises(SpecificationError, match=message):
+        lexer.compiled  # noqa: B018
+
+
 def test_actions_see_what_header_footer_and_other_actions_define() -> None:
     text = """%{
 import re as r

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,7 +55,10 @@ def compile_specification(specification: Specification) -> Compiled:
     rules = tuple(_without_empty(rule) for rule in specification.rules)
     groups = specification.active()
     nfa = build_nfa([rule.pattern.branches for rule in rules], groups)
-    full = minimise(determinise(nfa))
+    try:
+        full = minimise(determinise(nfa))
+    except SpecificationError as error:
+        raise SpecificationError(f"{_largest(specification.source, rules)}: {error}") from None
     dfa = minimise(full.winners_only())
     accepts = {accept for accepts in full.accepts for accept in accepts}
     steps = tuple(
@@ -83,6 +86,12 @@ def _check_conditions(specification: Specification) -> None:
                     f"rule {label}: there is no start condition '{name}'; declared are: "
                     f"{', '.join(known)} (declare one with %s or %x)"
                 )
+
+
+def _largest(source: str, rules: Sequence[Rule]) -> str:
+    """Return the name of the rule with the most states of its own, which is likely to blame."""
+    sizes = [build_nfa([rule.pattern.branches]).n_states for rule in rules]
+    return f"{source}, largest is rule {rules[sizes.index(max(sizes))].label}"
 
 
 def _without_empty(rule: Rule) -> Rule:
