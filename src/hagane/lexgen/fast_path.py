@@ -5,8 +5,9 @@ rule. Let a rule ``a`` *yield* to a rule ``b`` if on some text ``b``'s longest m
 ``a``'s, or equally long while ``b`` comes first. If every rule stands after all those it yields to,
 and each alternative finds its own longest match, the first alternative that matches is the winner.
 
-Rules that yield to each other (a keyword and an identifier) become one alternative for their union;
-the text of the match then says which of them it was.
+A rule with a trailing context counts with it, and keeps its first characters: their number must be
+known. Rules that yield to each other (a keyword and an identifier) become one alternative for their
+union; the text of the match then says which of them it was.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from hagane.lexgen.determinise import determinise
 from hagane.lexgen.dfa import Dfa, minimise
 from hagane.lexgen.nfa import Accept, build_nfa
 from hagane.lexgen.specification import Rule
+from hagane.lexgen.syntax import width
 from hagane.lexgen.to_re import charset_source, follow, split_astral, to_re, to_re_branches
 
 MAX_WORDS = 5000
@@ -45,7 +47,9 @@ def fast_path(
         dfa: The condition's automaton, each state with all the rules that it accepts.
         step_of: The number of the step of an accept.
     """
-    if not active or any(a.back != 0 or a.head is not None for acc in dfa.accepts for a in acc):
+    if not active or any(
+        _head(rules[accept.rule]) is None for acc in dfa.accepts for accept in acc
+    ):
         return None
     if len(set(dfa.starts[0])) > 1 or any(row[dfa.alphabet.end_class] >= 0 for row in dfa.delta):
         return None
@@ -65,9 +69,18 @@ def _alike(rules: Sequence[Rule], numbers: Sequence[int]) -> dict[int, int]:
     found = {}
     for number in numbers:
         action = rules[number].action
-        plain = action.kind is not None and not action.moves
+        plain = action.kind is not None and not action.moves and not _head(rules[number])
         found[number] = firsts.setdefault(action.kind or "", number) if plain else number
     return found
+
+
+def _head(rule: Rule) -> int | None:
+    """Return how long the tokens before a trailing context are, 0 without one.
+
+    None is returned where they differ in that.
+    """
+    heads = {0 if b.following is None else width(b.body) for b in rule.pattern.branches}
+    return heads.pop() if len(heads) == 1 else None
 
 
 def _build(
@@ -86,10 +99,14 @@ def _build(
             replace(union_dfa, accepts=[(Accept(0),) if a else () for a in union_dfa.accepts])
         )
         branches = to_re_branches(joint)
-        if branches is None:
+        heads = [head for n in group if (head := _head(rules[n]))]
+        if branches is None or (heads and len(group) > 1):
             return None
         action = rules[group[0]].action
-        if len(group) == 1 and not yields[group[0]] and action.kind is None and not action.moves:
+        if heads:
+            kept = f"[\\s\\S]{{{heads[0] - 1}}}" if heads[0] > 1 else ""
+            branches = [(symbols, f"(?={tail}){kept}") for symbols, tail in branches]
+        elif len(group) == 1 and not yields[group[0]] and action.kind is None and not action.moves:
             # What is skipped and yields to nothing is taken along with the token after it.
             ((symbols, tail), *others) = branches
             if not others and tail == charset_source(symbols) + "*+":
@@ -175,7 +192,8 @@ def _meaning(
     actions = [rules[number].action for number in group]
     kind = actions[0].kind
     if any(action.moves for action in actions):
-        return step_of[Accept(group[0])] + 1 if len(group) == 1 else _NOTHING
+        number = min(n for accept, n in step_of.items() if accept.rule == group[0])
+        return number + 1 if len(group) == 1 else _NOTHING
     if all(action.kind == kind for action in actions):
         return kind
     words = [_words(union, position) for position in range(len(group))]
