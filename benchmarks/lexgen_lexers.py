@@ -3,8 +3,10 @@
 python benchmarks/lexgen_lexers.py [--megabytes 4] [--rounds 5]
 
 Needs ``sly`` (0.5) for the Python forms, ``flex``, ``re2c`` and ``gcc`` for the C forms; what is
-missing is left out. All C forms fill arrays of kinds, starts and ends and are compiled with -O2.
-Rounds alternate between the contestants; medians and ratios are printed, one JSON line a text.
+missing is left out. SLY's lexers have the same rules and must find the same tokens (kind, start and
+end) before the clock starts; both count lines, hagane columns too. All C forms fill arrays of
+kinds, starts and ends and are compiled with -O2. Rounds alternate between the contestants; medians
+and ratios of the time and of the processor's time are printed, one JSON line a text.
 """
 
 from __future__ import annotations
@@ -19,13 +21,14 @@ import subprocess
 import sysconfig
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hagane.lexgen import ready_lexer
+from hagane.lexgen import Lexer, ready_lexer
 
 FLEX = r"""
 %option noyywrap noinput nounput nodefault
@@ -124,7 +127,7 @@ def python_text(size: int) -> str:
     return "\n".join(parts)
 
 
-def sly_json() -> Callable[[str], int] | None:
+def sly_json() -> Callable[[str], Iterator[Any]] | None:
     try:
         import sly
     except ImportError:
@@ -143,10 +146,10 @@ def sly_json() -> Callable[[str], int] | None:
         def ignore_newline(self, found: Any) -> None:
             self.lineno += len(found.value)
 
-    return lambda text: sum(1 for _ in Json().tokenize(text))
+    return lambda text: iter(Json().tokenize(text))
 
 
-def sly_python() -> Callable[[str], int] | None:
+def sly_python() -> Callable[[str], Iterator[Any]] | None:
     try:
         import keyword
 
@@ -158,13 +161,17 @@ def sly_python() -> Callable[[str], int] | None:
     triple += r"|'{3}(?:[^'\\]|\\[\s\S]|'{1,2}(?!'))*'{3})"
 
     class Python(sly.Lexer):  # type: ignore[misc]
-        tokens = {"LONG", "STRING", "NUMBER", "NAME", "COMMENT", "OP", "KEYWORD"}  # noqa: RUF012
+        tokens = {"STRING", "NUMBER", "NAME", "COMMENT", "OP", "KEYWORD", "NEWLINE"}  # noqa: RUF012
         ignore = " \t\f"
-        ignore_joined = r"\\\r?\n"
 
-        @_(prefix + triple)  # noqa: F821 - SLY puts it into the class
+        @_(r"\\\r?\n")  # noqa: F821 - SLY puts it into the class
+        def ignore_joined(self, found: Any) -> None:
+            self.lineno += 1
+
+        @_(prefix + triple)  # noqa: F821
         def LONG(self, found: Any) -> Any:  # noqa: N802
             self.lineno += found.value.count("\n")
+            found.type = "STRING"
             return found
 
         STRING = prefix + r"""(?:"(?:[^"\\\n]|\\[\s\S])*"|'(?:[^'\\\n]|\\[\s\S])*')"""
@@ -181,11 +188,12 @@ def sly_python() -> Callable[[str], int] | None:
         )
         list(map(NAME.__setitem__, keyword.kwlist, ["KEYWORD"] * len(keyword.kwlist)))
 
-        @_(r"\n+")  # noqa: F821
-        def ignore_newline(self, found: Any) -> None:
-            self.lineno += len(found.value)
+        @_(r"\r?\n")  # noqa: F821
+        def NEWLINE(self, found: Any) -> Any:  # noqa: N802
+            self.lineno += 1
+            return found
 
-    return lambda text: sum(1 for _ in Python().tokenize(text))
+    return lambda text: iter(Python().tokenize(text))
 
 
 def compiled(source: str, suffix: str, command: list[str]) -> Callable[[bytes], int] | None:
@@ -211,15 +219,27 @@ def compiled(source: str, suffix: str, command: list[str]) -> Callable[[bytes], 
     return tokenize
 
 
+def check_same(lexer: Lexer, peer: Callable[[str], Iterator[Any]], text: str) -> None:
+    """Stop unless SLY finds the tokens that hagane finds."""
+    pairs = zip_longest(lexer.tokenize(text), peer(text))
+    for ours, theirs in pairs:
+        found = theirs and (theirs.type, theirs.index, theirs.end)
+        if found != (ours and (ours.kind, ours.start, ours.end)):
+            raise SystemExit(f"the tokens differ: hagane {ours}, SLY {theirs}")
+
+
 def race(name: str, size: int, runs: dict[str, Callable[[], int]], rounds: int) -> None:
     times: dict[str, list[float]] = {key: [] for key in runs}
+    processor: dict[str, list[float]] = {key: [] for key in runs}
     counts = {}
     for _ in range(rounds):
         for key, run in runs.items():
-            started = time.perf_counter()
+            started, at = time.perf_counter(), time.process_time()
             counts[key] = run()
             times[key].append(time.perf_counter() - started)
+            processor[key].append(time.process_time() - at)
     medians = {key: statistics.median(each) for key, each in times.items()}
+    spent = {key: statistics.median(each) for key, each in processor.items()}
     first = next(iter(medians))
     row = {
         "text": name,
@@ -227,6 +247,7 @@ def race(name: str, size: int, runs: dict[str, Callable[[], int]], rounds: int) 
         "tokens": counts,
         "megabytes_per_second": {k: round(size / m / 1e6, 1) for k, m in medians.items()},
         f"ratio_of_{first}": {k: round(m / medians[first], 2) for k, m in medians.items()},
+        "ratio_of_processor_time": {k: round(m / spent[first], 2) for k, m in spent.items()},
     }
     print(json.dumps(row))
 
@@ -245,7 +266,8 @@ def main() -> None:
     }
     sly = sly_json()
     if sly is not None:
-        runs["SLY"] = lambda: sly(text)
+        check_same(lexer, sly, text)
+        runs["SLY"] = lambda: sum(1 for _ in sly(text))
     race("JSON, Python forms", len(data), runs, arguments.rounds)
     lexer.native  # noqa: B018 - compiled before the clock starts
     native: dict[str, Callable[[], int]] = {
@@ -268,8 +290,8 @@ def main() -> None:
         "hagane, C": lambda: len(python.tokenize_arrays(raw)[0]),
     }
     if peer is not None:
-        # SLY gives no token for newlines here, hagane one each.
-        sources["SLY"] = lambda: peer(source)
+        check_same(python, peer, source)
+        sources["SLY"] = lambda: sum(1 for _ in peer(source))
     race("Python sources", len(raw), sources, arguments.rounds)
 
 

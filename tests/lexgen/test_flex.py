@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from hagane.lexgen import Lexer, diagnose
+from hagane.lexgen import Lexer
 from hagane.lexgen.lex_file import parse_lex_file
+from hagane.lexgen.parse import parse
+from hagane.lexgen.syntax import matches_empty
 
 pytestmark = pytest.mark.skipif(
     shutil.which("flex") is None or shutil.which("gcc") is None,
@@ -56,11 +58,17 @@ def expression(depth: int) -> str:
 
 
 def rules(count: int) -> list[str]:
-    """Return random rules; what flex warns to be dangerous (both parts vary) is left out."""
+    """Return random rules.
+
+    Left out is what flex warns to be dangerous (both parts vary), and empty texts before a trailing
+    context: flex runs their actions at the same place for ever, here they are no matches.
+    """
     made = []
     for _ in range(count):
         body = expression(random.randrange(4))
         kind = random.randrange(8)
+        while kind == 1 and matches_empty(parse(body, "flex").branches[0].body):
+            body = expression(random.randrange(4))
         if kind == 0:
             body = f"^({body})"
         elif kind == 1:
@@ -100,22 +108,20 @@ def our_lexer(patterns: list[str]) -> Lexer:
 
 
 def disagreements(folder: Path, specifications: int, inputs: int, seed: int) -> tuple[int, int]:
-    """Return how many inputs were compared, and how many of them gave different tokens."""
+    """Return how many different inputs were compared, and how many gave different tokens."""
     random.seed(seed)
     compared = different = 0
     while compared < specifications * inputs:
         patterns = rules(random.randint(1, 6))
         lexer = our_lexer(patterns)
-        # Flex gives out tokens of no characters, which are never tokens here.
-        if "matches-empty" in {finding.kind for finding in diagnose(lexer.compiled)}:
-            continue
-        texts = [
-            "".join(random.choices("abcA0\n *", k=random.randrange(12))) for _ in range(inputs)
-        ]
+        drawn: dict[str, None] = {}
+        while len(drawn) < inputs:
+            drawn["".join(random.choices("abcA0\n *", k=random.randrange(12)))] = None
+        texts = list(drawn)
         program = flex_lexer(folder, patterns)
         data = b"".join(len(text).to_bytes(4, "little") + text.encode() for text in texts)
         done = subprocess.run([str(program)], input=data, capture_output=True, check=True)
-        for text, line in zip(texts, done.stdout.decode().split("\n"), strict=False):
+        for text, line in zip(texts, done.stdout.decode().split("\n")[:-1], strict=True):
             numbers = [int(word) for word in line.split()]
             theirs = list(zip(numbers[::2], numbers[1::2], strict=True))
             ours = [

@@ -127,11 +127,53 @@ def test_the_command_writes_a_module_whose_c_form_gives_the_same_tokens(tmp_path
         ("%foo\n%%\na A\n", "s.l:1:1: expected %s, %x, %option"),
         ("%%\n<A>\n", "there is no start condition 'A'"),
         ("%%\na |\n", "expected a rule after an action"),
+        (
+            "x [a]\n%{\nimport re\nint n;\n%}\n%%\na A\n",
+            "s.l:4: the code of the header is no Python",
+        ),
+        (
+            "%%\na A\n%%\nx = 1\nint f;\n",
+            "s.l:5: the code after .* is no Python .*: int f;; code is",
+        ),
+        ("d x\nd y\n%%\n{d} A\n", "s.l:2:1: the definition 'd' stands twice; drop or rename"),
+        ("%%\na b A\n", "s.l:2:2: the action .* a space ends the expression.* is no Python"),
+        ('%%\na "A"\n', "s.l:2:2: the action '\"A\"' does nothing; for a kind write NUMBER"),
+        ("%%\na { x = atoi(text); return N; }\n", "the action uses 'atoi', which is not defined"),
+        (
+            "%%\na { x = 1; return N; }\n",
+            "s.l:2:2: the action uses 'N', .* header, or for a kind write return \"N\"",
+        ),
+        ("%%\n<<EOF> A\n", "s.l:2:1: expected <<EOF>>, got '<<'; quote the signs"),
+        ("%%\n<b> A\n", "there is no start condition 'b'.* quote the sign '<' itself"),
     ],
 )
 def test_a_malformed_file_is_refused_with_its_place(text: str, message: str) -> None:
     with pytest.raises(SpecificationError, match=message):
         parse_lex_file(text, "s.l")
+
+
+def test_too_many_states_are_reported_with_the_rule_to_blame(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hagane.lexgen.determinise.MAX_STATES", 1000)
+    lexer = Lexer(parse_lex_file("%%\n[0-9]+ A\n(a|b)*a(a|b){20} B\n", "s.l"))
+    message = r"s.l, largest is rule B '.*' \(s.l:3:1\): .* more than 1000 states: lower the counts"
+    with pytest.raises(SpecificationError, match=message):
+        lexer.compiled  # noqa: B018
+
+
+def test_actions_see_what_header_footer_and_other_actions_define() -> None:
+    text = """%{
+import re as r
+N = 1
+%}
+%%
+[0-9]+ { global k; k = [r.sub("", "", x) for x in text if N]; return f(k) }
+a { return str(k) }
+%%
+def f(k): return "F"
+"""
+    assert len(parse_lex_file(text).rules) == 2
 
 
 def test_a_rule_that_never_matches_is_reported_with_shadow_and_witness() -> None:

@@ -29,7 +29,8 @@ VERILOG = r"""
   initial begin $display("%d", $unit::q, 1step, '0, 'x, '{default: '1}); end // the end
   property p; @(posedge clk) a |-> ##[1:$] b |=> c #-# d #=# e; endproperty
   assign {a, b} = c ? d -: 4 : d[3 +: 2] ~^ e ^~ f ~| g ~& h; /* a * / ** */
-  import p::*; a.*; f inside {[0:3]}; (a *> b) = 1; x ->> y; z := 3; w :/ 4; 5ms; a &&& b;
+  import p::*; a.*; f inside {[0:3]}; (a *> b) = 1; x ->> y; z := 3; w :/ 4; l: m ://n
+  o :/* p */; 5ms; a &&& b;
 endmodule
 """
 C = r"""
@@ -50,7 +51,8 @@ def corpus(*suffixes: str) -> list[Path]:
     if folder is None:
         return []
     files = sorted(Path(folder).rglob("*"))
-    return [path for path in files if path.suffix in suffixes and path.is_file()]
+    # Templates of other tools (x.tpl.sv) are not yet in the language.
+    return [p for p in files if p.suffix in suffixes and p.is_file() and ".tpl." not in p.name]
 
 
 def texts(paths: list[Path]) -> Iterator[tuple[str, str]]:
@@ -68,6 +70,12 @@ _SLANG = {
     "MacroUsage": "DIRECTIVE", "SystemIdentifier": "SYSTEM_NAME", "UnitSystemName": "SYSTEM_NAME",
     "RootSystemName": "SYSTEM_NAME",
 }  # fmt: skip
+
+
+def _is_digits(kind: str, raw: str) -> bool:
+    """Return whether a token after a base may be its digits; the name in 'DbgEn is none."""
+    names = kind != "Identifier" or re.fullmatch("[0-9a-fA-FxXzZ?_]+", raw)
+    return kind in _DIGITS and bool(names)
 
 
 def by_slang(text: str) -> list[tuple[str, str, int]]:
@@ -95,7 +103,7 @@ def by_slang(text: str) -> list[tuple[str, str, int]]:
         at += 1
         if kind == "IntegerBase":
             first = True
-            while at < len(parts) and parts[at][0] in _DIGITS and (first or parts[at][2] == end):
+            while at < len(parts) and _is_digits(*parts[at][:2]) and (first or parts[at][2] == end):
                 end = parts[at][2] + len(parts[at][1].encode())
                 at += 1
                 first = False

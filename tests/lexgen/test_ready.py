@@ -29,6 +29,11 @@ def test_ready_lexers_have_no_findings(name: str) -> None:
     assert diagnose(ready_lexer(name).compiled) == []
 
 
+@pytest.mark.parametrize("name", ["json", "python", "systemverilog"])
+def test_ready_lexers_of_languages_run_as_one_expression_of_re(name: str) -> None:
+    assert None not in ready_lexer(name).machine.fast
+
+
 def sources() -> list[Path]:
     folder = Path(sysconfig.get_path("stdlib"))
     return [path for path in sorted(folder.glob("*.py")) if path.stat().st_size < 40_000][:40]

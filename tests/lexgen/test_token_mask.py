@@ -12,7 +12,7 @@ import pytest
 
 from hagane.errors import InvalidArgument, NoSuchFile
 from hagane.lexgen import Regex, RegexSyntaxError, TokenMask, Vocabulary
-from hagane.lexgen.json_schema import integer_range
+from hagane.lexgen.json_schema import integer_range, schema_pattern
 from hagane.lexgen.vocabulary import joined
 
 END = "</s>"
@@ -163,16 +163,74 @@ def test_bounds_of_a_schema_hold_together(bounds: dict[str, float], expected: se
         ({"$ref": "#", "if": {}}, "the keyword 'if' beside .* is not covered"),
         ({"type": "array", "contains": 1}, "the keyword 'contains' is not covered"),
         ({"type": "strin"}, "expected a type"),
-        ({"properties": {"a": {"type": "list"}}}, "#/properties/a: expected a type"),
-        ({"properties": {}, "required": ["b"]}, "'b' is not among the properties"),
-        ({"$ref": "#/$defs/no"}, "nothing at the reference"),
-        ({"enum": []}, "expected a list of values"),
-        ({"anyOf": {}}, "expected a list of values as 'anyOf'"),
+        ({"properties": {"a": {"type": "list"}}}, "#/properties/a/type: expected a type"),
+        (
+            {"properties": {"a": True}, "required": ["b"]},
+            r"#/required: 'b' is not among the properties \(a\); add it to 'properties'",
+        ),
+        (
+            {"$ref": "#/$defs/no", "$defs": {"yes": True}},
+            r"#/\$ref: there is nothing at '#/\$defs/no', no 'no'; there are: yes",
+        ),
+        (
+            {"$ref": "other.json"},
+            r"#/\$ref: expected a pointer within the schema, got 'other.json'",
+        ),
     ],
 )
 def test_schemas_beyond_the_subset_are_refused_with_their_place(schema: Any, message: str) -> None:
     with pytest.raises(InvalidArgument, match=message):
         TokenMask(schema, VOCABULARY)
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        (3, "#: expected a schema (an object, true or false), got 3"),
+        ({"type": None}, "#/type: expected a type (string, number, integer, boolean, null, object, "
+         'array) or a list of types, got None; write "null" for the type of null'),
+        ({"type": []}, 'got []; write "string", or ["string", "null"] for several'),
+        ({"type": "object", "required": "a"},
+         """#/required: expected a list of different names, got 'a'; write ["a"]"""),
+        ({"properties": {"a": {"type": "string", "required": True}}},
+         "#/properties/a/required: expected a list of different names, got True; since draft 4 the "
+         "object lists the names of its required properties"),
+        ({"required": ["a", 1]}, "got ['a', 1]; write each name once, as in [\"name\"]"),
+        ({"required": ["a", "a"]}, "got ['a', 'a']; write each name once"),
+        ({"properties": ["a"]}, "#/properties: expected an object of schemas, got ['a']; write "
+         "{\"name\": {…}} for each property; names that must be there go into 'required'"),
+        ({"properties": {"a/b": "string"}}, "#/properties: expected an object of schemas, got "
+         """{'a/b': 'string'}; write {"name": {"type": "string"}}, or {"name": true}"""),
+        ({"properties": {"a/b": {"items": [1]}}}, "#/properties/a~1b/items: expected a schema, got "
+         "[1]; one schema for each place is 'prefixItems' since draft 2020-12"),
+        ({"items": "string"}, "#/items: expected a schema, got 'string'; write"),
+        ({"$ref": 3}, '#/$ref: expected a pointer as a string, got 3; write "#/$defs/name"'),
+        ({"enum": "a"}, "#/enum: expected a list of values, not empty, got 'a'; write [\"a\", 1]"),
+        ({"enum": []}, "#/enum: expected a list of values, not empty, got []"),
+        ({"enum": [{1, 2}]}, "#/enum: expected a list of values, not empty, got [{1, 2}]"),
+        ({"const": float("nan")}, "#/const: expected a value of JSON, got nan"),
+        ({"anyOf": {}}, "#/anyOf: expected a list of schemas, not empty, got {}"),
+        ({"anyOf": [{"type": "null"}, {"minLength": "3"}]},
+         "#/anyOf/1/minLength: expected a whole number of at least 0, got '3'; drop it"),
+        ({"maxItems": True}, "#/maxItems: expected a whole number of at least 0, got True"),
+        ({"pattern": ["a"]}, "#/pattern: expected a string, got ['a']; write it in quotes"),
+        ({"type": "integer", "maximum": True}, "#/maximum: expected a finite number, got True"),
+        ({"additionalProperties": "no"}, "#/additionalProperties: expected a schema, got 'no'"),
+    ],
+)  # fmt: skip
+def test_malformed_schemas_are_refused_with_what_was_expected(schema: Any, message: str) -> None:
+    with pytest.raises(InvalidArgument, match=re.escape(message)):
+        schema_pattern(schema)
+
+
+def test_references_follow_pointers_through_lists_and_escapes() -> None:
+    schema = {
+        "anyOf": [{"$ref": "#/$defs/a~1b%20c"}, {"$ref": "#/anyOf/2"}, {"const": 7}, False],
+        "$defs": {"a/b c": {"enum": ["x", None]}},
+    }
+    index = TokenMask(schema, VOCABULARY)
+    generator = np.random.default_rng(7)
+    assert {sample(index, generator) for _ in range(60)} == {b'"x"', b"null", b"7"}
 
 
 def test_logits_of_any_shape_are_masked() -> None:

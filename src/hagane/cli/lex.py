@@ -17,7 +17,13 @@ from hagane.lexgen.draw import draw_stages
 
 
 def command(
-    specification: Annotated[Path, typer.Argument(help="The specification, a .l file.")],
+    specification: Annotated[
+        Path,
+        typer.Argument(
+            help=r"The specification, a .l file: definitions, a line %%, then rules such as "
+            r"'\d+ NUMBER' and '\s+ skip' (docs/lexgen.md)."
+        ),
+    ],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The Python module to write.")
     ] = None,

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from hagane.lexgen import runtime
-from hagane.lexgen.charset import contains
 from hagane.lexgen.determinise import determinise
 from hagane.lexgen.dfa import Dfa, minimise
 from hagane.lexgen.errors import SpecificationError
 from hagane.lexgen.fast_path import fast_path
 from hagane.lexgen.nfa import Accept, build_nfa
 from hagane.lexgen.specification import Action, Rule, Specification
-from hagane.lexgen.syntax import Alternate, Branch, Chars, Concat, Node, Repeat
+from hagane.lexgen.syntax import Branch, without_empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +22,6 @@ class CompiledStep:
 
     accept: Accept
     action: Action
-    newline: bool
     split: tuple[Dfa, Dfa] | None = None
 
 
@@ -48,26 +46,28 @@ class Compiled:
 
 
 def compile_specification(specification: Specification) -> Compiled:
-    """Return the automata of a lexer.
+    """Return the automata of a lexer, in which no rule matches the empty text.
 
     Raises:
         SpecificationError: A rule names a start condition that does not exist, or there is no rule.
     """
     _check_conditions(specification)
-    rules = specification.rules
+    rules = tuple(_without_empty(rule) for rule in specification.rules)
     groups = specification.active()
     nfa = build_nfa([rule.pattern.branches for rule in rules], groups)
-    full = minimise(determinise(nfa))
+    try:
+        full = minimise(determinise(nfa))
+    except SpecificationError as error:
+        raise SpecificationError(f"{_largest(specification.source, rules)}: {error}") from None
     dfa = minimise(full.winners_only())
-    spans = [spans_lines(rule) for rule in rules]
     accepts = {accept for accepts in full.accepts for accept in accepts}
     steps = tuple(
-        CompiledStep(accept, rules[accept.rule].action, spans[accept.rule], _split(rules, accept))
+        CompiledStep(accept, rules[accept.rule].action, _split(rules, accept))
         for accept in sorted(accepts, key=lambda a: (a.rule, a.back or 0, a.head or 0))
     )
     step_of = {step.accept: number for number, step in enumerate(steps)}
     fast = tuple(
-        fast_path(rules, active, replace(full, starts=[full.starts[k]]).trimmed(), spans, step_of)
+        fast_path(rules, active, replace(full, starts=[full.starts[k]]).trimmed(), step_of)
         for k, active in enumerate(groups)
     )
     return Compiled(specification, full, dfa, steps, fast)
@@ -88,20 +88,15 @@ def _check_conditions(specification: Specification) -> None:
                 )
 
 
-def spans_lines(rule: Rule) -> bool:
-    """Return whether a match of the rule may contain a newline."""
-    return any(_has_newline(branch.body) for branch in rule.pattern.branches)
+def _largest(source: str, rules: Sequence[Rule]) -> str:
+    """Return the name of the rule with the most states of its own, which is likely to blame."""
+    sizes = [build_nfa([rule.pattern.branches]).n_states for rule in rules]
+    return f"{source}, largest is rule {rules[sizes.index(max(sizes))].label}"
 
 
-def _has_newline(node: Node) -> bool:
-    match node:
-        case Chars(symbols):
-            return contains(symbols, 10)
-        case Concat(parts) | Alternate(parts):
-            return any(_has_newline(part) for part in parts)
-        case Repeat(body):
-            return _has_newline(body)
-    return False
+def _without_empty(rule: Rule) -> Rule:
+    branches = tuple(replace(b, body=without_empty(b.body)) for b in rule.pattern.branches)
+    return replace(rule, pattern=replace(rule.pattern, branches=branches))
 
 
 def _split(rules: tuple[Rule, ...], accept: Accept) -> tuple[Dfa, Dfa] | None:
@@ -116,35 +111,28 @@ def _split(rules: tuple[Rule, ...], accept: Accept) -> tuple[Dfa, Dfa] | None:
         )
     (branch,) = branches
     assert branch.following is not None
-    parts = (Branch(branch.body), Branch(reverse(branch.following)))
+    parts = (Branch(branch.body), Branch(branch.following))
     body, following = (minimise(determinise(build_nfa([[part]]))) for part in parts)
     return body, following
 
 
-def reverse(node: Node) -> Node:
-    """Return the tree that matches every text backwards."""
-    match node:
-        case Concat(parts):
-            return Concat(tuple(reverse(part) for part in reversed(parts)))
-        case Alternate(parts):
-            return Alternate(tuple(reverse(part) for part in parts))
-        case Repeat(body, low, high):
-            return Repeat(reverse(body), low, high)
-    return node
-
-
 def flat_table(dfa: Dfa, step_of: Mapping[Accept, int] | None = None) -> runtime.Automaton:
-    """Return an automaton in the form that runs; without steps every accept is 1."""
+    """Return an automaton in the form that runs.
+
+    Without steps a state's code has a bit for each number of symbols that an accept gives back.
+    """
     stride = dfa.alphabet.n_classes + 2
     delta: list[int] = []
     for row, accepts in zip(dfa.delta, dfa.accepts, strict=True):
         code = 0
         if accepts:
-            code = step_of[accepts[0]] + 1 if step_of is not None else 1
+            code = sum(1 << (accept.back or 0) for accept in accepts)
+            code = step_of[accepts[0]] + 1 if step_of is not None else code
         hold = -2 if any(to >= 0 for to in row) else -1
         delta += [code, *(to * stride if to >= 0 else -1 for to in row), hold]
     ids = tuple(id + 1 for id in dfa.alphabet.ids)
-    return runtime.Automaton(dfa.alphabet.starts, ids, stride, delta)
+    starts = () if step_of is not None else tuple(start_rows(dfa)[0])
+    return runtime.Automaton(dfa.alphabet.starts, ids, stride, delta, starts)
 
 
 def start_rows(dfa: Dfa) -> list[list[int]]:
@@ -166,7 +154,6 @@ def machine(compiled: Compiled, codes: Mapping[int, Callable[..., Any]]) -> runt
             step.action.kind,
             step.accept.back,
             step.accept.head,
-            step.newline,
             *_moves(step.action, names),
             codes.get(number),
             None if step.split is None else (flat_table(step.split[0]), flat_table(step.split[1])),
@@ -175,7 +162,7 @@ def machine(compiled: Compiled, codes: Mapping[int, Callable[..., Any]]) -> runt
     ]
     at_end = {
         names.index(name): runtime.Step(
-            action.kind, 0, None, False, *_moves(action, names), codes.get(-1 - names.index(name))
+            action.kind, 0, None, *_moves(action, names), codes.get(-1 - names.index(name))
         )
         for name, action in specification.at_end.items()
     }

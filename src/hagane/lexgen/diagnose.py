@@ -68,8 +68,8 @@ def _matching_empty(compiled: Compiled) -> Iterable[Diagnostic]:
         if not any(matches_empty(branch.body) for branch in rule.pattern.branches):
             continue
         message = (
-            f"rule {rule.label} matches the empty string, which is never a token; use + for *, or "
-            "make a part of it obligatory"
+            f"rule {rule.label} matches the empty string, which is never a token: only its other "
+            "matches count; use + for *, or make a part of it obligatory"
         )
         yield Diagnostic("matches-empty", message, rule.where, rule.label, None, "")
 

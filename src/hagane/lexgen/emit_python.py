@@ -141,8 +141,6 @@ def _step(
         if step.split is not None:
             body, following = (_automaton(dfa, None) for dfa in step.split)
             fields["split"] = f"({body}, {following})"
-        if not step.newline:
-            fields["newline"] = False
     if action.begin:
         fields["begin"] = names.index(action.begin)
     if action.push:
@@ -160,7 +158,7 @@ def _automaton(dfa: Dfa, compiled: Compiled | None) -> str:
     table = flat_table(dfa, compiled.step_of if compiled else None)
     return (
         f"Automaton(\n        {table.class_starts!r},\n        {table.class_ids!r},\n"
-        f"        {table.stride},\n        unpack({pack(table)}),\n    )"
+        f"        {table.stride},\n        unpack({pack(table)}),\n        {table.starts!r},\n    )"
     )
 
 

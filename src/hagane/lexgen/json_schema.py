@@ -11,12 +11,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
+from urllib.parse import unquote
 
 from hagane.errors import InvalidArgument
 from hagane.lexgen import charset
 from hagane.lexgen.characters import Flags
 from hagane.lexgen.charset import of
+from hagane.lexgen.json_schema_form import check_form, pointer, refuse
 from hagane.lexgen.parse import parse
 from hagane.lexgen.syntax import (
     EMPTY,
@@ -57,7 +59,6 @@ _FORMATS = {
 }
 _INTEGER = r"-?(?:0|[1-9][0-9]*)"
 _NUMBER = _INTEGER + r"(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
-_TYPES = ("string", "number", "integer", "boolean", "null", "object", "array")
 _ANNOTATIONS = {
     "title", "description", "default", "examples", "$schema", "$id", "$defs", "definitions",
     "$comment", "type", "deprecated", "readOnly", "writeOnly",
@@ -98,8 +99,11 @@ class _Builder:
     def value(self, schema: Any, where: str, depth: int) -> Node:
         if schema is True or schema == {}:
             return self.anything(depth)
+        if schema is False:
+            return Chars(charset.EMPTY)
         if not isinstance(schema, Mapping):
-            _refuse(where, f"expected a schema (an object), got {schema!r}")
+            refuse(where, f"expected a schema (an object, true or false), got {schema!r}")
+        check_form(schema, where)
         for keyword in ("$ref", "const", "enum", "anyOf", "oneOf", "allOf"):
             if keyword in schema:
                 _check_alone(schema, keyword, where)
@@ -114,7 +118,7 @@ class _Builder:
             if keyword in schema:
                 return alternate(
                     *(
-                        self.value(each, f"{where}/{keyword}/{number}", depth)
+                        self.value(each, pointer(where, keyword, number), depth)
                         for number, each in enumerate(schema[keyword])
                     )
                 )
@@ -127,8 +131,6 @@ class _Builder:
         kinds = [kinds] if isinstance(kinds, str) else list(kinds)
         known: set[str] = set()
         for kind in kinds:
-            if kind not in _TYPES:
-                _refuse(where, f"expected a type ({', '.join(_TYPES)}), got {kind!r}")
             known |= _KEYWORDS[kind]
         _check_keywords(schema, known, where)
         return alternate(*(getattr(self, f"_{kind}")(schema, where, depth) for kind in kinds))
@@ -137,13 +139,22 @@ class _Builder:
         if depth <= 0:
             return Chars(charset.EMPTY)
         at: Any = self.root
-        if not target.startswith("#"):
-            _refuse(where, f"expected a reference within the schema (#/…), got '{target}'")
-        for step in target[1:].split("/")[1:]:
-            step = step.replace("~1", "/").replace("~0", "~")
-            if not isinstance(at, Mapping) or step not in at:
-                _refuse(where, f"there is nothing at the reference '{target}'")
-            at = at[step]
+        place = pointer(where, "$ref")
+        if not target.startswith("#") or target[1:2] not in ("", "/"):
+            refuse(
+                place,
+                f"expected a pointer within the schema, got '{target}'; write '#/$defs/name' "
+                "and copy what is in other files into '$defs'",
+            )
+        for step in unquote(target[1:]).split("/")[1:]:
+            name = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(at, list) and name.isdecimal() and int(name) < len(at):
+                at = at[int(name)]
+            elif isinstance(at, Mapping) and name in at:
+                at = at[name]
+            else:
+                there = f"; there are: {', '.join(at)}" if isinstance(at, Mapping) and at else ""
+                refuse(place, f"there is nothing at '{target}', no '{name}'{there}")
         return self.value(at, target, depth - 1)
 
     def constant(self, value: Any) -> Node:
@@ -198,16 +209,16 @@ class _Builder:
             name = schema.get("format") if keyword == "format" else None
             if name is not None:
                 if name not in _FORMATS:
-                    _refuse(
+                    refuse(
                         f"{where}/format", f"expected one of {', '.join(_FORMATS)}, got '{name}'"
                     )
                 source = f"^{_FORMATS[name]}$"
             if source is not None:
                 if "minLength" in schema or "maxLength" in schema:
-                    _refuse(where, f"'{keyword}' together with a length is not covered")
+                    refuse(where, f"'{keyword}' together with a length is not covered")
                 return concat(quote, _in_string(source, f"{where}/{keyword}"), quote)
-        low = _count(schema, "minLength", where) or 0
-        high = _count(schema, "maxLength", where)
+        low = schema.get("minLength", 0)
+        high = schema.get("maxLength")
         return concat(quote, Repeat(_character(charset.ANY), low, high), quote)
 
     def _number(self, schema: Mapping[str, Any], where: str, depth: int) -> Node:
@@ -218,7 +229,7 @@ class _Builder:
             [
                 bound + step * (number and int(schema[keyword]) == schema[keyword])
                 for number, keyword in enumerate((plain, f"exclusive{plain.capitalize()}"))
-                if (bound := _bound(schema, keyword, where, rounded)) is not None
+                if (bound := _bound(schema, keyword, rounded)) is not None
             ]
             for plain, step, rounded in (("minimum", 1, math.ceil), ("maximum", -1, math.floor))
         )
@@ -234,8 +245,8 @@ class _Builder:
         return literal("null")
 
     def _array(self, schema: Mapping[str, Any], where: str, depth: int) -> Node:
-        low = _count(schema, "minItems", where) or 0
-        high = _count(schema, "maxItems", where)
+        low = schema.get("minItems", 0)
+        high = schema.get("maxItems")
         if "prefixItems" in schema:
             _check_prefix(schema, low, high, where)
             items = [
@@ -254,14 +265,19 @@ class _Builder:
         properties = schema.get("properties", {})
         required = schema.get("required", [])
         if properties and schema.get("additionalProperties", False) is not False:
-            _refuse(
+            refuse(
                 f"{where}/additionalProperties",
                 "members beside those of 'properties' are not covered, expected false (which is "
                 f"what holds without the keyword), got {schema['additionalProperties']!r}",
             )
         for name in required:
             if name not in properties:
-                _refuse(f"{where}/required", f"'{name}' is not among the properties")
+                known = ", ".join(properties) or "none"
+                refuse(
+                    f"{where}/required",
+                    f"'{name}' is not among the properties ({known}); add it to 'properties', true "
+                    "for any value, or drop it here",
+                )
         if not properties:
             if depth <= 0:
                 return self.repeated("{", EMPTY, 0, 0, "}")
@@ -272,7 +288,7 @@ class _Builder:
             return self.repeated("{", self.member(None, value), 0, None, "}")
         members = [
             (
-                self.member(name, self.value(each, f"{where}/properties/{name}", depth)),
+                self.member(name, self.value(each, pointer(where, "properties", name), depth)),
                 name in required,
             )
             for name, each in properties.items()
@@ -310,7 +326,7 @@ def _in_string(source: str, where: str) -> Node:
     # JSON Schema takes the classes of ECMA-262: \d is [0-9].
     tree = parse(source, flags=Flags(ascii=True))
     if tree.has_following:
-        _refuse(where, "look-ahead is not covered in a 'pattern'")
+        refuse(where, "look-ahead is not covered in a 'pattern'")
     anything = Repeat(_character(charset.ANY), 0, None)
     branches = []
     for branch in tree.branches:
@@ -336,7 +352,7 @@ def _escaped(node: Node, where: str) -> Node:  # noqa: RET503
             return Alternate(tuple(_escaped(part, where) for part in parts))
         case Repeat(body, low, high):
             return Repeat(_escaped(body, where), low, high)
-    _refuse(where, "^, $ and \\b are covered at the ends of a 'pattern' only")
+    refuse(where, "^, $ and \\b are covered at the ends of a 'pattern' only")
 
 
 def integer_range(low: int | None, high: int | None) -> str:
@@ -385,36 +401,22 @@ def _guess(schema: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _count(schema: Mapping[str, Any], keyword: str, where: str) -> int | None:
-    value = schema.get(keyword)
-    if value is not None and (not isinstance(value, int) or value < 0):
-        _refuse(f"{where}/{keyword}", f"expected a number of at least 0, got {value!r}")
-    return value
-
-
-def _bound(
-    schema: Mapping[str, Any], keyword: str, where: str, rounded: Callable[[float], int]
-) -> int | None:
+def _bound(schema: Mapping[str, Any], keyword: str, rounded: Callable[[float], int]) -> int | None:
     """Return a bound as the nearest integer within it."""
-    value = schema.get(keyword)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        _refuse(f"{where}/{keyword}", f"expected a finite number, got {value!r}")
-    return rounded(value)
+    return rounded(schema[keyword]) if keyword in schema else None
 
 
 def _check_prefix(schema: Mapping[str, Any], low: int, high: int | None, where: str) -> None:
     """Refuse what would let an array be of another length than its 'prefixItems'."""
     size = len(schema["prefixItems"])
     if schema.get("items", False) is not False:
-        _refuse(
+        refuse(
             f"{where}/items",
             "items after those of 'prefixItems' are not covered, expected false (which is what "
             f"holds without the keyword), got {schema['items']!r}",
         )
     if low > size or (high is not None and high < size):
-        _refuse(
+        refuse(
             f"{where}/{'minItems' if low > size else 'maxItems'}",
             f"with 'prefixItems' an array has exactly its {size} items, got another bound",
         )
@@ -422,22 +424,18 @@ def _check_prefix(schema: Mapping[str, Any], low: int, high: int | None, where: 
 
 def _check_alone(schema: Mapping[str, Any], keyword: str, where: str) -> None:
     """Refuse keywords beside one that says all; the type may repeat what a value says."""
-    if keyword in ("enum", "anyOf", "oneOf", "allOf") and not (
-        isinstance(schema[keyword], list) and schema[keyword]
-    ):
-        _refuse(where, f"expected a list of values as '{keyword}', got {schema[keyword]!r}")
     if keyword == "allOf" and len(schema["allOf"]) != 1:
-        _refuse(f"{where}/allOf", f"expected one schema, got {len(schema['allOf'])}")
+        refuse(f"{where}/allOf", f"expected one schema, got {len(schema['allOf'])}")
     others = sorted(set(schema) - _ANNOTATIONS - {keyword})
     if others:
-        _refuse(where, f"the keyword '{others[0]}' beside '{keyword}' is not covered")
+        refuse(where, f"the keyword '{others[0]}' beside '{keyword}' is not covered")
     if "type" in schema and keyword not in ("const", "enum"):
-        _refuse(where, f"the keyword 'type' beside '{keyword}' is not covered")
+        refuse(where, f"the keyword 'type' beside '{keyword}' is not covered")
     if "type" in schema:
         kinds = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
         for value in schema["enum"] if keyword == "enum" else [schema["const"]]:
             if not any(_is_of(value, kind) for kind in kinds):
-                _refuse(where, f"the value {value!r} of '{keyword}' is not of the type {kinds}")
+                refuse(where, f"the value {value!r} of '{keyword}' is not of the type {kinds}")
 
 
 def _is_of(value: Any, kind: str) -> bool:
@@ -452,12 +450,8 @@ def _is_of(value: Any, kind: str) -> bool:
 def _check_keywords(schema: Mapping[str, Any], known: set[str], where: str) -> None:
     unknown = sorted(set(schema) - known - _ANNOTATIONS)
     if unknown:
-        _refuse(
+        refuse(
             where,
             f"the keyword '{unknown[0]}' is not covered; covered here are: "
             f"{', '.join(sorted(known)) or 'type, enum, const, anyOf, oneOf, $ref'}",
         )
-
-
-def _refuse(where: str, problem: str) -> NoReturn:
-    raise InvalidArgument(f"JSON schema, {where}: {problem}")

@@ -14,12 +14,14 @@ The code is Python. An action is one of
 from __future__ import annotations
 
 import ast
+import builtins
 import dis
 import re
 import textwrap
-from collections.abc import Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import CodeType
 from typing import NoReturn
 
 from hagane.errors import NoSuchFile
@@ -77,6 +79,8 @@ class _Reader:
     rules: list[Rule] = field(default_factory=list)
     at_end: dict[str, Action] = field(default_factory=dict)
     header: list[str] = field(default_factory=list)
+    header_lines: list[int] = field(default_factory=list)  # where each line of the header stands
+    codes: list[tuple[str, str]] = field(default_factory=list)  # place and code of actions
     ignore_case: bool = False
     waiting: int = 0  # rules at the end whose action is that of the next one
     lines: list[str] = field(default_factory=list)
@@ -93,8 +97,12 @@ class _Reader:
         if not self.rules:
             self._fail("expected at least one rule between the '%%' lines, got none")
         header = "\n".join(self.header)
-        self._check_python(header, "the code of the header")
-        self._check_python(footer, "the code after the second '%%'")
+        _check_python(header, "the code of the header", self._in_header)
+        last = self.line
+        _check_python(
+            footer, "the code after the second '%%'", lambda line: f"{self.name}:{line + last}"
+        )
+        self._check_names(header, footer)
         return Specification(
             tuple(self.rules), self.conditions, self.at_end, header, footer, self.name
         )
@@ -112,22 +120,23 @@ class _Reader:
             self._definition(line)
 
     def _definition(self, line: str) -> None:
-        bare = line.strip()
+        bare, first = line.strip(), self.line + 1
         if not bare or bare.startswith("//"):
             return
         if bare.startswith("/*"):
             self._skip_comment(line)
         elif bare == "%{":
-            self.header.append(self._code_block())
+            self._add_header(self._code_block(), first)
         elif line[0].isspace():
-            self.header.append(bare)
+            self._add_header(bare, first - 1)
         elif bare.startswith("%"):
             self._directive(bare)
         else:
             name, _, value = bare.partition(" ") if " " in bare else bare.partition("\t")
             if not name.replace("-", "_").isidentifier() or not value.strip():
                 self._fail(f"expected 'NAME expression', a %-line or '%%', got '{bare}'", -1)
-            self.definitions[name.replace("-", "_")] = value.strip()
+            if self.definitions.setdefault(name.replace("-", "_"), value.strip()) != value.strip():
+                self._fail(f"the definition '{name}' stands twice; drop or rename one", -1)
 
     def _directive(self, bare: str) -> None:
         word, *names = bare.split()
@@ -179,7 +188,8 @@ class _Reader:
             if bare.startswith("/*"):
                 self._skip_comment(line)
             elif bare == "%{":
-                self.header.append(self._code_block())
+                first = self.line + 1
+                self._add_header(self._code_block(), first)
             elif bare == "}" and self.scope:
                 self.scope.pop()
             else:
@@ -199,7 +209,7 @@ class _Reader:
                     known = ", ".join(self.conditions)
                     self._fail(
                         f"there is no start condition '{name}'; declared are: {known} (declare one "
-                        "with %s or %x)",
+                        "with %s or %x; quote the sign '<' itself)",
                         -1,
                         at,
                     )
@@ -212,6 +222,8 @@ class _Reader:
             for name in active if active and active != ("*",) else tuple(self.conditions):
                 self.at_end.setdefault(name, action)
             return
+        if line.startswith("<<", at):
+            self._fail("expected <<EOF>>, got '<<'; quote the signs themselves", -1, at)
         start = at
         at = self._pattern_end(line, at)
         where = f"{self.name}:{self.line}:{start + 1}"
@@ -283,7 +295,18 @@ class _Reader:
                     )
             return simple
         code = textwrap.dedent(rest).strip("\n")
-        self._check_python("def action():\n" + textwrap.indent(code, "    "), "the action", place)
+        what = "the action"
+        if not braced:
+            what = "the action (a kind, skip, begin(X), push(X), pop; a space ends the expression)"
+        tree = _check_python(_function(code), what, lambda _: place)
+        if all(
+            isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) for each in tree
+        ):
+            raise SpecificationError(
+                f"{place}: the action '{code}' does nothing; for a kind write NUMBER or "
+                "return NUMBER, for no token skip"
+            )
+        self.codes.append((place, code))
         return Action(code=code)
 
     def _braced(self, line: str, at: int) -> str:  # noqa: RET503
@@ -313,18 +336,67 @@ class _Reader:
             index += 1
         self._fail("expected '}' to close the action, got the end of the file", -1, at)
 
-    def _check_python(self, code: str, what: str, place: str = "") -> None:
-        try:
-            ast.parse(code)
-        except SyntaxError as error:
-            where = place or f"{self.name}"
-            raise SpecificationError(
-                f"{where}: {what} is no Python ({error.msg}): {(error.text or '').strip()}"
-            ) from None
+    def _add_header(self, code: str, first: int) -> None:
+        self.header.append(code)
+        self.header_lines += range(first, first + code.count("\n") + 1)
+
+    def _in_header(self, line: int) -> str:
+        return f"{self.name}:{self.header_lines[min(line, len(self.header_lines)) - 1]}"
+
+    def _check_names(self, header: str, footer: str) -> None:
+        """Refuse actions with names that nothing defines: they would fail on some text later."""
+        if re.search(r"import\s*\*", header + footer):
+            return
+        used = [(place, code, *_global_names(code)) for place, code in self.codes]
+        known = _defined(header) | _defined(footer) | set(dir(builtins))
+        known = known.union(*(stored for *_, stored in used))
+        for place, code, loaded, _ in used:
+            for name in loaded:
+                if name in known:
+                    continue
+                remedy = "define it in the code of the header"
+                if re.search(rf"\breturn\s+{name}\b", code):
+                    remedy += f', or for a kind write return "{name}"'
+                raise SpecificationError(
+                    f"{place}: the action uses '{name}', which is not defined; actions are Python "
+                    f"and see lexer and text; {remedy}"
+                )
 
     def _fail(self, problem: str, offset: int = 0, column: int = 0) -> NoReturn:
         line = min(self.line + offset + 1, len(self.lines))
         raise SpecificationError(f"{self.name}:{line}:{column + 1}: {problem}")
+
+
+def _function(code: str) -> str:
+    return "def action(lexer, text):\n" + textwrap.indent(code, "    ")
+
+
+def _check_python(code: str, what: str, where: Callable[[int], str]) -> list[ast.stmt]:
+    """Return the statements of code, or of the only function in it."""
+    try:
+        body = ast.parse(code).body
+    except SyntaxError as error:
+        line = (error.text or "").strip()
+        raise SpecificationError(
+            f"{where(error.lineno or 1)}: {what} is no Python ({error.msg}): {line}; code is "
+            "Python here, not C"
+        ) from None
+    return body[0].body if body and isinstance(body[0], ast.FunctionDef) else body
+
+
+def _global_names(code: str) -> tuple[list[str], set[str]]:
+    """Return the names of the module that an action uses, and those that it defines."""
+    loaded: dict[str, None] = {}
+    stored: set[str] = set()
+    waiting = [compile(_function(code), "<action>", "exec", dont_inherit=True)]
+    for each in waiting:  # grows while it runs
+        waiting += [const for const in each.co_consts if isinstance(const, CodeType)]
+        for instruction in dis.get_instructions(each):
+            if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                loaded[instruction.argval] = None
+            elif instruction.opname == "STORE_GLOBAL":
+                stored.add(instruction.argval)
+    return list(loaded), stored
 
 
 def _defined(header: str) -> set[str]:

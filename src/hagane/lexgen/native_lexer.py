@@ -75,6 +75,8 @@ class NativeLexer:
                 ends.ctypes.data,
                 capacity,
             )
+            if count == -2:
+                raise MemoryError("tokenize_arrays: no memory to find a trailing context")
             if count < 0:
                 raise SpecificationError(
                     f"tokenize_arrays: start conditions were pushed more than {_STACK} deep "

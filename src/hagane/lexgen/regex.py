@@ -64,7 +64,7 @@ class Regex:
 
 
 def _automaton(branch: Branch) -> Dfa:
-    return minimise(determinise(build_nfa([[branch]])).winners_only())
+    return minimise(determinise(build_nfa([[branch]])))
 
 
 def _accepted(dfa: Dfa, text: str, start: int) -> Iterator[tuple[int, Accept]]:
@@ -73,8 +73,8 @@ def _accepted(dfa: Dfa, text: str, start: int) -> Iterator[tuple[int, Accept]]:
     state = row[min(_context(text, start), len(row) - 1)] if start else row[0]
     at = start
     while state >= 0:
-        if dfa.accepts[state]:
-            yield at, dfa.accepts[state][0]
+        for accept in dfa.accepts[state]:
+            yield at, accept
         if at > len(text):
             return
         symbol = ord(text[at]) if at < len(text) else END

@@ -92,7 +92,6 @@ class Step(NamedTuple):
     kind: str | None
     back: int | None = 0
     head: int | None = None
-    newline: bool = True
     begin: int = -1
     push: int = -1
     pop: bool = False
@@ -110,7 +109,7 @@ class Automaton:
 
     A state is the index of its row. Column 0 holds what the state accepts (0: nothing, else the
     number of a step plus 1), the next columns one class each, the last one says whether more input
-    could matter.
+    could matter. ``starts`` are the start states of an automaton of its own, by what stands before.
     """
 
     def __init__(
@@ -119,7 +118,9 @@ class Automaton:
         class_ids: tuple[int, ...],
         stride: int,
         delta: list[int],
+        starts: tuple[int, ...] = (),
     ):
+        self.starts = starts
         self.class_starts = class_starts
         self.class_ids = class_ids
         self.stride = stride
@@ -142,14 +143,15 @@ class Automaton:
         known = {char: self.class_of(ord(char)) for char in set(text)}
         return [*map(known.__getitem__, text), *end]
 
-    def accepting(self, columns: list[int]) -> list[bool]:
-        """Return whether each prefix of a row of columns matches, the empty one first."""
-        state = 0
-        found = [self.delta[0] > 0]
+    def codes(self, columns: list[int], state: int) -> Iterator[int]:
+        """Yield what each prefix of a row of columns is accepted as, until none can be."""
+        if state >= 0:
+            yield self.delta[state]
         for column in columns:
             state = self.delta[state + column] if state >= 0 else _DEAD
-            found.append(state >= 0 and self.delta[state] > 0)
-        return found
+            if state < 0:
+                return
+            yield self.delta[state]
 
 
 class Machine:
@@ -209,8 +211,10 @@ class Scanner:
         self.text = ""
         self.start = self.end = 0
         self.line = 1
-        # Index of the last newline before the match, so that column = start - line_start.
+        # Index of the last newline before the match, so that column = start - line_start, and of
+        # the next one, or the length of the text.
         self.line_start = -1
+        self.newline = 0
         self.base = self.base_bytes = 0  # characters and bytes of earlier pieces
         self.token: type[Token] = Token
         self.context = 0
@@ -235,10 +239,17 @@ class Scanner:
         self.current = self.stack.pop() if self.stack else 0
 
     def scan(self, text: str) -> Iterator[Token]:
-        """Yield the tokens of a whole text."""
-        position = 0
+        """Return the tokens of a whole text."""
         if not text.isascii():
             self.token = token_class(ByteIndex(text))
+        self.newline = _find_newline(text, 0)
+        machine = self.machine
+        if len(machine.conditions) == 1 and machine.fast[0] is not None and not machine.at_end:
+            return self._scan_fast(text, 0)
+        return self._scan(text)
+
+    def _scan(self, text: str) -> Iterator[Token]:
+        position = 0
         columns: list[int] | None = None
         while position < len(text):
             if self.machine.fast[self.current] is not None:
@@ -247,7 +258,7 @@ class Scanner:
                 if columns is None:
                     columns = self.machine.automaton.classes(text)
                 position = yield from self._scan_table(text, position, columns, True)
-        yield from self._finish(len(text))
+        yield from self._finish(text)
 
     def pieces(self, pieces: Iterable[str]) -> Iterator[Token]:
         """Yield the tokens of a text that comes in pieces, as soon as nothing can change them."""
@@ -266,37 +277,47 @@ class Scanner:
         position = 0
         while position < len(text):
             position = yield from self._scan_table(text, position, columns, True)
-        yield from self._finish(len(text))
+        yield from self._finish(text)
 
     def _next_piece(self, text: str, position: int, piece: str) -> str:
         """Drop what is done and append a piece."""
+        self._reach(text, position)
         self.base += position
         self.base_bytes += len(text[:position].encode("utf-8", "surrogatepass"))
         self.line_start -= position
         text = text[position:] + piece
+        self.newline = _find_newline(text, max(self.line_start + 1, 0))
         if self.base_bytes != self.base or not text.isascii():
             self.token = token_class(ByteIndex(text, self.base, self.base_bytes))
         return text
 
+    def _reach(self, text: str, position: int) -> None:
+        """Count the lines before a place."""
+        while position > self.newline:
+            self.line += 1
+            self.line_start = self.newline
+            self.newline = _find_newline(text, self.newline + 1)
+
     def _scan_fast(self, text: str, position: int) -> Generator[Token, None, int]:
-        """Scan by the regular expression until the start condition changes; return the place."""
+        """Scan by the regular expression until the start condition changes; return the place.
+
+        This loop is what the speed of a lexer in Python is; ``_reach`` is written out in it.
+        """
         found = self.machine.fast[self.current]
         assert found is not None
         pattern, meanings = found
-        current, line, line_start = self.current, self.line, self.line_start
-        new, cls = tuple.__new__, self.token
-        at = position
+        line, line_start, newline = self.line, self.line_start, self.newline
+        new, cls, size, current = tuple.__new__, self.token, len(text), self.current
         while True:
-            for match in pattern.finditer(text, at):
-                group: int = match.lastindex  # type: ignore[assignment]
+            for match in pattern.finditer(text, position):
                 start, end = match.start(1), match.end()
-                if start != at:  # something was skipped
-                    newline = text.rfind("\n", at, start)
-                    if newline >= 0:
-                        line += text.count("\n", at, start)
-                        line_start = newline
-                meaning = meanings[group]
-                at = end
+                while start > newline:
+                    line += 1
+                    line_start = newline
+                    newline = text.find("\n", newline + 1)
+                    if newline < 0:
+                        newline = size
+                meaning = meanings[match.lastindex]  # type: ignore[index]
                 if meaning.__class__ is str:
                     word = text[start:end]
                     yield new(cls, (meaning, word, start, end, line, start - line_start))
@@ -312,39 +333,28 @@ class Scanner:
                     if kind is not None:
                         yield new(cls, (kind, word, start, end, line, start - line_start))
                 elif meaning > 0:
-                    step = self.machine.steps[meaning - 1]
-                    kind = step.kind
-                    if step.moves:
-                        self.line, self.line_start = line, line_start
-                        kind = self._act(step, text, start, end)
+                    self.line, self.line_start, self.newline = line, line_start, newline
+                    kind = self._act(self.machine.steps[meaning - 1], text, start, end)
                     if kind is not None:
                         word = text[start:end]
                         yield new(cls, (kind, word, start, end, line, start - line_start))
-                    if step.newline:
-                        newline = text.rfind("\n", start, end)
-                        if newline >= 0:
-                            line += text.count("\n", start, end)
-                            line_start = newline
                     if self.current != current:
-                        self.line, self.line_start = line, line_start
                         return end
                 else:
                     break
             if meaning < 0:
-                self.line, self.line_start = line, line_start
-                return len(text)
+                self.line, self.line_start, self.newline = line, line_start, newline
+                return size
             # Nothing matches here: an error up to the next place where something does.
-            while at < len(text):
-                match = pattern.match(text, at)  # type: ignore[assignment]
-                group = match.lastindex  # type: ignore[assignment]
-                if meanings[group] != 0 or match.start(1) != at:
+            position = end
+            while position < size:
+                match = pattern.match(text, position)  # type: ignore[assignment]
+                group: int = match.lastindex  # type: ignore[assignment]
+                if meanings[group] != 0 or match.start(1) != position:
                     break
-                at += 1
-            yield new(cls, (ERROR, text[start:at], start, at, line, start - line_start))
-            newline = text.rfind("\n", start, at)
-            if newline >= 0:
-                line += text.count("\n", start, at)
-                line_start = newline
+                position += 1
+            lost = text[start:position]
+            yield new(cls, (ERROR, lost, start, position, line, start - line_start))
 
     def _act(self, step: Step, text: str, start: int, end: int) -> str | None:
         """Run an action and return the kind of the token."""
@@ -383,18 +393,17 @@ class Scanner:
                     accepted, stop = delta[state], at
             if state == _HOLD and first >= 0:
                 break
-            end = position
-            if accepted:
-                step = steps[accepted - 1]
-                end = self._token_end(step, text, position, stop)
-            if end <= position:
+            if not accepted:
                 if error < 0:
                     error = position
                 position += 1
                 continue
+            step = steps[accepted - 1]
+            end = self._token_end(step, text, position, stop)
             if error >= 0:
                 yield self._error(text, error, position)
                 error = -1
+            self._reach(text, position)
             kind = self._act(step, text, position, end) if step.moves else step.kind
             if kind is not None:
                 yield self.token(
@@ -405,8 +414,6 @@ class Scanner:
                     self.line,
                     position - self.line_start,
                 )
-            if step.newline:
-                self._count(text, position, end)
             position = end
             self.context = ord(text[end - 1])
             if self.current != current:
@@ -419,20 +426,14 @@ class Scanner:
         return position
 
     def _error(self, text: str, start: int, end: int) -> Token:
-        lost = text[start:end]
-        column = start - self.line_start
-        token = self.token(ERROR, lost, self.base + start, self.base + end, self.line, column)
-        self._count(text, start, end)
-        return token
-
-    def _count(self, text: str, start: int, end: int) -> None:
-        lines = text.count("\n", start, end)
-        if lines:
-            self.line += lines
-            self.line_start = text.rindex("\n", start, end)
+        self._reach(text, start)
+        lost, column = text[start:end], start - self.line_start
+        return self.token(ERROR, lost, self.base + start, self.base + end, self.line, column)
 
     def _context(self, text: str, position: int, n_contexts: int) -> int:
         """Return the kind of the place: text start, after a newline, after another character."""
+        if n_contexts == 1:
+            return 0
         if position:
             before = text[position - 1]
         elif self.base:
@@ -450,29 +451,41 @@ class Scanner:
         if step.head is not None:
             return start + step.head
         assert step.split is not None
-        body, reversed_following = step.split
-        whole = text[start:stop]
-        ends = body.accepting(body.classes(whole)[: stop - start])
-        columns = reversed_following.classes(whole)
-        columns = columns[: len(whole)][::-1]
-        if stop > len(text):  # the context has consumed the end of the input
-            columns = [reversed_following.class_ids[-1], *columns]
-        follows = reversed_following.accepting(columns)
-        for length in range(len(whole), 0, -1):
-            if ends[length] and follows[stop - start - length]:
+        body, following = step.split
+        # ``stop`` is one beyond the text where the context has taken the end of the input.
+        state = body.starts[self._context(text, start, len(body.starts))]
+        columns = body.classes(text[start:stop])[: stop - start]
+        ends = {
+            length - back
+            for length, code in enumerate(body.codes(columns, state))
+            for back in range(code.bit_length())
+            if code >> back & 1
+        }
+        columns = following.classes(text[start:stop])[: stop - start]
+        for length in sorted(ends, reverse=True):
+            state = following.starts[self._context(text, start + length, len(following.starts))]
+            codes = list(following.codes(columns[length:], state))
+            if len(codes) > stop - start - length and codes[-1]:
                 return start + length
-        return start
+        raise AssertionError("a match has a body and a context")
 
-    def _finish(self, position: int) -> Iterator[Token]:
+    def _finish(self, text: str) -> Iterator[Token]:
         """Run the actions of the end of the input."""
+        self._reach(text, len(text))
         seen = set()
         while self.current in self.machine.at_end and self.current not in seen:
             seen.add(self.current)
             step = self.machine.at_end[self.current]
             kind = self._act(step, "", 0, 0) if step.moves else step.kind
             if kind is not None:
-                at = self.base + position
-                yield self.token(kind, "", at, at, self.line, position - self.line_start)
+                at = self.base + len(text)
+                yield self.token(kind, "", at, at, self.line, len(text) - self.line_start)
+
+
+def _find_newline(text: str, start: int) -> int:
+    """Return where the next newline is, or the length of the text."""
+    at = text.find("\n", start)
+    return at if at >= 0 else len(text)
 
 
 def unpack(order: list[int], rows: list[list[int]]) -> list[int]:

@@ -49,7 +49,8 @@ class Rule:
     @property
     def label(self) -> str:
         """How messages call the rule."""
-        name = self.action.kind or "skipped"
+        code = self.action.code or self.action.function
+        name = self.action.kind or ("with code" if code else "skipped")
         place = f" ({self.where})" if self.where else ""
         return f"{name} '{self.pattern.source}'{place}"
 

@@ -139,3 +139,45 @@ def matches_empty(node: Node) -> bool:
             return any(matches_empty(part) for part in parts)
         case Repeat(body, low, _):
             return low == 0 or matches_empty(body)
+
+
+def without_empty(node: Node) -> Node:
+    """Return the tree that matches the same texts, the empty one excepted."""
+    if not matches_empty(node):
+        return node
+    match node:
+        case Alternate(parts):
+            return alternate(*(without_empty(part) for part in parts))
+        case Concat(parts):
+            # The first part that consumes something is each one in turn.
+            ways = []
+            for number, part in enumerate(parts):
+                first = (_empty_part(each) for each in parts[:number])
+                ways.append(concat(*first, without_empty(part), *parts[number + 1 :]))
+            return alternate(*ways) if ways else Chars(())
+        case Repeat(body, low, high):
+            ways = []
+            for number in range(1, max(low, 2) + 1):
+                # The first round that consumes something is this one.
+                if high is not None and number > high:
+                    break
+                before = (_empty_part(body),) if number > 1 and matches_empty(body) else ()
+                if number > 1 and not before:
+                    break
+                left = None if high is None else high - number
+                rest = Repeat(body, max(low - number, 0), left)
+                ways.append(concat(*before, without_empty(body), rest))
+            return alternate(*ways) if ways else Chars(())
+    return Chars(())
+
+
+def _empty_part(node: Node) -> Node:
+    """Return the conditions under which a node that can match the empty text does so."""
+    match node:
+        case Concat(parts):
+            return concat(*(_empty_part(part) for part in parts))
+        case Alternate(parts):
+            return alternate(*(_empty_part(part) for part in parts if matches_empty(part)))
+        case Repeat(body, low, _):
+            return _empty_part(body) if low else EMPTY
+    return node

@@ -20,6 +20,7 @@ from hagane.lexgen.dfa import Dfa
 
 MAX_LENGTH = 60_000
 MAX_DEPTH = 300
+_ASTRAL = r"[\U00010000-\U0010ffff]"
 
 
 class _TooLarge(Exception):
@@ -119,17 +120,18 @@ class _Translation:
                     way = self._between(to, state, blocked | {state}, depth + 1)
                     if way is not None:
                         ways.append(symbols + way)
-        if own and astral:
-            runs = [charset_source(basic) + "++"] if basic else []
-            ways = [*runs, _astral_source(astral), *ways]
-            own = None
-        if not ways:
-            # The character after a run of ``own`` cannot be in it, so nothing is given back.
-            return f"{own}*+" if own else ""
-        if own:
-            ways.insert(0, own + "++")
         possessive = self.accepting[state] or not any(self.accepting[s] for s in cycle - {state})
-        return f"(?:{'|'.join(ways)})*{'+' if possessive else ''}"
+        star = "*+" if possessive else "*"
+        if own and astral:
+            # A look-ahead keeps the slow loop away from texts without such characters.
+            runs = [charset_source(basic) + "++"] if basic else []
+            loop = f"(?:{'|'.join([*runs, _astral_source(astral), *ways])}){star}"
+            if not basic or ways:
+                return loop
+            return f"{runs[0][:-2]}*+(?:(?={_ASTRAL}){loop})?+"
+        # The character after a run of ``own`` cannot be in it, so nothing is given back.
+        run = f"{own}*+" if own else ""
+        return f"{run}(?:{_either(ways)}{run}){star}" if ways else run
 
     def _cycle(self, state: int, blocked: frozenset[int]) -> set[int]:
         """Return the states on ways from ``state`` back to it that avoid ``blocked``."""
@@ -222,7 +224,7 @@ def split_astral(symbols: Ranges) -> tuple[Ranges, Ranges]:
 
 def _astral_source(symbols: Ranges) -> str:
     """Return a class beyond 16 bits; the look-ahead turns all other characters away at once."""
-    return rf"(?=[\U00010000-\U0010ffff]){_class_source(symbols)}"
+    return f"(?={_ASTRAL}){_class_source(symbols)}"
 
 
 def _class_source(symbols: Ranges) -> str:

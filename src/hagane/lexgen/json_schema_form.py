@@ -1,0 +1,167 @@
+"""Whether the keywords of a JSON schema have the types that they must have.
+
+Source: JSON Schema, draft 2020-12, core sections 8 to 11 and validation section 6; RFC 6901 for
+pointers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+from hagane.errors import InvalidArgument
+
+TYPES = ("string", "number", "integer", "boolean", "null", "object", "array")
+
+
+def refuse(where: str, problem: str) -> NoReturn:
+    """Raise the error about a place in a schema."""
+    raise InvalidArgument(f"JSON schema, {where}: {problem}")
+
+
+def pointer(where: str, *steps: str | int) -> str:
+    """Return the JSON pointer of what is below a place."""
+    escaped = (str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+    return "/".join((where, *escaped))
+
+
+def check_form(schema: Mapping[str, Any], where: str) -> None:
+    """Refuse a schema with a keyword of another type than it must have.
+
+    Raises:
+        InvalidArgument: The message has the pointer, what was expected and what came.
+    """
+    for keyword, value in schema.items():
+        if not isinstance(keyword, str):
+            refuse(where, f"expected keywords that are strings, got {keyword!r}")
+        if keyword not in _FORMS:
+            continue
+        allowed, expected, remedy = _FORMS[keyword]
+        if not allowed(value):
+            refuse(
+                pointer(where, keyword),
+                f"expected {expected}, got {_shown(value)}; {remedy(value)}",
+            )
+
+
+def is_json(value: Any) -> bool:
+    """Return whether a value is one of JSON."""
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and is_json(each) for key, each in value.items())
+    if isinstance(value, list):
+        return all(is_json(each) for each in value)
+    return value is None or isinstance(value, (str, bool, int)) or _is_number(value)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _is_schema(value: Any) -> bool:
+    return isinstance(value, (Mapping, bool))
+
+
+def _is_schemas(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_schema, value))
+
+
+def _is_members(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(name, str) and _is_schema(each) for name, each in value.items()
+    )
+
+
+def _is_names(value: Any) -> bool:
+    named = isinstance(value, list) and all(isinstance(name, str) for name in value)
+    return named and len(set(value)) == len(value)
+
+
+def _is_types(value: Any) -> bool:
+    names = [value] if isinstance(value, str) else value
+    return _is_names(names) and bool(names) and set(names) <= set(TYPES)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_number(value: Any) -> bool:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and math.isfinite(value)
+
+
+def _is_values(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and is_json(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _always(remedy: str) -> Callable[[Any], str]:
+    return lambda value: remedy
+
+
+def _about_required(value: Any) -> str:
+    if isinstance(value, bool):
+        return "since draft 4 the object lists the names of its required properties"
+    if isinstance(value, str):
+        return f'write ["{value}"]'
+    return 'write each name once, as in ["name"]'
+
+
+def _about_properties(value: Any) -> str:
+    if isinstance(value, list):
+        return (
+            "write {\"name\": {…}} for each property; names that must be there go into 'required'"
+        )
+    return 'write {"name": {"type": "string"}}, or {"name": true} for any value'
+
+
+def _about_items(value: Any) -> str:
+    if isinstance(value, list):
+        return "one schema for each place is 'prefixItems' since draft 2020-12"
+    return 'write {"type": "string"}, or true for any value'
+
+
+def _about_type(value: Any) -> str:
+    if value is None:
+        return 'write "null" for the type of null'
+    return 'write "string", or ["string", "null"] for several'
+
+
+_Form = tuple[Callable[[Any], bool], str, Callable[[Any], str]]
+_COUNT: _Form = (_is_count, "a whole number of at least 0", _always("drop it for no bound"))
+_BOUND: _Form = (_is_number, "a finite number", _always("drop it for no bound"))
+_SCHEMAS: _Form = (
+    _is_schemas,
+    "a list of schemas, not empty",
+    _always('write [{"type": "string"}, …]'),
+)
+_TEXT: _Form = (_is_text, "a string", _always("write it in quotes"))
+_FORMS: dict[str, _Form] = {
+    "type": (_is_types, f"a type ({', '.join(TYPES)}) or a list of types", _about_type),
+    "enum": (_is_values, "a list of values, not empty", _always('write ["a", 1], or "const"')),
+    "const": (is_json, "a value of JSON", _always("use null, true, numbers, texts, lists, dicts")),
+    "anyOf": _SCHEMAS,
+    "oneOf": _SCHEMAS,
+    "allOf": _SCHEMAS,
+    "$ref": (_is_text, "a pointer as a string", _always('write "#/$defs/name"')),
+    "properties": (_is_members, "an object of schemas", _about_properties),
+    "required": (_is_names, "a list of different names", _about_required),
+    "additionalProperties": (_is_schema, "a schema", _always("write false for no more members")),
+    "items": (_is_schema, "a schema", _about_items),
+    "prefixItems": _SCHEMAS,
+    "minItems": _COUNT,
+    "maxItems": _COUNT,
+    "minLength": _COUNT,
+    "maxLength": _COUNT,
+    "pattern": _TEXT,
+    "format": _TEXT,
+    "minimum": _BOUND,
+    "maximum": _BOUND,
+    "exclusiveMinimum": _BOUND,
+    "exclusiveMaximum": _BOUND,
+}
