@@ -12,10 +12,10 @@ import typer
 from hagane.errors import InvalidArgument, NoSuchFile
 from hagane.tools.prob.checker import check, load_program
 from hagane.tools.prob.histogram import draw_histogram
-from hagane.tools.prob.interpreter import sample
 from hagane.tools.prob.ledger import main_unit
 from hagane.tools.prob.prism import export_prism
 from hagane.tools.prob.program import Program
+from hagane.tools.prob.sampling import sample
 from hagane.tools.prob.source import ProgramError
 from hagane.tools.prob.verdict import Report, Verdict, show_circumstances
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from hagane.errors import InvalidArgument
 from hagane.tools.prob.diagram import run_diagram
 from hagane.tools.prob.dynamic import run_dynamic
-from hagane.tools.prob.interpreter import run_enumeration
+from hagane.tools.prob.enumeration import run_enumeration
 from hagane.tools.prob.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit
 from hagane.tools.prob.program import Apply, Program, walk
 from hagane.tools.prob.source import TooLarge
