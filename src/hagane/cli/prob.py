@@ -11,9 +11,9 @@ import typer
 
 from hagane.errors import InvalidArgument, NoSuchFile
 from hagane.tools.prob.checker import check, load_program
+from hagane.tools.prob.export import export_prism
 from hagane.tools.prob.histogram import draw_histogram
 from hagane.tools.prob.ledger import main_unit
-from hagane.tools.prob.prism import export_prism
 from hagane.tools.prob.program import Program
 from hagane.tools.prob.sampling import sample
 from hagane.tools.prob.source import ProgramError
@@ -93,7 +93,8 @@ def export_command(
         return
     print(model.text, end="")
     if properties is None:
-        print("".join(f"// {line}\n" for line in model.properties.splitlines()), end="")
+        for line in model.properties.splitlines():
+            print(line if line.startswith("//") else f"// {line}")
 
 
 def _load(file: Path) -> Program:

@@ -119,12 +119,7 @@ def _judge_group(
                 break
         margin = _margin(filled, states, claim)
     except ZeroDivisor as error:
-        raise DivisionByZero(
-            "the claim divides by zero: "
-            f"'{source.slice(error.node.right.span)}' is 0 {_with(given)}".rstrip(),
-            source,
-            error.node.span,
-        ) from None
+        raise _divides_by_zero(source, error, given) from None
     measured = tuple(
         Measured(term_text(source, term), value, isinstance(term, Expectation))
         for term, value in values.items()
@@ -135,9 +130,28 @@ def _judge_group(
     return Judgement(holds, measured, given, margin, outcome)
 
 
-def _with(given: Mapping[str, Value]) -> str:
-    known = [f"{name.partition('#')[0]} = {show_value(value)}" for name, value in given.items()]
-    return f"with {', '.join(known)}" if known else ""
+def evaluated(source: Source, node: Expression, values: Mapping[str, Any]) -> Any:
+    """Return what a part of a claim is for given values.
+
+    Raises:
+        DivisionByZero: It divides by zero.
+    """
+    try:
+        return evaluate(node, values)
+    except ZeroDivisor as error:
+        raise _divides_by_zero(source, error, values) from None
+
+
+def _divides_by_zero(
+    source: Source, error: ZeroDivisor, values: Mapping[str, Any]
+) -> DivisionByZero:
+    known = ", ".join(f"{_name(name)} = {show_value(value)}" for name, value in values.items())
+    return DivisionByZero(
+        f"the claim divides by zero: '{source.slice(error.node.right.span)}' is 0"
+        + (f" where {known}" if known else ""),
+        source,
+        error.node.span,
+    )
 
 
 def term_text(source: Source, term: Term) -> str:
@@ -160,9 +174,9 @@ def measure(
     subject = term.event if isinstance(term, Probability) else term.term
     weight, amount = Fraction(0), Fraction(0)
     for key, state in states:
-        if term.condition is None or evaluate(term.condition, state):
+        if term.condition is None or evaluated(source, term.condition, state):
             weight += group[key]
-            amount += group[key] * evaluate(subject, state)
+            amount += group[key] * evaluated(source, subject, state)
     if weight == 0:
         assert term.condition is not None
         key, state = max(states, key=lambda item: group[item[0]])

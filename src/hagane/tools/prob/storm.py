@@ -15,7 +15,7 @@ from typing import Any
 from hagane.errors import HaganeError
 from hagane.tools.prob.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit
 from hagane.tools.prob.machine import explore
-from hagane.tools.prob.prism import label, model_text
+from hagane.tools.prob.prism import Part, label, model_text
 from hagane.tools.prob.program import Program
 
 
@@ -49,7 +49,7 @@ def run_storm(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -> 
         elif state.kind == "end":
             wanted.setdefault((None, state.key), []).append(index)
     labels = [label(f"q{number}", states) for number, states in enumerate(wanted.values())]
-    weights = _ask(stormpy, model_text(program, chain, labels), len(labels))
+    weights = _ask(stormpy, model_text(program.source, [Part(chain.states)], labels), len(labels))
     ledger = chain.calls
     ledger.size = len(chain.states)
     for (site, key), weight in zip(wanted, weights, strict=True):

@@ -6,6 +6,7 @@ bounds, for each that the program passes to it.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 from hagane.tools.prob.formula import domain_of
@@ -27,12 +28,12 @@ def visit_units(program: Program, visit: Callable[[Unit, bool], Ledger]) -> None
         visit: Takes a unit and whether its function is visited for all arguments that its type
             admits; returns a ledger that has the calls which the unit makes.
     """
-    pending = [(main_unit(program), True)]
+    pending = deque([(main_unit(program), True)])
     done: set[tuple[Function, _Inputs]] = set()
     calls: dict[Function, set[_Inputs]] = {}
     while pending:
         while pending:
-            unit, exhaustive = pending.pop()
+            unit, exhaustive = pending.popleft()
             for function, inputs in visit(unit, exhaustive).calls.items():
                 calls.setdefault(function, set()).update(inputs)
         for function in program.functions:
