@@ -129,7 +129,10 @@ class _Engine:
     # One step: a table in, a table of the kept names and the result out.
 
     def push(self, node: Expression, table: Table, keep: frozenset[str]) -> Table:
-        """Evaluate an expression in every state of a table.
+        """Evaluate an expression in every state of a table, which it may use up.
+
+        Calls nest as deep as programs recurse, so a table is let go of as soon as it has been
+        taken apart.
 
         Returns:
             A table whose columns are ``keep`` in sorted order, then the value.
@@ -299,11 +302,15 @@ class _Engine:
         free = self.liveness.free
         live = free(node.then) | free(node.otherwise) | keep
         done = self.push(node.condition, table, live)
+        table.rows = {}
+        parts: dict[bool, dict[Row, Any]] = {True: {}, False: {}}
+        for row, weight in done.rows.items():
+            parts[row[-1]][row[:-1]] = weight
+        done.rows = {}
         result = None
         for wanted, branch in ((True, node.then), (False, node.otherwise)):
-            rows = {row[:-1]: w for row, w in done.rows.items() if row[-1] is wanted}
-            if rows:
-                part = Table(done.names[:-1], rows, done.denominator)
+            if parts[wanted]:
+                part = Table(done.names[:-1], parts.pop(wanted), done.denominator)
                 result = self._merge(result, self.push(branch, part, keep))
         return result or self._nothing(keep)
 
@@ -420,11 +427,13 @@ class _Engine:
             group = entries.setdefault(inputs, {})
             left = tuple(row[slot] for slot in rest)
             group[left] = group.get(left, 0) + weight
+        done.rows = {}
         if not self.open.get(function):
             for inputs in entries:
                 self.book.called(function, inputs)
         if not keep:
             rows = {inputs: group[()] for inputs, group in entries.items()}
+            entries.clear()
             return self._through(node, Table(function.inputs, rows, done.denominator))
         return self._summarised(node, entries, keep, done.denominator)
 
