@@ -65,8 +65,7 @@ def main() -> None:
         result = run_unit(program, main_unit(program)).ledger.result
         verdict = check(program).verdicts[-1]
         measured = ", ".join(
-            f"{m.event if m.is_expectation else f'Prob({m.event})'} = {float(m.value):.4g}"
-            for m in verdict.probabilities
+            f"{item.text} = {float(item.value):.4g}" for item in verdict.probabilities
         )
         target = given.folder / f"{path.stem}.svg"
         target.write_text(draw(path.stem, escape(measured), result), encoding="utf-8")

@@ -105,10 +105,10 @@ class _Engine:
         self.found: dict[Any, dict[Row, tuple[Any, int]]] = {}
         self.summaries: dict[tuple[Function, Row], Table] = {}
         # The inputs with which each function is open, one entry a call.
-        self.open: dict[Function, list[frozenset[Row]]] = {}
+        self.open: dict[Function, dict[frozenset[Row], None]] = {}
         self.calls = 0
         if unit.function is not None:
-            self.open[unit.function] = [frozenset()]
+            self.open[unit.function] = {frozenset(): None}
 
     def ledger(self) -> Ledger:
         names = tuple(self.unit.values)
@@ -129,10 +129,7 @@ class _Engine:
     # One step: a table in, a table of the kept names and the result out.
 
     def push(self, node: Expression, table: Table, keep: frozenset[str]) -> Table:
-        """Evaluate an expression in every state of a table, which it may use up.
-
-        Calls nest as deep as programs recurse, so a table is let go of as soon as it has been
-        taken apart.
+        """Evaluate an expression in every state of a table, which it may use up: calls nest deep.
 
         Returns:
             A table whose columns are ``keep`` in sorted order, then the value.
@@ -217,10 +214,10 @@ class _Engine:
         return Table(names, rows, denominator)
 
     def _too_large(self, names: Sequence[str]) -> TooLarge:
-        alive = ", ".join(shown(name) for name in names if name[0] != "$") or "none by name"
+        alive = ", ".join(shown(name) for name in names if name[0] != "$")
         return TooLarge(
-            f"dynamic programming needs more than {self.limits.states:,} rows here; the "
-            f"variables alive are: {alive}",
+            f"dynamic programming needs more than {self.limits.states:,} rows here"
+            + (f"; the variables alive are: {alive}" if alive else ""),
             self.source,
             self.unit.expression.span,
         )
@@ -480,17 +477,17 @@ class _Engine:
         same set inside itself calls itself for ever.
         """
         function = node.function
-        stack = self.open.setdefault(function, [])
+        stack = self.open.setdefault(function, {})
         if inputs in stack:
             raise endless_call(self.source, node, next(iter(inputs)), self._told(weight))
         if len(stack) >= (self.limits.depth if function.depth is None else function.depth):
             entry = next(iter(inputs))
             raise too_deep(self.source, node, entry, len(stack), self._told(weight))
-        stack.append(inputs)
+        stack[inputs] = None
         self.calls += 1
 
     def _leave(self, function: Function) -> None:
-        self.open[function].pop()
+        self.open[function].popitem()
         self.calls -= 1
 
     def _check_measure(self, node: Apply, inputs: Row, before: int, weight: Any) -> None:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from hagane.tools.prob.formula import Term, transform
+from hagane.tools.prob.formula import Term, comparisons, transform
 from hagane.tools.prob.ledger import Key
 from hagane.tools.prob.operators import ZeroDivisor, evaluate
 from hagane.tools.prob.program import VALUE, Claim, walk
 from hagane.tools.prob.run import show_value
 from hagane.tools.prob.source import DivisionByZero, ImpossibleCondition, Source
 from hagane.tools.prob.syntax import (
-    Binary,
     Expectation,
     Expression,
     Literal,
     Probability,
     Value,
 )
-
-_COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +29,11 @@ class Measured:
     event: str
     value: Fraction
     is_expectation: bool
+
+    @property
+    def text(self) -> str:
+        """Return it as a claim writes it."""
+        return self.event if self.is_expectation else f"Prob({self.event})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,17 +206,6 @@ def fill(formula: Expression, values: Mapping[Term, Fraction]) -> Expression:
         return None
 
     return transform(formula, number)
-
-
-def comparisons(formula: Expression) -> Iterator[Binary]:
-    """Yield the comparisons of a formula that are not inside Prob or E."""
-    if isinstance(formula, Binary) and formula.operator in _COMPARISONS:
-        yield formula
-    elif isinstance(formula, Binary):
-        yield from comparisons(formula.left)
-        yield from comparisons(formula.right)
-    elif hasattr(formula, "operand"):
-        yield from comparisons(formula.operand)
 
 
 def _margin(

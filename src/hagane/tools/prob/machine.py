@@ -123,11 +123,7 @@ class _Machine:
                 numbers[identity] = len(chain.states)
                 chain.states.append(state)
                 if len(chain.states) > self.limits.states:
-                    raise TooLarge(
-                        f"the Markov chain needs more than {self.limits.states:,} states",
-                        self.source,
-                        self.unit.expression.span,
-                    )
+                    raise self._too_large(self.unit.expression)
                 waiting.append((numbers[identity], nexts))
             return numbers[identity]
 
@@ -138,6 +134,14 @@ class _Machine:
             for label, control in nexts:
                 chain.states[index].options.append((label, number(control)))
         return chain
+
+    def _too_large(self, node: Expression) -> TooLarge:
+        return TooLarge(
+            f"the Markov chain needs more than {self.limits.states:,} states; shorten ranges, or "
+            "keep fewer variables alive",
+            self.source,
+            node.span,
+        )
 
     def _live(self, node: Expression, values: dict[str, Any]) -> _Values:
         free = self.liveness.free(node)
@@ -244,6 +248,8 @@ class _Machine:
                 return ("rejected",), State("rejected", node), []
             case Rand():
                 check_range(self.source, node, (done[0], done[1]), untold)
+                if done[1] - done[0] >= self.limits.states:
+                    raise self._too_large(node)
                 share = Fraction(1, done[1] - done[0] + 1)
                 nexts = [(share, (None, v, stack)) for v in range(done[0], done[1] + 1)]
                 return (node, done, stack), State("draw", node), nexts
