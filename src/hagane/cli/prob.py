@@ -220,8 +220,9 @@ def _show(report: Report) -> None:
         if verdict.circumstances:
             print(f"  at {show_circumstances(verdict.circumstances)}")
         if verdict.role != "annotation" or verdict.cases > 1:
+            plural = "" if verdict.cases == 1 else "s"
             which = "all that the types admit" if verdict.exhaustive else "those that occur"
-            print(f"  {verdict.role} {verdict.subject}: {verdict.cases} cases, {which}")
+            print(f"  {verdict.role} {verdict.subject}: {verdict.cases} case{plural}, {which}")
         if verdict.note:
             print(f"  {verdict.note}")
         if verdict.culprit is not None:
