@@ -10,7 +10,6 @@ call uses the distribution of the function for each distinct argument, computed 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from math import lcm
 from operator import itemgetter
@@ -28,11 +27,11 @@ from hagane.tools.prob.faults import (
     too_deep,
     untold,
 )
+from hagane.tools.prob.late import shortened
 from hagane.tools.prob.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit
 from hagane.tools.prob.operators import PLAIN, ZeroDivisor, combine
 from hagane.tools.prob.program import Apply, Function, Liveness, Program, Record, shown
 from hagane.tools.prob.recursion import deep_recursion
-from hagane.tools.prob.relative import relative
 from hagane.tools.prob.run import Run, show_draws
 from hagane.tools.prob.source import PathError, ProgramError, TooLarge
 from hagane.tools.prob.syntax import (
@@ -65,32 +64,31 @@ def run_dynamic(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -
         TooLarge: More rows than ``limits.states``.
     """
     with deep_recursion():
-        unit = replace(unit, expression=relative(unit.expression))
-        engine = _Engine(program, unit, limits, traced=False)
         try:
-            return engine.ledger()
-        except PathError as error:
-            _retrace(program, unit, limits, error)
+            return _Engine(program, shortened(unit), limits, traced=False).ledger()
+        except PathError:
+            # Told of the program as it is written, where that is not too large.
+            for told in (unit, shortened(unit)):
+                _retrace(program, told, limits)
             raise
 
 
 def likeliest_runs(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -> dict[Any, Any]:
     """Return for each claim and each key its most probable run."""
     with deep_recursion():
-        unit = replace(unit, expression=relative(unit.expression))
-        engine = _Engine(program, unit, limits, traced=True)
+        engine = _Engine(program, shortened(unit), limits, traced=True)
         engine.ledger()
         return engine.found
 
 
-def _retrace(program: Program, unit: Unit, limits: Limits, error: PathError) -> None:
+def _retrace(program: Program, unit: Unit, limits: Limits) -> None:
     """Raise an error again with a run that leads to it, if one can be had in the same limits."""
     try:
         _Engine(program, unit, limits, traced=True).ledger()
     except PathError as traced:
         raise traced from None
     except ProgramError:
-        raise error from None
+        return
 
 
 class _Engine:

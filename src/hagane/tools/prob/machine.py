@@ -8,6 +8,7 @@ is reached and each end; everything between is deterministic and takes no state.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -22,11 +23,12 @@ from hagane.tools.prob.faults import (
     too_deep,
     untold,
 )
+from hagane.tools.prob.late import late
 from hagane.tools.prob.ledger import DEFAULT_LIMITS, Key, Ledger, Limits, Unit
 from hagane.tools.prob.operators import ZeroDivisor, combine, evaluate
 from hagane.tools.prob.program import Apply, Function, Liveness, Program, Record, Site, parts
 from hagane.tools.prob.recursion import deep_recursion
-from hagane.tools.prob.source import TooLarge
+from hagane.tools.prob.source import PathError, TooLarge
 from hagane.tools.prob.syntax import (
     Binary,
     Choose,
@@ -98,8 +100,13 @@ def explore(
         TooLarge: More states than ``limits.states``.
     """
     with deep_recursion():
-        machine = _Machine(program, unit, limits, opaque)
-        return machine.explore()
+        try:
+            return _Machine(program, unit, limits, opaque).explore(late(unit.expression))
+        except PathError:
+            # Told of the program as it is written, where that is not too large.
+            with suppress(TooLarge):
+                _Machine(program, unit, limits, opaque).explore(unit.expression)
+            raise
 
 
 class _Machine:
@@ -112,7 +119,7 @@ class _Machine:
         self.compiler = Compiler(self.liveness)
         self.book = Ledger()
 
-    def explore(self) -> Chain:
+    def explore(self, start: Expression) -> Chain:
         chain = Chain([], self.book)
         numbers: dict[Any, int] = {}
         waiting: list[tuple[int, list[tuple[Any, _Control]]]] = []
@@ -128,7 +135,7 @@ class _Machine:
             return numbers[identity]
 
         values = dict(self.unit.values)
-        number((self.unit.expression, self._live(self.unit.expression, values), ()))
+        number((start, self._live(start, values), ()))
         while waiting:
             index, nexts = waiting.pop()
             for label, control in nexts:
