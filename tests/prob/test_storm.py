@@ -7,6 +7,7 @@ import sys
 import tempfile
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -130,5 +131,10 @@ def test_the_command_asks_storm(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_without_storm_the_engine_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "stormpy", None)
-    with pytest.raises(NoStorm, match="needs stormpy 2.0 or later, .*: pip install stormpy"):
-        check(load_program("flip(1/2) : bool"), "storm")
+    program = load_program("flip(1/2) : bool")
+    wanted = "needs stormpy 2.0 or later, which is not installed: pip install --upgrade stormpy"
+    with pytest.raises(NoStorm, match=wanted):
+        check(program, "storm")
+    monkeypatch.setitem(sys.modules, "stormpy", SimpleNamespace(__version__="1.8.0"))
+    with pytest.raises(NoStorm, match=r"needs stormpy 2.0 or later, found 1.8.0: pip install"):
+        check(program, "storm")
