@@ -31,9 +31,19 @@ def test_division_by_zero_on_a_possible_path_names_values(engine: str) -> None:
     assert "'(x - 2)' is 0 with x = 2" in str(error)
 
 
-def test_division_by_zero_names_the_run() -> None:
-    error = fault("let a = rand(0, 2) in\nlet b = flip(1/2) in\nif b then 1 % a else 0")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_division_by_zero_names_the_run(engine: str) -> None:
+    error = fault("let a = rand(0, 2) in\nlet b = flip(1/2) in\nif b then 1 % a else 0", engine)
     assert "a run that gets there: rand(0, 2) = 0 (line 1), flip(1/2) = true (line 2)" in str(error)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_division_by_zero_inside_a_function_names_the_run(engine: str) -> None:
+    text = """letfun f(n: int) : {y:int | Prob(y = 0) <= 1/2} = 10 / (rand(0, n) - 1) in
+              (f(2)) : {z:int | z >= 0 - 100}"""
+    message = str(fault(text, engine))
+    assert "'(rand(0, n) - 1)' is 0" in message
+    assert "a run that gets there: rand(0, n) = 1 (line 1)" in message
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -98,6 +108,13 @@ def test_conditioning_on_the_impossible_names_a_witness() -> None:
     assert isinstance(error, ImpossibleCondition)
     assert "the condition 'y > 5' has probability zero" in str(error)
     assert "for instance where the value = 0 (probability 1/6)" in str(error)
+
+
+def test_the_only_outcome_is_named_as_such() -> None:
+    error = fault("let n = 3 in n : {y:int | Prob(y = 3 | y > n) = 1}")
+    assert "it is false in the only outcome, where n = 3, the value = 3 (probability 1)" in str(
+        error
+    )
 
 
 @pytest.mark.parametrize("engine", ENGINES)

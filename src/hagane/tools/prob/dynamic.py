@@ -185,7 +185,7 @@ class _Engine:
         return located
 
     def _zero(self, error: ZeroDivisor, table: Table, row: Row) -> PathError:
-        values = dict(zip(table.names, row, strict=True))
+        values = {**self.unit.values, **dict(zip(table.names, row, strict=True))}
         return division_by_zero(self.source, error, values, self._told(table.rows[row]))
 
     def _told(self, weight: Any) -> Told:

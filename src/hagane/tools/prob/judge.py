@@ -183,10 +183,11 @@ def measure(
         assert term.condition is not None
         key, state = max(states, key=lambda item: group[item[0]])
         shown = ", ".join(f"{_name(name)} = {show_value(value)}" for name, value in state.items())
+        several = f"all {len(states)} outcomes, for instance"
+        outcomes = "the only outcome," if len(states) == 1 else several
         raise ImpossibleCondition(
             f"the condition '{source.slice(term.condition.span)}' has probability zero: it is "
-            f"false in all {len(states)} outcomes, for instance where {shown} (probability "
-            f"{group[key]})",
+            f"false in {outcomes} where {shown} (probability {group[key]})",
             source,
             term.condition.span,
         )
