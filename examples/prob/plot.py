@@ -54,6 +54,15 @@ def escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
+def draw_program(path: Path) -> str:
+    """Return a bar chart of what a program gives, under what its last type claims."""
+    program = load_program(path.read_text(encoding="utf-8"), path.name)
+    result = run_unit(program, main_unit(program)).ledger.result
+    verdict = check(program).verdicts[-1]
+    measured = ", ".join(f"{item.text} = {float(item.value):.4g}" for item in verdict.probabilities)
+    return draw(path.stem, escape(measured), result)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("programs", nargs="*", type=Path)
@@ -61,15 +70,8 @@ def main() -> None:
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     for path in given.programs or sorted(Path(__file__).parent.glob("*.pml")):
-        program = load_program(path.read_text(encoding="utf-8"), path.name)
-        result = run_unit(program, main_unit(program)).ledger.result
-        verdict = check(program).verdicts[-1]
-        measured = ", ".join(
-            f"{m.event if m.is_expectation else f'Prob({m.event})'} = {float(m.value):.4g}"
-            for m in verdict.probabilities
-        )
         target = given.folder / f"{path.stem}.svg"
-        target.write_text(draw(path.stem, escape(measured), result), encoding="utf-8")
+        target.write_text(draw_program(path), encoding="utf-8")
         print(target)
 
 

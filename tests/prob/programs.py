@@ -4,19 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 Scope = Mapping[str, str]
 
+QUIET = settings(
+    max_examples=220,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+
 
 @st.composite
-def programs(draw: st.DrawFn) -> str:
-    """Return a program that claims something about its value."""
+def programs(draw: st.DrawFn, typed: bool = False) -> str:
+    """Return a program that claims something about its value.
+
+    Args:
+        draw: Draws the parts.
+        typed: Whether its function, if it has one, has a type that speaks of probabilities.
+    """
     kind = draw(st.sampled_from(["int", "bool"]))
     scope: dict[str, str] = {}
     lines = []
     if draw(st.booleans()):
-        lines.append(_function(draw))
+        lines.append(_function(draw, typed))
         scope["f"] = "function"
     for index in range(draw(st.integers(1, 3))):
         bound_kind = draw(st.sampled_from(["int", "bool", "tuple"]))
@@ -35,12 +48,18 @@ def programs(draw: st.DrawFn) -> str:
     return "(" + "\n".join(lines) + f"\n{body})\n : {{x:{kind} | {claim}}}\n"
 
 
-def _function(draw: st.DrawFn) -> str:
+def _function(draw: st.DrawFn, typed: bool) -> str:
     scope = {"n": "int", "s": "int"}
     step = _int(draw, scope, 1)
     last = _int(draw, scope, 1)
     body = f"f(n - 1, {step})" if draw(st.booleans()) else f"{step} + f(n - 1, s)"
-    return f"letfun f(n: int, s: int) : int measure n = if n <= 0 then {last} else {body} in"
+    definition = f"measure n = if n <= 0 then {last} else {body} in"
+    if not typed:
+        return f"letfun f(n: int, s: int) : int {definition}"
+    bounded = draw(st.booleans())
+    parameters = "n: {a:int | 0 <= a <= 2}, s: " + ("{b:int | 0 <= b <= 1}" if bounded else "int")
+    result = "{r:int | E[r] >= 0 - 100 /\\ Prob(r % 2 = 0 | r >= 0 - 100) <= 1}"
+    return f"letfun f({parameters}) : {result} {definition}"
 
 
 def _expression(draw: st.DrawFn, kind: str, scope: Scope, depth: int) -> str:

@@ -10,11 +10,12 @@ import pytest
 
 from hagane.tools.prob import check, load_program
 from hagane.tools.prob.engines import run_unit
-from hagane.tools.prob.interpreter import Interpreter, sample
+from hagane.tools.prob.interpreter import Interpreter
 from hagane.tools.prob.judge import terms_of
 from hagane.tools.prob.ledger import main_unit
 from hagane.tools.prob.operators import evaluate
 from hagane.tools.prob.program import VALUE
+from hagane.tools.prob.sampling import sample
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "prob"
 PROGRAMS = sorted(EXAMPLES.glob("*.pml"))

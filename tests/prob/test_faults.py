@@ -31,9 +31,19 @@ def test_division_by_zero_on_a_possible_path_names_values(engine: str) -> None:
     assert "'(x - 2)' is 0 with x = 2" in str(error)
 
 
-def test_division_by_zero_names_the_run() -> None:
-    error = fault("let a = rand(0, 2) in\nlet b = flip(1/2) in\nif b then 1 % a else 0")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_division_by_zero_names_the_run(engine: str) -> None:
+    error = fault("let a = rand(0, 2) in\nlet b = flip(1/2) in\nif b then 1 % a else 0", engine)
     assert "a run that gets there: rand(0, 2) = 0 (line 1), flip(1/2) = true (line 2)" in str(error)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_division_by_zero_inside_a_function_names_the_run(engine: str) -> None:
+    text = """letfun f(n: int) : {y:int | Prob(y = 0) <= 1/2} = 10 / (rand(0, n) - 1) in
+              (f(2)) : {z:int | z >= 0 - 100}"""
+    message = str(fault(text, engine))
+    assert "'(rand(0, n) - 1)' is 0" in message
+    assert "a run that gets there: rand(0, n) = 1 (line 1)" in message
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -100,6 +110,13 @@ def test_conditioning_on_the_impossible_names_a_witness() -> None:
     assert "for instance where the value = 0 (probability 1/6)" in str(error)
 
 
+def test_the_only_outcome_is_named_as_such() -> None:
+    error = fault("let n = 3 in n : {y:int | Prob(y = 3 | y > n) = 1}")
+    assert "it is false in the only outcome, where n = 3, the value = 3 (probability 1)" in str(
+        error
+    )
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_observation_that_never_holds_names_a_rejected_run(engine: str) -> None:
     error = fault("let x = rand(0, 5) in observe x > 7 in x : {y:int | y = 8}", engine)
@@ -136,13 +153,13 @@ def test_the_engine_is_chosen_by_size_and_said() -> None:
     (verdict,) = check(load_program("rand(1, 1000) + rand(1, 1000) : int")).verdicts
     assert verdict.engine == "dynamic"
     assert "up to 1000000 runs" in verdict.reason
-    # Sixteen independent pairs, all alive at once: 4^16 rows, but a small diagram.
+    # Sixteen independent pairs, all used twice and alive at once: 4^16 rows, but a small diagram.
     lets = "\n".join(f"let a{i} = flip(1/3) in let b{i} = flip(1/3) in" for i in range(16))
-    event = " /\\ ".join(f"(a{i} \\/ b{i})" for i in range(16))
+    event = " /\\ ".join(f"(a{i} \\/ b{i}) /\\ not (a{i} /\\ b{i})" for i in range(16))
     text = f"{lets} ({event}) : {{x:bool | Prob(x) <= 1/100}}"
     (verdict,) = check(load_program(text), limits=Limits(states=10_000)).verdicts
     assert verdict.engine == "diagram"
     assert "dynamic programming needs more than 10,000 rows" in verdict.reason
     from fractions import Fraction
 
-    assert verdict.probabilities[0].value == Fraction(5, 9) ** 16
+    assert verdict.probabilities[0].value == Fraction(4, 9) ** 16

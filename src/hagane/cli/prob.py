@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import sys
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 from typing import Annotated, Any
 
 import typer
 
-from hagane.errors import InvalidArgument, NoSuchFile
+from hagane.errors import HaganeError, InvalidArgument, NoSuchFile
 from hagane.tools.prob.checker import check, load_program
+from hagane.tools.prob.export import export_prism
 from hagane.tools.prob.histogram import draw_histogram
-from hagane.tools.prob.interpreter import sample
 from hagane.tools.prob.ledger import main_unit
-from hagane.tools.prob.prism import export_prism
 from hagane.tools.prob.program import Program
+from hagane.tools.prob.run import show_decimal
+from hagane.tools.prob.sampling import sample
 from hagane.tools.prob.source import ProgramError
 from hagane.tools.prob.verdict import Report, Verdict, show_circumstances
 
@@ -27,18 +30,34 @@ app = typer.Typer(
 _File = Annotated[Path, typer.Argument(metavar="FILE.pml", help="The program; - reads stdin.")]
 
 
+@app.callback()
+def _prepare(context: typer.Context) -> None:
+    # Exact probabilities may have more digits than Python prints by default.
+    before = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    context.call_on_close(lambda: sys.set_int_max_str_digits(before))
+
+
 @app.command("check")
 def check_command(
     file: _File,
     engine: Annotated[
-        str, typer.Option(help="auto, dynamic, diagram, enumerate or storm.")
+        str,
+        typer.Option(
+            help="auto (by size), dynamic (tables), diagram (decision diagrams), enumerate (all "
+            "runs) or storm (needs stormpy)."
+        ),
     ] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
 ) -> None:
-    """Decide the claims of a program: exit 0 if all hold, 1 if some fail, 2 on an error."""
+    """Decide the claims of a program: exit 0 if all hold, 1 if some fail, 2 on an error.
+
+    A program is an expression with a type that says how likely its values are:
+    rand(0, 5) : {x:int | Prob(x % 2 = 0) = 1/2}
+    """
     try:
         report = check(_load(file), engine)
-    except ProgramError as error:
+    except HaganeError as error:
         if as_json:
             print(json.dumps({"verdicts": [], "error": _error_json(error)}))
         raise
@@ -56,7 +75,7 @@ def run_command(
     seed: Annotated[int | None, typer.Option(help="Seed; the same one draws the same.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
-    """Run a program many times and draw how often each value came."""
+    """Run a program many times and draw how often each value came; types are not checked."""
     program = _load(file)
     counts, rejected = sample(program, main_unit(program), runs, Random(seed))
     if as_json:
@@ -83,32 +102,51 @@ def export_command(
         Path | None, typer.Option(help="Where to write the properties that decide the claims.")
     ] = None,
 ) -> None:
-    """Write a program as a model for PRISM or Storm."""
+    """Write a program, its functions and types as a model and properties for PRISM or Storm."""
     del prism
     model = export_prism(_load(file))
     if properties is not None:
-        properties.write_text(model.properties, encoding="utf-8")
+        _write("--properties", properties, model.properties)
     if output is not None:
-        output.write_text(model.text, encoding="utf-8")
+        _write("--output", output, model.text)
         return
     print(model.text, end="")
     if properties is None:
-        print("".join(f"// {line}\n" for line in model.properties.splitlines()), end="")
+        for line in model.properties.splitlines():
+            print(line if line.startswith("//") else f"// {line}")
 
 
 def _load(file: Path) -> Program:
-    if str(file) == "-":
-        return load_program(typer.get_text_stream("stdin").read(), "<stdin>")
-    if not file.is_file():
-        raise NoSuchFile(f"there is no file '{file}'")
+    name = "<stdin>" if str(file) == "-" else str(file)
     try:
-        text = file.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise InvalidArgument(f"'{file}' is not UTF-8 text") from None
-    return load_program(text, str(file))
+        stream = typer.get_binary_stream("stdin")
+        data = stream.read() if name == "<stdin>" else file.read_bytes()
+    except FileNotFoundError:
+        raise NoSuchFile(f"there is no file '{file}'; expected a program, as text") from None
+    except OSError as error:
+        raise InvalidArgument(
+            f"'{file}' cannot be read ({error.strerror}); expected a program, as text"
+        ) from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidArgument(
+            f"'{name}' is not UTF-8 text: byte {error.start} is 0x{data[error.start]:02x}; "
+            "expected a program, as text"
+        ) from None
+    return load_program(text.replace("\r\n", "\n"), name)
 
 
-def _error_json(error: ProgramError) -> dict[str, Any]:
+def _write(option: str, path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidArgument(f"{option}: cannot write '{path}' ({error.strerror})") from None
+
+
+def _error_json(error: HaganeError) -> dict[str, Any]:
+    if not isinstance(error, ProgramError):
+        return {"kind": type(error).__name__, "message": str(error)}
     return {
         "kind": type(error).__name__,
         "line": error.line,
@@ -126,6 +164,13 @@ def _report_json(report: Report) -> dict[str, Any]:
     return {"verdicts": [_verdict_json(v) for v in report.verdicts], "notices": notices}
 
 
+def _decimal(value: Fraction) -> float | None:
+    try:
+        return float(value)
+    except OverflowError:  # an expectation beyond what JSON's numbers hold
+        return None
+
+
 def _verdict_json(verdict: Verdict) -> dict[str, Any]:
     return {
         "line": verdict.line,
@@ -133,7 +178,7 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
         "type": verdict.type,
         "holds": verdict.holds,
         "probabilities": [
-            {"event": item.event, "value": str(item.value), "decimal": float(item.value)}
+            {"event": item.event, "value": str(item.value), "decimal": _decimal(item.value)}
             for item in verdict.probabilities
         ],
         "engine": verdict.engine,
@@ -169,15 +214,15 @@ def _show(report: Report) -> None:
         print(f"{source.name}:{verdict.line}:{verdict.column}: {word}: {verdict.type}")
         ranges = verdict.ranges or (None,) * len(verdict.probabilities)
         for item, bounds in zip(verdict.probabilities, ranges, strict=True):
-            form = item.event if item.is_expectation else f"Prob({item.event})"
-            print(f"  {form} = {item.value} = {float(item.value):.10g}")
+            print(f"  {item.text} = {item.value} = {show_decimal(item.value)}")
             if bounds is not None:
                 print(f"    by the types of the functions called: {bounds[0]} to {bounds[1]}")
         if verdict.circumstances:
             print(f"  at {show_circumstances(verdict.circumstances)}")
         if verdict.role != "annotation" or verdict.cases > 1:
+            plural = "" if verdict.cases == 1 else "s"
             which = "all that the types admit" if verdict.exhaustive else "those that occur"
-            print(f"  {verdict.role} {verdict.subject}: {verdict.cases} cases, {which}")
+            print(f"  {verdict.role} {verdict.subject}: {verdict.cases} case{plural}, {which}")
         if verdict.note:
             print(f"  {verdict.note}")
         if verdict.culprit is not None:
@@ -187,4 +232,7 @@ def _show(report: Report) -> None:
                 print(f"    for instance {culprit.run}")
         print(f"  engine: {verdict.engine} ({verdict.reason})")
     if not report.verdicts:
-        print(f"{source.name}: no types to check")
+        print(
+            f"{source.name}: no types to check; claim something, as in "
+            "(…) : {x:int | Prob(x > 0) <= 1/10}"
+        )

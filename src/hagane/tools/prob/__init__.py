@@ -2,8 +2,8 @@
 
 from hagane.tools.prob.checker import check, load_program
 from hagane.tools.prob.draws import ObservationFailed, flip, generator, observe, rand
+from hagane.tools.prob.export import export_prism
 from hagane.tools.prob.ledger import Limits
-from hagane.tools.prob.prism import export_prism
 from hagane.tools.prob.source import ProgramError
 from hagane.tools.prob.typed import BrokenClaim, TypedFunction, typed
 from hagane.tools.prob.verdict import Report, Verdict

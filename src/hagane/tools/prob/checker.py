@@ -13,16 +13,14 @@ from fractions import Fraction
 
 from hagane.tools.prob.dynamic import likeliest_runs
 from hagane.tools.prob.engines import Choice, run_unit
-from hagane.tools.prob.formula import domain_of
-from hagane.tools.prob.interpreter import first_run
+from hagane.tools.prob.enumeration import first_run
 from hagane.tools.prob.judge import Judgement, judge
 from hagane.tools.prob.ledger import (
     DEFAULT_LIMITS,
     Key,
+    Ledger,
     Limits,
     Unit,
-    function_unit,
-    main_unit,
 )
 from hagane.tools.prob.mixture import decide_mixture, takes_distributions
 from hagane.tools.prob.modular import ByTypes, Modular, calls_opaque
@@ -37,11 +35,9 @@ from hagane.tools.prob.source import (
     Source,
     TooLarge,
 )
-from hagane.tools.prob.syntax import Binary, Observe, Value
+from hagane.tools.prob.syntax import Binary, Observe
+from hagane.tools.prob.units import visit_units
 from hagane.tools.prob.verdict import Culprit, Report, Verdict, show_circumstances
-
-# Above this many combinations, a function is checked for the arguments that it gets.
-_MOST_ARGUMENTS = 4_096
 
 # States of the chain that is searched for a witness or for what types imply.
 _FEW = 200_000
@@ -72,49 +68,14 @@ def check(program: Program, engine: str = "auto", limits: Limits = DEFAULT_LIMIT
         TooLarge: The engine would need more than its limits.
     """
     findings = _Findings(program, limits)
-    pending = [(main_unit(program), True)]
-    done: set[tuple[Function, tuple[Value, ...]]] = set()
-    calls: dict[Function, set[tuple[Value, ...]]] = {}
-    while pending:
-        while pending:
-            unit, exhaustive = pending.pop()
-            choice = run_unit(program, unit, engine, limits)
-            findings.add(unit, choice, exhaustive)
-            for function, inputs in choice.ledger.calls.items():
-                calls.setdefault(function, set()).update(inputs)
-        for function in program.functions:
-            exhaustive, wanted = _inputs(function, calls.get(function, set()))
-            for given in wanted:
-                unit = function_unit(function, given)
-                if (function, given) not in done and unit.sites:
-                    done.add((function, given))
-                    pending.append((unit, exhaustive))
+
+    def visit(unit: Unit, exhaustive: bool) -> Ledger:
+        choice = run_unit(program, unit, engine, limits)
+        findings.add(unit, choice, exhaustive)
+        return choice.ledger
+
+    visit_units(program, visit)
     return Report(program, tuple(findings.verdicts()), program.notices)
-
-
-def _inputs(
-    function: Function, passed: set[tuple[Value, ...]]
-) -> tuple[bool, list[tuple[Value, ...]]]:
-    """Return the inputs to check a function for, and whether these are all that it admits."""
-    count = len(function.parameters)
-    admitted = _admitted(function)
-    if admitted is None:
-        return False, sorted(passed, key=repr)
-    captured = {inputs[count:] for inputs in passed} if function.captured else {()}
-    return not function.captured, [(*own, *rest) for own in admitted for rest in captured]
-
-
-def _admitted(function: Function) -> list[tuple[Value, ...]] | None:
-    found: list[dict[str, Value]] = [{}]
-    for name, claim in zip(function.parameters, function.requires, strict=True):
-        extended: list[dict[str, Value]] = []
-        for values in found:
-            domain = domain_of(claim, values, _MOST_ARGUMENTS)
-            if domain is None or len(extended) + len(domain) > _MOST_ARGUMENTS:
-                return None
-            extended += [{**values, name: value} for value in domain]
-        found = extended
-    return [tuple(values.values()) for values in found]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,9 @@ _Function: TypeAlias = Callable[[Row], Any]
 # Python's own parser takes about 200 nested parentheses.
 _DEEPEST = 60
 
+# Python writes and reads integers of about 14,000 bits, unless it is told otherwise.
+_LONGEST = 10_000
+
 # Conjunction and its kin evaluate both operands, which & | <= on bool do as well.
 _PYTHON = {
     "+": "+",
@@ -119,6 +122,8 @@ def _python(node: Expression, slots: dict[str, int], room: int) -> str | None:
         return None
     match node:
         case Literal(value=value):
+            if max(abs(value.numerator), value.denominator).bit_length() > _LONGEST:
+                return None
             return f"Fraction({str(value)!r})" if isinstance(value, Fraction) else f"({value})"
         case Variable(name=name):
             return f"row[{slots[name]}]"

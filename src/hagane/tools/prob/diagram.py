@@ -98,10 +98,10 @@ class _Engine:
         self._chances: dict[str, Fraction] = {}
         # Counted nodes, kept alive so that their numbers stay theirs.
         self._counted: dict[int, tuple[_Node, Fraction]] = {}
-        self._open: dict[Function, list[frozenset[Any]]] = {}
+        self._open: dict[Function, dict[frozenset[Any], None]] = {}
         self._calls = 0
         if unit.function is not None:
-            self._open[unit.function] = [frozenset()]
+            self._open[unit.function] = {frozenset(): None}
 
     def ledger(self) -> Ledger:
         """Run the unit."""
@@ -364,7 +364,7 @@ class _Engine:
             return {}
         if node.below is not None:
             self._check_measure(node, inputs, values[node.below], path)
-        stack = self._open.setdefault(function, [])
+        stack = self._open.setdefault(function, {})
         if not stack:
             for entry in entries:
                 self.book.called(function, entry)
@@ -373,12 +373,12 @@ class _Engine:
             raise endless_call(self.source, node, entries[0], untold)
         if len(stack) >= (self.limits.depth if function.depth is None else function.depth):
             raise too_deep(self.source, node, entries[0], len(stack), untold)
-        stack.append(here)
+        stack[here] = None
         self._calls += 1
         inner = dict(zip(function.inputs, inputs, strict=True))
         result = self.value(function.definition, inner, path)
         self._calls -= 1
-        stack.pop()
+        stack.popitem()
         return result
 
     def _check_measure(

@@ -10,7 +10,6 @@ call uses the distribution of the function for each distinct argument, computed 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from math import lcm
 from operator import itemgetter
@@ -28,11 +27,11 @@ from hagane.tools.prob.faults import (
     too_deep,
     untold,
 )
+from hagane.tools.prob.late import shortened
 from hagane.tools.prob.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit
 from hagane.tools.prob.operators import PLAIN, ZeroDivisor, combine
 from hagane.tools.prob.program import Apply, Function, Liveness, Program, Record, shown
 from hagane.tools.prob.recursion import deep_recursion
-from hagane.tools.prob.relative import relative
 from hagane.tools.prob.run import Run, show_draws
 from hagane.tools.prob.source import PathError, ProgramError, TooLarge
 from hagane.tools.prob.syntax import (
@@ -65,32 +64,31 @@ def run_dynamic(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -
         TooLarge: More rows than ``limits.states``.
     """
     with deep_recursion():
-        unit = replace(unit, expression=relative(unit.expression))
-        engine = _Engine(program, unit, limits, traced=False)
         try:
-            return engine.ledger()
-        except PathError as error:
-            _retrace(program, unit, limits, error)
+            return _Engine(program, shortened(unit), limits, traced=False).ledger()
+        except PathError:
+            # Told of the program as it is written, where that is not too large.
+            for told in (unit, shortened(unit)):
+                _retrace(program, told, limits)
             raise
 
 
 def likeliest_runs(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -> dict[Any, Any]:
     """Return for each claim and each key its most probable run."""
     with deep_recursion():
-        unit = replace(unit, expression=relative(unit.expression))
-        engine = _Engine(program, unit, limits, traced=True)
+        engine = _Engine(program, shortened(unit), limits, traced=True)
         engine.ledger()
         return engine.found
 
 
-def _retrace(program: Program, unit: Unit, limits: Limits, error: PathError) -> None:
+def _retrace(program: Program, unit: Unit, limits: Limits) -> None:
     """Raise an error again with a run that leads to it, if one can be had in the same limits."""
     try:
         _Engine(program, unit, limits, traced=True).ledger()
     except PathError as traced:
         raise traced from None
     except ProgramError:
-        raise error from None
+        return
 
 
 class _Engine:
@@ -105,10 +103,10 @@ class _Engine:
         self.found: dict[Any, dict[Row, tuple[Any, int]]] = {}
         self.summaries: dict[tuple[Function, Row], Table] = {}
         # The inputs with which each function is open, one entry a call.
-        self.open: dict[Function, list[frozenset[Row]]] = {}
+        self.open: dict[Function, dict[frozenset[Row], None]] = {}
         self.calls = 0
         if unit.function is not None:
-            self.open[unit.function] = [frozenset()]
+            self.open[unit.function] = {frozenset(): None}
 
     def ledger(self) -> Ledger:
         names = tuple(self.unit.values)
@@ -129,7 +127,7 @@ class _Engine:
     # One step: a table in, a table of the kept names and the result out.
 
     def push(self, node: Expression, table: Table, keep: frozenset[str]) -> Table:
-        """Evaluate an expression in every state of a table.
+        """Evaluate an expression in every state of a table, which it may use up: calls nest deep.
 
         Returns:
             A table whose columns are ``keep`` in sorted order, then the value.
@@ -187,7 +185,7 @@ class _Engine:
         return located
 
     def _zero(self, error: ZeroDivisor, table: Table, row: Row) -> PathError:
-        values = dict(zip(table.names, row, strict=True))
+        values = {**self.unit.values, **dict(zip(table.names, row, strict=True))}
         return division_by_zero(self.source, error, values, self._told(table.rows[row]))
 
     def _told(self, weight: Any) -> Told:
@@ -214,10 +212,10 @@ class _Engine:
         return Table(names, rows, denominator)
 
     def _too_large(self, names: Sequence[str]) -> TooLarge:
-        alive = ", ".join(shown(name) for name in names if name[0] != "$") or "none by name"
+        alive = ", ".join(shown(name) for name in names if name[0] != "$")
         return TooLarge(
-            f"dynamic programming needs more than {self.limits.states:,} rows here; the "
-            f"variables alive are: {alive}",
+            f"dynamic programming needs more than {self.limits.states:,} rows here"
+            + (f"; the variables alive are: {alive}" if alive else ""),
             self.source,
             self.unit.expression.span,
         )
@@ -299,11 +297,15 @@ class _Engine:
         free = self.liveness.free
         live = free(node.then) | free(node.otherwise) | keep
         done = self.push(node.condition, table, live)
+        table.rows = {}
+        parts: dict[bool, dict[Row, Any]] = {True: {}, False: {}}
+        for row, weight in done.rows.items():
+            parts[row[-1]][row[:-1]] = weight
+        done.rows = {}
         result = None
         for wanted, branch in ((True, node.then), (False, node.otherwise)):
-            rows = {row[:-1]: w for row, w in done.rows.items() if row[-1] is wanted}
-            if rows:
-                part = Table(done.names[:-1], rows, done.denominator)
+            if parts[wanted]:
+                part = Table(done.names[:-1], parts.pop(wanted), done.denominator)
                 result = self._merge(result, self.push(branch, part, keep))
         return result or self._nothing(keep)
 
@@ -420,11 +422,13 @@ class _Engine:
             group = entries.setdefault(inputs, {})
             left = tuple(row[slot] for slot in rest)
             group[left] = group.get(left, 0) + weight
+        done.rows = {}
         if not self.open.get(function):
             for inputs in entries:
                 self.book.called(function, inputs)
         if not keep:
             rows = {inputs: group[()] for inputs, group in entries.items()}
+            entries.clear()
             return self._through(node, Table(function.inputs, rows, done.denominator))
         return self._summarised(node, entries, keep, done.denominator)
 
@@ -471,17 +475,17 @@ class _Engine:
         same set inside itself calls itself for ever.
         """
         function = node.function
-        stack = self.open.setdefault(function, [])
+        stack = self.open.setdefault(function, {})
         if inputs in stack:
             raise endless_call(self.source, node, next(iter(inputs)), self._told(weight))
         if len(stack) >= (self.limits.depth if function.depth is None else function.depth):
             entry = next(iter(inputs))
             raise too_deep(self.source, node, entry, len(stack), self._told(weight))
-        stack.append(inputs)
+        stack[inputs] = None
         self.calls += 1
 
     def _leave(self, function: Function) -> None:
-        self.open[function].pop()
+        self.open[function].popitem()
         self.calls -= 1
 
     def _check_measure(self, node: Apply, inputs: Row, before: int, weight: Any) -> None:

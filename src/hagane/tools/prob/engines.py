@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from hagane.errors import InvalidArgument
 from hagane.tools.prob.diagram import run_diagram
 from hagane.tools.prob.dynamic import run_dynamic
-from hagane.tools.prob.interpreter import run_enumeration
+from hagane.tools.prob.enumeration import run_enumeration
 from hagane.tools.prob.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit
 from hagane.tools.prob.program import Apply, Program, walk
-from hagane.tools.prob.source import TooLarge
+from hagane.tools.prob.source import PathError, TooLarge
 from hagane.tools.prob.storm import run_storm
 from hagane.tools.prob.syntax import Choose, Flip, Literal, Rand, Unary
 
@@ -39,6 +40,9 @@ _ALIASES = {
 
 # Up to this many runs, running all of them costs less than keeping tables.
 _FEW_RUNS = 64
+
+# Rows of the tables that are searched for a run that goes wrong.
+_FEW_ROWS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ def run_unit(
         if engine not in ENGINES:
             known = ", ".join(("auto", *ENGINES))
             raise InvalidArgument(f"--engine: expected one of {known}; got '{engine}'")
-        return Choice(ENGINES[engine](program, unit, limits), engine, "asked for")
+        return Choice(_run(program, unit, engine, limits), engine, "asked for")
     runs = estimate_runs(unit)
     if runs is not None and runs <= _FEW_RUNS:
         ledger = run_enumeration(program, unit, limits)
@@ -79,7 +83,7 @@ def run_unit(
     except TooLarge as error:
         why = error.message.partition(" here")[0]
         try:
-            ledger = run_diagram(program, unit, limits)
+            ledger = _run(program, unit, "diagram", limits)
         except TooLarge as second:
             raise TooLarge(
                 f"{error.message}; and {second.message.partition(';')[0]}; shorten ranges, or keep "
@@ -89,6 +93,18 @@ def run_unit(
             ) from None
         return Choice(ledger, "diagram", f"{many}; {why}")
     return Choice(ledger, "dynamic", f"{many}, {ledger.size} row{'' if ledger.size == 1 else 's'}")
+
+
+def _run(program: Program, unit: Unit, engine: str, limits: Limits) -> Ledger:
+    """Run a unit on an engine; an error is told with a run that leads to it."""
+    try:
+        return ENGINES[engine](program, unit, limits)
+    except PathError:
+        # Diagrams and Storm know states, not runs.
+        if engine in ("diagram", "storm"):
+            with suppress(TooLarge):
+                run_dynamic(program, unit, replace(limits, states=min(limits.states, _FEW_ROWS)))
+        raise
 
 
 def estimate_runs(unit: Unit) -> int | None:

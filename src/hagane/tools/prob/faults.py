@@ -62,8 +62,12 @@ def check_range(source: Source, node: Rand, bounds: tuple[int, int], run: Told) 
 def check_chance(source: Source, node: Flip, chance: Fraction, run: Told) -> None:
     """Refuse a probability that is none."""
     if not 0 <= chance <= 1:
+        text = source.slice(node.probability.span)
+        which = "" if text == str(chance) else f", and '{text}' is {chance}"
         raise BadDistribution(
-            f"flip({chance}): a probability lies between 0 and 1{_tail(run)}", source, node.span
+            f"flip({chance}): a probability lies between 0 and 1{which}{_tail(run)}",
+            source,
+            node.span,
         )
 
 
@@ -119,10 +123,17 @@ def too_deep(
 ) -> UnboundedRecursion:
     """Return the error that too many calls of a function are open."""
     function = node.function
-    limit = "its declared depth" if function.depth is not None else "the limit"
+    if function.depth is None:
+        limit = "the limit"
+        remedy = (
+            "let an argument fall towards a case that does not recurse; if it does end, say after "
+            "how many calls, as in 'depth 20000' before '='"
+        )
+    else:
+        limit, remedy = "its declared depth", "declare more, or let it end sooner"
     return UnboundedRecursion(
         f"'{shown(function.name)}' recurses without bound (unbounded recursion): it is {depth} "
-        f"calls deep, {limit}, and calls {_call(node, inputs)}{_tail(run)}",
+        f"calls deep, {limit}, and calls {_call(node, inputs)}; {remedy}{_tail(run)}",
         source,
         node.span,
     )

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 from hagane.tools.prob.operators import ZeroDivisor, evaluate
 from hagane.tools.prob.program import VALUE, Claim, Liveness, mentions_probability
+from hagane.tools.prob.source import Source
 from hagane.tools.prob.syntax import (
     Binary,
     Expectation,
     Expression,
     If,
     Let,
+    Notice,
     Probability,
     Project,
     Tuple,
@@ -26,6 +29,7 @@ from hagane.tools.prob.syntax import (
 Term: TypeAlias = "Probability | Expectation"
 Interval: TypeAlias = "tuple[Fraction | None, Fraction | None]"
 
+_COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
@@ -131,3 +135,32 @@ def _tighter(a: Fraction | None, b: Fraction | None, pick: Any) -> Fraction | No
 
 def _looser(a: Fraction | None, b: Fraction | None, pick: Any) -> Fraction | None:
     return None if a is None or b is None else pick(a, b)
+
+
+def comparisons(formula: Expression) -> Iterator[Binary]:
+    """Yield the comparisons of a formula that are not inside Prob or E."""
+    if isinstance(formula, Binary) and formula.operator in _COMPARISONS:
+        yield formula
+    elif isinstance(formula, Binary):
+        yield from comparisons(formula.left)
+        yield from comparisons(formula.right)
+    elif hasattr(formula, "operand"):
+        yield from comparisons(formula.operand)
+
+
+def bound_notices(source: Source, formula: Expression) -> list[Notice]:
+    """Return a notice for each comparison of a probability with a number that is none."""
+    notices = []
+    for node in comparisons(formula):
+        for side, other in ((node.left, node.right), (node.right, node.left)):
+            constant = not Liveness().free(other) and not mentions_probability(other)
+            if isinstance(side, Probability) and constant:
+                with suppress(ZeroDivisor):
+                    bound = Fraction(evaluate(other, {}))
+                    if not 0 <= bound <= 1:
+                        message = (
+                            "a probability lies between 0 and 1, so "
+                            f"'{source.slice(node.span)}' says nothing of the program"
+                        )
+                        notices.append(Notice(node.span, message))
+    return notices

@@ -1,20 +1,22 @@
-"""One run at a time: enumeration of all runs, and sampling.
+"""One run at a time: a unit as nested Python functions over a frame of values.
 
-Nothing here merges states or keeps tables, so the enumeration is a plain check on the other
-engines: it runs the program once for each sequence of draws.
+The tree is walked once, when a unit is first run; what is left for each run are calls of small
+functions. Nothing here merges states or keeps tables, so ``enumeration`` is a plain check on the
+other engines, and ``sampling`` draws a million runs in about a minute.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate
 from math import lcm
-from random import Random
-from typing import Any, Protocol
+from operator import itemgetter
+from typing import Any, Protocol, TypeAlias
 
+from hagane.tools.prob.compiled import Compiler
 from hagane.tools.prob.faults import (
     check_chance,
     check_range,
@@ -25,11 +27,10 @@ from hagane.tools.prob.faults import (
     too_deep,
 )
 from hagane.tools.prob.ledger import DEFAULT_LIMITS, Key, Ledger, Limits, Unit
-from hagane.tools.prob.operators import ZeroDivisor, combine, evaluate
-from hagane.tools.prob.program import Apply, Function, Program, Record, Site
-from hagane.tools.prob.recursion import deep_recursion
+from hagane.tools.prob.operators import PLAIN, ZeroDivisor, combine
+from hagane.tools.prob.program import Apply, Function, Liveness, Program, Record, Site, walk
 from hagane.tools.prob.run import show_draws
-from hagane.tools.prob.source import Span, TooLarge
+from hagane.tools.prob.source import PathError, Span
 from hagane.tools.prob.syntax import (
     Binary,
     Choose,
@@ -37,15 +38,46 @@ from hagane.tools.prob.syntax import (
     Flip,
     If,
     Let,
-    Literal,
     Observe,
     Project,
     Rand,
     Tuple,
     Unary,
     Value,
-    Variable,
 )
+
+# The values of a unit's or a function's variables, each in its slot.
+_Frame: TypeAlias = list[Any]
+_Step: TypeAlias = Callable[[_Frame], Any]
+
+# Probabilities that depend on variables are remembered for this many of their values.
+_REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Odds:
+    """The chances of several outcomes, over one denominator.
+
+    Attributes:
+        shares: The chances; they sum to one.
+        common: The denominator.
+        sums: The running totals of the numerators.
+    """
+
+    shares: tuple[Fraction, ...]
+    common: int
+    sums: tuple[int, ...]
+
+    @classmethod
+    def of(cls, shares: Sequence[Fraction]) -> Odds:
+        """Return the odds of given chances."""
+        common = lcm(*(share.denominator for share in shares))
+        parts = [share.numerator * (common // share.denominator) for share in shares]
+        return cls(tuple(shares), common, tuple(accumulate(parts)))
+
+    def at(self, drawn: int) -> int:
+        """Return the outcome for a number from 0 to ``common - 1``."""
+        return bisect_right(self.sums, drawn)
 
 
 class Chooser(Protocol):
@@ -54,12 +86,20 @@ class Chooser(Protocol):
     def uniform(self, size: int) -> int:
         """Return a number from 0 to size - 1."""
 
-    def weighted(self, shares: Sequence[Fraction]) -> int:
-        """Return the index of one of several shares, which sum to one."""
+    def weighted(self, odds: Odds) -> int:
+        """Return the index of an outcome."""
 
 
 class Rejected(Exception):
     """An observation that does not hold on this run."""
+
+
+@dataclass(slots=True)
+class _Body:
+    """An expression ready to run in a frame that begins with its inputs."""
+
+    blank: _Frame = field(default_factory=list)
+    step: _Step = field(default=lambda frame: None)
 
 
 class Interpreter:
@@ -71,275 +111,299 @@ class Interpreter:
         ledger: Calls of functions, over all runs.
     """
 
-    def __init__(self, program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS):
+    def __init__(
+        self, program: Program, unit: Unit, chooser: Chooser, limits: Limits = DEFAULT_LIMITS
+    ):
         self.source = program.source
         self.unit = unit
         self.limits = limits
         self.ledger = Ledger()
         self.draws: list[tuple[Span, Value]] = []
         self.records: list[tuple[Site, Key]] = []
-        self._open: dict[Function, list[tuple[Value, ...]]] = {}
-        self._calls = 0
+        self.uniform, self.weighted = chooser.uniform, chooser.weighted
+        self._open: dict[Function, set[tuple[Value, ...]]] = {}
+        self.calls = 0
+        self.liveness = Liveness()
+        self.compiler = Compiler(self.liveness)
+        self._functions: dict[Function, _Body] = {}
+        self._start = list(unit.values.values())
+        self._body: _Body | None = None
 
-    def run(self, chooser: Chooser) -> Value:
+    def run(self) -> Value:
         """Return the value of one run.
 
         Raises:
             Rejected: An observation does not hold.
             PathError: The run goes wrong.
         """
-        self.draws, self.records, self._open, self._calls = [], [], {}, 0
+        if self._body is None:
+            self._body = _Body()
+            self._prepare(self._body, self.unit.expression, tuple(self.unit.values))
+        self.draws.clear()
+        self.records.clear()
+        self.calls = 0
+        for inputs in self._open.values():
+            inputs.clear()
         if self.unit.function is not None:
-            self._open[self.unit.function] = [()]
-        self._chooser = chooser
-        result: Value = self._value(self.unit.expression, dict(self.unit.values))
+            self._open.setdefault(self.unit.function, set()).add(())
+        result: Value = self._body.step([*self._start, *self._body.blank])
         return result
 
-    def _value(self, node: Expression, values: dict[str, Any]) -> Any:
-        match node:
-            case Literal(value=value):
-                return value
-            case Variable(name=name):
-                return values[name]
-            case Binary():
-                left = self._value(node.left, values)
-                right = self._value(node.right, values)
-                try:
-                    return combine(node, left, right)
-                except ZeroDivisor as error:
-                    raise division_by_zero(self.source, error, values, self._run()) from None
-            case Unary(operator="not"):
-                return not self._value(node.operand, values)
-            case Unary():
-                return -self._value(node.operand, values)
-            case Let():
-                bound = self._value(node.bound, values)
-                return self._value(node.body, {**values, node.name: bound})
-            case If():
-                chosen = node.then if self._value(node.condition, values) else node.otherwise
-                return self._value(chosen, values)
-            case Tuple(items=items):
-                done = []
-                for item in items:
-                    done.append(self._value(item, values))
-                return tuple(done)
-            case Project():
-                return self._value(node.tuple, values)[node.index]
-            case Rand():
-                return self._rand(node, values)
-            case Flip():
-                chance = Fraction(self._value(node.probability, values))
-                check_chance(self.source, node, chance, self._run)
-                return self._drawn(node, self._chooser.weighted([1 - chance, chance]) == 1)
-            case Choose():
-                return self._choose(node, values)
-            case Observe():
-                if not self._value(node.condition, values):
-                    raise Rejected
-                return True
-            case Record():
-                result = self._value(node.expression, values)
-                if self._calls == 0:
-                    key = tuple(values[name] for name in node.site.claim.variables)
-                    self.records.append((node.site, (*key, result)))
-                return result
-            case Apply():
-                return self._apply(node, values)
-        raise AssertionError(type(node).__name__)
+    def _prepare(self, body: _Body, node: Expression, inputs: tuple[str, ...]) -> None:
+        own = tuple(dict.fromkeys(found.name for found in walk(node) if isinstance(found, Let)))
+        body.blank = [None] * len(own)
+        body.step = _Compilation(self, (*inputs, *own)).step(node, inputs)
 
-    def _run(self) -> str:
+    def body(self, function: Function) -> _Body:
+        """Return a function's definition; of one that is being prepared, the unfinished one."""
+        if function not in self._functions:
+            body = self._functions[function] = _Body()
+            self._prepare(body, function.definition, function.inputs)
+        return self._functions[function]
+
+    def told(self) -> str:
+        """Return what the run has drawn."""
         return show_draws(self.source, self.draws)
 
-    def _drawn(self, node: Expression, value: Value) -> Value:
-        self.draws.append((node.span, value))
-        return value
-
-    def _rand(self, node: Rand, values: dict[str, Any]) -> Value:
-        low = self._value(node.low, values)
-        high = self._value(node.high, values)
-        check_range(self.source, node, (low, high), self._run)
-        return self._drawn(node, low + self._chooser.uniform(high - low + 1))
-
-    def _choose(self, node: Choose, values: dict[str, Any]) -> Any:
-        shares = []
-        for weight, _ in node.branches:
-            shares.append(Fraction(self._value(weight, values)))
-        check_shares(self.source, node, shares, self._run)
-        index = self._chooser.weighted(shares)
-        self._drawn(node, index)
-        return self._value(node.branches[index][1], values)
-
-    def _apply(self, node: Apply, values: dict[str, Any]) -> Any:
+    def apply(self, node: Apply) -> Callable[[tuple[Value, ...]], Any]:
+        """Return what a call does with its inputs."""
         function = node.function
-        given = []
-        for argument in node.arguments:
-            given.append(self._value(argument, values))
-        inputs = (*given, *[values[name] for name in function.captured])
-        inner = dict(zip(function.inputs, inputs, strict=True))
-        if node.below is not None:
-            assert function.measure is not None
-            before, after = values[node.below], evaluate(function.measure, inner)
+        body = self.body(function)
+        opened = self._open.setdefault(function, set())
+        most = self.limits.depth if function.depth is None else function.depth
+
+        def call(inputs: tuple[Value, ...]) -> Any:
+            if not opened:
+                self.ledger.called(function, inputs)
+            if inputs in opened:
+                raise endless_call(self.source, node, inputs, self.told)
+            if len(opened) >= most:
+                raise too_deep(self.source, node, inputs, len(opened), self.told)
+            opened.add(inputs)
+            self.calls += 1
+            result = body.step([*inputs, *body.blank])
+            self.calls -= 1
+            opened.discard(inputs)
+            return result
+
+        return call
+
+
+class _Compilation:
+    """Turns the expressions of one frame into functions of it."""
+
+    def __init__(self, owner: Interpreter, names: tuple[str, ...]):
+        self.owner = owner
+        self.source = owner.source
+        self.names = names
+        self.slots = {name: slot for slot, name in enumerate(names)}
+
+    def step(self, node: Expression, scope: tuple[str, ...]) -> _Step:
+        """Return an expression as a function; ``scope`` has the names that messages tell."""
+        if self.owner.compiler.is_pure(node) and not isinstance(node, Let):
+            return self._pure(node, scope)
+        match node:
+            case Let():
+                return self._lets(node, scope)
+            case Binary():
+                return self._binary(node, scope)
+            case Unary(operator=operator):
+                operand = self.step(node.operand, scope)
+                if operator == "not":
+                    return lambda frame: not operand(frame)
+                return lambda frame: -operand(frame)
+            case If():
+                condition = self.step(node.condition, scope)
+                then, otherwise = self.step(node.then, scope), self.step(node.otherwise, scope)
+                return lambda frame: then(frame) if condition(frame) else otherwise(frame)
+            case Tuple(items=items):
+                return self._several(items, scope)
+            case Project(index=index):
+                whole = self.step(node.tuple, scope)
+                return lambda frame: whole(frame)[index]
+            case Rand():
+                return self._rand(node, scope)
+            case Flip():
+                return self._flip(node, scope)
+            case Choose():
+                return self._choose(node, scope)
+            case Observe():
+                return self._observe(node, scope)
+            case Record():
+                return self._record(node, scope)
+            case Apply():
+                return self._apply(node, scope)
+        raise AssertionError(type(node).__name__)
+
+    def _pure(self, node: Expression, scope: tuple[str, ...]) -> _Step:
+        function = self.owner.compiler.function(node, self.names)
+        if self.owner.compiler.is_safe(node):
+            return function  # type: ignore[return-value]  # a frame serves as a row
+        return lambda frame: self._located(function, frame, scope)
+
+    def _located(
+        self, function: Callable[[Any], Any], frame: _Frame, scope: tuple[str, ...]
+    ) -> Any:
+        try:
+            return function(frame)
+        except ZeroDivisor as error:
+            raise self._zero(error, frame, scope) from None
+
+    def _zero(self, error: ZeroDivisor, frame: _Frame, scope: tuple[str, ...]) -> PathError:
+        values = {name: frame[self.slots[name]] for name in scope}
+        return division_by_zero(self.source, error, values, self.owner.told)
+
+    def _several(self, nodes: Sequence[Expression], scope: tuple[str, ...]) -> _Step:
+        steps = []
+        for node in nodes:
+            steps.append(self.step(node, scope))
+        return lambda frame: tuple([step(frame) for step in steps])
+
+    def _binary(self, node: Binary, scope: tuple[str, ...]) -> _Step:
+        left, right = self.step(node.left, scope), self.step(node.right, scope)
+        plain = PLAIN.get(node.operator)
+        if plain is not None:
+            return lambda frame: plain(left(frame), right(frame))
+
+        def divide(frame: _Frame) -> Any:
+            above, below = left(frame), right(frame)
+            try:
+                return combine(node, above, below)
+            except ZeroDivisor as error:
+                raise self._zero(error, frame, scope) from None
+
+        return divide
+
+    def _lets(self, node: Expression, scope: tuple[str, ...]) -> _Step:
+        """Return a chain of lets as one loop, which takes no stack however long it is."""
+        steps: list[tuple[int, _Step]] = []
+        while isinstance(node, Let):
+            steps.append((self.slots[node.name], self.step(node.bound, scope)))
+            scope = (*scope, node.name)
+            node = node.body
+        body = self.step(node, scope)
+
+        def chain(frame: _Frame) -> Any:
+            for slot, bound in steps:
+                frame[slot] = bound(frame)
+            return body(frame)
+
+        return chain
+
+    # Draws.
+
+    def _rand(self, node: Rand, scope: tuple[str, ...]) -> _Step:
+        low, high = self.step(node.low, scope), self.step(node.high, scope)
+        span, draws, uniform = node.span, self.owner.draws, self.owner.uniform
+
+        def rand(frame: _Frame) -> int:
+            first, last = low(frame), high(frame)
+            if first > last:
+                check_range(self.source, node, (first, last), self.owner.told)
+            value: int = first + uniform(last - first + 1)
+            draws.append((span, value))
+            return value
+
+        return rand
+
+    def _flip(self, node: Flip, scope: tuple[str, ...]) -> _Step:
+        probability = self.step(node.probability, scope)
+
+        def shares(frame: _Frame) -> list[Fraction]:
+            chance = Fraction(probability(frame))
+            check_chance(self.source, node, chance, self.owner.told)
+            return [1 - chance, chance]
+
+        odds = self._remembered((node.probability,), shares)
+        span, draws, weighted = node.span, self.owner.draws, self.owner.weighted
+
+        def flip(frame: _Frame) -> bool:
+            value = weighted(odds(frame)) == 1
+            draws.append((span, value))
+            return value
+
+        return flip
+
+    def _choose(self, node: Choose, scope: tuple[str, ...]) -> _Step:
+        weights = [self.step(weight, scope) for weight, _ in node.branches]
+        branches = [self.step(branch, scope) for _, branch in node.branches]
+
+        def shares(frame: _Frame) -> list[Fraction]:
+            found = [Fraction(weight(frame)) for weight in weights]
+            check_shares(self.source, node, found, self.owner.told)
+            return found
+
+        odds = self._remembered([weight for weight, _ in node.branches], shares)
+        span, draws, weighted = node.span, self.owner.draws, self.owner.weighted
+
+        def choose(frame: _Frame) -> Any:
+            index = weighted(odds(frame))
+            draws.append((span, index))
+            return branches[index](frame)
+
+        return choose
+
+    def _remembered(
+        self, weights: Sequence[Expression], shares: Callable[[_Frame], Sequence[Fraction]]
+    ) -> Callable[[_Frame], Odds]:
+        """Return the odds in a frame; they depend on the variables of the weights only."""
+        free = frozenset[str]().union(*(self.owner.liveness.free(weight) for weight in weights))
+        slots = sorted(self.slots[name] for name in free)
+        known: dict[tuple[Any, ...], Odds] = {}
+
+        def odds(frame: _Frame) -> Odds:
+            key = tuple([frame[slot] for slot in slots])
+            found = known.get(key)
+            if found is None:
+                if len(known) == _REMEMBERED:
+                    known.clear()
+                found = known[key] = Odds.of(shares(frame))
+            return found
+
+        return odds
+
+    # Observations, claims and calls.
+
+    def _observe(self, node: Observe, scope: tuple[str, ...]) -> _Step:
+        condition = self.step(node.condition, scope)
+
+        def observe(frame: _Frame) -> bool:
+            if not condition(frame):
+                raise Rejected
+            return True
+
+        return observe
+
+    def _record(self, node: Record, scope: tuple[str, ...]) -> _Step:
+        expression = self.step(node.expression, scope)
+        slots = [self.slots[name] for name in node.site.claim.variables]
+        owner, site = self.owner, node.site
+
+        def record(frame: _Frame) -> Any:
+            value = expression(frame)
+            if owner.calls == 0:
+                owner.records.append((site, (*[frame[slot] for slot in slots], value)))
+            return value
+
+        return record
+
+    def _apply(self, node: Apply, scope: tuple[str, ...]) -> _Step:
+        function = node.function
+        given = [self.step(argument, scope) for argument in node.arguments]
+        captured = [itemgetter(self.slots[name]) for name in function.captured]
+        inputs: list[_Step] = [*given, *captured]
+        call = self.owner.apply(node)
+        if node.below is None:
+            return lambda frame: call(tuple([step(frame) for step in inputs]))
+        assert function.measure is not None
+        measure = self.owner.compiler.function(function.measure, function.inputs)
+        below = self.slots[node.below]
+
+        def bounded(frame: _Frame) -> Any:
+            passed = tuple([step(frame) for step in inputs])
+            before, after = frame[below], measure(passed)
             if not 0 <= after < before:
-                raise measure_error(self.source, node, inputs, (before, after), self._run)
-        stack = self._open.setdefault(function, [])
-        if not stack:
-            self.ledger.called(function, inputs)
-        if inputs in stack:
-            raise endless_call(self.source, node, inputs, self._run)
-        if len(stack) >= (self.limits.depth if function.depth is None else function.depth):
-            raise too_deep(self.source, node, inputs, len(stack), self._run)
-        stack.append(inputs)
-        self._calls += 1
-        result = self._value(function.definition, inner)
-        self._calls -= 1
-        stack.pop()
-        return result
+                raise measure_error(self.source, node, passed, (before, after), self.owner.told)
+            return call(passed)
 
-
-class _Replay:
-    """Repeats a sequence of choices, then takes the first of each later draw."""
-
-    def __init__(self) -> None:
-        self.path: list[int] = []
-        self.options: list[list[Fraction] | int] = []
-        self._at = 0
-
-    def restart(self) -> None:
-        self._at = 0
-
-    def uniform(self, size: int) -> int:
-        return self._take(size)
-
-    def weighted(self, shares: Sequence[Fraction]) -> int:
-        return self._take(list(shares))
-
-    def _take(self, options: list[Fraction] | int) -> int:
-        if self._at == len(self.path):
-            self.path.append(_next_possible(options, -1))
-            self.options.append(options)
-        self._at += 1
-        return self.path[self._at - 1]
-
-    @property
-    def probability(self) -> Fraction:
-        numerator, denominator = 1, 1
-        for index, options in zip(self.path, self.options, strict=True):
-            if isinstance(options, int):
-                denominator *= options
-            else:
-                numerator *= options[index].numerator
-                denominator *= options[index].denominator
-        return Fraction(numerator, denominator)
-
-    def advance(self) -> bool:
-        """Go to the next sequence; return whether there is one."""
-        while self.path:
-            options = self.options[-1]
-            index = _next_possible(options, self.path[-1])
-            if index < (options if isinstance(options, int) else len(options)):
-                self.path[-1] = index
-                return True
-            self.path.pop()
-            self.options.pop()
-        return False
-
-
-def _next_possible(options: list[Fraction] | int, index: int) -> int:
-    index += 1
-    if not isinstance(options, int):
-        while index < len(options) and not options[index]:
-            index += 1
-    return index
-
-
-def run_enumeration(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -> Ledger:
-    """Return what a unit does, by running it once for each sequence of draws.
-
-    Raises:
-        PathError: A possible run goes wrong.
-        TooLarge: More than ``limits.runs`` runs.
-    """
-    interpreter = Interpreter(program, unit, limits)
-    ledger = interpreter.ledger
-    replay = _Replay()
-    with deep_recursion():
-        while True:
-            replay.restart()
-            ledger.size += 1
-            if ledger.size > limits.runs:
-                raise TooLarge(
-                    f"enumeration needs more than {limits.runs:,} runs; use another engine",
-                    program.source,
-                    unit.expression.span,
-                )
-            try:
-                value = interpreter.run(replay)
-            except Rejected:
-                value = None
-            probability = replay.probability
-            if value is not None:
-                ledger.result[value] = ledger.result.get(value, Fraction(0)) + probability
-            for site, key in interpreter.records:
-                table = ledger.tables.setdefault(site, {})
-                table[key] = table.get(key, Fraction(0)) + probability
-            if not replay.advance():
-                return ledger
-
-
-def first_run(program: Program, unit: Unit) -> list[tuple[Span, Value]]:
-    """Return the draws of the run on which every draw takes its first possible value."""
-    interpreter = Interpreter(program, unit)
-    with deep_recursion(), suppress(Rejected):
-        interpreter.run(_Replay())
-    return interpreter.draws
-
-
-class _Dice:
-    """Draws at random, exactly in proportion."""
-
-    def __init__(self, random: Random):
-        self._random = random
-
-    def uniform(self, size: int) -> int:
-        return self._random.randrange(size)
-
-    def weighted(self, shares: Sequence[Fraction]) -> int:
-        common = lcm(*(share.denominator for share in shares))
-        drawn = self._random.randrange(common)
-        sums = accumulate(share.numerator * (common // share.denominator) for share in shares)
-        return next(index for index, total in enumerate(sums) if drawn < total)
-
-
-def sample(
-    program: Program,
-    unit: Unit,
-    runs: int,
-    random: Random,
-    watch: Callable[[Interpreter], None] | None = None,
-) -> tuple[Counter[Value], int]:
-    """Run a unit at random.
-
-    Args:
-        program: The program.
-        unit: What to run.
-        runs: How many runs.
-        random: The random numbers.
-        watch: Called after each run that is not rejected.
-
-    Returns:
-        How often each value came, and how many runs were rejected by an observation.
-    """
-    interpreter = Interpreter(program, unit)
-    dice = _Dice(random)
-    values: Counter[Value] = Counter()
-    rejected = 0
-    with deep_recursion():
-        for _ in range(runs):
-            try:
-                values[interpreter.run(dice)] += 1
-            except Rejected:
-                rejected += 1
-                continue
-            if watch is not None:
-                watch(interpreter)
-    return values, rejected
+        return bounded

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from hagane.tools.prob.formula import Term, transform
+from hagane.tools.prob.formula import Term, comparisons, transform
 from hagane.tools.prob.ledger import Key
 from hagane.tools.prob.operators import ZeroDivisor, evaluate
 from hagane.tools.prob.program import VALUE, Claim, walk
 from hagane.tools.prob.run import show_value
 from hagane.tools.prob.source import DivisionByZero, ImpossibleCondition, Source
 from hagane.tools.prob.syntax import (
-    Binary,
     Expectation,
     Expression,
     Literal,
     Probability,
     Value,
 )
-
-_COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +29,11 @@ class Measured:
     event: str
     value: Fraction
     is_expectation: bool
+
+    @property
+    def text(self) -> str:
+        """Return it as a claim writes it."""
+        return self.event if self.is_expectation else f"Prob({self.event})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +121,7 @@ def _judge_group(
                 break
         margin = _margin(filled, states, claim)
     except ZeroDivisor as error:
-        raise DivisionByZero(
-            "the claim divides by zero: "
-            f"'{source.slice(error.node.right.span)}' is 0 {_with(given)}".rstrip(),
-            source,
-            error.node.span,
-        ) from None
+        raise _divides_by_zero(source, error, given) from None
     measured = tuple(
         Measured(term_text(source, term), value, isinstance(term, Expectation))
         for term, value in values.items()
@@ -135,9 +132,28 @@ def _judge_group(
     return Judgement(holds, measured, given, margin, outcome)
 
 
-def _with(given: Mapping[str, Value]) -> str:
-    known = [f"{name.partition('#')[0]} = {show_value(value)}" for name, value in given.items()]
-    return f"with {', '.join(known)}" if known else ""
+def evaluated(source: Source, node: Expression, values: Mapping[str, Any]) -> Any:
+    """Return what a part of a claim is for given values.
+
+    Raises:
+        DivisionByZero: It divides by zero.
+    """
+    try:
+        return evaluate(node, values)
+    except ZeroDivisor as error:
+        raise _divides_by_zero(source, error, values) from None
+
+
+def _divides_by_zero(
+    source: Source, error: ZeroDivisor, values: Mapping[str, Any]
+) -> DivisionByZero:
+    known = ", ".join(f"{_name(name)} = {show_value(value)}" for name, value in values.items())
+    return DivisionByZero(
+        f"the claim divides by zero: '{source.slice(error.node.right.span)}' is 0"
+        + (f" where {known}" if known else ""),
+        source,
+        error.node.span,
+    )
 
 
 def term_text(source: Source, term: Term) -> str:
@@ -160,17 +176,18 @@ def measure(
     subject = term.event if isinstance(term, Probability) else term.term
     weight, amount = Fraction(0), Fraction(0)
     for key, state in states:
-        if term.condition is None or evaluate(term.condition, state):
+        if term.condition is None or evaluated(source, term.condition, state):
             weight += group[key]
-            amount += group[key] * evaluate(subject, state)
+            amount += group[key] * evaluated(source, subject, state)
     if weight == 0:
         assert term.condition is not None
         key, state = max(states, key=lambda item: group[item[0]])
         shown = ", ".join(f"{_name(name)} = {show_value(value)}" for name, value in state.items())
+        several = f"all {len(states)} outcomes, for instance"
+        outcomes = "the only outcome," if len(states) == 1 else several
         raise ImpossibleCondition(
             f"the condition '{source.slice(term.condition.span)}' has probability zero: it is "
-            f"false in all {len(states)} outcomes, for instance where {shown} (probability "
-            f"{group[key]})",
+            f"false in {outcomes} where {shown} (probability {group[key]})",
             source,
             term.condition.span,
         )
@@ -190,17 +207,6 @@ def fill(formula: Expression, values: Mapping[Term, Fraction]) -> Expression:
         return None
 
     return transform(formula, number)
-
-
-def comparisons(formula: Expression) -> Iterator[Binary]:
-    """Yield the comparisons of a formula that are not inside Prob or E."""
-    if isinstance(formula, Binary) and formula.operator in _COMPARISONS:
-        yield formula
-    elif isinstance(formula, Binary):
-        yield from comparisons(formula.left)
-        yield from comparisons(formula.right)
-    elif hasattr(formula, "operand"):
-        yield from comparisons(formula.operand)
 
 
 def _margin(

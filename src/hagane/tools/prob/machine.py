@@ -8,6 +8,7 @@ is reached and each end; everything between is deterministic and takes no state.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -22,11 +23,12 @@ from hagane.tools.prob.faults import (
     too_deep,
     untold,
 )
+from hagane.tools.prob.late import late
 from hagane.tools.prob.ledger import DEFAULT_LIMITS, Key, Ledger, Limits, Unit
 from hagane.tools.prob.operators import ZeroDivisor, combine, evaluate
 from hagane.tools.prob.program import Apply, Function, Liveness, Program, Record, Site, parts
 from hagane.tools.prob.recursion import deep_recursion
-from hagane.tools.prob.source import TooLarge
+from hagane.tools.prob.source import PathError, TooLarge
 from hagane.tools.prob.syntax import (
     Binary,
     Choose,
@@ -98,8 +100,13 @@ def explore(
         TooLarge: More states than ``limits.states``.
     """
     with deep_recursion():
-        machine = _Machine(program, unit, limits, opaque)
-        return machine.explore()
+        try:
+            return _Machine(program, unit, limits, opaque).explore(late(unit.expression))
+        except PathError:
+            # Told of the program as it is written, where that is not too large.
+            with suppress(TooLarge):
+                _Machine(program, unit, limits, opaque).explore(unit.expression)
+            raise
 
 
 class _Machine:
@@ -112,7 +119,7 @@ class _Machine:
         self.compiler = Compiler(self.liveness)
         self.book = Ledger()
 
-    def explore(self) -> Chain:
+    def explore(self, start: Expression) -> Chain:
         chain = Chain([], self.book)
         numbers: dict[Any, int] = {}
         waiting: list[tuple[int, list[tuple[Any, _Control]]]] = []
@@ -123,21 +130,25 @@ class _Machine:
                 numbers[identity] = len(chain.states)
                 chain.states.append(state)
                 if len(chain.states) > self.limits.states:
-                    raise TooLarge(
-                        f"the Markov chain needs more than {self.limits.states:,} states",
-                        self.source,
-                        self.unit.expression.span,
-                    )
+                    raise self._too_large(self.unit.expression)
                 waiting.append((numbers[identity], nexts))
             return numbers[identity]
 
         values = dict(self.unit.values)
-        number((self.unit.expression, self._live(self.unit.expression, values), ()))
+        number((start, self._live(start, values), ()))
         while waiting:
             index, nexts = waiting.pop()
             for label, control in nexts:
                 chain.states[index].options.append((label, number(control)))
         return chain
+
+    def _too_large(self, node: Expression) -> TooLarge:
+        return TooLarge(
+            f"the Markov chain needs more than {self.limits.states:,} states; shorten ranges, or "
+            "keep fewer variables alive",
+            self.source,
+            node.span,
+        )
 
     def _live(self, node: Expression, values: dict[str, Any]) -> _Values:
         free = self.liveness.free(node)
@@ -244,6 +255,8 @@ class _Machine:
                 return ("rejected",), State("rejected", node), []
             case Rand():
                 check_range(self.source, node, (done[0], done[1]), untold)
+                if done[1] - done[0] >= self.limits.states:
+                    raise self._too_large(node)
                 share = Fraction(1, done[1] - done[0] + 1)
                 nexts = [(share, (None, v, stack)) for v in range(done[0], done[1] + 1)]
                 return (node, done, stack), State("draw", node), nexts

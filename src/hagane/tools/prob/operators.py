@@ -81,10 +81,22 @@ def _need(source: Source, node: Binary, left: Kind, right: Kind, wanted: tuple[s
     for operand, kind in ((node.left, left), (node.right, right)):
         if kind not in wanted:
             raise ProgramTypeError(
-                f"'{node.operator}': expected {wanted[0]}, got {describe(kind)}",
+                f"'{node.operator}': expected {wanted[0]}, got {describe(kind)}"
+                f"{_remedy(source.slice(operand.span), wanted[0], kind)}",
                 source,
                 operand.span,
             )
+
+
+def _remedy(text: str, wanted: str, kind: Kind) -> str:
+    """Return how one writes a value of another kind, where there is a way."""
+    if wanted == "int" and kind == "bool":
+        return f"; to count it, write (if {text} then 1 else 0)"
+    if wanted == "bool" and kind in _NUMBERS:
+        return f"; compare it, as in {text} > 0"
+    if isinstance(kind, tuple):
+        return f"; take an item of it, as in {text}.0"
+    return ""
 
 
 # Operators that cannot fail; & | <= on bool evaluate both operands.

@@ -54,7 +54,10 @@ from hagane.tools.prob.type_parser import TypeParser
 _Rule: TypeAlias = Callable[[], Expression]
 
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+# Python reads no more at once.
+_MOST_DIGITS = 4_000
 _ORDERINGS = ("<", "<=", ">", ">=")
+_CLOSING = (")", "}", "]", ",", ":", "|", ";", "END")
 _NAMES = {"/\\": "conjunct", "\\/": "disjunct", "=>": "consequence"}
 
 
@@ -66,6 +69,10 @@ def parse(source: Source) -> Parsed:
     """
     with deep_recursion():
         parser = _Parser(source, read_words(source))
+        if parser.peek().kind == "END":
+            raise parser.unexpected(
+                "a program, such as rand(0, 5) : {x:int | Prob(x % 2 = 0) = 1/2}"
+            )
         expression = parser.sequence()
         parser.expect("END", "the end of the program or an operator")
         return Parsed(expression, tuple(parser.notices))
@@ -190,6 +197,11 @@ class _Parser(TypeParser):
     def _product(self) -> Expression:
         left = self._unary()
         while (word := self.accept("*", "/", "%")) is not None:
+            if word.kind == "%" and self.peek().kind in _CLOSING:
+                raise self.unexpected(
+                    "the divisor of '%', which is the remainder here (a percentage is written "
+                    "5/100 or 0.05)"
+                )
             right = self._unary()
             left = Binary(left.span.to(right.span), word.kind, left, right)
         return left
@@ -208,7 +220,7 @@ class _Parser(TypeParser):
             if word is None:
                 raise self.unexpected("the number of an item after '.', as in t.0")
             for part in word.text.split("."):  # t.0.1 reads as the decimal 0.1
-                left = Project(left.span.to(word.span), left, int(part))
+                left = Project(left.span.to(word.span), left, int(self._digits(word, part)))
         return left
 
     # What begins with a word of its own.
@@ -217,9 +229,9 @@ class _Parser(TypeParser):
         word = self.peek()
         match word.kind:
             case "NUMBER":
-                return Literal(self.next().span, int(word.text))
+                return Literal(self.next().span, int(self._digits(word, word.text)))
             case "DECIMAL":
-                return Literal(self.next().span, Fraction(word.text))
+                return Literal(self.next().span, Fraction(self._digits(word, word.text)))
             case "true" | "false":
                 return Literal(self.next().span, word.kind == "true")
             case "(":
@@ -245,6 +257,16 @@ class _Parser(TypeParser):
             case "NAME":
                 return self._name()
         raise self.unexpected("an expression")
+
+    def _digits(self, word: Word, text: str) -> str:
+        if len(text) > _MOST_DIGITS:
+            raise ProgramSyntaxError(
+                f"a number is written with at most {_MOST_DIGITS} digits, got {len(text)}; "
+                "calculate it, as in 10 * 10",
+                self.source,
+                word.span,
+            )
+        return text
 
     def _name(self) -> Expression:
         word = self.next()
@@ -329,7 +351,8 @@ class _Parser(TypeParser):
             if self.next().text == "measure":
                 measure = self._sum()
             else:
-                depth = int(self.expect("NUMBER", "a number of calls after 'depth'").text)
+                count = self.expect("NUMBER", "a number of calls after 'depth'")
+                depth = int(self._digits(count, count.text))
         self.expect("=", "'='")
         definition = self._inside_let(self.sequence)
         self.expect("in", "'in'")

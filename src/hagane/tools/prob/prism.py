@@ -1,4 +1,4 @@
-"""A program as a PRISM model: a discrete-time Markov chain over one state variable.
+"""Markov chains as a PRISM model: a discrete-time Markov chain over one state variable.
 
 Syntax: the PRISM manual, "The PRISM Language" (4.8). Probabilities are exact quotients, which
 Storm's exact mode keeps.
@@ -6,78 +6,47 @@ Storm's exact mode keeps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hagane.tools.prob.judge import term_text, terms_of
-from hagane.tools.prob.ledger import DEFAULT_LIMITS, Limits, Unit, main_unit
-from hagane.tools.prob.machine import Chain, State, explore
-from hagane.tools.prob.operators import evaluate
-from hagane.tools.prob.program import VALUE, Program, Site
+from hagane.tools.prob.machine import State
 from hagane.tools.prob.run import show_value
-from hagane.tools.prob.syntax import Probability
+from hagane.tools.prob.source import Source
 
 
 @dataclass(frozen=True, slots=True)
-class PrismModel:
-    """A model and the properties to ask of it.
+class Part:
+    """A chain as a part of a model, its states numbered from ``first``."""
 
-    Attributes:
-        text: The model.
-        properties: The properties, one a line, each under a comment that says what it is.
-    """
-
-    text: str
-    properties: str
+    states: Sequence[State]
+    first: int = 0
 
 
-def export_prism(
-    program: Program, unit: Unit | None = None, limits: Limits = DEFAULT_LIMITS
-) -> PrismModel:
-    """Return a program, or one unit of it, as a PRISM model.
-
-    Each Prob of each claim becomes a pair of labels; a probability given the observations is the
-    quotient of the two.
-
-    Raises:
-        PathError: Some possible run goes wrong.
-        TooLarge: More states than ``limits.states``.
-    """
-    unit = unit or main_unit(program)
-    chain = explore(program, unit, limits)
-    sites = unit.sites
-    labels, properties = _claim_labels(program, unit, chain, sites)
-    ends: dict[str, list[int]] = {}
-    for index, state in enumerate(chain.states):
-        if state.kind in ("end", "rejected"):
-            ends.setdefault(state.kind, []).append(index)
-    labels += [label(kind, states) for kind, states in ends.items()]
-    return PrismModel(model_text(program, chain, labels), "\n".join(properties) + "\n")
-
-
-def model_text(program: Program, chain: Chain, labels: Sequence[str]) -> str:
-    """Return a chain as a PRISM model with the given labels."""
+def model_text(source: Source, parts: Sequence[Part], declarations: Iterable[str]) -> str:
+    """Return chains as one PRISM model; it begins in the first state of each."""
+    count = sum(len(part.states) for part in parts)
     lines = [
-        f"// {program.source.name}: a state holds the variables that are still needed",
+        f"// {source.name}: a state holds the variables that are still needed",
         "dtmc",
         "",
         "module program",
-        f"  s : [0..{max(1, len(chain.states) - 1)}] init 0;",
-        *(line for i, state in enumerate(chain.states) for line in _command(program, i, state)),
-        "endmodule",
-        "",
-        *labels,
+        f"  s : [0..{max(1, count - 1)}]{' init 0' if len(parts) == 1 else ''};",
     ]
-    return "\n".join(lines) + "\n"
+    for part in parts:
+        for index, state in enumerate(part.states):
+            lines += _command(source, part.first, index, state)
+    lines += ["endmodule", ""]
+    if len(parts) > 1:
+        lines += [f"init {' | '.join(f's={part.first}' for part in parts)} endinit", ""]
+    return "\n".join([*lines, *declarations]) + "\n"
 
 
-def _command(program: Program, index: int, state: State) -> list[str]:
-    source = program.source
+def _command(source: Source, first: int, index: int, state: State) -> list[str]:
     merged: dict[int, Fraction] = {}
     for share, target in state.options:
         merged[target] = merged.get(target, Fraction(0)) + share
-    steps = " + ".join(f"{share}:(s'={target})" for target, share in merged.items())
+    steps = " + ".join(f"{share}:(s'={first + target})" for target, share in merged.items())
     if state.node is None:
         comment = f"the value is {show_value(state.key[0])}"
     else:
@@ -85,40 +54,8 @@ def _command(program: Program, index: int, state: State) -> list[str]:
         comment = f"line {line}: {source.slice(state.node.span)}"
         if state.kind == "claim":
             comment = f"line {line}: a claim about {show_value(state.key[-1])}"
-    stay = f"1:(s'={index})"
-    return [f"  // {comment}", f"  [] s={index} -> {steps or stay};"]
-
-
-def _claim_labels(
-    program: Program, unit: Unit, chain: Chain, sites: Sequence[Site]
-) -> tuple[list[str], list[str]]:
-    labels: list[str] = []
-    properties: list[str] = []
-    for number, site in enumerate(sites):
-        reached = [(i, s) for i, s in enumerate(chain.states) if s.site is site]
-        labels.append(label(f"claim{number}", [i for i, _ in reached]))
-        if site.claim.formula is None:
-            continue
-        names = (*site.claim.variables, VALUE)
-        for index, term in enumerate(terms_of(site.claim.formula)):
-            if not isinstance(term, Probability):
-                continue
-            given, inside = [], []
-            for i, state in reached:
-                values = {**unit.values, **dict(zip(names, state.key, strict=True))}
-                if term.condition is None or evaluate(term.condition, values):
-                    given.append(i)
-                    if evaluate(term.event, values):
-                        inside.append(i)
-            event, condition = f"claim{number}_event{index}", f"claim{number}_given{index}"
-            labels += [label(event, inside), label(condition, given)]
-            properties += [
-                f"// Prob({term_text(program.source, term)}) of '{site.subject}' is the first "
-                "over the second",
-                f'P=? [ F "{event}" ];',
-                f'P=? [ F "{condition}" ];',
-            ]
-    return labels, properties
+    own = first + index
+    return [f"  // {comment}", f"  [] s={own} -> {steps or f'''1:(s'={own})'''};"]
 
 
 def label(name: str, states: Sequence[int]) -> str:
@@ -131,3 +68,10 @@ def label(name: str, states: Sequence[int]) -> str:
             ranges.append([state, state])
     tests = [f"s={a}" if a == b else f"(s>={a} & s<={b})" for a, b in ranges]
     return f'label "{name}" = {" | ".join(tests) or "false"};'
+
+
+def rewards(name: str, gains: Mapping[int, Fraction]) -> str:
+    """Return a structure of rewards for being in states."""
+    lines = [f"  s={state} : {gain};" for state, gain in sorted(gains.items())]
+    # Storm refuses a structure without any.
+    return "\n".join([f'rewards "{name}"', *(lines or ["  true : 0;"]), "endrewards"])

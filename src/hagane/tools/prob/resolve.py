@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from hagane.tools.prob.formula import substitute
+from hagane.tools.prob.formula import bound_notices, substitute
 from hagane.tools.prob.operators import check_binary, check_unary, describe
 from hagane.tools.prob.program import (
     VALUE,
@@ -20,7 +20,13 @@ from hagane.tools.prob.program import (
     walk,
 )
 from hagane.tools.prob.recursion import deep_recursion
-from hagane.tools.prob.scope import Scope, close_functions, measure_name, sort_variables
+from hagane.tools.prob.scope import (
+    Scope,
+    close_functions,
+    known_names,
+    measure_name,
+    sort_variables,
+)
 from hagane.tools.prob.source import ProgramTypeError, Source, Span
 from hagane.tools.prob.syntax import (
     Annotated,
@@ -168,8 +174,8 @@ class _Resolver:
             raise self._error(
                 f"'{node.name}' is a function and no value; call it: {node.name}(…)", node.span
             )
-        known = sorted(name for name in {*scope.values, *scope.functions} if name[0].isalpha())
-        hint = f"; in scope: {', '.join(known)}" if known else "; nothing is in scope"
+        known = known_names(node.name, [*scope.values, *scope.functions])
+        hint = f"; in scope: {known}" if known else "; nothing is in scope"
         raise self._error(f"'{node.name}' is not defined here{hint}", node.span)
 
     def _operator(self, node: Unary | Binary, scope: Scope) -> tuple[Expression, Kind]:
@@ -273,7 +279,8 @@ class _Resolver:
         if claim.kind != kind:
             raise self._error(
                 f"the annotation says {describe(claim.kind)}, the expression "
-                f"'{self.source.slice(node.expression.span)}' is {describe(kind)}",
+                f"'{self.source.slice(node.expression.span)}' is {describe(kind)}; annotate it "
+                f"as {describe(kind)}, or change the expression",
                 node.type.span,
             )
         site = Site(node.type.span, claim, "annotation", self.source.slice(node.expression.span))
@@ -293,6 +300,7 @@ class _Resolver:
         formula = formulas[0]
         for other in formulas[1:]:
             formula = Binary(formula.span.to(other.span), "/\\", formula, other)
+        self.notices += bound_notices(self.source, formula)
         outside: set[str] = set()
         inside: set[str] = set()
         sort_variables(formula, outside, inside)
@@ -404,7 +412,7 @@ class _Resolver:
             if node.function in scope.values:
                 kind = describe(scope.values[node.function][1])
                 raise self._error(f"'{node.function}' is {kind} and no function", node.span)
-            known = ", ".join(sorted(scope.functions)) or "none"
+            known = known_names(node.function, scope.functions) or "none"
             raise self._error(
                 f"there is no function '{node.function}' here; functions in scope: {known}",
                 node.span,

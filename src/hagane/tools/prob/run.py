@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
+from fractions import Fraction
 from typing import TypeAlias
 
 from hagane.tools.prob.source import Source, Span
@@ -60,6 +62,21 @@ class Run:
             elif trace is not None:
                 found.append(trace)
         return found
+
+
+def show_decimal(value: Fraction) -> str:
+    """Return a number to ten digits, however large or small it is."""
+    with localcontext(prec=10, Emax=MAX_EMAX, Emin=MIN_EMIN):
+        number = (Decimal(value.numerator) / Decimal(value.denominator)).normalize()
+        return f"{number:f}" if -6 < number.adjusted() < 16 else f"{number:e}"
+
+
+def show_fraction(value: Fraction) -> str:
+    """Return a number as a fraction, or to ten digits where Python refuses to print it."""
+    try:
+        return str(value)
+    except ValueError:
+        return f"about {show_decimal(value)}"
 
 
 def show_value(value: Value) -> str:

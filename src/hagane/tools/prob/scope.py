@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 from hagane.tools.prob.program import VALUE, Apply, Function, Kind, Liveness, parts, walk
 from hagane.tools.prob.syntax import Expectation, Expression, Probability, Variable
+
+_MOST_NAMES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,16 @@ def close_functions(functions: Sequence[Function]) -> None:
             captured = tuple(sorted(names - frozenset(function.parameters) - {VALUE}))
             changed |= captured != function.captured
             function.captured = captured
+
+
+def known_names(wanted: str, names: Iterable[str]) -> str:
+    """Return the names that a message tells, those most like the wanted one first."""
+    plain = sorted({name for name in names if name[0].isalpha()})
+    like = get_close_matches(wanted, plain, n=3)
+    listed = [*like, *(name for name in plain if name not in like)]
+    more = f", … {len(listed) - _MOST_NAMES} more" if len(listed) > _MOST_NAMES else ""
+    meant = f" (did you mean '{like[0]}'?)" if like else ""
+    return ", ".join(listed[:_MOST_NAMES]) + more + meant
 
 
 def measure_name(function: Function) -> str:

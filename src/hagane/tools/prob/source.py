@@ -20,6 +20,9 @@ from dataclasses import dataclass
 
 from hagane.errors import HaganeError
 
+# Characters of a line that messages show.
+_WIDEST = 160
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -53,6 +56,12 @@ class Source:
         """Return the line of a span, and below it carets under the span."""
         line, column = self.position(span.start)
         text = self.text.split("\n")[line - 1]
+        if len(text) > _WIDEST:
+            # Of a long line, the part around the span.
+            first = max(0, column - 1 - _WIDEST // 4)
+            ahead, behind = "…" * (first > 0), "…" * (first + _WIDEST < len(text))
+            text = ahead + text[first : first + _WIDEST] + behind
+            column += len(ahead) - first
         width = max(1, min(span.end - span.start, len(text) - column + 1))
         margin = f"{line:>4} | "
         # A tab is kept and a wide character takes two columns, so that the caret stands below.

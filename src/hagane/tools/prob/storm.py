@@ -15,17 +15,18 @@ from typing import Any
 from hagane.errors import HaganeError
 from hagane.tools.prob.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit
 from hagane.tools.prob.machine import explore
-from hagane.tools.prob.prism import label, model_text
+from hagane.tools.prob.prism import Part, label, model_text
 from hagane.tools.prob.program import Program
 
 
 class NoStorm(HaganeError, ImportError):
-    """Storm's Python interface is not installed."""
+    """Storm's Python interface is not installed, or too old."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: str | None = None) -> None:
+        found = "which is not installed" if version is None else f"found {version}"
         super().__init__(
-            "the engine 'storm' needs stormpy 2.0 or later, which is not installed: "
-            "pip install stormpy"
+            f"the engine 'storm' needs stormpy 2.0 or later, {found}: "
+            "pip install --upgrade stormpy; the other engines need nothing of the kind"
         )
 
 
@@ -33,14 +34,11 @@ def run_storm(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -> 
     """Return what a unit does, exactly, as Storm computes it.
 
     Raises:
-        NoStorm: stormpy is not installed.
+        NoStorm: stormpy is not installed, or too old.
         PathError: Some possible run goes wrong.
         TooLarge: More states than ``limits.states``.
     """
-    try:
-        stormpy = importlib.import_module("stormpy")
-    except ImportError:
-        raise NoStorm from None
+    stormpy = _stormpy()
     chain = explore(program, unit, limits)
     wanted: dict[Any, list[int]] = {}
     for index, state in enumerate(chain.states):
@@ -49,7 +47,7 @@ def run_storm(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -> 
         elif state.kind == "end":
             wanted.setdefault((None, state.key), []).append(index)
     labels = [label(f"q{number}", states) for number, states in enumerate(wanted.values())]
-    weights = _ask(stormpy, model_text(program, chain, labels), len(labels))
+    weights = _ask(stormpy, model_text(program.source, [Part(chain.states)], labels), len(labels))
     ledger = chain.calls
     ledger.size = len(chain.states)
     for (site, key), weight in zip(wanted, weights, strict=True):
@@ -58,6 +56,17 @@ def run_storm(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -> 
         else:
             ledger.tables.setdefault(site, {})[key] = weight
     return ledger
+
+
+def _stormpy() -> Any:
+    try:
+        stormpy = importlib.import_module("stormpy")
+    except ImportError:
+        raise NoStorm from None
+    # Before 2.0 there is no ``build_model[Rational]``.
+    if int(stormpy.__version__.partition(".")[0]) < 2:
+        raise NoStorm(stormpy.__version__)
+    return stormpy
 
 
 def _ask(stormpy: Any, text: str, count: int) -> list[Fraction]:

@@ -12,6 +12,7 @@ from hagane.tools.prob.parser import parse_type
 from hagane.tools.prob.python_function import PythonFunction, Unsupported, read_function
 from hagane.tools.prob.python_source import translate
 from hagane.tools.prob.resolve import resolve
+from hagane.tools.prob.run import show_fraction
 from hagane.tools.prob.source import Source, Span
 from hagane.tools.prob.syntax import (
     BaseType,
@@ -37,8 +38,7 @@ class BrokenClaim(HaganeError, TypeError):
         for verdict in report.verdicts:
             if not verdict.holds:
                 measured = ", ".join(
-                    f"{m.event if m.is_expectation else f'Prob({m.event})'} = {m.value}"
-                    for m in verdict.probabilities
+                    f"{item.text} = {show_fraction(item.value)}" for item in verdict.probabilities
                 )
                 where = show_circumstances(verdict.circumstances)
                 at = f" at {where}" if where else ""
