@@ -98,7 +98,9 @@ def compile_terms(roots: Sequence[Term]) -> Compiled:
     positions = {node: index for index, node in enumerate(order)}
     # With two more places there is always something to pick, and a tuple comes out.
     fixed.append(0)
-    pick = itemgetter(*(positions[root] for root in roots), -1, -1)
+    pick: Callable[[list[int]], tuple[int, ...]] = itemgetter(
+        *(positions[root] for root in roots), -1, -1
+    )
 
     def run(assignment: Assignment) -> tuple[int, ...]:
         values = fixed.copy()
