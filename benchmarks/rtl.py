@@ -48,10 +48,10 @@ CIRCUITS = {
         LOGIK, "logikbench/benchmarks/blocks/hamming/rtl/", "{top}.v", "{top}_enc.v", "{top}_dec.v",
     ),
     "requant": (LOGIK, "logikbench/benchmarks/arithmetic/requant/rtl/", "{top}.v"),
-    **{
-        name: ("", "tests/tools/rtl/designs/", "{top}.sv")
-        for name in ("fifo", "arbiter", "divider", "uart_tx", "lock", "decoder300")
-    },
+    **dict.fromkeys(
+        ("fifo", "arbiter", "divider", "uart_tx", "lock", "lane"),
+        ("", "tests/tools/rtl/designs/", "{top}.sv"),
+    ),
 }  # fmt: skip
 _PAGES = ("v_line/", "v_branch/", "v_toggle/")
 _OPTIONS = (

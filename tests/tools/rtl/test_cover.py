@@ -57,6 +57,21 @@ def test_a_sequential_block_is_covered_or_proved(name: str) -> None:
 
 
 @pytest.mark.usefixtures("verilator")
+@pytest.mark.long
+def test_a_combinational_circuit_of_300_lines_takes_at_most_10_rounds() -> None:
+    # A round asks the solver for every open point once; the article's circuit took about 10.
+    lines = (DESIGNS / "lane.sv").read_text().splitlines()
+    assert 290 <= len(lines) <= 310
+    result = covered("lane")
+    counts = result.counts()
+    assert {kind: row["unknown"] for kind, row in counts.items()} == dict.fromkeys(counts, 0)
+    assert counts["line"]["covered"] == result.line_covered >= 100
+    assert 1 <= result.found.rounds <= 10
+    assert len(result.tests) <= 30
+    assert result.defects == []
+
+
+@pytest.mark.usefixtures("verilator")
 def test_assertions_are_proved_or_broken_with_inputs() -> None:
     result = covered("fifo", "count <= 4", "!(full && in == 8'h5a && head == 2)")
     proved, broken = result.assertions
@@ -96,6 +111,40 @@ def test_the_command_writes_tests_that_a_simulator_passes(
         subprocess.run(words, check=True)
         said = subprocess.run(["vvp", binary], check=True, capture_output=True, text=True).stdout
         assert "PASSED" in said
+
+
+@pytest.mark.usefixtures("verilator")
+def test_members_of_an_interface_port_are_inputs_and_outputs() -> None:
+    sources = read_sources([DESIGNS / "bus.sv"], "box")
+    result = cover(sources, Budget(20.0, 12))
+    counts = result.counts()
+    assert {kind: row["unknown"] for kind, row in counts.items()} == dict.fromkeys(counts, 0)
+    assert counts["line"]["covered"] == result.line_covered >= 6
+    assert result.defects == []
+    assert result.csv.splitlines()[0] == "test,cycle,b.rst_n,b.req,b.data,open"
+    assert {"b.gnt", "b.answer", "count"} == set(result.model.outputs)
+    # Every one of them is compared in the replay, the members in the bench's interface too.
+    assert result.signals_compared >= 6
+
+
+def test_an_interface_port_without_a_modport_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "interface wires; logic a, b; modport side(input a, output b); endinterface\n"
+        "module m(wires w); assign w.b = ~w.a; endmodule\n",
+    )
+    with pytest.raises(UnsupportedDesign, match=r"2:16: .*'w' without a modport.*wires\.MODPORT w"):
+        cover(read_sources([path], "m"), Budget(5.0))
+
+
+def test_a_port_of_an_unpacked_struct_is_refused(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "typedef struct { logic a; int b; } pair;\n"
+        "module m(input pair p, output logic q); assign q = p.a; endmodule\n",
+    )
+    with pytest.raises(UnsupportedDesign, match="'p' of the unpacked struct pair .expected a pack"):
+        cover(read_sources([path], "m"), Budget(5.0))
 
 
 def test_constructs_outside_the_subset_are_listed_with_positions(tmp_path: Path) -> None:

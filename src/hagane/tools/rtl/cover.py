@@ -18,6 +18,7 @@ from hagane.tools.rtl.assertions import (
     without_checkers,
 )
 from hagane.tools.rtl.cocotb_tests import write_cocotb
+from hagane.tools.rtl.compose import compose
 from hagane.tools.rtl.design import Design, flatten
 from hagane.tools.rtl.elaborate import Sources, elaborate
 from hagane.tools.rtl.errors import SimulatorError
@@ -32,6 +33,7 @@ from hagane.tools.rtl.testbench import write_csv, write_testbench
 from hagane.tools.rtl.verilator import LinePoint, Run, find_verilator, run_verilator
 
 _NOT_REPLAYED = "no simulator replayed the tests"
+_MINIMISE_SECONDS = 4.0
 KINDS = ("line", "branch", "statement", "condition", "toggle")
 
 
@@ -130,7 +132,7 @@ def cover(
         search = Search(model, simulator, goals, budget, seed, report)
         found = search.run()
         wanted = {goal for goal in goals if goal in found.covered}
-        tests = minimise(simulator, found.tests, found.met, wanted, len(search.prologue))
+        tests = _smallest(search, wanted, clock)
         tests, runs = _in_sequence(simulator, tests, found, wanted)
         testbench = write_testbench(
             model, design.ports, sources.top, simulator, tests, runs, sources.parameters
@@ -146,6 +148,24 @@ def cover(
     result.random_growth = search.random_growth(max(64, search.tried))
     result.seconds = clock() - started
     return result
+
+
+def _smallest(search: Search, wanted: set[Goal], clock: Callable[[], float]) -> list[Test]:
+    """Return a small test set: what was found, thinned, or one test composed for everything."""
+    stop = clock() + _MINIMISE_SECONDS
+    simulator, found, prologue = search.simulator, search.found, len(search.prologue)
+
+    def more() -> bool:
+        return clock() < stop
+
+    tests = minimise(simulator, found.tests, found.met, wanted, prologue, more)
+    rows = sum(len(test) for test in tests)
+    if not simulator.model.sequential or not wanted:
+        return tests
+    whole = compose(search, wanted, rows, more)
+    if whole is None:
+        return tests
+    return minimise(simulator, [whole], [wanted], wanted, prologue, more)
 
 
 def _in_sequence(

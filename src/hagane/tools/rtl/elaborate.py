@@ -79,7 +79,8 @@ def elaborate(sources: Sources) -> Elaborated:
             raise InvalidArgument(f"-I {path}: there is no such folder")
     driver = slang.Driver()
     driver.addStandardArgs()
-    words = ["slang", "--single-unit", "-Wnone", "--top", sources.top]
+    words = ["slang", "--single-unit", "-Wnone", "--allow-toplevel-iface-ports"]
+    words += ["--top", sources.top]
     for path in sources.include:
         words += ["-I", str(path)]
     words += [word for define in sources.defines for word in ("-D", define)]

@@ -88,7 +88,8 @@ def _sample(vcd: Path, rows: int, wanted: set[str]) -> dict[str, list[int]]:
     ends = _row_ends(waves[by_name["tb.row"]].tv, rows)
     sampled = {}
     for name in wanted:
-        full = by_name.get(f"tb.dut.{name}")
+        # Members of an interface port live in the bench, where the interface stands.
+        full = by_name.get(f"tb.dut.{name}") or by_name.get(f"tb.port_{name}")
         if full is None:
             continue
         sampled[name] = _values(waves[full].tv, ends)

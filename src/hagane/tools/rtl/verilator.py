@@ -132,7 +132,7 @@ _ENTRY = re.compile(r"^C '(.*)' (\d+)$")
 def read_coverage(
     path: Path, pages: tuple[str, ...] = ("v_line/", "v_branch/")
 ) -> dict[LinePoint, int]:
-    """Return the points (of lines, by default) of a ``coverage.dat``, and how often each was met."""
+    """Return the points of a ``coverage.dat``, those of lines by default, and their counts."""
     found: dict[LinePoint, int] = {}
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         match = _ENTRY.match(line)
