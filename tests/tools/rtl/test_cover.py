@@ -175,8 +175,49 @@ def test_a_combinational_loop_is_refused(tmp_path: Path) -> None:
         tmp_path,
         "module m(input logic a, output logic b);\n  assign b = ~(b & a) + a;\nendmodule\n",
     )
-    with pytest.raises(UnsupportedDesign, match="a combinational loop"):
+    with pytest.raises(
+        UnsupportedDesign, match="a combinational loop .* a register would break it"
+    ):
         cover(read_sources([path], "m"), Budget(5.0))
+
+
+@pytest.mark.usefixtures("no_simulator")
+def test_a_long_chain_in_any_order_is_no_loop(tmp_path: Path) -> None:
+    gates = [f"  assign w{n + 1} = w{n} ^ a;\n" for n in range(90)]
+    wires = "".join(f"  logic w{n};\n" for n in range(91))
+    text = f"module m(input logic a, b, output logic c);\n{wires}  assign w0 = b;\n"
+    path = written(tmp_path, f"{text}{''.join(reversed(gates))}  assign c = w90;\nendmodule\n")
+    result = cover(read_sources([path], "m"), Budget(5.0))
+    assert result.found.unknown == {}
+
+
+def test_a_memory_beyond_the_limit_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "module m #(parameter A = 20) (input logic clk, input logic [A-1:0] a, output logic q);\n"
+        "  logic [7:0] mem [0:(1<<A)-1];\n"
+        "  always_ff @(posedge clk) q <= mem[a][0];\nendmodule\n",
+    )
+    with pytest.raises(UnsupportedDesign) as caught:
+        cover(read_sources([path], "m"), Budget(5.0))
+    assert f"{path}:2:15: 'mem' of 8,388,608 bits (expected at most 131,072" in str(caught.value)
+    assert "-G NAME=VALUE sets a parameter to a smaller size" in str(caught.value)
+
+
+@pytest.mark.usefixtures("no_simulator")
+def test_elements_of_a_memory_are_no_toggle_points_and_a_notice_says_so(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "module m(input logic clk, we, input logic [7:0] a, input d, output logic q);\n"
+        "  logic mem [0:255];\n"
+        "  always_ff @(posedge clk) begin if (we) mem[a] <= d; q <= mem[a]; end\nendmodule\n",
+    )
+    result = cover(read_sources([path], "m"), Budget(5.0, 4))
+    assert result.counts()["toggle"]["total"] == 1 + 8 + 1 + 1
+    assert f"{path}:2:9: the 256 elements of 'mem' are no points of toggle coverage" in str(
+        result.notices
+    )
+    assert result.found.unknown == {}
 
 
 def test_a_computed_clock_is_refused(tmp_path: Path) -> None:

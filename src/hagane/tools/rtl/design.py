@@ -16,7 +16,9 @@ from hagane.tools.rtl.machine import Machine, Outside, Variable
 from hagane.tools.rtl.ports import Port, interface_instances, ports_of
 from hagane.tools.rtl.statements import Statements
 from hagane.tools.rtl.subset import outside
-from hagane.tools.rtl.values import Packed, Value, layout_of
+from hagane.tools.rtl.values import Packed, Value, layout_of, total_width
+
+_MOST_BITS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +226,13 @@ class _Flattener:
             kind = symbol.type.canonicalType.kind.name
             if kind not in ("VirtualInterfaceType",):
                 self.problem(symbol.location, f"'{symbol.name}' of type {symbol.type}")
+            return
+        if total_width(layout) > _MOST_BITS:
+            self.problem(
+                symbol.location,
+                f"'{symbol.name}' of {total_width(layout):,} bits (expected at most "
+                f"{_MOST_BITS:,}; -G NAME=VALUE sets a parameter to a smaller size)",
+            )
             return
         if symbol.kind.name == "Net" and symbol.netType.name not in (
             "wire",

@@ -50,12 +50,14 @@ def ports_of(port: Any, find: Find, position: Callable[[Any], Any]) -> list[Port
         return _members(port, find, where)
     if kind != "Port" or port.internalSymbol is None:
         raise Outside(where, f"top-level port '{port.name}' of kind {kind}")
-    return [_port(port, str(port.name), find(port.internalSymbol), where)]
+    variable = find(port.internalSymbol)
+    # A variable that was refused is listed already, where it is declared.
+    return [] if variable is None else [_port(port, str(port.name), variable, where)]
 
 
-def _port(symbol: Any, name: str, variable: Variable | None, where: Any, **more: Any) -> Port:
+def _port(symbol: Any, name: str, variable: Variable, where: Any, **more: Any) -> Port:
     direction = symbol.direction.name
-    if direction not in ("In", "Out") or variable is None:
+    if direction not in ("In", "Out"):
         raise Outside(where, f"top-level port '{name}' of direction {direction}")
     layout = variable.layout
     while isinstance(layout, Array):
@@ -89,8 +91,7 @@ def _members(port: Any, find: Find, where: Any) -> list[Port]:
         if variable is not None and variable in found:
             continue
         own = member.kind.name == "Port"
-        packed = variable is not None and isinstance(variable.layout, Packed)
-        if not packed or member.kind.name not in ("Port", "ModportPort"):
+        if variable is None or not isinstance(variable.layout, Packed):
             what = f"of kind {member.kind.name}" if variable is None else "of an unpacked type"
             raise Outside(where, f"member '{member.name}' of interface port '{port.name}', {what}")
         name = f"{port.name}.{member.name}"

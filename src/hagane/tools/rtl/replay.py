@@ -51,6 +51,7 @@ def read_waves(
     index_of = {name: i for i, name in enumerate(simulator.signal_names)}
     cycles, differences = [], []
     position = 0
+    before = simulator.warm(tests[0][0])
     for number, test in enumerate(tests):
         rows = []
         for at, row in enumerate(test):
@@ -67,10 +68,12 @@ def read_waves(
                     signals[index] = value
                     changed = True
             if changed:
-                state = {key: seen.get(key[1:], 0) for key in simulator.model.state}
+                # Memories are not in the waves; those are as hagane computed them.
+                state = {key: seen.get(key[1:], value) for key, value in before.items()}
                 again = simulator.cycle(state, row)
                 ours = Cycle(again.points, again.violations, tuple(signals), again.after)
             rows.append(ours)
+            before = expected[number][at].after
             position += 1
         cycles.append(tuple(rows))
     return Replay(tuple(cycles), tuple(differences), len(waves))
