@@ -46,7 +46,7 @@ def cover_command(
 ) -> None:
     """Find tests that reach every point of a circuit, and replay them in a simulator.
 
-    The status is 1 if an expression of --assert is broken.
+    The status is 1 if an assertion is broken, of --assert or of the source.
     """
     if cycles < 1:
         raise InvalidArgument(f"--cycles: expected a number of at least 1, got {cycles}")
@@ -72,7 +72,7 @@ def cover_command(
         print(json.dumps(to_json(result), indent=2))
     else:
         _show(result)
-    if assertion and any(item.status == "violated" for item in result.assertions):
+    if any(item.status == "violated" for item in result.assertions):
         raise typer.Exit(1)
 
 

@@ -26,6 +26,7 @@ from hagane.tools.rtl.icarus import find_icarus, run_icarus
 from hagane.tools.rtl.machine import PointKey
 from hagane.tools.rtl.minimise import minimise
 from hagane.tools.rtl.model import CycleModel, build_model
+from hagane.tools.rtl.reduce import described, reduce_difference
 from hagane.tools.rtl.replay import Difference, Replay, line_points, read_waves
 from hagane.tools.rtl.search import Budget, Found, Report, Search, toggle_goals
 from hagane.tools.rtl.simulate import Bit, Cycle, Goal, Simulator, Test, Violation, goals_of
@@ -139,7 +140,23 @@ def cover(
         )
         notices: list[str] = []
         run, replay = _replay(sources, simulator, tests, runs, testbench, folder, notices)
+        reduced = ""
+        if replay is not None and replay.differences:
+
+            def play(trials: Sequence[Test]) -> Replay | None:
+                cycles = simulator.run_all(trials)
+                text = write_testbench(
+                    model, design.ports, sources.top, simulator, trials, cycles, sources.parameters
+                )
+                return _replay(sources, simulator, trials, cycles, text, folder / "reduce", [])[1]
+
+            resets = frozenset(reset.name for reset in model.resets)
+            reduced = described(
+                *reduce_difference(replay.differences, model.signals, tests, resets, play)
+            )
     result = _judge(sources.top, model, simulator, tests, found, run, replay)
+    if reduced:
+        result.defects.insert(0, reduced)
     result.testbench = testbench
     result.notices += notices
     result.csv = write_csv(model, tests)
@@ -199,6 +216,7 @@ def _replay(
     """Replay in Verilator, else in Icarus, else not at all; ``notices`` receives why."""
     if not tests:
         return None, None
+    folder.mkdir(exist_ok=True)
     path = folder / "tb.sv"
     path.write_text(testbench, encoding="utf-8")
     verilator, icarus = find_verilator(), find_icarus()

@@ -26,6 +26,7 @@ from hagane.tools.rtl.values import Array, Packed, Value, filled, flat, leaves, 
 
 _RESET_NAME = re.compile(r"(?:^|[._])(a|s)?(n)?(?:rst|reset)(n|_n|_ni|_b|_bi)?(?:_i|_in)?$", re.I)
 _MOST_RUNS = 16
+_MOST_STEPS = 512
 _MOST_ELEMENTS = 64
 _PREVIOUS = "@"
 
@@ -184,17 +185,17 @@ class _Builder:
     def _settle(self, processes: Sequence[Process]) -> None:
         """Run processes until nothing changes: all of them once, then along what they read."""
         readers: dict[Variable, set[Process]] = {}
-        limits: dict[Process, int] = {}
+        widest = 0
         waiting: set[Process] = set()
 
         def run(process: Process) -> set[Process]:
             """Execute a process and return the readers of what changed that wait from now on."""
+            nonlocal widest
             reads: set[Variable] = set()
             machine = self._execute(process, reads)
             if machine is None:
                 return set()
-            # A chain through the bits of one vector settles after as many runs as it has bits.
-            limits[process] = _MOST_RUNS + max((total_width(v.layout) for v in reads), default=0)
+            widest = max((widest, *(total_width(v.layout) for v in reads)))
             for variable_ in reads:
                 readers.setdefault(variable_, set()).add(process)
             # What was masked for the first time now starts from its previous value.
@@ -217,7 +218,9 @@ class _Builder:
             process = order[heappop(queue)]
             waiting.discard(process)
             runs[process] += 1
-            if runs[process] > limits.get(process, _MOST_RUNS):
+            # A chain through the bits of one vector settles after as many runs as it has bits,
+            # and so does all that reads a part of it.
+            if runs[process] > _MOST_RUNS + min(widest, _MOST_STEPS):
                 self.problems[
                     f"{process.position}: a combinational loop through {process.name} (what it "
                     "drives depends on itself within a cycle; a register would break it)"
