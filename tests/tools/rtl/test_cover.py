@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hagane.cli import main
+from hagane.errors import InvalidArgument
 from hagane.symbolic import bitvector as bv
 from hagane.tools.rtl import (
     Budget,
@@ -148,6 +149,24 @@ def test_a_port_of_an_unpacked_struct_is_refused(tmp_path: Path) -> None:
         "module m(input pair p, output logic q); assign q = p.a; endmodule\n",
     )
     with pytest.raises(UnsupportedDesign, match="'p' of the unpacked struct pair .expected a pack"):
+        cover(read_sources([path], "m"), Budget(5.0))
+
+
+def test_a_binary_file_and_an_unknown_module_are_named(tmp_path: Path) -> None:
+    path = written(tmp_path, "module m;\0endmodule\n")
+    with pytest.raises(
+        InvalidArgument, match=r"circuit\.sv' is no SystemVerilog .* byte 9 is zero"
+    ):
+        cover(read_sources([path], "m"), Budget(5.0))
+    path = written(tmp_path, "module m(input logic a);\n  other u(.a);\nendmodule\n")
+    with pytest.raises(InvalidDesign) as caught:
+        cover(read_sources([path], "m"), Budget(5.0))
+    assert "circuit.sv:2:3: error: unknown module 'other'" in str(caught.value)
+    assert str(caught.value).endswith(
+        "Name every file that defines what is unknown, packages first."
+    )
+    path = written(tmp_path, "")
+    with pytest.raises(InvalidArgument, match=r"no such module in .* \(they define none\)"):
         cover(read_sources([path], "m"), Budget(5.0))
 
 
@@ -302,7 +321,10 @@ def test_a_computed_clock_is_refused(tmp_path: Path) -> None:
         "  logic gated;\n  assign gated = clk & en;\n"
         "  always_ff @(posedge gated) q <= d;\nendmodule\n",
     )
-    with pytest.raises(UnsupportedDesign, match=r"'gated', which is no input .* gated or divided"):
+    with pytest.raises(
+        UnsupportedDesign,
+        match=r"'gated', which is no input .* gated or .* make it",
+    ):
         cover(read_sources([path], "m"), Budget(5.0))
 
 
@@ -310,7 +332,27 @@ def test_a_computed_clock_is_refused(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["nothing.sv", "--top", "m"], "nothing.sv'"),
-        ([str(DESIGNS / "lock.sv"), "--top", "key"], "'key' is not a valid top-level module"),
+        (
+            [str(DESIGNS / "lock.sv"), "--top", "key"],
+            "lock.sv (expected one of lock)",
+        ),
+        ([str(DESIGNS), "--top", "lock"], "designs' is a folder (expected a source file"),
+        (
+            [str(DESIGNS / "lock.sv"), "--top", "lock", "-G", "N=3"],
+            "-G N: module 'lock' has no such parameter (expected one of none)",
+        ),
+        (
+            [str(DESIGNS / "lock.sv"), "--top", "lock", "--assert", "state ==="],
+            "--assert 'state ===': error: expected expression",
+        ),
+        (
+            [str(DESIGNS / "lock.sv"), "--top", "lock", "--assert", "nothing == 1"],
+            "--assert 'nothing == 1': there is no 'nothing' in module 'lock'",
+        ),
+        (
+            [str(DESIGNS / "lock.sv"), "--top", "lock", "--out", str(DESIGNS / "lock.sv")],
+            "lock.sv: cannot be made: File exists",
+        ),
         ([str(DESIGNS / "lock.sv"), "--top", "lock", "--cycles", "0"], "--cycles: expected"),
         (
             [str(DESIGNS / "lock.sv"), "--top", "lock", "-I", "nowhere"],

@@ -13,6 +13,8 @@ from hagane.tools.rtl.assertions import (
     CHECKER_FILE,
     Standing,
     bind_assertions,
+    check_names,
+    explained,
     standings,
     violations,
     without_checkers,
@@ -21,7 +23,7 @@ from hagane.tools.rtl.cocotb_tests import write_cocotb
 from hagane.tools.rtl.compose import compose
 from hagane.tools.rtl.design import Design, flatten
 from hagane.tools.rtl.elaborate import Sources, elaborate
-from hagane.tools.rtl.errors import SimulatorError
+from hagane.tools.rtl.errors import InvalidDesign, SimulatorError
 from hagane.tools.rtl.icarus import find_icarus, run_icarus
 from hagane.tools.rtl.machine import PointKey
 from hagane.tools.rtl.minimise import minimise
@@ -123,7 +125,11 @@ def cover(
     with tempfile.TemporaryDirectory(prefix="hagane-rtl-") as name:
         folder = Path(name)
         sources = bind_assertions(sources, assertions, folder)
-        design, model = load(sources)
+        try:
+            design, model = load(sources)
+        except InvalidDesign as error:
+            raise explained(error, assertions) from None
+        check_names(design.elaborated, assertions)
         failing = violations(model, assertions)
         without_checkers(model)
         simulator = Simulator(model, failing)

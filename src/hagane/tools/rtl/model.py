@@ -275,7 +275,8 @@ class _Builder:
                         continue
                     self.problems[
                         f"{process.position}: waits for '{edge.text}', which is no input of the "
-                        f"top module but computed (a gated or divided clock)"
+                        f"top module but computed (a gated or divided clock, or one that nothing "
+                        "drives; make it an input)"
                     ] = None
                     continue
                 name, inverted = found
