@@ -108,7 +108,10 @@ def test_the_command_writes_tests_that_a_simulator_passes(
         rows = list(csv.DictReader(file))
     assert set(rows[0]) == {"test", "cycle", "rst_n", "valid", "key"}
     assert len({row["test"] for row in rows}) == answer["tests"]
-    assert "open" in (out / "report.html").read_text()
+    page = (out / "report.html").read_text()
+    assert "open" in page
+    table = page[page.index("<table>") : page.index("</table>")].split("</tr>")
+    assert table[0].count("<th>") == table[1].count("<td>") + 1  # a heading over each number
     compile((out / "test_lock.py").read_text(), "test_lock.py", "exec")
     if shutil.which("iverilog"):
         binary = str(tmp_path / "tb.vvp")
