@@ -13,11 +13,11 @@ from hagane.tools.rtl.unroll import Unrolling
 
 _LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)
 _MOST_CONDITIONS = 4_000
-_QUERY_SECONDS = 1.0
+_QUERY_SECONDS = 2.0
 
 
-def compose(search: Search, goals: set[Goal], than: int, more: Callable[[], bool]) -> Test | None:
-    """Return one test of fewer rows than ``than`` that meets all ``goals``, if one is found.
+def compose(search: Search, goals: set[Goal], more: Callable[[], bool]) -> Test | None:
+    """Return one short test that meets all ``goals``, if one is found while ``more`` says so.
 
     Each goal is asked for in one or another of a few cycles after the prologue; a run confirms.
     """
@@ -26,8 +26,7 @@ def compose(search: Search, goals: set[Goal], than: int, more: Callable[[], bool
     conditions = list(dict.fromkeys(search.goals[goal] for goal in search.goals if goal in left))
     unrolling = Unrolling(search, simulator.after_prologue(prologue), resets_open=False)
     for length in _LENGTHS:
-        rows = len(prologue) + length
-        if rows >= than or len(conditions) * length > _MOST_CONDITIONS or not more():
+        if len(conditions) * length > _MOST_CONDITIONS or not more():
             return None
         found = _rows(unrolling, conditions, length)
         if found is not None:

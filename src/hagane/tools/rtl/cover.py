@@ -36,7 +36,7 @@ from hagane.tools.rtl.testbench import write_csv, write_testbench
 from hagane.tools.rtl.verilator import LinePoint, Run, find_verilator, run_verilator
 
 _NOT_REPLAYED = "no simulator replayed the tests"
-_MINIMISE_SECONDS = 4.0
+_MINIMISE_SECONDS = 6.0
 KINDS = ("line", "branch", "statement", "condition", "toggle")
 
 
@@ -174,21 +174,17 @@ def cover(
 
 
 def _smallest(search: Search, wanted: set[Goal], clock: Callable[[], float]) -> list[Test]:
-    """Return a small test set: what was found, thinned, or one test composed for everything."""
+    """Return one test composed for everything, else few of those found; rows left out of either."""
     stop = clock() + _MINIMISE_SECONDS
     simulator, found, prologue = search.simulator, search.found, len(search.prologue)
 
     def more() -> bool:
         return clock() < stop
 
-    tests = minimise(simulator, found.tests, found.met, wanted, prologue, more)
-    rows = sum(len(test) for test in tests)
-    if not simulator.model.sequential or not wanted:
-        return tests
-    whole = compose(search, wanted, rows, more)
-    if whole is None:
-        return tests
-    return minimise(simulator, [whole], [wanted], wanted, prologue, more)
+    whole = compose(search, wanted, more) if simulator.model.sequential and wanted else None
+    if whole is not None:
+        return minimise(simulator, [whole], [wanted], wanted, prologue, more)
+    return minimise(simulator, found.tests, found.met, wanted, prologue, more)
 
 
 def _in_sequence(
