@@ -12,7 +12,7 @@ from hagane.tools.rtl.simulate import Goal, Test, goals_of
 from hagane.tools.rtl.unroll import Unrolling
 
 _LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)
-_MOST_CONDITIONS = 4_000
+_MOST_CONDITIONS = 1_500
 _QUERY_SECONDS = 2.0
 
 
