@@ -36,7 +36,10 @@ def cover_command(
     ] = None,
     assertion: Annotated[
         list[str] | None,
-        typer.Option("--assert", help="Expression over the top module's names, to be broken."),
+        typer.Option(
+            "--assert",
+            help="Expression over the top module's names, searched for inputs that break it.",
+        ),
     ] = None,
     cycles: Annotated[int, typer.Option(help="Most cycles to look ahead after reset.")] = 24,
     seconds: Annotated[float, typer.Option(help="Time limit of the search.")] = 60.0,
@@ -46,7 +49,7 @@ def cover_command(
 ) -> None:
     """Find tests that reach every point of a circuit, and replay them in a simulator.
 
-    The status is 1 if an expression of --assert is broken.
+    The status is 1 if an assertion is broken, of --assert or of the source.
     """
     if cycles < 1:
         raise InvalidArgument(f"--cycles: expected a number of at least 1, got {cycles}")
@@ -54,6 +57,11 @@ def cover_command(
         raise InvalidArgument(f"--seconds: expected a time above 0, got {seconds}")
     parameters = dict(_pair(text) for text in parameter or [])
     sources = read_sources(files, top, include or [], define or [], parameters)
+    if out is not None:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidArgument(f"--out {out}: cannot be made: {error.strerror}") from None
     with _progress() as report:
         result = cover(
             sources,
@@ -63,7 +71,6 @@ def cover_command(
             report=report,
         )
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
         (out / "tests.csv").write_text(result.csv, encoding="utf-8")
         (out / "tb.sv").write_text(result.testbench, encoding="utf-8")
         (out / f"test_{top}.py").write_text(result.cocotb, encoding="utf-8")
@@ -72,7 +79,7 @@ def cover_command(
         print(json.dumps(to_json(result), indent=2))
     else:
         _show(result)
-    if assertion and any(item.status == "violated" for item in result.assertions):
+    if any(item.status == "violated" for item in result.assertions):
         raise typer.Exit(1)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 
 from hagane.symbolic import bitvector as bv
 from hagane.symbolic import logic
@@ -95,13 +96,17 @@ def compile_terms(roots: Sequence[Term]) -> Compiled:
         chunks.append(namespace["run"])
     fixed = [int(node.data) if node.is_const else 0 for node in order]
     positions = {node: index for index, node in enumerate(order)}
-    picks = [positions[root] for root in roots]
+    # With two more places there is always something to pick, and a tuple comes out.
+    fixed.append(0)
+    pick: Callable[[list[int]], tuple[int, ...]] = itemgetter(
+        *(positions[root] for root in roots), -1, -1
+    )
 
     def run(assignment: Assignment) -> tuple[int, ...]:
         values = fixed.copy()
         for chunk in chunks:
             chunk(values, assignment)
-        return tuple([values[pick] for pick in picks])
+        return pick(values)[:-2]
 
     return run
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hagane.symbolic.term import FALSE
 from hagane.tools.rtl.cover import load
 from hagane.tools.rtl.elaborate import Sources, read_sources
 from hagane.tools.rtl.icarus import find_icarus, run_icarus
@@ -97,3 +98,43 @@ def test_gates_are_as_in_icarus_on_random_rows(tmp_path: Path) -> None:
     assert replay.differences == ()
     assert replay.compared >= 12
     assert "PASSED" in run.output
+
+
+CASES = """
+module cases(input [2:0] s, a, output reg [2:0] x, y, z);
+  always_comb begin
+    case (s)
+      0, 1: x = 1;
+      1, 2: x = 2;
+      7: x = 3;
+      default: x = 4;
+    endcase
+    case (s)
+      3: y = 1;
+      a: y = 2;
+      3: y = 3;
+      5, 6: y = 4;
+      default: y = 5;
+    endcase
+    case (s[0])
+      1'b0: z = 1;
+      1'b1: z = a;
+      default: z = 7;
+    endcase
+  end
+endmodule
+"""
+
+
+@pytest.mark.skipif(find_icarus() is None, reason="Icarus is not installed (package 'iverilog')")
+def test_case_items_that_repeat_or_vary_are_as_in_icarus(tmp_path: Path) -> None:
+    path = tmp_path / "cases.sv"
+    path.write_text(CASES)
+    sources = read_sources([path], "cases")
+    replay, run = replayed(sources, 300, tmp_path, "icarus")
+    assert replay.differences == ()
+    assert "PASSED" in run.output
+    _, model = load(sources)
+    arms = {key.position.line: term for key, term in model.points.items() if key.label == "item"}
+    # The second 3, and the default beside both values of a bit, are never taken.
+    assert {line for line, term in arms.items() if term is FALSE} == {13, 20}

@@ -49,3 +49,50 @@ def test_a_circuit_of_a_package_leaves_nothing_unknown(
     assert {kind: row["unknown"] for kind, row in counts.items()} == dict.fromkeys(counts, 0)
     assert (counts["line"]["covered"], counts["line"]["dead"]) == (covered, dead)
     assert result.defects == []
+
+
+_LOGIK = "logikbench/benchmarks"
+
+
+@pytest.mark.long
+@pytest.mark.fetches
+@pytest.mark.usefixtures("verilator")
+@pytest.mark.parametrize(
+    ("package", "top", "files", "covered", "dead", "most_cycles"),
+    [
+        ("libsv==0.2.1", "encoder_8b10b", ["libsv/coders/encoder_8b10b.sv"], 1029, 1, 2000),
+        ("libsv==0.2.1", "decoder_8b10b", ["libsv/coders/decoder_8b10b.sv"], 2053, 1, 4000),
+        (
+            "logikbench==1.0.0",
+            "hamming",
+            [f"{_LOGIK}/blocks/hamming/rtl/hamming{part}.v" for part in ("", "_enc", "_dec")],
+            27,
+            0,
+            40,
+        ),
+        (
+            "logikbench==1.0.0",
+            "requant",
+            [f"{_LOGIK}/arithmetic/requant/rtl/requant.v"],
+            0,  # it has no lines in a process: branches, statements and toggles count
+            0,
+            80,
+        ),
+    ],
+)
+def test_a_coder_and_the_arithmetic_of_packages_leave_nothing_unknown(
+    package: str, top: str, files: list[str], covered: int, dead: int, most_cycles: int
+) -> None:
+    from fetch import fetch
+
+    folder = fetch(package)
+    result = cover(read_sources([folder / file for file in files], top), Budget(60.0))
+    counts = result.counts()
+    assert {kind: row["unknown"] for kind, row in counts.items()} == dict.fromkeys(counts, 0)
+    assert {kind: row["dead_within_cycles"] for kind, row in counts.items()} == dict.fromkeys(
+        counts, 0
+    )
+    assert (counts["line"]["covered"], counts["line"]["dead"]) == (covered, dead)
+    assert counts["statement"]["covered"] >= 10
+    assert sum(len(test) for test in result.tests) <= most_cycles
+    assert result.defects == []

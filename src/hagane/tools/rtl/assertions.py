@@ -6,18 +6,21 @@ elaborated and simulated like any other expression there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hagane.symbolic.term import Term
-from hagane.tools.rtl.elaborate import Sources
+from hagane.tools.rtl.elaborate import Elaborated, Sources
+from hagane.tools.rtl.errors import InvalidDesign
 from hagane.tools.rtl.model import CycleModel
 from hagane.tools.rtl.search import Found
 from hagane.tools.rtl.simulate import Goal, Test, Violation
 
 _CHECKER = "hagane_check"
 CHECKER_FILE = "hagane_assertions.sv"
+_FIRST_LINE = 4  # of the file, that binds a checker
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,34 @@ def bind_assertions(sources: Sources, expressions: Sequence[str], folder: Path) 
     path = folder / CHECKER_FILE
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return replace(sources, files=(*sources.files, path))
+
+
+def explained(error: InvalidDesign, expressions: Sequence[str]) -> InvalidDesign:
+    """Return the error with the option named where it is about a checker's line."""
+
+    def option(match: re.Match[str]) -> str:
+        index = int(match[1]) - _FIRST_LINE
+        return f"--assert '{expressions[index]}': "
+
+    text = re.sub(rf"\S*{re.escape(CHECKER_FILE)}:(\d+):\d+: ", option, str(error))
+    return InvalidDesign(re.sub(rf"\nbind \S+ {_CHECKER}.*\n.*", "", text))
+
+
+def check_names(elaborated: Elaborated, expressions: Sequence[str]) -> None:
+    """Refuse expressions with unknown names: the language would make nets of them, silently.
+
+    Raises:
+        InvalidDesign: An expression uses a name that the top module does not know.
+    """
+    for member in elaborated.top.body:
+        if member.kind.name == "Net" and member.isImplicit:
+            position = elaborated.position(member.location)
+            if Path(position.file).name == CHECKER_FILE:
+                expression = expressions[position.line - _FIRST_LINE]
+                raise InvalidDesign(
+                    f"--assert '{expression}': there is no '{member.name}' in module "
+                    f"'{elaborated.top.name}'"
+                )
 
 
 def violations(model: CycleModel, expressions: Sequence[str]) -> dict[str, Term]:

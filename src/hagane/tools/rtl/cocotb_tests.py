@@ -29,9 +29,11 @@ async def play(dut, rows):
 
 
 def find(dut, name):
-    """Return the port, or the element of a port, of that name."""
+    """Return the port, or the element or member of a port, of that name."""
     head, *indices = name.replace("]", "").split("[")
-    handle = getattr(dut, head)
+    handle = dut
+    for part in head.split("."):
+        handle = getattr(handle, part)
     for index in indices:
         handle = handle[int(index)]
     return handle

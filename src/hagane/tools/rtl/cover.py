@@ -13,18 +13,22 @@ from hagane.tools.rtl.assertions import (
     CHECKER_FILE,
     Standing,
     bind_assertions,
+    check_names,
+    explained,
     standings,
     violations,
     without_checkers,
 )
 from hagane.tools.rtl.cocotb_tests import write_cocotb
+from hagane.tools.rtl.compose import compose
 from hagane.tools.rtl.design import Design, flatten
 from hagane.tools.rtl.elaborate import Sources, elaborate
-from hagane.tools.rtl.errors import SimulatorError
+from hagane.tools.rtl.errors import InvalidDesign, SimulatorError
 from hagane.tools.rtl.icarus import find_icarus, run_icarus
 from hagane.tools.rtl.machine import PointKey
 from hagane.tools.rtl.minimise import minimise
 from hagane.tools.rtl.model import CycleModel, build_model
+from hagane.tools.rtl.reduce import described, reduce_difference
 from hagane.tools.rtl.replay import Difference, Replay, line_points, read_waves
 from hagane.tools.rtl.search import Budget, Found, Report, Search, toggle_goals
 from hagane.tools.rtl.simulate import Bit, Cycle, Goal, Simulator, Test, Violation, goals_of
@@ -32,6 +36,7 @@ from hagane.tools.rtl.testbench import write_csv, write_testbench
 from hagane.tools.rtl.verilator import LinePoint, Run, find_verilator, run_verilator
 
 _NOT_REPLAYED = "no simulator replayed the tests"
+_MINIMISE_SECONDS = 6.0
 KINDS = ("line", "branch", "statement", "condition", "toggle")
 
 
@@ -120,7 +125,11 @@ def cover(
     with tempfile.TemporaryDirectory(prefix="hagane-rtl-") as name:
         folder = Path(name)
         sources = bind_assertions(sources, assertions, folder)
-        design, model = load(sources)
+        try:
+            design, model = load(sources)
+        except InvalidDesign as error:
+            raise explained(error, assertions) from None
+        check_names(design.elaborated, assertions)
         failing = violations(model, assertions)
         without_checkers(model)
         simulator = Simulator(model, failing)
@@ -130,14 +139,30 @@ def cover(
         search = Search(model, simulator, goals, budget, seed, report)
         found = search.run()
         wanted = {goal for goal in goals if goal in found.covered}
-        tests = minimise(simulator, found.tests, found.met, wanted, len(search.prologue))
+        tests = _smallest(search, wanted, clock)
         tests, runs = _in_sequence(simulator, tests, found, wanted)
         testbench = write_testbench(
             model, design.ports, sources.top, simulator, tests, runs, sources.parameters
         )
         notices: list[str] = []
         run, replay = _replay(sources, simulator, tests, runs, testbench, folder, notices)
+        reduced = ""
+        if replay is not None and replay.differences:
+
+            def play(trials: Sequence[Test]) -> Replay | None:
+                cycles = simulator.run_all(trials)
+                text = write_testbench(
+                    model, design.ports, sources.top, simulator, trials, cycles, sources.parameters
+                )
+                return _replay(sources, simulator, trials, cycles, text, folder / "reduce", [])[1]
+
+            resets = frozenset(reset.name for reset in model.resets)
+            reduced = described(
+                *reduce_difference(replay.differences, model.signals, tests, resets, play)
+            )
     result = _judge(sources.top, model, simulator, tests, found, run, replay)
+    if reduced:
+        result.defects.insert(0, reduced)
     result.testbench = testbench
     result.notices += notices
     result.csv = write_csv(model, tests)
@@ -146,6 +171,20 @@ def cover(
     result.random_growth = search.random_growth(max(64, search.tried))
     result.seconds = clock() - started
     return result
+
+
+def _smallest(search: Search, wanted: set[Goal], clock: Callable[[], float]) -> list[Test]:
+    """Return one test composed for everything, else few of those found; rows left out of either."""
+    stop = clock() + _MINIMISE_SECONDS
+    simulator, found, prologue = search.simulator, search.found, len(search.prologue)
+
+    def more() -> bool:
+        return clock() < stop
+
+    whole = compose(search, wanted, more) if simulator.model.sequential and wanted else None
+    if whole is not None:
+        return minimise(simulator, [whole], [wanted], wanted, prologue, more)
+    return minimise(simulator, found.tests, found.met, wanted, prologue, more)
 
 
 def _in_sequence(
@@ -179,6 +218,7 @@ def _replay(
     """Replay in Verilator, else in Icarus, else not at all; ``notices`` receives why."""
     if not tests:
         return None, None
+    folder.mkdir(exist_ok=True)
     path = folder / "tb.sv"
     path.write_text(testbench, encoding="utf-8")
     verilator, icarus = find_verilator(), find_icarus()

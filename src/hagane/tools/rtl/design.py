@@ -13,9 +13,12 @@ from hagane.tools.rtl.errors import UnsupportedDesign
 from hagane.tools.rtl.expressions import Expressions
 from hagane.tools.rtl.gates import GATES, run_gate
 from hagane.tools.rtl.machine import Machine, Outside, Variable
+from hagane.tools.rtl.ports import Port, interface_instances, ports_of
 from hagane.tools.rtl.statements import Statements
 from hagane.tools.rtl.subset import outside
-from hagane.tools.rtl.values import Packed, Value, layout_of
+from hagane.tools.rtl.values import Packed, Value, layout_of, total_width
+
+_MOST_BITS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +45,6 @@ class Process:
     edges: tuple[Edge, ...] = ()
     initial: bool = False
     procedural: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Port:
-    """A port of the top module."""
-
-    name: str
-    direction: str
-    variable: Variable
-    type_text: str
-    cast: str = ""
 
 
 @dataclass(slots=True)
@@ -178,29 +170,19 @@ def flatten(elaborated: Elaborated) -> Design:
         UnsupportedDesign: Something is beyond the subset; all of it is listed.
     """
     design = Design(elaborated)
-    _Flattener(design).body(elaborated.top.body, "")
-    for port in elaborated.top.body.portList:
-        _add_port(design, port)
+    flattener = _Flattener(design)
+    top = elaborated.top.body
+    for name, instance in interface_instances(top.portList):
+        flattener.body(instance.body, name)
+    flattener.body(top, "")
+    for port in top.portList:
+        try:
+            design.ports += ports_of(port, design.variables.get, elaborated.position)
+        except Outside as problem:
+            design.problems[str(problem)] = None
     if design.problems:
         raise UnsupportedDesign(list(design.problems))
     return design
-
-
-def _add_port(design: Design, port: Any) -> None:
-    kind = port.kind.name
-    where = design.elaborated.position(port.location)
-    if kind != "Port" or port.internalSymbol is None:
-        design.problems[f"{where}: top-level port '{port.name}' of kind {kind}"] = None
-        return
-    variable = design.variables.get(port.internalSymbol)
-    direction = port.direction.name
-    if direction not in ("In", "Out") or variable is None:
-        design.problems[f"{where}: top-level port '{port.name}' of direction {direction}"] = None
-        return
-    variable.is_input = direction == "In"
-    canonical = port.type.canonicalType
-    cast = str(port.type) if canonical.isEnum else ""
-    design.ports.append(Port(str(port.name), direction, variable, str(port.type), cast))
 
 
 class _Flattener:
@@ -244,6 +226,13 @@ class _Flattener:
             kind = symbol.type.canonicalType.kind.name
             if kind not in ("VirtualInterfaceType",):
                 self.problem(symbol.location, f"'{symbol.name}' of type {symbol.type}")
+            return
+        if total_width(layout) > _MOST_BITS:
+            self.problem(
+                symbol.location,
+                f"'{symbol.name}' of {total_width(layout):,} bits (expected at most "
+                f"{_MOST_BITS:,}; -G NAME=VALUE sets a parameter to a smaller size)",
+            )
             return
         if symbol.kind.name == "Net" and symbol.netType.name not in (
             "wire",

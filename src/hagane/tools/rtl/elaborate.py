@@ -72,14 +72,14 @@ def elaborate(sources: Sources) -> Elaborated:
     except ImportError:
         raise MissingExtra("reading SystemVerilog", "rtl") from None
     for path in sources.files:
-        if not path.is_file():
-            raise InvalidArgument(f"there is no file '{path}'")
+        _check_text(path)
     for path in sources.include:
         if not path.is_dir():
             raise InvalidArgument(f"-I {path}: there is no such folder")
     driver = slang.Driver()
     driver.addStandardArgs()
-    words = ["slang", "--single-unit", "-Wnone", "--top", sources.top]
+    words = ["slang", "--single-unit", "-Wnone", "--allow-toplevel-iface-ports"]
+    words += ["--top", sources.top]
     for path in sources.include:
         words += ["-I", str(path)]
     words += [word for define in sources.defines for word in ("-D", define)]
@@ -93,16 +93,52 @@ def elaborate(sources: Sources) -> Elaborated:
     parsed = driver.parseAllSources()
     compilation = driver.createCompilation()
     diagnostics = [item for item in compilation.getAllDiagnostics() if item.isError()]
-    if diagnostics or not parsed:
-        report = pyslang.DiagnosticEngine.reportAll(driver.sourceManager, diagnostics)
-        raise InvalidDesign(f"the sources have errors:\n{report.strip()}")
-    found = [top for top in compilation.getRoot().topInstances if top.name == sources.top]
-    if not found:
+    modules = sorted(
+        str(item.name)
+        for item in compilation.getDefinitions()
+        if getattr(getattr(item, "definitionKind", None), "name", "") == "Module"
+    )
+    if parsed and sources.top not in modules and (modules or len(diagnostics) < 2):
+        known = f"expected one of {', '.join(modules[:20])}" if modules else "they define none"
         raise InvalidArgument(
             f"--top {sources.top}: there is no such module in "
-            f"{', '.join(str(path) for path in sources.files)}"
+            f"{', '.join(str(path) for path in sources.files)} ({known})"
         )
-    return Elaborated(driver, compilation, found[0])
+    if diagnostics or not parsed:
+        report = pyslang.DiagnosticEngine.reportAll(driver.sourceManager, diagnostics)
+        raise InvalidDesign(f"the sources have errors:\n{report.strip()}{_remedy(report)}")
+    (found,) = (top for top in compilation.getRoot().topInstances if top.name == sources.top)
+    parameters = [str(item.name) for item in found.body.parameters]
+    for name in sources.parameters:
+        if name not in parameters:
+            raise InvalidArgument(
+                f"-G {name}: module '{sources.top}' has no such parameter "
+                f"(expected one of {', '.join(parameters) or 'none'})"
+            )
+    return Elaborated(driver, compilation, found)
+
+
+def _check_text(path: Path) -> None:
+    if path.is_dir():
+        raise InvalidArgument(f"'{path}' is a folder (expected a source file; -I takes folders)")
+    if not path.is_file():
+        raise InvalidArgument(f"there is no file '{path}'")
+    try:
+        with path.open("rb") as file:
+            at = file.read(1 << 16).find(0)
+    except OSError as error:
+        raise InvalidArgument(f"'{path}' cannot be read: {error.strerror}") from None
+    if at >= 0:
+        raise InvalidArgument(f"'{path}' is no SystemVerilog source: byte {at} is zero")
+
+
+def _remedy(report: str) -> str:
+    """Return what may help against the errors of a report, on a line of its own."""
+    if "No such file" in report:
+        return "\nName the folder of an included file with -I."
+    if "unknown module" in report or "unknown package" in report or "unknown interface" in report:
+        return "\nName every file that defines what is unknown, packages first."
+    return ""
 
 
 def read_sources(

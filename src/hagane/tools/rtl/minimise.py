@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 from hagane.tools.rtl.simulate import Goal, Simulator, Test, goals_of
 
@@ -13,11 +14,12 @@ def minimise(
     met: Sequence[set[Goal]],
     goals: set[Goal],
     prologue: int,
+    more: Callable[[], bool] = lambda: True,
 ) -> list[Test]:
     """Return few tests that together meet the ``goals`` that ``tests`` meet (``met``).
 
     Greedy set cover, then one pass that drops every test whose goals the others meet; a test is
-    cut after the last cycle that matters.
+    cut after the last cycle that matters, and rows are left out of it while ``more`` says so.
     """
     left = set().union(*met) if met else set()
     chosen: list[int] = []
@@ -41,7 +43,8 @@ def minimise(
             for goal in met[index]:
                 counts[goal] -= 1
     chosen.sort()
-    return _cut(simulator, [tests[index] for index in chosen], goals, prologue)
+    short = _cut(simulator, [tests[index] for index in chosen], goals, prologue)
+    return _thin(simulator, short, goals, more) if simulator.model.sequential else short
 
 
 def _cut(simulator: Simulator, tests: list[Test], goals: set[Goal], prologue: int) -> list[Test]:
@@ -62,4 +65,34 @@ def _cut(simulator: Simulator, tests: list[Test], goals: set[Goal], prologue: in
             for goal in cycles[length]:
                 counts[goal] -= 1
         result.append(test[:length])
+    return result
+
+
+def _thin(
+    simulator: Simulator, tests: list[Test], goals: set[Goal], more: Callable[[], bool]
+) -> list[Test]:
+    """Leave out rows that a test of a sequential circuit does without, and tests left empty.
+
+    Runs of rows go first, then single ones; the first row, in which the reset acts, stays.
+    """
+    met = [goals_of(simulator, simulator.run(test)) & goals for test in tests]
+    counts = Counter(goal for item in met for goal in item)
+    result = []
+    for test, mine in sorted(zip(tests, met, strict=True), key=lambda pair: -len(pair[0])):
+        needed = {goal for goal in mine if counts[goal] == 1}
+        kept, kept_met = test, mine
+        size = len(test) // 2
+        while size and needed:
+            start = len(kept) - size
+            while start >= 1 and more():
+                trial = (*kept[:start], *kept[start + size :])
+                reached = goals_of(simulator, simulator.run(trial)) & goals
+                if needed <= reached:
+                    kept, kept_met = trial, reached
+                start -= size
+            size //= 2
+        counts.subtract(mine)
+        if needed:
+            counts.update(kept_met)
+            result.append(kept)
     return result

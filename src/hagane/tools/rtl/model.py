@@ -9,9 +9,9 @@ holds state (a register, a latch, a memory, or a net that nothing drives).
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 
 from hagane.symbolic import bitvector as bv
 from hagane.symbolic.interpret import Substitution
@@ -21,10 +21,13 @@ from hagane.tools.rtl.design import Design, Process
 from hagane.tools.rtl.elaborate import Position
 from hagane.tools.rtl.errors import UnsupportedDesign
 from hagane.tools.rtl.machine import Machine, Outside, PointKey, Variable
-from hagane.tools.rtl.values import Layout, Packed, Value, filled, flat, leaves, unknown
+from hagane.tools.rtl.order import in_order
+from hagane.tools.rtl.values import Array, Packed, Value, filled, flat, leaves, total_width, unknown
 
-_RESET_NAME = re.compile(r"(?:^|_)(a|s)?(n)?(?:rst|reset)(n|_n|_ni|_b|_bi)?(?:_i|_in)?$", re.I)
+_RESET_NAME = re.compile(r"(?:^|[._])(a|s)?(n)?(?:rst|reset)(n|_n|_ni|_b|_bi)?(?:_i|_in)?$", re.I)
 _MOST_RUNS = 16
+_MOST_STEPS = 512
+_MOST_ELEMENTS = 64
 _PREVIOUS = "@"
 
 
@@ -85,7 +88,8 @@ class _Builder:
         self.masks: dict[Process, dict[Variable, Value]] = {}
         self.machines: dict[Process, Machine] = {}
         self.problems: dict[str, None] = {}
-        self.clock_inputs: dict[str, bool] = {}
+        # A clock rises in every cycle: neither it nor a copy of it is a point of toggle coverage.
+        self.ticking: set[Variable] = set()
 
     def build(self) -> CycleModel:
         inputs = self._inputs()
@@ -178,37 +182,52 @@ class _Builder:
         self.machines[process] = machine
         return machine
 
-    def _settle(self, processes: Iterable[Process]) -> None:
-        queue = deque(processes)
-        waiting = set(queue)
+    def _settle(self, processes: Sequence[Process]) -> None:
+        """Run processes until nothing changes: all of them once, then along what they read."""
         readers: dict[Variable, set[Process]] = {}
-        runs: dict[Process, int] = {}
-        limits: dict[Process, int] = {}
-        while queue:
-            process = queue.popleft()
-            waiting.discard(process)
-            runs[process] = runs.get(process, 0) + 1
-            if runs[process] > limits.get(process, _MOST_RUNS):
-                self.problems[
-                    f"{process.position}: a combinational loop through {process.name}"
-                ] = None
-                return
+        widest = 0
+        waiting: set[Process] = set()
+
+        def run(process: Process) -> set[Process]:
+            """Execute a process and return the readers of what changed that wait from now on."""
+            nonlocal widest
             reads: set[Variable] = set()
             machine = self._execute(process, reads)
             if machine is None:
-                continue
-            # A chain through the bits of one vector settles after as many runs as it has bits.
-            limits[process] = _MOST_RUNS + max((_width(v.layout) for v in reads), default=0)
+                return set()
+            widest = max((widest, *(total_width(v.layout) for v in reads)))
             for variable_ in reads:
                 readers.setdefault(variable_, set()).add(process)
+            # What was masked for the first time now starts from its previous value.
             changed = self._commit(process, machine)
-            if changed:
-                # What was masked for the first time now starts from its previous value.
-                again = {reader for v in changed for reader in readers.get(v, ())}
-                for reader in again:
-                    if reader not in waiting:
-                        waiting.add(reader)
-                        queue.append(reader)
+            fresh = {r for v in changed for r in readers.get(v, ())} - waiting
+            waiting.update(fresh)
+            return fresh
+
+        for process in processes:
+            run(process)
+        order = in_order(
+            processes,
+            lambda process: (r for v in self.masks[process] for r in readers.get(v, ())),
+        )
+        rank = {process: index for index, process in enumerate(order)}
+        queue = [rank[process] for process in waiting]
+        heapify(queue)
+        runs = dict.fromkeys(processes, 0)
+        while queue:
+            process = order[heappop(queue)]
+            waiting.discard(process)
+            runs[process] += 1
+            # A chain through the bits of one vector settles after as many runs as it has bits,
+            # and so does all that reads a part of it.
+            if runs[process] > _MOST_RUNS + min(widest, _MOST_STEPS):
+                self.problems[
+                    f"{process.position}: a combinational loop through {process.name} (what it "
+                    "drives depends on itself within a cycle; a register would break it)"
+                ] = None
+                return
+            for reader in run(process):
+                heappush(queue, rank[reader])
 
     def _commit(self, process: Process, machine: Machine) -> list[Variable]:
         known = self.masks[process]
@@ -256,7 +275,8 @@ class _Builder:
                         continue
                     self.problems[
                         f"{process.position}: waits for '{edge.text}', which is no input of the "
-                        f"top module but computed (a gated or divided clock)"
+                        f"top module but computed (a gated or divided clock, or one that nothing "
+                        "drives; make it an input)"
                     ] = None
                     continue
                 name, inverted = found
@@ -273,7 +293,11 @@ class _Builder:
             self.design.notices[f"clocks {', '.join(clocks)} are driven together, as one"] = None
         return tuple(clocks), tuple(resets.values())
 
-    def _settle_with_clocks_low(self, processes: list[Process], clocks: tuple[str, ...]) -> None:
+    def _settle_with_clocks_low(
+        self, processes: Sequence[Process], clocks: tuple[str, ...]
+    ) -> None:
+        inputs = {variable(name, bits(1)) for name in clocks}
+        self.ticking = {v for v, value in self.env.items() if value in inputs}
         for port in self.design.ports:
             if port.name in clocks:
                 self.env[port.variable] = bv.value(0, 1)
@@ -316,7 +340,7 @@ class _Builder:
         outputs: dict[str, Term] = {}
         ports = {port.variable: port for port in self.design.ports}
         for variable_ in {**self.env, **self.previous}:
-            if variable_.local:
+            if variable_.local or variable_ in self.ticking:
                 continue
             settled = self.env.get(variable_, self._before(variable_))
             after = following.get(variable_, settled)
@@ -327,8 +351,15 @@ class _Builder:
                 )
                 continue
             names = [name for name, _ in leaves(variable_.name, variable_.layout)]
+            memory = isinstance(variable_.layout, Array) and len(names) > _MOST_ELEMENTS
+            if memory:
+                notices[
+                    f"{variable_.position}: the {len(names)} elements of '{variable_.name}' are no "
+                    f"points of toggle coverage (more than {_MOST_ELEMENTS})"
+                ] = None
             for name, term, new in zip(names, flat(settled), flat(after), strict=True):
-                signals[name] = term
+                if not memory:
+                    signals[name] = term
                 next_of[_PREVIOUS + name] = new
                 if variable_ in ports:
                     outputs[name] = term
@@ -376,10 +407,6 @@ def _cone(roots: Iterable[Term], next_of: Mapping[str, Term]) -> dict[str, Term]
             state[name] = next_of[name] if name in next_of else const(0, bits(1))
         pending = [state[name] for name in fresh]
     return state
-
-
-def _width(layout: Layout) -> int:
-    return sum(width for _, width in leaves("", layout))
 
 
 def _masked(mask: Value, new: Value, old: Value) -> Value:

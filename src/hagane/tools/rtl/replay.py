@@ -51,6 +51,7 @@ def read_waves(
     index_of = {name: i for i, name in enumerate(simulator.signal_names)}
     cycles, differences = [], []
     position = 0
+    before = simulator.warm(tests[0][0])
     for number, test in enumerate(tests):
         rows = []
         for at, row in enumerate(test):
@@ -67,10 +68,12 @@ def read_waves(
                     signals[index] = value
                     changed = True
             if changed:
-                state = {key: seen.get(key[1:], 0) for key in simulator.model.state}
+                # Memories are not in the waves; those are as hagane computed them.
+                state = {key: seen.get(key[1:], value) for key, value in before.items()}
                 again = simulator.cycle(state, row)
                 ours = Cycle(again.points, again.violations, tuple(signals), again.after)
             rows.append(ours)
+            before = expected[number][at].after
             position += 1
         cycles.append(tuple(rows))
     return Replay(tuple(cycles), tuple(differences), len(waves))
@@ -88,7 +91,8 @@ def _sample(vcd: Path, rows: int, wanted: set[str]) -> dict[str, list[int]]:
     ends = _row_ends(waves[by_name["tb.row"]].tv, rows)
     sampled = {}
     for name in wanted:
-        full = by_name.get(f"tb.dut.{name}")
+        # Members of an interface port live in the bench, where the interface stands.
+        full = by_name.get(f"tb.dut.{name}") or by_name.get(f"tb.port_{name}")
         if full is None:
             continue
         sampled[name] = _values(waves[full].tv, ends)

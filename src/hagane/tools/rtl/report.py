@@ -47,7 +47,8 @@ def _table(result: Result) -> str:
         f"<tr><th>{kind}</th>" + "".join(f"<td>{value}</td>" for value in row.values()) + "</tr>"
         for kind, row in result.counts().items()
     )
-    head = "<tr><th></th><th>total</th><th>covered</th><th>dead</th><th>unknown</th></tr>"
+    words = ("", "total", "covered", "dead", "unknown", "dead in K cycles only")
+    head = "<tr>" + "".join(f"<th>{word}</th>" for word in words) + "</tr>"
     return f"<table>{head}{rows}</table>"
 
 

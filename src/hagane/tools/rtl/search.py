@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ from hagane.tools.rtl.model import CycleModel
 from hagane.tools.rtl.simulate import Bit, Dead, Goal, Row, Simulator, Test, Violation, goals_of
 
 _RESET_AGAIN = 0.04
+_RECENT = 8
 _HARD = frozenset({"mul", "udiv", "sdiv", "urem", "srem"})
 
 
@@ -149,9 +151,18 @@ class Search:
         length = 1 if not self.model.sequential else max(8, self.budget.cycles)
         stop = time.monotonic() + min(3.0, self.budget.seconds * 0.15)
         barren = 0
-        while barren < 64 and time.monotonic() < stop and self.open_goals():
+        # A walk meets a condition a cycle; random rows that do worse only make the set longer.
+        alike = len(self.goals) / max(1, len(set(self.goals.values())))
+        enough = _RECENT * length * alike
+        recent = deque([enough] * _RECENT, _RECENT)
+        while barren < 64 and time.monotonic() < stop:
+            left = len(self.open_goals())
+            if not left or (left > enough and 2 * sum(recent) < enough):
+                break
             test = (*self.prologue, *(self.random_row() for _ in range(length)))
-            barren = 0 if self.try_test(test) else barren + 1
+            fresh = self.try_test(test)
+            recent.append(fresh)
+            barren = 0 if fresh else barren + 1
             self.found.random_tests += 1
         self.found.random_covered = len(self.found.covered)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress, count
 from typing import TypeAlias
 
 from hagane.symbolic.interpret import compile_terms
@@ -144,8 +145,8 @@ class Hits:
 
     def add(self, cycle: Cycle) -> None:
         """Count one cycle."""
-        self.points.update([i for i, hit in enumerate(cycle.points) if hit])
-        self.violations.update([i for i, hit in enumerate(cycle.violations) if hit])
+        self.points.update(compress(count(), cycle.points))
+        self.violations.update(compress(count(), cycle.violations))
         for index, value in enumerate(cycle.signals):
             self.ones[index] |= value
             self.zeros[index] |= ~value

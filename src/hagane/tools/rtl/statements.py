@@ -105,27 +105,12 @@ class Statements:
             self.run(s, m)
 
     def _Case(self, s: Any, m: Machine) -> None:  # noqa: N802
-        wild = {"Normal": "", "WildcardJustZ": "z", "WildcardXOrZ": "xz", "Inside": "xz"}
-        kind = s.condition.name
-        subject = self._x.bits(s.expr, m)
-        signed = bool(s.expr.type.isSigned)
         colons = self._scope.colons(s)
-        rest = TRUE
-        arms: list[tuple[Term, Any]] = []
-        for index, item in enumerate(s.items):
-            hit = FALSE
-            for e in item.expressions:
-                if kind == "Inside":
-                    hit = either(hit, self._x.in_item(subject, signed, e, m))
-                elif wild[kind]:
-                    hit = either(hit, self._x.matches(subject, e, m, wild[kind]))
-                else:
-                    hit = either(hit, equal(subject, self._x.bits(e, m)))
-            taken = both(rest, hit)
-            rest = both(rest, negate(hit))
-            arms.append((taken, item.stmt))
-            self._record("line", colons[index], "case", m, taken)
-            self._record("branch", colons[index], "item", m, taken)
+        taken_by, rest = self._arms(s, m)
+        arms = [(taken, item.stmt) for taken, item in zip(taken_by, s.items, strict=True)]
+        for taken, colon in zip(taken_by, colons, strict=False):
+            self._record("line", colon, "case", m, taken)
+            self._record("branch", colon, "item", m, taken)
         if s.defaultCase is not None:
             self._record("line", colons[-1], "case", m, rest)
             self._record("branch", colons[-1], "item", m, rest)
@@ -136,6 +121,43 @@ class Statements:
                 self._branch(taken, body, m)
         live = [(taken, body) for taken, body in arms if taken is not FALSE]
         m.alternatives(live, (rest, s.defaultCase), self.run)
+
+    def _arms(self, s: Any, m: Machine) -> tuple[list[Term], Term]:
+        """Return under which condition each item of a case is taken, and none of them."""
+        wild = {"Normal": "", "WildcardJustZ": "z", "WildcardXOrZ": "xz", "Inside": "xz"}
+        kind = s.condition.name
+        subject = self._x.bits(s.expr, m)
+        signed = bool(s.expr.type.isSigned)
+        taken_by: list[Term] = []
+        rest = TRUE
+        missed: list[Term] = []
+        constants: set[Term] = set()
+        exclusive = not wild[kind]
+        for item in s.items:
+            hit = FALSE
+            for e in item.expressions:
+                if kind == "Inside":
+                    hit = either(hit, self._x.in_item(subject, signed, e, m))
+                elif wild[kind]:
+                    hit = either(hit, self._x.matches(subject, e, m, wild[kind]))
+                else:
+                    label = self._x.bits(e, m)
+                    exclusive = exclusive and label.is_const
+                    if label in constants:
+                        continue
+                    if label.is_const:
+                        constants.add(label)
+                    hit = either(hit, equal(subject, label))
+            if exclusive:
+                # Different constants exclude each other: a table of thousands need not say so.
+                taken_by.append(hit)
+                missed.append(negate(hit))
+                continue
+            rest = both(rest, *missed)
+            taken_by.append(both(rest, hit))
+            missed = [negate(hit)]
+        full = len(constants) >> subject.width > 0
+        return taken_by, FALSE if full else both(rest, *missed)
 
     def _ForLoop(self, s: Any, m: Machine) -> None:  # noqa: N802
         for symbol in s.loopVars:

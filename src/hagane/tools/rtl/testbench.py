@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from hagane.tools.rtl.design import Port
 from hagane.tools.rtl.model import CycleModel
+from hagane.tools.rtl.ports import Port, bundles
 from hagane.tools.rtl.simulate import Cycle, Simulator, Test
 from hagane.tools.rtl.values import Array, Layout, Packed, leaves, parts
 
@@ -61,17 +61,8 @@ def write_testbench(
         "  /* verilator tracing_on */",
         "",
     ]
-    slices = _slices([(item.name, item.width) for item in model.inputs])
-    out_slices = _slices([(name, widths[name]) for name in outputs])
-    connections = []
-    for port in ports:
-        where = slices if port.direction == "In" else out_slices
-        lines += _declare(port, where, model.clocks)
-        connections.append(f"    .{port.name}({_actual(port, model.clocks)})")
-    values = ", ".join(f".{name}({value})" for name, value in parameters.items())
-    lines.append(f"  {top}{f' #({values})' if values else ''} dut (")
-    lines.append(",\n".join(connections))
-    lines += ["  );", "", *_clocking(bool(outputs)), "  initial begin"]
+    lines += instantiate(model, ports, top, parameters)
+    lines += ["", *_clocking(bool(outputs)), "  initial begin"]
     at = 0
     for number, (test, cycles) in enumerate(zip(tests, runs, strict=True)):
         lines.append(f"    // test {number}")
@@ -93,6 +84,27 @@ def write_testbench(
         "",
     ]
     return "\n".join(lines)
+
+
+def instantiate(
+    model: CycleModel, ports: Sequence[Port], top: str, parameters: Mapping[str, str]
+) -> list[str]:
+    """Return the circuit as ``dut``, between the bench's ``stimulus`` and ``response``."""
+    slices = slices_of((item.name, item.width) for item in model.inputs)
+    out_slices = slices_of((name, term.width) for name, term in model.outputs.items())
+    lines, connections = [], []
+    for name, members in bundles(ports).items():
+        lines += _interface(name, members, slices, out_slices, model.clocks)
+        connections.append(f"    .{name}(port_{name})")
+    for port in ports:
+        where = slices if port.direction == "In" else out_slices
+        if not port.interface:
+            lines += _declare(port, where, model.clocks)
+            connections.append(f"    .{port.name}({_actual(port, model.clocks)})")
+    values = ", ".join(f".{name}({value})" for name, value in parameters.items())
+    lines.append(f"  {top}{f' #({values})' if values else ''} dut (")
+    lines.append(",\n".join(connections))
+    return [*lines, "  );"]
 
 
 def _clocking(checked: bool) -> list[str]:
@@ -131,7 +143,9 @@ def _clocking(checked: bool) -> list[str]:
     ]
 
 
-def _slices(items: Sequence[tuple[str, int]]) -> dict[str, str]:
+def slices_of(items: Iterable[tuple[str, int]]) -> dict[str, str]:
+    """Return where each of the named bit vectors lies in one vector, the first highest."""
+    items = list(items)
     total = sum(width for _, width in items)
     found = {}
     for name, width in items:
@@ -149,6 +163,33 @@ def _pack(model: CycleModel, row: Mapping[str, int], width: int) -> str:
 
 def _name(port: Port) -> str:
     return f"port_{port.name}"
+
+
+def _interface(
+    name: str,
+    members: Sequence[Port],
+    inputs: Mapping[str, str],
+    outputs: Mapping[str, str],
+    clocks: Sequence[str],
+) -> list[str]:
+    """Return the interface that a port of the circuit is connected to, and what drives it."""
+    own, assigns = [], []
+    for port in members:
+        if port.name in clocks:
+            there = "hagane_clock"
+        elif port.direction == "In":
+            there = f"stimulus{inputs[port.name]}"
+        else:
+            there = f"response{outputs[port.name]}"
+        member = port.name.partition(".")[2]
+        if port.own:
+            own.append(f".{member}({there})")
+        elif port.direction == "In":
+            value = f"{port.cast}'({there})" if port.cast else there
+            assigns.append(f"  assign port_{port.name} = {value};")
+        else:
+            assigns.append(f"  assign {there} = port_{port.name};")
+    return [f"  {members[0].interface} port_{name} ({', '.join(own)});", *assigns]
 
 
 def _declare(port: Port, slices: Mapping[str, str], clocks: Sequence[str]) -> list[str]:

@@ -92,6 +92,15 @@ def leaves(name: str, layout: Layout) -> Iterator[tuple[str, int]]:
         yield from leaves(name + suffix, inner)
 
 
+def total_width(layout: Layout) -> int:
+    """Return the number of bits in all parts of a variable."""
+    if isinstance(layout, Packed):
+        return layout.width
+    if isinstance(layout, Array):
+        return layout.size * total_width(layout.element)
+    return sum(total_width(inner) for _, inner in layout.fields)
+
+
 def unknown(name: str, layout: Layout) -> Value:
     """Return a value of unknowns, named like the variable's parts."""
     if isinstance(layout, Packed):

