@@ -1,4 +1,4 @@
-"""Matrix products whose sizes are known only at run time: both sides packed, then register tiles.
+"""Products of computed matrices: both sides are packed, then come register tiles.
 
 The classical scheme of "Anatomy of High-Performance Matrix Multiplication" (Goto and van de
 Geijn, ACM TOMS 2008): a block of columns of the right side and a few rows of the left one are
@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import onnx_ir as ir
 
 from hagane.machine import Level
-from hagane.native.ending import bounded, follow
 from hagane.native.kernel import Body
 from hagane.native.tensor import Tensor
-from hagane.native.tile import Activation, tile_pixels
-from hagane.ops.definition import Array
+from hagane.native.tile import tile_pixels
 from hagane.symbolic import Dim, ceildiv, product
 
 if TYPE_CHECKING:
@@ -116,94 +113,6 @@ def _pack_rows(body: Body, rows: int, source: str, row_step: str, k_step: str) -
         "else for (int64_t k = 0; k < K; k++) left[k * height + t] = 0;",
         "}",
     )
-
-
-def emit_gemm(
-    low: Lowering,
-    node: ir.Node,
-    a: Tensor,
-    weight: Array,
-    bias: Array | None,
-    value: ir.Value,
-) -> None:
-    """Write the product of a matrix of any number of rows with constant weights."""
-    level, lanes = low.level, low.level.lanes
-    k, n = weight.shape
-    wide = _BLOCKS * lanes
-    n_groups = -(-n // wide)
-    ending = follow(low, value)
-    residual = None if ending.residual is None else low.contiguous(ending.residual)
-    target = low.result(ending.value)
-    body = Body()
-    rows = _helpers(body, level)
-    matrix = a.reshaped((product(a.shape[:-1]), k))
-    m = matrix.shape[0]
-    parts = min(n_groups, 16)
-
-    def make() -> Array:
-        padded = np.zeros((k, n_groups * wide), np.float32)
-        padded[:, :n] = weight
-        return padded.reshape(k, n_groups, wide).transpose(1, 0, 2).reshape(-1)
-
-    def make_bias() -> Array:
-        padded = np.zeros(n_groups * wide, np.float32)
-        if bias is not None:
-            padded[:n] = bias
-        return padded
-
-    s = body.pointer(a)
-    w = body.raw(low.weight(("panels", id(node)), make, n_groups * wide * k * 4))
-    b = body.raw(low.weight(("panel row", id(node)), make_bias, n_groups * wide * 4))
-    r = None if residual is None else body.pointer(residual)
-    d = body.pointer(target, written=True)
-    body.add(
-        f"const int64_t K = {k}, M = {body.size(m)};",
-        "float *left = (float *)thread->scratch;",
-        f"float tile[{rows * wide}] __attribute__((aligned(64)));",
-        f"int64_t part = q % {parts}, top = q / {parts} * {rows}, m = hg_min({rows}, M - top);",
-    )
-    _pack_rows(body, rows, f"({s} + top * K)", "K", "1")
-    body.add(
-        f"for (int64_t g = part * {n_groups} / {parts}; g < (part + 1) * {n_groups} / {parts}; g++) {{",
-        f"const float *w = {w} + g * K * {wide};",
-        "if (height == 1) KERNEL_row(left, w, K, tile); else KERNEL_panel(left, w, K, tile);",
-        f"int64_t width = hg_min({wide}, {n} - g * {wide});",
-        "for (int64_t t = 0; t < m; t++) {",
-        f"float *out = {d} + (top + t) * {n} + g * {wide};",
-        *(
-            f"vf v{j} = v_load(tile + t * {wide} + {j * lanes}) + v_load({b} + g * {wide} + {j * lanes});"
-            for j in range(_BLOCKS)
-        ),
-        *_ending_lines(
-            ending.activation, None if r is None else f"({r} + (out - {d}))", wide, lanes
-        ),
-        f"if (width == {wide}) {{ {' '.join(f'v_store(out + {j * lanes}, v{j});' for j in range(_BLOCKS))} }}",
-        f"else {{ {' '.join(f'v_store(tile + {j * lanes}, v{j});' for j in range(_BLOCKS))}"
-        " memcpy(out, tile, width * 4); }",
-        "} }",
-    )
-    # The edge copy above overwrites the first tile row, which is stored by then.
-    low.emit(
-        node,
-        body,
-        ceildiv(m, rows) * parts,
-        work=64 * k * n / 50,
-        flops=2.0 * 64 * k * n,
-        scratch=k * rows * 4,
-        followers=(("Add",) if value is not node.outputs[0] else ()) + ending.operators,
-    )
-    low.lowered[ending.value] = target
-
-
-def _ending_lines(activation: Activation, residual: str | None, wide: int, lanes: int) -> list[str]:
-    """Return C lines that add the residual to ``v0``, ``v1`` and bound them."""
-    lines: list[str] = []
-    for j in range(_BLOCKS):
-        if residual is not None:
-            lanes_left = f"hg_min({lanes}, hg_max(0, width - {j * lanes}))"
-            lines.append(f"v{j} += v_load_n({residual} + {j * lanes}, {lanes_left});")
-        lines.append(f"v{j} = {bounded(f'v{j}', activation)};")
-    return lines
 
 
 def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Tensor) -> None:

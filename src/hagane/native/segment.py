@@ -226,6 +226,7 @@ class Context:
         return value
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
+        """Return the outputs; only one thread may do so at a time."""
         results = self._new_outputs()
         table = self.table
         starts = [array.ctypes.data for array in arrays]

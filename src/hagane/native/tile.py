@@ -40,7 +40,8 @@ class Tile:
         depth: Whole blocks of input channels.
         channels: Input channels of a whole block, next to one another.
         rest: Input channels of a last, partial block.
-        source_plane: From one block of input channels to the next.
+        source_plane: From one block of input channels to the next; None if it is known only at
+            run time, and then a last argument, ``plane``, in bytes.
         target_plane: From one block of output channels to the next.
         residual_plane: The same of what is added.
         taps: Rows and columns of the filter.
@@ -58,7 +59,7 @@ class Tile:
     depth: int
     channels: int
     rest: int
-    source_plane: int
+    source_plane: int | None
     target_plane: int
     residual_plane: int = 0
     taps: tuple[int, int] = (1, 1)
@@ -81,10 +82,12 @@ def tile_function(name: str, tile: Tile, level: Level) -> str:
     return _assembly(name, tile, level) if level.assembly else _portable(name, tile, level)
 
 
-_SIGNATURE = (
-    "INLINE void {name}(const float *s, const float *w, const float *b, const float *r, "
-    "float *d, const float *pf)"
-)
+def _signature(name: str, tile: Tile) -> str:
+    plane = ", int64_t plane" if tile.source_plane is None else ""
+    return (
+        f"INLINE void {name}(const float *s, const float *w, const float *b, const float *r, "
+        f"float *d, const float *pf{plane})"
+    )
 
 
 class _Assembler:
@@ -152,7 +155,9 @@ class _Assembler:
             self.lines.append(f"prefetcht1 {64 * i}(%[pf])")
         if tile.prefetch:
             self.lines.append(f"add ${64 * tile.prefetch}, %[pf]")
-        if tile.taps == (1, 1) and tile.depth > 1 and tile.channels * 4 == self.vector:
+        ahead = tile.source_plane is not None and tile.taps == (1, 1) and tile.depth > 1
+        if ahead and tile.channels * 4 == self.vector:
+            assert tile.source_plane is not None
             for t in range(self.pixels):
                 at = (tile.sources[t] + 2 * tile.source_plane) * 4
                 self.lines.append(f"prefetcht0 {at}(%[p])")
@@ -175,7 +180,8 @@ class _Assembler:
             self._channels_unrolled(columns, channels)
         if rows > 1:
             lines += [f"add ${tile.row_step * 4}, %[p]", "dec %[kh]", "jnz 2b"]
-        lines.append(f"add ${tile.source_plane * 4}, %[s]")
+        plane = "%[plane]" if tile.source_plane is None else f"${tile.source_plane * 4}"
+        lines.append(f"add {plane}, %[s]")
         if blocks > 1:
             lines += ["dec %[ib]", "jnz 1b"]
 
@@ -243,14 +249,15 @@ def _assembly(name: str, tile: Tile, level: Level) -> str:
     writer.finish()
     text = "\n".join(f'    "{line}\\n\\t"' for line in writer.lines)
     clobbered = ", ".join(f'"{writer.register}{i}"' for i in range(level.registers))
-    return f"""{_SIGNATURE.format(name=name)} {{
+    plane = ', [plane] "r"(plane)' if tile.source_plane is None else ""
+    return f"""{_signature(name, tile)} {{
   const float *p;
   int64_t ib, kh, kw, c;
   __asm__ volatile(
 {text}
     : [s] "+r"(s), [w] "+r"(w), [pf] "+r"(pf), [p] "=&r"(p), [ib] "=&r"(ib), [kh] "=&r"(kh),
       [kw] "=&r"(kw), [c] "=&r"(c)
-    : [b] "r"(b), [r] "r"(r), [d] "r"(d)
+    : [b] "r"(b), [r] "r"(r), [d] "r"(d){plane}
     : "memory", "cc", {clobbered});
 }}
 """
@@ -258,7 +265,7 @@ def _assembly(name: str, tile: Tile, level: Level) -> str:
 
 def _portable(name: str, tile: Tile, level: Level) -> str:
     lanes, pixels = level.lanes, len(tile.sources)
-    out = [f"{_SIGNATURE.format(name=name)} {{", "  (void)r, (void)pf, (void)b;"]
+    out = [f"{_signature(name, tile)} {{", "  (void)r, (void)pf, (void)b;"]
     for j in range(tile.blocks):
         for t in range(pixels):
             start = f"v_load(b + {j * lanes})"
@@ -271,7 +278,8 @@ def _portable(name: str, tile: Tile, level: Level) -> str:
     for blocks, channels in ((tile.depth, tile.channels), (1 if tile.rest else 0, tile.rest)):
         if not blocks or not channels:
             continue
-        out.append(f"  for (int ib = 0; ib < {blocks}; ib++, s += {tile.source_plane})")
+        plane = "plane / 4" if tile.source_plane is None else str(tile.source_plane)
+        out.append(f"  for (int ib = 0; ib < {blocks}; ib++, s += {plane})")
         out.append(f"    for (int kh = 0; kh < {rows}; kh++)")
         out.append(f"      for (int kw = 0; kw < {columns}; kw++) {{")
         out.append(f"        const float *p = s + kh * {tile.row_step} + kw * {tile.column_step};")

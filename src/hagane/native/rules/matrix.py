@@ -15,14 +15,15 @@ from hagane.native.contraction import (
     pack_weights,
     split_blocks,
 )
+from hagane.native.dynamic_rows import emit_rows
 from hagane.native.ending import follow
-from hagane.native.gemm import emit_batched, emit_gemm
+from hagane.native.gemm import emit_batched
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering, NotNative, Rule
 from hagane.native.tensor import Kind, Tensor
 from hagane.native.tile import Tile
 from hagane.ops.definition import Array
-from hagane.symbolic import product
+from hagane.symbolic import Dim, product
 
 # Fewer rows than this are read where they are.
 _FEW_ROWS = 4
@@ -89,9 +90,6 @@ def _lower_product(
             low.done.add(follower)
             value = follower.outputs[0]
     level, lanes = low.level, low.level.lanes
-    if not isinstance(rows, int):
-        emit_gemm(low, node, a, weight, bias, value)
-        return
     ending = follow(low, value)
     residual = None if ending.residual is None else low.contiguous(ending.residual)
     if residual is not None and n % lanes and residual.buffer.kind is Kind.INPUT:
@@ -99,7 +97,7 @@ def _lower_product(
         residual = low.copy(residual, low.new("residual", residual.dtype, residual.shape))
     target = low.result(ending.value)
     n_blocks = -(-n // lanes)
-    sizes = split_blocks(n_blocks, rows, level)
+    sizes = split_blocks(n_blocks, rows if isinstance(rows, int) else 64, level)
     groups: list[Group] = []
     first = 0
     for size in sizes:
@@ -120,7 +118,9 @@ def _lower_product(
     weights = low.weight(("matrix", id(node), tuple(sizes)), make, n_blocks * lanes * k * 4)
     row = low.weight(("row", id(node)), make_bias, (n_blocks + 8) * lanes * 4)
     row_step, plane = k, lanes
-    if rows >= _FEW_ROWS:
+    if not isinstance(rows, int):
+        a = _packed_rows(low, a, rows, k)
+    elif rows >= _FEW_ROWS:
         a, row_step, plane = _packed_rows(low, a, rows, k), lanes, (rows + 2) * lanes
     tile = Tile(
         blocks=1,
@@ -130,19 +130,12 @@ def _lower_product(
         depth=k // lanes,
         channels=lanes,
         rest=k % lanes,
-        source_plane=plane,
+        source_plane=plane if isinstance(rows, int) else None,
         target_plane=lanes,
         residual_plane=lanes,
         activation=ending.activation,
     )
-    pixels = Pixels(
-        lambda i: i * row_step,
-        lambda i: i * n,
-        None if residual is None else lambda i: i * n,
-        rows,
-        0,
-    )
-    plan = Contraction(tile, pixels, tuple(groups), 1, 0, 0, 0, n if n % lanes else 0, rows * k)
+    followers = (("Add",) if value is not node.outputs[0] else ()) + ending.operators
     body = Body()
     names = (
         body.pointer(a),
@@ -151,13 +144,24 @@ def _lower_product(
         "0" if residual is None else body.pointer(residual),
         body.pointer(target, written=True),
     )
-    tasks, work = emit_contraction(body, plan, level, names)
-    followers = (("Add",) if value is not node.outputs[0] else ()) + ending.operators
-    low.emit(node, body, tasks, work=work, flops=2.0 * rows * n * k, followers=followers)
     low.lowered[ending.value] = target
+    if not isinstance(rows, int):
+        tasks = emit_rows(body, tile, rows, n, groups, level, names, (rows + 2) * lanes)
+        low.emit(node, body, tasks, work=64 * n * k / 50, followers=followers)
+        return
+    pixels = Pixels(
+        lambda i: i * row_step,
+        lambda i: i * n,
+        None if residual is None else lambda i: i * n,
+        rows,
+        0,
+    )
+    plan = Contraction(tile, pixels, tuple(groups), 1, 0, 0, 0, n if n % lanes else 0, rows * k)
+    tasks, work = emit_contraction(body, plan, level, names)
+    low.emit(node, body, tasks, work=work, flops=2.0 * rows * n * k, followers=followers)
 
 
-def _packed_rows(low: Lowering, a: Tensor, rows: int, k: int) -> Tensor:
+def _packed_rows(low: Lowering, a: Tensor, rows: Dim, k: int) -> Tensor:
     """Copy a matrix into blocks of columns, ``(k / lanes, rows + 2, lanes)``.
 
     A tile then reads one stream instead of one a row; rows whose distance is a power of two
