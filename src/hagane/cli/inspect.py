@@ -17,8 +17,10 @@ from hagane.errors import InvalidArgument
 from hagane.graph import legalise, load, to_text
 from hagane.graph.draw import to_svg
 from hagane.graph.types import TensorType, Type
-from hagane.ops import GraphTypes, Unsupported, find, infer_types
+from hagane.native import reference_nodes
+from hagane.ops import GraphTypes, infer_types
 from hagane.ops.cost import flops
+from hagane.ops.values import tensor_to_array
 from hagane.symbolic import Dim, symbols_of
 
 
@@ -96,11 +98,20 @@ def describe_model(model: ir.Model, types: GraphTypes, opsets: dict[str, int]) -
         "activation_bytes": _bytes(computed, types),
         "dimensions": sorted(_free(model, types)),
         "unresolved": [str(value.name) for value in computed if not _is_resolved(value, types)],
-        "no_native_kernel": sorted(
-            {_name(node) for node in nodes if isinstance(find(node).lower, Unsupported)}
-        ),
+        "no_native_kernel": _on_reference(model.graph, types),
         "values": {str(value.name): str(types.types.get(value)) for value in computed},
     }
+
+
+def _on_reference(graph: ir.Graph, types: GraphTypes) -> list[str]:
+    """Return the operators that run on reference kernels, each with the reason."""
+    constants = {
+        value: tensor_to_array(value.const_value)
+        for value in graph.initializers.values()
+        if value.const_value is not None
+    }
+    found = reference_nodes(graph, types, constants)
+    return sorted({f"{_name(node)}: {reason}" for node, reason in found.items()})
 
 
 def all_nodes(graph: ir.Graph) -> Iterator[ir.Node]:
@@ -178,7 +189,7 @@ def _show(report: dict[str, Any], values: bool) -> None:
         "activations": _scaled(report["activation_bytes"], "B"),
         "dimensions": ", ".join(report["dimensions"]) or "all fixed",
         "unresolved shapes": ", ".join(report["unresolved"][:8]) or "none",
-        "without native kernel": ", ".join(report["no_native_kernel"]) or "none",
+        "without native kernel": "; ".join(report["no_native_kernel"]) or "none",
     }
     for name, fact in facts.items():
         console.print(f"[bold]{name}[/]  {escape(str(fact))}", soft_wrap=True)

@@ -1,7 +1,7 @@
 """The native engine: graph parts to C, to machine code, to results."""
 
 from hagane.native.caller import Caller, make_caller
-from hagane.native.partition import NativePart, Plan, SizesUnknown, plan_graph
+from hagane.native.partition import NativePart, Plan, SizesUnknown, plan_graph, reference_nodes
 from hagane.native.segment import Segment, ShapeMismatch
 
 __all__ = [
@@ -13,4 +13,5 @@ __all__ = [
     "SizesUnknown",
     "make_caller",
     "plan_graph",
+    "reference_nodes",
 ]

@@ -123,23 +123,7 @@ def plan_graph(
         SizesUnknown: ``wait_for_sizes``, and there is such a node.
     """
     level = best_level() if level is None else level
-    nodes = list(graph)
-    folded = fold_constants(nodes, constants)
-    known = {**constants, **folded}
-    nodes = [node for node in nodes if not all(value in folded for value in node.outputs)]
-    refused: dict[ir.Node, str] = {}
-    while True:
-        clusters = _clusters(nodes, refused, types, known)
-        lowered: list[tuple[list[ir.Node], Lowering] | ir.Node] = []
-        before = len(refused)
-        for native, members in clusters:
-            if not native:
-                lowered += members
-                continue
-            low = _lower(members, graph, types, known, level, threads, refused)
-            lowered.append((members, low))
-        if len(refused) == before:
-            break
+    lowered, folded, refused = _lower_graph(graph, types, constants, level, threads)
     if wait_for_sizes and AT_RUN_TIME in refused.values():
         raise SizesUnknown
     parts: list[NativePart | ir.Node] = []
@@ -161,6 +145,48 @@ def plan_graph(
         )
         parts.append(NativePart(tuple(members), inputs, outputs, segment))
     return Plan(parts, folded, refused)
+
+
+def _lower_graph(
+    graph: ir.Graph,
+    types: GraphTypes,
+    constants: Mapping[ir.Value, Array],
+    level: Level,
+    threads: int,
+) -> tuple[
+    list[tuple[list[ir.Node], Lowering] | ir.Node], dict[ir.Value, Array], dict[ir.Node, str]
+]:
+    """Return parts that are ready to be compiled, values computed ahead, and refusals."""
+    nodes = list(graph)
+    folded = fold_constants(nodes, constants)
+    known = {**constants, **folded}
+    nodes = [node for node in nodes if not all(value in folded for value in node.outputs)]
+    refused: dict[ir.Node, str] = {}
+    while True:
+        clusters = _clusters(nodes, refused, types, known)
+        lowered: list[tuple[list[ir.Node], Lowering] | ir.Node] = []
+        before = len(refused)
+        for native, members in clusters:
+            if not native:
+                lowered += members
+                continue
+            low = _lower(members, graph, types, known, level, threads, refused)
+            lowered.append((members, low))
+        if len(refused) == before:
+            break
+    return lowered, folded, refused
+
+
+def reference_nodes(
+    graph: ir.Graph, types: GraphTypes, constants: Mapping[ir.Value, Array]
+) -> dict[ir.Node, str]:
+    """Return the nodes that run on their reference kernels, and why; nothing is compiled."""
+    lowered, _, refused = _lower_graph(graph, types, constants, best_level(), 1)
+    return {
+        node: refused.get(node, "there is no kernel for it")
+        for node in lowered
+        if isinstance(node, ir.Node)
+    }
 
 
 def _is_known(node: ir.Node, types: GraphTypes) -> bool:

@@ -32,7 +32,7 @@ class Unsupported:
 
 @dataclass(frozen=True, slots=True)
 class OpDef:
-    """One operator: name, type rule, meaning in NumPy, gradient and native code.
+    """One operator: name, type rule, meaning in NumPy and gradient.
 
     Attributes:
         name: The ONNX operator type.
@@ -46,7 +46,6 @@ class OpDef:
             arithmetic inside a graph resolves. None where values of outputs never matter.
         random: Whether two runs may differ.
         vjp: The gradient, written in other operators.
-        lower: The native kernel.
     """
 
     name: str
@@ -56,7 +55,6 @@ class OpDef:
     data: DataRule | None = None
     random: bool = False
     vjp: Unsupported = Unsupported("training arrives with nn/")
-    lower: Unsupported = Unsupported("the native engine is not there yet")
     keywords: frozenset[str] = field(init=False, default=frozenset())
 
     def __post_init__(self) -> None:

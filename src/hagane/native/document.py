@@ -1,6 +1,6 @@
 """The table of all operators and what hagane has of each, as ``docs/operators.md`` shows it.
 
-``python -m hagane.ops.document > docs/operators.md`` writes it anew; a test compares the two.
+``python -m hagane.native.document > docs/operators.md`` writes it anew; a test compares the two.
 """
 
 from __future__ import annotations
@@ -8,16 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hagane.graph.legalise import CURRENT_OPSETS
+from hagane.native.rules import RULES
 from hagane.ops.definition import OpDef, Unsupported
 from hagane.ops.registry import operators
 
 _INTRODUCTION = """\
 # Operators
 
-Written by `python -m hagane.ops.document`; don't edit. Every operator has a type rule with symbolic
+Written by `python -m hagane.native.document`; don't edit. Every operator has a type rule with symbolic
 shapes and a reference kernel in NumPy, the meaning that every engine is tested against. A facet
 that is missing has a letter, explained below the table. Models of older opsets are brought to the
-current one when they are loaded, so one definition serves all versions.
+current one when they are loaded, so one definition serves all versions. An operator that is native
+may still run on its reference kernel for some element types or attributes; `hagane inspect` of a
+model tells.
 """
 
 
@@ -42,8 +45,14 @@ def operators_document() -> str:
 
 
 def _row(op: OpDef, reasons: dict[str, str]) -> str:
-    cells = [_facet(facet, reasons) for facet in (op.reference, op.vjp, op.lower)]
+    cells = [_facet(facet, reasons) for facet in (op.reference, op.vjp, _native(op))]
     return f"| {op.name} | yes | {' | '.join(cells)} |"
+
+
+def _native(op: OpDef) -> object:
+    if op.domain == "" and op.name in RULES:
+        return RULES[op.name]
+    return Unsupported("no native kernel: runs on its reference kernel between compiled parts")
 
 
 def _facet(facet: object, reasons: dict[str, str]) -> str:
@@ -59,7 +68,7 @@ def _letter(number: int) -> str:
 def gaps() -> Iterator[tuple[OpDef, Unsupported]]:
     """Yield every facet that is missing."""
     for op in operators().values():
-        for facet in (op.reference, op.vjp, op.lower):
+        for facet in (op.reference, op.vjp, _native(op)):
             if isinstance(facet, Unsupported):
                 yield op, facet
 
