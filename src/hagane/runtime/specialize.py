@@ -11,11 +11,13 @@ from functools import cached_property
 import numpy as np
 import onnx_ir as ir
 
+from hagane.graph.types import TensorType
 from hagane.machine import LEVELS, Level, NoCompiler, best_level, usable_cores
 from hagane.native import Caller, Plan, SizesUnknown, make_caller, plan_graph
 from hagane.ops import infer_types
 from hagane.ops.definition import Array, RuntimeValue
 from hagane.ops.inference import GraphTypes
+from hagane.passes import optimize
 from hagane.runtime.options import GraphOptimizationLevel, SessionOptions
 from hagane.runtime.program import NativeStep, Program, compile_graph
 
@@ -65,6 +67,7 @@ class Programs:
     ) -> Program:
         if not self._native:
             return compile_graph(model.graph)
+        types = simplified(model, types)
         threads = self._options.intra_op_num_threads or usable_cores()
         level = level_of(self._options)
 
@@ -130,6 +133,19 @@ class Programs:
                 program = self._compile(model, infer_types(model, shapes=shapes, lenient=True))
                 self._by_shape[key] = program
             return program
+
+
+def simplified(model: ir.Model, types: GraphTypes) -> GraphTypes:
+    """Apply all passes to a model and return the types of what is left."""
+    changes = optimize(model.graph, types)
+    if not any(change.count for change in changes):
+        return types
+    shapes = {
+        str(value.name): found.shape
+        for value in model.graph.inputs
+        if isinstance(found := types.types.get(value), TensorType) and found.shape is not None
+    }
+    return infer_types(model, shapes=shapes, lenient=True)
 
 
 def is_native(options: SessionOptions) -> bool:

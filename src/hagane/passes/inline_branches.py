@@ -1,0 +1,68 @@
+"""Replace If nodes whose condition is known by the branch that they take."""
+
+from __future__ import annotations
+
+import itertools
+
+import onnx_ir as ir
+
+from hagane.ops.inference import GraphTypes
+from hagane.passes.edit import constant, remove, replace_value
+
+
+def inline_branches(graph: ir.Graph, types: GraphTypes) -> int:
+    """Move the nodes of the branch that is taken in front of the If, and remove it.
+
+    Conditions are known where they follow from constants or from sizes of the inputs. Names of the
+    branch that the graph has already are made new.
+    """
+    count = 0
+    while (node := _known(graph, types)) is not None:
+        condition = constant(node.inputs[0], types)
+        assert condition is not None
+        name = "then_branch" if bool(condition.reshape(-1)[0]) else "else_branch"
+        _inline(graph, node, node.attributes[name].as_graph())
+        count += 1
+    return count
+
+
+def _known(graph: ir.Graph, types: GraphTypes) -> ir.Node | None:
+    for node in graph:
+        if node.op_type == "If" and node.domain == "":
+            known = constant(node.inputs[0], types)
+            if known is not None and known.size == 1:
+                return node
+    return None
+
+
+def _inline(graph: ir.Graph, node: ir.Node, branch: ir.Graph) -> None:
+    taken = {
+        *(str(value.name) for value in graph.inputs),
+        *graph.initializers,
+        *(str(out.name) for other in graph for out in other.outputs),
+    }
+
+    def rename(value: ir.Value) -> None:
+        if value.name in taken:
+            fresh = (f"{value.name}_{n}" for n in itertools.count(1))
+            value.name = next(name for name in fresh if name not in taken)
+        taken.add(str(value.name))
+
+    results = list(branch.outputs)
+    branch.outputs.clear()
+    for value in list(branch.initializers.values()):
+        content, old = value.const_value, value.name
+        del branch.initializers[str(old)]
+        rename(value)
+        value.const_value = content
+        graph.register_initializer(value)
+    nodes = list(branch)
+    branch.remove(nodes)
+    for inner in nodes:
+        for out in inner.outputs:
+            if out.name:
+                rename(out)
+    graph.insert_before(node, nodes)
+    for out, result in zip(node.outputs, results, strict=True):
+        replace_value(graph, out, result)
+    remove(graph, [node])

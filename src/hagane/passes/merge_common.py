@@ -1,0 +1,54 @@
+"""Make one node of equal ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx_ir as ir
+
+from hagane.ops.inference import GraphTypes
+from hagane.ops.registry import find
+from hagane.passes.edit import remove, replace_value
+
+
+def merge_common(graph: ir.Graph, types: GraphTypes) -> int:
+    """Let readers of a node read an earlier one of the same operator, attributes and inputs.
+
+    Left alone are nodes that draw random numbers, hold subgraphs, or make outputs of the graph.
+    """
+    seen: dict[Any, ir.Node] = {}
+    count = 0
+    for node in list(graph):
+        key = _key(node)
+        if key is None:
+            continue
+        first = seen.setdefault(key, node)
+        if first is node or any(out.is_graph_output() for out in node.outputs):
+            continue
+        for old, new in zip(node.outputs, first.outputs, strict=True):
+            replace_value(graph, old, new)
+        remove(graph, [node])
+        count += 1
+    return count
+
+
+def _key(node: ir.Node) -> Any:
+    if find(node).random:
+        return None
+    attributes = []
+    for name, attribute in sorted(node.attributes.items()):
+        if attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
+            return None
+        if attribute.type == ir.AttributeType.TENSOR:
+            tensor = attribute.as_tensor()
+            content: Any = (str(tensor.dtype), str(tensor.shape), tensor.tobytes())
+        else:
+            content = repr(attribute.value)
+        attributes.append((name, content))
+    return (
+        node.domain,
+        node.op_type,
+        tuple(id(value) for value in node.inputs),
+        tuple(attributes),
+        len(node.outputs),
+    )
