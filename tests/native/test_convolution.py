@@ -155,3 +155,20 @@ def test_sizes_that_are_known_only_at_run_time_are_compiled_when_they_come() -> 
         (got,), (want,) = native.run(None, {"x": x}), reference.run(None, {"x": x})
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
     assert len(native._programs._by_shape) == 2
+
+
+@every_level
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_convolution_into_few_channels_equals_its_reference(
+    level: str, stride: int, channels: int
+) -> None:
+    x, w = draw((2, 5, 6, 61)), draw((channels, 5, 3, 7), 1) / np.float32(10)
+    nodes = [
+        helper.make_node(
+            "Conv", ["x", "w", "b"], ["c"], strides=[2, stride], dilations=[1, 2], pads=[1, 4, 0, 3]
+        ),
+        helper.make_node("Relu", ["c"], ["y"]),
+    ]
+    proto = model(nodes, {"x": x}, constants={"w": w, "b": draw((channels,), 2)})
+    compare(proto, {"x": x}, level)

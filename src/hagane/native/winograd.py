@@ -57,7 +57,7 @@ _WEIGHT = {
 
 # What a machine of this class does in a nanosecond, for choosing: operations of one thread, bytes
 # of weights from memory for all threads, bytes of a transform for one.
-_FLOPS, _WEIGHT_BYTES, _TRANSFORM_BYTES = 105.0, 18.0, 12.0
+_FLOPS, _WEIGHT_BYTES, _TRANSFORM_BYTES = 105.0, 18.0, 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def tile_size(shape: Shape, threads: int) -> int:
         pixels = shape.images * rows * columns
         points = (size + 2) ** 2
         multiply = 2.0 * points * pairs * pixels / (_FLOPS * threads)
-        moved = 4.0 * points * pixels * (shape.channels + shape.out_channels) * 3
+        moved = 4.0 * points * pixels * (shape.channels + shape.out_channels)
         load = 4.0 * points * pairs / _WEIGHT_BYTES
         return max(multiply, load) + moved / (_TRANSFORM_BYTES * threads) + 4000.0
 

@@ -20,6 +20,7 @@ from hagane.native.contraction import (
 from hagane.native.ending import Ending, bounded, follow
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering, NotNative, Rule
+from hagane.native.rules.narrow import is_narrow, lower_narrow
 from hagane.native.tensor import Blocked, Buffer, Kind, Pads, Tensor, blocked_floats
 from hagane.native.tile import Tile
 from hagane.native.winograd import Shape, lower_winograd, tile_size
@@ -160,6 +161,8 @@ def reads_blocks(low: Lowering, node: ir.Node) -> Window | None:
 
 def _is_blocked(low: Lowering, window: Window) -> bool:
     lanes = low.level.lanes
+    if is_narrow(low, window):
+        return False
     if window.groups == 1 or window.groups == window.channels == window.out_channels:
         return True
     return (
@@ -178,6 +181,9 @@ def lower_conv(low: Lowering, node: ir.Node) -> None:
     if not low.is_float(x):
         raise NotNative(f"element type {low.dtype(x)}")
     window = window_of(low, node, weight.shape[2:], weight.shape[0])
+    if is_narrow(low, window):
+        lower_narrow(low, node, window, _four(weight), bias)
+        return
     if not _is_blocked(low, window):
         _lower_by_loops(low, node, window, weight, bias)
         return
