@@ -21,6 +21,7 @@ from hagane.native import reference_nodes
 from hagane.ops import GraphTypes, infer_types
 from hagane.ops.cost import flops
 from hagane.ops.values import tensor_to_array
+from hagane.passes import optimize
 from hagane.symbolic import Dim, symbols_of
 
 
@@ -30,6 +31,9 @@ def command(
         list[str] | None,
         typer.Option(help="NAME=batch,3,224,224: sizes or names for the axes of an input."),
     ] = None,
+    passes: Annotated[
+        bool, typer.Option("--passes", help="Show what each graph pass changes.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     values: Annotated[bool, typer.Option("--values", help="List the type of every value.")] = False,
     text: Annotated[
@@ -42,16 +46,24 @@ def command(
         loaded = load(model)
         opsets = dict(loaded.opset_imports)
         legalise(loaded)
-        types = infer_types(loaded, shapes=_shapes(shape or []))
+        given = _shapes(shape or [])
+        types = infer_types(loaded, shapes=given)
+    changes = optimize(loaded.graph, types) if passes else []
+    if passes:
+        types = infer_types(loaded, shapes=given, lenient=True)
     if graph is not None:
         graph.write_text(to_svg(loaded), encoding="utf-8")
     if text:
         print(to_text(loaded))
         return
     report = describe_model(loaded, types, opsets)
+    if passes:
+        report["passes"] = {change.name: change.count for change in changes}
     if as_json:
         print(json.dumps(report, indent=1))
     else:
+        for change in changes:
+            print(f"{change.name} {change.count}: {change.effect}")
         _show(report, values)
         if graph is not None:
             print(f"drawing: {graph}")

@@ -57,6 +57,7 @@ class Engine:
         self.failure_value = self._function("hg_failure_value", ctypes.c_int64, ctypes.c_void_p)
         self.set_stamps = self._function("hg_set_stamps", None, ctypes.c_void_p, ctypes.c_void_p)
         self.allocate = self._function("hg_allocate", ctypes.c_void_p, ctypes.c_size_t)
+        self.allocated = self._function("hg_allocated", ctypes.c_int64)
         self.release = self._function("hg_release", None, ctypes.c_void_p, ctypes.c_size_t)
 
     def address(self, name: str) -> int:

@@ -22,6 +22,8 @@ from hagane.symbolic import Dim, Expr, evaluate, symbols_of
 _SERIAL_NS = 1500.0
 # Programs of less work than this run on one thread.
 _SMALL_NS = 40_000.0
+# Bytes that reads past the end of a value may touch; the engine adds as much to scratch memory.
+_ARENA_SLACK = _SCRATCH_SLACK = 4096
 
 
 class ShapeMismatch(Exception):
@@ -115,6 +117,28 @@ class Segment:
             raise ShapeMismatch
         return sizes
 
+    def memory(self, sizes: Mapping[str, int]) -> tuple[int, int]:
+        """Return the bytes of the weights, and of all that one run at a time needs besides.
+
+        Args:
+            sizes: Named dimensions of the inputs.
+        """
+        plan = plan_memory(self.kernels, sizes)
+        return self._weights.size, plan.size + _ARENA_SLACK + self._scratch(sizes)
+
+    def threads_of_run(self) -> int:
+        """Return how many threads a run uses: small programs do with one."""
+        work = sum(kernel.work for kernel in self.kernels)
+        return min(self.threads, 64) if work > _SMALL_NS else 1
+
+    def _scratch(self, sizes: Mapping[str, int]) -> int:
+        return self.threads_of_run() * (self.scratch_of(sizes) + _SCRATCH_SLACK)
+
+    def scratch_of(self, sizes: Mapping[str, int]) -> int:
+        """Return the bytes of scratch memory that each thread needs."""
+        found = [evaluate(kernel.scratch, sizes) for kernel in self.kernels]
+        return max((int(size) for size in found), default=0) + 256
+
     def run(self, arrays: Sequence[Array], times: list[int] | None = None) -> list[Array]:
         """Return the outputs for arrays that match the inputs' types.
 
@@ -165,14 +189,13 @@ class Context:
         self.segment, self.shapes, self.sizes = segment, shapes, sizes
         self.plan: MemoryPlan = plan_memory(segment.kernels, sizes)
         engine = segment.engine
-        self.arena = Memory(engine, self.plan.size + 4096)
+        self.arena = Memory(engine, self.plan.size + _ARENA_SLACK)
         for offset, count in self.plan.zeroed:
             self.arena.zero(offset, count)
         kernels = segment.kernels
-        scratch = max((self._number(k.scratch) for k in kernels), default=0)
-        work = sum(kernel.work for kernel in kernels)
-        threads = segment.threads if work > _SMALL_NS else 1
-        self.program = engine.create(len(kernels), threads, scratch + 256)
+        self.program = engine.create(
+            len(kernels), segment.threads_of_run(), segment.scratch_of(sizes)
+        )
         if not self.program:
             raise MemoryError("the tables of a compiled model")
         self.table = np.zeros(sum(len(k.pointers) for k in kernels) + 1, np.uint64)

@@ -26,7 +26,7 @@ from hagane.runtime.metadata import ModelMetadata, NodeArg, model_metadata, node
 from hagane.runtime.options import RunOptions, SessionOptions
 from hagane.runtime.profile import Profile
 from hagane.runtime.program import AnyStep, execute, outputs_of
-from hagane.runtime.specialize import Programs
+from hagane.runtime.specialize import MemoryPlan, Programs
 from hagane.runtime.value import OrtValue
 from hagane.symbolic import evaluate
 
@@ -190,6 +190,25 @@ class InferenceSession:
         return outputs_of(
             [results[i] for i in wanted], [*arguments, *(value for _, value in program.constants)]
         )
+
+    def memory_plan(self, shapes: Mapping[str, Sequence[int]] | None = None) -> MemoryPlan:
+        """Return the memory that runs will need, before the first one.
+
+        Args:
+            shapes: The shape of each input whose declared one has sizes left open.
+
+        Raises:
+            InvalidArgument: A size is left open.
+        """
+        return self._programs.memory_plan(shapes or {})
+
+    def prepare(self, shapes: Mapping[str, Sequence[int]]) -> None:
+        """Compile what inputs of these shapes need, so that their first run does not wait.
+
+        Raises:
+            InvalidArgument: A size is left open.
+        """
+        self._programs.memory_plan(shapes)
 
     def _wanted(self, names: Sequence[str] | None) -> list[int]:
         if not names:

@@ -6,11 +6,13 @@ import logging
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import onnx_ir as ir
 
+from hagane.errors import InvalidArgument
 from hagane.graph.types import TensorType
 from hagane.machine import LEVELS, Level, NoCompiler, best_level, usable_cores
 from hagane.native import Caller, Plan, SizesUnknown, make_caller, plan_graph
@@ -20,9 +22,28 @@ from hagane.ops.inference import GraphTypes
 from hagane.passes import optimize
 from hagane.runtime.options import GraphOptimizationLevel, SessionOptions
 from hagane.runtime.program import NativeStep, Program, compile_graph
+from hagane.symbolic import Expr
 
 # How many input shapes get a program of their own; later ones share the general one.
 _MOST_SHAPES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """What a session's compiled parts take.
+
+    Attributes:
+        weights: Bytes of packed weights.
+        values: Bytes of everything that one run at a time computes on its way.
+    """
+
+    weights: int
+    values: int
+
+    @property
+    def peak(self) -> int:
+        """Bytes in all; inputs and outputs belong to the caller."""
+        return self.weights + self.values
 
 
 class Programs:
@@ -109,6 +130,30 @@ class Programs:
         own = [names[program.inputs.index(slot)] for slot in step.inputs]
         order = [step.outputs.index(slot) for slot in program.outputs]
         return make_caller(step.part.segment, own, order)
+
+    def memory_plan(self, shapes: Mapping[str, Sequence[int]]) -> MemoryPlan:
+        """Return the memory that the compiled parts need for inputs of some shapes."""
+        sizes: dict[str, int] = {}
+        arguments = []
+        for value in self._model.graph.inputs:
+            found = self._types.types.get(value)
+            shape = found.shape if isinstance(found, TensorType) else None
+            if shape is None:
+                raise InvalidArgument(f"input '{value.name}': its rank is not known")
+            given = list(shapes.get(str(value.name), shape))
+            if len(given) != len(shape) or not all(isinstance(dim, int) for dim in given):
+                raise InvalidArgument(
+                    f"input '{value.name}': expected the sizes of {found} as numbers, got {given}"
+                )
+            for dim, size in zip(shape, given, strict=True):
+                sizes.update({str(dim): int(size)} if isinstance(dim, Expr) else {})
+            arguments.append(np.broadcast_to(np.float32(0), [int(dim) for dim in given]))
+        names = [str(value.name) for value in self._model.graph.inputs]
+        weights = values = 0
+        for part in self.for_shapes(names, arguments).native_parts():
+            own, run = part.segment.memory(sizes)
+            weights, values = weights + own, values + run
+        return MemoryPlan(weights, values)
 
     @cached_property
     def reference(self) -> Program:

@@ -66,11 +66,17 @@ typedef struct {
 
 #define HUGE ((size_t)2 << 20)
 
+static _Atomic int64_t allocated;
+
+/* Bytes that hg_allocate has given and hg_release has not taken back. */
+int64_t hg_allocated(void) { return atomic_load(&allocated); }
+
 /* Zeroed memory on 2 MiB pages where the system grants them; null if there is none. */
 void *hg_allocate(size_t bytes) {
   if (bytes < HUGE) {
     void *small = NULL;
     if (posix_memalign(&small, 64, bytes + 64) != 0) return NULL;
+    atomic_fetch_add(&allocated, (int64_t)bytes);
     return memset(small, 0, bytes + 64);
   }
   size_t rounded = (bytes + HUGE - 1) & ~(HUGE - 1);
@@ -82,11 +88,13 @@ void *hg_allocate(size_t bytes) {
   char *end = start + rounded + HUGE;
   if (end > aligned + rounded) munmap(aligned + rounded, (size_t)(end - aligned - rounded));
   madvise(aligned, rounded, MADV_HUGEPAGE);
+  atomic_fetch_add(&allocated, (int64_t)bytes);
   return aligned;
 }
 
 void hg_release(void *memory, size_t bytes) {
   if (memory == NULL) return;
+  atomic_fetch_sub(&allocated, (int64_t)bytes);
   if (bytes < HUGE)
     free(memory);
   else

@@ -101,6 +101,11 @@ INLINE vf v_max(vf a, vf b) { return v_sel(a != a, a, v_max2(a, b)); }
 INLINE vf v_min(vf a, vf b) { return v_sel(a != a, a, v_min2(a, b)); }
 INLINE vf v_relu(vf x) { return v_max2(v_set1(0.f), x); }
 
+#if defined(__AVX512F__)
+INLINE float v_sum(vf x) { return _mm512_reduce_add_ps((__m512)x); }
+/* The largest lane; NaN lanes may be passed over. */
+INLINE float v_top(vf x) { return _mm512_reduce_max_ps((__m512)x); }
+#else
 INLINE float v_sum(vf x) {
   float half[VL];
   v_store(half, x);
@@ -108,6 +113,12 @@ INLINE float v_sum(vf x) {
     for (int i = 0; i < n; i++) half[i] += half[i + n];
   return half[0];
 }
+INLINE float v_top(vf x) {
+  float y = x[0];
+  for (int i = 1; i < VL; i++) y = x[i] > y ? x[i] : y;
+  return y;
+}
+#endif
 INLINE float v_hmax(vf x) {
   float y = x[0];
   for (int i = 1; i < VL; i++) y = x[i] > y || x[i] != x[i] ? x[i] : y;

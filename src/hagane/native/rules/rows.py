@@ -179,7 +179,7 @@ def _row_kernel(
 _MAXIMUM = (
     "vf most = v_set1(-INFINITY); int64_t i = 0;",
     "for (; i + VL <= n; i += VL) most = v_max2(most, v_load(x + i));",
-    "float m = v_hmax(most); for (; i < n; i++) m = s_max(m, x[i]);",
+    "float m = v_top(most); for (; i < n; i++) m = x[i] > m ? x[i] : m;",
 )
 
 
