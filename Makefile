@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SETUP := .venv/.installed
 
-.PHONY: test test-all lint types layers tests conformance wheel demo clean
+.PHONY: test test-all lint types layers tests conformance wheel sanitize demo clean
 
 test: lint types layers tests conformance wheel
 
@@ -26,9 +26,18 @@ conformance: $(SETUP)
 wheel: $(SETUP)
 	$(BIN)/python tests/outside/wheel.py
 
-test-all: test
+test-all: test sanitize
 	$(BIN)/pytest -n auto -m long
 	$(BIN)/python tests/outside/wheel.py --all
+
+# Generated kernels under AddressSanitizer and UndefinedBehaviorSanitizer, then ThreadSanitizer.
+sanitize: $(SETUP)
+	HAGANE_SANITIZE=address,undefined ASAN_OPTIONS=detect_leaks=0 \
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+	$(BIN)/pytest -n 0 tests/native
+	HAGANE_SANITIZE=thread TSAN_OPTIONS=report_bugs=1:halt_on_error=1 \
+	LD_PRELOAD="$$(gcc -print-file-name=libtsan.so)" \
+	$(BIN)/pytest -n 0 tests/native/test_convolution.py tests/native/test_kernels.py
 
 demo: $(SETUP)
 	$(BIN)/hagane demo

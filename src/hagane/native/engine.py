@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +27,17 @@ KERNEL_FLAGS = (
     "-fno-trapping-math",
     "-ffp-contract=fast",
 )
+
+
+def sanitizer_flags() -> tuple[str, ...]:
+    """Return compiler flags for the sanitizers that ``HAGANE_SANITIZE`` names, if any.
+
+    The process must have their runtime loaded, as ``make sanitize`` does.
+    """
+    chosen = os.environ.get("HAGANE_SANITIZE", "")
+    if not chosen:
+        return ()
+    return (f"-fsanitize={chosen}", "-fno-sanitize-recover=all", "-g", "-O1")
 
 
 def c_source(name: str) -> str:
@@ -96,13 +108,14 @@ _lock = threading.Lock()
 def _compiled_engine(compiler: Compiler) -> Engine:
     source = c_source("engine.c")
     cache_ = CodeCache("native")
-    key = "\0".join((source, *_ENGINE_FLAGS, *compiler.command, compiler.version))
+    flags = (*_ENGINE_FLAGS, *sanitizer_flags())
+    key = "\0".join((source, *flags, *compiler.command, compiler.version))
 
     def make(folder: Path) -> Path:
         written = folder / "engine.c"
         written.write_text(source, encoding="utf-8")
         library = folder / "engine.so"
-        compiler.build([written], library, _ENGINE_FLAGS, libraries=("-lpthread",))
+        compiler.build([written], library, flags, libraries=("-lpthread",))
         return library
 
     return Engine(cache_.get(key, make))
@@ -140,7 +153,7 @@ def compile_kernels(kernels: Sequence[Kernel], level: Level, jobs: int | None = 
     """Return the library of some kernels, compiled in parallel unless it is in the cache."""
     codes = {kernel_name(kernel.code): kernel.code for kernel in kernels}
     compiler = find_compiler()
-    flags = (*KERNEL_FLAGS, *level.flags)
+    flags = (*KERNEL_FLAGS, *level.flags, *sanitizer_flags())
     header = c_source("vector.h")
     key = "\0".join((*sorted(codes), header, *flags, *compiler.command, compiler.version))
     cache_ = CodeCache("native")
