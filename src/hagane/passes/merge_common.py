@@ -14,8 +14,8 @@ from hagane.passes.edit import remove, replace_value
 def merge_common(graph: ir.Graph, types: GraphTypes) -> int:
     """Let readers of a node read an earlier one of the same operator, attributes and inputs.
 
-    Left alone are nodes that draw random numbers, hold subgraphs or tensors of text, or make outputs
-    of the graph.
+    Left alone are nodes that draw random numbers, hold subgraphs or tensors of text, or make
+    outputs of the graph.
     """
     seen: dict[Any, ir.Node] = {}
     count = 0
