@@ -11,11 +11,35 @@ import argparse
 import json
 import statistics
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from models import NAMES, make
 
+from hagane.errors import InvalidArgument
 from hagane.runtime.bench import compare
+
+
+def timed(
+    path: Path,
+    others: Sequence[str],
+    shapes: Mapping[str, tuple[int, ...]],
+    threads: int,
+    rounds: int,
+    seconds: float,
+) -> dict[str, Any]:
+    """Return the comparison with the engines that can run the model; others are named."""
+    able = list(others)
+    while True:
+        try:
+            return compare(path, ("hagane", *able), shapes, threads, rounds, seconds)
+        except InvalidArgument as error:
+            failed = next((name for name in able if str(error).startswith(name)), None)
+            if failed is None:
+                raise
+            print(error, file=sys.stderr)
+            able.remove(failed)
 
 
 def main() -> None:
