@@ -23,6 +23,7 @@ def emit_rows(
     groups: Sequence[Group],
     level: Level,
     names: tuple[str, str, str, str, str],
+    row_step: int,
     plane: Dim,
 ) -> Dim:
     """Write the loops of a product: rows in near-equal tiles, of any size up to the largest.
@@ -35,7 +36,8 @@ def emit_rows(
         groups: Groups of output channels.
         level: For which vector instructions.
         names: C pointers of source, weights, bias, residual and target.
-        plane: Floats from one block of columns of the packed matrix to the next.
+        row_step: Floats from one row to the next.
+        plane: Floats from one block of columns of a packed matrix to the next.
 
     Returns:
         The number of tasks.
@@ -52,18 +54,19 @@ def emit_rows(
     body.helper(f"static const int64_t KERNEL_groups[{len(groups)}][3] = {{{table}}};")
     n_chunks, n_tiles = body.size(chunks), body.size(tiles)
     body.add(
-        f"const int64_t M = {body.size(rows)}, plane = {body.size(plane)} * 4;",
+        f"const int64_t M = {body.size(rows)}, plane = {body.size(plane)} * 4; (void)plane;",
         f"int64_t g = q / {n_chunks}, chunk = q % {n_chunks};",
         "const int64_t *G = KERNEL_groups[g];",
         f"const float *w = {weights} + G[0], *b = {bias} + G[1] * {lanes};",
         f"for (int64_t t = chunk * {n_tiles} / {n_chunks}; t < (chunk + 1) * {n_tiles} / {n_chunks}; t++) {{",
         f"int64_t top = t * M / {n_tiles}, height = (t + 1) * M / {n_tiles} - top;",
-        f"const float *s = {source} + top * {lanes};",
+        f"const float *s = {source} + top * {row_step};",
         f"const float *r = {residual} + top * {columns} + G[1] * {lanes};"
         if tile.residuals is not None
         else "const float *r = 0;",
         f"float *d = {target} + top * {columns} + G[1] * {lanes};",
     )
+    last_argument = ", plane" if tile.source_plane is None else ""
     partial = columns % lanes
     last = sum(group.blocks for group in groups)
     for size in sorted({group.blocks for group in groups}):
@@ -74,7 +77,7 @@ def emit_rows(
                 f"if (G[1] + {size} == {last}) {{ float edge[{most * size * lanes}] __attribute__((aligned(64)));",
                 "switch (height) {",
                 *(
-                    f"case {n}: {_call(body, tile, level, size, n, None, columns)}(s, w, b, r, edge, 0, plane); break;"
+                    f"case {n}: {_call(body, tile, level, size, n, None, columns, row_step)}(s, w, b, r, edge, 0{last_argument}); break;"
                     for n in range(1, most + 1)
                 ),
                 f"}} for (int64_t i = 0; i < height; i++) memcpy(d + i * {columns}, edge + i * {size * lanes}, "
@@ -83,7 +86,7 @@ def emit_rows(
         body.add(
             "switch (height) {",
             *(
-                f"case {n}: {_call(body, tile, level, size, n, columns, columns)}(s, w, b, r, d, 0, plane); break;"
+                f"case {n}: {_call(body, tile, level, size, n, columns, columns, row_step)}(s, w, b, r, d, 0{last_argument}); break;"
                 for n in range(1, most + 1)
             ),
             "}",
@@ -101,6 +104,7 @@ def _call(
     rows: int,
     step: int | None,
     columns: int,
+    row_step: int,
 ) -> str:
     """Return the name of the tile of some rows; without a step it writes rows side by side."""
     lanes = level.lanes
@@ -109,7 +113,7 @@ def _call(
     made = replace(
         tile,
         blocks=size,
-        sources=tuple(t * lanes for t in range(rows)),
+        sources=tuple(t * row_step for t in range(rows)),
         targets=tuple(t * target for t in range(rows)),
         residuals=None if tile.residuals is None else tuple(t * columns for t in range(rows)),
         target_plane=lanes,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
 
+from hagane.machine import Level
 from hagane.native.contraction import (
     Contraction,
     Group,
@@ -16,12 +18,14 @@ from hagane.native.contraction import (
     split_blocks,
 )
 from hagane.native.dynamic_rows import emit_rows
+from hagane.native.elementwise import emit_elementwise
 from hagane.native.ending import follow
+from hagane.native.expression import FLOAT32, Apply, Expression, Leaf
 from hagane.native.gemm import emit_batched
 from hagane.native.kernel import Body
-from hagane.native.lowering import Lowering, NotNative, Rule
+from hagane.native.lowering import Lazy, Lowering, NotNative, Rule
 from hagane.native.tensor import Kind, Tensor
-from hagane.native.tile import Tile
+from hagane.native.tile import Tile, tile_pixels
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim, product
 
@@ -36,7 +40,7 @@ def lower_matmul(low: Lowering, node: ir.Node) -> None:
         raise NotNative(f"element type {low.dtype(a)}")
     weight = low.constant(b)
     if weight is not None and weight.ndim == 2 and len(low.shape(a)) >= 2:
-        _lower_product(low, node, low.contiguous(a), weight, None)
+        _lower_product(low, node, a, weight, None)
         return
     _lower_general(low, node)
 
@@ -60,7 +64,7 @@ def lower_gemm(low: Lowering, node: ir.Node) -> None:
         if bias.size not in (1, n) or (bias.ndim == 2 and bias.shape[0] != 1):
             raise NotNative("a bias that is not one row")
         row = np.broadcast_to(bias.reshape(-1), (n,)) * np.float32(beta)
-    _lower_product(low, node, low.contiguous(a), matrix, row)
+    _lower_product(low, node, a, matrix, row)
 
 
 def _added_row(low: Lowering, value: ir.Value, n: int) -> tuple[ir.Node, Array] | None:
@@ -76,11 +80,11 @@ def _added_row(low: Lowering, value: ir.Value, n: int) -> tuple[ir.Node, Array] 
 
 
 def _lower_product(
-    low: Lowering, node: ir.Node, a: Tensor, weight: Array, bias: Array | None
+    low: Lowering, node: ir.Node, source: ir.Value | None, weight: Array, bias: Array | None
 ) -> None:
     k, n = weight.shape
     value = node.outputs[0]
-    rows = product(a.shape[:-1])
+    rows = product(low.shape(source)[:-1])
     if k == 0 or n == 0 or rows == 0:
         raise NotNative("an empty matrix")
     if bias is None:
@@ -117,11 +121,14 @@ def _lower_product(
 
     weights = low.weight(("matrix", id(node), tuple(sizes)), make, n_blocks * lanes * k * 4)
     row = low.weight(("row", id(node)), make_bias, (n_blocks + 8) * lanes * 4)
-    row_step, plane = k, lanes
-    if not isinstance(rows, int):
-        a = _packed_rows(low, a, rows, k)
-    elif rows >= _FEW_ROWS:
-        a, row_step, plane = _packed_rows(low, a, rows, k), lanes, (rows + 2) * lanes
+    row_step: int = k
+    plane: Dim = lanes
+    few = isinstance(rows, int) and rows < _FEW_ROWS
+    if few or _reads_rows(k, level):
+        a = low.contiguous(source)
+    else:
+        a = _packed_rows(low, source, rows, k)
+        row_step, plane = lanes, (rows + 2) * lanes
     tile = Tile(
         blocks=1,
         sources=(),
@@ -130,7 +137,7 @@ def _lower_product(
         depth=k // lanes,
         channels=lanes,
         rest=k % lanes,
-        source_plane=plane if isinstance(rows, int) else None,
+        source_plane=plane if isinstance(plane, int) else None,
         target_plane=lanes,
         residual_plane=lanes,
         activation=ending.activation,
@@ -146,7 +153,7 @@ def _lower_product(
     )
     low.lowered[ending.value] = target
     if not isinstance(rows, int):
-        tasks = emit_rows(body, tile, rows, n, groups, level, names, (rows + 2) * lanes)
+        tasks = emit_rows(body, tile, rows, n, groups, level, names, row_step, plane)
         low.emit(node, body, tasks, work=64 * n * k / 50, followers=followers)
         return
     pixels = Pixels(
@@ -161,29 +168,81 @@ def _lower_product(
     low.emit(node, body, tasks, work=work, flops=2.0 * rows * n * k, followers=followers)
 
 
-def _packed_rows(low: Lowering, a: Tensor, rows: Dim, k: int) -> Tensor:
+def _reads_rows(k: int, level: Level) -> bool:
+    """Whether a tile may read rows of ``k`` floats where they are.
+
+    The rows of a tile must not fall into a few sets of a first-level cache of 64 sets and 8 ways:
+    they, and the weights that pass by, have to stay there.
+    """
+    lines, rest = divmod(k * 4, 64)
+    sets = 64 if rest else 64 // math.gcd(lines, 64)
+    return sets * 4 >= tile_pixels(level, 2)
+
+
+def _packed_rows(low: Lowering, value: ir.Value | None, rows: Dim, k: int) -> Tensor:
     """Copy a matrix into blocks of columns, ``(k / lanes, rows + 2, lanes)``.
 
     A tile then reads one stream instead of one a row; rows whose distance is a power of two
     would fall into the same few sets of the cache. The two spare rows break that distance too.
+    A value that is held back is computed straight into the blocks.
     """
     lanes = low.level.lanes
     whole, rest = divmod(k, lanes)
     plane = (rows + 2) * lanes
-    buffer = low.new(f"{a.buffer.name} rows", a.dtype, ((whole + 1) * plane,)).buffer
-    for first, count, width in ((0, whole, lanes), (whole, 1, rest)):
-        if count and width:
-            source = replace(
-                a,
-                shape=(rows, count, width),
-                strides=(k, lanes, 1),
-                offset=a.offset + first * lanes,
-            )
-            low.copy(
-                source,
-                Tensor(buffer, a.dtype, source.shape, (lanes, plane, 1), first * plane),
-            )
-    return Tensor(buffer, a.dtype, (rows, k), (lanes, 1), 0)
+    name = "" if value is None else str(value.name)
+    buffer = low.new(f"{name} rows", FLOAT32, ((whole + 1) * plane,)).buffer
+    found = low.get(value)
+    lazy = isinstance(found, Lazy) and not found.blocked
+    expression = found.expression if isinstance(found, Lazy) and lazy else None
+    if expression is not None:
+        parts = [_columns(expression, rows, k, at, n, w) for at, n, w in _parts(whole, rest, lanes)]
+        if any(part is None for part in parts):
+            expression = None
+    if expression is None:
+        expression = Leaf(low.contiguous(value))
+    label = "+".join(found.operators) if isinstance(found, Lazy) and lazy else "copy"
+    for first, count, width in _parts(whole, rest, lanes):
+        part = _columns(expression, rows, k, first, count, width)
+        assert part is not None
+        target = Tensor(
+            buffer,
+            FLOAT32,
+            (rows, count, width),
+            (lanes, plane, 1),
+            first // lanes * plane,
+        )
+        emit_elementwise(low, f"{label} '{name}'", part, target)
+    return Tensor(buffer, FLOAT32, (rows, k), (lanes, 1), 0)
+
+
+def _parts(whole: int, rest: int, lanes: int) -> list[tuple[int, int, int]]:
+    """Return first column, blocks and width of the whole blocks and of the last, partial one."""
+    found = [(0, whole, lanes), (whole * lanes, 1, rest)]
+    return [part for part in found if part[1] and part[2]]
+
+
+def _columns(
+    expression: Expression, rows: Dim, k: int, first: int, count: int, width: int
+) -> Expression | None:
+    """Return an expression over some columns of its operands, ``(rows, count, width)``."""
+    if isinstance(expression, Leaf):
+        tensor = expression.tensor
+        if tensor.size == 1:
+            return Leaf(replace(tensor, shape=(), strides=()))
+        at = tensor.offset + first
+        if tensor.contiguous and tensor.size == rows * k and tensor.shape[-1] == k:
+            strides: tuple[Dim, ...] = (k, width, 1)
+            return Leaf(replace(tensor, shape=(rows, count, width), strides=strides, offset=at))
+        if tensor.contiguous and tensor.size == k and tensor.shape[-1] == k:
+            return Leaf(replace(tensor, shape=(count, width), strides=(width, 1), offset=at))
+        return None
+    if isinstance(expression, Apply):
+        arguments = [
+            _columns(argument, rows, k, first, count, width) for argument in expression.arguments
+        ]
+        kept = tuple(argument for argument in arguments if argument is not None)
+        return replace(expression, arguments=kept) if len(kept) == len(arguments) else None
+    return expression
 
 
 def _lower_general(low: Lowering, node: ir.Node) -> None:
