@@ -60,14 +60,7 @@ def main() -> None:
     for threads in arguments.threads:
         for name in arguments.names:
             path, shapes = make(name, arguments.folder)
-            found = compare(
-                path,
-                ("hagane", *arguments.vs),
-                shapes,
-                threads,
-                arguments.rounds,
-                arguments.seconds,
-            )
+            found = timed(path, arguments.vs, shapes, threads, arguments.rounds, arguments.seconds)
             print(json.dumps(found), file=sys.stderr)
             own = next(row for row in found["results"] if row["engine"] == "hagane")
             cells = [name, str(threads), f"{own['median_ms']:.3f}"]
