@@ -62,6 +62,27 @@ def test_the_memory_plan_needs_all_sizes() -> None:
     assert len(made._programs._by_shape) == 2
 
 
+def test_a_growing_cache_is_served_by_one_compiled_program() -> None:
+    new, past = draw((1, 2, 1, 8)), draw((1, 2, 3, 8), 1)
+    nodes = [
+        helper.make_node("Concat", ["past", "new"], ["k"], axis=2),
+        helper.make_node("Transpose", ["k"], ["t"], perm=[0, 1, 3, 2]),
+        helper.make_node("MatMul", ["new", "t"], ["scores"]),
+        helper.make_node("Softmax", ["scores"], ["weights"]),
+        helper.make_node("MatMul", ["weights", "k"], ["y"]),
+    ]
+    feed = {"new": new, "past": past}
+    proto = model(nodes, feed, ["y", "k"], shapes={"past": [1, 2, "steps", 8]})
+    made, reference = session(proto), session(proto, engine="reference")
+    for _ in range(5):
+        got, want = made.run(None, feed), reference.run(None, feed)
+        for left, right in zip(got, want, strict=True):
+            np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6)
+        feed = {"new": new, "past": got[1]}
+    assert not made._programs._by_shape
+    assert sum(1 for _ in made._programs.general.native_parts()) == 1
+
+
 def test_sessions_come_and_go_without_leaving_memory() -> None:
     proto, feed = network()
     session(proto).run(None, feed)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hagane.native.kernel import Kernel
 from hagane.native.tensor import Buffer, Kind
-from hagane.symbolic import evaluate
+from hagane.symbolic import Dim, evaluate
 
 _ALIGNMENT = 64
 # Reads of whole vectors may look this far past a value's end.
@@ -29,19 +30,40 @@ class MemoryPlan:
     zeroed: tuple[tuple[int, int], ...]
 
 
-def _size(buffer: Buffer, sizes: Mapping[str, int]) -> int:
-    count = evaluate(buffer.bytes, sizes)
-    assert isinstance(count, int)
-    return -(-(count + _SLACK) // _ALIGNMENT) * _ALIGNMENT
+class Numbers:
+    """Sizes as numbers, each expression evaluated once.
+
+    Args:
+        sizes: Values of the names in them.
+    """
+
+    def __init__(self, sizes: Mapping[str, int]):
+        self._sizes = sizes
+        self._known: dict[Dim, int] = {}
+
+    def __call__(self, dim: Dim) -> int:
+        """Return the value of a size."""
+        if isinstance(dim, int):
+            return dim
+        found = self._known.get(dim)
+        if found is None:
+            value = evaluate(dim, self._sizes)
+            assert isinstance(value, int), value
+            found = self._known[dim] = value
+        return found
 
 
-def plan_memory(kernels: Sequence[Kernel], sizes: Mapping[str, int]) -> MemoryPlan:
+def plan_memory(kernels: Sequence[Kernel], number: Numbers) -> MemoryPlan:
     """Plan the arena: largest values first, each at the lowest offset that is free in its time.
 
     The greedy scheme by size of "Efficient Memory Management for Deep Neural Net Inference"
     (Pisarchyk and Lee, 2020). A value that must keep a zero border shares its place only with
     values of the same geometry.
     """
+
+    def size_of(buffer: Buffer) -> int:
+        return -(-(number(buffer.bytes) + _SLACK) // _ALIGNMENT) * _ALIGNMENT
+
     first: dict[Buffer, int] = {}
     last: dict[Buffer, int] = {}
     for index, kernel in enumerate(kernels):
@@ -51,17 +73,18 @@ def plan_memory(kernels: Sequence[Kernel], sizes: Mapping[str, int]) -> MemoryPl
     placed: list[tuple[int, int, int, int]] = []  # offset, size, first, last
     offsets: dict[Buffer, int] = {}
     arena = [buffer for buffer in first if buffer.kind is Kind.ARENA]
-    for buffer in sorted(arena, key=lambda b: (-_size(b, sizes), first[b])):
-        size = _size(buffer, sizes)
+    bytes_of = {buffer: size_of(buffer) for buffer in arena}
+    for buffer in sorted(arena, key=lambda b: (-bytes_of[b], first[b])):
+        size = bytes_of[buffer]
         at = 0
-        for other, length, start, end in sorted(placed):
+        for other, length, start, end in placed:
             if end < first[buffer] or start > last[buffer]:
                 continue
             if other - at >= size:
                 break
             at = max(at, other + length)
         offsets[buffer] = at
-        placed.append((at, size, first[buffer], last[buffer]))
+        insort(placed, (at, size, first[buffer], last[buffer]))
     top = max((at + size for at, size, _, _ in placed), default=0)
     zeroed: list[tuple[int, int]] = []
     free: dict[object, list[tuple[int, int]]] = {}  # border -> (last use, offset)
@@ -74,7 +97,7 @@ def plan_memory(kernels: Sequence[Kernel], sizes: Mapping[str, int]) -> MemoryPl
                 offsets[buffer] = at
                 break
         else:
-            size = _size(buffer, sizes)
+            size = size_of(buffer)
             offsets[buffer] = top
             places.append((last[buffer], top))
             zeroed.append((top, size))

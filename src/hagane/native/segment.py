@@ -13,7 +13,7 @@ from hagane.errors import KernelError
 from hagane.machine import Level
 from hagane.native.engine import Engine, Library, Memory, compile_kernels, kernel_name, load_engine
 from hagane.native.kernel import Kernel
-from hagane.native.memory import MemoryPlan, plan_memory
+from hagane.native.memory import MemoryPlan, Numbers, plan_memory
 from hagane.native.tensor import Buffer, Kind
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim, Expr, evaluate, symbols_of
@@ -123,7 +123,7 @@ class Segment:
         Args:
             sizes: Named dimensions of the inputs.
         """
-        plan = plan_memory(self.kernels, sizes)
+        plan = plan_memory(self.kernels, Numbers(sizes))
         return self._weights.size, plan.size + _ARENA_SLACK + self._scratch(sizes)
 
     def threads_of_run(self) -> int:
@@ -136,8 +136,8 @@ class Segment:
 
     def scratch_of(self, sizes: Mapping[str, int]) -> int:
         """Return the bytes of scratch memory that each thread needs."""
-        found = [evaluate(kernel.scratch, sizes) for kernel in self.kernels]
-        return max((int(size) for size in found), default=0) + 256
+        number = Numbers(sizes)
+        return max((number(kernel.scratch) for kernel in self.kernels), default=0) + 256
 
     def run(self, arrays: Sequence[Array], times: list[int] | None = None) -> list[Array]:
         """Return the outputs for arrays that match the inputs' types.
@@ -187,7 +187,8 @@ class Context:
         self, segment: Segment, shapes: tuple[tuple[int, ...], ...], sizes: Mapping[str, int]
     ):
         self.segment, self.shapes, self.sizes = segment, shapes, sizes
-        self.plan: MemoryPlan = plan_memory(segment.kernels, sizes)
+        self._number = Numbers(sizes)
+        self.plan: MemoryPlan = plan_memory(segment.kernels, self._number)
         engine = segment.engine
         self.arena = Memory(engine, self.plan.size + _ARENA_SLACK)
         for offset, count in self.plan.zeroed:
@@ -240,13 +241,6 @@ class Context:
     def __del__(self) -> None:
         if getattr(self, "program", None):
             self.segment.engine.destroy(self.program)
-
-    def _number(self, dim: Dim) -> int:
-        if isinstance(dim, int):
-            return dim
-        value = evaluate(dim, self.sizes)
-        assert isinstance(value, int), value
-        return value
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Return the outputs; only one thread may do so at a time."""
