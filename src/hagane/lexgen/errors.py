@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hagane.errors import HaganeError, InvalidArgument
+from hagane.errors import InvalidArgument
 
 
 class RegexSyntaxError(InvalidArgument):
@@ -17,7 +17,3 @@ class RegexSyntaxError(InvalidArgument):
 
 class SpecificationError(InvalidArgument):
     """A lexer's specification that cannot be used; names the place where it has one."""
-
-
-class NoCompiler(HaganeError, RuntimeError):
-    """No C compiler was found, or it refused the generated code."""

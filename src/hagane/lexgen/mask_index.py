@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hagane.lexgen.c_toolchain import load_library
-from hagane.lexgen.errors import NoCompiler
 from hagane.lexgen.vocabulary import Vocabulary
+from hagane.machine import NoCompiler
 
 _SOURCE = """\
 #include <stdint.h>
