@@ -11,6 +11,7 @@ from hagane.native.rules import (
     pooling,
     recurrent,
     rows,
+    transposed,
 )
 
 RULES: dict[str, Rule] = {
@@ -21,4 +22,5 @@ RULES: dict[str, Rule] = {
     **pooling.RULES,
     **recurrent.RULES,
     **rows.RULES,
+    **transposed.RULES,
 }

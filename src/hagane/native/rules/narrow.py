@@ -19,7 +19,7 @@ from hagane.ops.definition import Array
 
 if TYPE_CHECKING:
     from hagane.native.lowering import Lowering
-    from hagane.native.rules.convolution import Window
+    from hagane.native.rules.window import Window
 
 
 def is_narrow(low: Lowering, window: Window) -> bool:

@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering, NotNative, Rule
-from hagane.native.rules.convolution import Window, window_of
+from hagane.native.rules.window import Window, window_of
 
 
 def lower_pool(low: Lowering, node: ir.Node) -> None:

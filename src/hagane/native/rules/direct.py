@@ -1,0 +1,141 @@
+"""Convolution in the direct form: register tiles over pixels and groups of channels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.native.contraction import (
+    Contraction,
+    Group,
+    Pixels,
+    emit_contraction,
+    pack_weights,
+    split_blocks,
+)
+from hagane.native.ending import Ending
+from hagane.native.kernel import Body
+from hagane.native.lowering import Lowering
+from hagane.native.rules.images import bias_buffer, four_axes
+from hagane.native.rules.window import Window
+from hagane.native.tensor import Blocked, Tensor
+from hagane.native.tile import Tile
+from hagane.ops.definition import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An image as a direct convolution reads it; strides count floats.
+
+    Attributes:
+        tensor: Its memory.
+        start: From the tensor's first element to the first tap of the first pixel.
+        step: From one pixel to the next.
+        plane: From one block of channels to the next.
+        channels: Channels of a block.
+        row: From one row to the next.
+        image: From one image to the next.
+    """
+
+    tensor: Tensor
+    start: int
+    step: int
+    plane: int
+    channels: int
+    row: int
+    image: int
+
+
+def emit_direct(
+    low: Lowering,
+    node: ir.Node,
+    window: Window,
+    weight: Array,
+    bias: Array | None,
+    source: Source,
+    ending: Ending,
+    residual: Blocked | None,
+    target: Blocked,
+) -> None:
+    """Write the kernel of a convolution in register tiles."""
+    level, lanes = low.level, low.level.lanes
+    (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
+    step, plane, channels, row_stride = source.step, source.plane, source.channels, source.row
+    per_group = -(-window.out_channels // window.groups // lanes)
+    depth = window.channels // window.groups
+    pixel_count = window.out_height * window.out_width
+    sizes = split_blocks(per_group, pixel_count, level)
+    weight4 = four_axes(weight)
+    block = per_group * lanes if window.groups > 1 else window.out_channels
+
+    def make() -> Array:
+        return np.concatenate(
+            [
+                pack_weights(weight4[g * block : (g + 1) * block], sizes, level, channels)
+                for g in range(window.groups)
+            ]
+        )
+
+    groups: list[Group] = []
+    at = 0
+    for g in range(window.groups):
+        first = g * per_group
+        for size in sizes:
+            groups.append(Group(first, size, at, g * (depth // lanes) * plane if g else 0))
+            at += size * lanes * depth * kh * kw
+            first += size
+    weights = low.weight(("conv", id(node), tuple(sizes)), make, at * 4)
+
+    width = window.out_width
+    flat = (kh, kw, sh, sw) == (1, 1, 1, 1) and row_stride == target.row_stride == width * lanes
+    flat = flat and (residual is None or residual.row_stride == width * lanes)
+    tile = Tile(
+        blocks=1,
+        sources=(),
+        targets=(),
+        residuals=None if residual is None else (),
+        depth=depth // channels,
+        channels=channels,
+        rest=depth % channels,
+        source_plane=plane,
+        target_plane=target.plane_stride,
+        residual_plane=0 if residual is None else residual.plane_stride,
+        taps=(kh, kw),
+        row_step=dh * row_stride,
+        column_step=dw * step,
+        activation=ending.activation,
+    )
+    pixels = Pixels(
+        lambda i: i // width * sh * row_stride + i % width * sw * step,
+        lambda i: i // width * target.row_stride + i % width * lanes,
+        None
+        if residual is None
+        else lambda i: i // width * residual.row_stride + i % width * lanes,
+        pixel_count,
+        0 if flat else width,
+    )
+    plan = Contraction(
+        tile,
+        pixels,
+        tuple(groups),
+        window.images,
+        source.image,
+        target.blocks * target.plane_stride,
+        0 if residual is None else residual.blocks * residual.plane_stride,
+        0,
+        source.image,
+    )
+    body = Body()
+    names = (
+        body.pointer(source.tensor, offset=source.start),
+        body.raw(weights),
+        body.raw(bias_buffer(low, node, window, bias)),
+        "0" if residual is None else body.pointer(residual.view()),
+        body.pointer(target.view(), written=True),
+    )
+    tasks, work = emit_contraction(body, plan, level, names)
+    flops = 2.0 * window.images * pixel_count * window.out_channels * depth * kh * kw
+    low.emit(node, body, tasks, work=work, flops=flops, followers=ending.operators)
+    low.lowered[ending.value] = target
