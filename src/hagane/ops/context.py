@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 import onnx_ir as ir
@@ -19,6 +19,21 @@ class RankUnknown(Exception):  # control flow, never seen outside
     """A rule asked for the shape of a tensor whose rank is not known."""
 
 
+class Judge(Protocol):
+    """Whoever decides whether two dimensions differ."""
+
+    def differ(self, left: Dim, right: Dim) -> bool:
+        """Whether some sizes make ``left`` and ``right`` different, as far as that matters here."""
+        ...
+
+
+class _Lenient:
+    """Dimensions differ where cheap rules show that they always do: files promise too little."""
+
+    def differ(self, left: Dim, right: Dim) -> bool:
+        return definitely_different(left, right)
+
+
 class InferContext:
     """One node, with the types and known values of its inputs.
 
@@ -32,6 +47,8 @@ class InferContext:
         fresh: Makes a dimension that nothing is known about.
         infer_graph: Infers a subgraph from the types and values of its inputs and returns the
             types and values of its outputs.
+        parameter_names: What the operator calls its inputs.
+        judge: Says whether two dimensions differ.
     """
 
     def __init__(
@@ -44,6 +61,7 @@ class InferContext:
         fresh: Callable[[str], Expr],
         infer_graph: Callable[..., tuple[list[Type | None], list[Array | None]]],
         parameter_names: Sequence[str],
+        judge: Judge | None = None,
     ):
         self.node = node
         self.op = op
@@ -55,6 +73,7 @@ class InferContext:
         self._values = values
         self._fresh = fresh
         self._names = parameter_names
+        self._judge = judge or _Lenient()
 
     def has(self, index: int) -> bool:
         """Whether input ``index`` is present."""
@@ -146,9 +165,13 @@ class InferContext:
 
         Fails with ``message`` when they cannot be equal.
         """
-        if definitely_different(left, right):
+        if self.differ(left, right):
             self.fail(f"{message}; got {self.inputs_text()}")
         return right if isinstance(right, int) else left
+
+    def differ(self, left: Dim, right: Dim) -> bool:
+        """Whether two dimensions that have to be equal are not."""
+        return self._judge.differ(left, right)
 
     def broadcast(self, *shapes: Shape) -> Shape:
         """Return the shape that ``shapes`` broadcast to, by NumPy's rule."""
@@ -166,7 +189,7 @@ class InferContext:
                 continue
             if result == 1:
                 result = dim
-            elif isinstance(result, int) and isinstance(dim, int):
+            elif self.differ(result, dim):
                 self.fail(
                     f"cannot broadcast {self.inputs_text()}: axis {axis} has sizes "
                     f"{' and '.join(str(d) for d in dims)}, expected equal sizes or 1"

@@ -4,10 +4,10 @@ from hagane.symbolic.expression import (
     Dim,
     Expr,
     Number,
+    absolute,
     ceildiv,
     definitely_different,
     definitely_equal,
-    evaluate,
     floor,
     floordiv,
     maximum,
@@ -15,14 +15,16 @@ from hagane.symbolic.expression import (
     mod,
     product,
     symbol,
-    symbols_of,
 )
 from hagane.symbolic.parse import as_dim, parse_dim
+from hagane.symbolic.substitute import evaluate, symbols_of
+from hagane.symbolic.written import written_form
 
 __all__ = [
     "Dim",
     "Expr",
     "Number",
+    "absolute",
     "as_dim",
     "ceildiv",
     "definitely_different",
@@ -37,4 +39,5 @@ __all__ = [
     "product",
     "symbol",
     "symbols_of",
+    "written_form",
 ]

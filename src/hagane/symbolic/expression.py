@@ -66,6 +66,9 @@ class Expr:
 
     __slots__ = ("__dict__", "terms")
 
+    # The operation this came from, for display only: (operator, operands, rounded quotients in it).
+    written: tuple[str, tuple[Dim | Fraction, ...], int] | None = None
+
     def __init__(self, terms: Mapping[Monomial, Number]):
         self.terms: dict[Monomial, Number] = dict(
             sorted(terms.items(), key=lambda item: _monomial_key(item[0]))
@@ -82,21 +85,22 @@ class Expr:
         return hash(self._key)
 
     def __add__(self, other: Dim | Fraction) -> Dim:
-        return _add(self, other)
+        return _written("+", (self, other), _add(self, other))
 
-    __radd__ = __add__
+    def __radd__(self, other: Dim | Fraction) -> Dim:
+        return _written("+", (other, self), _add(other, self))
 
     def __neg__(self) -> Dim:
-        return _multiply(self, -1)
+        return multiply(self, -1)
 
     def __sub__(self, other: Dim | Fraction) -> Dim:
-        return _add(self, _multiply(other, -1))
+        return _written("-", (self, other), _add(self, multiply(other, -1)))
 
     def __rsub__(self, other: Dim | Fraction) -> Dim:
-        return _add(other, _multiply(self, -1))
+        return _written("-", (other, self), _add(other, multiply(self, -1)))
 
     def __mul__(self, other: Dim | Fraction) -> Dim:
-        return _multiply(self, other)
+        return _written("*", (self, other), multiply(self, other))
 
     __rmul__ = __mul__
 
@@ -123,6 +127,40 @@ class Expr:
 
 
 Dim: TypeAlias = int | Expr
+
+# A formula with more rounded quotients than this is easier to read in normal form.
+_MAX_WRITTEN = 3
+
+
+def _written(operator: str, operands: tuple[Dim | Fraction, ...], result: Dim) -> Dim:
+    """Remember in ``result`` how it was computed."""
+    if isinstance(result, Expr) and all(result is not operand for operand in operands):
+        parts = [
+            operand.written[2] if operand.written else _quotients(operand)
+            for operand in operands
+            if isinstance(operand, Expr)
+        ]
+        weight = sum(parts) + (operator in ("floor", "ceil"))
+        if operator == "+" and (joined := _joined_quotient(*operands)) is not None:
+            operator, operands = "floor", joined
+        if 0 < weight <= _MAX_WRITTEN:
+            result.written = (operator, operands, weight)
+    return result
+
+
+def _joined_quotient(
+    left: Dim | Fraction, right: Dim | Fraction
+) -> tuple[Dim | Fraction, ...] | None:
+    """Return numerator and divisor of ``a//b + c``, which reads better as ``(a + c*b)//b``."""
+    if isinstance(left, Expr) and isinstance(right, int) and right > 0 and left.written:
+        operator, (top, *bottom), _ = left.written
+        if operator == "floor" and isinstance(bottom[0], int):
+            return top + right * bottom[0], bottom[0]
+    return None
+
+
+def _quotients(value: Expr) -> int:
+    return sum(atom.is_quotient for monomial in value.terms for atom, _ in monomial)
 
 
 def symbol(name: str) -> Expr:
@@ -165,7 +203,8 @@ def _add(left: Dim | Fraction, right: Dim | Fraction) -> Dim:
     return _make(terms)
 
 
-def _multiply(left: Dim | Fraction, right: Dim | Fraction) -> Dim:
+def multiply(left: Dim | Fraction, right: Dim | Fraction) -> Dim:
+    """Return the product of two expressions."""
     terms: dict[Monomial, Number] = {}
     for left_monomial, left_coefficient in _terms(left).items():
         for right_monomial, right_coefficient in _terms(right).items():
@@ -185,7 +224,7 @@ def product(dims: Iterable[Dim]) -> Dim:
     """Return the product of ``dims`` (1 for none)."""
     total: Dim = 1
     for dim in dims:
-        total = _multiply(total, dim)
+        total = multiply(total, dim)
     return total
 
 
@@ -194,7 +233,7 @@ def floor(value: Dim | Fraction) -> Dim:
     if not isinstance(value, Expr):
         return _floor_number(value)
     denominator = lcm(*(Fraction(c).denominator for c in value.terms.values()))
-    return floordiv(_multiply(value, denominator), denominator)
+    return floordiv(multiply(value, denominator), denominator)
 
 
 def floordiv(left: Dim, right: Dim) -> Dim:
@@ -204,6 +243,10 @@ def floordiv(left: Dim, right: Dim) -> Dim:
     leave the floor (``(4*n + 3)//4 = n``); nested floors by constants join
     (``n//2//3 = n//6``); common factors of a constant divisor cancel.
     """
+    return _written("floor", (left, right), _floordiv(left, right))
+
+
+def _floordiv(left: Dim, right: Dim) -> Dim:
     if not isinstance(left, Expr) and not isinstance(right, Expr):
         return _floor_number(Fraction(left) / Fraction(right))
     exact = _divide_exactly(left, right)
@@ -212,7 +255,7 @@ def floordiv(left: Dim, right: Dim) -> Dim:
     if isinstance(right, Expr):
         return Expr({((Atom("floor", (left, right)), 1),): 1})
     if right < 0:
-        return floordiv(_multiply(left, -1), -right)
+        return _floordiv(multiply(left, -1), -right)
     whole, rest = _split(left, right)
     if not isinstance(rest, Expr):
         return _add(whole, _floor_number(Fraction(rest) / right))
@@ -221,17 +264,15 @@ def floordiv(left: Dim, right: Dim) -> Dim:
         return _add(whole, rest)
     joined, product = _join_nested_floor(rest, divisor)
     if product != divisor:
-        return _add(whole, floordiv(joined, product))
+        return _add(whole, _floordiv(joined, product))
     return _add(whole, Expr({((Atom("floor", (rest, divisor)), 1),): 1}))
 
 
 def ceildiv(left: Dim, right: Dim) -> Dim:
     """Return ``left / right`` rounded up."""
-    if isinstance(right, Expr):
-        return floordiv(_add(_add(left, right), -1), right)
-    if right < 0:
-        return ceildiv(_multiply(left, -1), -right)
-    return floordiv(_add(left, right - 1), right)
+    if isinstance(right, int) and right < 0:
+        left, right = multiply(left, -1), -right
+    return _written("ceil", (left, right), _floordiv(_add(_add(left, right), -1), right))
 
 
 def mod(left: Dim, right: Dim) -> Dim:
@@ -240,7 +281,7 @@ def mod(left: Dim, right: Dim) -> Dim:
         return left % right
     if not isinstance(right, Expr):
         # Through floor, so that h - h % 32 and 32*(h//32) are one normal form.
-        return _add(left, _multiply(floordiv(left, right), -right))
+        return _add(left, multiply(_floordiv(left, right), -right))
     if _divide_exactly(left, right) is not None:
         return 0
     return Expr({((Atom("mod", (left, right)), 1),): 1})
@@ -249,6 +290,11 @@ def mod(left: Dim, right: Dim) -> Dim:
 def minimum(*values: Dim) -> Dim:
     """Return the smallest of ``values``."""
     return _extreme("min", values)
+
+
+def absolute(value: Dim) -> Dim:
+    """Return ``value`` without its sign."""
+    return abs(value) if isinstance(value, int) else maximum(value, multiply(value, -1))
 
 
 def maximum(*values: Dim) -> Dim:
@@ -276,8 +322,8 @@ def _dominates(head: str, left: Dim, right: Dim) -> bool:
     atom = _single_atom(right)
     if atom is not None and {head, atom.head} == {"min", "max"} and left in atom.arguments:
         return True  # max(n, min(n, m)) = n, and the other way round
-    difference = _add(left, _multiply(right, -1))
-    lowest = lower_bound(difference if head == "max" else _multiply(difference, -1))
+    difference = _add(left, multiply(right, -1))
+    lowest = lower_bound(difference if head == "max" else multiply(difference, -1))
     return lowest is not None and lowest >= 0
 
 
@@ -334,7 +380,7 @@ def _divide_exactly(left: Dim, right: Dim) -> Dim | None:
             return None
         step = _make({factor: Fraction(coefficient) / lead_coefficient})
         quotient = _add(quotient, step)
-        rest = _add(rest, _multiply(_multiply(step, right), -1))
+        rest = _add(rest, multiply(multiply(step, right), -1))
     return None
 
 
@@ -390,71 +436,27 @@ def _join_nested_floor(value: Expr, divisor: int) -> tuple[Expr, int]:
     numerator, denominator = atom.arguments
     if isinstance(denominator, Expr):
         return value, divisor
-    joined = _add(numerator, _multiply(value.terms.get(_ONE, 0), denominator))
+    joined = _add(numerator, multiply(value.terms.get(_ONE, 0), denominator))
     assert isinstance(joined, Expr)
     return joined, divisor * denominator
 
 
 def definitely_equal(left: Dim, right: Dim) -> bool:
     """Whether ``left`` and ``right`` are equal for every value of the names."""
-    difference = _add(left, _multiply(right, -1))
+    difference = _add(left, multiply(right, -1))
     return not isinstance(difference, Expr) and difference == 0
 
 
 def definitely_different(left: Dim, right: Dim) -> bool:
     """Whether cheap rules show that no value of the names makes the two equal."""
-    difference = _add(left, _multiply(right, -1))
+    difference = _add(left, multiply(right, -1))
     if not isinstance(difference, Expr):
         return difference != 0
-    for value in (difference, _multiply(difference, -1)):
+    for value in (difference, multiply(difference, -1)):
         lowest = lower_bound(value)
         if lowest is not None and lowest > 0:
             return True
     return False
-
-
-def symbols_of(value: Dim) -> frozenset[str]:
-    """Return the names that ``value`` depends on."""
-    if not isinstance(value, Expr):
-        return frozenset()
-    names: set[str] = set()
-    for monomial in value.terms:
-        for atom, _ in monomial:
-            if atom.is_symbol:
-                names.add(atom.head)
-            for argument in atom.arguments:
-                names |= symbols_of(argument)
-    return frozenset(names)
-
-
-def evaluate(value: Dim, sizes: Mapping[str, Dim]) -> Dim:
-    """Return ``value`` with the names in ``sizes`` replaced; other names stay."""
-    if not isinstance(value, Expr):
-        return value
-    total: Dim = 0
-    for monomial, coefficient in value.terms.items():
-        term: Dim = 1
-        for atom, power in monomial:
-            replaced = _evaluate_atom(atom, sizes)
-            for _ in range(power):
-                term = _multiply(term, replaced)
-        total = _add(total, _multiply(term, coefficient))
-    return total
-
-
-def _evaluate_atom(atom: Atom, sizes: Mapping[str, Dim]) -> Dim:
-    if atom.is_symbol:
-        return sizes.get(atom.head, Expr({((atom, 1),): 1}))
-    arguments = [evaluate(argument, sizes) for argument in atom.arguments]
-    match atom.head:
-        case "floor":
-            return floordiv(arguments[0], arguments[1])
-        case "mod":
-            return mod(arguments[0], arguments[1])
-        case "min":
-            return minimum(*arguments)
-        case _:
-            return maximum(*arguments)
 
 
 def _operand(value: Dim) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef, RuntimeValue, data_by_reference
 from hagane.ops.rules import same_type
-from hagane.symbolic import Dim, definitely_different, floordiv, product
+from hagane.symbolic import Dim, floordiv, product
 
 
 def _shape(x: Array, *, start: int = 0, end: int | None = None) -> Array:
@@ -82,7 +82,7 @@ def _infer_reshape(ctx: InferContext) -> Sequence[Any]:
     rest = product(dim for axis, dim in enumerate(dims) if axis not in unknown)
     if unknown:
         dims[unknown[0]] = _open_axis(ctx, total, rest, target)
-    elif definitely_different(total, rest):
+    elif ctx.differ(total, rest):
         ctx.fail(
             f"cannot reshape {ctx.tensor(0)} ({total} elements) to {_text(target)} "
             f"({rest} elements)"
@@ -93,7 +93,7 @@ def _infer_reshape(ctx: InferContext) -> Sequence[Any]:
 def _open_axis(ctx: InferContext, total: Dim, rest: Dim, target: Sequence[Dim]) -> Dim:
     if rest == 0:
         return ctx.fresh()
-    if isinstance(total, int) and isinstance(rest, int) and total % rest:
+    if ctx.differ(total, floordiv(total, rest) * rest):
         ctx.fail(
             f"cannot reshape {ctx.tensor(0)} ({total} elements) to {_text(target)}: "
             f"{total} is not a multiple of {rest}"

@@ -1,0 +1,205 @@
+"""Type one node: counts, attributes and element types against its schema, then its own rule."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.graph.types import Shape, TensorType, Type
+from hagane.ops.context import InferContext, Judge, RankUnknown, as_data, known_attributes
+from hagane.ops.definition import Array, OpDef, Unsupported
+from hagane.ops.registry import find, schema_of
+from hagane.ops.schema import Parameter, Schema, describe_types, tensor_dtype, type_string
+from hagane.symbolic import Expr
+
+# Values up to this many elements are followed; shape arithmetic stays far below it.
+MAX_KNOWN_ELEMENTS = 2048
+
+
+def infer_node(
+    node: ir.Node,
+    types: Sequence[Type | None],
+    values: Sequence[Array | None],
+    *,
+    fresh: Callable[[str], Expr],
+    infer_graph: Callable[..., tuple[list[Type | None], list[Array | None]]],
+    judge: Judge | None = None,
+) -> list[tuple[Type | None, Array | None]]:
+    """Return the type of each output of ``node``, and its content where that is known.
+
+    Args:
+        node: The node.
+        types: The type of each input; None for an absent or unknown one.
+        values: The known content of each input, or None; object arrays hold dimensions.
+        fresh: Makes a dimension that nothing is known about.
+        infer_graph: Infers a subgraph from the types and values of its inputs.
+        judge: Says whether two dimensions differ; by default only what cheap rules can show.
+
+    Raises:
+        UnsupportedModel: The operator has no definition.
+        TypeInferenceError: The inputs do not fit the operator.
+    """
+    op, schema = find(node), schema_of(node)
+    attributes = known_attributes(node, schema.defaults)
+    names = [parameter.name for parameter in schema.inputs]
+    ctx = InferContext(node, op, types, values, attributes, fresh, infer_graph, names, judge)
+    bound = _check_node(ctx, schema, node)
+    try:
+        inferred: Sequence[Shape | Type | None] = op.infer(ctx)
+    except RankUnknown:
+        inferred = [None] * len(node.outputs)
+    known = _known_values(ctx)
+    results: list[tuple[Type | None, Array | None]] = []
+    for index in range(len(node.outputs)):
+        found = inferred[index] if index < len(inferred) else None
+        type_ = _complete(found, schema.output(index) if schema.outputs else None, bound)
+        value = known[index] if known is not None and index < len(known) else None
+        if value is not None and isinstance(type_, TensorType):
+            value = as_data(value, type_.dtype)
+        results.append((type_, value))
+    return results
+
+
+def _known_values(ctx: InferContext) -> Sequence[Array | None] | None:
+    """Return the outputs that the inputs determine, or None."""
+    op = ctx.op
+    inputs = [ctx.data(i) for i in range(ctx.n_inputs)]
+    missing = [
+        i for i, value in enumerate(ctx.node.inputs) if value is not None and inputs[i] is None
+    ]
+    plain = all(
+        value is None or value.dtype != object or ctx.dtype(i) == ir.DataType.STRING
+        for i, value in enumerate(inputs)
+    )
+    has_graph = any(a.type == ir.AttributeType.GRAPH for a in ctx.node.attributes.values())
+    if not missing and plain and not op.random and not has_graph:
+        with contextlib.suppress(Exception), np.errstate(all="ignore"):
+            outputs = _fold(op, inputs, ctx)
+            if outputs is not None:
+                return outputs
+    if op.data is None:
+        return None
+    with contextlib.suppress(RankUnknown, ZeroDivisionError, TypeError, ValueError, IndexError):
+        return op.data(ctx)
+    return None
+
+
+def _fold(op: OpDef, inputs: Sequence[Array | None], ctx: InferContext) -> list[Array] | None:
+    if isinstance(op.reference, Unsupported):
+        return None
+    total = sum(value.size for value in inputs if value is not None)
+    if total > MAX_KNOWN_ELEMENTS or not _is_small(ctx):
+        return None
+    outputs = op(list(inputs), ctx.attributes, ctx.n_outputs)
+    if any(isinstance(output, list | dict) or output is None for output in outputs):
+        return None
+    arrays = [np.asarray(output) for output in outputs]
+    return arrays if sum(a.size for a in arrays) <= MAX_KNOWN_ELEMENTS else None
+
+
+# Operators whose output can be much larger than all their inputs together.
+_EXPANDING = frozenset({"ConstantOfShape", "Expand", "Range", "Tile", "EyeLike", "Resize", "Pad"})
+
+
+def _is_small(ctx: InferContext) -> bool:
+    """Whether the node's output, as far as its type rule tells, is worth computing."""
+    if ctx.op.name not in _EXPANDING:
+        return True
+    try:
+        outputs = ctx.op.infer(ctx)
+    except RankUnknown:
+        return False
+    shape = outputs[0].shape if isinstance(outputs[0], TensorType) else outputs[0]
+    if not isinstance(shape, tuple) or not all(isinstance(dim, int) for dim in shape):
+        return False
+    size = 1
+    for dim in shape:
+        size *= int(dim)
+    return size <= MAX_KNOWN_ELEMENTS
+
+
+def _check_node(ctx: InferContext, schema: Schema, node: ir.Node) -> dict[str, Type]:
+    """Check counts, attributes and element types; return what the type variables stand for."""
+    _check_counts(ctx, schema, node)
+    bound: dict[str, Type] = {}
+    for index in range(ctx.n_inputs):
+        if not ctx.has(index) or not schema.inputs:
+            continue
+        _check_type(ctx, schema.input(index), index, bound)
+    return bound
+
+
+def _check_counts(ctx: InferContext, schema: Schema, node: ir.Node) -> None:
+    count = ctx.n_inputs
+    while count > 0 and node.inputs[count - 1] is None:
+        count -= 1
+    if not schema.min_inputs <= count <= schema.max_inputs:
+        ctx.fail(f"expected {_span(schema.min_inputs, schema.max_inputs)} inputs, got {count}")
+    if not schema.min_outputs <= len(node.outputs) <= max(schema.max_outputs, 1):
+        ctx.fail(
+            f"expected {_span(schema.min_outputs, schema.max_outputs)} outputs, "
+            f"got {len(node.outputs)}"
+        )
+    for index in range(min(count, len(schema.inputs))):
+        parameter = schema.inputs[index]
+        if node.inputs[index] is None and not (parameter.optional or parameter.variadic):
+            ctx.fail(f"expected input '{parameter.name}' (number {index}), which is absent")
+    for name in sorted(schema.required - node.attributes.keys()):
+        ctx.fail(f"expected the attribute '{name}', which is absent")
+    for name, attribute in node.attributes.items():
+        expected = schema.attribute_types.get(name)
+        if expected is None:
+            known = ", ".join(sorted(schema.attribute_types)) or "none"
+            ctx.fail(f"unknown attribute '{name}'; its attributes are: {known}")
+        if attribute.type != expected:
+            ctx.fail(
+                f"expected the attribute '{name}' to be {expected.name}, got {attribute.type.name}"
+            )
+
+
+def _span(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low} to {high}" if high < 2**30 else f"at least {low}"
+
+
+def _check_type(
+    ctx: InferContext, parameter: Parameter, index: int, bound: dict[str, Type]
+) -> None:
+    found = ctx.type(index)
+    text = type_string(found)
+    if "?" in text or (isinstance(found, TensorType) and found.dtype == ir.DataType.UNDEFINED):
+        return
+    if text not in parameter.types:
+        ctx.fail(
+            f"expected {describe_types(parameter.types)} input '{parameter.name}', got {found}"
+        )
+    if parameter.variadic and not parameter.homogeneous:
+        return
+    earlier = bound.setdefault(parameter.type_variable, found)
+    if type_string(earlier) != text:
+        ctx.fail(
+            f"expected inputs of one element type {parameter.type_variable}, "
+            f"got {ctx.inputs_text()}"
+        )
+
+
+def _complete(
+    found: Shape | Type | None, parameter: Parameter | None, bound: Mapping[str, Type]
+) -> Type | None:
+    """Give a bare shape the element type that the schema determines."""
+    if found is not None and not isinstance(found, tuple):
+        return found
+    if parameter is None:
+        return None
+    source = bound.get(parameter.type_variable)
+    if isinstance(source, TensorType):
+        return TensorType(source.dtype, found)
+    if source is not None and found is None:
+        return source
+    if len(parameter.types) == 1:
+        dtype = tensor_dtype(next(iter(parameter.types)))
+        if dtype is not None:
+            return TensorType(dtype, found)
+    return None

@@ -1,0 +1,276 @@
+"""Questions about sizes with three answers: proved, refuted with a counterexample, unknown.
+
+Cheap rules come first (normal forms), then sampling, then Z3 under a time limit. Names are sizes:
+integers of at least one, unless declared otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import lcm
+from random import Random
+
+from hagane.errors import MissingExtra
+from hagane.symbolic import logic
+from hagane.symbolic.expression import Dim, Expr, definitely_different, definitely_equal
+from hagane.symbolic.interpret import compile_terms
+from hagane.symbolic.path import Finding, PathCondition, Verdict
+from hagane.symbolic.smt import Solver
+from hagane.symbolic.substitute import evaluate, symbols_of
+from hagane.symbolic.term import BOOL, FALSE, INT, TRUE, Term, const, variable, variables_of
+
+_SAMPLES = 48
+_ROUNDS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A size that is ``yes`` where ``condition`` holds and ``no`` elsewhere."""
+
+    condition: Term
+    yes: Dim
+    no: Dim
+
+
+@dataclass
+class Knowledge:
+    """What is known of named sizes, and what follows from it.
+
+    Attributes:
+        lowest: The least value of a name, where it is not 1; None for no bound.
+        joined: Names that stand for one of two sizes.
+        invented: Names that no input determines: nothing can be refuted about them.
+        sample: The sizes of an example, where one was given.
+        path: The decisions taken so far.
+        seconds: How long one question may take the solver.
+    """
+
+    lowest: dict[str, int | None] = field(default_factory=dict)
+    joined: dict[str, Joined] = field(default_factory=dict)
+    invented: set[str] = field(default_factory=set)
+    sample: dict[str, int] = field(default_factory=dict)
+    path: PathCondition = field(default_factory=PathCondition)
+    seconds: float = 2.0
+    solver_missing: bool = False
+    _answers: dict[tuple[Term, Term], Finding] = field(default_factory=dict)
+    _solver: Solver | None = None
+
+    def term(self, value: Dim | Fraction) -> Term:
+        """Return an integer expression as a term over its names; joined names are unfolded."""
+        if not isinstance(value, Expr):
+            return const(int(value), INT)
+        total = const(0, INT)
+        for monomial, coefficient in value.terms.items():
+            part = const(int(coefficient), INT)
+            for atom, power in monomial:
+                factor = self._atom(atom.head, atom.arguments)
+                for _ in range(power):
+                    part = logic.int_product(part, factor)
+            total = logic.int_sum(total, part)
+        return total
+
+    def _atom(self, head: str, arguments: Sequence[Dim]) -> Term:
+        if not arguments:
+            if head in self.joined:
+                found = self.joined[head]
+                return logic.choose(found.condition, self.term(found.yes), self.term(found.no))
+            return variable(head, INT)
+        if head in ("floor", "mod"):
+            scale = lcm(*(denominator(argument) for argument in arguments))
+            top, bottom = (self.term(_scaled(argument, scale)) for argument in arguments)
+            return (logic.int_floordiv if head == "floor" else logic.int_mod)(top, bottom)
+        terms = [self.term(argument) for argument in arguments]
+        result = terms[0]
+        for other in terms[1:]:
+            smaller = logic.less(result, other)
+            result = logic.choose(
+                smaller if head == "min" else logic.negate(smaller), result, other
+            )
+        return result
+
+    def equal(self, left: Dim, right: Dim) -> Term:
+        """Return the claim that two sizes are equal."""
+        if definitely_equal(left, right):
+            return TRUE
+        difference = left - right
+        scaled = _scaled(difference, denominator(difference))
+        positive, negative = _sides(scaled)
+        return logic.equal(self.term(positive), self.term(negative))
+
+    def less(self, left: Dim, right: Dim, *, strict: bool = True) -> Term:
+        """Return the claim that ``left < right`` (or ``left <= right``)."""
+        difference = left - right
+        scaled = _scaled(difference, denominator(difference))
+        positive, negative = _sides(scaled)
+        return logic.less(self.term(positive), self.term(negative), strict=strict)
+
+    def same(self, left: Dim, right: Dim) -> Finding:
+        """Say whether two sizes are equal wherever the path leads."""
+        if definitely_equal(left, right):
+            return Finding(Verdict.PROVED)
+        if definitely_different(left, right):
+            return Finding(Verdict.REFUTED, self.example(symbols_of(left) | symbols_of(right)))
+        return self.ask(self.equal(left, right))
+
+    def ask(self, claim: Term) -> Finding:
+        """Say whether ``claim`` holds wherever the path leads."""
+        if claim is TRUE:
+            return Finding(Verdict.PROVED)
+        key = (claim, self.path.term)
+        found = self._answers.get(key)
+        if found is None:
+            found = self._answers[key] = self._ask(claim)
+        return found
+
+    def possible(self, condition: Term) -> bool:
+        """Whether some sizes on the path may satisfy ``condition``; also if nobody can tell."""
+        finding = self._search(logic.negate(condition))
+        return finding.verdict is not Verdict.PROVED
+
+    def _ask(self, claim: Term) -> Finding:
+        finding = self._search(claim)
+        if finding.verdict is Verdict.REFUTED and self.depends_on_invented(claim):
+            return Finding(Verdict.UNKNOWN, reason="it depends on sizes that nothing determines")
+        return finding
+
+    def depends_on_invented(self, claim: Term) -> bool:
+        """Whether a claim speaks of sizes that nothing determines."""
+        return not self.invented.isdisjoint(variables_of((claim,)))
+
+    def _search(self, claim: Term) -> Finding:
+        goal = logic.both(self.path.term, logic.negate(claim))
+        unknowns = variables_of((goal,))
+        if goal is TRUE:
+            return Finding(Verdict.REFUTED, self.example(()))
+        if goal is FALSE:
+            return Finding(Verdict.PROVED)
+        run = compile_terms((goal,))
+        for assignment in self._samples(unknowns):
+            if run(assignment)[0]:
+                return Finding(Verdict.REFUTED, assignment)
+        return self._solve(goal, unknowns)
+
+    def _solve(self, goal: Term, unknowns: Mapping[str, Term]) -> Finding:
+        if self._solver is None and not self.solver_missing:
+            try:
+                self._solver = Solver("check")
+            except MissingExtra:
+                self.solver_missing = True
+        if self._solver is None:
+            return Finding(Verdict.UNKNOWN, reason="no sample refutes it, and Z3 is not installed")
+        bounds = []
+        for name, unknown in unknowns.items():
+            lowest = self.lowest.get(name, 1)
+            if unknown.sort is INT and lowest is not None:
+                bounds.append(logic.less(const(lowest, INT), unknown, strict=False))
+        answer = self._solver.check((goal, *bounds), seconds=self.seconds)
+        if answer.status == "unsat":
+            return Finding(Verdict.PROVED)
+        if answer.status == "sat":
+            found = answer.assignment or {}
+            return Finding(Verdict.REFUTED, {n: v for n, v in found.items() if n in unknowns})
+        return Finding(Verdict.UNKNOWN, reason=answer.reason)
+
+    def _samples(self, unknowns: Mapping[str, Term]) -> Iterator[dict[str, int]]:
+        """Yield sizes near the example first, then small ones, then any; always the same ones."""
+        random = Random(20)
+        base = {
+            name: 0 if term.sort is BOOL else self.sample.get(name, self._low(name) + 1 + place)
+            for place, (name, term) in enumerate(sorted(unknowns.items()))
+        }
+        yield dict(base)
+        for name, term in sorted(unknowns.items()):
+            steps = (1 - base[name],) if term.sort is BOOL else (base[name] + 1, base[name] + 2)
+            for value in steps:
+                yield {**base, name: value}
+        for turn in range(_SAMPLES):
+            reach = (4, 16, 64, 512)[turn * 4 // _SAMPLES]
+            yield {
+                name: random.randint(0, 1)
+                if term.sort is BOOL
+                else self._low(name) + random.randint(0, reach)
+                for name, term in sorted(unknowns.items())
+            }
+
+    def _low(self, name: str) -> int:
+        lowest = self.lowest.get(name, 1)
+        return -8 if lowest is None else lowest
+
+    def example(self, names: Sequence[str] | frozenset[str]) -> dict[str, int]:
+        """Return sizes for ``names`` and those the path speaks of, with which it is taken."""
+        unknowns = {name: variable(name, INT) for name in self.base_names(names)}
+        goal = self.path.term
+        unknowns |= variables_of((goal,))
+        run = compile_terms((goal,))
+        for assignment in self._samples(unknowns):
+            if run(assignment)[0]:
+                return assignment
+        found = self._solve(goal, unknowns)
+        return dict(found.counterexample)
+
+    def base_names(self, names: Sequence[str] | frozenset[str]) -> set[str]:
+        """Return the names of inputs that ``names`` come from, joins unfolded."""
+        result: set[str] = set()
+        for name in names:
+            if name in self.joined:
+                parts = self.joined[name]
+                result |= self.base_names(symbols_of(parts.yes) | symbols_of(parts.no))
+                result |= set(variables_of((parts.condition,)))
+            else:
+                result.add(name)
+        return result
+
+    def value_of(self, dim: Dim, sample: Mapping[str, int] | None = None) -> int | None:
+        """Return the size that ``dim`` has in the example, None if that is not known."""
+        sizes = self.sample if sample is None else sample
+        if not isinstance(dim, Expr):
+            return int(dim)
+        chosen: dict[str, Dim] = dict(sizes)
+        for name in symbols_of(dim):
+            if name in self.joined and name not in chosen:
+                found = self._joined_value(self.joined[name], sizes)
+                if found is None:
+                    return None
+                chosen[name] = found
+        value = evaluate(dim, chosen)
+        return None if isinstance(value, Expr) else int(value)
+
+    def _joined_value(self, parts: Joined, sizes: Mapping[str, int]) -> int | None:
+        if not variables_of((parts.condition,)).keys() <= sizes.keys():
+            yes, no = self.value_of(parts.yes, sizes), self.value_of(parts.no, sizes)
+            return yes if yes == no else None
+        taken = compile_terms((parts.condition,))(sizes)[0]
+        return self.value_of(parts.yes if taken else parts.no, sizes)
+
+    @contextmanager
+    def along(self, path: PathCondition) -> Iterator[None]:
+        """Ask about another path inside the block."""
+        before = self.path
+        self.path = path
+        try:
+            yield
+        finally:
+            self.path = before
+
+
+def denominator(value: Dim | Fraction) -> int:
+    """Return the least number that makes all coefficients of ``value`` whole."""
+    if not isinstance(value, Expr):
+        return Fraction(value).denominator
+    return lcm(*(Fraction(coefficient).denominator for coefficient in value.terms.values()))
+
+
+def _scaled(value: Dim, factor: int) -> Dim:
+    return value if factor == 1 else value * factor
+
+
+def _sides(difference: Dim) -> tuple[Dim, Dim]:
+    """Return (p, n) with positive coefficients and ``difference = p - n``."""
+    if not isinstance(difference, Expr):
+        return (difference, 0) if difference >= 0 else (0, -difference)
+    positive = {m: c for m, c in difference.terms.items() if c > 0}
+    negative = {m: -c for m, c in difference.terms.items() if c < 0}
+    return Expr(positive) if positive else 0, Expr(negative) if negative else 0
