@@ -1,99 +1,10 @@
-"""The models that the checker is tested on, with the types of their inputs.
-
-A type is written `float32[batch, 3, 16*h]` (`float32`, `float64`, `int64` or `bool`),
-`list[T, n]`, `tuple[T, U]`, or is an integer expression over the symbols: a Python integer.
-"""
+"""The models that the checker is tested on, each with the types of its inputs."""
 
 from __future__ import annotations
 
-import ast
-import importlib.util
-import random
-import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from types import ModuleType
-from typing import Any
+from .case import Case, draw_inputs, draw_sizes, load
 
-HERE = Path(__file__).parent
-
-
-@dataclass(frozen=True)
-class Case:
-    """One method of one model with the types of its arguments.
-
-    `file` is relative to this folder; `target` is `Class` (its `forward`) or `Class.method`;
-    `make` is an expression that builds the instance; `sizes` has the values of each symbol to
-    draw from; `high` bounds integer inputs from above, exclusively (2 where it says nothing).
-    """
-
-    name: str
-    file: str
-    target: str
-    make: str
-    inputs: Mapping[str, str]
-    sizes: Mapping[str, tuple[int, ...]]
-    high: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def path(self) -> Path:
-        """Where the file lies."""
-        return HERE / self.file
-
-    @property
-    def method(self) -> str:
-        """The method to check."""
-        return self.target.partition(".")[2] or "forward"
-
-
-def load(path: Path, source: str | None = None) -> ModuleType:
-    """Execute a model file, or `source` in its stead under its name, as a new module."""
-    spec = importlib.util.spec_from_file_location(f"hagane_model_{path.stem}", path)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    code = compile(path.read_text() if source is None else source, str(path), "exec")
-    sys.modules[module.__name__] = module  # dataclasses look their annotations up there
-    exec(code, module.__dict__)
-    return module
-
-
-def draw_sizes(case: Case, seed: int) -> dict[str, int]:
-    """One allowed value of each symbol."""
-    generator = random.Random(f"{case.name} {seed}")
-    return {name: generator.choice(values) for name, values in case.sizes.items()}
-
-
-def draw_inputs(case: Case, sizes: Mapping[str, int], seed: int) -> dict[str, Any]:
-    """Real tensors of the types of the case's inputs at these sizes."""
-    import torch
-
-    generator = torch.Generator().manual_seed(seed)
-
-    def number(node: ast.expr) -> int:
-        return int(eval(ast.unparse(node), {"__builtins__": {}}, dict(sizes)))
-
-    def draw(node: ast.expr, high: int) -> Any:
-        match node:
-            case ast.Subscript(ast.Name("list"), ast.Tuple([element, length])):
-                return [draw(element, high) for _ in range(number(length))]
-            case ast.Subscript(ast.Name("tuple"), ast.Tuple(elements)):
-                return tuple(draw(element, high) for element in elements)
-            case ast.Subscript(ast.Name(dtype), dims):
-                parts = dims.elts if isinstance(dims, ast.Tuple) else [dims]
-                shape = [number(part) for part in parts]
-                if dtype in ("int64", "bool"):
-                    drawn = torch.randint(0, high, shape, generator=generator)
-                    return drawn.to(getattr(torch, dtype))
-                return torch.randn(shape, generator=generator, dtype=getattr(torch, dtype))
-            case _:
-                return number(node)
-
-    return {
-        name: draw(ast.parse(text, mode="eval").body, case.high.get(name, 2))
-        for name, text in case.inputs.items()
-    }
-
+__all__ = ["TORCH", "Case", "draw_inputs", "draw_sizes", "load"]
 
 _IMAGES = (1, 2, 3)
 
@@ -238,5 +149,125 @@ TORCH: tuple[Case, ...] = (
         {"idx": "int64[batch, seq]", "max_new_tokens": "steps", "top_k": "5"},
         {**_GPT_SIZES, "steps": (0, 1, 4)},
         {"idx": 50},
+    ),
+    Case(
+        "vgg16",
+        "torch/vgg.py",
+        "VGG",
+        'VGG("vgg16", 10, divisor=16, hidden=32)',
+        {"x": "float32[batch, 3, height + 31, width + 31]"},
+        {"batch": _IMAGES, "height": (1, 2, 33), "width": (1, 3, 34)},
+    ),
+    Case(
+        "vgg16-normalised",
+        "torch/vgg.py",
+        "VGG",
+        'VGG("vgg16", 10, divisor=16, hidden=32, batch_norm=True).eval()',
+        {"x": "float32[batch, 3, 32*h, 32*w]"},
+        {"batch": _IMAGES, "h": (1, 2), "w": (1, 3)},
+    ),
+    Case(
+        "vgg16-grams",
+        "torch/vgg.py",
+        "VGG.style_grams",
+        'VGG("vgg16", 10, divisor=16, hidden=32).eval()',
+        {"x": "float32[batch, 3, height + 3, width + 3]"},
+        {"batch": _IMAGES, "height": (1, 2, 30), "width": (1, 3, 31)},
+    ),
+    Case(
+        "densenet121",
+        "torch/densenet.py",
+        "DenseNet",
+        "DenseNet(growth=4, initial=8, classes=10).eval()",
+        {"x": "float32[batch, 3, height + 28, width + 28]"},
+        {"batch": _IMAGES, "height": (1, 2, 36), "width": (1, 3, 37)},
+    ),
+    Case(
+        "densenet121-train",
+        "torch/densenet.py",
+        "DenseNet",
+        "DenseNet(growth=4, initial=8, classes=10, drop_rate=0.2)",
+        {"x": "float32[batch + 1, 3, 32*h, 32*w]"},
+        {"batch": _IMAGES, "h": (1, 2), "w": (1, 2)},
+    ),
+    Case(
+        "dcgan-generator",
+        "torch/dcgan.py",
+        "Generator",
+        "Generator(latent=12, width=4)",
+        {"z": "float32[batch + 1, 12]"},
+        {"batch": _IMAGES},
+    ),
+    Case(
+        "dcgan-discriminator",
+        "torch/dcgan.py",
+        "Discriminator",
+        "Discriminator(width=4)",
+        {"image": "float32[batch, 3, 64, 64]"},
+        {"batch": _IMAGES},
+    ),
+    Case(
+        "dcgan-loss",
+        "torch/dcgan.py",
+        "GAN.discriminator_loss",
+        "GAN(latent=12, width=4)",
+        {"real": "float32[batch + 1, 3, 64, 64]"},
+        {"batch": _IMAGES},
+    ),
+    Case(
+        "dcgan-generator-loss",
+        "torch/dcgan.py",
+        "GAN.generator_loss",
+        "GAN(latent=12, width=4)",
+        {"batch": "batch + 1"},
+        {"batch": _IMAGES},
+    ),
+    Case(
+        "dcgan-penalty",
+        "torch/dcgan.py",
+        "GAN.penalty_points",
+        "GAN(latent=12, width=4)",
+        {"real": "float32[batch, 3, 64, 64]", "fake": "float32[batch, 3, 64, 64]"},
+        {"batch": _IMAGES},
+    ),
+    Case(
+        "dcgan-interpolate",
+        "torch/dcgan.py",
+        "GAN.interpolate",
+        "GAN(latent=12, width=4)",
+        {"start": "float32[pairs, 12]", "end": "float32[pairs, 12]", "steps": "steps"},
+        {"pairs": (1, 2, 3), "steps": (1, 4)},
+    ),
+    Case(
+        "vae",
+        "torch/vae.py",
+        "VAE",
+        "VAE(channels=1, widths=(4, 6, 8, 10), latent=5, size=32)",
+        {"x": "float32[batch, 1, 32, 32]"},
+        {"batch": _IMAGES},
+    ),
+    Case(
+        "vae-loss",
+        "torch/vae.py",
+        "VAE.loss",
+        "VAE(widths=(4, 6, 8, 10), latent=5).eval()",
+        {"x": "float32[batch, 3, 64, 64]"},
+        {"batch": _IMAGES},
+    ),
+    Case(
+        "vae-importance",
+        "torch/vae.py",
+        "VAE.importance_bound",
+        "VAE(widths=(4, 6, 8, 10), latent=5, size=32)",
+        {"x": "float32[batch, 3, 32, 32]", "samples": "samples"},
+        {"batch": _IMAGES, "samples": (1, 2, 4)},
+    ),
+    Case(
+        "vae-sample",
+        "torch/vae.py",
+        "VAE.sample",
+        "VAE(widths=(4, 6, 8, 10), latent=5, size=32)",
+        {"count": "count"},
+        {"count": (1, 2, 4)},
     ),
 )
