@@ -17,6 +17,19 @@ _BERT_SIZES = {"batch": (1, 2, 3), "seq": (1, 2, 5, 9, 32)}
 _GPT = "GPT(vocab_size=50, block_size=32, n_layer=12, n_head=4, n_embd=32)"
 _GPT_SIZES = {"batch": (1, 2, 3), "seq": (1, 2, 5, 9)}
 
+_SEQ2SEQ = "Seq2Seq(20, 30, embedding=6, hidden=8)"
+_WORDS = {"batch": (1, 2, 3), "words": (1, 2, 7)}
+
+_MOE = "vocabulary=50, dim=16, hidden=12, layers=8, heads=4, experts=4"
+
+_E2E = "elayers=2, units=6, widths=(4, 8)"
+_SPEECH = {
+    "xs_pad": "float32[batch, time, 13]",
+    "ilens": "list[time, batch]",
+    "ys_pad": "int64[batch, length]",
+}
+_FRAMES = {"batch": (1, 2, 3), "time": (1, 2, 9, 23)}
+
 TORCH: tuple[Case, ...] = (
     Case(
         "resnet50",
@@ -269,5 +282,130 @@ TORCH: tuple[Case, ...] = (
         "VAE(widths=(4, 6, 8, 10), latent=5, size=32)",
         {"count": "count"},
         {"count": (1, 2, 4)},
+    ),
+    Case(
+        "seq2seq",
+        "torch/seq2seq.py",
+        "Seq2Seq",
+        _SEQ2SEQ,
+        {"source": "int64[batch, words]", "target": "int64[batch, length + 1]"},
+        {**_WORDS, "length": (1, 2, 5)},
+        {"source": 20, "target": 30},
+    ),
+    Case(
+        "seq2seq-loss",
+        "torch/seq2seq.py",
+        "Seq2Seq.loss",
+        _SEQ2SEQ,
+        {"source": "int64[batch, words]", "target": "int64[batch, length + 1]"},
+        {**_WORDS, "length": (1, 2, 5)},
+        {"source": 20, "target": 30},
+    ),
+    Case(
+        "seq2seq-columns",
+        "torch/seq2seq.py",
+        "Seq2Seq.loss_of_columns",
+        _SEQ2SEQ,
+        {"source": "int64[batch, words]", "columns": "list[int64[batch], 3]"},
+        _WORDS,
+        {"source": 20, "columns": 30},
+    ),
+    Case(
+        "seq2seq-greedy",
+        "torch/seq2seq.py",
+        "Seq2Seq.greedy",
+        _SEQ2SEQ,
+        {"source": "int64[batch, words]", "max_length": "steps + 1"},
+        {**_WORDS, "steps": (1, 2, 5)},
+        {"source": 20},
+    ),
+    Case(
+        "seq2seq-greedy-until-end",
+        "torch/seq2seq.py",
+        "Seq2Seq.greedy_until_end",
+        _SEQ2SEQ,
+        {"source": "int64[batch, words]"},
+        _WORDS,
+        {"source": 20},
+    ),
+    Case(
+        "vit",
+        "torch/vit.py",
+        "ViT",
+        "ViT(32, 8, 10, dim=24, heads=3)",
+        {"image": "float32[batch, 3, 8*h, 8*w]"},
+        {"batch": _IMAGES, "h": (1, 2, 4, 5), "w": (1, 3, 4)},
+    ),
+    Case(
+        "vit-mean",
+        "torch/vit.py",
+        "ViT",
+        'ViT((32, 48), (8, 16), 10, dim=24, heads=3, pool="mean", fused=False).eval()',
+        {"image": "float32[batch, 3, 32, 48]"},
+        {"batch": _IMAGES},
+    ),
+    Case(
+        "vit-loss",
+        "torch/vit.py",
+        "ViT.loss",
+        "ViT(32, 8, 10, dim=24, heads=3)",
+        {"images": "float32[batch, 3, 32, 32]", "labels": "int64[batch]"},
+        {"batch": _IMAGES},
+        {"labels": 10},
+    ),
+    *(
+        Case(
+            f"moe-{kind}",
+            "torch/moe.py",
+            "MoETransformer",
+            f'MoETransformer({_MOE}, kind="{kind}")',
+            {"tokens": "int64[batch, seq]", "targets": "int64[batch, seq]"},
+            {"batch": (1, 2, 3), "seq": (1, 2, 5, 9)},
+            {"tokens": 50, "targets": 50},
+        )
+        for kind in ("sparse", "capacity", "choice")
+    ),
+    Case(
+        "moe-logits",
+        "torch/moe.py",
+        "MoETransformer",
+        f"MoETransformer({_MOE}, top_k=1)",
+        {"tokens": "int64[batch, seq]"},
+        {"batch": (1, 2, 3), "seq": (1, 2, 5, 9)},
+        {"tokens": 50},
+    ),
+    Case(
+        "espnet",
+        "torch/espnet.py",
+        "E2E",
+        f"E2E(13, 9, {_E2E}, subsample=(1, 2))",
+        _SPEECH,
+        {**_FRAMES, "length": (1, 2, 4)},
+        {"ys_pad": 8},
+    ),
+    Case(
+        "espnet-packed",
+        "torch/espnet.py",
+        "E2E",
+        f"E2E(13, 9, {_E2E}, last=True)",
+        _SPEECH,
+        {**_FRAMES, "length": (1, 2, 4)},
+        {"ys_pad": 8},
+    ),
+    Case(
+        "espnet-encoder",
+        "torch/espnet.py",
+        "Encoder",
+        "Encoder(14, 2, 6, 7, widths=(4, 8), subsample=(2, 3))",
+        {"xs_pad": "float32[batch, time, 14]", "ilens": "list[time, batch]"},
+        _FRAMES,
+    ),
+    Case(
+        "espnet-recognise",
+        "torch/espnet.py",
+        "E2E.recognise",
+        f"E2E(13, 9, {_E2E}, subsample=(1, 2))",
+        {"x": "float32[time, 13]", "maxlen": "steps"},
+        {"time": (1, 2, 9, 23), "steps": (1, 4)},
     ),
 )
