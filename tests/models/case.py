@@ -64,30 +64,32 @@ def draw_sizes(case: Case, seed: int) -> dict[str, int]:
     return {name: generator.choice(values) for name, values in case.sizes.items()}
 
 
+def number(node: ast.expr, sizes: Mapping[str, int]) -> int:
+    """The value of an expression over the symbols."""
+    return int(eval(ast.unparse(node), {"__builtins__": {}}, dict(sizes)))
+
+
 def draw_inputs(case: Case, sizes: Mapping[str, int], seed: int) -> dict[str, Any]:
     """Real tensors of the types of the case's inputs at these sizes."""
     import torch
 
     generator = torch.Generator().manual_seed(seed)
 
-    def number(node: ast.expr) -> int:
-        return int(eval(ast.unparse(node), {"__builtins__": {}}, dict(sizes)))
-
     def draw(node: ast.expr, high: int) -> Any:
         match node:
             case ast.Subscript(ast.Name("list"), ast.Tuple([element, length])):
-                return [draw(element, high) for _ in range(number(length))]
+                return [draw(element, high) for _ in range(number(length, sizes))]
             case ast.Subscript(ast.Name("tuple"), ast.Tuple(elements)):
                 return tuple(draw(element, high) for element in elements)
             case ast.Subscript(ast.Name(dtype), dims):
                 parts = dims.elts if isinstance(dims, ast.Tuple) else [dims]
-                shape = [number(part) for part in parts]
+                shape = [number(part, sizes) for part in parts]
                 if dtype in ("int64", "bool"):
                     drawn = torch.randint(0, high, shape, generator=generator)
                     return drawn.to(getattr(torch, dtype))
                 return torch.randn(shape, generator=generator, dtype=getattr(torch, dtype))
             case _:
-                return number(node)
+                return number(node, sizes)
 
     return {
         name: draw(ast.parse(text, mode="eval").body, case.high.get(name, 2))

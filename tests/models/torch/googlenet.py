@@ -52,14 +52,14 @@ class Inception(nn.Module):
 class AuxiliaryHead(nn.Module):
     def __init__(self, in_channels, num_classes, hidden=1024, dropout=0.7):
         super().__init__()
-        self.conv = BasicConv2d(in_channels, hidden // 8, kernel_size=1)
+        self.reduce = BasicConv2d(in_channels, hidden // 8, kernel_size=1)
         self.fc1 = nn.Linear(hidden // 8 * 4 * 4, hidden)
         self.fc2 = nn.Linear(hidden, num_classes)
         self.dropout = nn.Dropout(p=dropout)
 
     def forward(self, x):
         x = F.adaptive_avg_pool2d(x, (4, 4))
-        x = self.conv(x)
+        x = self.reduce(x)
         x = x.flatten(1)
         x = F.relu(self.fc1(x), inplace=True)
         x = self.dropout(x)
