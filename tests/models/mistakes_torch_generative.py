@@ -162,6 +162,15 @@ VAE = (
         passes={"batch": 2, "samples": 2},
     ),
     Mistake(
+        "vae-importance",
+        "(noise**2 + log_var).sum(-1)",
+        "(noise**2 + log_var).sum(-1, keepdim=True)",
+        "weights = log_p + log_prior - log_q",
+        Kind.LUCK,
+        _IWAE,
+        passes={"batch": 2, "samples": 2},
+    ),
+    Mistake(
         "vae-sample",
         "torch.zeros(latent)",
         'torch.zeros(latent, device="cuda")',
