@@ -15,10 +15,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from models import NAMES, make
-
 from hagane.errors import InvalidArgument
 from hagane.runtime.bench import compare
+from models import NAMES, make
 
 
 def timed(
