@@ -5,13 +5,13 @@ They run as Chainer is configured by default: ``chainer.config.train`` is True.
 
 from __future__ import annotations
 
-from tests.models.case import Case
+from .case import Case
 
 SMALL_BERT = "BertConfig(20, 8, 2, 2, 16, 32)"
 
-CASES = (
+CHAINER: tuple[Case, ...] = (
     Case(
-        "document",
+        "chainer-document",
         "chainer/document.py",
         "Model",
         "Model(10)",
@@ -24,7 +24,7 @@ CASES = (
         {"t": 10},
     ),
     Case(
-        "googlenet",
+        "chainer-googlenet",
         "chainer/googlenet.py",
         "GoogLeNet",
         "GoogLeNet(10, shrink=16)",
@@ -33,7 +33,7 @@ CASES = (
         {"t": 10},
     ),
     Case(
-        "resnet50",
+        "chainer-resnet50",
         "chainer/resnet50.py",
         "ResNet50",
         "ResNet50(10, width=4)",
@@ -42,7 +42,7 @@ CASES = (
         {"t": 10},
     ),
     Case(
-        "vgg16",
+        "chainer-vgg16",
         "chainer/vgg16.py",
         "VGG16",
         "VGG16(10, width=4, n_hidden=16)",
@@ -50,7 +50,7 @@ CASES = (
         {"batch": (2, 1, 3), "height": (32, 33, 70, 224), "width": (32, 35, 100)},
     ),
     Case(
-        "vgg16_objective",
+        "chainer-vgg16-objective",
         "chainer/vgg16.py",
         "Classifier.objective",
         "Classifier(10, width=4, n_hidden=16)",
@@ -59,7 +59,7 @@ CASES = (
         {"t": 10},
     ),
     Case(
-        "vgg16_count",
+        "chainer-vgg16-count",
         "chainer/vgg16.py",
         "Classifier.count_correct",
         "Classifier(10, width=4, n_hidden=16)",
@@ -68,7 +68,7 @@ CASES = (
         {"t": 10},
     ),
     Case(
-        "densenet",
+        "chainer-densenet",
         "chainer/densenet.py",
         "DenseNet",
         "DenseNet(n_layer=3, growth_rate=4, n_class=10, in_ch=6)",
@@ -76,7 +76,7 @@ CASES = (
         {"batch": (2, 1, 3), "height": (32, 4, 17, 31), "width": (32, 6, 19)},
     ),
     Case(
-        "unet",
+        "chainer-unet",
         "chainer/unet.py",
         "UNet",
         "UNet(5, width=4, depth=3)",
@@ -84,7 +84,7 @@ CASES = (
         {"batch": (1, 2, 3), "height": (32, 13, 27, 41), "width": (32, 15, 33)},
     ),
     Case(
-        "unet_loss",
+        "chainer-unet-loss",
         "chainer/unet.py",
         "UNet.loss",
         "UNet(5, width=4, depth=2)",
@@ -93,7 +93,7 @@ CASES = (
         {"t": 5},
     ),
     Case(
-        "dcgan",
+        "chainer-dcgan",
         "chainer/dcgan.py",
         "DCGAN",
         "DCGAN(n_hidden=10, bottom_width=2, ch=16)",
@@ -101,7 +101,7 @@ CASES = (
         {"batch": (2, 1, 4)},
     ),
     Case(
-        "dcgan_generator",
+        "chainer-dcgan-generator",
         "chainer/dcgan.py",
         "Generator",
         "Generator(10, bottom_width=3, ch=16)",
@@ -109,7 +109,7 @@ CASES = (
         {"batch": (2, 1, 4)},
     ),
     Case(
-        "vae",
+        "chainer-vae",
         "chainer/vae.py",
         "VAE.loss",
         "VAE(12, 3, 8, k=2)",
@@ -117,7 +117,7 @@ CASES = (
         {"batch": (2, 1, 5)},
     ),
     Case(
-        "vae_forward",
+        "chainer-vae-forward",
         "chainer/vae.py",
         "VAE",
         "VAE(12, 3, 8)",
@@ -125,7 +125,7 @@ CASES = (
         {"batch": (2, 1, 5)},
     ),
     Case(
-        "vae_interpolate",
+        "chainer-vae-interpolate",
         "chainer/vae.py",
         "VAE.interpolate",
         "VAE(12, 3, 8)",
@@ -133,7 +133,7 @@ CASES = (
         {},
     ),
     Case(
-        "seq2seq",
+        "chainer-seq2seq",
         "chainer/seq2seq.py",
         "Seq2seq",
         "Seq2seq(2, 20, 15, 6)",
@@ -152,7 +152,7 @@ CASES = (
         {"xs": 20, "ys": 15},
     ),
     Case(
-        "seq2seq_translate",
+        "chainer-seq2seq-translate",
         "chainer/seq2seq.py",
         "Seq2seq.translate",
         "Seq2seq(2, 20, 15, 6)",
@@ -161,7 +161,7 @@ CASES = (
         {"xs": 20},
     ),
     Case(
-        "rnn_lm",
+        "chainer-rnn-lm",
         "chainer/rnn_lm.py",
         "Trainer",
         "Trainer(20, 6)",
@@ -170,7 +170,7 @@ CASES = (
         {"words": 20},
     ),
     Case(
-        "vit",
+        "chainer-vit",
         "chainer/vit.py",
         "ViT",
         "ViT(size=16, patch=4, dim=8, depth=2, n_head=2, n_class=5)",
@@ -178,7 +178,7 @@ CASES = (
         {"batch": (2, 1, 3), "height": (16, 21, 32), "width": (16, 17, 40)},
     ),
     Case(
-        "bert",
+        "chainer-bert",
         "chainer/bert.py",
         "Bert",
         f"Bert({SMALL_BERT})",
@@ -187,7 +187,7 @@ CASES = (
         {"ids": 20},
     ),
     Case(
-        "bert_pretraining",
+        "chainer-bert-pretraining",
         "chainer/bert.py",
         "BertPretraining",
         f"BertPretraining({SMALL_BERT})",
@@ -203,7 +203,7 @@ CASES = (
         {"ids": 20, "labels": 20},
     ),
     Case(
-        "bert_tagger",
+        "chainer-bert-tagger",
         "chainer/bert.py",
         "BertTagger",
         f"BertTagger({SMALL_BERT}, 4)",
@@ -216,7 +216,7 @@ CASES = (
         {"ids": 20, "labels": 4},
     ),
     Case(
-        "gpt2",
+        "chainer-gpt2",
         "chainer/gpt2.py",
         "GPT2",
         "GPT2(20, n_ctx=16, size=8, n_layer=2, n_head=2)",
@@ -225,7 +225,7 @@ CASES = (
         {"ids": 20},
     ),
     Case(
-        "gpt2_loss",
+        "chainer-gpt2-loss",
         "chainer/gpt2.py",
         "GPT2.loss",
         "GPT2(20, n_ctx=16, size=8, n_layer=2, n_head=2)",
@@ -234,7 +234,7 @@ CASES = (
         {"ids": 20},
     ),
     Case(
-        "gpt2_generate",
+        "chainer-gpt2-generate",
         "chainer/gpt2.py",
         "GPT2.generate",
         "GPT2(20, n_ctx=16, size=8, n_layer=2, n_head=2)",
@@ -243,7 +243,7 @@ CASES = (
         {"ids": 20},
     ),
     Case(
-        "espnet",
+        "chainer-espnet",
         "chainer/espnet.py",
         "E2E",
         "E2E(idim=9, odim=6, width=4, cdim=5, hdim=7, dunits=8)",
@@ -255,7 +255,7 @@ CASES = (
         {"ys": 5},
     ),
     Case(
-        "espnet_encoder",
+        "chainer-espnet-encoder",
         "chainer/espnet.py",
         "Encoder",
         "Encoder(9, 4, 2, 5, 7, [2, 1])",
@@ -263,7 +263,7 @@ CASES = (
         {"t1": (20, 9, 13), "t2": (15, 10, 33), "t3": (8, 1, 50)},
     ),
     Case(
-        "moe",
+        "chainer-moe",
         "chainer/moe.py",
         "MoEClassifier",
         "MoEClassifier(6, 8, 5, n_expert=3)",

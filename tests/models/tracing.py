@@ -45,8 +45,17 @@ def trace_values(
     Raises:
         Exception: Whatever ``function`` raises.
     """
+    return trace_source(
+        Path(filename).read_text(encoding="utf-8"), filename, function, *args, **kwargs
+    )
+
+
+def trace_source(
+    source: str, filename: str | Path, function: Callable[..., Any], *args: Any, **kwargs: Any
+) -> list[TracedValue]:
+    """Do as ``trace_values`` for code that was compiled from ``source`` under the file's name."""
     path = os.path.realpath(filename)
-    statements = _statements_by_line(path)
+    statements = _statements_by_line(source)
     found: dict[TracedValue, None] = {}
 
     def record(statement: ast.stmt, name: str, value: object) -> None:
@@ -110,10 +119,10 @@ def _real(filename: str) -> str:
     return os.path.realpath(filename)
 
 
-def _statements_by_line(path: str) -> dict[int, ast.stmt]:
+def _statements_by_line(source: str) -> dict[int, ast.stmt]:
     """Return the innermost statement of each line; a compound one has only its head."""
     statements: dict[int, ast.stmt] = {}
-    for node in ast.walk(ast.parse(Path(path).read_text(encoding="utf-8"))):  # parents first
+    for node in ast.walk(ast.parse(source)):  # parents first
         if isinstance(node, ast.stmt):
             body = getattr(node, "body", None)
             last = body[0].lineno - 1 if body else node.end_lineno or node.lineno

@@ -6,70 +6,66 @@ Chainer 7.8.1 needs an environment of its own: Python 3.11 with ``numpy==1.26.4`
     python tests/outside/chainer_oracle.py cases [NAME ...]
     python tests/outside/chainer_oracle.py mistakes [NAME ...]
     python tests/outside/chainer_oracle.py trace NAME [SYMBOL=SIZE ...]
+    python tests/outside/chainer_oracle.py serve
 
 ``cases`` runs every case, or those named, with the first of each symbol's sizes and then, symbol
 by symbol, with each of the others. ``mistakes`` runs every seeded mistake, or those of the cases
-named: it must raise at its line for the sizes at which it fails, or, if it goes wrong in silence,
-must not raise; the right model must run at the same sizes. ``trace`` prints, as JSON, the
-distinct shapes and dtypes of every value that the model's file assigns or returns; symbols left
-out have the first of their sizes.
+named: it must raise at its line for the sizes at which it fails, at which the right model must
+run, and must not raise for those at which it passes. ``trace`` prints, as JSON, the distinct
+shapes and dtypes of every value that the model's file assigns or returns; symbols left out have
+the first of their sizes. ``serve`` does the same for each line of its input, ``{"case": NAME,
+"sizes": {SYMBOL: SIZE}, "source": TEXT}``: the text, if there is one, replaces the model's. A
+model that raises is answered with ``{"case": ..., "sizes": ..., "error": TEXT, "line": LINE}``.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.models.case import Case, Mistake  # noqa: E402
-from tests.models.catalogue_chainer import CASES  # noqa: E402
-from tests.models.inputs import make_inputs  # noqa: E402
-from tests.models.tracing import line_of_error, trace_values  # noqa: E402
+from tests.models.case import Case, load  # noqa: E402
+from tests.models.catalogue_chainer import CHAINER  # noqa: E402
+from tests.models.inputs import draw_arrays  # noqa: E402
+from tests.models.mistake import Mistake  # noqa: E402
+from tests.models.mistakes_chainer import MISTAKES  # noqa: E402
+from tests.models.tracing import line_of_error, trace_source  # noqa: E402
 
-FOLDER = ROOT / "tests" / "models"
-
-
-def load(path: Path) -> ModuleType:
-    """Return the module of the file."""
-    spec = importlib.util.spec_from_file_location(f"model_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"cannot load {path}")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+CASES = {case.name: case for case in CHAINER}
 
 
-def make_target(case: Case, path: Path) -> Callable[..., Any]:
-    """Return the bound method of a new object that the case names, from the file."""
+def make_target(case: Case, source: str | None = None) -> Callable[..., Any]:
+    """Return the bound method of a new object that the case names, as Chainer is by default."""
     import chainer
     import numpy as np
 
     np.float = float  # a name that Chainer 7 uses and NumPy 1.24 dropped
     np.random.seed(0)
     chainer.config.train = True
-    instance = eval(case.make, vars(load(path)))
-    _, _, method = case.target.partition(".")
-    return getattr(instance, method or "__call__")
+    instance = eval(case.make, vars(load(case.path, source)))
+    return getattr(instance, case.target.partition(".")[2] or "__call__")
 
 
-def run(case: Case, sizes: Mapping[str, int], path: Path | None = None) -> Any:
-    """Run the case's model, from another file if one is given."""
-    return make_target(case, path or FOLDER / case.file)(**make_inputs(case, sizes))
+def run(case: Case, sizes: Mapping[str, int], source: str | None = None) -> Any:
+    """Run the case's model, or another text of it."""
+    return make_target(case, source)(**draw_arrays(case, sizes))
+
+
+def first_sizes(case: Case) -> dict[str, int]:
+    """Return the first of each symbol's sizes."""
+    return {symbol: sizes[0] for symbol, sizes in case.sizes.items()}
 
 
 def sizes_of(case: Case) -> Iterator[dict[str, int]]:
     """Yield the first of all sizes, and each of the others with the first of the rest."""
-    first = {symbol: sizes[0] for symbol, sizes in case.sizes.items()}
+    first = first_sizes(case)
     yield first
     for symbol, sizes in case.sizes.items():
         for size in sizes[1:]:
@@ -78,71 +74,57 @@ def sizes_of(case: Case) -> Iterator[dict[str, int]]:
 
 def check_case(case: Case) -> str | None:
     """Return what is wrong with the case, None if all is well."""
-    slowest = 0.0
-    runs = 0
+    seconds = []
     for sizes in sizes_of(case):
         start = time.process_time()
         try:
             run(case, sizes)
         except Exception as error:
             return f"{sizes}: {type(error).__name__}: {error}"
-        slowest = max(slowest, time.process_time() - start)
-        runs += 1
-    print(f"{case.name}: {runs} runs, the slowest {slowest:.2f} s of processor time")
+        seconds.append(time.process_time() - start)
+    print(f"{case.name}: {len(seconds)} runs, the slowest {max(seconds):.2f} s of processor time")
     return None
 
 
-def spoil(case: Case, mistake: Mistake) -> str:
-    """Return the text of the case's model with the mistake.
-
-    Raises:
-        ValueError: The old text, or the line, does not occur exactly once.
-    """
-    text = (FOLDER / case.file).read_text(encoding="utf-8")
-    if text.count(mistake.old) != 1:
-        raise ValueError(f"{mistake.old!r} occurs {text.count(mistake.old)} times, not once")
-    text = text.replace(mistake.old, mistake.new)
-    found = sum(mistake.line in line for line in text.splitlines())
-    if found != 1:
-        raise ValueError(f"{mistake.line!r} occurs in {found} lines, not in one")
-    return text
-
-
-def check_mistake(case: Case, mistake: Mistake) -> str | None:
-    """Return what is wrong with the mistake, None if Chainer sees it as it is described."""
-    text = spoil(case, mistake)
-    expected = 1 + [mistake.line in line for line in text.splitlines()].index(True)
-    first = next(sizes_of(case))
-    sizes = {**first, **(mistake.fails or {})}
-    run(case, sizes)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / Path(case.file).name
-        path.write_text(text, encoding="utf-8")
-        try:
-            run(case, sizes, path)
-        except Exception as error:
-            line = line_of_error(path, error)
-            summary = f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
-            if mistake.fails is None:
-                return f"expected no error, got one at line {line}: {summary}"
-            if line != expected:
-                where = text.splitlines()[line - 1].strip() if line else "nowhere"
-                return f"raises at line {line} ({where}), expected line {expected}: {summary}"
-            print(f"{case.name}: {mistake.kind}: line {line}: {summary}")
-            return None
-    if mistake.fails is not None:
-        return f"expected an error at line {expected}, got none, with {sizes}"
-    print(f"{case.name}: {mistake.kind}: line {expected}: silent")
-    return None
+def check_mistake(mistake: Mistake) -> str | None:
+    """Return what is wrong with the mistake, None if Chainer refuses it where it says."""
+    case = CASES[mistake.case]
+    source = mistake.apply(case.path.read_text(encoding="utf-8"))
+    expected = mistake.line_number(source)
+    if mistake.fails is None:
+        return "no sizes at which it fails"
+    try:
+        run(case, mistake.fails)
+        if mistake.passes is not None:
+            run(case, mistake.passes, source)
+    except Exception as error:
+        return f"raises where it must not: {type(error).__name__}: {error}"
+    try:
+        run(case, mistake.fails, source)
+    except Exception as error:
+        line = line_of_error(case.path, error)
+        summary = f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
+        if line != expected:
+            where = source.splitlines()[line - 1].strip() if line else "nowhere"
+            return f"raises at line {line} ({where}), expected line {expected}: {summary}"
+        print(f"{case.name}: {mistake.kind}: line {line}: {summary}")
+        return None
+    return f"expected an error at line {expected}, got none, with {mistake.fails}"
 
 
-def trace(case: Case, sizes: Mapping[str, int]) -> dict[str, Any]:
-    """Return the values of the case's model at the sizes, ready for JSON."""
-    path = FOLDER / case.file
-    values = trace_values(path, make_target(case, path), **make_inputs(case, sizes))
+def trace(case: Case, sizes: Mapping[str, int], source: str | None = None) -> dict[str, Any]:
+    """Return the values of the case's model at the sizes, or its error, ready for JSON."""
+    answer: dict[str, Any] = {"case": case.name, "sizes": dict(sizes)}
+    inputs = draw_arrays(case, sizes)
+    try:
+        target = make_target(case, source)
+        text = source or case.path.read_text(encoding="utf-8")
+        values = trace_source(text, case.path, target, **inputs)
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}"
+        return {**answer, "error": message, "line": line_of_error(case.path, error)}
     return {
-        "case": case.name,
-        "sizes": dict(sizes),
+        **answer,
         "values": [
             {
                 "line": value.line,
@@ -165,37 +147,37 @@ def report(results: Iterator[tuple[str, str | None]]) -> int:
     return int(wrong > 0)
 
 
+def serve() -> int:
+    """Answer each line of the input with a line; return 0 at its end."""
+    for line in sys.stdin:
+        request = json.loads(line)
+        case = CASES[request["case"]]
+        sizes = {**first_sizes(case), **request.get("sizes", {})}
+        print(json.dumps(trace(case, sizes, request.get("source"))), flush=True)
+    return 0
+
+
 def main(arguments: list[str]) -> int:
     """Do what the arguments say; return the exit status."""
-    cases = {case.name: case for case in CASES}
-    command, *names = arguments or [""]
-    unknown = [name for name in names if "=" not in name and name not in cases]
-    if (
-        command not in ("cases", "mistakes", "trace")
-        or unknown
-        or (command == "trace" and not names)
-    ):
-        for name in unknown:
-            print(f"unknown case {name!r}; known are {', '.join(cases)}", file=sys.stderr)
-        print(__doc__, file=sys.stderr)
-        return 2
     warnings.simplefilter("ignore")
-    if command == "trace":
-        name, *settings = names
-        chosen = dict(setting.split("=") for setting in settings)
-        sizes = next(sizes_of(cases[name]))
-        sizes.update((symbol, int(size)) for symbol, size in chosen.items())
-        print(json.dumps(trace(cases[name], sizes)))
-        return 0
-    if command == "cases":
-        return report((name, check_case(cases[name])) for name in names or cases)
-    from tests.models.mistakes_chainer import MISTAKES
-
-    return report(
-        (f"{mistake.case}: {mistake.kind}", check_mistake(cases[mistake.case], mistake))
-        for mistake in MISTAKES
-        if not names or mistake.case in names
-    )
+    match arguments:
+        case ["serve"]:
+            return serve()
+        case ["trace", name, *settings] if name in CASES:
+            pairs = (setting.split("=") for setting in settings)
+            sizes = first_sizes(CASES[name]) | {symbol: int(size) for symbol, size in pairs}
+            print(json.dumps(trace(CASES[name], sizes)))
+            return 0
+        case ["cases", *names] if set(names) <= set(CASES):
+            return report((name, check_case(CASES[name])) for name in names or CASES)
+        case ["mistakes", *names] if set(names) <= set(CASES):
+            return report(
+                (f"{mistake.case}: {mistake.kind}", check_mistake(mistake))
+                for mistake in MISTAKES
+                if not names or mistake.case in names
+            )
+    print(__doc__, f"The cases are {', '.join(CASES)}.", sep="\n", file=sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

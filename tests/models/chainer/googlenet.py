@@ -24,7 +24,7 @@ class GoogLeNet(chainer.Chain):
     """The network of Inception modules; ``shrink`` divides the number of every layer's channels."""
 
     # out1, proj3, out3, proj5, out5, proj_pool
-    modules = [
+    modules = [  # noqa: RUF012
         ("inc3a", (64, 96, 128, 16, 32, 32)),
         ("inc3b", (128, 128, 192, 32, 96, 64)),
         ("inc4a", (192, 96, 208, 16, 48, 64)),
