@@ -77,6 +77,13 @@ def test_a_loop_gives_each_distinct_value_once_and_keeps_its_variable(tmp_path):
     ]
 
 
+def test_arguments_may_have_the_names_of_the_parameters_of_the_tracer(tmp_path):
+    module = load(tmp_path, "def f(source, function):\n    return source + function\n")
+    inputs = {"source": np.zeros(2), "function": np.ones(2)}
+    (value,) = trace_values(module.__file__, module.f, **inputs)
+    assert (value.name, value.shape) == ("return", (2,))
+
+
 def test_a_statement_that_raises_assigns_nothing(tmp_path):
     module = load(
         tmp_path,

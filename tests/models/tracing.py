@@ -34,7 +34,7 @@ class TracedValue:
 
 
 def trace_values(
-    filename: str | Path, function: Callable[..., Any], *args: Any, **kwargs: Any
+    filename: str | Path, function: Callable[..., Any], /, *args: Any, **kwargs: Any
 ) -> list[TracedValue]:
     """Call ``function`` and return the distinct values of the file's statements, in order.
 
@@ -51,7 +51,7 @@ def trace_values(
 
 
 def trace_source(
-    source: str, filename: str | Path, function: Callable[..., Any], *args: Any, **kwargs: Any
+    source: str, filename: str | Path, function: Callable[..., Any], /, *args: Any, **kwargs: Any
 ) -> list[TracedValue]:
     """Do as ``trace_values`` for code that was compiled from ``source`` under the file's name."""
     path = os.path.realpath(filename)
