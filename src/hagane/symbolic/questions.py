@@ -43,6 +43,7 @@ class Knowledge:
         lowest: The least value of a name, where it is not 1; None for no bound.
         joined: Names that stand for one of two sizes.
         invented: Names that no input determines: nothing can be refuted about them.
+        nameless: Those of them that say nothing to a reader.
         sample: The sizes of an example, where one was given.
         path: The decisions taken so far.
         seconds: How long one question may take the solver.
@@ -51,6 +52,7 @@ class Knowledge:
     lowest: dict[str, int | None] = field(default_factory=dict)
     joined: dict[str, Joined] = field(default_factory=dict)
     invented: set[str] = field(default_factory=set)
+    nameless: set[str] = field(default_factory=set)
     sample: dict[str, int] = field(default_factory=dict)
     path: PathCondition = field(default_factory=PathCondition)
     seconds: float = 2.0
@@ -135,6 +137,13 @@ class Knowledge:
         if finding.verdict is Verdict.REFUTED and self.depends_on_invented(claim):
             return Finding(Verdict.UNKNOWN, reason="it depends on sizes that nothing determines")
         return finding
+
+    def sample_takes(self, path: PathCondition) -> bool:
+        """Whether the example's sizes decide every condition of ``path``, and take it."""
+        goal = path.term
+        if not variables_of((goal,)).keys() <= self.sample.keys():
+            return False
+        return bool(compile_terms((goal,))(self.sample)[0])
 
     def depends_on_invented(self, claim: Term) -> bool:
         """Whether a claim speaks of sizes that nothing determines."""

@@ -19,7 +19,7 @@ def written_form(value: Dim) -> str:
     if not isinstance(value, Expr):
         return str(value)
     if value.written is None:
-        return str(value).replace("//", " // ").replace("  //  ", " // ")
+        return str(value).replace("//", " // ")
     return _sum(value)
 
 
@@ -53,7 +53,8 @@ def _collect(value: Dim | Fraction, sign: int, terms: dict[str, int]) -> int:
     constant = 0
     if value.written is None:
         constant = int(value.terms.get((), 0))
-        value = value - constant
+        if constant:
+            value = Expr({monomial: c for monomial, c in value.terms.items() if monomial})
     text = _term(value)
     count = terms.get(text, 0) + sign
     if count:
@@ -65,7 +66,7 @@ def _collect(value: Dim | Fraction, sign: int, terms: dict[str, int]) -> int:
 
 def _term(value: Dim | Fraction) -> str:
     if not isinstance(value, Expr) or value.written is None:
-        return str(value)
+        return str(value).replace("//", " // ")
     operator, operands, _ = value.written
     if operator == "floor":
         return _quotient(operands[0], operands[1])

@@ -1,0 +1,1 @@
+"""Frontends: what becomes a graph, and is checked on the way."""

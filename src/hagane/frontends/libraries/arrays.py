@@ -1,0 +1,23 @@
+"""Real arrays as tensors of the program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.frontends.python.core import Core
+from hagane.frontends.python.values import Tensor
+from hagane.ops.values import array_dtype
+
+_MAX_KNOWN = 256
+
+
+def lift_array(core: Core, found: Any, kind: str) -> Tensor:
+    """Return a tensor for a NumPy array or a Chainer variable; small ones keep their content."""
+    array = found if isinstance(found, np.ndarray) else found.array
+    if array is None:  # a Chainer parameter that is not initialised
+        return core.emit.new(ir.DataType.FLOAT, None, kind=kind)
+    known = array if array.size <= _MAX_KNOWN and array.dtype != object else None
+    return core.emit.new(array_dtype(array), tuple(array.shape), kind=kind, known=known)

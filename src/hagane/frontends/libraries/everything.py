@@ -1,0 +1,8 @@
+"""The tables of all libraries; importing this fills them."""
+
+from __future__ import annotations
+
+from hagane.frontends.libraries.table import Table
+from hagane.frontends.libraries.torch import TORCH
+
+TABLES: dict[str, Table] = {"torch": TORCH}

@@ -1,0 +1,266 @@
+"""Items of tensors, by the rules that NumPy and PyTorch share.
+
+https://numpy.org/doc/stable/user/basics.indexing.html
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.frontends.python.core import Core
+from hagane.frontends.python.values import Many, Tensor, Truth, Value, is_size
+from hagane.graph.types import Shape
+from hagane.symbolic import Dim, Expr, ceildiv, maximum, minimum
+from hagane.symbolic.path import Verdict
+
+
+@dataclass
+class _Parts:
+    """The result axes so far; ``advanced`` are the index arrays with the place they came at."""
+
+    shape: list[Dim] = field(default_factory=list)
+    advanced: list[tuple[int, Shape]] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)  # numbers of the items that are arrays
+
+
+def item(t: Core, x: Tensor, index: Value) -> Tensor:
+    """Return ``x[index]``."""
+    if x.shape is None:
+        return t.emit.typed("Slice", [x], x.dtype, None)
+    known = _known_item(t, x, index)
+    if known is not None:
+        return known
+    shape, arrays = indexed_shape(t, x, index)
+    return t.emit.typed("Slice", [x, *arrays], x.dtype, shape)
+
+
+def _known_item(t: Core, x: Tensor, index: Value) -> Tensor | None:
+    """Follow the content of small tensors through plain indices: shapes are often kept there."""
+    if x.known is None:
+        return None
+    parts = index if isinstance(index, tuple) else (index,)
+    if not all(_is_plain_part(part) for part in parts):
+        return None
+    try:
+        found = np.asarray(x.known[tuple(parts)])
+    except IndexError as error:
+        t.fail("index", f"IndexError: {error}: {t.show(x)}", x)
+    made = t.emit.typed("Slice", [x], x.dtype, tuple(found.shape))
+    made.known = found
+    return made
+
+
+def _is_plain_part(part: Value) -> bool:
+    if isinstance(part, slice):
+        return all(
+            bound is None or isinstance(bound, int) for bound in (part.start, part.stop, part.step)
+        )
+    return (
+        part is None or part is Ellipsis or (isinstance(part, int) and not isinstance(part, bool))
+    )
+
+
+def indexed_shape(t: Core, x: Tensor, index: Value) -> tuple[Shape, list[Tensor]]:
+    """Return the shape of ``x[index]`` and the tensors among the indices."""
+    assert x.shape is not None
+    parts = list(index) if isinstance(index, tuple) else [index]
+    parts = [_as_array(t, part) for part in parts]
+    used = sum(_consumed(t, part) for part in parts)
+    if used > len(x.shape):
+        t.fail("index", f"too many indices: {used} for the {len(x.shape)} axes of {t.show(x)}", x)
+    dots = next((i for i, part in enumerate(parts) if part is Ellipsis), None)
+    rest = [slice(None)] * (len(x.shape) - used)
+    parts = [*parts, *rest] if dots is None else [*parts[:dots], *rest, *parts[dots + 1 :]]
+    result = _Parts()
+    axis = 0
+    for number, part in enumerate(parts):
+        axis = _take(t, x, part, axis, number, result)
+    arrays = [part for part in parts if isinstance(part, Tensor)]
+    return _placed(t, x, result), arrays
+
+
+def _as_array(t: Core, part: Value) -> Value:
+    if isinstance(part, list):
+        if any(isinstance(item, Tensor) for item in part):
+            return part[0]
+        made = t.emit.constant(part)
+        if part and all(isinstance(item, bool) for item in part):
+            return made
+        return made if made.dtype.is_integer() else t.emit.new(ir.DataType.INT64, (0,))
+    if isinstance(part, Many):
+        return t.emit.new(ir.DataType.INT64, (part.length,))
+    if isinstance(part, range):
+        return t.emit.new(ir.DataType.INT64, (len(part),))
+    if isinstance(part, bool | Truth):
+        t.fail("index", "a truth value as index is not understood")
+    return part
+
+
+def _consumed(t: Core, part: Value) -> int:
+    if part is None or part is Ellipsis:
+        return 0
+    if isinstance(part, Tensor) and part.dtype == ir.DataType.BOOL:
+        return part.rank if part.shape is not None else 1
+    return 1
+
+
+def _take(t: Core, x: Tensor, part: Value, axis: int, number: int, result: _Parts) -> int:
+    """Apply one index to axis ``axis``; return the next axis."""
+    assert x.shape is not None
+    if part is None:
+        result.shape.append(1)
+        return axis
+    if isinstance(part, slice):
+        result.shape.append(slice_length(t, part, x.shape[axis]))
+        return axis + 1
+    if isinstance(part, Tensor):
+        return _take_array(t, x, part, axis, number, result)
+    if is_size(part):
+        _check_place(t, x, part, axis)
+        return axis + 1
+    t.fail("index", f"expected integers, slices or tensors as indices, got {t.show(part)}", x)
+    raise AssertionError
+
+
+def _take_array(t: Core, x: Tensor, part: Tensor, axis: int, number: int, result: _Parts) -> int:
+    assert x.shape is not None
+    if part.shape is None:
+        t.fail("index", f"an index whose rank is not known: {t.show(part)}", x, part)
+    if part.dtype == ir.DataType.BOOL:
+        for offset, size in enumerate(part.shape):
+            if t.emit.differ(size, x.shape[axis + offset]):
+                t.fail(
+                    "shape-mismatch",
+                    f"the mask {t.show(part)} does not fit {t.show(x)} at axis {axis + offset}",
+                    x,
+                    part,
+                )
+        _note(result, number, (t.emit.fresh("masked"),))
+        return axis + len(part.shape)
+    if not part.dtype.is_integer():
+        t.fail(
+            "index",
+            f"expected integers or bools as index, got {t.show(part)}",
+            part,
+            remedy="convert it with .long()",
+        )
+    _note(result, number, part.shape)
+    return axis + 1
+
+
+def _note(result: _Parts, number: int, shape: Shape) -> None:
+    result.advanced.append((len(result.shape), shape))
+    result.places.append(number)
+
+
+def _placed(t: Core, x: Tensor, result: _Parts) -> Shape:
+    """Put the axes of index arrays where they belong: in place if adjacent, else in front."""
+    if not result.advanced:
+        return tuple(result.shape)
+    arrays = [shape for _, shape in result.advanced]
+    common = broadcast_shapes(t, arrays, x)
+    numbers = result.places
+    adjacent = numbers[-1] - numbers[0] == len(numbers) - 1
+    at = result.advanced[0][0] if adjacent else 0
+    return (*result.shape[:at], *common, *result.shape[at:])
+
+
+def broadcast_shapes(t: Core, shapes: list[Shape], x: Tensor) -> Shape:
+    """Return the shape that shapes broadcast to."""
+    if len(shapes) == 1:
+        return shapes[0]
+    tensors = [t.emit.new(ir.DataType.FLOAT, shape, kind=x.kind) for shape in shapes]
+    found: Tensor = t.op("Sum", *tensors)
+    return found.shape or ()
+
+
+def _check_place(t: Core, x: Tensor, index: Dim, axis: int) -> None:
+    assert x.shape is not None
+    size = x.shape[axis]
+    if isinstance(index, int) and isinstance(size, int):
+        if not -size <= index < size:
+            t.fail("index", f"index {index} is out of range for axis {axis} of {t.show(x)}", x)
+        return
+    if isinstance(index, int):
+        claim = t.knowledge.less(index if index >= 0 else -index - 1, size)
+    else:
+        claim = t.knowledge.less(index, size)
+    if t.knowledge.ask(claim).verdict is Verdict.PROVED:
+        return
+    if not t.knowledge.possible(claim):
+        t.fail("index", f"index {index} is out of range for axis {axis} of {t.show(x)}", x)
+    if not isinstance(index, Expr) or str(index) not in t.knowledge.nameless:
+        t.emit.suppose(claim, f"{index} < {size} (index of axis {axis})")
+
+
+def slice_length(t: Core, part: slice, size: Dim) -> Dim:
+    """Return how many elements a slice takes of ``size``."""
+    bounds = [_bound(t, bound) for bound in (part.start, part.stop, part.step)]
+    step = 1 if part.step is None else bounds[2]
+    if not isinstance(step, int):
+        return t.emit.fresh("slice")
+    if step == 0:
+        t.fail("value", "ValueError: the step of a slice cannot be zero")
+    if all(isinstance(b, int | None) for b in bounds) and isinstance(size, int):
+        return len(range(*slice(*bounds).indices(size)))
+    if step < 0:
+        if bounds[0] is None and bounds[1] is None:
+            return ceildiv(size, -step)
+        return t.emit.fresh("slice")
+    start = _clamped(t, bounds[0], size, 0)
+    stop = _clamped(t, bounds[1], size, size)
+    length = stop - start
+    if not _is_nonnegative(t, length):
+        length = maximum(0, length)
+    return length if step == 1 else ceildiv(length, step)
+
+
+def _bound(t: Core, bound: Value) -> Value:
+    if isinstance(bound, Tensor):
+        return t.tensor_number(bound, whole=True)
+    if bound is not None and not is_size(bound):
+        t.fail("index", f"expected integers as bounds of a slice, got {t.show(bound)}")
+    return bound
+
+
+def _clamped(t: Core, bound: Dim | None, size: Dim, default: Dim) -> Dim:
+    """Return where a bound lies within ``size``, counted from the back where it is negative."""
+    if bound is None:
+        return default
+    if isinstance(bound, int):
+        if bound < 0:
+            return size + bound if _is_nonnegative(t, size + bound) else maximum(0, size + bound)
+        return bound if _is_nonnegative(t, size - bound) else minimum(bound, size)
+    if _is_nonnegative(t, bound):
+        return bound if _is_nonnegative(t, size - bound) else minimum(bound, size)
+    if _is_nonnegative(t, -bound - 1):
+        return size + bound if _is_nonnegative(t, size + bound) else maximum(0, size + bound)
+    return t.emit.fresh("bound")
+
+
+def _is_nonnegative(t: Core, value: Dim) -> bool:
+    if isinstance(value, int):
+        return value >= 0
+    return t.knowledge.ask(t.knowledge.less(0, value, strict=False)).verdict is Verdict.PROVED
+
+
+def set_item(t: Core, x: Tensor, index: Value, value: Value) -> None:
+    """Check ``x[index] = value``: the value has to broadcast to the place."""
+    if x.shape is None:
+        return
+    x.known = None
+    shape, _ = indexed_shape(t, x, index)
+    if not isinstance(value, Tensor) or value.shape is None:
+        return
+    own = value.shape
+    while len(own) > len(shape) and own and own[0] == 1:
+        own = own[1:]
+    fits = len(own) <= len(shape) and not any(
+        a != 1 and t.emit.differ(a, b) for a, b in zip(own[::-1], shape[::-1], strict=False)
+    )
+    if not fits:
+        place = t.emit.new(x.dtype, shape, kind=x.kind)
+        t.fail("shape-mismatch", f"{t.show(value)} cannot be stored in {t.show(place)}", x, value)

@@ -1,0 +1,405 @@
+"""All libraries' tables, asked by name."""
+
+from __future__ import annotations
+
+import enum
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from hagane.frontends.python.values import (
+    MISSING,
+    Bound,
+    Class,
+    Device,
+    DictRef,
+    DType,
+    Function,
+    Host,
+    Instance,
+    Library,
+    LibraryMethod,
+    ListRef,
+    Many,
+    Range,
+    Real,
+    SetRef,
+    Tensor,
+    Truth,
+    Unknown,
+    Value,
+    Wrapped,
+    identity,
+)
+from hagane.graph.types import dtype_name
+from hagane.symbolic import Expr
+
+if TYPE_CHECKING:
+    from hagane.frontends.libraries.table import Table
+    from hagane.frontends.python.core import Core
+
+# Packages that are never imported or interpreted, only known by name.
+_ROOTS = (
+    "torch", "torchvision", "numpy", "chainer", "chainermn", "cupy", "jaxtyping", "hagane",
+    "beartype", "typeguard", "einops", "tqdm", "matplotlib", "tensorboard", "wandb",
+)  # fmt: skip
+_PYTHON = {
+    int: (int, Expr), float: (float, Real), bool: (bool, Truth), str: (str,), list: (ListRef,),
+    dict: (DictRef,), set: (SetRef,), tuple: (tuple,), type(None): (type(None),),
+    bytes: (bytes,), range: (range, Range), slice: (slice,), type: (Class, Library),
+}  # fmt: skip
+
+
+class Tables:
+    """The tables of all libraries."""
+
+    @cached_property
+    def tables(self) -> dict[str, Table]:
+        """The tables by root name; loaded when they are first needed."""
+        from hagane.frontends.libraries import everything
+
+        return everything.TABLES
+
+    @cached_property
+    def by_tensor(self) -> dict[str, Table]:
+        """The tables by the class of their tensors."""
+        return {table.tensor: table for table in self.tables.values()}
+
+    def table_of(self, name: str) -> Table | None:
+        """Return the table that a dotted name belongs to."""
+        return self.tables.get(name.partition(".")[0])
+
+    def knows(self, name: str) -> bool:
+        """Whether a module is known by its name alone."""
+        return name.partition(".")[0] in _ROOTS
+
+    # Names.
+
+    def member(self, core: Core, library: Library, name: str) -> Value:
+        """Return what a dotted name stands for."""
+        whole = f"{library.name}.{name}"
+        table = self.table_of(whole)
+        if table is not None and whole in table.constants:
+            return table.constants[whole]
+        if name.startswith("__") and name.endswith("__"):
+            return whole.rpartition(".")[0].rpartition(".")[2] if name == "__name__" else MISSING
+        return Library(whole)
+
+    def constant_attribute(self, value: DType | Device, name: str) -> Value:
+        """Return an attribute of an element type or a device."""
+        if isinstance(value, DType):
+            found = value.dtype
+            return {
+                "is_floating_point": found.is_floating_point(),
+                "itemsize": found.itemsize,
+                "name": dtype_name(found),
+                "kind": "f" if found.is_floating_point() else "i",
+                "type": value,
+            }.get(name, MISSING)
+        kind, _, index = value.name.partition(":")
+        return {"type": kind, "index": int(index) if index else None}.get(name, MISSING)
+
+    def is_transparent(self, name: str) -> bool:
+        """Whether a decorator changes no type."""
+        table = self.table_of(name)
+        root = name.partition(".")[0]
+        return root in ("jaxtyping", "beartype", "typeguard") or (
+            table is not None and name in table.transparent
+        )
+
+    def entered(self, core: Core, manager: Value) -> Value:
+        """Return what a context manager of a library gives."""
+        del core
+        return manager
+
+    def class_flags(self, base: Library | Host) -> set[str]:
+        """Return what deriving from a class means for the interpreter."""
+        if isinstance(base, Host) and isinstance(base.object, type):
+            if issubclass(base.object, enum.Enum):
+                return {"enum"}
+        if isinstance(base, Host) and getattr(base.object, "__name__", "") == "NamedTuple":
+            return {"dataclass", "named tuple"}
+        return set()
+
+    # Tensors.
+
+    def _of(self, tensor: Tensor) -> Table:
+        return self.by_tensor[tensor.kind]
+
+    def tensor_attribute(self, core: Core, value: Tensor, name: str) -> Value:
+        """Return an attribute or a method of a tensor."""
+        table = self._of(value)
+        computed = table.attributes.get(value.kind, {}).get(name)
+        if computed is not None:
+            return core.wrap(computed(core, value))
+        if name in table.methods.get(value.kind, {}):
+            return LibraryMethod(value, f"{value.kind}.{name}")
+        if _is_real_attribute(value.kind, name):
+            return core.lost(f"'{value.kind}.{name}' is not understood")
+        return MISSING
+
+    def operator(self, core: Core, name: str, left: Value, right: Value) -> Value:
+        """Return an operator of which at least one operand is a tensor."""
+        kinds = [v.kind for v in (left, right) if isinstance(v, Tensor)]
+        # A library's own tensors take arrays of NumPy along.
+        kind = next((k for k in kinds if k != "numpy.ndarray"), kinds[0])
+        run = self.by_tensor[kind].operator
+        assert run is not None
+        return run(core, name, left, right)
+
+    def unary(self, core: Core, name: str, value: Tensor) -> Value:
+        """Return an operator applied to a tensor."""
+        run = self._of(value).unary
+        assert run is not None
+        return run(core, name, value)
+
+    def tensor_item(self, core: Core, value: Tensor, index: Value) -> Value:
+        """Return ``value[index]``."""
+        run = self._of(value).item
+        assert run is not None
+        return run(core, value, index)
+
+    def set_tensor_item(self, core: Core, value: Tensor, index: Value, item: Value) -> None:
+        """Do ``value[index] = item``."""
+        run = self._of(value).set_item
+        assert run is not None
+        run(core, value, index, item)
+
+    # Functions and layers.
+
+    def call(
+        self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call a function or a class of a library."""
+        from hagane.frontends.libraries.table import call_handler
+
+        table = self.table_of(name)
+        if table is not None:
+            core.emit.kind = table.tensor
+            if name in table.functions:
+                return call_handler(table.functions[name], name, core, arguments, keywords)
+            if name in table.layers:
+                made = Instance(core.heap.new({}), Library(name))
+                self.initialise(core, made, Library(name), arguments, keywords)
+                return made
+            if name in table.transparent:
+                return Host(identity) if not arguments else arguments[0]
+        if self.is_transparent(name):
+            return Host(identity)
+        return core.lost(f"'{name}' is not understood")
+
+    def call_method(
+        self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call a method of a library's class; the receiver comes first."""
+        from hagane.frontends.libraries.table import View, call_handler
+
+        table = self.table_of(name)
+        assert table is not None
+        owner, _, method = name.rpartition(".")
+        if owner in table.layers and method not in table.methods.get(owner, {}):
+            receiver = arguments[0]
+            if method == "__init__":
+                self.initialise(core, receiver, Library(owner), arguments[1:], keywords)
+                return None
+            handler = getattr(table.layers[owner], method)
+            rest = [View(core, receiver), *arguments[1:]]
+            return call_handler(handler, name, core, rest, keywords, hidden=2)
+        core.emit.kind = owner if owner == table.tensor else table.tensor
+        return call_handler(table.methods[owner][method], name, core, arguments, keywords, hidden=2)
+
+    def prepare(self, core: Core, made: Instance, library: Library) -> None:
+        """Give a new object of a derived class what its base class sets before ``__init__``."""
+        table = self.table_of(library.name)
+        if table is not None and self._inherits(table, library.name, "torch.nn.Module"):
+            core.heap[made]["training"] = True
+
+    def _inherits(self, table: Table, name: str, base: str) -> bool:
+        while name:
+            if name == base:
+                return True
+            name = table.bases.get(name, "")
+        return False
+
+    def initialise(
+        self,
+        core: Core,
+        made: Instance,
+        library: Library,
+        arguments: Sequence[Value],
+        keywords: Mapping[str, Value],
+    ) -> None:
+        """Run the ``__init__`` of a library's class on an object."""
+        from hagane.frontends.libraries.table import call_handler
+
+        table = self.table_of(library.name)
+        layer = None if table is None else table.layers.get(library.name)
+        self.prepare(core, made, library)
+        if layer is None or not hasattr(layer, "init"):
+            return
+        found = call_handler(layer.init, library.name, core, arguments, keywords)
+        core.heap[made].update({name: core.wrap(value) for name, value in found.items()})
+
+    def libraries_of(self, core: Core, value: Instance) -> list[str]:
+        """Return the classes of libraries that an object derives from, nearest first."""
+        cls = value.cls
+        order = [cls] if isinstance(cls, Library) else core.resolution_order(cls)
+        names = []
+        for base in order:
+            name = base.name if isinstance(base, Library) else ""
+            table = self.table_of(name) if name else None
+            while name and table is not None:
+                names.append(name)
+                name = table.bases.get(name, "")
+        return names
+
+    def object_attribute(self, core: Core, value: Instance, name: str) -> Value:
+        """Return what an object has from its library's classes, ``MISSING`` if nothing."""
+        for owner in self.libraries_of(core, value):
+            table = self.tables[owner.partition(".")[0]]
+            layer = table.layers.get(owner)
+            if (
+                layer is not None
+                and name != "init"
+                and (name in vars(layer) or (name == "__init__" and hasattr(layer, "init")))
+            ):
+                return LibraryMethod(value, f"{owner}.{name}")
+            computed = table.attributes.get(owner, {}).get(name)
+            if computed is not None:
+                return core.wrap(computed(core, value))
+            if name in table.methods.get(owner, {}):
+                return LibraryMethod(value, f"{owner}.{name}")
+        return MISSING
+
+    def call_order(self, core: Core, value: Instance) -> Sequence[str]:
+        """Return the methods that a call of an object means, the first that exists counts."""
+        names = self.libraries_of(core, value)
+        if any(name.startswith("torch.") for name in names):
+            return ("forward", "__call__")
+        return ("__call__", "forward")
+
+    # Questions.
+
+    def is_instance(self, core: Core, value: Value, option: Value) -> bool | None:
+        """Return what ``isinstance`` says; None where nobody can tell."""
+        if isinstance(value, Unknown) or isinstance(option, Unknown):
+            return None
+        if isinstance(option, Class):
+            return (
+                isinstance(value, Instance)
+                and isinstance(value.cls, Class)
+                and (option in core.resolution_order(value.cls))
+            )
+        if isinstance(option, Library):
+            return self._is_library_instance(core, value, option.name)
+        if isinstance(option, Host) and isinstance(option.object, type):
+            return self._is_python_instance(value, option.object)
+        return None
+
+    def _is_library_instance(self, core: Core, value: Value, name: str) -> bool:
+        if isinstance(value, Tensor):
+            return name in _tensor_classes(value)
+        if isinstance(value, Instance):
+            return name in self.libraries_of(core, value)
+        if isinstance(value, DType):
+            return name in ("torch.dtype", "numpy.dtype")
+        if isinstance(value, Device):
+            return name == "torch.device"
+        return name == "torch.Size" and isinstance(value, tuple)
+
+    def _is_python_instance(self, value: Value, option: type) -> bool | None:
+        if option in _PYTHON:
+            found = isinstance(value, _PYTHON[option])
+            return found or (isinstance(value, Host) and isinstance(value.object, option))
+        if option is object:
+            return True
+        if isinstance(value, Host):
+            return isinstance(value.object, option)
+        name = option.__name__
+        if name == "Callable":
+            return isinstance(value, Function | Bound | Wrapped | Class | Library)
+        containers = {"Sequence": (ListRef, tuple, str), "Mapping": (DictRef,),
+                      "Iterable": (ListRef, tuple, str, DictRef, SetRef), "Number": (int, float),
+                      "Integral": (int, Expr), "OrderedDict": (DictRef,)}  # fmt: skip
+        return isinstance(value, containers[name]) if name in containers else False
+
+    # Real objects.
+
+    @cached_property
+    def _real_names(self) -> dict[int, tuple[Any, str]]:
+        names: dict[int, tuple[Any, str]] = {}
+        for root, table in self.tables.items():
+            if root not in sys.modules:
+                continue
+            wanted = [*table.functions, *table.layers, *table.bases.values(), table.tensor]
+            for name in [*wanted, *table.transparent]:
+                found = _resolve(name)
+                if found is not None:
+                    names.setdefault(id(found), (found, name))
+        return names
+
+    def name_of(self, found: Any) -> str | None:
+        """Return the name under which a table knows a real function or class."""
+        if not callable(found) or isinstance(found, Tensor):
+            return None
+        known = self._real_names.get(id(found))
+        return known[1] if known is not None and known[0] is found else None
+
+    def lift_object(self, core: Core, found: Any) -> Value:
+        """Return what stands for a real tensor, layer, element type or device."""
+        root = type(found).__module__.partition(".")[0]
+        module = type(found).__module__
+        if "torch" in sys.modules and (
+            root == "torch" or isinstance(found, sys.modules["torch"].Tensor)
+        ):
+            from hagane.frontends.libraries.torch.lift import lift_torch
+
+            return lift_torch(core, found)
+        if root == "chainer" and hasattr(found, "array"):
+            return self.lift_array(core, found, "chainer.Variable")
+        name = f"{module}.{type(found).__name__}"
+        table = self.tables.get(root)
+        if table is not None:
+            known = self.name_of(type(found))
+            if known is not None and known in table.layers:
+                return Instance(core.heap.new({}), Library(known), found)
+            del name
+        return MISSING
+
+    def lift_array(self, core: Core, found: Any, kind: str) -> Value:
+        """Return a tensor for a real array; small ones keep their content."""
+        from hagane.frontends.libraries.arrays import lift_array
+
+        return lift_array(core, found, kind)
+
+
+def _resolve(name: str) -> Any:
+    parts = name.split(".")
+    found: Any = sys.modules.get(parts[0])
+    for part in parts[1:]:
+        found = getattr(found, part, None)
+        if found is None:
+            return None
+    return found
+
+
+def _tensor_classes(value: Tensor) -> tuple[str, ...]:
+    if value.kind == "torch.Tensor":
+        extra = ("torch.nn.Parameter", "torch.nn.parameter.Parameter") if value.parameter else ()
+        return ("torch.Tensor", "torch.FloatTensor", *extra)
+    if value.kind == "chainer.Variable":
+        return (
+            ("chainer.Variable", "chainer.Parameter") if value.parameter else ("chainer.Variable",)
+        )
+    return (value.kind, "numpy.generic") if value.shape == () else (value.kind,)
+
+
+def _is_real_attribute(kind: str, name: str) -> bool:
+    """Whether the real class, where it is loaded, has an attribute that no table knows."""
+    module, _, cls = kind.rpartition(".")
+    found = getattr(sys.modules.get(module), cls, None)
+    return found is not None and hasattr(found, name)
+
+
+__all__ = ["Many", "Tables"]

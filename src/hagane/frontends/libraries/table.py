@@ -1,0 +1,155 @@
+"""The table of one library: functions, methods, attributes, layers, constants."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, TypeVar
+
+from hagane.frontends.python.core import Core
+from hagane.frontends.python.findings import CheckError
+from hagane.frontends.python.values import MISSING, Instance, Tensor, Value
+
+Handler = Callable[..., Value]
+_F = TypeVar("_F", bound=Callable[..., Any])
+_C = TypeVar("_C", bound=type)
+
+
+class View:
+    """The attributes of a layer, for the function that says what the layer does."""
+
+    def __init__(self, core: Core, instance: Instance):
+        self.__dict__["_core"] = core
+        self.__dict__["_instance"] = instance
+
+    def __getattr__(self, name: str) -> Value:
+        core: Core = self.__dict__["_core"]
+        return core.unwrap_shallow(core.attribute(self.__dict__["_instance"], name))
+
+    def __setattr__(self, name: str, value: Value) -> None:
+        self.__dict__["_core"].heap[self.__dict__["_instance"]][name] = value
+
+    def instance(self) -> Instance:
+        """Return the object itself."""
+        found: Instance = self.__dict__["_instance"]
+        return found
+
+    def raw(self, name: str) -> Value:
+        """Return an attribute as the program holds it; None if it is not set."""
+        core: Core = self.__dict__["_core"]
+        found = core.find_attribute(self.__dict__["_instance"], name)
+        return None if found is MISSING else found
+
+
+@dataclass
+class Table:
+    """What is known of one library.
+
+    Attributes:
+        root: The name it is imported by.
+        tensor: The class of its tensors.
+        functions: What a function of that name does: called with the interpreter, then the
+            arguments.
+        methods: The same for methods, by class; the receiver comes second.
+        attributes: Attributes that are computed, by class.
+        layers: Classes with ``init`` (the attributes of a new object) and ``forward``.
+        constants: Names that stand for values.
+        transparent: Decorators and context managers that change no type.
+        bases: Base classes: a class to the class whose methods it inherits.
+    """
+
+    root: str
+    tensor: str
+    functions: dict[str, Handler] = field(default_factory=dict)
+    methods: dict[str, dict[str, Handler]] = field(default_factory=dict)
+    attributes: dict[str, dict[str, Handler]] = field(default_factory=dict)
+    layers: dict[str, type] = field(default_factory=dict)
+    constants: dict[str, Value] = field(default_factory=dict)
+    transparent: set[str] = field(default_factory=set)
+    bases: dict[str, str] = field(default_factory=dict)
+    operator: Callable[[Core, str, Value, Value], Value] | None = None
+    unary: Callable[[Core, str, Tensor], Value] | None = None
+    item: Callable[[Core, Tensor, Value], Value] | None = None
+    set_item: Callable[[Core, Tensor, Value, Value], None] | None = None
+
+    def function(self, *names: str, methods: Sequence[str] = ()) -> Callable[[_F], _F]:
+        """Register a function under names below the root, and as methods of tensors."""
+
+        def add(function: _F) -> _F:
+            for name in names:
+                self.functions[f"{self.root}.{name}"] = function
+            for name in methods:
+                self.methods.setdefault(self.tensor, {})[name] = function
+            return function
+
+        return add
+
+    def method(self, *names: str, of: str = "") -> Callable[[_F], _F]:
+        """Register a method of tensors, or of another class."""
+
+        def add(function: _F) -> _F:
+            for name in names:
+                self.methods.setdefault(of or self.tensor, {})[name] = function
+            return function
+
+        return add
+
+    def attribute(self, *names: str, of: str = "") -> Callable[[_F], _F]:
+        """Register a computed attribute of tensors, or of another class."""
+
+        def add(function: _F) -> _F:
+            for name in names:
+                self.attributes.setdefault(of or self.tensor, {})[name] = function
+            return function
+
+        return add
+
+    def layer(self, *names: str, base: str = "") -> Callable[[_C], _C]:
+        """Register a class with ``init`` and ``forward``; other functions in it are methods."""
+
+        def add(cls: _C) -> _C:
+            for name in names:
+                self.layers[f"{self.root}.{name}"] = cls
+                if base:
+                    self.bases[f"{self.root}.{name}"] = base
+            return cls
+
+        return add
+
+
+@cache
+def _signature(function: Handler) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def call_handler(
+    function: Handler,
+    name: str,
+    core: Core,
+    arguments: Sequence[Value],
+    keywords: Mapping[str, Value],
+    hidden: int = 1,
+) -> Value:
+    """Call a handler of a table; arguments that do not fit are the program's error.
+
+    Args:
+        function: The handler.
+        name: What the program calls it.
+        core: The interpreter, its first argument.
+        arguments: Positional arguments of the program.
+        keywords: Named arguments of the program.
+        hidden: How many leading parameters the program does not see.
+    """
+    signature = _signature(function)
+    try:
+        signature.bind(core, *arguments, **keywords)
+    except TypeError as error:
+        names = list(signature.parameters.values())[hidden:]
+        shown = ", ".join(str(p).partition(":")[0].partition(" =")[0] for p in names)
+        raise CheckError("call", f"{name}({shown}): {error}") from None
+    return function(core, *arguments, **keywords)
+
+
+__all__ = ["Handler", "Table", "View", "call_handler"]

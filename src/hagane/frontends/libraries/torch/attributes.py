@@ -1,0 +1,236 @@
+"""Attributes and plain methods of PyTorch's tensors."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from hagane.frontends.libraries.torch.operands import (
+    FLOAT,
+    axis,
+    need_tensor,
+    shape_of,
+)
+from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.core import Core
+from hagane.frontends.python.values import Device, DType, Many, Tensor, Value
+from hagane.symbolic import floordiv
+
+
+@TORCH.attribute("shape")
+def shape(t: Core, x: Tensor) -> Value:
+    """Return the sizes."""
+    return shape_of(t, x)
+
+
+@TORCH.attribute("dtype")
+def dtype(t: Core, x: Tensor) -> Value:
+    """Return the element type."""
+    return DType(x.dtype)
+
+
+@TORCH.attribute("device")
+def device(t: Core, x: Tensor) -> Value:
+    """Return the device."""
+    return Device(x.device or "cpu")
+
+
+@TORCH.attribute("ndim")
+def ndim(t: Core, x: Tensor) -> Value:
+    """Return the number of axes."""
+    return len(shape_of(t, x))
+
+
+@TORCH.attribute("data", "grad", "real", "imag")
+def data(t: Core, x: Tensor) -> Value:
+    """Return a tensor of the same type."""
+    return t.emit.typed("Identity", [x], x.dtype, x.shape)
+
+
+@TORCH.attribute("requires_grad", "is_leaf")
+def requires_grad(t: Core, x: Tensor) -> Value:
+    """Return whether it is trained."""
+    return x.parameter
+
+
+@TORCH.attribute("is_cuda")
+def is_cuda(t: Core, x: Tensor) -> Value:
+    """Return whether it lies on a GPU."""
+    return x.device.startswith("cuda")
+
+
+@TORCH.attribute("is_sparse", "is_quantized", "is_nested", "is_mps", "is_meta")
+def no(t: Core, x: Tensor) -> Value:
+    """Return False."""
+    return False
+
+
+@TORCH.attribute("grad_fn", "names", "_version", "layout")
+def nothing(t: Core, x: Tensor) -> Value:
+    """Return None."""
+    return None
+
+
+@TORCH.attribute("itemsize")
+def itemsize(t: Core, x: Tensor) -> Value:
+    """Return the bytes of an element."""
+    return x.dtype.itemsize
+
+
+@TORCH.method("size")
+def size(t: Core, self: Value, dim: Value = None) -> Value:
+    """Return the sizes, or that of one axis."""
+    sizes = shape_of(t, self)
+    return sizes if dim is None else sizes[axis(t, dim, len(sizes), self)]
+
+
+@TORCH.method("dim", "ndimension")
+def dim(t: Core, self: Value) -> Value:
+    """Return the number of axes."""
+    return len(shape_of(t, self))
+
+
+@TORCH.method("__len__")
+def length(t: Core, self: Value) -> Value:
+    """Return the size of the first axis."""
+    sizes = shape_of(t, self)
+    if not sizes:
+        t.fail("type", "len() of a tensor without axes", self)
+    return sizes[0]
+
+
+@TORCH.method("item", "__float__", "__int__")
+def item(t: Core, self: Value) -> Value:
+    """Return the only element as a number."""
+    return t.tensor_number(self, whole=self.dtype.is_integer())
+
+
+@TORCH.method("tolist")
+def tolist(t: Core, self: Value) -> Value:
+    """Return the content as nested lists."""
+    sizes = shape_of(t, self)
+    if self.known is not None:
+        return self.known.tolist()
+    if not sizes:
+        return t.tensor_number(self, whole=self.dtype.is_integer())
+    element = t.emit.new(self.dtype, sizes[1:])
+    inner = tolist(t, element)
+    if isinstance(sizes[0], int) and sizes[0] <= 64:
+        return [tolist(t, element) for _ in range(sizes[0])]
+    return Many(t.wrap(inner), sizes[0])
+
+
+@TORCH.method("numpy")
+def numpy(t: Core, self: Value, **_: Value) -> Tensor:
+    """Return a NumPy array of the content."""
+    if self.device.startswith("cuda"):
+        t.fail(
+            "device-mismatch",
+            "a tensor on a GPU has no numpy()",
+            self,
+            remedy="move it with .cpu()",
+        )
+    x = t.emit.typed("Identity", [self], self.dtype, self.shape)
+    return Tensor(x.dtype, x.shape, "numpy.ndarray", x.value, self.known, "cpu")
+
+
+def _same(name: str) -> None:
+    def method(t: Core, self: Value, *_: Value, **__: Value) -> Tensor:
+        return self
+
+    TORCH.method(name)(method)
+
+
+for _name in (
+    "contiguous", "requires_grad_", "retain_grad", "pin_memory", "share_memory_", "coalesce",
+    "__enter__", "resolve_conj", "conj", "detach_", "refine_names", "rename", "data_ptr_", "zero_",
+    "fill_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_", "copy_", "fill_diagonal_",
+    "clamp_", "squeeze_", "set_", "bernoulli", "unfold_", "cauchy_", "log_normal_", "geometric_",
+    "erfinv_",
+):  # fmt: skip
+    _same(_name)
+
+
+@TORCH.method("copy_", "set_")
+def copy_(t: Core, self: Value, src: Value, *_: Value, **__: Value) -> Tensor:
+    """Copy a tensor into this one; it has to broadcast to it."""
+    from hagane.frontends.libraries.torch.elementwise import broadcast_shape, same_place
+
+    x = need_tensor(t, src, "src")
+    made = t.emit.new(self.dtype, broadcast_shape(t, self, x))
+    same_place(t, self, made)
+    return self
+
+
+def _nothing(name: str) -> None:
+    def method(t: Core, self: Value, *_: Value, **__: Value) -> Value:
+        return None
+
+    TORCH.method(name)(method)
+
+
+for _name in ("backward", "register_hook", "record_stream"):
+    _nothing(_name)
+
+
+def _answer(name: str, value: Value) -> None:
+    def method(t: Core, self: Value, *_: Value, **__: Value) -> Value:
+        return value
+
+    TORCH.method(name)(method)
+
+
+_answer("is_contiguous", True)
+_answer("get_device", -1)
+_answer("element_size", 4)
+
+
+@TORCH.method("is_complex", "is_signed")
+def is_complex(t: Core, self: Value) -> Value:
+    """Return whether the elements are complex numbers."""
+    return self.dtype.name.startswith("COMPLEX")
+
+
+@TORCH.method("stride")
+def stride(t: Core, self: Value, dim: Value = None) -> Value:
+    """Return how far neighbours lie apart along each axis, or one axis."""
+    sizes = shape_of(t, self)
+    steps: list[Value] = [1]
+    for size_ in reversed(sizes[1:]):
+        steps.insert(0, steps[0] * size_)
+    return tuple(steps) if dim is None else steps[axis(t, dim, len(sizes), self)]
+
+
+@TORCH.function("histc", methods=("histc",))
+def histc(t: Core, input: Value, bins: Value = 100, **_: Value) -> Tensor:
+    """Return how many elements fall into each bin."""
+    return t.emit.typed("Histogram", [input], input.dtype, (bins,))
+
+
+@TORCH.function("result_type", "promote_types", "can_cast")
+def result_type(t: Core, a: Value, b: Value) -> Value:
+    """Return the element type that two operands promote to."""
+    from hagane.frontends.libraries.torch.operands import promoted
+
+    return DType(promoted(a.dtype, b.dtype))
+
+
+def _fourier(name: str) -> None:
+    def function(
+        t: Core, input: Value, n: Value = None, dim: Value = -1, norm: Value = None
+    ) -> Tensor:
+        sizes = list(shape_of(t, input))
+        place = axis(t, dim, len(sizes), input)
+        count = sizes[place] if n is None else n
+        if name == "rfft":
+            count = floordiv(count, 2) + 1
+        elif name == "irfft" and n is None:
+            count = (count - 1) * 2
+        sizes[place] = count
+        dtype_ = FLOAT if name == "irfft" else ir.DataType.COMPLEX64
+        return t.emit.typed("DFT", [input], dtype_, tuple(sizes))
+
+    TORCH.function(f"fft.{name}")(function)
+
+
+for _name in ("fft", "ifft", "rfft", "irfft"):
+    _fourier(_name)

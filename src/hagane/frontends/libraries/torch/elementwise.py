@@ -1,0 +1,485 @@
+"""Functions of PyTorch that work element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx_ir as ir
+
+from hagane.frontends.libraries.torch.operands import (
+    BOOL,
+    FLOAT,
+    INT64,
+    as_float,
+    cast,
+    category,
+    is_scalar,
+    name_dtype,
+    need_tensor,
+    promote,
+    to_tensor,
+)
+from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.core import Core
+from hagane.frontends.python.findings import CheckError
+from hagane.frontends.python.values import Device, DType, Tensor, Value
+from hagane.graph.types import dtype_name
+
+# name -> operator; integers become float32 first.
+_REAL_FUNCTIONS = {
+    "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "sin": "Sin", "cos": "Cos", "tan": "Tan",
+    "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh",
+    "tanh": "Tanh", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf",
+    "sigmoid": "Sigmoid", "reciprocal": "Reciprocal", "arcsin": "Asin", "arccos": "Acos",
+    "arctan": "Atan", "arctanh": "Atanh", "special.expit": "Sigmoid", "special.erf": "Erf",
+}  # fmt: skip
+# The same for functions that no single operator has; the type is all that matters here.
+_REAL_COMPOSED = (
+    "rsqrt", "expm1", "log1p", "log2", "log10", "exp2", "erfc", "erfinv", "lgamma", "digamma",
+    "logit", "sinc", "deg2rad", "rad2deg", "i0", "special.expm1", "special.log1p", "special.gammaln",
+    "special.erfc", "special.logit", "special.digamma", "special.ndtr",
+)  # fmt: skip
+# name -> operator; the element type stays.
+_KEEPING = {
+    "neg": "Neg", "negative": "Neg", "abs": "Abs", "absolute": "Abs", "floor": "Floor",
+    "ceil": "Ceil", "round": "Round", "sign": "Sign",
+}  # fmt: skip
+_ACTIVATIONS = {
+    "relu": "Relu", "selu": "Selu", "softsign": "Softsign", "hardswish": "HardSwish",
+    "mish": "Mish", "softplus": "Softplus", "logsigmoid": "", "tanhshrink": "", "silu": "",
+    "relu6": "", "hardsigmoid": "", "celu": "", "elu": "Elu", "gelu": "Gelu", "hardtanh": "",
+    "hardshrink": "", "softshrink": "", "threshold": "", "leaky_relu": "LeakyRelu", "rrelu": "",
+}  # fmt: skip
+BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "truediv": "Div", "pow": "Pow", "mod": "Mod"}
+_COMPARE = {
+    "eq": "Equal", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual",
+}  # fmt: skip
+_BITWISE = {"and": "And", "or": "Or", "xor": "Xor"}
+
+
+def _unary(name: str, operator: str, real: bool) -> None:
+    def function(t: Core, input: Value, *, out: Value = None) -> Tensor:
+        x = need_tensor(t, input, "input")
+        x = as_float(t, x) if real else x
+        return _apply(t, operator, x)
+
+    TORCH.function(name, methods=() if "." in name else (name, f"{name}_"))(function)
+
+
+def _apply(t: Core, operator: str, x: Tensor) -> Tensor:
+    """Apply an operator, or only its type where PyTorch's function is none of ONNX."""
+    if operator and category(x.dtype) != 3 and x.dtype != BOOL:
+        return t.op(operator, x)
+    return t.emit.typed(operator or "Elementwise", [x], x.dtype, x.shape)
+
+
+for _name, _operator in _REAL_FUNCTIONS.items():
+    _unary(_name, _operator, real=True)
+for _name in _REAL_COMPOSED:
+    _unary(_name, "", real=True)
+for _name, _operator in _KEEPING.items():
+    _unary(_name, _operator, real=False)
+for _name in ("trunc", "frac", "square", "clone", "detach", "contiguous_", "positive", "fix"):
+    _unary(_name, "", real=False)
+
+
+def _activation(name: str, operator: str) -> None:
+    def function(
+        t: Core, input: Value, *arguments: Value, inplace: Value = False, **keywords: Value
+    ) -> Tensor:
+        x = need_tensor(t, input, "input")
+        if category(x.dtype) < 2 and name not in ("relu", "hardtanh", "threshold", "relu6"):
+            t.fail(
+                "dtype-mismatch",
+                f"expected a floating-point tensor as 'input', got {t.show(x)}",
+                x,
+                remedy="convert it with .float()",
+            )
+        return _apply(t, operator if category(x.dtype) == 2 else "", x)
+
+    names = [f"nn.functional.{name}", f"nn.functional.{name}_", name, f"{name}_"]
+    methods = (name, f"{name}_") if name in ("relu", "selu", "sigmoid") else ()
+    TORCH.function(*names, methods=methods)(function)
+
+
+for _name, _operator in _ACTIVATIONS.items():
+    _activation(_name, _operator)
+TORCH.functions["torch.nn.functional.tanh"] = TORCH.functions["torch.tanh"]
+TORCH.functions["torch.nn.functional.sigmoid"] = TORCH.functions["torch.sigmoid"]
+
+
+@TORCH.function("nn.functional.prelu", "prelu", methods=("prelu",))
+def prelu(t: Core, input: Value, weight: Value) -> Tensor:
+    """Return max(0, x) + weight * min(0, x), one weight for all or one a channel."""
+    x, w = need_tensor(t, input, "input"), need_tensor(t, weight, "weight")
+    if w.shape is not None and x.shape is not None and len(x.shape) > 1 and w.shape != (1,):
+        if t.emit.differ(w.shape[0], x.shape[1]):
+            t.fail("shape-mismatch", f"expected one weight a channel ({x.shape[1]})", x, w)
+    return t.emit.typed("PRelu", [x, w], x.dtype, x.shape)
+
+
+def binary(t: Core, name: str, left: Value, right: Value) -> Tensor:
+    """Return an arithmetic operator of two operands, promoted and broadcast."""
+    a, b = promote(t, left, right)
+    if name == "truediv" and category(a.dtype) < 2:
+        a, b = cast(t, a, FLOAT), cast(t, b, FLOAT)
+    if name in ("floordiv", "mod") and category(a.dtype) >= 2:
+        return broadcast_typed(t, "Mod", a, b, a.dtype)
+    if name == "sub" and BOOL in (a.dtype, b.dtype):
+        t.fail(
+            "dtype-mismatch",
+            "subtraction with a bool tensor is not supported",
+            a,
+            b,
+            remedy="use ^ or logical_xor, or ~ to invert",
+        )
+    if a.dtype == BOOL or category(a.dtype) == 3 or name == "floordiv":
+        return broadcast_typed(t, BINARY.get(name, "Div"), a, b, a.dtype)
+    return t.op(BINARY[name], a, b)
+
+
+def broadcast_typed(t: Core, name: str, a: Tensor, b: Tensor, dtype: ir.DataType) -> Tensor:
+    """Return the type of an elementwise operation that is none of ONNX's for this type."""
+    shape = broadcast_shape(t, a, b)
+    return t.emit.typed(name, [a, b], dtype, shape)
+
+
+def broadcast_shape(t: Core, *tensors: Tensor) -> Any:
+    """Return the shape that tensors broadcast to, by the rule of the operators."""
+    floats = [t.emit.like(x, FLOAT) for x in tensors]
+    return t.op("Sum", *floats).shape if len(floats) > 1 else floats[0].shape
+
+
+def operator(t: Core, name: str, left: Value, right: Value) -> Value:
+    """Return ``left op right`` for an operator of Python; ``iadd`` and others work in place."""
+    if isinstance(right, str) or isinstance(left, str) or right is None or left is None:
+        return _refused(t, name, left, right)
+    if isinstance(left, list | tuple) or isinstance(right, list | tuple):
+        return _refused(t, name, left, right)
+    in_place = name.startswith("i") and name[1:] in (*BINARY, *_BITWISE, "floordiv", "matmul")
+    if in_place:
+        return _in_place(t, name[1:], left, right)
+    for value in (left, right):
+        if not isinstance(value, Tensor) and not is_scalar(value):
+            return _refused(t, name, left, right)
+    if name == "matmul":
+        return t.call_library("torch.matmul", [left, right])
+    if name in _COMPARE or name == "ne":
+        return compare(t, name, left, right)
+    if name in _BITWISE:
+        return bitwise(t, name, left, right)
+    if name in ("lshift", "rshift"):
+        a, b = promote(t, left, right)
+        return broadcast_typed(t, "BitShift", a, b, a.dtype)
+    return binary(t, name, left, right)
+
+
+def _refused(t: Core, name: str, left: Value, right: Value) -> Value:
+    if name in ("eq", "ne"):
+        return name == "ne"
+    raise CheckError(
+        "type", f"unsupported operands for '{name}': {t.show(left)} and {t.show(right)}"
+    )
+
+
+def _in_place(t: Core, name: str, left: Value, right: Value) -> Value:
+    result = operator(t, name, left, right)
+    if isinstance(left, Tensor) and isinstance(result, Tensor):
+        same_place(t, left, result)
+        return result if result.dtype == left.dtype else t.emit.like(result, left.dtype)
+    return result
+
+
+def same_place(t: Core, target: Tensor, result: Tensor) -> None:
+    """Fail unless ``result`` can be stored where ``target`` lies."""
+    if category(result.dtype) > category(target.dtype):
+        t.fail(
+            "dtype-mismatch",
+            f"the result {dtype_name(result.dtype)} cannot be stored in place in a tensor of "
+            f"{dtype_name(target.dtype)}",
+            target,
+        )
+    if target.shape is None or result.shape is None:
+        return
+    if len(target.shape) != len(result.shape) or any(
+        t.emit.differ(a, b) for a, b in zip(target.shape, result.shape, strict=True)
+    ):
+        t.fail(
+            "shape-mismatch",
+            f"the result {t.show(result)} does not fit in place into {t.show(target)}",
+            target,
+            result,
+        )
+
+
+def compare(t: Core, name: str, left: Value, right: Value) -> Tensor:
+    """Return a comparison, bool elements."""
+    a, b = promote(t, left, right)
+    if a.dtype == BOOL:
+        a, b = cast(t, a, INT64), cast(t, b, INT64)
+    if category(a.dtype) == 3:
+        return broadcast_typed(t, "Equal", a, b, BOOL)
+    found: Tensor = t.op(_COMPARE["eq" if name == "ne" else name], a, b)
+    return t.op("Not", found) if name == "ne" else found
+
+
+for _name in (*_COMPARE, "ne"):
+
+    def _comparison(t: Core, input: Value, other: Value, *, name: str = _name) -> Tensor:
+        return compare(t, name, need_tensor(t, input, "input"), other)
+
+    TORCH.function(_name, methods=(_name, f"{_name}_", f"__{_name}__"))(_comparison)
+for _name, _other in (("greater", "gt"), ("less", "lt"), ("greater_equal", "ge"),
+                      ("less_equal", "le"), ("not_equal", "ne")):  # fmt: skip
+    TORCH.function(_name, methods=(_name,))(TORCH.functions[f"torch.{_other}"])
+
+
+def bitwise(t: Core, name: str, left: Value, right: Value) -> Tensor:
+    """Return a bitwise operator of integers or bools."""
+    a, b = promote(t, left, right)
+    if category(a.dtype) > 1:
+        t.fail(
+            "dtype-mismatch",
+            f"expected integers or bools for a bitwise operator, got {name_dtype(a)}",
+            a,
+            b,
+        )
+    if a.dtype == BOOL:
+        return t.op(_BITWISE[name], a, b)
+    return t.op(f"Bitwise{_BITWISE[name]}", a, b)
+
+
+for _name in _BITWISE:
+
+    def _bits(t: Core, input: Value, other: Value, *, name: str = _name) -> Tensor:
+        return bitwise(t, name, need_tensor(t, input, "input"), other)
+
+    def _logical(t: Core, input: Value, other: Value, *, name: str = _name) -> Tensor:
+        a, b = cast(t, need_tensor(t, input, "input"), BOOL), cast(t, to_tensor(t, other), BOOL)
+        return t.op(_BITWISE[name], a, b)
+
+    TORCH.function(f"bitwise_{_name}", methods=(f"bitwise_{_name}",))(_bits)
+    TORCH.function(f"logical_{_name}", methods=(f"logical_{_name}",))(_logical)
+
+
+@TORCH.function("logical_not", methods=("logical_not",))
+def logical_not(t: Core, input: Value) -> Tensor:
+    """Return whether each element is zero."""
+    return t.op("Not", cast(t, need_tensor(t, input, "input"), BOOL))
+
+
+@TORCH.function("bitwise_not", methods=("bitwise_not", "__invert__"))
+def bitwise_not(t: Core, input: Value) -> Tensor:
+    """Return ``~input``."""
+    return unary(t, "invert", need_tensor(t, input, "input"))
+
+
+def unary(t: Core, name: str, x: Tensor) -> Tensor:
+    """Return an operator of Python on one tensor."""
+    if name == "neg":
+        if x.dtype == BOOL:
+            t.fail("dtype-mismatch", "'-' of a bool tensor is not supported", x, remedy="use ~")
+        return _apply(t, "Neg", x)
+    if name == "invert":
+        if category(x.dtype) > 1:
+            t.fail("dtype-mismatch", f"'~' takes integers or bools, got {t.show(x)}", x)
+        return t.op("Not" if x.dtype == BOOL else "BitwiseNot", x)
+    return x
+
+
+def _arithmetic(name: str, method: str) -> None:
+    def function(
+        t: Core,
+        input: Value,
+        other: Value,
+        *,
+        alpha: Value = 1,
+        rounding_mode: Value = None,
+        out: Value = None,
+    ) -> Value:
+        if rounding_mode is not None:
+            a, b = promote(t, input, other)
+            return broadcast_typed(t, "Div", a, b, a.dtype)
+        return operator(t, method, input, other)
+
+    def in_place(t: Core, input: Value, other: Value, *, alpha: Value = 1) -> Value:
+        return operator(t, f"i{method}", input, other)
+
+    TORCH.function(name, methods=(name,))(function)
+    TORCH.method(f"{name}_")(in_place)
+
+
+for _name, _method in (
+    ("add", "add"), ("sub", "sub"), ("subtract", "sub"), ("mul", "mul"), ("multiply", "mul"),
+    ("div", "truediv"), ("divide", "truediv"), ("true_divide", "truediv"), ("pow", "pow"),
+    ("remainder", "mod"), ("fmod", "mod"), ("floor_divide", "floordiv"), ("float_power", "pow"),
+):  # fmt: skip
+    _arithmetic(_name, _method)
+
+
+def _pairwise(name: str, *, real: bool = False, dtype: ir.DataType | None = None) -> None:
+    def function(t: Core, input: Value, other: Value, **_: Value) -> Tensor:
+        a, b = promote(t, input, other)
+        if real:
+            a, b = as_float(t, a), as_float(t, b)
+        return broadcast_typed(t, name, a, b, dtype or a.dtype)
+
+    TORCH.function(name, methods=(name, f"{name}_"))(function)
+
+
+for _name in ("maximum", "minimum", "fmax", "fmin", "gcd", "lcm"):
+    _pairwise(_name)
+for _name in ("atan2", "arctan2", "hypot", "logaddexp", "logaddexp2", "xlogy", "copysign"):
+    _pairwise(_name, real=True)
+_pairwise("isclose", dtype=BOOL)
+for _name in ("isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit"):
+
+    def _question(t: Core, input: Value) -> Tensor:
+        x = need_tensor(t, input, "input")
+        return t.emit.typed("IsNaN", [x], BOOL, x.shape)
+
+    TORCH.function(_name, methods=(_name,))(_question)
+
+
+@TORCH.function("clamp", "clip", methods=("clamp", "clip", "clamp_", "clip_"))
+def clamp(t: Core, input: Value, min: Value = None, max: Value = None) -> Tensor:
+    """Return the input cut to a range; the bounds are numbers or tensors."""
+    x = need_tensor(t, input, "input")
+    given = [bound for bound in (min, max) if bound is not None]
+    if not given:
+        t.fail("value", "expected at least one of min and max", x)
+    result = x
+    for bound in given:
+        a, b = promote(t, result, bound)
+        result = broadcast_typed(t, "Clip", a, b, a.dtype)
+    return result
+
+
+for _name in ("clamp_min", "clamp_max"):
+
+    def _clamp_one(t: Core, input: Value, bound: Value) -> Tensor:
+        return clamp(t, input, bound)
+
+    TORCH.function(_name, methods=(_name, f"{_name}_"))(_clamp_one)
+
+
+@TORCH.function("where", methods=())
+def where(t: Core, condition: Value, input: Value = None, other: Value = None) -> Value:
+    """Return elements of the input where the condition holds, else of the other."""
+    c = need_tensor(t, condition, "condition")
+    if input is None:
+        return t.call_library("torch.nonzero", [c], {"as_tuple": True})
+    if c.dtype != BOOL:
+        t.fail("dtype-mismatch", f"expected a bool condition, got {t.show(c)}", c)
+    a, b = promote(t, input, other)
+    return t.op("Where", c, a, b)
+
+
+@TORCH.method("where")
+def where_method(t: Core, input: Value, condition: Value, other: Value) -> Value:
+    """Return elements of the tensor where the condition holds, else of the other."""
+    return where(t, condition, input, other)
+
+
+@TORCH.function("masked_fill", methods=("masked_fill", "masked_fill_"))
+def masked_fill(t: Core, input: Value, mask: Value, value: Value) -> Tensor:
+    """Return the input with a number where the mask holds."""
+    x, m = need_tensor(t, input, "input"), need_tensor(t, mask, "mask")
+    if m.dtype != BOOL:
+        t.fail(
+            "dtype-mismatch",
+            f"masked_fill takes a bool mask, got {t.show(m)}",
+            m,
+            remedy="compare it first, as in mask == 0, or convert it with .bool()",
+        )
+    if isinstance(value, Tensor) and value.shape != ():
+        t.fail("shape-mismatch", f"expected a number as value, got {t.show(value)}", value)
+    return t.op(
+        "Where",
+        m,
+        to_tensor(t, value, x.dtype) if not isinstance(value, Tensor) else cast(t, value, x.dtype),
+        x,
+    )
+
+
+@TORCH.function("lerp", methods=("lerp", "lerp_"))
+def lerp(t: Core, input: Value, end: Value, weight: Value) -> Tensor:
+    """Return ``input + weight * (end - input)``."""
+    a, b = need_tensor(t, input, "input"), need_tensor(t, end, "end")
+    if a.dtype != b.dtype:
+        t.fail(
+            "dtype-mismatch",
+            f"expected one element type, got {name_dtype(a)} and {name_dtype(b)}",
+            a,
+            b,
+        )
+    return binary(t, "add", a, binary(t, "mul", binary(t, "sub", b, a), weight))
+
+
+@TORCH.function("addcmul", "addcdiv", methods=("addcmul", "addcdiv", "addcmul_", "addcdiv_"))
+def addcmul(t: Core, input: Value, tensor1: Value, tensor2: Value, *, value: Value = 1) -> Tensor:
+    """Return ``input + value * tensor1 * tensor2`` (or ``/``)."""
+    return binary(t, "add", input, binary(t, "mul", tensor1, tensor2))
+
+
+# Conversions.
+
+
+def _convert(name: str, dtype: ir.DataType) -> None:
+    def method(t: Core, self: Value, memory_format: Value = None) -> Tensor:
+        return cast(t, self, dtype)
+
+    TORCH.method(name)(method)
+
+
+for _name, _dtype in (
+    ("float", FLOAT), ("double", ir.DataType.DOUBLE), ("half", ir.DataType.FLOAT16),
+    ("bfloat16", ir.DataType.BFLOAT16), ("long", INT64), ("int", ir.DataType.INT32),
+    ("short", ir.DataType.INT16), ("char", ir.DataType.INT8), ("byte", ir.DataType.UINT8),
+    ("bool", BOOL), ("cfloat", ir.DataType.COMPLEX64),
+):  # fmt: skip
+    _convert(_name, _dtype)
+
+
+@TORCH.method("to", "type")
+def to(
+    t: Core, self: Value, *arguments: Value, dtype: Value = None, device: Value = None, **_: Value
+) -> Tensor:
+    """Return the tensor with another element type, on another device."""
+    from hagane.frontends.libraries.torch.operands import device_of
+
+    result: Tensor = self
+    for argument in (*arguments, dtype, device):
+        if isinstance(argument, DType):
+            result = cast(t, result, argument.dtype)
+        elif isinstance(argument, Tensor):
+            result = t.emit.on(cast(t, result, argument.dtype), argument.device)
+        elif isinstance(argument, Device | str) or (
+            isinstance(argument, int) and not isinstance(argument, bool)
+        ):
+            result = t.emit.on(result, device_of(argument))
+    return result
+
+
+@TORCH.method("type_as")
+def type_as(t: Core, self: Value, other: Value) -> Tensor:
+    """Return the tensor with the element type of another."""
+    return t.emit.on(cast(t, self, need_tensor(t, other, "other").dtype), other.device)
+
+
+@TORCH.method("cuda")
+def cuda(t: Core, self: Value, device: Value = None, **_: Value) -> Tensor:
+    """Return the tensor on a GPU."""
+    from hagane.frontends.libraries.torch.operands import device_of
+
+    return t.emit.on(self, device_of(device, "cuda:0"))
+
+
+@TORCH.method("cpu")
+def cpu(t: Core, self: Value) -> Tensor:
+    """Return the tensor on the CPU."""
+    return t.emit.on(self, "cpu")
+
+
+TORCH.operator = operator
+TORCH.unary = unary

@@ -1,0 +1,60 @@
+"""Real tensors and layers of PyTorch as values of the program."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.core import Core
+from hagane.frontends.python.values import MISSING, Device, DType, Instance, Library, Tensor, Value
+
+_MAX_KNOWN = 256
+
+
+def lift_torch(core: Core, found: Any) -> Value:
+    """Return what stands for a real object of PyTorch, ``MISSING`` if nothing special does."""
+    torch = sys.modules["torch"]
+    if isinstance(found, torch.Tensor):
+        return _tensor(core, torch, found)
+    if isinstance(found, torch.dtype):
+        return TORCH.constants.get(str(found), MISSING)
+    if isinstance(found, torch.device):
+        return Device("cuda:0" if str(found) == "cuda" else str(found))
+    if isinstance(found, torch.Size):
+        return tuple(int(n) for n in found)
+    if isinstance(found, torch.nn.Module):
+        name = core.tables.name_of(type(found))
+        if name is not None and name in TORCH.layers and name != "torch.nn.Module":
+            return Instance(core.heap.new({}), Library(name), found)
+    return MISSING
+
+
+def _tensor(core: Core, torch: Any, found: Any) -> Tensor:
+    dtype = TORCH.constants[str(found.dtype)]
+    assert isinstance(dtype, DType)
+    known = None
+    small = found.numel() <= _MAX_KNOWN and found.device.type == "cpu"
+    trained = isinstance(found, torch.nn.Parameter)
+    if (
+        small
+        and not trained
+        and not found.is_floating_point()
+        and dtype.dtype != ir.DataType.BFLOAT16
+    ):
+        known = np.asarray(found.detach().numpy())
+    device = "cuda:0" if str(found.device) == "cuda" else str(found.device)
+    made = core.emit.new(
+        dtype.dtype,
+        tuple(int(n) for n in found.shape),
+        kind="torch.Tensor",
+        known=known,
+        device=device,
+    )
+    made.parameter = trained
+    if known is not None:
+        made.value = core.op("Identity", made).value
+    return made

@@ -1,0 +1,391 @@
+"""Functions of PyTorch that reduce axes, sort, or count."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.frontends.libraries.torch.operands import (
+    BOOL,
+    FLOAT,
+    INT64,
+    as_float,
+    axes,
+    axis,
+    cast,
+    category,
+    dtype_of,
+    elements,
+    need_tensor,
+    shape_of,
+    size,
+)
+from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.core import Core
+from hagane.frontends.python.values import DType, Fields, Tensor, Value
+
+
+def reduced(
+    t: Core, operator: str, x: Tensor, dim: Value, keepdim: Value, dtype: ir.DataType
+) -> Tensor:
+    """Return the type of a reduction; ``operator`` is one of ONNX's where the type is its own."""
+    places = axes(t, dim, len(shape_of(t, x)), x)
+    numbers = np.array(places, dtype=np.int64)
+    supported = category(x.dtype) == 2 or x.dtype in (INT64, ir.DataType.INT32)
+    if operator and x.dtype == dtype and supported and places:
+        return t.op(operator, x, numbers, keepdims=int(bool(keepdim)))
+    shape = tuple(
+        1 if place in places else size_
+        for place, size_ in enumerate(shape_of(t, x))
+        if keepdim or place not in places
+    )
+    return t.emit.typed(operator or "Reduce", [x], dtype, shape)
+
+
+def _dims(dim: Value, keywords: dict[str, Value]) -> Value:
+    return keywords.get("axis", dim)
+
+
+def _sum_like(name: str, operator: str) -> None:
+    def function(
+        t: Core,
+        input: Value,
+        dim: Value = None,
+        keepdim: Value = False,
+        *,
+        dtype: Value = None,
+        **keywords: Value,
+    ) -> Tensor:
+        x = need_tensor(t, input, "input")
+        if isinstance(dim, DType):
+            dim, dtype = None, dim
+        wanted = dtype_of(dtype, INT64 if category(x.dtype) < 2 else x.dtype)
+        x = cast(t, x, wanted)
+        keep = keywords.get("keepdims", keepdim)
+        return reduced(t, operator, x, _dims(dim, keywords), keep, wanted)
+
+    TORCH.function(name, methods=(name,))(function)
+
+
+for _name, _operator in (("sum", "ReduceSum"), ("prod", "ReduceProd"), ("nansum", "ReduceSum")):
+    _sum_like(_name, _operator)
+
+
+def _mean_like(name: str, operator: str) -> None:
+    def function(
+        t: Core,
+        input: Value,
+        dim: Value = None,
+        *arguments: Value,
+        keepdim: Value = False,
+        dtype: Value = None,
+        **keywords: Value,
+    ) -> Tensor:
+        x = need_tensor(t, input, "input")
+        if isinstance(dtype, DType):
+            x = cast(t, x, dtype.dtype)
+        if isinstance(dim, bool):
+            dim = None
+        if category(x.dtype) < 2:
+            t.fail(
+                "dtype-mismatch",
+                f"{name}() takes floats, got {t.show(x)}",
+                x,
+                remedy="convert it with .float()",
+            )
+        keep = arguments[-1] if arguments and isinstance(arguments[-1], bool) else keepdim
+        keep = keywords.get("keepdims", keep)
+        return reduced(t, operator, x, _dims(dim, keywords), keep, x.dtype)
+
+    TORCH.function(name, methods=(name,))(function)
+
+
+for _name in ("mean", "std", "var", "nanmean"):
+    _mean_like(_name, "ReduceMean")
+
+
+@TORCH.function("logsumexp", methods=("logsumexp",))
+def logsumexp(t: Core, input: Value, dim: Value, keepdim: Value = False) -> Tensor:
+    """Return the logarithm of the sum of exponentials."""
+    x = as_float(t, need_tensor(t, input, "input"))
+    return reduced(t, "ReduceLogSumExp", x, dim, keepdim, x.dtype)
+
+
+@TORCH.function("var_mean", "std_mean")
+def var_mean(
+    t: Core, input: Value, dim: Value = None, *, keepdim: Value = False, **_: Value
+) -> Value:
+    """Return variance (or deviation) and mean."""
+    x = need_tensor(t, input, "input")
+    return tuple(reduced(t, "ReduceMean", x, dim, keepdim, x.dtype) for _ in range(2))
+
+
+@TORCH.function("norm", "linalg.norm", "linalg.vector_norm", methods=("norm",))
+def norm(
+    t: Core,
+    input: Value,
+    p: Value = None,
+    dim: Value = None,
+    keepdim: Value = False,
+    dtype: Value = None,
+    **_: Value,
+) -> Tensor:
+    """Return the norm over axes."""
+    x = need_tensor(t, input, "input")
+    if category(x.dtype) < 2:
+        t.fail(
+            "dtype-mismatch",
+            f"norm() takes floats, got {t.show(x)}",
+            x,
+            remedy="convert it with .float()",
+        )
+    return reduced(t, "ReduceL2", x, dim, keepdim, dtype_of(dtype, x.dtype))
+
+
+def _truth(name: str) -> None:
+    def function(
+        t: Core, input: Value, dim: Value = None, keepdim: Value = False, **_: Value
+    ) -> Tensor:
+        return reduced(t, "", need_tensor(t, input, "input"), dim, keepdim, BOOL)
+
+    TORCH.function(name, methods=(name,))(function)
+
+
+_truth("any")
+_truth("all")
+
+
+@TORCH.function("count_nonzero", methods=("count_nonzero",))
+def count_nonzero(t: Core, input: Value, dim: Value = None) -> Tensor:
+    """Return how many elements are not zero."""
+    return reduced(t, "", need_tensor(t, input, "input"), dim, False, INT64)
+
+
+def _extreme(name: str) -> None:
+    operator = "ReduceMax" if name in ("max", "amax", "cummax") else "ReduceMin"
+
+    def function(
+        t: Core, input: Value, dim: Value = None, keepdim: Value = False, *, out: Value = None,
+        **keywords: Value,
+    ) -> Value:  # fmt: skip
+        x = need_tensor(t, input, "input")
+        dim = _dims(dim, keywords)
+        if isinstance(dim, Tensor):
+            return t.call_library(f"torch.{name}imum", [x, dim])
+        if dim is None:
+            known = x.known
+            result = reduced(t, operator, x, None, False, x.dtype)
+            if known is not None and known.size and known.dtype == object:
+                result.known = _known_extreme(name, known)
+            return result
+        values = reduced(t, operator, x, dim, keepdim, x.dtype)
+        indices = t.emit.typed("ArgMax", [x], INT64, values.shape)
+        return Fields((values, indices), ("values", "indices"))
+
+    TORCH.function(name, methods=(name,))(function)
+
+
+def _known_extreme(name: str, known: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    from hagane.symbolic import maximum, minimum
+
+    result = np.empty((), dtype=object)
+    result[()] = (maximum if name == "max" else minimum)(*known.ravel())
+    return result
+
+
+_extreme("max")
+_extreme("min")
+
+
+def _plain_extreme(name: str, operator: str) -> None:
+    def function(t: Core, input: Value, dim: Value = (), keepdim: Value = False) -> Tensor:
+        x = need_tensor(t, input, "input")
+        return reduced(t, operator, x, dim, keepdim, x.dtype)
+
+    TORCH.function(name, methods=(name,))(function)
+
+
+_plain_extreme("amax", "ReduceMax")
+_plain_extreme("amin", "ReduceMin")
+
+
+@TORCH.function("aminmax", methods=("aminmax",))
+def aminmax(t: Core, input: Value, *, dim: Value = None, keepdim: Value = False) -> Value:
+    """Return the smallest and the largest elements."""
+    x = need_tensor(t, input, "input")
+    pair = [reduced(t, op, x, dim, keepdim, x.dtype) for op in ("ReduceMin", "ReduceMax")]
+    return Fields(tuple(pair), ("min", "max"))
+
+
+def _arg(name: str) -> None:
+    def function(t: Core, input: Value, dim: Value = None, keepdim: Value = False) -> Tensor:
+        return reduced(t, "", need_tensor(t, input, "input"), dim, keepdim, INT64)
+
+    TORCH.function(name, methods=(name,))(function)
+
+
+_arg("argmax")
+_arg("argmin")
+
+
+def _with_indices(name: str) -> None:
+    def function(
+        t: Core, input: Value, dim: Value = -1, keepdim: Value = False, **_: Value
+    ) -> Value:
+        x = need_tensor(t, input, "input")
+        if dim == -1 and name in ("median", "nanmedian") and keepdim is False:
+            return reduced(t, "", x, None, False, x.dtype)
+        values = reduced(t, "", x, dim, keepdim, x.dtype)
+        return Fields(
+            (values, t.emit.typed("Indices", [x], INT64, values.shape)), ("values", "indices")
+        )
+
+    TORCH.function(name, methods=(name,))(function)
+
+
+for _name in ("median", "mode", "nanmedian"):
+    _with_indices(_name)
+
+
+@TORCH.function("kthvalue", methods=("kthvalue",))
+def kthvalue(t: Core, input: Value, k: Value, dim: Value = -1, keepdim: Value = False) -> Value:
+    """Return the k-th smallest elements along an axis, and where they are."""
+    x = need_tensor(t, input, "input")
+    values = reduced(t, "", x, dim, keepdim, x.dtype)
+    return Fields(
+        (values, t.emit.typed("Indices", [x], INT64, values.shape)), ("values", "indices")
+    )
+
+
+@TORCH.function("topk", methods=("topk",))
+def topk(
+    t: Core, input: Value, k: Value, dim: Value = -1, largest: Value = True, sorted: Value = True
+) -> Value:
+    """Return the k largest elements along an axis, and where they are."""
+    x = need_tensor(t, input, "input")
+    shape = list(shape_of(t, x))
+    place = axis(t, dim, len(shape), x)
+    count = size(t, k)
+    if not t.emit.holds(
+        t.knowledge.less(count, shape[place], strict=False), f"{count} <= {shape[place]}"
+    ):
+        t.fail("value", f"topk takes {count} of only {shape[place]} elements: {t.show(x)}", x)
+    shape[place] = count
+    values = t.emit.typed("TopK", [x], x.dtype, tuple(shape))
+    return Fields((values, t.emit.typed("TopK", [x], INT64, tuple(shape))), ("values", "indices"))
+
+
+@TORCH.function("sort", methods=("sort",))
+def sort(t: Core, input: Value, dim: Value = -1, descending: Value = False, **_: Value) -> Value:
+    """Return the input sorted along an axis, and where its elements were."""
+    x = need_tensor(t, input, "input")
+    axis(t, dim, len(shape_of(t, x)), x)
+    values = t.emit.typed("Sort", [x], x.dtype, x.shape)
+    return Fields((values, t.emit.typed("Sort", [x], INT64, x.shape)), ("values", "indices"))
+
+
+@TORCH.function("argsort", methods=("argsort",))
+def argsort(
+    t: Core, input: Value, dim: Value = -1, descending: Value = False, **_: Value
+) -> Tensor:
+    """Return the positions that sort the input."""
+    return t.emit.typed("Sort", [need_tensor(t, input, "input")], INT64, shape_of(t, input))
+
+
+def _cumulative(name: str) -> None:
+    def function(t: Core, input: Value, dim: Value, *, dtype: Value = None) -> Value:
+        x = need_tensor(t, input, "input")
+        axis(t, dim, len(shape_of(t, x)), x)
+        if name in ("cummax", "cummin"):
+            values = t.emit.typed("CumMax", [x], x.dtype, x.shape)
+            return Fields(
+                (values, t.emit.typed("CumMax", [x], INT64, x.shape)), ("values", "indices")
+            )
+        wanted = dtype_of(dtype, INT64 if category(x.dtype) < 2 else x.dtype)
+        return t.emit.typed("CumSum", [x], wanted, x.shape)
+
+    TORCH.function(name, methods=(name, f"{name}_"))(function)
+
+
+for _name in ("cumsum", "cumprod", "logcumsumexp", "cummax", "cummin"):
+    _cumulative(_name)
+
+
+@TORCH.function("unique", "unique_consecutive", methods=("unique", "unique_consecutive"))
+def unique(
+    t: Core, input: Value, sorted: Value = True, return_inverse: Value = False,
+    return_counts: Value = False, dim: Value = None,
+) -> Value:  # fmt: skip
+    """Return the different elements; how many there are nobody knows before."""
+    x = need_tensor(t, input, "input")
+    count = t.emit.fresh("unique")
+    shape = list(shape_of(t, x))
+    if dim is None:
+        shape = [count]
+    else:
+        shape[axis(t, dim, len(shape), x)] = count
+    results = [t.emit.typed("Unique", [x], x.dtype, tuple(shape))]
+    if return_inverse:
+        results.append(t.emit.typed("Unique", [x], INT64, x.shape))
+    if return_counts:
+        results.append(t.emit.typed("Unique", [x], INT64, (count,)))
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+@TORCH.function("bincount", methods=("bincount",))
+def bincount(t: Core, input: Value, weights: Value = None, minlength: Value = 0) -> Tensor:
+    """Return how often each number occurs."""
+    x = need_tensor(t, input, "input")
+    return t.emit.typed(
+        "BinCount", [x], INT64 if weights is None else FLOAT, (t.emit.fresh("bins"),)
+    )
+
+
+@TORCH.function("softmax", "log_softmax", "nn.functional.softmax", "nn.functional.log_softmax",
+                "nn.functional.softmin", methods=("softmax", "log_softmax"))  # fmt: skip
+def softmax(
+    t: Core, input: Value, dim: Value = None, *_: Value, dtype: Value = None, **__: Value
+) -> Tensor:
+    """Return exponentials that sum to 1 along an axis, or their logarithms."""
+    x = need_tensor(t, input, "input")
+    x = cast(t, x, dtype_of(dtype, x.dtype))
+    if category(x.dtype) < 2:
+        t.fail(
+            "dtype-mismatch", f"softmax takes floats, got {t.show(x)}", x,
+            remedy="convert it with .float()",
+        )  # fmt: skip
+    rank = len(shape_of(t, x))
+    if dim is None:
+        return t.emit.typed("Softmax", [x], x.dtype, x.shape)
+    return t.op("Softmax", x, axis=axis(t, dim, rank, x)) if rank else x
+
+
+@TORCH.function("nn.functional.gumbel_softmax")
+def gumbel_softmax(t: Core, logits: Value, *_: Value, dim: Value = -1, **__: Value) -> Tensor:
+    """Return a sample of the Gumbel-softmax distribution."""
+    return softmax(t, logits, dim)
+
+
+@TORCH.function("nn.functional.normalize")
+def normalize(
+    t: Core, input: Value, p: Value = 2.0, dim: Value = 1, eps: Value = 0.0, **_: Value
+) -> Tensor:
+    """Return the input divided by its norm along an axis."""
+    x = need_tensor(t, input, "input")
+    axes(t, dim, len(shape_of(t, x)), x)
+    return t.emit.typed("Normalize", [x], x.dtype, x.shape)
+
+
+@TORCH.function("numel", methods=("numel", "nelement"))
+def numel(t: Core, input: Value) -> Value:
+    """Return the number of elements."""
+    shape_of(t, input)
+    return elements(input)
+
+
+@TORCH.function("equal", "allclose", methods=("equal", "allclose"))
+def equal(t: Core, input: Value, other: Value, **_: Value) -> Value:
+    """Return whether two tensors hold the same."""
+    from hagane.frontends.python.values import Truth
+
+    return Truth(t.unknown_truth())

@@ -1,0 +1,43 @@
+"""The table of PyTorch."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from hagane.frontends.libraries.table import Table
+from hagane.frontends.python.type_text import DTYPES
+from hagane.frontends.python.values import DType
+
+TORCH = Table("torch", "torch.Tensor")
+TORCH.constants.update(
+    {f"torch.{name}": DType(dtype) for name, dtype in DTYPES.items()}
+    | {
+        "torch.int": DType(ir.DataType.INT32),
+        "torch.short": DType(ir.DataType.INT16),
+        "torch.cfloat": DType(ir.DataType.COMPLEX64),
+        "torch.cdouble": DType(ir.DataType.COMPLEX128),
+        "torch.pi": 3.141592653589793,
+        "torch.e": 2.718281828459045,
+        "torch.inf": float("inf"),
+        "torch.nan": float("nan"),
+        "torch.newaxis": None,
+        "torch.__version__": "2.13.0",
+        "torch.strided": "strided",
+        "torch.contiguous_format": "contiguous_format",
+        "torch.channels_last": "channels_last",
+        "torch.preserve_format": "preserve_format",
+    }
+)
+TORCH.transparent.update(
+    f"torch.{name}"
+    for name in (
+        "no_grad", "enable_grad", "inference_mode", "set_grad_enabled", "autocast",
+        "amp.autocast", "cuda.amp.autocast", "jit.script", "jit.export", "jit.ignore",
+        "jit.unused", "jit.script_method", "compile", "profiler.record_function",
+        "autograd.set_detect_anomaly", "autograd.no_grad", "compiler.disable", "set_default_dtype",
+        "manual_seed", "random.fork_rng", "backends.cudnn.flags", "nn.attention.sdpa_kernel",
+        "utils.checkpoint.set_checkpoint_debug_enabled", "fx.wrap", "nn.utils.weight_norm",
+        "nn.utils.spectral_norm", "nn.utils.parametrizations.weight_norm",
+        "nn.utils.parametrizations.spectral_norm", "set_num_threads", "use_deterministic_algorithms",
+    )
+)  # fmt: skip

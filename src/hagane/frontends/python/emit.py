@@ -1,0 +1,316 @@
+"""Operators applied to tensors of the program: nodes are made, and typed by the rules of ``ops/``.
+
+The library tables (:mod:`hagane.frontends.libraries`) say everything through this.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.errors import TypeInferenceError, UnsupportedModel
+from hagane.frontends.python.findings import CheckError
+from hagane.frontends.python.values import Tensor, Value
+from hagane.graph.types import SequenceType, Shape, TensorType, Type, dtype_name
+from hagane.ops.definition import Array
+from hagane.ops.node import infer_node
+from hagane.ops.values import array_dtype
+from hagane.symbolic import Dim, Expr, symbol
+from hagane.symbolic.path import Verdict
+from hagane.symbolic.questions import Knowledge
+from hagane.symbolic.term import Term
+
+Input = Tensor | Array | Sequence[int] | None
+
+
+class Emitter:
+    """Makes nodes and knows what sizes are known to be.
+
+    Args:
+        knowledge: What is known of sizes.
+        assume: Told of what had to be assumed, in words.
+    """
+
+    def __init__(self, knowledge: Knowledge, assume: Callable[[str], None]):
+        self.knowledge = knowledge
+        self.assume = assume
+        self.nodes: list[ir.Node] = []
+        self.tensors: dict[ir.Value, Tensor] = {}
+        self.label = ""
+        self.kind = "torch.Tensor"
+        self.counterexample: dict[str, int] = {}
+        self._numbers = itertools.count()
+
+    # Sizes.
+
+    def fresh(self, label: str = "size") -> Expr:
+        """Return a size that nothing is known about, not even that it is positive."""
+        name = f"{label}_{next(self._numbers)}"
+        self.knowledge.invented.add(name)
+        self.knowledge.nameless.add(name)
+        self.knowledge.lowest[name] = 0
+        return symbol(name)
+
+    def differ(self, left: Dim, right: Dim) -> bool:
+        """Whether two sizes that have to be equal are not, for some sizes of the inputs."""
+        finding = self.knowledge.same(left, right)
+        if finding.verdict is Verdict.REFUTED:
+            self.counterexample = dict(finding.counterexample)
+            return True
+        if finding.verdict is Verdict.UNKNOWN:
+            self.suppose(self.knowledge.equal(left, right), f"{left} == {right}")
+        return False
+
+    def holds(self, claim: Term, text: str) -> bool:
+        """Whether ``claim`` holds for all sizes; what nobody can tell is assumed, and reported."""
+        finding = self.knowledge.ask(claim)
+        if finding.verdict is Verdict.REFUTED:
+            self.counterexample = dict(finding.counterexample)
+            return False
+        if finding.verdict is Verdict.UNKNOWN:
+            self.suppose(claim, text)
+        return True
+
+    def suppose(self, claim: Term, text: str) -> None:
+        """Take ``claim`` for granted from now on, and say so."""
+        self.assume(text)
+        self.knowledge.path = self.knowledge.path.taking(claim)
+
+    def require_size(self, dim: Dim, lowest: int, what: str) -> None:
+        """Restrict the inputs to those for which ``dim >= lowest``; fail where none are left."""
+        if isinstance(dim, int):
+            if dim < lowest:
+                self.fail("value", f"expected {what} to be at least {lowest}, got {dim}")
+            return
+        claim = self.knowledge.less(lowest, dim, strict=False)
+        finding = self.knowledge.ask(claim)
+        if finding.verdict is not Verdict.PROVED:
+            if not self.knowledge.possible(claim):
+                self.fail("value", f"expected {what} to be at least {lowest}, got {dim}")
+            self.suppose(claim, f"{dim} >= {lowest} ({what})")
+
+    # Tensors.
+
+    def new(
+        self,
+        dtype: ir.DataType,
+        shape: Shape | None,
+        *,
+        kind: str = "",
+        known: Array | None = None,
+        device: str = "cpu",
+        name: str | None = None,
+    ) -> Tensor:
+        """Return a tensor that no operator made."""
+        value = ir.Value(name=name, type=ir.TensorType(dtype))
+        return Tensor(dtype, shape, kind or self.kind, value, known, device)
+
+    def constant(self, content: Value, dtype: ir.DataType | None = None) -> Tensor:
+        """Return known content as a tensor; nested lists may hold sizes."""
+        array = content if isinstance(content, np.ndarray) else as_array(content, dtype)
+        if dtype is not None and array.dtype != object:
+            array = array.astype(dtype.numpy())
+        found = dtype or (ir.DataType.INT64 if array.dtype == object else array_dtype(array))
+        return self.new(found, tuple(array.shape), known=array)
+
+    def op(
+        self,
+        name: str,
+        *inputs: Input,
+        outputs: int = 1,
+        domain: str = "",
+        kind: str = "",
+        device: str | None = None,
+        **attributes: Any,
+    ) -> Any:
+        """Apply an operator; attributes that are None are left to their defaults.
+
+        Returns:
+            The output; a tuple where ``outputs`` is more than one.
+        """
+        tensors = [self._tensor(item) for item in inputs]
+        given = [tensor for tensor in tensors if tensor is not None]
+        place = common_device(given) if device is None else device
+        node = ir.Node(
+            domain,
+            name,
+            [None if tensor is None else tensor.value for tensor in tensors],
+            [
+                ir.Attr(key, *_attribute(item))
+                for key, item in attributes.items()
+                if item is not None
+            ],
+            num_outputs=outputs,
+            name=self.label or None,
+        )
+        kinds = [tensor.kind for tensor in given if not tensor.known_only]
+        made = self._infer(node, tensors)
+        self.nodes.append(node)
+        result = [
+            self._wrap(value, type_, known, kind or (kinds[0] if kinds else self.kind), place)
+            for value, (type_, known) in zip(node.outputs, made, strict=True)
+        ]
+        return result[0] if outputs == 1 else tuple(result)
+
+    def typed(
+        self, name: str, inputs: Sequence[Tensor], dtype: ir.DataType, shape: Shape | None
+    ) -> Tensor:
+        """Return the result of an operation of a library that is not taken apart into operators.
+
+        The node lies in the domain ``hagane.library``; its type is given.
+        """
+        device = common_device(inputs)
+        node = ir.Node("hagane.library", name, [x.value for x in inputs], num_outputs=1)
+        self.nodes.append(node)
+        kinds = [tensor.kind for tensor in inputs if not tensor.known_only]
+        type_ = TensorType(dtype, shape)
+        return self._wrap(node.outputs[0], type_, None, kinds[0] if kinds else self.kind, device)
+
+    def like(self, x: Tensor, dtype: ir.DataType) -> Tensor:
+        """Return a tensor of the shape and place of ``x`` with another element type."""
+        made = self.typed("Cast", [x], dtype, x.shape)
+        made.origin = x.origin
+        return made
+
+    def on(self, x: Tensor, device: str) -> Tensor:
+        """Return ``x`` on another device."""
+        if x.device == device:
+            return x
+        made = Tensor(x.dtype, x.shape, x.kind, x.value, x.known, device)
+        if x.known_only:
+            made.value = ir.Value(type=ir.TensorType(x.dtype))
+        made.origin = x.origin
+        return made
+
+    def _infer(
+        self, node: ir.Node, tensors: Sequence[Tensor | None]
+    ) -> list[tuple[Type | None, Array | None]]:
+        types = [None if t is None else TensorType(t.dtype, t.shape) for t in tensors]
+        values = [None if t is None else t.known for t in tensors]
+        self.counterexample = {}
+        try:
+            return infer_node(
+                node,
+                types,
+                values,
+                fresh=self.fresh,
+                infer_graph=_no_graphs,
+                judge=self,
+            )
+        except (TypeInferenceError, UnsupportedModel) as error:
+            self.refuse(str(error), [t for t in tensors if t is not None])
+
+    def _tensor(self, item: Input) -> Tensor | None:
+        return item if item is None or isinstance(item, Tensor) else self.constant(item)
+
+    def _wrap(
+        self, value: ir.Value, type_: Type | None, known: Array | None, kind: str, device: str
+    ) -> Tensor:
+        if isinstance(type_, SequenceType):
+            raise AssertionError("sequences are lists of the program")
+        dtype = type_.dtype if isinstance(type_, TensorType) else ir.DataType.UNDEFINED
+        shape = type_.shape if isinstance(type_, TensorType) else None
+        made = Tensor(dtype, shape, kind, value, known, device)
+        self.tensors[value] = made
+        return made
+
+    # Failures.
+
+    def refuse(self, message: str, tensors: Sequence[Tensor]) -> NoReturn:
+        """Raise an error that a type rule found."""
+        code = "shape-mismatch"
+        if "element type" in message or "-point" in message or "integer input" in message:
+            code = "dtype-mismatch"
+        raise CheckError(
+            code, message, tensors=tuple(tensors), counterexample=self.counterexample
+        ) from None
+
+    def fail(self, code: str, message: str, *tensors: Tensor, remedy: str = "") -> NoReturn:
+        """Raise an error about the expression that is being evaluated."""
+        label = f"{self.label}: " if self.label else ""
+        raise CheckError(
+            code,
+            f"{label}{message}",
+            remedy=remedy,
+            tensors=tensors,
+            counterexample=self.counterexample,
+        )
+
+
+def _no_graphs(*_: Any) -> NoReturn:
+    raise AssertionError("no operator with a subgraph is emitted by tables")
+
+
+def _attribute(value: Any) -> tuple[ir.AttributeType, Any]:
+    if isinstance(value, bool | int):
+        return ir.AttributeType.INT, int(value)
+    if isinstance(value, float):
+        return ir.AttributeType.FLOAT, value
+    if isinstance(value, str):
+        return ir.AttributeType.STRING, value
+    items = list(value)
+    if any(isinstance(item, float) for item in items):
+        return ir.AttributeType.FLOATS, [float(item) for item in items]
+    if items and isinstance(items[0], str):
+        return ir.AttributeType.STRINGS, items
+    return ir.AttributeType.INTS, [int(item) for item in items]
+
+
+def common_device(tensors: Sequence[Tensor]) -> str:
+    """Return the device that tensors share; scalars on the CPU go anywhere, as in PyTorch.
+
+    Raises:
+        CheckError: Two of them lie on different devices.
+    """
+    found: Tensor | None = None
+    for tensor in tensors:
+        if not tensor.device or tensor.known_only or _is_free_scalar(tensor):
+            continue
+        if found is not None and found.device != tensor.device:
+            raise CheckError(
+                "device-mismatch",
+                f"expected all tensors on one device, got one on '{found.device}' "
+                f"({dtype_name(found.dtype)}) and one on '{tensor.device}' "
+                f"({dtype_name(tensor.dtype)})",
+                remedy=f"move one of them, as in .to('{found.device}')",
+                tensors=(found, tensor),
+            )
+        found = found or tensor
+    return found.device if found is not None else "cpu"
+
+
+def _is_free_scalar(tensor: Tensor) -> bool:
+    return tensor.device == "cpu" and tensor.shape == ()
+
+
+def as_array(content: Value, dtype: ir.DataType | None = None) -> Array:
+    """Return nested lists of numbers and sizes as an array."""
+    items = _flat(content)
+    if any(isinstance(item, Expr) for item in items):
+        shape = _extent(content)
+        result = np.empty(len(items), dtype=object)
+        result[:] = items
+        return result.reshape(shape)
+    array = np.array(content)
+    if dtype is None and array.dtype == np.float64:
+        return array.astype(np.float32)
+    return array if array.size or dtype is not None else array.astype(np.float32)
+
+
+def _flat(content: Value) -> list[Value]:
+    if isinstance(content, list | tuple):
+        return [item for part in content for item in _flat(part)]
+    if isinstance(content, Fraction):
+        return [float(content)]
+    return [content]
+
+
+def _extent(content: Value) -> tuple[int, ...]:
+    if not isinstance(content, list | tuple):
+        return ()
+    return (len(content), *(_extent(content[0]) if content else ()))

@@ -1,0 +1,462 @@
+"""Loops and comprehensions: turn by turn where the turns are few, else summarised."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hagane.frontends.python.access import MAX_UNROLLED
+from hagane.frontends.python.core import Core, Exit
+from hagane.frontends.python.findings import CheckError
+from hagane.frontends.python.heap import as_many
+from hagane.frontends.python.recurrence import Recurrence, Rule
+from hagane.frontends.python.values import (
+    MISSING,
+    Choice,
+    Frame,
+    Many,
+    Tensor,
+    Unknown,
+    Value,
+)
+from hagane.symbolic import Dim, symbol
+from hagane.symbolic.logic import negate
+from hagane.symbolic.path import PathCondition
+from hagane.symbolic.term import Term
+
+_MAX_TURNS = 1024  # of a loop whose turns are decided one by one
+_MAX_ROUNDS = 4
+
+
+class Loops(Core):
+    """Runs loops."""
+
+    def _do_Break(self, node: ast.Break) -> None:
+        self.leave("break", None, self.loops[-1])
+
+    def _do_Continue(self, node: ast.Continue) -> None:
+        self.leave("continue", None, self.loops[-1])
+
+    def _do_For(self, node: ast.For) -> None:
+        items = self.sequence(self.evaluate(node.iter))
+        if isinstance(items, list) and len(items) > MAX_UNROLLED and not _steers(node.body):
+            items = self.many_items(items)
+        if isinstance(items, list):
+            self._turns(node, items)
+        else:
+            self._summary(
+                node,
+                items.length,
+                lambda k: self._for_turn(node, items, k),
+            )
+
+    def _for_turn(self, node: ast.For, items: Many, k: Dim) -> None:
+        self.assign(node.target, items.item(k))
+        self.execute(node.body)
+
+    def many_items(self, items: list[Value]) -> Many:
+        """Return known items as a content of which one value stands for all."""
+        if items and all(isinstance(i, int) for i in items) and len(items) > 1:
+            first, step = items[0], items[1] - items[0]
+            if items == list(range(first, first + step * len(items), step or 1)):
+                return Many(first, len(items), lambda k: first + k * step)
+        element, length = self.as_many(tuple(items))
+        return Many(element, length)
+
+    def as_many(self, content: Any) -> tuple[Value, Any]:
+        """Return one value that stands for all of a list's content, and how many there are."""
+        term = self.unknown_truth()
+        return as_many(content, lambda a, b: self.join(term, a, b))
+
+    def many_of(self, left: Any, right: Any) -> Many:
+        """Return the contents of two lists behind each other, with one value for all."""
+        a, first = self.as_many(left)
+        b, second = self.as_many(right)
+        element = (
+            b if a is MISSING else a if b is MISSING else self.join(self.unknown_truth(), a, b)
+        )
+        return Many(element, first + second)
+
+    # Turn by turn.
+
+    def _turns(self, node: ast.For, items: Sequence[Value]) -> None:
+        entry = self.knowledge.path
+        breaks: list[Exit] = []
+        for item in items:
+            if self.dead:
+                break
+            self._turn(
+                lambda item=item: (self.assign(node.target, item), self.execute(node.body)), breaks
+            )
+        self._after(node.orelse, breaks, entry)
+
+    def _turn(self, run: Callable[[], Any], breaks: list[Exit]) -> None:
+        """Run one turn; what goes on after it are its end and its ``continue``s."""
+        entry = self.knowledge.path
+        exits: list[Exit] = []
+        self.loops.append(exits)
+        run()
+        self.loops.pop()
+        breaks += [found for found in exits if found.kind == "break"]
+        alive = [found for found in exits if found.kind == "continue"]
+        if alive:
+            if not self.dead:
+                alive.append(Exit("continue", None, self.heap.contents, self.knowledge.path))
+            self.merge(alive, entry)
+
+    def _after(self, orelse: Sequence[ast.stmt], breaks: list[Exit], entry: PathCondition) -> None:
+        if not self.dead:
+            self.execute(orelse)
+        if breaks:
+            alive = list(breaks)
+            if not self.dead:
+                alive.append(Exit("break", None, self.heap.contents, self.knowledge.path))
+            self.merge(alive, entry)
+
+    def _do_While(self, node: ast.While) -> None:
+        entry = self.knowledge.path
+        breaks: list[Exit] = []
+        for _ in range(_MAX_TURNS):
+            condition = self.decide(self.truth(self.evaluate(node.test)))
+            if isinstance(condition, Term):
+                self._open_while(node, breaks, entry)
+                return
+            if not condition:
+                self._after(node.orelse, breaks, entry)
+                return
+            self._turn(lambda: self.execute(node.body), breaks)
+            if self.dead:
+                self._after((), breaks, entry)
+                return
+        self.collector.notice(
+            self.here(), f"a 'while' loop is followed {_MAX_TURNS} turns, then summarised"
+        )
+        self._open_while(node, breaks, entry)
+
+    def _open_while(self, node: ast.While, breaks: list[Exit], entry: PathCondition) -> None:
+        """Summarise a loop whose number of turns is not known."""
+        count = self._name("k")
+        self.knowledge.invented.add(count)
+        self.knowledge.lowest[count] = 0
+        end: list[Term] = []
+
+        def turn(k: Dim) -> None:
+            condition = self.truth(self.evaluate(node.test))
+            if isinstance(condition, Term):
+                self.knowledge.path = self.knowledge.path.taking(condition)
+            self.execute(node.body)
+
+        self._summary(node, symbol(count), turn, outer=breaks)
+        if not self.dead:
+            condition = self.truth(self.evaluate(node.test))
+            if isinstance(condition, Term):
+                end.append(negate(condition))
+                self.knowledge.path = self.knowledge.path.taking(end[0])
+
+    # Summaries.
+
+    def _name(self, stem: str) -> str:
+        taken = self.knowledge.lowest
+        name, number = stem, 1
+        while name in taken or name in self.knowledge.sample:
+            number += 1
+            name = f"{stem}{number}"
+        return name
+
+    def _summary(
+        self,
+        node: ast.For | ast.While,
+        length: Dim,
+        turn: Callable[[Dim], None],
+        outer: list[Exit] | None = None,
+    ) -> None:
+        """Run a loop of ``length`` turns by finding how each value depends on the turn."""
+        name = self._name("k")
+        self.knowledge.lowest[name] = 0
+        k = symbol(name)
+        entry = self.knowledge.path
+        start = self.heap.snapshot()
+        recurrence = Recurrence(self, name)
+        self.collector.muted += 1
+        try:
+            after = self._try_turn(start, {}, 0, turn, entry)
+            rules = self._rules(recurrence, start, after)
+            inside = entry.taking(self.within(k, length))
+            for _ in range(_MAX_ROUNDS):
+                after = self._try_turn(start, rules, k, turn, inside)
+                if not self._widen(recurrence, start, rules, after, k):
+                    break
+        finally:
+            self.collector.muted -= 1
+        breaks: list[Exit] = []
+        final = self._last_turn(start, rules, k, turn, inside, breaks)
+        self._finish(recurrence, start, rules, final, length)
+        self.knowledge.path = entry
+        self.dead = False
+        self._after(node.orelse, [*(outer or ()), *breaks], entry)
+
+    def _begin(self, start: dict[int, Any], rules: dict[tuple[int, Any], Rule], k: Dim) -> None:
+        """Set the state to the start of turn ``k``."""
+        contents = {
+            key: dict(content) if type(content) is dict else content
+            for key, content in start.items()
+        }
+        for (key, part), rule in rules.items():
+            if part is None:
+                contents[key] = rule(k)
+            else:
+                contents[key][part] = rule(k)
+        self.heap.restore(contents)
+
+    def _try_turn(
+        self,
+        start: dict[int, Any],
+        rules: dict[tuple[int, Any], Rule],
+        k: Dim,
+        turn: Callable[[Dim], None],
+        path: PathCondition,
+    ) -> dict[int, Any]:
+        """Return the contents after a turn that leaves no findings."""
+        self._last_turn(start, rules, k, turn, path, [])
+        return self.heap.contents
+
+    def _last_turn(
+        self,
+        start: dict[int, Any],
+        rules: dict[tuple[int, Any], Rule],
+        k: Dim,
+        turn: Callable[[Dim], None],
+        path: PathCondition,
+        breaks: list[Exit],
+    ) -> dict[int, Any]:
+        self._begin(start, rules, k)
+        self.knowledge.path = path
+        self.dead = False
+        self._turn(lambda: turn(k), breaks)
+        if self.dead and breaks:
+            # Every turn ends the loop: there is only one.
+            self.heap.restore(
+                {key: dict(c) if type(c) is dict else c for key, c in breaks[-1].contents.items()}
+            )
+        return self.heap.contents
+
+    def _rules(
+        self, recurrence: Recurrence, start: dict[int, Any], after: dict[int, Any]
+    ) -> dict[tuple[int, Any], Rule]:
+        rules: dict[tuple[int, Any], Rule] = {}
+        for key, part, before, found in _changes(start, after):
+            if part is None:
+                rule = None
+                if isinstance(before, tuple | Many) and isinstance(found, tuple | Many):
+                    rule = recurrence.list_rule(before, found)
+                rules[key, part] = rule or _unknown_content(self, before)
+            else:
+                rules[key, part] = recurrence.rule(before, found)
+        return rules
+
+    def _widen(
+        self,
+        recurrence: Recurrence,
+        start: dict[int, Any],
+        rules: dict[tuple[int, Any], Rule],
+        after: dict[int, Any],
+        k: Dim,
+    ) -> bool:
+        """Weaken the rules that a generic turn does not keep; say whether there were any."""
+        changed = False
+        for key, part, before, found in _changes(start, after):
+            rule = rules.get((key, part))
+            if rule is not None and recurrence.agrees(rule, k + 1, found):
+                continue
+            changed = True
+            if part is None:
+                rules[key, part] = self._wider_content(recurrence, before, found)
+            else:
+                rules[key, part] = recurrence.widened(before, found)
+        return changed
+
+    def _wider_content(self, recurrence: Recurrence, before: Any, found: Any) -> Rule:
+        if not isinstance(before, tuple | Many) or not isinstance(found, tuple | Many):
+            return _unknown_content(self, before)
+        element, _ = self.as_many(found)
+        length = self.emit.fresh("length")
+        return lambda k: before if k == 0 else Many(element, length)
+
+    def _finish(
+        self,
+        recurrence: Recurrence,
+        start: dict[int, Any],
+        rules: dict[tuple[int, Any], Rule],
+        final: dict[int, Any],
+        length: Dim,
+    ) -> None:
+        """Set the state to the one after the last turn."""
+        contents = dict(final)
+        last = length - 1
+        for key, content in start.items():
+            if type(content) is dict:
+                # Names that the body defines keep the value of the last turn.
+                new = {
+                    name: recurrence.last(value, last)
+                    for name, value in final.get(key, {}).items()
+                    if name not in content
+                }
+                contents[key] = {**content, **new}
+            else:
+                contents[key] = content
+        for (key, part), rule in rules.items():
+            if part is None:
+                contents[key] = rule(length)
+            else:
+                contents[key][part] = rule(length)
+        self.heap.restore(contents)
+
+    # Comprehensions.
+
+    def _ListComp(self, node: ast.ListComp) -> Value:
+        return self.new_list(self._comprehension(node.generators, lambda: self.evaluate(node.elt)))
+
+    def _GeneratorExp(self, node: ast.GeneratorExp) -> Value:
+        return self.new_stream(
+            self._comprehension(node.generators, lambda: self.evaluate(node.elt))
+        )
+
+    def _SetComp(self, node: ast.SetComp) -> Value:
+        items = self._comprehension(node.generators, lambda: self.evaluate(node.elt))
+        if isinstance(items, Many):
+            return self.lost("a set of a number of values that is not known")
+        return self.new_set(items)
+
+    def _DictComp(self, node: ast.DictComp) -> Value:
+        items = self._comprehension(
+            node.generators, lambda: (self.evaluate(node.key), self.evaluate(node.value))
+        )
+        if isinstance(items, Many):
+            return self.lost("a dictionary of a number of keys that is not known")
+        return self.new_dict(dict(items))
+
+    def _comprehension(
+        self, generators: Sequence[ast.comprehension], result: Callable[[], Value]
+    ) -> list[Value] | Many:
+        outer = self.frame
+        assert outer is not None
+        items = self.sequence(self.evaluate(generators[0].iter))
+        frame = Frame(
+            self.heap.new({}), outer.file, outer.module, outer, outer.is_user,
+            receiver=outer.receiver, caller=outer,
+        )  # fmt: skip
+        self.frame = frame
+        try:
+            return self._generate(generators, 0, items, result)
+        finally:
+            self.frame = outer
+            self.collector.nodes.pop(frame.key, None)
+
+    def _generate(
+        self,
+        generators: Sequence[ast.comprehension],
+        place: int,
+        items: list[Value] | Many,
+        result: Callable[[], Value],
+    ) -> list[Value] | Many:
+        generator = generators[place]
+        if isinstance(items, list) and len(items) > 4 * MAX_UNROLLED:
+            items = self.many_items(items)
+        if isinstance(items, Many):
+            return self._generate_many(generators, place, items, result)
+        found: list[Value] = []
+        many: Many | None = None
+        for item in items:
+            self.assign(generator.target, item)
+            kept = self._kept(generator)
+            if kept is False:
+                continue
+            inner = self._inner(generators, place, result)
+            if isinstance(inner, Many) or kept is None:
+                piece = inner if isinstance(inner, Many) else self.many_items(inner)
+                if kept is None:
+                    piece = Many(piece.element, self.emit.fresh("kept"))
+                so_far = many if many is not None else tuple(found)
+                many = self.many_of(so_far, piece)
+            elif many is not None:
+                many = self.many_of(many, tuple(inner))
+            else:
+                found += inner
+        return found if many is None else many
+
+    def _inner(
+        self, generators: Sequence[ast.comprehension], place: int, result: Callable[[], Value]
+    ) -> list[Value] | Many:
+        if place + 1 == len(generators):
+            return [result()]
+        items = self.sequence(self.evaluate(generators[place + 1].iter))
+        return self._generate(generators, place + 1, items, result)
+
+    def _kept(self, generator: ast.comprehension) -> bool | None:
+        """Return whether an item passes the conditions; None where nobody can tell."""
+        for test in generator.ifs:
+            condition = self.decide(self.truth(self.evaluate(test)))
+            if condition is False:
+                return False
+            if isinstance(condition, Term):
+                return None
+        return True
+
+    def _generate_many(
+        self,
+        generators: Sequence[ast.comprehension],
+        place: int,
+        items: Many,
+        result: Callable[[], Value],
+    ) -> Many:
+        name = self._name("k")
+        self.knowledge.lowest[name] = 0
+        entry = self.knowledge.path
+        self.knowledge.path = entry.taking(self.within(symbol(name), items.length))
+        self.assign(generators[place].target, items.item(symbol(name)))
+        kept = self._kept(generators[place])
+        inner = self._inner(generators, place, result)
+        self.knowledge.path = entry
+        if kept is False:
+            return Many(MISSING, 0)
+        element, each = self.as_many(inner if isinstance(inner, Many) else tuple(inner))
+        length = (
+            self.emit.fresh("kept")
+            if kept is None or generators[place].ifs
+            else items.length * each
+        )
+        return Many(element, length)
+
+
+def _changes(start: dict[int, Any], after: dict[int, Any]) -> list[tuple[int, Any, Any, Any]]:
+    """Return (object, name or None, before, after) of what a turn changed in older objects."""
+    found: list[tuple[int, Any, Any, Any]] = []
+    for key, before in start.items():
+        content = after.get(key, before)
+        if content is before:
+            continue
+        if type(before) is dict and type(content) is dict:
+            found += [
+                (key, name, before[name], value)
+                for name, value in content.items()
+                if name in before and value is not before[name]
+            ]
+        else:
+            found.append((key, None, before, content))
+    return found
+
+
+def _unknown_content(core: Core, before: Any) -> Rule:
+    unknown = Unknown("a list that a loop changes in ways that are not followed", told=False)
+    core.collector.open_question(core.here(), unknown.reason)
+    length = core.emit.fresh("length")
+    return lambda k: before if k == 0 else Many(unknown, length)
+
+
+def _steers(body: Sequence[ast.stmt]) -> bool:
+    """Whether a loop's body can end the loop early."""
+    return any(isinstance(n, ast.Break | ast.Return) for s in body for n in ast.walk(s))
+
+
+__all__ = ["CheckError", "Choice", "Loops", "Tensor"]
