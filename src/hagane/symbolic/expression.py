@@ -119,8 +119,12 @@ class Expr:
     def __int__(self) -> int:
         raise TypeError(f"the size '{self}' is not a known number")
 
-    def __str__(self) -> str:
+    @cached_property
+    def _text(self) -> str:
         return _print_sum(self.terms)
+
+    def __str__(self) -> str:
+        return self._text
 
     def __repr__(self) -> str:
         return f"Expr({self})"
@@ -134,7 +138,11 @@ _MAX_WRITTEN = 3
 
 def _written(operator: str, operands: tuple[Dim | Fraction, ...], result: Dim) -> Dim:
     """Remember in ``result`` how it was computed."""
-    if isinstance(result, Expr) and all(result is not operand for operand in operands):
+    if (
+        isinstance(result, Expr)
+        and all(result is not operand for operand in operands)
+        and _quotients(result)
+    ):
         parts = [
             operand.written[2] if operand.written else _quotients(operand)
             for operand in operands

@@ -237,8 +237,11 @@ class Knowledge:
         sizes = self.sample if sample is None else sample
         if not isinstance(dim, Expr):
             return int(dim)
+        names = symbols_of(dim)
+        if any(name not in sizes and name not in self.joined for name in names):
+            return None
         chosen: dict[str, Dim] = dict(sizes)
-        for name in symbols_of(dim):
+        for name in names:
             if name in self.joined and name not in chosen:
                 found = self._joined_value(self.joined[name], sizes)
                 if found is None:

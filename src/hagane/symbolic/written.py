@@ -71,6 +71,8 @@ def _term(value: Dim | Fraction) -> str:
     if operator == "floor":
         return _quotient(operands[0], operands[1])
     if operator == "ceil":
+        if operands[1] == 1:
+            return _bracket(_sum(operands[0]))
         return f"ceil({_bracket(_sum(operands[0]))} / {_bracket(_sum(operands[1]))})"
     return "*".join(_bracket(_sum(operand)) for operand in operands)
 

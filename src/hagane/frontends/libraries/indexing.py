@@ -210,12 +210,24 @@ def slice_length(t: Core, part: slice, size: Dim) -> Dim:
         if bounds[0] is None and bounds[1] is None:
             return ceildiv(size, -step)
         return t.emit.fresh("slice")
+    for bound in bounds[:2]:
+        _expect_within(t, bound, size)
     start = _clamped(t, bounds[0], size, 0)
     stop = _clamped(t, bounds[1], size, size)
     length = stop - start
     if not _is_nonnegative(t, length):
         length = maximum(0, length)
     return length if step == 1 else ceildiv(length, step)
+
+
+def _expect_within(t: Core, bound: Dim | None, size: Dim) -> None:
+    """Restrict a bound that depends on inputs to a known size; beyond it, slices cut silently."""
+    if isinstance(bound, Expr) and isinstance(size, int):
+        claim = t.knowledge.less(bound, size, strict=False)
+        finding = t.knowledge.ask(claim)
+        if finding.verdict is not Verdict.PROVED and t.knowledge.possible(claim):
+            if not t.knowledge.depends_on_invented(claim):
+                t.emit.suppose(claim, f"{bound} <= {size} (bound of a slice)")
 
 
 def _bound(t: Core, bound: Value) -> Value:

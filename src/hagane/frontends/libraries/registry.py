@@ -270,6 +270,9 @@ class Tables:
                 return core.wrap(computed(core, value))
             if name in table.methods.get(owner, {}):
                 return LibraryMethod(value, f"{owner}.{name}")
+        inner = core.heap[value].get("_modules")
+        if isinstance(inner, DictRef):
+            return core.heap[inner].get(name, MISSING)
         return MISSING
 
     def call_order(self, core: Core, value: Instance) -> Sequence[str]:
@@ -278,6 +281,16 @@ class Tables:
         if any(name.startswith("torch.") for name in names):
             return ("forward", "__call__")
         return ("__call__", "forward")
+
+    def keep_member(self, core: Core, receiver: Instance, name: str, value: Value) -> bool:
+        """Store a module that is set as an attribute of a container among its modules."""
+        inner = core.heap[receiver].get("_modules")
+        if not isinstance(inner, DictRef) or not isinstance(value, Instance):
+            return False
+        if not self.libraries_of(core, value):
+            return False
+        core.heap[inner][name] = value
+        return True
 
     # Questions.
 

@@ -273,7 +273,7 @@ class Access(Core):
         if isinstance(value, Unknown):
             return value
         if isinstance(value, Tensor):
-            return self.tables.tensor_item(self, value, index)
+            return self.tables.tensor_item(self, value, self.unwrap(index))
         if isinstance(index, Unknown):
             return index
         if isinstance(value, DictRef):

@@ -549,6 +549,14 @@ class Builtins(Containers):
             cls.flags.add("dataclass")
         return cls
 
+    def _call_namedtuple(self, name: Value, fields: Value, **keywords: Value) -> Value:
+        names = fields.replace(",", " ").split() if isinstance(fields, str) else self.sequence(fields)
+        assert self.frame is not None
+        made = Class(self.heap.new({}), str(name), (), self.frame.module)
+        made.fields.extend((str(item), MISSING) for item in names)  # type: ignore[union-attr]
+        made.flags.update(("dataclass", "named tuple"))
+        return made
+
     def _call_replace(self, value: Value, **changes: Value) -> Value:
         made = self._call_copy(value)
         self.heap[made].update(changes)

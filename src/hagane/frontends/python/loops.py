@@ -198,10 +198,10 @@ class Loops(Core):
 
     def _begin(self, start: dict[int, Any], rules: dict[tuple[int, Any], Rule], k: Dim) -> None:
         """Set the state to the start of turn ``k``."""
-        contents = {
-            key: dict(content) if type(content) is dict else content
-            for key, content in start.items()
-        }
+        # What earlier attempts made is still referred to by the rules.
+        contents = dict(self.heap.contents)
+        for key, content in start.items():
+            contents[key] = dict(content) if type(content) is dict else content
         for (key, part), rule in rules.items():
             if part is None:
                 contents[key] = rule(k)

@@ -201,7 +201,8 @@ class Statements(Core):
                 found = self.find_in_class(receiver.cls, name)
                 if isinstance(found, Wrapped) and found.kind == "property":
                     return
-            self.heap[receiver][name] = value
+            if not self.tables.keep_member(self, receiver, name, value):
+                self.heap[receiver][name] = value
         elif isinstance(receiver, Class):
             self.heap[receiver][name] = value
         elif not isinstance(receiver, Unknown | Tensor | Library | Host | Function):
@@ -212,7 +213,7 @@ class Statements(Core):
         match receiver:
             case Tensor():
                 self.emit.label = "item assignment"
-                self.either(value, lambda v: self.tables.set_tensor_item(self, receiver, index, v))
+                self.either(value, lambda v: self.tables.set_tensor_item(self, receiver, self.unwrap(index), v))
             case ListRef():
                 self._set_list_item(receiver, index, value)
             case DictRef():

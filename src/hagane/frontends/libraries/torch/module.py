@@ -185,25 +185,25 @@ def get_submodule(t: Core, self: Value, target: Value) -> Value:
 @_method("modules")
 def modules(t: Core, self: Value) -> Value:
     """Return all modules inside, this one first."""
-    return [module for _, module in walk(t, self)]
+    return t.new_stream([module for _, module in walk(t, self)])
 
 
 @_method("named_modules")
 def named_modules(t: Core, self: Value, *_: Value, **__: Value) -> Value:
     """Return all modules inside with their dotted names."""
-    return list(walk(t, self))
+    return t.new_stream(list(walk(t, self)))
 
 
 @_method("children")
 def children_method(t: Core, self: Value) -> Value:
     """Return the modules directly inside."""
-    return list(children(t, self).values())
+    return t.new_stream(list(children(t, self).values()))
 
 
 @_method("named_children")
 def named_children(t: Core, self: Value) -> Value:
     """Return the modules directly inside with their names."""
-    return list(children(t, self).items())
+    return t.new_stream(list(children(t, self).items()))
 
 
 def _tensors(t: Core, self: Instance, parameters: bool) -> list[tuple[str, Tensor]]:
@@ -218,25 +218,25 @@ def _tensors(t: Core, self: Instance, parameters: bool) -> list[tuple[str, Tenso
 @_method("parameters", "buffers")
 def parameters(t: Core, self: Value, recurse: Value = True) -> Value:
     """Return all parameters."""
-    return [tensor for _, tensor in _tensors(t, self, True)]
+    return t.new_stream([tensor for _, tensor in _tensors(t, self, True)])
 
 
 @_method("named_parameters")
 def named_parameters(t: Core, self: Value, *_: Value, **__: Value) -> Value:
     """Return all parameters with their dotted names."""
-    return _tensors(t, self, True)
+    return t.new_stream(_tensors(t, self, True))
 
 
 @_method("buffers")
 def buffers(t: Core, self: Value, recurse: Value = True) -> Value:
     """Return all buffers."""
-    return [tensor for _, tensor in _tensors(t, self, False)]
+    return t.new_stream([tensor for _, tensor in _tensors(t, self, False)])
 
 
 @_method("named_buffers")
 def named_buffers(t: Core, self: Value, *_: Value, **__: Value) -> Value:
     """Return all buffers with their dotted names."""
-    return _tensors(t, self, False)
+    return t.new_stream(_tensors(t, self, False))
 
 
 @_method("state_dict")
