@@ -550,7 +550,9 @@ class Builtins(Containers):
         return cls
 
     def _call_namedtuple(self, name: Value, fields: Value, **keywords: Value) -> Value:
-        names = fields.replace(",", " ").split() if isinstance(fields, str) else self.sequence(fields)
+        names = (
+            fields.replace(",", " ").split() if isinstance(fields, str) else self.sequence(fields)
+        )
         assert self.frame is not None
         made = Class(self.heap.new({}), str(name), (), self.frame.module)
         made.fields.extend((str(item), MISSING) for item in names)  # type: ignore[union-attr]

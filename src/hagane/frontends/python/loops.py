@@ -169,32 +169,83 @@ class Loops(Core):
         node: ast.For | ast.While,
         length: Dim,
         turn: Callable[[Dim], None],
-        outer: list[Exit] | None = None,
+        outer: Sequence[Exit] = (),
+        *,
+        peeled: bool = False,
     ) -> None:
-        """Run a loop of ``length`` turns by finding how each value depends on the turn."""
+        """Run a loop of ``length`` turns by finding how each value depends on the turn.
+
+        A loop whose first turn differs (a state that is None before it) has that turn run for
+        itself, and the others summarised.
+        """
         name = self._name("k")
         self.knowledge.lowest[name] = 0
         k = symbol(name)
         entry = self.knowledge.path
         start = self.heap.snapshot()
-        recurrence = Recurrence(self, name)
+        recurrence = Recurrence(self, name, start)
+        inside = entry.taking(self.within(k, length))
         self.collector.muted += 1
         try:
-            after = self._try_turn(start, {}, 0, turn, entry)
-            rules = self._rules(recurrence, start, after)
-            inside = entry.taking(self.within(k, length))
-            for _ in range(_MAX_ROUNDS):
-                after = self._try_turn(start, rules, k, turn, inside)
-                if not self._widen(recurrence, start, rules, after, k):
-                    break
+            rules = self._guessed(recurrence, start, k, turn, (entry, inside))
         finally:
             self.collector.muted -= 1
+        if not recurrence.regular and not peeled:
+            del self.knowledge.lowest[name]
+            self.knowledge.path = entry
+            self.dead = False
+            self._begin(start, {}, 0)
+            self._peel(node, length, turn, outer)
+            return
         breaks: list[Exit] = []
         final = self._last_turn(start, rules, k, turn, inside, breaks)
         self._finish(recurrence, start, rules, final, length)
         self.knowledge.path = entry
         self.dead = False
-        self._after(node.orelse, [*(outer or ()), *breaks], entry)
+        self._after(node.orelse, [*outer, *breaks], entry)
+
+    def _guessed(
+        self,
+        recurrence: Recurrence,
+        start: dict[int, Any],
+        k: Dim,
+        turn: Callable[[Dim], None],
+        paths: tuple[PathCondition, PathCondition],
+    ) -> dict[tuple[int, Any], Rule]:
+        """Return rules that the first turn suggests and a later one keeps."""
+        after = self._try_turn(start, {}, 0, turn, paths[0])
+        rules = self._rules(recurrence, start, after)
+        for _ in range(_MAX_ROUNDS):
+            after = self._try_turn(start, rules, k, turn, paths[1])
+            if not self._widen(recurrence, start, rules, after, k):
+                break
+        return rules
+
+    def _peel(
+        self,
+        node: ast.For | ast.While,
+        length: Dim,
+        turn: Callable[[Dim], None],
+        outer: Sequence[Exit],
+    ) -> None:
+        """Run the first turn, if there is one, then summarise the others."""
+        entry = self.knowledge.path
+
+        def run() -> None:
+            breaks = list(outer)
+            self._turn(lambda: turn(0), breaks)
+            if self.dead:
+                self._after((), breaks, entry)
+                return
+            self._summary(node, length - 1, lambda k: turn(k + 1), breaks, peeled=True)
+
+        some = self.decide(self.knowledge.less(0, length))
+        if some is True:
+            run()
+        elif isinstance(some, Term):
+            self.fork(
+                some, run, lambda: self._after(node.orelse, list(outer), entry), f"{length} > 0"
+            )
 
     def _begin(self, start: dict[int, Any], rules: dict[tuple[int, Any], Rule], k: Dim) -> None:
         """Set the state to the start of turn ``k``."""
@@ -202,12 +253,12 @@ class Loops(Core):
         contents = dict(self.heap.contents)
         for key, content in start.items():
             contents[key] = dict(content) if type(content) is dict else content
+        self.heap.restore(contents)
         for (key, part), rule in rules.items():
             if part is None:
-                contents[key] = rule(k)
+                self.heap[key] = rule(k)
             else:
-                contents[key][part] = rule(k)
-        self.heap.restore(contents)
+                self.heap[key][part] = rule(k)
 
     def _try_turn(
         self,
@@ -250,7 +301,7 @@ class Loops(Core):
                 rule = None
                 if isinstance(before, tuple | Many) and isinstance(found, tuple | Many):
                     rule = recurrence.list_rule(before, found)
-                rules[key, part] = rule or _unknown_content(self, before)
+                rules[key, part] = rule or _unknown_content(recurrence, before)
             else:
                 rules[key, part] = recurrence.rule(before, found)
         return rules
@@ -278,7 +329,8 @@ class Loops(Core):
 
     def _wider_content(self, recurrence: Recurrence, before: Any, found: Any) -> Rule:
         if not isinstance(before, tuple | Many) or not isinstance(found, tuple | Many):
-            return _unknown_content(self, before)
+            return _unknown_content(recurrence, before)
+        recurrence.regular = False
         element, _ = self.as_many(found)
         length = self.emit.fresh("length")
         return lambda k: before if k == 0 else Many(element, length)
@@ -305,12 +357,12 @@ class Loops(Core):
                 contents[key] = {**content, **new}
             else:
                 contents[key] = content
+        self.heap.restore(contents)
         for (key, part), rule in rules.items():
             if part is None:
-                contents[key] = rule(length)
+                self.heap[key] = rule(length)
             else:
-                contents[key][part] = rule(length)
-        self.heap.restore(contents)
+                self.heap[key][part] = rule(length)
 
     # Comprehensions.
 
@@ -447,7 +499,9 @@ def _changes(start: dict[int, Any], after: dict[int, Any]) -> list[tuple[int, An
     return found
 
 
-def _unknown_content(core: Core, before: Any) -> Rule:
+def _unknown_content(recurrence: Recurrence, before: Any) -> Rule:
+    recurrence.regular = False
+    core = recurrence.core
     unknown = Unknown("a list that a loop changes in ways that are not followed", told=False)
     core.collector.open_question(core.here(), unknown.reason)
     length = core.emit.fresh("length")

@@ -9,6 +9,7 @@ from hagane.frontends.python.core import Core
 from hagane.frontends.python.values import (
     MISSING,
     Choice,
+    ListRef,
     Many,
     Real,
     Tensor,
@@ -30,11 +31,14 @@ class Recurrence:
     Args:
         core: The interpreter.
         turn: The name of the turn's number, counted from 0.
+        start: What objects contain before the loop.
     """
 
-    def __init__(self, core: Core, turn: str):
+    def __init__(self, core: Core, turn: str, start: dict[int, Any]):
         self.core = core
         self.turn = turn
+        self.start = start
+        self.regular = True  # whether all rules hold from the first turn on
 
     def rule(self, before: Value, after: Value) -> Rule:
         """Return the rule that ``before`` (turn 0) and ``after`` (turn 1) suggest."""
@@ -49,6 +53,13 @@ class Recurrence:
             return lambda k: tuple(rule(k) for rule in rules)
         if is_plain(before) and is_plain(after) and before == after:
             return lambda k: before
+        if isinstance(before, ListRef) and isinstance(after, ListRef):
+            old = self.start.get(before.key, MISSING)
+            new = self.core.heap.contents.get(after.key, MISSING)
+            if isinstance(old, tuple | Many) and isinstance(new, tuple | Many):
+                content = self.list_rule(old, new)
+                if content is not None:
+                    return lambda k: before if k == 0 else self.core.new_list(content(k))
         if isinstance(before, float | Real) and isinstance(after, float | Real):
             return lambda k: Real()
         if isinstance(before, bool | Truth) and isinstance(after, bool | Truth):
@@ -58,6 +69,7 @@ class Recurrence:
 
     def _first_differs(self, before: Value, after: Value) -> Rule:
         """What is set in the first turn: None, then always of one type."""
+        self.regular = False
 
         def rule(k: Dim) -> Value:
             if k == 0:
@@ -73,6 +85,7 @@ class Recurrence:
     def _size(self, before: Dim, after: Dim) -> Rule:
         step = after - before
         if isinstance(step, Expr) and self.turn in symbols_of(step):
+            self.regular = False
             unknown = self.core.emit.fresh("turn")
             return lambda k: before if k == 0 else unknown
         return lambda k: before + step * k
@@ -135,6 +148,9 @@ class Recurrence:
             return self.alike(expected.length, found.length) and self.alike(
                 expected.element, found.element
             )
+        if isinstance(expected, ListRef) and isinstance(found, ListRef):
+            contents = self.core.heap.contents
+            return self.alike(contents.get(expected.key), contents.get(found.key))
         if isinstance(expected, Real):
             return isinstance(found, float | Real)
         if isinstance(expected, Truth):
@@ -145,6 +161,7 @@ class Recurrence:
 
     def widened(self, before: Value, found: Value) -> Rule:
         """Return a rule that promises no more than what both values share."""
+        self.regular = False
         if is_size(before) and is_size(found):
             unknown = self.core.emit.fresh("turn")
             return lambda k: before if k == 0 else unknown

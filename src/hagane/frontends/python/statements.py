@@ -213,7 +213,10 @@ class Statements(Core):
         match receiver:
             case Tensor():
                 self.emit.label = "item assignment"
-                self.either(value, lambda v: self.tables.set_tensor_item(self, receiver, self.unwrap(index), v))
+                self.either(
+                    value,
+                    lambda v: self.tables.set_tensor_item(self, receiver, self.unwrap(index), v),
+                )
             case ListRef():
                 self._set_list_item(receiver, index, value)
             case DictRef():
