@@ -138,7 +138,7 @@ def _take_array(t: Core, x: Tensor, part: Tensor, axis: int, number: int, result
                     x,
                     part,
                 )
-        _note(result, number, (t.emit.fresh("masked"),))
+        _note(result, number, (t.emit.count("masked", part),))
         return axis + len(part.shape)
     if not part.dtype.is_integer():
         t.fail(

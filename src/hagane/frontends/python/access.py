@@ -273,7 +273,10 @@ class Access(Core):
         if isinstance(value, Unknown):
             return value
         if isinstance(value, Tensor):
-            return self.tables.tensor_item(self, value, self.unwrap(index))
+            lost = _lost_part(index)
+            return (
+                self.tables.tensor_item(self, value, self.unwrap(index)) if lost is None else lost
+            )
         if isinstance(index, Unknown):
             return index
         if isinstance(value, DictRef):
@@ -462,6 +465,17 @@ class Access(Core):
     def within(self, index: Dim, length: Dim) -> Term:
         """Return the condition that ``index`` is a position of ``length`` items."""
         return both(self.knowledge.less(0, index, strict=False), self.knowledge.less(index, length))
+
+
+def _lost_part(index: Value) -> Unknown | None:
+    """Return an unknown value within an index."""
+    parts = index if isinstance(index, tuple) else (index,)
+    for part in parts:
+        bounds = (part.start, part.stop, part.step) if isinstance(part, slice) else (part,)
+        for bound in bounds:
+            if isinstance(bound, Unknown):
+                return bound
+    return None
 
 
 def _is_hashable(value: Value) -> bool:

@@ -428,7 +428,8 @@ class Core:
         if yes is no or yes is MISSING or no is MISSING:
             return no if yes is MISSING else yes
         if isinstance(yes, Unknown) or isinstance(no, Unknown):
-            return yes if isinstance(yes, Unknown) else no
+            lost, other = (yes, no) if isinstance(yes, Unknown) else (no, yes)
+            return other if lost.failed else lost
         if isinstance(yes, bool | Truth) and isinstance(no, bool | Truth):
             return self.as_truth(
                 choose(condition, self.as_term(self.truth(yes)), self.as_term(self.truth(no)))

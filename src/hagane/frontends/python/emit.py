@@ -21,10 +21,11 @@ from hagane.ops.definition import Array
 from hagane.ops.node import infer_node
 from hagane.ops.values import array_dtype
 from hagane.symbolic import Dim, Expr, symbol
-from hagane.symbolic.path import Verdict
+from hagane.symbolic.path import Finding, Verdict
 from hagane.symbolic.questions import Knowledge
-from hagane.symbolic.term import Term
+from hagane.symbolic.term import Term, variables_of
 
+_ARITHMETIC = frozenset(("Add", "Sub", "Mul", "Div", "Pow"))
 Input = Tensor | Array | Sequence[int] | None
 
 
@@ -44,6 +45,11 @@ class Emitter:
         self.label = ""
         self.kind = "torch.Tensor"
         self.counterexample: dict[str, int] = {}
+        self.claim: Term | None = None
+        self.exact: set[str] = set()
+        self._counts: dict[tuple[str, int], Expr] = {}
+        self._keys: dict[ir.Value, int] = {}
+        self._computations: dict[object, int] = {}
         self._numbers = itertools.count()
 
     # Sizes.
@@ -56,11 +62,41 @@ class Emitter:
         self.knowledge.lowest[name] = 0
         return symbol(name)
 
+    def count(self, label: str, source: Tensor) -> Expr:
+        """Return the size that the content of ``source`` decides, such as how many are not zero.
+
+        Unlike a size that is lost, it takes any value: nothing may rest on it. Equal computations
+        give the same one.
+        """
+        key = (label, self._key(source.value))
+        if key not in self._counts:
+            made = self._counts[key] = self.fresh(label)
+            self.knowledge.invented.discard(str(made))
+        return self._counts[key]
+
+    def _key(self, value: ir.Value) -> int:
+        """Return a number that equal computations share."""
+        found = self._keys.get(value)
+        if found is not None:
+            return found
+        producer = value.producer()
+        shape: object = id(value)
+        if producer is not None:
+            inputs = tuple(-1 if item is None else self._key(item) for item in producer.inputs)
+            attributes = tuple(sorted(f"{a.name}={a.value}" for a in producer.attributes.values()))
+            shape = (producer.op_type, attributes, inputs, value.index())
+        else:
+            tensor = self.tensors.get(value)
+            if tensor is not None and tensor.known is not None:
+                shape = ("constant", str(tensor.dtype), repr(tensor.known.tolist()))
+        self._keys[value] = self._computations.setdefault(shape, len(self._computations))
+        return self._keys[value]
+
     def differ(self, left: Dim, right: Dim) -> bool:
         """Whether two sizes that have to be equal are not, for some sizes of the inputs."""
         finding = self.knowledge.same(left, right)
         if finding.verdict is Verdict.REFUTED:
-            self.counterexample = dict(finding.counterexample)
+            self._refuted(finding, self.knowledge.equal(left, right))
             return True
         if finding.verdict is Verdict.UNKNOWN:
             self.suppose(self.knowledge.equal(left, right), f"{left} == {right}")
@@ -70,11 +106,20 @@ class Emitter:
         """Whether ``claim`` holds for all sizes; what nobody can tell is assumed, and reported."""
         finding = self.knowledge.ask(claim)
         if finding.verdict is Verdict.REFUTED:
-            self.counterexample = dict(finding.counterexample)
+            self._refuted(finding, claim)
             return False
         if finding.verdict is Verdict.UNKNOWN:
             self.suppose(claim, text)
         return True
+
+    def _refuted(self, finding: Finding, claim: Term) -> None:
+        self.counterexample = dict(finding.counterexample)
+        self.claim = claim
+
+    def clear(self) -> None:
+        """Forget what was refuted before."""
+        self.counterexample = {}
+        self.claim = None
 
     def suppose(self, claim: Term, text: str) -> None:
         """Take ``claim`` for granted from now on, and say so."""
@@ -90,9 +135,20 @@ class Emitter:
         claim = self.knowledge.less(lowest, dim, strict=False)
         finding = self.knowledge.ask(claim)
         if finding.verdict is not Verdict.PROVED:
-            if not self.knowledge.possible(claim):
+            if not self.knowledge.possible(claim) or self._is_promised(claim, finding):
                 self.fail("value", f"expected {what} to be at least {lowest}, got {dim}")
             self.suppose(claim, f"{dim} >= {lowest} ({what})")
+
+    def _is_promised(self, claim: Term, finding: Finding) -> bool:
+        """Whether the inputs' types promise all the sizes that a refuted claim speaks of.
+
+        A bare name may be restricted; who writes ``height + 31`` means every height.
+        """
+        names = variables_of((claim,)).keys()
+        if finding.verdict is not Verdict.REFUTED or not names or not names <= self.exact:
+            return False
+        self._refuted(finding, claim)
+        return True
 
     # Tensors.
 
@@ -135,6 +191,8 @@ class Emitter:
         """
         tensors = [self._tensor(item) for item in inputs]
         given = [tensor for tensor in tensors if tensor is not None]
+        if name in _ARITHMETIC:
+            self._refuse_luck(given)
         place = common_device(given) if device is None else device
         node = ir.Node(
             domain,
@@ -192,8 +250,9 @@ class Emitter:
     ) -> list[tuple[Type | None, Array | None]]:
         types = [None if t is None else TensorType(t.dtype, t.shape) for t in tensors]
         values = [None if t is None else t.known for t in tensors]
-        self.counterexample = {}
+        self.clear()
         try:
+            self.tensors.update({t.value: t for t in tensors if t is not None})
             return infer_node(
                 node,
                 types,
@@ -221,13 +280,36 @@ class Emitter:
 
     # Failures.
 
+    def _refuse_luck(self, tensors: Sequence[Tensor]) -> None:
+        """Refuse (n, 1) with (n,): the result (n, n) pairs all elements, which nobody means."""
+        if len(tensors) != 2 or tensors[0].shape is None or tensors[1].shape is None:
+            return
+        low, high = sorted(tensors, key=lambda tensor: tensor.rank)
+        assert low.shape is not None
+        assert high.shape is not None
+        if low.rank and high.rank == low.rank + 1 and high.shape[-1] == 1:
+            shared = low.shape[-1]
+            if isinstance(shared, Expr) and high.shape[:-1] == low.shape:
+                self.fail(
+                    "broadcast",
+                    f"{high.kind.rpartition('.')[2]} shapes ({', '.join(map(str, high.shape))}) and "
+                    f"({', '.join(map(str, low.shape))},) broadcast to every pair of elements",
+                    high,
+                    low,
+                    remedy="squeeze(-1) the first, or unsqueeze(-1) the second",
+                )
+
     def refuse(self, message: str, tensors: Sequence[Tensor]) -> NoReturn:
         """Raise an error that a type rule found."""
         code = "shape-mismatch"
         if "element type" in message or "-point" in message or "integer input" in message:
             code = "dtype-mismatch"
         raise CheckError(
-            code, message, tensors=tuple(tensors), counterexample=self.counterexample
+            code,
+            message,
+            tensors=tuple(tensors),
+            counterexample=self.counterexample,
+            claim=self.claim,
         ) from None
 
     def fail(self, code: str, message: str, *tensors: Tensor, remedy: str = "") -> NoReturn:
@@ -239,6 +321,7 @@ class Emitter:
             remedy=remedy,
             tensors=tensors,
             counterexample=self.counterexample,
+            claim=self.claim,
         )
 
 

@@ -47,6 +47,7 @@ _UNARY: dict[type[ast.unaryop], tuple[str, Callable[[Any], Any]]] = {
     ast.Invert: ("invert", operator.invert),
 }
 _MAX_SOURCES = 4
+_MAX_ERRORS = 3  # of one expression, each for sizes that the one before does not hit
 
 
 class Expressions(Core):
@@ -64,20 +65,31 @@ class Expressions(Core):
         before = nodes.get(frame.key)
         nodes[frame.key] = node
         try:
-            value = self._visit(node)
+            value = self._checked(node, frame)
             if frame.is_user and isinstance(value, Tensor) and value.origin is None:
                 self._mark(value, frame, node)
-        except CheckError as error:
-            if not frame.is_user:
-                raise
-            self.collector.error(error, frame, node, self.path_text())
-            value = Unknown(error.message, told=True)
         finally:
             if before is not None:
                 nodes[frame.key] = before
         if frame.is_user and not self.collector.muted:
             self.collector.type(frame, node, value, self.show(value))
         return value
+
+    def _checked(self, node: ast.expr, frame: Frame) -> Value:
+        """Return the value of an expression; after an error, that of the sizes it does not hit."""
+        for _ in range(_MAX_ERRORS):
+            path = self.knowledge.path
+            try:
+                return self._visit(node)
+            except CheckError as error:
+                if not frame.is_user:
+                    raise
+                self.collector.error(error, frame, node, self.path_text())
+                failed = Unknown(error.message, told=True, failed=True)
+                if error.claim is None or not self.knowledge.possible(error.claim):
+                    break
+                self.knowledge.path = path.taking(error.claim)
+        return failed
 
     def _visit(self, node: ast.expr) -> Value:
         visitor = getattr(self, f"_{type(node).__name__}", None)

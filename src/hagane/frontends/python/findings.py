@@ -8,6 +8,7 @@ from typing import Any
 
 from hagane.errors import HaganeError
 from hagane.frontends.python.values import Place, Tensor
+from hagane.symbolic.term import Term
 
 
 class CheckError(HaganeError, TypeError):
@@ -19,6 +20,7 @@ class CheckError(HaganeError, TypeError):
         remedy: What would mend it, where that is plain.
         tensors: The tensors it is about, whose origins the reader is shown.
         counterexample: Sizes with which it fails.
+        claim: What has to hold for it not to fail.
     """
 
     def __init__(
@@ -29,6 +31,7 @@ class CheckError(HaganeError, TypeError):
         remedy: str = "",
         tensors: tuple[Tensor, ...] = (),
         counterexample: Mapping[str, int] | None = None,
+        claim: Term | None = None,
     ):
         super().__init__(message)
         self.code = code
@@ -36,6 +39,7 @@ class CheckError(HaganeError, TypeError):
         self.remedy = remedy
         self.tensors = tensors
         self.counterexample = dict(counterexample or {})
+        self.claim = claim
 
 
 @dataclass(frozen=True, slots=True)

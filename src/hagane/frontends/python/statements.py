@@ -70,7 +70,17 @@ class Statements(Core):
     def _do_Assign(self, node: ast.Assign) -> None:
         value = self.evaluate(node.value)
         for target in node.targets:
+            self._assign_or_fail(target, value)
+
+    def _assign_or_fail(self, target: ast.expr, value: Value) -> None:
+        """Bind a target; names that cannot be bound are unknown from there on."""
+        try:
             self.assign(target, value)
+        except CheckError as error:
+            for part in ast.walk(target):
+                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                    self._bind_name(part.id, Unknown(error.message, told=True, failed=True))
+            raise
 
     def _do_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
@@ -138,7 +148,11 @@ class Statements(Core):
             for part in parts:
                 self.assign(part, value)
             return
-        if isinstance(value, Choice) and (joined := self._joined_parts(value, len(parts))):
+        if isinstance(value, Choice):
+            joined = self._joined_parts(value, len(parts))
+            if joined is None:
+                self.either(value, lambda v: self._unpack(target, parts, v))
+                return
             value = joined
         items = self.sequence(value)
         starred = next((i for i, p in enumerate(parts) if isinstance(p, ast.Starred)), None)

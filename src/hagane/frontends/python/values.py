@@ -95,10 +95,14 @@ class Truth:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unknown:
-    """A value that the interpreter lost; ``told`` if the reader knows why already."""
+    """A value that the interpreter lost; ``told`` if the reader knows why already.
+
+    ``failed`` where an error was reported: other paths are followed on without it.
+    """
 
     reason: str
     told: bool = False
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -466,7 +466,7 @@ def masked_select(t: Core, input: Value, mask: Value) -> Tensor:
     x, m = promote(t, need_tensor(t, input, "input"), need_tensor(t, mask, "mask"))[0], mask
     if m.dtype != BOOL:
         t.fail("dtype-mismatch", f"expected a bool mask, got {t.show(m)}", m)
-    return t.emit.typed("Compress", [input], input.dtype, (t.emit.fresh("masked"),)) if x else x
+    return t.emit.typed("Compress", [input], input.dtype, (t.emit.count("masked", m),)) if x else x
 
 
 @TORCH.function("masked_scatter", methods=("masked_scatter", "masked_scatter_"))

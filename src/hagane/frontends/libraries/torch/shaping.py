@@ -540,7 +540,7 @@ def nonzero(t: Core, input: Value, *, as_tuple: Value = False) -> Value:
     """Return where the input is not zero: (count, axes), or one index list an axis."""
     x = need_tensor(t, input, "input")
     rank = len(shape_of(t, x))
-    count = t.emit.fresh("nonzero")
+    count = t.emit.count("nonzero", x)
     if as_tuple:
         return tuple(t.emit.typed("NonZero", [x], INT64, (count,)) for _ in range(rank))
     return t.emit.typed("NonZero", [x], INT64, (count, rank))
