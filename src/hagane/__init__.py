@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from hagane import prob
+    from hagane.checking import Report, Shaped, check
     from hagane.runtime import (
         ExecutionMode,
         GraphOptimizationLevel,
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 _MODULES = {"prob": "hagane.prob"}
 
 _PUBLIC = {
+    "Report": "hagane.checking",
+    "Shaped": "hagane.checking",
+    "check": "hagane.checking",
     "ExecutionMode": "hagane.runtime",
     "GraphOptimizationLevel": "hagane.runtime",
     "IOBinding": "hagane.runtime",
@@ -53,9 +57,12 @@ __all__ = [
     "ModelMetadata",
     "NodeArg",
     "OrtValue",
+    "Report",
     "RunOptions",
     "SessionOptions",
+    "Shaped",
     "__version__",
+    "check",
     "get_available_providers",
     "get_device",
     "prob",

@@ -46,6 +46,7 @@ class Knowledge:
         nameless: Those of them that say nothing to a reader.
         sample: The sizes of an example, where one was given.
         path: The decisions taken so far.
+        concolic: Whether branches and claims are decided by the example, and recorded.
         seconds: How long one question may take the solver.
     """
 
@@ -55,6 +56,7 @@ class Knowledge:
     nameless: set[str] = field(default_factory=set)
     sample: dict[str, int] = field(default_factory=dict)
     path: PathCondition = field(default_factory=PathCondition)
+    concolic: bool = False
     seconds: float = 2.0
     solver_missing: bool = False
     _answers: dict[tuple[Term, Term], Finding] = field(default_factory=dict)
@@ -140,10 +142,15 @@ class Knowledge:
 
     def sample_takes(self, path: PathCondition) -> bool:
         """Whether the example's sizes decide every condition of ``path``, and take it."""
-        goal = path.term
-        if not variables_of((goal,)).keys() <= self.sample.keys():
-            return False
-        return bool(compile_terms((goal,))(self.sample)[0])
+        return self.decides(path.term) and self.holds_in_sample(path.term)
+
+    def decides(self, condition: Term) -> bool:
+        """Whether the example has all sizes that a condition speaks of."""
+        return variables_of((condition,)).keys() <= self.sample.keys()
+
+    def holds_in_sample(self, condition: Term) -> bool:
+        """Whether a condition that the example decides holds in it."""
+        return bool(compile_terms((condition,))(self.sample)[0])
 
     def depends_on_invented(self, claim: Term) -> bool:
         """Whether a claim speaks of sizes that nothing determines."""
@@ -161,6 +168,16 @@ class Knowledge:
             if run(assignment)[0]:
                 return Finding(Verdict.REFUTED, assignment)
         return self._solve(goal, unknowns)
+
+    def find(self, goal: Term) -> dict[str, int] | None:
+        """Return sizes with which ``goal`` holds, near the example; None if none were found."""
+        unknowns = variables_of((goal,))
+        run = compile_terms((goal,))
+        for assignment in self._samples(unknowns):
+            if run(assignment)[0]:
+                return assignment
+        found = self._solve(goal, unknowns)
+        return dict(found.counterexample) if found.verdict is Verdict.REFUTED else None
 
     def _solve(self, goal: Term, unknowns: Mapping[str, Term]) -> Finding:
         if self._solver is None and not self.solver_missing:

@@ -411,8 +411,6 @@ class Access(Core):
                     self.emit.fresh("count"),
                 )
             case Host(object=found):
-                if isinstance(found, type) and hasattr(found, "__members__"):
-                    return [self.lift(item) for item in found]
                 return [self.lift(item) for item in apply_plain(list, found)]
         raise CheckError("type", f"{self.show(value)} is not iterable")
 

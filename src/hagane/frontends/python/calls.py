@@ -146,8 +146,9 @@ class Calls(Core):
             call=self.here(),
             caller=caller,
         )
-        if isinstance(function.node, ast.Lambda):
-            return self.inside(frame, lambda: self.evaluate(function.node.body))  # type: ignore[arg-type]
+        node = function.node
+        if isinstance(node, ast.Lambda):
+            return self.inside(frame, lambda: self.evaluate(node.body))
         return self.inside(frame, lambda: self._run_body(frame, function))
 
     def _depth(self, function: Function) -> int:
@@ -293,13 +294,14 @@ class Calls(Core):
     ) -> Value:
         """Call with lists as Python's own and choices taken apart; unknown values stay unknown."""
         values = [*arguments, *keywords.values()]
-        for place, value in enumerate(values):
-            if isinstance(value, Unknown):
-                return value
-            if isinstance(value, Choice):
-                return self.either(
-                    value, lambda v: self._with_known_at(place, v, arguments, keywords, run)
-                )
+        lost = next((value for value in values if isinstance(value, Unknown)), None)
+        if lost is not None:
+            return lost
+        place = next((i for i, value in enumerate(values) if isinstance(value, Choice)), None)
+        if place is not None:
+            return self.either(
+                values[place], lambda v: self._with_known_at(place, v, arguments, keywords, run)
+            )
         plain = [self.unwrap(value) for value in arguments]
         named = {name: self.unwrap(value) for name, value in keywords.items()}
         for value in [*plain, *named.values()]:
@@ -416,10 +418,10 @@ def bind(
         elif formal.kwarg is not None:
             extra[name] = value
         else:
+            known = ", ".join([*positional, *(a.arg for a in formal.kwonlyargs)])
             raise CheckError(
                 "call",
-                f"{function.name}() got an unexpected argument '{name}'; "
-                f"its arguments are: {', '.join([*positional, *(a.arg for a in formal.kwonlyargs)])}",
+                f"{function.name}() got an unexpected argument '{name}'; its arguments: {known}",
             )
     if formal.kwarg is not None:
         names[formal.kwarg.arg] = new_dict(extra)

@@ -55,9 +55,14 @@ class Request:
 
 def check_source(request: Request) -> Report:
     """Check a file from its source alone; nothing of it is run."""
-    interpreter = Interpreter(Knowledge(sample=dict(request.sizes)), request.file.resolve().parent)
+    return interpret(request, Knowledge(sample=dict(request.sizes))).collector.report
+
+
+def interpret(request: Request, knowledge: Knowledge) -> Interpreter:
+    """Check a file from its source alone, and return the interpreter with all it found."""
+    interpreter = Interpreter(knowledge, request.file.resolve().parent)
     report = interpreter.collector.report
-    with _deep_recursion():
+    with _DeepRecursion():
         try:
             module = interpreter.load_source(request.file.resolve(), request.file.stem)
             _check_target(interpreter, module, request)
@@ -70,7 +75,8 @@ def check_source(request: Request) -> Report:
         except CheckError as error:
             report.checked = False
             report.notices.append(Note(None, error.message))
-    return _finished(report)
+    _finished(report)
+    return interpreter
 
 
 def check_object(
@@ -79,10 +85,10 @@ def check_object(
     named: Mapping[str, Any],
     sizes: Mapping[str, int] | None = None,
 ) -> Report:
-    """Check a real model or function: its attributes are known values, its source is interpreted."""
+    """Check a real object: its attributes are known values, its source is interpreted."""
     interpreter = Interpreter(Knowledge(sample=dict(sizes or {})), Path.cwd())
     report = interpreter.collector.report
-    with _deep_recursion():
+    with _DeepRecursion():
         try:
             value = interpreter.lift(found)
             function, bound = _function_of(interpreter, value)
@@ -96,7 +102,7 @@ def check_object(
     return _finished(report)
 
 
-class _deep_recursion:
+class _DeepRecursion:
     """Raises the limit of Python's stack inside a block."""
 
     def __enter__(self) -> None:
@@ -123,10 +129,8 @@ def _check_target(interpreter: Interpreter, module: ModuleRef, request: Request)
     found = interpreter.module_attribute(module, name)
     if found is MISSING:
         names = [n for n, v in interpreter.heap[module].items() if isinstance(v, Class | Function)]
-        raise CheckError(
-            "target",
-            f"'{request.file}' has no '{name}'; it has: {', '.join(names) or 'no classes or functions'}",
-        )
+        known = ", ".join(names) or "no classes or functions"
+        raise CheckError("target", f"'{request.file}' has no '{name}'; it has: {known}")
     _check_one(interpreter, module, request, found, method)
 
 
@@ -203,9 +207,9 @@ def _run(
     names = {parameter.arg for parameter in parameters}
     unknown = [name for name in given if name not in names]
     if unknown and function.node.args.kwarg is None:
+        known = ", ".join(sorted(names)) or "none"
         raise CheckError(
-            "input",
-            f"'{function.name}' has no argument '{unknown[0]}'; it has: {', '.join(sorted(names)) or 'none'}",
+            "input", f"'{function.name}' has no argument '{unknown[0]}'; it has: {known}"
         )
     kind = _tensor_kind(interpreter, value, function)
     keywords: dict[str, Value] = {}

@@ -9,7 +9,9 @@ from hagane.frontends.python.findings import CheckError, Note, Problem, Report, 
 from hagane.frontends.python.printing import show_tensor, size_parts
 from hagane.frontends.python.values import Frame, Origin, Place, Tensor, Value
 from hagane.graph.types import dtype_name
+from hagane.symbolic.path import PathCondition
 from hagane.symbolic.questions import Knowledge
+from hagane.symbolic.term import Term
 
 _MAX_STEPS = 6
 
@@ -31,6 +33,7 @@ class Collector:
         self._seen: set[object] = set()
         self._texts: dict[int, tuple[ast.AST, str]] = {}
         self.raised = 0
+        self.decisions: list[tuple[Place | None, PathCondition, Term]] = []
 
     def text(self, node: ast.AST) -> str:
         """Return the source of a node, on one line."""
@@ -166,6 +169,10 @@ class Collector:
         """Record a decision that a branch depends on."""
         if not self.muted and text not in self.report.conditions:
             self.report.conditions.append(text)
+
+    def decision(self, place: Place | None, path: PathCondition, decision: Term) -> None:
+        """Record which way a branch went in the example, and the path up to it."""
+        self.decisions.append((place, path, decision))
 
     def _note(self, notes: list[Note], place: Place | None, message: str) -> None:
         note = Note(place, message)

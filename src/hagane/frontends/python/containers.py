@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from hagane.frontends.python.arithmetic import apply_plain
 from hagane.frontends.python.core import Core
@@ -232,11 +233,7 @@ class Containers(Core):
                 )
             case "update":
                 for other in arguments:
-                    found = (
-                        self.heap[other]
-                        if isinstance(other, DictRef)
-                        else dict(self.sequence(other))
-                    )  # type: ignore[arg-type]
+                    found = self.heap[other] if isinstance(other, DictRef) else self._pairs(other)
                     content.update(found)
                 content.update(keywords)
                 return None
@@ -260,6 +257,14 @@ class Containers(Core):
         if isinstance(content, Many) and name == "values":
             return self.new_list(content)
         return self.lost(f"'{name}' of a dictionary whose keys are not known")
+
+    def _pairs(self, value: Value) -> dict[Any, Value]:
+        """Return a dictionary from an iterable of pairs."""
+        items = self.sequence(value)
+        if isinstance(items, Many):
+            raise CheckError("value", "a number of keys that is not known")
+        pairs = [self.sequence(item) for item in items]
+        return {pair[0]: pair[1] for pair in pairs if isinstance(pair, list)}
 
     # Sets.
 

@@ -94,6 +94,9 @@ class Emitter:
 
     def differ(self, left: Dim, right: Dim) -> bool:
         """Whether two sizes that have to be equal are not, for some sizes of the inputs."""
+        claim = self.knowledge.equal(left, right)
+        if self.knowledge.concolic and self.knowledge.decides(claim):
+            return not self._holds_here(claim)
         finding = self.knowledge.same(left, right)
         if finding.verdict is Verdict.REFUTED:
             self._refuted(finding, self.knowledge.equal(left, right))
@@ -104,6 +107,8 @@ class Emitter:
 
     def holds(self, claim: Term, text: str) -> bool:
         """Whether ``claim`` holds for all sizes; what nobody can tell is assumed, and reported."""
+        if self.knowledge.concolic and self.knowledge.decides(claim):
+            return self._holds_here(claim)
         finding = self.knowledge.ask(claim)
         if finding.verdict is Verdict.REFUTED:
             self._refuted(finding, claim)
@@ -111,6 +116,15 @@ class Emitter:
         if finding.verdict is Verdict.UNKNOWN:
             self.suppose(claim, text)
         return True
+
+    def _holds_here(self, claim: Term) -> bool:
+        """Whether a claim holds in the example; if so, other examples have to keep it."""
+        holds = self.knowledge.holds_in_sample(claim)
+        if holds:
+            self.knowledge.path = self.knowledge.path.taking(claim)
+        else:
+            self.counterexample = dict(self.knowledge.sample)
+        return holds
 
     def _refuted(self, finding: Finding, claim: Term) -> None:
         self.counterexample = dict(finding.counterexample)
@@ -133,6 +147,10 @@ class Emitter:
                 self.fail("value", f"expected {what} to be at least {lowest}, got {dim}")
             return
         claim = self.knowledge.less(lowest, dim, strict=False)
+        if self.knowledge.concolic and self.knowledge.decides(claim):
+            if not self._holds_here(claim):
+                self.fail("value", f"expected {what} to be at least {lowest}, got {dim}")
+            return
         finding = self.knowledge.ask(claim)
         if finding.verdict is not Verdict.PROVED:
             if not self.knowledge.possible(claim) or self._is_promised(claim, finding):
@@ -290,10 +308,10 @@ class Emitter:
         if low.rank and high.rank == low.rank + 1 and high.shape[-1] == 1:
             shared = low.shape[-1]
             if isinstance(shared, Expr) and high.shape[:-1] == low.shape:
+                first, second = (", ".join(map(str, x.shape or ())) for x in (high, low))
                 self.fail(
                     "broadcast",
-                    f"{high.kind.rpartition('.')[2]} shapes ({', '.join(map(str, high.shape))}) and "
-                    f"({', '.join(map(str, low.shape))},) broadcast to every pair of elements",
+                    f"the shapes ({first}) and ({second},) broadcast to every pair of elements",
                     high,
                     low,
                     remedy="squeeze(-1) the first, or unsqueeze(-1) the second",

@@ -56,6 +56,8 @@ class Problem:
         counterexample: Sizes with which it fails; empty if it always does.
         condition: The decisions on the way; empty if it is always reached.
         calls: The calls on the way, innermost first.
+        inputs: Concrete types of inputs that trigger it, where the concolic search found it.
+        replayed: Whether the framework itself fails with them; None if it was not tried.
     """
 
     place: Place
@@ -67,6 +69,8 @@ class Problem:
     counterexample: Mapping[str, int] = field(default_factory=dict)
     condition: str = ""
     calls: tuple[Place, ...] = ()
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    replayed: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,4 +134,6 @@ class Report:
     @property
     def exit_code(self) -> int:
         """0 clean, 1 errors found, 2 could not check."""
-        return 1 if self.errors else 0 if self.checked else 2
+        if any(problem.code != "syntax" for problem in self.errors):
+            return 1
+        return 0 if self.checked else 2

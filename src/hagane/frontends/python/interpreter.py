@@ -10,6 +10,7 @@ from hagane.frontends.python.access import Access
 from hagane.frontends.python.annotations import Annotations
 from hagane.frontends.python.builtin import Builtins
 from hagane.frontends.python.calls import Calls
+from hagane.frontends.python.comprehensions import Comprehensions
 from hagane.frontends.python.expressions import Expressions
 from hagane.frontends.python.lift import Lift
 from hagane.frontends.python.loops import Loops
@@ -20,7 +21,16 @@ from hagane.symbolic.questions import Knowledge
 
 
 class Interpreter(
-    Expressions, Access, Calls, Builtins, Statements, Loops, Modules, Lift, Annotations
+    Expressions,
+    Access,
+    Calls,
+    Builtins,
+    Statements,
+    Loops,
+    Comprehensions,
+    Modules,
+    Lift,
+    Annotations,
 ):
     """Interprets a program over types and symbolic sizes.
 

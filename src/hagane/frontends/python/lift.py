@@ -104,8 +104,9 @@ class Lift(Core):
         return self.modules[key]
 
     def _function(self, found: types.FunctionType) -> Value:
-        plain = inspect.unwrap(found) if _is_user(found.__code__.co_filename) else found
-        assert isinstance(plain, types.FunctionType)
+        plain = inspect.unwrap(found)  # out of decorators such as torch.no_grad()
+        if not isinstance(plain, types.FunctionType):
+            return Host(found)
         node = self._definition(plain)
         if node is None:
             return Host(found)
@@ -173,6 +174,16 @@ class Lift(Core):
         for name, item in vars(found).items():
             if not _is_hidden(name):
                 content[name] = self._member(item, cls)
+        if issubclass(found, tuple) and hasattr(found, "_fields"):
+            defaults = getattr(found, "_field_defaults", {})
+            fields = [
+                (n, self.lift(defaults[n]) if n in defaults else MISSING) for n in found._fields
+            ]
+            cls.fields.extend(fields)
+            cls.flags.update(("dataclass", "named tuple"))
+            for name, _ in fields:
+                content.pop(name, None)
+            content.pop("__new__", None)
         for name, info in getattr(found, "__dataclass_fields__", {}).items():
             default = info.default
             cls.fields.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from hagane.frontends.python.access import MAX_UNROLLED
@@ -14,7 +15,6 @@ from hagane.frontends.python.recurrence import Recurrence, Rule
 from hagane.frontends.python.values import (
     MISSING,
     Choice,
-    Frame,
     Many,
     Tensor,
     Unknown,
@@ -52,8 +52,7 @@ class Loops(Core):
             )
 
     def _for_turn(self, node: ast.For, items: Many, k: Dim) -> None:
-        self.assign(node.target, items.item(k))
-        self.execute(node.body)
+        self._item_turn(node, items.item(k))
 
     def many_items(self, items: list[Value]) -> Many:
         """Return known items as a content of which one value stands for all."""
@@ -86,10 +85,12 @@ class Loops(Core):
         for item in items:
             if self.dead:
                 break
-            self._turn(
-                lambda item=item: (self.assign(node.target, item), self.execute(node.body)), breaks
-            )
+            self._turn(partial(self._item_turn, node, item), breaks)
         self._after(node.orelse, breaks, entry)
+
+    def _item_turn(self, node: ast.For, item: Value) -> None:
+        self.assign(node.target, item)
+        self.execute(node.body)
 
     def _turn(self, run: Callable[[], Any], breaks: list[Exit]) -> None:
         """Run one turn; what goes on after it are its end and its ``continue``s."""
@@ -136,7 +137,7 @@ class Loops(Core):
 
     def _open_while(self, node: ast.While, breaks: list[Exit], entry: PathCondition) -> None:
         """Summarise a loop whose number of turns is not known."""
-        count = self._name("k")
+        count = self.new_name("k")
         self.knowledge.invented.add(count)
         self.knowledge.lowest[count] = 0
         end: list[Term] = []
@@ -156,7 +157,8 @@ class Loops(Core):
 
     # Summaries.
 
-    def _name(self, stem: str) -> str:
+    def new_name(self, stem: str) -> str:
+        """Return a name for a size that is not taken."""
         taken = self.knowledge.lowest
         name, number = stem, 1
         while name in taken or name in self.knowledge.sample:
@@ -178,7 +180,7 @@ class Loops(Core):
         A loop whose first turn differs (a state that is None before it) has that turn run for
         itself, and the others summarised.
         """
-        name = self._name("k")
+        name = self.new_name("k")
         self.knowledge.lowest[name] = 0
         k = symbol(name)
         entry = self.knowledge.path
@@ -363,122 +365,6 @@ class Loops(Core):
                 self.heap[key] = rule(length)
             else:
                 self.heap[key][part] = rule(length)
-
-    # Comprehensions.
-
-    def _ListComp(self, node: ast.ListComp) -> Value:
-        return self.new_list(self._comprehension(node.generators, lambda: self.evaluate(node.elt)))
-
-    def _GeneratorExp(self, node: ast.GeneratorExp) -> Value:
-        return self.new_stream(
-            self._comprehension(node.generators, lambda: self.evaluate(node.elt))
-        )
-
-    def _SetComp(self, node: ast.SetComp) -> Value:
-        items = self._comprehension(node.generators, lambda: self.evaluate(node.elt))
-        if isinstance(items, Many):
-            return self.lost("a set of a number of values that is not known")
-        return self.new_set(items)
-
-    def _DictComp(self, node: ast.DictComp) -> Value:
-        items = self._comprehension(
-            node.generators, lambda: (self.evaluate(node.key), self.evaluate(node.value))
-        )
-        if isinstance(items, Many):
-            return self.lost("a dictionary of a number of keys that is not known")
-        return self.new_dict(dict(items))
-
-    def _comprehension(
-        self, generators: Sequence[ast.comprehension], result: Callable[[], Value]
-    ) -> list[Value] | Many:
-        outer = self.frame
-        assert outer is not None
-        items = self.sequence(self.evaluate(generators[0].iter))
-        frame = Frame(
-            self.heap.new({}), outer.file, outer.module, outer, outer.is_user,
-            receiver=outer.receiver, caller=outer,
-        )  # fmt: skip
-        self.frame = frame
-        try:
-            return self._generate(generators, 0, items, result)
-        finally:
-            self.frame = outer
-            self.collector.nodes.pop(frame.key, None)
-
-    def _generate(
-        self,
-        generators: Sequence[ast.comprehension],
-        place: int,
-        items: list[Value] | Many,
-        result: Callable[[], Value],
-    ) -> list[Value] | Many:
-        generator = generators[place]
-        if isinstance(items, list) and len(items) > 4 * MAX_UNROLLED:
-            items = self.many_items(items)
-        if isinstance(items, Many):
-            return self._generate_many(generators, place, items, result)
-        found: list[Value] = []
-        many: Many | None = None
-        for item in items:
-            self.assign(generator.target, item)
-            kept = self._kept(generator)
-            if kept is False:
-                continue
-            inner = self._inner(generators, place, result)
-            if isinstance(inner, Many) or kept is None:
-                piece = inner if isinstance(inner, Many) else self.many_items(inner)
-                if kept is None:
-                    piece = Many(piece.element, self.emit.fresh("kept"))
-                so_far = many if many is not None else tuple(found)
-                many = self.many_of(so_far, piece)
-            elif many is not None:
-                many = self.many_of(many, tuple(inner))
-            else:
-                found += inner
-        return found if many is None else many
-
-    def _inner(
-        self, generators: Sequence[ast.comprehension], place: int, result: Callable[[], Value]
-    ) -> list[Value] | Many:
-        if place + 1 == len(generators):
-            return [result()]
-        items = self.sequence(self.evaluate(generators[place + 1].iter))
-        return self._generate(generators, place + 1, items, result)
-
-    def _kept(self, generator: ast.comprehension) -> bool | None:
-        """Return whether an item passes the conditions; None where nobody can tell."""
-        for test in generator.ifs:
-            condition = self.decide(self.truth(self.evaluate(test)))
-            if condition is False:
-                return False
-            if isinstance(condition, Term):
-                return None
-        return True
-
-    def _generate_many(
-        self,
-        generators: Sequence[ast.comprehension],
-        place: int,
-        items: Many,
-        result: Callable[[], Value],
-    ) -> Many:
-        name = self._name("k")
-        self.knowledge.lowest[name] = 0
-        entry = self.knowledge.path
-        self.knowledge.path = entry.taking(self.within(symbol(name), items.length))
-        self.assign(generators[place].target, items.item(symbol(name)))
-        kept = self._kept(generators[place])
-        inner = self._inner(generators, place, result)
-        self.knowledge.path = entry
-        if kept is False:
-            return Many(MISSING, 0)
-        element, each = self.as_many(inner if isinstance(inner, Many) else tuple(inner))
-        length = (
-            self.emit.fresh("kept")
-            if kept is None or generators[place].ifs
-            else items.length * each
-        )
-        return Many(element, length)
 
 
 def _changes(start: dict[int, Any], after: dict[int, Any]) -> list[tuple[int, Any, Any, Any]]:

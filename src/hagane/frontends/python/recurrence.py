@@ -111,9 +111,12 @@ class Recurrence:
         if isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):
             rules = [self.rule(a, b) for a, b in zip(before, after, strict=True)]
             return lambda k: tuple(rule(k) for rule in rules)
-        if isinstance(before, tuple) and isinstance(after, tuple):
-            if any(a is not b for a, b in zip(before, after, strict=False)):
-                return None
+        if (
+            isinstance(before, tuple)
+            and isinstance(after, tuple)
+            and any(a is not b for a, b in zip(before, after, strict=False))
+        ):
+            return None
         length = self._size(old, new)
         element, _ = self.core.as_many(after)
         return lambda k: before if k == 0 else Many(element, length(k))
@@ -165,14 +168,19 @@ class Recurrence:
         if is_size(before) and is_size(found):
             unknown = self.core.emit.fresh("turn")
             return lambda k: before if k == 0 else unknown
-        if isinstance(before, Tensor) and isinstance(found, Tensor):
-            if before.shape is not None and found.shape is not None and before.rank == found.rank:
-                shape = tuple(
-                    a if definitely_equal(a, b) else self.core.emit.fresh("turn")
-                    for a, b in zip(before.shape, found.shape, strict=True)
-                )
-                wide = _without_content(self.core, found, shape)
-                return lambda k: before if k == 0 else wide
+        if (
+            isinstance(before, Tensor)
+            and isinstance(found, Tensor)
+            and before.shape is not None
+            and found.shape is not None
+            and before.rank == found.rank
+        ):
+            shape = tuple(
+                a if definitely_equal(a, b) else self.core.emit.fresh("turn")
+                for a, b in zip(before.shape, found.shape, strict=True)
+            )
+            wide = _without_content(self.core, found, shape)
+            return lambda k: before if k == 0 else wide
         unknown_value = self.core.lost("a value that changes its type from turn to turn of a loop")
         return lambda k: before if k == 0 else unknown_value
 

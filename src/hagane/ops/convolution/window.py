@@ -76,7 +76,10 @@ class Window:
         room = padded - self.extent(axis)
         if not self.ceil_mode:
             return floordiv(room, stride) + 1
-        # A window has to start inside the input or its left padding.
+        # A window has to start inside the input or its left padding; one that is at least as long
+        # as its stride and the padding behind it always does.
+        if self.extent(axis) >= stride + self.pads[axis + self.rank]:
+            return ceildiv(room, stride) + 1
         return minimum(ceildiv(room, stride) + 1, ceildiv(size + self.pads[axis], stride))
 
     def amounts(self, sizes: Sequence[int]) -> list[tuple[int, int]]:
