@@ -9,8 +9,8 @@ import pytest
 from hagane.frontends.python.check import Request, check_source
 from hagane.frontends.python.findings import Report
 
-from .catalogue import TORCH
 from .case import Case, draw_inputs, draw_sizes, load
+from .catalogue import TORCH
 from .tracing import TracedValue, trace_values
 
 torch = pytest.importorskip("torch")
@@ -34,7 +34,8 @@ def agrees(value: TracedValue, options: set[tuple[object, ...]]) -> bool:
     for shape, dtype in options:
         assert isinstance(shape, tuple)
         if dtype == value.dtype and len(shape) == len(value.shape):
-            if all(a is None or a == b for a, b in zip(shape, value.shape, strict=True)):
+            pairs = zip(shape, value.shape, strict=True)
+            if all(size is None or size == real for size, real in pairs):
                 return True
     return False
 
@@ -45,8 +46,7 @@ def disagreements(case: Case, sizes: Mapping[str, int]) -> list[str]:
     assert not report.errors, report.errors
     module = load(case.path)
     torch.manual_seed(0)
-    model = eval(case.make, vars(module))
-    owner = model if not isinstance(model, type) else model
+    owner = eval(case.make, vars(module))
     inputs = draw_inputs(case, sizes, 0)
     function = getattr(owner, case.method) if case.method != "forward" else owner
     with torch.no_grad():

@@ -20,7 +20,12 @@ class RankUnknown(Exception):  # control flow, never seen outside
 
 
 class Judge(Protocol):
-    """Whoever decides whether two dimensions differ."""
+    """Whoever decides whether two dimensions differ.
+
+    A strict one says so of all that it cannot show to be equal, or takes them for equal.
+    """
+
+    strict: bool
 
     def differ(self, left: Dim, right: Dim) -> bool:
         """Whether some sizes make ``left`` and ``right`` different, as far as that matters here."""
@@ -29,6 +34,8 @@ class Judge(Protocol):
 
 class _Lenient:
     """Dimensions differ where cheap rules show that they always do: files promise too little."""
+
+    strict = False
 
     def differ(self, left: Dim, right: Dim) -> bool:
         return definitely_different(left, right)
@@ -196,7 +203,7 @@ class InferContext:
                 )
             elif isinstance(dim, int):
                 result = dim
-            elif isinstance(result, Expr):
+            elif isinstance(result, Expr) and not self._judge.strict:
                 # Valid shapes have equal sizes or a 1 here, so the larger one is the result.
                 result = maximum(result, dim)
         return result

@@ -19,6 +19,8 @@ from math import floor as _floor_number
 from math import gcd, lcm
 from typing import TypeAlias
 
+from hagane.symbolic.printing import print_atom, print_sum
+
 Number: TypeAlias = int | Fraction
 
 
@@ -44,13 +46,7 @@ class Atom:
         return (not self.is_symbol, self.head, tuple(map(str, self.arguments)))
 
     def __str__(self) -> str:
-        if self.is_symbol:
-            return self.head
-        if self.head == "floor":
-            return f"{_operand(self.arguments[0])}//{_operand(self.arguments[1])}"
-        if self.head == "mod":
-            return f"{_operand(self.arguments[0])} % {_operand(self.arguments[1])}"
-        return f"{self.head}({', '.join(map(str, self.arguments))})"
+        return print_atom(self)
 
 
 Monomial: TypeAlias = tuple[tuple[Atom, int], ...]
@@ -91,7 +87,7 @@ class Expr:
         return _written("+", (other, self), _add(other, self))
 
     def __neg__(self) -> Dim:
-        return multiply(self, -1)
+        return _written("negate", (self,), multiply(self, -1))
 
     def __sub__(self, other: Dim | Fraction) -> Dim:
         return _written("-", (self, other), _add(self, multiply(other, -1)))
@@ -121,7 +117,7 @@ class Expr:
 
     @cached_property
     def _text(self) -> str:
-        return _print_sum(self.terms)
+        return print_sum(self.terms)
 
     def __str__(self) -> str:
         return self._text
@@ -149,6 +145,12 @@ def _written(operator: str, operands: tuple[Dim | Fraction, ...], result: Dim) -
             if isinstance(operand, Expr)
         ]
         weight = sum(parts) + (operator in ("floor", "ceil"))
+        inner = operands[0]
+        if operator == "negate" and isinstance(inner, Expr) and inner.written:
+            before, (source, *_), _ = inner.written
+            if before == "negate":
+                result.written = source.written if isinstance(source, Expr) else None
+                return result
         if operator == "+" and (joined := _joined_quotient(*operands)) is not None:
             operator, operands = "floor", joined
         if 0 < weight <= _MAX_WRITTEN:
@@ -465,36 +467,3 @@ def definitely_different(left: Dim, right: Dim) -> bool:
         if lowest is not None and lowest > 0:
             return True
     return False
-
-
-def _operand(value: Dim) -> str:
-    text = str(value)
-    simple = isinstance(value, int) or (
-        (atom := _single_atom(value)) is not None
-        and (atom.is_symbol or atom.head in ("min", "max"))
-    )
-    return text if simple else f"({text})"
-
-
-def _print_sum(terms: Mapping[Monomial, Number]) -> str:
-    parts: list[str] = []
-    # Positive terms first, so that a leading minus sign is rare.
-    ordered = [item for item in terms.items() if item[1] > 0]
-    ordered += [item for item in terms.items() if item[1] < 0]
-    for monomial, coefficient in ordered:
-        sign = "-" if coefficient < 0 else "+"
-        text = _print_product(monomial, coefficient if coefficient > 0 else -coefficient)
-        if not parts and sign == "-" and len(monomial) == 1 and monomial[0][0].is_quotient:
-            text = f"({text})"  # a leading minus binds more tightly than // and %
-        parts += [sign, text] if parts or sign == "-" else [text]
-    return " ".join(parts).replace("- ", "-", 1) if parts[0] == "-" else " ".join(parts)
-
-
-def _print_product(monomial: Monomial, coefficient: Number) -> str:
-    factors = [str(coefficient)] if coefficient != 1 or not monomial else []
-    for atom, power in monomial:
-        text = str(atom)
-        if atom.is_quotient and (len(monomial) > 1 or coefficient != 1 or power > 1):
-            text = f"({text})"
-        factors.append(text if power == 1 else f"{text}**{power}")
-    return "*".join(factors)

@@ -45,6 +45,8 @@ def _collect(value: Dim | Fraction, sign: int, terms: dict[str, int]) -> int:
     """Add the parts of a sum to ``terms`` and return its constant."""
     if not isinstance(value, Expr):
         return sign * int(value)
+    if value.written is not None and value.written[0] == "negate":
+        return _collect(value.written[1][0], -sign, terms)
     if value.written is not None and value.written[0] in "+-":
         operator, (left, right), _ = value.written
         return _collect(left, sign, terms) + _collect(

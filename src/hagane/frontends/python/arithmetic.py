@@ -228,7 +228,7 @@ def _compare_sizes(
 
 def equal_values(knowledge: Knowledge, left: Value, right: Value) -> bool | Term | None:
     """Return whether two values are equal, as Python's ``==`` has it."""
-    if isinstance(left, tuple) and isinstance(right, tuple):
+    if type(left) is type(right) and isinstance(left, tuple | list):
         if len(left) != len(right):
             return False
         terms: list[Term] = []
@@ -248,6 +248,10 @@ def equal_values(knowledge: Knowledge, left: Value, right: Value) -> bool | Term
         return True
     if left is None or right is None or isinstance(left, str) or isinstance(right, str):
         return False
+    if isinstance(left, dict) and isinstance(right, dict):
+        if left.keys() != right.keys():
+            return False
+        return equal_values(knowledge, list(left.values()), [right[key] for key in left])
     return None
 
 

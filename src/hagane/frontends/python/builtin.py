@@ -96,7 +96,8 @@ class Builtins(StandardLibrary):
         named = {name: _plain(self.unwrap(value)) for name, value in keywords.items()}
         if _is_pure(found) and MISSING not in plain and MISSING not in named.values():
             return self.lift(apply_plain(lambda: found(*plain, **named)))
-        return self.lost(f"'{getattr(found, '__qualname__', found)}' is not understood")
+        name = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', found)}"
+        return self.lost(f"'{name}' is not understood")
 
     # Sizes and sequences.
 
@@ -425,8 +426,9 @@ class Builtins(StandardLibrary):
 
 
 _MODULES = frozenset(
-    ("builtins", "math", "functools", "itertools", "collections", "copy", "dataclasses", "typing",
-     "abc", "contextlib", "operator", standard.__name__, identity.__module__)
+    ("builtins", "math", "functools", "_functools", "_operator", "_collections", "itertools",
+     "collections", "copy", "dataclasses", "typing", "abc", "contextlib", "operator",
+     standard.__name__, identity.__module__)
 )  # fmt: skip
 
 

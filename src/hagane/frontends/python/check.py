@@ -156,7 +156,12 @@ def _made(interpreter: Interpreter, module: ModuleRef, request: Request, found: 
         return _evaluated(interpreter, module, request.make)
     if not isinstance(found, Class):
         return found
-    return _evaluated(interpreter, module, f"{found.name}()")
+    try:
+        return _evaluated(interpreter, module, f"{found.name}()")
+    except CheckError as error:
+        raise CheckError(
+            "make", f"{found.name}() cannot be made: {error.message}; say how with --make"
+        ) from None
 
 
 def _evaluated(interpreter: Interpreter, module: ModuleRef, text: str) -> Value:
@@ -247,7 +252,12 @@ def _call(
         interpreter.dead = False
     report.result = result
     report.returned = interpreter.show(result)
-    if isinstance(result, Unknown) and interpreter.collector.raised == before and not report.errors:
+    if (
+        isinstance(result, Unknown)
+        and not result.told
+        and interpreter.collector.raised == before
+        and not report.errors
+    ):
         report.unknown.append(Note(None, f"the result of '{function.name}': {result.reason}"))
 
 

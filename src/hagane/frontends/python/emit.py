@@ -37,6 +37,8 @@ class Emitter:
         assume: Told of what had to be assumed, in words.
     """
 
+    strict = True
+
     def __init__(self, knowledge: Knowledge, assume: Callable[[str], None]):
         self.knowledge = knowledge
         self.assume = assume

@@ -21,6 +21,7 @@ from hagane.frontends.python.findings import CheckError
 from hagane.frontends.python.values import (
     MISSING,
     Choice,
+    Class,
     DictRef,
     Frame,
     Function,
@@ -411,12 +412,16 @@ class Expressions(Core):
             if left is None or right is None:
                 return kind is ast.NotEq
             return self.tensor_operator(COMPARE[kind][0], left, right)
-        if isinstance(left, ListRef) and isinstance(right, ListRef):
+        if kind in (ast.Eq, ast.NotEq):
+            left, right = self.unwrap(left), self.unwrap(right)
+        elif isinstance(left, ListRef) and isinstance(right, ListRef):
             left, right = self.heap[left], self.heap[right]
         if isinstance(left, Instance):
             method = self.method_of(left, f"__{COMPARE[kind][0]}__")
             if method is not MISSING:
                 return self.call(method, [right], {})
+        if kind in (ast.Eq, ast.NotEq) and isinstance(left, Instance | Class | Function):
+            return (left is right) == (kind is ast.Eq)
         condition = None
         if not isinstance(left, Unknown) and not isinstance(right, Unknown):
             condition = compare_values(self.knowledge, kind, left, right)

@@ -129,11 +129,11 @@ class Report:
     @property
     def ok(self) -> bool:
         """Whether everything was checked and nothing is wrong."""
-        return self.checked and not self.errors
+        return self.checked and not self.errors and not self.unknown
 
     @property
     def exit_code(self) -> int:
-        """0 clean, 1 errors found, 2 could not check."""
+        """0 clean, 1 errors found, 2 could not check, or not everything."""
         if any(problem.code != "syntax" for problem in self.errors):
             return 1
-        return 0 if self.checked else 2
+        return 0 if self.checked and not self.unknown else 2
