@@ -75,7 +75,7 @@ def command(
     if as_json:
         print(json.dumps(report_json(report)))
     elif show_types and report.types:
-        for line in render_types(report, str(request.file.resolve())):
+        for line in render_types(report, str(request.file)):
             print(line)
         for line in render_text(report):
             print(line)

@@ -263,7 +263,10 @@ def _floordiv(left: Dim, right: Dim) -> Dim:
     if exact is not None and _is_integral(exact):
         return exact
     if isinstance(right, Expr):
-        return Expr({((Atom("floor", (left, right)), 1),): 1})
+        top, bottom = _reduced(left, right)
+        if not isinstance(bottom, Expr):
+            return _floordiv(top, bottom)
+        return Expr({((Atom("floor", (top, bottom)), 1),): 1})
     if right < 0:
         return _floordiv(multiply(left, -1), -right)
     whole, rest = _split(left, right)
@@ -276,6 +279,31 @@ def _floordiv(left: Dim, right: Dim) -> Dim:
     if product != divisor:
         return _add(whole, _floordiv(joined, product))
     return _add(whole, Expr({((Atom("floor", (rest, divisor)), 1),): 1}))
+
+
+def _reduced(left: Dim, right: Expr) -> tuple[Dim, Dim]:
+    """Cancel what numerator and divisor have in common: ``6*b*n // (4*b)`` is ``3*n // 2``."""
+    terms = [*_terms(left).items(), *right.terms.items()]
+    if any(Fraction(coefficient).denominator != 1 for _, coefficient in terms):
+        return left, right
+    number = gcd(*(int(coefficient) for _, coefficient in terms))
+    shared = dict(terms[0][0])
+    for monomial, _ in terms[1:]:
+        powers = dict(monomial)
+        shared = {atom: min(power, powers.get(atom, 0)) for atom, power in shared.items()}
+    common: Monomial = tuple((atom, power) for atom, power in shared.items() if power)
+    if number == 1 and not common:
+        return left, right
+
+    def divided(value: Dim) -> Dim:
+        result: dict[Monomial, Number] = {}
+        for monomial, coefficient in _terms(value).items():
+            rest = _divide_monomial(monomial, common)
+            assert rest is not None
+            result[rest] = int(coefficient) // number
+        return _make(result)
+
+    return divided(left), divided(right)
 
 
 def ceildiv(left: Dim, right: Dim) -> Dim:

@@ -116,7 +116,8 @@ class Knowledge:
         if definitely_equal(left, right):
             return Finding(Verdict.PROVED)
         if definitely_different(left, right):
-            return Finding(Verdict.REFUTED, self.example(symbols_of(left) | symbols_of(right)))
+            names = symbols_of(left) | symbols_of(right)
+            return Finding(Verdict.REFUTED, self.example(names) if names else {})
         return self.ask(self.equal(left, right))
 
     def ask(self, claim: Term) -> Finding:

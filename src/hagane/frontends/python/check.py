@@ -60,11 +60,11 @@ def check_source(request: Request) -> Report:
 
 def interpret(request: Request, knowledge: Knowledge) -> Interpreter:
     """Check a file from its source alone, and return the interpreter with all it found."""
-    interpreter = Interpreter(knowledge, request.file.resolve().parent)
+    interpreter = Interpreter(knowledge, request.file.parent)
     report = interpreter.collector.report
     with _DeepRecursion():
         try:
-            module = interpreter.load_source(request.file.resolve(), request.file.stem)
+            module = interpreter.load_source(request.file, request.file.stem)
             _check_target(interpreter, module, request)
         except SourceError as error:
             report.checked = False

@@ -98,7 +98,7 @@ class Collector:
         if self.muted:
             return
         place = self._error_place(frame.file, node)
-        key = (place.line, place.column, error.code, error.message)
+        key = (place.line, place.column, error.code)
         if key in self._seen:
             return
         self._seen.add(key)
@@ -110,15 +110,16 @@ class Collector:
                 self.source_line(frame.file, place.line),
                 tuple(self._steps(error.tensors)),
                 error.remedy,
-                self._shown(error.counterexample),
+                self._shown(error.counterexample, condition),
                 condition,
                 tuple(self._calls(frame)),
             )
         )
 
-    def _shown(self, counterexample: object) -> dict[str, int]:
-        assert isinstance(counterexample, dict)
-        return {n: v for n, v in counterexample.items() if not n.startswith("?")}
+    def _shown(self, counterexample: dict[str, int], condition: str) -> dict[str, int]:
+        """Return the sizes to tell; if a branch leads to the error, those that take it."""
+        sizes = counterexample or (self.knowledge.example(()) if condition else {})
+        return {name: value for name, value in sizes.items() if not name.startswith("?")}
 
     def _error_place(self, file: str, node: ast.AST) -> Place:
         whole = self.place(file, node)
