@@ -6,6 +6,7 @@ integers of at least one, unless declared otherwise.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -48,6 +49,7 @@ class Knowledge:
         path: The decisions taken so far.
         concolic: Whether branches and claims are decided by the example, and recorded.
         seconds: How long one question may take the solver.
+        budget: How long all questions together may take the solver, in seconds.
     """
 
     lowest: dict[str, int | None] = field(default_factory=dict)
@@ -57,7 +59,8 @@ class Knowledge:
     sample: dict[str, int] = field(default_factory=dict)
     path: PathCondition = field(default_factory=PathCondition)
     concolic: bool = False
-    seconds: float = 2.0
+    seconds: float = 1.0
+    budget: float = 8.0
     solver_missing: bool = False
     _answers: dict[tuple[Term, Term], Finding] = field(default_factory=dict)
     _solver: Solver | None = None
@@ -188,12 +191,16 @@ class Knowledge:
                 self.solver_missing = True
         if self._solver is None:
             return Finding(Verdict.UNKNOWN, reason="no sample refutes it, and Z3 is not installed")
+        if self.budget <= 0:
+            return Finding(Verdict.UNKNOWN, reason="no sample refutes it, and the time is used up")
         bounds = []
         for name, unknown in unknowns.items():
             lowest = self.lowest.get(name, 1)
             if unknown.sort is INT and lowest is not None:
                 bounds.append(logic.less(const(lowest, INT), unknown, strict=False))
-        answer = self._solver.check((goal, *bounds), seconds=self.seconds)
+        start = time.monotonic()
+        answer = self._solver.check((goal, *bounds), seconds=min(self.seconds, self.budget))
+        self.budget -= time.monotonic() - start
         if answer.status == "unsat":
             return Finding(Verdict.PROVED)
         if answer.status == "sat":

@@ -44,6 +44,8 @@ _ROOTS = (
     "torch", "torchvision", "numpy", "chainer", "chainermn", "cupy", "jaxtyping", "hagane",
     "beartype", "typeguard", "einops", "tqdm", "matplotlib", "tensorboard", "wandb",
 )  # fmt: skip
+# Functions that the interpreter itself knows, because they take functions or decide branches.
+_SPECIAL = ("torch._assert", "torch.utils.checkpoint.checkpoint")
 _PYTHON = {
     int: (int, Expr), float: (float, Real), bool: (bool, Truth), str: (str,), list: (ListRef,),
     dict: (DictRef,), set: (SetRef,), tuple: (tuple,), type(None): (type(None),),
@@ -82,7 +84,7 @@ class Tables:
         table = self.table_of(whole)
         if table is not None and whole in table.constants:
             return table.constants[whole]
-        if name.startswith("__") and name.endswith("__"):
+        if name.startswith("__") and name.endswith("__") and table is not None:
             return whole.rpartition(".")[0].rpartition(".")[2] if name == "__name__" else MISSING
         return Library(whole)
 
@@ -346,7 +348,7 @@ class Tables:
             if root not in sys.modules:
                 continue
             wanted = [*table.functions, *table.layers, *table.bases.values(), table.tensor]
-            for name in [*wanted, *table.transparent]:
+            for name in [*wanted, *table.transparent, *_SPECIAL]:
                 found = _resolve(name)
                 if found is not None:
                     names.setdefault(id(found), (found, name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from types import FunctionType
 from typing import Any
 
 from hagane.frontends.libraries.registry import Tables
@@ -100,8 +101,10 @@ class Access(Core):
                 return MISSING if result is MISSING else self.lift(result)
             case DType() | Device():
                 return self.tables.constant_attribute(value, name)
-            case Function() if name in ("__name__", "__qualname__"):
-                return value.name
+            case Function() if name == "__class__":
+                return Host(FunctionType)
+            case Function() if name in ("__name__", "__qualname__", "__module__"):
+                return value.scope.module.name if name == "__module__" else value.name
             case Wrapped(kind="property") if name in ("setter", "getter", "deleter"):
                 return Host(lambda function: value)
             case Bound() if name == "__self__":
@@ -288,7 +291,7 @@ class Access(Core):
             if method is not MISSING:
                 return self.call(method, [index], {})
         if isinstance(value, Class | Library) or (
-            isinstance(value, Host) and isinstance(value.object, type)
+            isinstance(value, Host) and (isinstance(value.object, type) or _is_typing(value.object))
         ):
             return value  # List[int]: an annotation
         if isinstance(value, Host):
@@ -478,6 +481,10 @@ def _lost_part(index: Value) -> Unknown | None:
 
 def _is_hashable(value: Value) -> bool:
     return is_plain(value) or isinstance(value, Instance | Function | Library | Host)
+
+
+def _is_typing(found: Any) -> bool:
+    return getattr(found, "__module__", "") in ("typing", "types", "collections.abc")
 
 
 def _is_negative(value: Dim) -> bool:

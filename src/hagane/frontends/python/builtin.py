@@ -452,7 +452,7 @@ _IMPURE = frozenset(
     ("open", "input", "exec", "eval", "compile", "__import__", "exit", "quit", "breakpoint", "help")
 )
 _PURE = frozenset(
-    ("functools", "itertools", "operator", "_operator", "string", "re", "fractions", "decimal",
+    ("functools", "itertools", "operator", "typing", "_operator", "string", "re", "fractions", "decimal",
      "statistics", "numbers", "enum", "types", "posixpath", "genericpath", "ntpath", "_collections")
 )  # fmt: skip
 # Modules whose functions give a number that is different every time, or nothing.

@@ -103,7 +103,7 @@ class Core(Parts):
     def lost(self, reason: str) -> Unknown:
         """Return an unknown value and tell the reader why it is not known."""
         self.collector.open_question(self.here(), reason)
-        return Unknown(reason, told=True)
+        return Unknown(reason, told=not self.collector.muted)
 
     # Truth.
 

@@ -72,7 +72,9 @@ class Expressions(Core):
         finally:
             if before is not None:
                 nodes[frame.key] = before
-        if frame.is_user and not self.collector.muted:
+        if frame.is_user and not self.collector.muted and not self.dead:
+            if isinstance(value, Unknown) and not value.told:
+                value = self.lost(value.reason)  # lost where nothing was reported
             self.collector.type(frame, node, value, self.show(value))
         return value
 
@@ -86,7 +88,8 @@ class Expressions(Core):
                 if not frame.is_user:
                     raise
                 self.collector.error(error, frame, node, self.path_text())
-                failed = Unknown(error.message, told=True, failed=True)
+                told = not self.collector.muted
+                failed = Unknown(error.message, told=told, failed=told)
                 if error.claim is None or not self.knowledge.possible(error.claim):
                     break
                 self.knowledge.path = path.taking(error.claim)

@@ -63,8 +63,9 @@ class Interpreter(
                 if k not in ("use_reentrant", "preserve_rng_state")
             }
             return self.call(arguments[0], arguments[1:], kept)
-        if name in ("torch.vmap", "torch.func.vmap"):
-            return self.lost(f"'{name}' is not understood")
+        if name == "torch._assert":
+            self.require(arguments[0], str(arguments[1]) if len(arguments) > 1 else "")
+            return None
         return MISSING
 
     def call_library(

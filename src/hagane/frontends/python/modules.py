@@ -55,6 +55,9 @@ class Modules(Core):
         self.modules[str(path)] = module
         frame = Frame(module.key, str(path), module, None, is_user, caller=None)
         outer, self.frame = self.frame, frame
+        # What goes wrong in another module is told where the checked one uses it.
+        muted = outer is not None
+        self.collector.muted += muted
         try:
             for statement in tree.body:
                 if isinstance(statement, _DEFINING):
@@ -68,6 +71,7 @@ class Modules(Core):
                     )
         finally:
             self.frame = outer
+            self.collector.muted -= muted
         return module
 
     def module_attribute(self, module: ModuleRef, name: str) -> Value:

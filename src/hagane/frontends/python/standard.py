@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from hagane.frontends.python.arithmetic import apply_plain, exact, round_down, round_up
 from hagane.frontends.python.containers import Containers
+from hagane.frontends.python.printing import name_of
 from hagane.frontends.python.values import (
     MISSING,
     Class,
@@ -175,8 +177,13 @@ class StandardLibrary(Containers):
     def _call_property(self, function: Value) -> Value:
         return Wrapped("property", function)
 
-    def _call_wraps(self, *_: Value, **__: Value) -> Value:
-        return Host(identity)
+    def _call_wraps(self, original: Value, *_: Value, **__: Value) -> Value:
+        return Wrapped("partial", Host(_renamed), (original,))
+
+    def _call__renamed(self, original: Value, function: Value) -> Value:
+        if not isinstance(function, Function):
+            return function
+        return replace(function, name=name_of(original))
 
     def _call_lru_cache(self, function: Value = None, **_: Value) -> Value:
         return function if isinstance(function, Function) else Host(identity)
@@ -196,6 +203,10 @@ class StandardLibrary(Containers):
 
     def _call_cast(self, _: Value, value: Value) -> Value:
         return value
+
+
+def _renamed(original: Any, function: Any) -> Any:
+    return function
 
 
 def _dataclass_decorator(value: Any) -> Any:

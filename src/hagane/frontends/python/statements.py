@@ -97,6 +97,11 @@ class Statements(Core):
         if isinstance(left, ListRef) and isinstance(node.op, ast.Add):
             self.extend(left, right)
             return
+        if isinstance(left, Instance):
+            own = self.method_of(left, f"__i{BINARY[type(node.op)][0]}__")
+            if own is not MISSING:
+                self.assign(node.target, self.call(own, [right], {}))
+                return
         if isinstance(left, Tensor) and not isinstance(right, Unknown):
             right = self.settle(right)
             name = BINARY[type(node.op)][0]
@@ -311,9 +316,11 @@ class Statements(Core):
             self.leave("return", value, frame.exits)
 
     def _do_Assert(self, node: ast.Assert) -> None:
-        condition = self.truth(self.evaluate(node.test))
-        text = self.collector.text(node.test)
-        decided = self.decide(condition)
+        self.require(self.evaluate(node.test), self.collector.text(node.test))
+
+    def require(self, value: Value, text: str) -> None:
+        """Take the truth of a value for granted, as an assertion does."""
+        decided = self.decide(self.truth(value))
         if decided is True:
             return
         if decided is False:

@@ -316,6 +316,10 @@ class ModuleList:
         return self.instance()
 
     @staticmethod
+    def __iadd__(t: Core, self: View, modules: Value) -> Value:  # noqa: D105, PYI034
+        return ModuleList.extend(t, self, modules)
+
+    @staticmethod
     def insert(t: Core, self: View, index: Value, module: Value) -> Value:
         """Add a module at a place."""
         found = list(inner(t, self).values())
