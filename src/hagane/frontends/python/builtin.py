@@ -452,8 +452,8 @@ _IMPURE = frozenset(
     ("open", "input", "exec", "eval", "compile", "__import__", "exit", "quit", "breakpoint", "help")
 )
 _PURE = frozenset(
-    ("functools", "itertools", "operator", "typing", "_operator", "string", "re", "fractions", "decimal",
-     "statistics", "numbers", "enum", "types", "posixpath", "genericpath", "ntpath", "_collections")
+    ("functools", "itertools", "operator", "typing", "_operator", "string", "re", "fractions",
+     "decimal", "statistics", "numbers", "enum", "types", "posixpath", "genericpath", "ntpath", "_collections")
 )  # fmt: skip
 # Modules whose functions give a number that is different every time, or nothing.
 _SILENT = frozenset(("warnings", "logging", "time", "_thread", "gc"))
