@@ -297,12 +297,17 @@ class _Flattener:
         # The path of slang includes the generate blocks on the way.
         top = self.design.elaborated.top
         path = str(member.hierarchicalPath).removeprefix(f"{top.name}.")
-        self.body(member.body, path)
-        inner = Scope(self.design, path, member.body)
+        self.declare(member.body, path)
+        # Mostly in the order of the data: what comes in, the instance, what goes out.
+        outputs = [c for c in member.portConnections if _gives(c.port)]
         for connection in member.portConnections:
-            self._connect(connection, scope, inner, path)
+            if connection not in outputs:
+                self._connect(connection, scope, path)
+        self.members(member.body, Scope(self.design, path, member.body))
+        for connection in outputs:
+            self._connect(connection, scope, path)
 
-    def _connect(self, connection: Any, outer: Scope, inner: Scope, path: str) -> None:
+    def _connect(self, connection: Any, outer: Scope, path: str) -> None:
         port = connection.port
         if port.kind.name == "InterfacePort":
             return
@@ -429,6 +434,10 @@ class _Flattener:
             scope.statements.run(body, m)
 
         self.add(f"process at {where}", where, scope, run, body, edges=edges, procedural=True)
+
+
+def _gives(port: Any) -> bool:
+    return bool(port.kind.name == "Port" and port.direction.name == "Out")
 
 
 def _store(m: Machine, variable: Variable, value: Value) -> None:

@@ -17,6 +17,7 @@ from hagane.tools.rtl.values import (
     Packed,
     Record,
     Value,
+    each,
     filled,
     merge,
     replace,
@@ -144,11 +145,26 @@ class Machine:
                 mask = filled(variable.layout, 0)
             self.masks[variable] = store(mask, variable.layout, _static(target), _ones(value))
         layer = self.now if blocking else self.later
+        if not target.steps:
+            layer.own[variable] = value
+            return
         old = layer.get(variable)
         if old is None:
             # What a non-blocking assignment leaves alone stays marked by the mask.
             old = self.read(variable) if blocking else self.base(variable)
         layer.own[variable] = store(old, variable.layout, target.steps, value)
+
+    def written(self, variable: Variable) -> Value | None:
+        """Return what the execution leaves in a variable, if it wrote it."""
+        later = self.later.own.get(variable)
+        return self.now.own.get(variable) if later is None else later
+
+    def substitute(self, change: Callable[[Term], Term]) -> None:
+        """Rewrite what the execution wrote and recorded, once it is over."""
+        for layer in (self.now.own, self.later.own):
+            layer.update({v: each(change, value) for v, value in layer.items() if not v.local})
+        self.points = {key: change(term) for key, term in self.points.items()}
+        self.asserts = {key: change(term) for key, term in self.asserts.items()}
 
     def record(self, kind: str, position: Position, label: str, scope: str, guard: Term) -> None:
         """Add a way to reach a coverage point."""
