@@ -118,8 +118,8 @@ class Drivers:
             steps[_SHOWN - 1 : -1] = [(f"{left} more signals", None)]
         way = " reads ".join(f"{name} ({place})" if place else name for name, place in steps)
         return (
-            f"{steps[0][1]}: a combinational loop in which {way} (what is driven there depends on itself "
-            "within a cycle; a register would break it)"
+            f"{steps[0][1]}: a combinational loop in which {way} (what is driven there "
+            "depends on itself within a cycle; a register would break it)"
         )
 
 

@@ -169,7 +169,8 @@ class Machine:
     def record(self, kind: str, position: Position, label: str, scope: str, guard: Term) -> None:
         """Add a way to reach a coverage point."""
         key = PointKey(kind, position, label, scope)
-        self.points[key] = either(self.points.get(key, FALSE), guard)
+        old = self.points.get(key)
+        self.points[key] = guard if old is None else either(old, guard)
 
     @contextmanager
     def under(self, condition: Term) -> Iterator[None]:
@@ -253,7 +254,10 @@ class Machine:
 
     def live(self) -> Term:
         """Return under which condition the next statement is executed."""
-        return negate(self.exits.any)
+        exits = self.exits
+        if exits.returned is exits.broken is exits.continued is FALSE:
+            return TRUE
+        return negate(exits.any)
 
 
 def _static(target: Target) -> tuple[tuple[Any, ...], ...]:

@@ -39,6 +39,9 @@ class Statements:
         method: Any = getattr(self, "_" + s.kind.name, None)
         if method is None:
             self._refuse(s, f"statement of kind {s.kind.name}")
+        if live is TRUE:
+            method(s, m)
+            return
         with m.under(live):
             method(s, m)
 
@@ -100,6 +103,9 @@ class Statements:
             # Never executed, but its points exist: they are dead.
             with m.unreachable():
                 self.run(s, m)
+            return
+        if condition is TRUE:
+            self.run(s, m)
             return
         with m.under(condition):
             self.run(s, m)
