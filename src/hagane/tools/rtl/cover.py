@@ -39,7 +39,7 @@ from hagane.tools.rtl.verilator import LinePoint, Run, find_verilator, run_veril
 
 _NOT_REPLAYED = "no simulator replayed the tests"
 _MINIMISE_SECONDS = 6.0
-KINDS = ("line", "branch", "statement", "condition", "toggle")
+KINDS = ("line", "branch", "statement", "condition", "toggle", "cover")
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,10 +111,12 @@ class Overlay:
 class Machine:
     """One execution of one process.
 
-    ``base`` gives the value of a variable that the process has not written yet.
+    ``base`` gives the value of a variable that the process has not written yet; ``clocked`` says
+    whether it waits for edges.
     """
 
     base: Callable[[Variable], Value]
+    clocked: bool = False
     now: Overlay = field(default_factory=lambda: Overlay(None))
     later: Overlay = field(default_factory=lambda: Overlay(None))
     guard: Term = TRUE

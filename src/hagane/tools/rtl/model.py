@@ -158,7 +158,7 @@ class _Builder:
                 open_.add(variable_)
             return self._before(variable_)
 
-        machine = Machine(base)
+        machine = Machine(base, clocked=bool(process.edges))
         try:
             process.run(machine)
         except Outside as problem:

@@ -23,7 +23,7 @@ from hagane.tools.rtl.values import (
 )
 
 if TYPE_CHECKING:
-    from hagane.tools.rtl.design import Scope
+    from hagane.tools.rtl.scope import Scope
 
 
 class Selects:

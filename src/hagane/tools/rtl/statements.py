@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from hagane.symbolic import bitvector as bv
 from hagane.symbolic.logic import both, either, equal, negate
 from hagane.symbolic.term import FALSE, TRUE, Term
+from hagane.tools.rtl.covers import Sampled, is_cover, sampled
 from hagane.tools.rtl.machine import Exits, Machine, Variable, refuse
+from hagane.tools.rtl.subset import outside
 from hagane.tools.rtl.values import Value, filled, layout_of
 
 if TYPE_CHECKING:
-    from hagane.tools.rtl.design import Scope
+    from hagane.tools.rtl.scope import Scope
 
 _MOST_ITERATIONS = 200_000
 _MOST_OPEN_ITERATIONS = 1_024
@@ -283,14 +285,40 @@ class Statements:
     def _ImmediateAssertion(self, s: Any, m: Machine) -> None:  # noqa: N802
         condition = self._x.condition(s.cond, m)
         position = self._scope.position(s.sourceRange.start)
-        kind = s.assertionKind.name
-        if kind in ("Assert", "Assume"):
-            old = m.asserts.get(position, FALSE)
-            m.asserts[position] = either(old, both(m.guard, negate(condition)))
+        if is_cover(s):
+            self._record("cover", s.sourceRange.start, "cover", m, condition)
+            if s.ifTrue is not None:
+                self._branch(condition, s.ifTrue, m)
+            return
+        old = m.asserts.get(position, FALSE)
+        m.asserts[position] = either(old, both(m.guard, negate(condition)))
 
     def _ConcurrentAssertion(self, s: Any, m: Machine) -> None:  # noqa: N802
+        found = sampled(s.propertySpec) if is_cover(s) else None
+        if found is not None and found.clocking is None and m.clocked:
+            self.cover(s, found, m)
+            return
+        self.notice(s, m.notices)
+
+    def notice(self, s: Any, notices: dict[str, None]) -> None:
+        """Say of a concurrent assertion that it is left alone."""
         where = self._scope.position(s.sourceRange.start)
-        m.notices[f"{where}: a concurrent assertion is not a target"] = None
+        what = "a concurrent assertion"
+        if is_cover(s):
+            what = "a cover property that is no condition at the rising edge of a clock"
+        notices[f"{where}: {what} is not a target"] = None
+
+    def cover(self, s: Any, found: Sampled, m: Machine) -> None:
+        """Add the point of a property: it samples what was there before the clock's edge."""
+        problems = [item for e in found.conditions for item in outside(e, self._scope.position)]
+        if problems:
+            m.notices[f"{problems[0]}, in a cover property: it is not a target"] = None
+            return
+        before = Machine(m.base)
+        condition = self._x.condition(found.condition, before)
+        disabled = [self._x.condition(e, before) for e in found.disabled]
+        holds = both(condition, *(negate(term) for term in disabled))
+        self._record("cover", s.sourceRange.start, "cover", m, holds)
 
     def _Timed(self, s: Any, m: Machine) -> None:  # noqa: N802
         self._refuse(s, "a delay or an event inside a process")
