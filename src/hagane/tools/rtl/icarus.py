@@ -43,7 +43,7 @@ def run_icarus(
         str(testbench),
     ]
     call_simulator(words, folder, "Icarus does not take the circuit")
-    # Its sensitivity to whole arrays lets some circuits go round for ever within one moment.
+    # Icarus 11 goes round for ever within one moment in some circuits (lane.sv of the tests).
     output = call_simulator([runner, str(binary), "+vcd"], folder, "the replay failed", seconds)
     version = call_simulator([compiler, "-V"], folder, "Icarus does not start")
     name = " ".join(version.split()[:4])
