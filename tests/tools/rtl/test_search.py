@@ -32,7 +32,10 @@ module m(input [2:0] s, input [7:0] a, b, output reg [7:0] x, y, z, output reg [
     i = 0;
     while (i < 8) begin if (!a[i]) n = n + 1; i = i + 1; end
     i = 0;
+    while (i < 8 && !b[i]) begin z = z + 1; i = i + 1; end
+    for (i = 0; i < 8 && a[i]; i = i + 1) n = n ^ i;
     repeat (3) y = {y[6:0], y[7]};
+    i = 0;
     do begin z = z + b; i = i + 3; end while (i < 6);
   end
 endmodule

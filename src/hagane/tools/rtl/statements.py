@@ -8,6 +8,7 @@ reach it.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hagane.symbolic import bitvector as bv
@@ -177,7 +178,7 @@ class Statements:
             )
         for e in s.initializers:
             self._x.value(e, m)
-        self._loop(s, s.stopExpr, s.body, list(s.steps), m, own=bool(list(s.loopVars)))
+        self._loop(s, s.stopExpr, s.body, list(s.steps), m)
 
     def _WhileLoop(self, s: Any, m: Machine) -> None:  # noqa: N802
         self._loop(s, s.cond, s.body, [], m)
@@ -192,7 +193,7 @@ class Statements:
         outer = m.exits
         m.exits = Exits(returned=outer.returned)
         for _ in range(int(count.data)):
-            self._round(s, s.body, [], m, TRUE)
+            self._round(s, s.body, m)
         m.exits = Exits(m.exits.returned, outer.broken, outer.continued)
 
     def _loop(
@@ -204,47 +205,56 @@ class Statements:
         m: Machine,
         *,
         first: bool = False,
-        own: bool = False,
     ) -> None:
         outer = m.exits
         m.exits = Exits(returned=outer.returned)
         self._record("line", s.sourceRange.start, "block", m)
+        returned = outer.returned
         open_rounds = 0
         entered = False
-        while True:
-            going = TRUE if first or stop is None else self._x.condition(stop, m)
-            first = False
-            alive = both(going, m.live())
-            if alive is FALSE:
-                break
-            entered = True
-            if not alive.is_const:
-                open_rounds += 1
+        # What only some inputs go on with is executed for those alone, and merged when all is over:
+        # a variable that the loop counts with stays a constant on the way.
+        with ExitStack() as rounds:
+            while True:
+                going = TRUE if first or stop is None else self._x.condition(stop, m)
+                first = False
+                going = both(going, m.live())
+                if going is FALSE:
+                    break
+                open_rounds += going is not TRUE
                 if open_rounds > _MOST_OPEN_ITERATIONS:
                     self._refuse(s, f"a loop without a bound below {_MOST_OPEN_ITERATIONS}")
-            # Once a round is skipped, so are all later ones.
-            m.exits.broken = either(m.exits.broken, negate(going))
-            self._round(s, body, steps, m, going, own=own)
+                entered = True
+                returned = self._descend(going, rounds, returned, m)
+                self._round(s, body, m)
+                going = m.live()
+                if going is FALSE:
+                    break
+                returned = self._descend(going, rounds, returned, m)
+                for e in steps:
+                    self._x.value(e, m)
+            returned = either(returned, m.exits.returned)
         if not entered:
             with m.unreachable():
                 self.run(body, m)
-        m.exits = Exits(m.exits.returned, outer.broken, outer.continued)
+        m.exits = Exits(returned, outer.broken, outer.continued)
 
-    def _round(
-        self, s: Any, body: Any, steps: list[Any], m: Machine, going: Term, *, own: bool = False
-    ) -> None:
+    def _descend(self, condition: Term, rounds: ExitStack, returned: Term, m: Machine) -> Term:
+        """Go on where ``condition`` holds; return under which condition a function has returned."""
+        if condition is TRUE:
+            return returned
+        returned = either(returned, m.exits.returned)
+        rounds.enter_context(m.under(condition))
+        m.exits = Exits()
+        return returned
+
+    def _round(self, s: Any, body: Any, m: Machine) -> None:
         m.iterations += 1
         if m.iterations > _MOST_ITERATIONS:
             self._refuse(s, f"loops of more than {_MOST_ITERATIONS} rounds in all")
         m.exits.continued = FALSE
         self.run(body, m)
         m.exits.continued = FALSE
-        # Nothing reads the loop's own variable once the loop or the function is left, so it stays
-        # a constant even where some inputs leave earlier.
-        left_by_return = m.exits.broken is FALSE and going is TRUE
-        with m.under(TRUE if own or left_by_return else both(going, m.live())):
-            for e in steps:
-                self._x.value(e, m)
 
     def _ForeachLoop(self, s: Any, m: Machine) -> None:  # noqa: N802
         outer = m.exits
@@ -254,7 +264,7 @@ class Statements:
 
     def _foreach(self, s: Any, dims: list[Any], m: Machine) -> None:
         if not dims:
-            self._round(s, s.body, [], m, TRUE)
+            self._round(s, s.body, m)
             return
         dim, rest = dims[0], dims[1:]
         if dim.loopVar is None:
