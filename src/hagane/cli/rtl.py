@@ -74,6 +74,8 @@ def cover_command(
         (out / "tests.csv").write_text(result.csv, encoding="utf-8")
         (out / "tb.sv").write_text(result.testbench, encoding="utf-8")
         (out / f"test_{top}.py").write_text(result.cocotb, encoding="utf-8")
+        if result.ports:
+            (out / f"{top}_ports.sv").write_text(result.ports, encoding="utf-8")
         (out / "report.html").write_text(write_report(result), encoding="utf-8")
     if as_json:
         print(json.dumps(to_json(result), indent=2))

@@ -23,11 +23,27 @@ def negate(a: Term) -> Term:
 
 def both(*terms: Term) -> Term:
     """Return the conjunction of ``terms``."""
+    if len(terms) == 2:
+        a, b = terms
+        if a is TRUE or a is b:
+            return b
+        if b is TRUE:
+            return a
+        if a is FALSE or b is FALSE:
+            return FALSE
     return _junction("and", terms, TRUE, FALSE)
 
 
 def either(*terms: Term) -> Term:
     """Return the disjunction of ``terms``."""
+    if len(terms) == 2:
+        a, b = terms
+        if a is FALSE or a is b:
+            return b
+        if b is FALSE:
+            return a
+        if a is TRUE or b is TRUE:
+            return TRUE
     return _junction("or", terms, FALSE, TRUE)
 
 

@@ -13,9 +13,12 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Sort:
-    """What values a term takes: ``bool``, ``int``, or ``bits`` with a width."""
+    """What values a term takes: ``bool``, ``int``, or ``bits`` with a width.
+
+    There is one object of each: BOOL, INT and those of :func:`bits`.
+    """
 
     kind: str
     width: int = 0

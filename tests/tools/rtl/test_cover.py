@@ -112,6 +112,7 @@ def test_the_command_writes_tests_that_a_simulator_passes(
     assert "open" in page
     table = page[page.index("<table>") : page.index("</table>")].split("</tr>")
     assert table[0].count("<th>") == table[1].count("<td>") + 1  # a heading over each number
+    assert page.count("<polyline") == 2  # this search and random tests
     compile((out / "test_lock.py").read_text(), "test_lock.py", "exec")
     if shutil.which("iverilog"):
         binary = str(tmp_path / "tb.vvp")

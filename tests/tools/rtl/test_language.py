@@ -31,10 +31,12 @@ def random_tests(simulator: Simulator, rows: int, seed: int) -> list[Test]:
     return [tuple(test)]
 
 
-def replayed(sources: Sources, rows: int, folder: Path, simulator_name: str) -> tuple[Replay, Run]:
+def replayed(
+    sources: Sources, rows: int, folder: Path, simulator_name: str, *, seed: int = 7
+) -> tuple[Replay, Run]:
     design, model = load(sources)
     simulator = Simulator(model, {})
-    tests = random_tests(simulator, rows, seed=7)
+    tests = random_tests(simulator, rows, seed)
     runs = simulator.run_all(tests)
     bench = folder / "tb.sv"
     text = write_testbench(model, design.ports, sources.top, simulator, tests, runs, {})

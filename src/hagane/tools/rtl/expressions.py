@@ -35,7 +35,10 @@ class Expressions(Selects):
         return bv.value(int(number), number.bitWidth)
 
     def _IntegerLiteral(self, e: Any, m: Machine) -> Value:  # noqa: N802
-        return self._constant(e.value, e, m)
+        found = self._literals.get(e)
+        if found is None:
+            found = self._literals[e] = self._constant(e.value, e, m)
+        return found
 
     def _UnbasedUnsizedIntegerLiteral(self, e: Any, m: Machine) -> Value:  # noqa: N802
         return self._constant(e.value, e, m)

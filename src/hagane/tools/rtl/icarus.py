@@ -15,7 +15,13 @@ def find_icarus() -> tuple[str, str] | None:
     return (compiler, runner) if compiler and runner else None
 
 
-def run_icarus(commands: tuple[str, str], sources: Sources, testbench: Path, folder: Path) -> Run:
+def run_icarus(
+    commands: tuple[str, str],
+    sources: Sources,
+    testbench: Path,
+    folder: Path,
+    seconds: float = 120.0,
+) -> Run:
     """Compile and run a test bench in ``folder``.
 
     Raises:
@@ -37,7 +43,8 @@ def run_icarus(commands: tuple[str, str], sources: Sources, testbench: Path, fol
         str(testbench),
     ]
     call_simulator(words, folder, "Icarus does not take the circuit")
-    output = call_simulator([runner, str(binary), "+vcd"], folder, "the replay failed")
+    # Icarus 11 goes round for ever within one moment in some circuits (lane.sv of the tests).
+    output = call_simulator([runner, str(binary), "+vcd"], folder, "the replay failed", seconds)
     version = call_simulator([compiler, "-V"], folder, "Icarus does not start")
     name = " ".join(version.split()[:4])
     return Run(name, {}, folder / "tb.vcd", output, counts_lines=False)

@@ -17,6 +17,7 @@ from hagane.tools.rtl.values import (
     Packed,
     Record,
     Value,
+    each,
     filled,
     merge,
     replace,
@@ -110,10 +111,12 @@ class Overlay:
 class Machine:
     """One execution of one process.
 
-    ``base`` gives the value of a variable that the process has not written yet.
+    ``base`` gives the value of a variable that the process has not written yet; ``clocked`` says
+    whether it waits for edges.
     """
 
     base: Callable[[Variable], Value]
+    clocked: bool = False
     now: Overlay = field(default_factory=lambda: Overlay(None))
     later: Overlay = field(default_factory=lambda: Overlay(None))
     guard: Term = TRUE
@@ -144,16 +147,32 @@ class Machine:
                 mask = filled(variable.layout, 0)
             self.masks[variable] = store(mask, variable.layout, _static(target), _ones(value))
         layer = self.now if blocking else self.later
+        if not target.steps:
+            layer.own[variable] = value
+            return
         old = layer.get(variable)
         if old is None:
             # What a non-blocking assignment leaves alone stays marked by the mask.
             old = self.read(variable) if blocking else self.base(variable)
         layer.own[variable] = store(old, variable.layout, target.steps, value)
 
+    def written(self, variable: Variable) -> Value | None:
+        """Return what the execution leaves in a variable, if it wrote it."""
+        later = self.later.own.get(variable)
+        return self.now.own.get(variable) if later is None else later
+
+    def substitute(self, change: Callable[[Term], Term]) -> None:
+        """Rewrite what the execution wrote and recorded, once it is over."""
+        for layer in (self.now.own, self.later.own):
+            layer.update({v: each(change, value) for v, value in layer.items() if not v.local})
+        self.points = {key: change(term) for key, term in self.points.items()}
+        self.asserts = {key: change(term) for key, term in self.asserts.items()}
+
     def record(self, kind: str, position: Position, label: str, scope: str, guard: Term) -> None:
         """Add a way to reach a coverage point."""
         key = PointKey(kind, position, label, scope)
-        self.points[key] = either(self.points.get(key, FALSE), guard)
+        old = self.points.get(key)
+        self.points[key] = guard if old is None else either(old, guard)
 
     @contextmanager
     def under(self, condition: Term) -> Iterator[None]:
@@ -237,7 +256,10 @@ class Machine:
 
     def live(self) -> Term:
         """Return under which condition the next statement is executed."""
-        return negate(self.exits.any)
+        exits = self.exits
+        if exits.returned is exits.broken is exits.continued is FALSE:
+            return TRUE
+        return negate(exits.any)
 
 
 def _static(target: Target) -> tuple[tuple[Any, ...], ...]:

@@ -32,11 +32,12 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What the simulator's waves say, row by row."""
+    """What the simulator's waves say, row by row; ``missing`` are signals that are not in them."""
 
     cycles: tuple[tuple[Cycle, ...], ...]
     differences: tuple[Difference, ...]
     compared: int
+    missing: frozenset[str] = frozenset()
 
 
 def read_waves(
@@ -76,7 +77,8 @@ def read_waves(
             before = expected[number][at].after
             position += 1
         cycles.append(tuple(rows))
-    return Replay(tuple(cycles), tuple(differences), len(waves))
+    missing = frozenset(simulator.signal_names) - waves.keys()
+    return Replay(tuple(cycles), tuple(differences), len(waves), missing)
 
 
 def _sample(vcd: Path, rows: int, wanted: set[str]) -> dict[str, list[int]]:
@@ -86,7 +88,8 @@ def _sample(vcd: Path, rows: int, wanted: set[str]) -> dict[str, list[int]]:
     waves = VCDVCD(str(vcd), store_tvs=True)
     by_name: dict[str, str] = {}
     for name in waves.signals:
-        plain = re.sub(r"\[\d+:\d+\]$", "", name.removeprefix("TOP."))
+        # Icarus leaves the backslash of escaped names, Verilator does not.
+        plain = re.sub(r"\[\d+:\d+\]$", "", name.removeprefix("TOP.")).replace("\\", "")
         by_name[plain] = name
     ends = _row_ends(waves[by_name["tb.row"]].tv, rows)
     sampled = {}

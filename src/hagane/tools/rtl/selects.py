@@ -23,7 +23,7 @@ from hagane.tools.rtl.values import (
 )
 
 if TYPE_CHECKING:
-    from hagane.tools.rtl.design import Scope
+    from hagane.tools.rtl.scope import Scope
 
 
 class Selects:
@@ -32,14 +32,22 @@ class Selects:
     def __init__(self, scope: Scope, call: Callable[[Any, Machine], Value]):
         self._scope = scope
         self._call = call
+        self._literals: dict[Any, Term] = {}
+        self._methods: dict[type, Callable[[Any, Machine], Value]] = {}
 
     def value(self, e: Any, m: Machine) -> Value:
         """Return the value of an expression."""
+        method = self._methods.get(type(e))
+        if method is None:
+            method = self._methods[type(e)] = self._method(e)
+        return method(e, m)
+
+    def _method(self, e: Any) -> Callable[[Any, Machine], Value]:
+        """Return what evaluates expressions of the class of ``e``: slang has one for each kind."""
         method: Any = getattr(self, "_" + e.kind.name, None)
         if method is None:
             self.refuse(e, f"expression of kind {e.kind.name}")
-        result: Value = method(e, m)
-        return result
+        return method  # type: ignore[no-any-return]
 
     def bits(self, e: Any, m: Machine) -> Term:
         """Return the value of a packed expression."""

@@ -8,16 +8,19 @@ reach it.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hagane.symbolic import bitvector as bv
 from hagane.symbolic.logic import both, either, equal, negate
 from hagane.symbolic.term import FALSE, TRUE, Term
+from hagane.tools.rtl.covers import Sampled, is_cover, sampled
 from hagane.tools.rtl.machine import Exits, Machine, Variable, refuse
+from hagane.tools.rtl.subset import outside
 from hagane.tools.rtl.values import Value, filled, layout_of
 
 if TYPE_CHECKING:
-    from hagane.tools.rtl.design import Scope
+    from hagane.tools.rtl.scope import Scope
 
 _MOST_ITERATIONS = 200_000
 _MOST_OPEN_ITERATIONS = 1_024
@@ -39,6 +42,9 @@ class Statements:
         method: Any = getattr(self, "_" + s.kind.name, None)
         if method is None:
             self._refuse(s, f"statement of kind {s.kind.name}")
+        if live is TRUE:
+            method(s, m)
+            return
         with m.under(live):
             method(s, m)
 
@@ -100,6 +106,9 @@ class Statements:
             # Never executed, but its points exist: they are dead.
             with m.unreachable():
                 self.run(s, m)
+            return
+        if condition is TRUE:
+            self.run(s, m)
             return
         with m.under(condition):
             self.run(s, m)
@@ -169,7 +178,7 @@ class Statements:
             )
         for e in s.initializers:
             self._x.value(e, m)
-        self._loop(s, s.stopExpr, s.body, list(s.steps), m, own=bool(list(s.loopVars)))
+        self._loop(s, s.stopExpr, s.body, list(s.steps), m)
 
     def _WhileLoop(self, s: Any, m: Machine) -> None:  # noqa: N802
         self._loop(s, s.cond, s.body, [], m)
@@ -184,7 +193,7 @@ class Statements:
         outer = m.exits
         m.exits = Exits(returned=outer.returned)
         for _ in range(int(count.data)):
-            self._round(s, s.body, [], m, TRUE)
+            self._round(s, s.body, m)
         m.exits = Exits(m.exits.returned, outer.broken, outer.continued)
 
     def _loop(
@@ -196,47 +205,56 @@ class Statements:
         m: Machine,
         *,
         first: bool = False,
-        own: bool = False,
     ) -> None:
         outer = m.exits
         m.exits = Exits(returned=outer.returned)
         self._record("line", s.sourceRange.start, "block", m)
+        returned = outer.returned
         open_rounds = 0
         entered = False
-        while True:
-            going = TRUE if first or stop is None else self._x.condition(stop, m)
-            first = False
-            alive = both(going, m.live())
-            if alive is FALSE:
-                break
-            entered = True
-            if not alive.is_const:
-                open_rounds += 1
+        # What only some inputs go on with is executed for those alone, and merged when all is over:
+        # a variable that the loop counts with stays a constant on the way.
+        with ExitStack() as rounds:
+            while True:
+                going = TRUE if first or stop is None else self._x.condition(stop, m)
+                first = False
+                going = both(going, m.live())
+                if going is FALSE:
+                    break
+                open_rounds += going is not TRUE
                 if open_rounds > _MOST_OPEN_ITERATIONS:
                     self._refuse(s, f"a loop without a bound below {_MOST_OPEN_ITERATIONS}")
-            # Once a round is skipped, so are all later ones.
-            m.exits.broken = either(m.exits.broken, negate(going))
-            self._round(s, body, steps, m, going, own=own)
+                entered = True
+                returned = self._descend(going, rounds, returned, m)
+                self._round(s, body, m)
+                going = m.live()
+                if going is FALSE:
+                    break
+                returned = self._descend(going, rounds, returned, m)
+                for e in steps:
+                    self._x.value(e, m)
+            returned = either(returned, m.exits.returned)
         if not entered:
             with m.unreachable():
                 self.run(body, m)
-        m.exits = Exits(m.exits.returned, outer.broken, outer.continued)
+        m.exits = Exits(returned, outer.broken, outer.continued)
 
-    def _round(
-        self, s: Any, body: Any, steps: list[Any], m: Machine, going: Term, *, own: bool = False
-    ) -> None:
+    def _descend(self, condition: Term, rounds: ExitStack, returned: Term, m: Machine) -> Term:
+        """Go on where ``condition`` holds; return under which condition a function has returned."""
+        if condition is TRUE:
+            return returned
+        returned = either(returned, m.exits.returned)
+        rounds.enter_context(m.under(condition))
+        m.exits = Exits()
+        return returned
+
+    def _round(self, s: Any, body: Any, m: Machine) -> None:
         m.iterations += 1
         if m.iterations > _MOST_ITERATIONS:
             self._refuse(s, f"loops of more than {_MOST_ITERATIONS} rounds in all")
         m.exits.continued = FALSE
         self.run(body, m)
         m.exits.continued = FALSE
-        # Nothing reads the loop's own variable once the loop or the function is left, so it stays
-        # a constant even where some inputs leave earlier.
-        left_by_return = m.exits.broken is FALSE and going is TRUE
-        with m.under(TRUE if own or left_by_return else both(going, m.live())):
-            for e in steps:
-                self._x.value(e, m)
 
     def _ForeachLoop(self, s: Any, m: Machine) -> None:  # noqa: N802
         outer = m.exits
@@ -246,7 +264,7 @@ class Statements:
 
     def _foreach(self, s: Any, dims: list[Any], m: Machine) -> None:
         if not dims:
-            self._round(s, s.body, [], m, TRUE)
+            self._round(s, s.body, m)
             return
         dim, rest = dims[0], dims[1:]
         if dim.loopVar is None:
@@ -277,14 +295,40 @@ class Statements:
     def _ImmediateAssertion(self, s: Any, m: Machine) -> None:  # noqa: N802
         condition = self._x.condition(s.cond, m)
         position = self._scope.position(s.sourceRange.start)
-        kind = s.assertionKind.name
-        if kind in ("Assert", "Assume"):
-            old = m.asserts.get(position, FALSE)
-            m.asserts[position] = either(old, both(m.guard, negate(condition)))
+        if is_cover(s):
+            self._record("cover", s.sourceRange.start, "cover", m, condition)
+            if s.ifTrue is not None:
+                self._branch(condition, s.ifTrue, m)
+            return
+        old = m.asserts.get(position, FALSE)
+        m.asserts[position] = either(old, both(m.guard, negate(condition)))
 
     def _ConcurrentAssertion(self, s: Any, m: Machine) -> None:  # noqa: N802
+        found = sampled(s.propertySpec) if is_cover(s) else None
+        if found is not None and found.clocking is None and m.clocked:
+            self.cover(s, found, m)
+            return
+        self.notice(s, m.notices)
+
+    def notice(self, s: Any, notices: dict[str, None]) -> None:
+        """Say of a concurrent assertion that it is left alone."""
         where = self._scope.position(s.sourceRange.start)
-        m.notices[f"{where}: a concurrent assertion is not a target"] = None
+        what = "a concurrent assertion"
+        if is_cover(s):
+            what = "a cover property that is no condition at the rising edge of a clock"
+        notices[f"{where}: {what} is not a target"] = None
+
+    def cover(self, s: Any, found: Sampled, m: Machine) -> None:
+        """Add the point of a property: it samples what was there before the clock's edge."""
+        problems = [item for e in found.conditions for item in outside(e, self._scope.position)]
+        if problems:
+            m.notices[f"{problems[0]}, in a cover property: it is not a target"] = None
+            return
+        before = Machine(m.base)
+        condition = self._x.condition(found.condition, before)
+        disabled = [self._x.condition(e, before) for e in found.disabled]
+        holds = both(condition, *(negate(term) for term in disabled))
+        self._record("cover", s.sourceRange.start, "cover", m, holds)
 
     def _Timed(self, s: Any, m: Machine) -> None:  # noqa: N802
         self._refuse(s, "a delay or an event inside a process")

@@ -10,8 +10,8 @@ from hagane.symbolic.term import Term
 from hagane.tools.rtl.machine import Machine
 
 if TYPE_CHECKING:
-    from hagane.tools.rtl.design import Scope
     from hagane.tools.rtl.expressions import Expressions
+    from hagane.tools.rtl.scope import Scope
 
 SILENT = frozenset(
     {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from hagane.tools.rtl.model import CycleModel
@@ -95,12 +96,12 @@ def instantiate(
     lines, connections = [], []
     for name, members in bundles(ports).items():
         lines += _interface(name, members, slices, out_slices, model.clocks)
-        connections.append(f"    .{name}(port_{name})")
+        connections.append(f"    .{_written(name)}({_written('port_' + name)})")
     for port in ports:
         where = slices if port.direction == "In" else out_slices
         if not port.interface:
             lines += _declare(port, where, model.clocks)
-            connections.append(f"    .{port.name}({_actual(port, model.clocks)})")
+            connections.append(f"    .{_written(port.name)}({_actual(port, model.clocks)})")
     values = ", ".join(f".{name}({value})" for name, value in parameters.items())
     lines.append(f"  {top}{f' #({values})' if values else ''} dut (")
     lines.append(",\n".join(connections))
@@ -162,7 +163,12 @@ def _pack(model: CycleModel, row: Mapping[str, int], width: int) -> str:
 
 
 def _name(port: Port) -> str:
-    return f"port_{port.name}"
+    return _written(f"port_{port.name}")
+
+
+def _written(name: str) -> str:
+    """Return a name as the language writes it: escaped, with a space behind, where need be."""
+    return name if re.fullmatch(r"[A-Za-z_][\w$]*", name) else f"\\{name} "
 
 
 def _interface(

@@ -145,6 +145,13 @@ def from_bits(term: Term, layout: Layout) -> Value:
     return take(layout)
 
 
+def each(change: Callable[[Term], Term], value: Value) -> Value:
+    """Return ``value`` with every bit vector changed."""
+    if isinstance(value, Term):
+        return change(value)
+    return tuple(each(change, part) for part in value)
+
+
 def merge(condition: Term, yes: Value, no: Value) -> Value:
     """Return ``yes`` where ``condition`` holds, else ``no``, part by part."""
     if yes is no:

