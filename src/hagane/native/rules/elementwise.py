@@ -190,6 +190,17 @@ def _compare(name: str, sign: str) -> Builder:
     return build
 
 
+def _shift(
+    attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
+) -> Expression:
+    if dtype.kind != "u":
+        raise NotNative(f"element type {dtype}")
+    sign = "<<" if attributes["direction"] == "LEFT" else ">>"
+    # C leaves shifts by the width and more undefined; here they leave nothing.
+    text = f"({{1}} >= {8 * dtype.itemsize} ? 0 : {{0}} {sign} {{1}})"
+    return Apply(text, tuple(arguments), dtype, vector=False)
+
+
 def _first(
     attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
 ) -> Expression:
@@ -209,6 +220,7 @@ BUILDERS: dict[str, Builder] = {
     "Asinh": _template("v_asinh({0})"),
     "Atan": _template("v_atan({0})"),
     "Atanh": _template("v_atanh({0})"),
+    "BitShift": _shift,
     "BitwiseAnd": _template(None, "{0} & {1}"),
     "BitwiseNot": _template(None, "~{0}"),
     "BitwiseOr": _template(None, "{0} | {1}"),
@@ -259,6 +271,11 @@ BUILDERS: dict[str, Builder] = {
     "Round": _template("v_round({0})"),
     "Selu": _with_numbers(
         f"{{2}} * ({_POSITIVE} + {{1}} * v_expm1({_NEGATIVE}))", "alpha", "gamma"
+    ),
+    "Shrink": _with_numbers(
+        "v_sel(v_lt({0}, v_neg({1})), {0} + {2}, v_sel(v_gt({0}, {1}), {0} - {2}, v_num(0)))",
+        "lambd",
+        "bias",
     ),
     "Sigmoid": _template("v_sigmoid({0})"),
     "Sign": _template("v_sign({0})", "(({0} > 0) - ({0} < 0))"),

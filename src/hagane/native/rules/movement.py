@@ -358,6 +358,29 @@ def _split(tensor: Tensor, factors: list[int]) -> Tensor:
     return replace(tensor, shape=tuple(shape), strides=tuple(strides))
 
 
+def lower_trilu(low: Lowering, node: ir.Node) -> None:
+    """Copy one triangle of each matrix, zeros beside it; the diagonal is fixed."""
+    source, target = low.contiguous(node.inputs[0]), low.result(node.outputs[0])
+    shift = 0
+    if len(node.inputs) > 1 and node.inputs[1] is not None:
+        array = low.constant(node.inputs[1])
+        if array is None:
+            raise NotNative("a diagonal known only at run time")
+        shift = int(array.reshape(-1)[0])
+    sign = ">=" if low.attributes(node)["upper"] else "<="
+    body = Body()
+    s, d = body.pointer(source), body.pointer(target, written=True)
+    rows, columns = body.size(source.shape[-2]), body.size(source.shape[-1])
+    body.add(
+        f"int64_t i = q % {rows}; for (int64_t j = 0; j < {columns}; j++)",
+        f"{d}[q * {columns} + j] = j - i {sign} {shift} ? {s}[q * {columns} + j] : 0;",
+    )
+    tasks = product(source.shape[:-1])
+    known = source.shape[-1] if isinstance(source.shape[-1], int) else 256
+    low.emit(node, body, tasks, work=known * 0.1)
+    low.lowered[node.outputs[0]] = target
+
+
 RULES: dict[str, Rule] = {
     "Concat": lower_concat,
     "ConstantOfShape": lower_constant_of_shape,
@@ -373,6 +396,7 @@ RULES: dict[str, Rule] = {
     "Split": lower_split,
     "Squeeze": lower_reshape,
     "Tile": lower_tile,
+    "Trilu": lower_trilu,
     "Transpose": lower_transpose,
     "Unsqueeze": lower_reshape,
 }
