@@ -2,7 +2,8 @@
 
 Run: ``python examples/rtl/cover_blocks.py``. The array of multipliers lies beside this file; the
 other two blocks are those of the package ``logikbench``. For each, the search looks for tests that
-reach every point, and each row of the replay is compared with what NumPy gives.
+reach every point, and each row of the replay is compared: the array's products with hagane's own
+8-bit product, the rest with what NumPy gives.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
+from onnx import TensorProto, helper, numpy_helper
 
+import hagane
 from hagane.tools.rtl import Budget, Result, Sources, cover, read_sources
 
 FOLDER = Path(__file__).parent
@@ -34,8 +37,23 @@ def rows_of(result: Result) -> Rows:
             yield number, row, output
 
 
+def int8_product(weights: np.ndarray, inputs: np.ndarray) -> int:
+    """Return the sum of products by hagane's native kernel of MatMulInteger."""
+    node = helper.make_node("MatMulInteger", ["inputs", "weights"], ["sum"])
+    graph = helper.make_graph(
+        [node],
+        "product",
+        [helper.make_tensor_value_info("inputs", TensorProto.INT8, [1, 4])],
+        [helper.make_tensor_value_info("sum", TensorProto.INT32, [1, 1])],
+        [numpy_helper.from_array(weights.reshape(4, 1), "weights")],
+    )
+    opsets = [helper.make_opsetid("", 21)]
+    session = hagane.InferenceSession(helper.make_model(graph, opset_imports=opsets, ir_version=10))
+    return int(session.run(None, {"inputs": inputs.reshape(1, 4)})[0][0, 0])
+
+
 def wrong_sums(result: Result) -> list[str]:
-    """Return the rows in which the array's sum is not NumPy's, saturated."""
+    """Return the rows in which the array's sum is not that of the 8-bit product, saturated."""
     most = (1 << (SUM_BITS - 1)) - 1
     wrong, total, saturated = [], 0, 0
     for number, row, output in rows_of(result):
@@ -46,13 +64,13 @@ def wrong_sums(result: Result) -> list[str]:
             wrong.append(f"test {number}: the sum is {got}, expected {(total, saturated)}")
             total, saturated = got
         weights, inputs = (
-            np.array([signed(row.get(f"{name}[{lane}]", 0), 8) for lane in range(4)], np.int32)
+            np.array([signed(row.get(f"{name}[{lane}]", 0), 8) for lane in range(4)], np.int8)
             for name in ("weights", "inputs")
         )
         if row.get("clear"):
             total = saturated = 0
         elif row.get("valid"):
-            exact = total + int(weights @ inputs)
+            exact = total + int8_product(weights, inputs)
             total = int(np.clip(exact, -most - 1, most))
             saturated = saturated or int(exact != total)
     return wrong
