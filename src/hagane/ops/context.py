@@ -31,6 +31,10 @@ class Judge(Protocol):
         """Whether some sizes make ``left`` and ``right`` different, as far as that matters here."""
         ...
 
+    def clash(self, left: Dim, right: Dim) -> bool:
+        """Whether some sizes keep ``left`` and ``right`` from broadcasting: different, neither 1."""
+        ...
+
 
 class _Lenient:
     """Dimensions differ where cheap rules show that they always do: files promise too little."""
@@ -39,6 +43,8 @@ class _Lenient:
 
     def differ(self, left: Dim, right: Dim) -> bool:
         return definitely_different(left, right)
+
+    clash = differ
 
 
 class InferContext:
@@ -196,7 +202,7 @@ class InferContext:
                 continue
             if result == 1:
                 result = dim
-            elif self.differ(result, dim):
+            elif self._judge.clash(result, dim):
                 self.fail(
                     f"cannot broadcast {self.inputs_text()}: axis {axis} has sizes "
                     f"{' and '.join(str(d) for d in dims)}, expected equal sizes or 1"

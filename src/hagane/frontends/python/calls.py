@@ -304,11 +304,25 @@ class Calls(Core):
             )
         plain = [self.unwrap(value) for value in arguments]
         named = {name: self.unwrap(value) for name, value in keywords.items()}
+        return self._with_plain(plain, named, run)
+
+    def _with_plain(self, plain: list[Value], named: dict[str, Value], run: Any) -> Value:
+        """Call with values as library functions take them; choices inside lists are taken apart."""
         for value in [*plain, *named.values()]:
             lost = _lost_inside(value)
             if lost is not None:
                 return lost
-        return self.wrap(run(plain, named))
+        choice = next((c for v in [*plain, *named.values()] if (c := _choice_inside(v))), None)
+        if choice is None:
+            return self.wrap(run(plain, named))
+        return self.either(
+            choice,
+            lambda v: self._with_plain(
+                [_replaced(item, choice, v) for item in plain],
+                {name: _replaced(item, choice, v) for name, item in named.items()},
+                run,
+            ),
+        )
 
     def _with_known_at(
         self,
@@ -369,6 +383,22 @@ def _lost_inside(value: Value) -> Unknown | None:
     if isinstance(value, Many) and isinstance(value.element, Unknown):
         return value.element
     return None
+
+
+def _choice_inside(value: Value) -> Choice | None:
+    if isinstance(value, Choice):
+        return value
+    if type(value) in (list, tuple):
+        return next((c for item in value if (c := _choice_inside(item))), None)
+    return None
+
+
+def _replaced(value: Value, choice: Choice, item: Value) -> Value:
+    if value is choice:
+        return item
+    if type(value) in (list, tuple):
+        return type(value)(_replaced(part, choice, item) for part in value)
+    return value
 
 
 def _is_super(function: Value) -> bool:

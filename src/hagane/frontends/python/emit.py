@@ -21,6 +21,7 @@ from hagane.ops.definition import Array
 from hagane.ops.node import infer_node
 from hagane.ops.values import array_dtype
 from hagane.symbolic import Dim, Expr, symbol
+from hagane.symbolic.logic import either
 from hagane.symbolic.path import Finding, Verdict
 from hagane.symbolic.questions import Knowledge
 from hagane.symbolic.term import Term, variables_of
@@ -106,6 +107,12 @@ class Emitter:
         if finding.verdict is Verdict.UNKNOWN:
             self.suppose(self.knowledge.equal(left, right), f"{left} == {right}")
         return False
+
+    def clash(self, left: Dim, right: Dim) -> bool:
+        """Whether some sizes keep two sizes from broadcasting."""
+        known = self.knowledge
+        claim = either(known.equal(left, right), known.equal(left, 1), known.equal(right, 1))
+        return not self.holds(claim, f"{left} and {right} broadcast")
 
     def holds(self, claim: Term, text: str) -> bool:
         """Whether ``claim`` holds for all sizes; what nobody can tell is assumed, and reported."""

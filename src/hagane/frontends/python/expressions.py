@@ -89,7 +89,7 @@ class Expressions(Core):
                     raise
                 self.collector.error(error, frame, node, self.path_text())
                 told = not self.collector.muted
-                failed = Unknown(error.message, told=told, failed=told)
+                failed = Unknown(error.message, told=told, failed=True)
                 if error.claim is None or not self.knowledge.possible(error.claim):
                     break
                 self.knowledge.path = path.taking(error.claim)

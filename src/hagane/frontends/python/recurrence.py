@@ -42,8 +42,8 @@ class Recurrence:
 
     def rule(self, before: Value, after: Value) -> Rule:
         """Return the rule that ``before`` (turn 0) and ``after`` (turn 1) suggest."""
-        if before is after:
-            return lambda k: before
+        if before is after or (isinstance(after, Unknown) and after.failed):
+            return lambda k: before  # what failed fails again in the turn that is reported
         if is_size(before) and is_size(after) and not isinstance(before, bool):
             return self._size(before, after)
         if isinstance(before, Tensor) and isinstance(after, Tensor):
@@ -127,7 +127,7 @@ class Recurrence:
 
     def alike(self, expected: Value, found: Value) -> bool:
         """Whether two values have one type, sizes included."""
-        if expected is found:
+        if expected is found or (isinstance(found, Unknown) and found.failed):
             return True
         if isinstance(expected, Unknown):
             return True
