@@ -96,7 +96,7 @@ class Tables:
                 "is_floating_point": found.is_floating_point(),
                 "itemsize": found.itemsize,
                 "name": dtype_name(found),
-                "kind": "f" if found.is_floating_point() else "i",
+                "kind": _kind(found),
                 "type": value,
             }.get(name, MISSING)
         kind, _, index = value.name.partition(":")
@@ -397,6 +397,11 @@ def _resolve(name: str) -> Any:
         if found is None:
             return None
     return found
+
+
+def _kind(dtype: Any) -> str:
+    """Return the letter that NumPy has for a kind of element types."""
+    return "f" if dtype.is_floating_point() else str(dtype.numpy().kind)
 
 
 def _tensor_classes(value: Tensor) -> tuple[str, ...]:
