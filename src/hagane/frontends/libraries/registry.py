@@ -84,9 +84,18 @@ class Tables:
         table = self.table_of(whole)
         if table is not None and whole in table.constants:
             return table.constants[whole]
+        if table is not None and whole in table.names:
+            return table.names[whole][0](core)
         if name.startswith("__") and name.endswith("__") and table is not None:
             return whole.rpartition(".")[0].rpartition(".")[2] if name == "__name__" else MISSING
         return Library(whole)
+
+    def set_member(self, core: Core, library: Library, name: str, value: Value) -> None:
+        """Set a name of a library that the program can change; others are left alone."""
+        whole = f"{library.name}.{name}"
+        table = self.table_of(whole)
+        if table is not None and whole in table.names:
+            table.names[whole][1](core, value)
 
     def constant_attribute(self, value: DType | Device, name: str) -> Value:
         """Return an attribute of an element type or a device."""
@@ -111,9 +120,19 @@ class Tables:
         )
 
     def entered(self, core: Core, manager: Value) -> Value:
-        """Return what a context manager of a library gives."""
-        del core
+        """Enter a context manager of a library and return what it gives."""
+        if isinstance(manager, Instance):
+            enter = self.object_attribute(core, manager, "__enter__")
+            if enter is not MISSING:
+                return core.call(enter, [], {})
         return manager
+
+    def left(self, core: Core, manager: Value) -> None:
+        """Leave a context manager of a library."""
+        if isinstance(manager, Instance):
+            leave = self.object_attribute(core, manager, "__exit__")
+            if leave is not MISSING:
+                core.call(leave, [None, None, None], {})
 
     def class_flags(self, base: Library | Host) -> set[str]:
         """Return what deriving from a class means for the interpreter."""
