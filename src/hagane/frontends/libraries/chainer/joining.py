@@ -28,6 +28,12 @@ def _alike(t: Core, found: list[Tensor], what: str) -> None:
         same_dtype(t, found[0], other, f"the variables of {what}")
 
 
+def _of_many(t: Core, xs: Many, what: str) -> Tensor:
+    """Return what stands for all of a list, which must not be empty."""
+    t.emit.require_size(xs.length, 1, f"number of variables of {what}")
+    return variable(t, t.settle(xs.element), "xs")
+
+
 def _joined(t: Core, found: list[Tensor], place: int, what: str) -> Tensor:
     _alike(t, found, what)
     shape = joined_shape(t, found, place, what)
@@ -38,7 +44,7 @@ def _joined(t: Core, found: list[Tensor], place: int, what: str) -> Tensor:
 def concat(t: Core, xs: Value, axis: Value = 1) -> Tensor:
     """Return variables joined along an axis."""
     if isinstance(xs, Many):
-        x = variable(t, xs.element, "xs")
+        x = _of_many(t, xs, "concat")
         shape = list(shape_of(t, x))
         place = checked_axis(t, axis, len(shape), x)
         shape[place] = _total(t, xs, shape[place], place)
@@ -60,7 +66,7 @@ def _total(t: Core, xs: Many, one: Dim, place: int) -> Dim:
 def stack(t: Core, xs: Value, axis: Value = 0) -> Tensor:
     """Return variables joined along a new axis."""
     if isinstance(xs, Many):
-        x, count = variable(t, xs.element, "xs"), xs.length
+        x, count = _of_many(t, xs, "stack"), xs.length
     else:
         found = variables(t, xs, "xs")
         _alike(t, found, "stack")
@@ -165,7 +171,7 @@ def separate(t: Core, x: Value, axis: Value = 0) -> Value:
 def pad_sequence(t: Core, xs: Value, length: Value = None, padding: Value = 0) -> Tensor:
     """Return variables of different lengths padded to the longest: (count, longest, ...)."""
     if isinstance(xs, Many):
-        first, count = variable(t, xs.element, "xs"), xs.length
+        first, count = _of_many(t, xs, "pad_sequence"), xs.length
         longest: Dim = shape_of(t, first)[0] if xs.at is None else t.emit.fresh("longest")
     else:
         found = variables(t, xs, "xs")

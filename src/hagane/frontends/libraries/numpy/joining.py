@@ -103,7 +103,8 @@ def concatenate(
 
 
 def _of_many(t: Core, arrays: Many, axis: Value, dtype: Value, stacked: bool) -> Tensor:
-    x = to_array(t, arrays.element)
+    t.emit.require_size(arrays.length, 1, "number of arrays")
+    x = to_array(t, t.settle(arrays.element))
     shape = list(shape_of(t, x))
     wanted = dtype_of(t, dtype, x.dtype)
     place = checked_axis(t, axis, len(shape), x, extra=int(stacked))
