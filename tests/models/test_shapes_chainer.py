@@ -81,13 +81,11 @@ def oracle() -> Iterator[subprocess.Popen[str]]:
             "HAGANE_CHAINER_PYTHON names no Python with Chainer: tests/outside/chainer_oracle.py "
             "says how to make one"
         )
-    process = subprocess.Popen(
-        [PYTHON, str(ORACLE), "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    yield process
-    assert process.stdin is not None
-    process.stdin.close()
-    process.wait(timeout=60)
+    command = [PYTHON, str(ORACLE), "serve"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield process
 
 
 def traced(oracle: subprocess.Popen[str], case: Case, sizes: dict[str, int]) -> list[TracedValue]:
