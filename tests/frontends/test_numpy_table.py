@@ -67,9 +67,7 @@ def test_an_expression_has_the_type_that_numpy_computes(expression: str, tmp_pat
 
 @pytest.mark.parametrize("expression", calls(WRONG))
 def test_an_expression_that_numpy_refuses_is_an_error(expression: str, tmp_path: Path) -> None:
-    with pytest.raises(
-        (TypeError, ValueError, IndexError, AttributeError, np.linalg.LinAlgError)
-    ):
+    with pytest.raises((TypeError, ValueError, IndexError, AttributeError, np.linalg.LinAlgError)):
         run(expression)
     report = checked(expression, tmp_path)
     assert [problem.place.line for problem in report.errors] == [5]

@@ -40,14 +40,15 @@ def agrees(value: TracedValue, options: set[tuple[object, ...]]) -> bool:
     """Whether one of the inferred types is that of the traced value."""
     for shape, dtype in options:
         assert isinstance(shape, tuple)
-        if dtype == value.dtype and len(shape) == len(value.shape):
-            if all(a is None or a == b for a, b in zip(shape, value.shape, strict=True)):
-                return True
+        if dtype != value.dtype or len(shape) != len(value.shape):
+            continue
+        if all(a is None or a == b for a, b in zip(shape, value.shape, strict=True)):
+            return True
     return False
 
 
 def disagreements(traced: Iterable[TracedValue], report: Report, source: str) -> list[str]:
-    """Traced values that the checker types otherwise, or not at all; items of lists are left out."""
+    """Traced values that the checker types otherwise, or not at all, but for items of lists."""
     types = inferred(report, source)
     wrong = []
     for value in traced:

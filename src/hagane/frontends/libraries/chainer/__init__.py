@@ -4,6 +4,7 @@ from hagane.frontends.libraries.chainer import (
     arithmetic,
     configuration,
     elementwise,
+    filters,
     joining,
     link,
     links,
@@ -22,8 +23,8 @@ from hagane.frontends.libraries.chainer.table import CHAINER
 
 # Importing a module enters its functions into the table.
 PARTS = (
-    arithmetic, configuration, elementwise, joining, link, links, losses, methods, normalising,
-    pooling, products, recurrent, reducing, shaping, states, windows,
+    arithmetic, configuration, elementwise, filters, joining, link, links, losses, methods,
+    normalising, pooling, products, recurrent, reducing, shaping, states, windows,
 )  # fmt: skip
 
 __all__ = ["CHAINER", "PARTS"]

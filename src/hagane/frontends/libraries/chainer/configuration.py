@@ -75,8 +75,14 @@ def leave(t: Core, self: Value, *_: Value) -> Value:
     return None
 
 
-@CHAINER.function("report", "set_debug", "print_runtime_info", "disable_experimental_feature_warning",
-                  "cuda.check_cuda_available", "backends.cuda.check_cuda_available")  # fmt: skip
+@CHAINER.function(
+    "report",
+    "set_debug",
+    "print_runtime_info",
+    "disable_experimental_feature_warning",
+    "cuda.check_cuda_available",
+    "backends.cuda.check_cuda_available",
+)
 def report(t: Core, *_: Value, **__: Value) -> Value:
     """Return None: it changes no type."""
     return None
@@ -121,10 +127,23 @@ def _initializer(name: str) -> None:
 
 
 for _name in (
-    "Normal", "LeCunNormal", "GlorotNormal", "HeNormal", "Uniform", "LeCunUniform", "GlorotUniform",
-    "HeUniform", "Zero", "One", "Constant", "Identity", "Orthogonal", "NaN", "UpsamplingDeconvFilter",
+    "Normal",
+    "LeCunNormal",
+    "GlorotNormal",
+    "HeNormal",
+    "Uniform",
+    "LeCunUniform",
+    "GlorotUniform",
+    "HeUniform",
+    "Zero",
+    "One",
+    "Constant",
+    "Identity",
+    "Orthogonal",
+    "NaN",
+    "UpsamplingDeconvFilter",
     "DownsamplingConvFilter",
-):  # fmt: skip
+):
     _initializer(_name)
 
 

@@ -206,8 +206,9 @@ def transpose_sequence(t: Core, xs: Value) -> Value:
     found = variables(t, xs, "xs")
     longest = shape_of(t, found[0])[0]
     rest = shape_of(t, found[0])[1:]
-    lengths = [shape_of(t, x)[0] for x in found]
-    if all(isinstance(n, int) for n in lengths):
+    counts = [shape_of(t, x)[0] for x in found]
+    lengths = [n for n in counts if isinstance(n, int)]
+    if len(lengths) == len(counts):
         steps = range(int(str(longest)))
         return tuple(
             made(t, "Transpose", found, found[0].dtype, (sum(n > k for n in lengths), *rest))

@@ -96,10 +96,11 @@ def tensors(t: Core, link: Instance, include_uninit: bool) -> list[tuple[str, Te
     found: dict[int, tuple[str, Tensor]] = {}
     for path, inner in walk(t, link):
         for name, value in members(t, inner).items():
-            if isinstance(value, Tensor) and value.parameter:
-                if include_uninit or not is_lazy(value):
-                    whole = f"/{name}" if path == "/" else f"{path}/{name}"
-                    found.setdefault(id(value), (whole, value))
+            if not isinstance(value, Tensor) or not value.parameter:
+                continue
+            if include_uninit or not is_lazy(value):
+                whole = f"/{name}" if path == "/" else f"{path}/{name}"
+                found.setdefault(id(value), (whole, value))
     return list(found.values())
 
 
@@ -273,7 +274,7 @@ class ChainList:
         return None
 
     @staticmethod
-    def __len__(t: Core, self: View) -> Value:  # type: ignore[override]
+    def __len__(t: Core, self: View) -> Value:
         """Return how many there are."""
         return len(items_of(t, self.instance()))
 

@@ -69,11 +69,10 @@ def softmax_cross_entropy(
             labels,
             remedy=_class_remedy(shape, own),
         )
-    if isinstance(class_weight, Tensor):
-        if t.emit.differ(need_rank(t, class_weight, 1, "class_weight")[0], shape[1]):
-            t.fail(
-                "shape-mismatch", f"expected one weight a class, got {t.show(class_weight)}", found
-            )
+    if isinstance(class_weight, Tensor) and t.emit.differ(
+        need_rank(t, class_weight, 1, "class_weight")[0], shape[1]
+    ):
+        t.fail("shape-mismatch", f"expected one weight a class, got {t.show(class_weight)}", found)
     return loss_of(t, [found, labels], own, reduce)
 
 

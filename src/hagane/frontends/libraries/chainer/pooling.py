@@ -90,8 +90,16 @@ for _name, _rank in (("2d", 2), ("nd", 0), ("1d", 1), ("3d", 3)):
 
 
 @function("upsampling_2d")
-def upsampling_2d(t: Core, x: Value, indexes: Value, ksize: Value, stride: Value = None,
-                  pad: Value = 0, outsize: Value = None, cover_all: Value = True) -> Tensor:  # fmt: skip
+def upsampling_2d(
+    t: Core,
+    x: Value,
+    indexes: Value,
+    ksize: Value,
+    stride: Value = None,
+    pad: Value = 0,
+    outsize: Value = None,
+    cover_all: Value = True,
+) -> Tensor:
     """Return maxima put back where they came from."""
     from hagane.frontends.libraries.chainer.operands import same_shape
 
@@ -106,6 +114,8 @@ def spatial_pyramid_pooling_2d(
     """Return maxima over grids of 1, 4, 16, ... cells, joined along the channels."""
     found = floating(t, x)
     shape = need_rank(t, found, 4, "x")
+    if pooling != "max":
+        t.fail("value", f"expected pooling='max', got {t.show(t.wrap(pooling))}", found)
     cells = sum(4**level for level in range(pyramid_height))
     return made(t, "PyramidPool", [found], found.dtype, (shape[0], shape[1] * cells, 1, 1))
 

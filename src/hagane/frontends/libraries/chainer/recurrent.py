@@ -83,7 +83,9 @@ def _outputs(t: Core, xs: Value, in_size: Dim, width: Dim) -> tuple[Tensor, Dim,
 
 
 def _layers(kind: str, directions: int) -> None:
-    def init(t: Core, n_layers: Value, in_size: Value, out_size: Value, dropout: Value, **_: Value) -> dict[str, Value]:  # fmt: skip
+    def init(
+        t: Core, n_layers: Value, in_size: Value, out_size: Value, dropout: Value, **_: Value
+    ) -> dict[str, Value]:
         weights: list[list[Tensor]] = []
         for number, _way in itertools.product(range(n_layers), range(directions)):
             width = in_size if number == 0 else out_size * directions
@@ -123,7 +125,9 @@ for _kind, _directions in itertools.product(_WEIGHTS, (1, 2)):
 def _functions(kind: str, directions: int) -> None:
     """Register the functions over lists of the inputs of each time step."""
 
-    def run(t: Core, n_layers: Value, ws: Value, xs: Value, states: dict[str, Value]) -> tuple[list[Tensor], Value]:  # fmt: skip
+    def run(
+        t: Core, n_layers: Value, ws: Value, xs: Value, states: dict[str, Value]
+    ) -> tuple[list[Tensor], Value]:
         w = variable(t, ws[0][0], "ws")
         out, in_size = need_rank(t, w, 2, "ws")
         hx = floating(t, states["hx"], "hx")
@@ -138,8 +142,17 @@ def _functions(kind: str, directions: int) -> None:
         outputs: Value = Many(ys[0], xs.length) if isinstance(xs, Many) else tuple(ys)
         return [made(t, "RNN", [hx], hx.dtype, shape) for _ in states], outputs
 
-    def lstm_(t: Core, n_layers: Value, dropout_ratio: Value, hx: Value, cx: Value, ws: Value, bs: Value,
-              xs: Value, **_: Value) -> Value:  # fmt: skip
+    def lstm_(
+        t: Core,
+        n_layers: Value,
+        dropout_ratio: Value,
+        hx: Value,
+        cx: Value,
+        ws: Value,
+        bs: Value,
+        xs: Value,
+        **_: Value,
+    ) -> Value:
         (hy, cy), ys = run(t, n_layers, ws, xs, {"hx": hx, "cx": cx})
         return (hy, cy, ys)
 

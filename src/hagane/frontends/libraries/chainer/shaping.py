@@ -64,8 +64,20 @@ def _as_numpy(name: str, count: int) -> None:
     function(name)(run)
 
 
-for _name in ("swapaxes", "moveaxis", "rollaxis", "expand_dims", "squeeze", "tile", "flip", "fliplr",
-              "flipud", "pad", "broadcast_to", "diagonal"):  # fmt: skip
+for _name in (
+    "swapaxes",
+    "moveaxis",
+    "rollaxis",
+    "expand_dims",
+    "squeeze",
+    "tile",
+    "flip",
+    "fliplr",
+    "flipud",
+    "pad",
+    "broadcast_to",
+    "diagonal",
+):
     _as_numpy(_name, 0)
 
 

@@ -31,10 +31,20 @@ class BatchNormalization:
     """Normalises by the statistics of the batch, or by those kept."""
 
     @staticmethod
-    def init(t: Core, size: Value = None, decay: Value = 0.9, eps: Value = 2e-5, dtype: Value = None,
-             use_gamma: Value = True, use_beta: Value = True, initial_gamma: Value = None,
-             initial_beta: Value = None, axis: Value = None, initial_avg_mean: Value = None,
-             initial_avg_var: Value = None) -> dict[str, Value]:  # fmt: skip
+    def init(
+        t: Core,
+        size: Value = None,
+        decay: Value = 0.9,
+        eps: Value = 2e-5,
+        dtype: Value = None,
+        use_gamma: Value = True,
+        use_beta: Value = True,
+        initial_gamma: Value = None,
+        initial_beta: Value = None,
+        axis: Value = None,
+        initial_avg_mean: Value = None,
+        initial_avg_var: Value = None,
+    ) -> dict[str, Value]:
         """Return the attributes."""
         if size is None and axis is None:
             t.fail("value", "RuntimeError: size or axis is required")
@@ -142,7 +152,7 @@ def _batch(t: Core, h: Value, x: Tensor) -> Dim:
     if not t.emit.holds(t.knowledge.less(batch, before, strict=False), f"{batch} <= {before}"):
         t.fail(
             "shape-mismatch",
-            f"TypeError: the batch of {t.show(x)} is larger than that of the state before, {before}",
+            f"the batch of {t.show(x)} is larger than that of the state before, {before}",
             x,
         )
     return batch
@@ -153,7 +163,9 @@ class LSTM:
     """A cell that keeps its state from call to call."""
 
     @staticmethod
-    def init(t: Core, in_size: Value, out_size: Value = None, *_: Value, **__: Value) -> dict[str, Value]:  # fmt: skip
+    def init(
+        t: Core, in_size: Value, out_size: Value = None, *_: Value, **__: Value
+    ) -> dict[str, Value]:
         """Return the attributes."""
         if out_size is None:
             in_size, out_size = None, in_size
@@ -193,7 +205,9 @@ class StatelessLSTM:
     """A cell whose state comes in and goes out."""
 
     @staticmethod
-    def init(t: Core, in_size: Value, out_size: Value = None, *_: Value, **__: Value) -> dict[str, Value]:  # fmt: skip
+    def init(
+        t: Core, in_size: Value, out_size: Value = None, *_: Value, **__: Value
+    ) -> dict[str, Value]:
         """Return the attributes."""
         return LSTM.init(t, in_size, out_size)
 
@@ -211,7 +225,9 @@ class StatelessLSTM:
 
 
 def _gru(name: str, *, stateful: bool) -> None:
-    def init(t: Core, in_size: Value, out_size: Value = None, *_: Value, **__: Value) -> dict[str, Value]:  # fmt: skip
+    def init(
+        t: Core, in_size: Value, out_size: Value = None, *_: Value, **__: Value
+    ) -> dict[str, Value]:
         found = {"state_size": out_size, "h": None}
         for gate in ("W_r", "W_z", "W"):
             found[gate] = _linear(t, in_size, out_size)

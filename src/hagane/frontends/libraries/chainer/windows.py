@@ -124,15 +124,35 @@ def deconvolution(
 
 
 @function("convolution_2d")
-def convolution_2d(t: Core, x: Value, W: Value, b: Value = None, stride: Value = 1, pad: Value = 0,
-                   cover_all: Value = False, *, dilate: Value = 1, groups: Value = 1) -> Tensor:  # fmt: skip
+def convolution_2d(
+    t: Core,
+    x: Value,
+    W: Value,
+    b: Value = None,
+    stride: Value = 1,
+    pad: Value = 0,
+    cover_all: Value = False,
+    *,
+    dilate: Value = 1,
+    groups: Value = 1,
+) -> Tensor:
     """Return a convolution over (height, width)."""
     return convolution(t, 2, x, W, b, stride, pad, cover_all, dilate, groups)
 
 
 @function("deconvolution_2d")
-def deconvolution_2d(t: Core, x: Value, W: Value, b: Value = None, stride: Value = 1, pad: Value = 0,
-                     outsize: Value = None, *, dilate: Value = 1, groups: Value = 1) -> Tensor:  # fmt: skip
+def deconvolution_2d(
+    t: Core,
+    x: Value,
+    W: Value,
+    b: Value = None,
+    stride: Value = 1,
+    pad: Value = 0,
+    outsize: Value = None,
+    *,
+    dilate: Value = 1,
+    groups: Value = 1,
+) -> Tensor:
     """Return a transposed convolution over (height, width)."""
     return deconvolution(t, 2, x, W, b, stride, pad, outsize, dilate, groups)
 
@@ -143,8 +163,17 @@ def _of_rank(name: str, rank: int) -> None:
         spatial = rank or len(shape_of(t, variable(t, x))) - 2
         return convolution(t, spatial, x, W, b, stride, pad, cover_all, dilate, groups)
 
-    def transposed(t: Core, x: Value, W: Value, b: Value = None, stride: Value = 1, pad: Value = 0,
-                   outsize: Value = None, dilate: Value = 1, groups: Value = 1) -> Tensor:  # fmt: skip
+    def transposed(
+        t: Core,
+        x: Value,
+        W: Value,
+        b: Value = None,
+        stride: Value = 1,
+        pad: Value = 0,
+        outsize: Value = None,
+        dilate: Value = 1,
+        groups: Value = 1,
+    ) -> Tensor:
         spatial = rank or len(shape_of(t, variable(t, x))) - 2
         return deconvolution(t, spatial, x, W, b, stride, pad, outsize, dilate, groups)
 
@@ -157,8 +186,16 @@ for _name, _rank in (("nd", 0), ("1d", 1), ("3d", 3)):
 
 
 @function("dilated_convolution_2d")
-def dilated_convolution_2d(t: Core, x: Value, W: Value, b: Value = None, stride: Value = 1,
-                           pad: Value = 0, dilate: Value = 1, cover_all: Value = False) -> Tensor:  # fmt: skip
+def dilated_convolution_2d(
+    t: Core,
+    x: Value,
+    W: Value,
+    b: Value = None,
+    stride: Value = 1,
+    pad: Value = 0,
+    dilate: Value = 1,
+    cover_all: Value = False,
+) -> Tensor:
     """Return a convolution whose taps lie ``dilate`` apart."""
     return convolution(t, 2, x, W, b, stride, pad, cover_all, dilate, 1)
 

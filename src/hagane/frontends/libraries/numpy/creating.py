@@ -41,9 +41,9 @@ def filled(t: Core, dtype: ir.DataType, shape: list[Dim], value: Any) -> Tensor:
     """Return an array full of one number, whose content is known while it is small."""
     known = None
     counts = [n for n in shape if isinstance(n, int)]
-    if value is not None and len(counts) == len(shape) and min(counts, default=0) >= 0:
-        if math.prod(counts) <= MAX_CONTENT:
-            known = np.full(counts, value, dtype=dtype.numpy())
+    fits = len(counts) == len(shape) and min(counts, default=0) >= 0
+    if value is not None and fits and math.prod(counts) <= MAX_CONTENT:
+        known = np.full(counts, value, dtype=dtype.numpy())
     return new(t, dtype, shape, known)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -78,7 +79,7 @@ def concatenated(t: Core, tensors: Sequence[Tensor], place: int, dtype: Any, wha
     """Return arrays joined along an axis."""
     shape = joined_shape(t, tensors, place, what)
     contents = [x.known for x in tensors]
-    known = None
+    known: Any = None
     if all(c is not None for c in contents):
         known = np.concatenate(contents, axis=place)  # type: ignore[arg-type]
     return typed(t, "Concat", [cast(t, x, dtype) for x in tensors], dtype, shape, known)
@@ -184,7 +185,7 @@ def cuts(t: Core, x: Tensor, indices: Value, place: int, *, even: bool) -> list[
         indices = size(t, indices)
     if isinstance(indices, tuple | list):
         bounds = [0, *[size(t, i) for i in indices], total]
-        return [_span(t, a, b, total) for a, b in zip(bounds, bounds[1:], strict=False)]
+        return [_span(t, a, b, total) for a, b in itertools.pairwise(bounds)]
     if not is_size(indices):
         t.fail("type", f"expected a number of parts or places, got {t.show(t.wrap(indices))}", x)
     if not isinstance(indices, int):

@@ -58,7 +58,7 @@ def itemsize(t: Core, x: Tensor) -> Value:
 @NUMPY.attribute("nbytes")
 def nbytes(t: Core, x: Tensor) -> Value:
     """Return the bytes of all elements."""
-    return elements(t, x) * x.dtype.itemsize
+    return elements(t, x) * int(x.dtype.itemsize)
 
 
 @NUMPY.attribute("T")

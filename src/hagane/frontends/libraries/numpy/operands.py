@@ -68,6 +68,7 @@ def dtype_of(t: Core, value: Value, default: ir.DataType) -> ir.DataType:
         except TypeError as error:
             t.fail("value", f"TypeError: {error}")
     t.fail("type", f"expected an element type, got {t.show(t.wrap(value))}")
+    return None
 
 
 def promoted(t: Core, values: Sequence[Value]) -> ir.DataType:
@@ -165,9 +166,10 @@ def _nested(t: Core, value: Value, dtype: ir.DataType | None) -> Tensor:
     if any(isinstance(item, Tensor) for item in items):
         tensors = [item for item in items if isinstance(item, Tensor)]
         known = None
-        if all(not isinstance(i, Tensor) or (i.shape == () and i.known is not None) for i in items):
+        contents = [i.known if isinstance(i, Tensor) else np.asarray(i) for i in items]
+        if all(c is not None and c.shape == () for c in contents):
             held: Any = np.empty(len(items), dtype=object)
-            held[:] = [i.known.ravel()[0] if isinstance(i, Tensor) else i for i in items]
+            held[:] = [c[()] for c in contents if c is not None]
             known = held.reshape([int(str(n)) for n in shape])
         return typed(t, "Stack", tensors, own, shape, known)
     array = as_array(value, own)
@@ -226,8 +228,8 @@ def cast(t: Core, x: Tensor, dtype: ir.DataType) -> Tensor:
 def size(t: Core, value: Value) -> Dim:
     """Return one size; arrays of one element count as their content."""
     if isinstance(value, Tensor):
-        return t.tensor_number(value, whole=True)
-    if isinstance(value, bool) or not is_size(value):
+        value = t.tensor_number(value, whole=True)
+    if isinstance(value, bool) or not isinstance(value, int | Expr):
         t.fail("type", f"expected an integer as size, got {t.show(t.wrap(value))}")
     return value
 

@@ -121,8 +121,8 @@ def kron(t: Core, a: Value, b: Value) -> Tensor:
     left, right, dtype = _pair(t, a, b)
     first, second = list(shape_of(t, left)), list(shape_of(t, right))
     rank = max(len(first), len(second))
-    first = [1] * (rank - len(first)) + first
-    second = [1] * (rank - len(second)) + second
+    first = [*[1] * (rank - len(first)), *first]
+    second = [*[1] * (rank - len(second)), *second]
     shape = tuple(x * y for x, y in zip(first, second, strict=True))
     return typed(t, "Kron", [left, right], dtype, shape)
 

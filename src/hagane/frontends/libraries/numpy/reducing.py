@@ -86,8 +86,11 @@ def _total(name: str, known: Any) -> Any:
 
 
 for _name, _operator in (
-    ("sum", "ReduceSum"), ("prod", "ReduceProd"), ("nansum", "ReduceSum"), ("nanprod", "ReduceProd"),
-):  # fmt: skip
+    ("sum", "ReduceSum"),
+    ("prod", "ReduceProd"),
+    ("nansum", "ReduceSum"),
+    ("nanprod", "ReduceProd"),
+):
     _sum_like(_name, _operator)
 
 

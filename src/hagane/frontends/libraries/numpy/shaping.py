@@ -239,8 +239,8 @@ def tile(t: Core, A: Value, reps: Value) -> Tensor:
     x = to_array(t, A)
     times, shape = sizes(t, reps), list(shape_of(t, x))
     rank = max(len(times), len(shape))
-    times = [1] * (rank - len(times)) + times
-    shape = [1] * (rank - len(shape)) + shape
+    times = [*[1] * (rank - len(times)), *times]
+    shape = [*[1] * (rank - len(shape)), *shape]
     return typed(t, "Tile", [x], x.dtype, tuple(a * b for a, b in zip(shape, times, strict=True)))
 
 
@@ -273,7 +273,7 @@ def _pairs(t: Core, width: Value, rank: int, x: Tensor) -> list[tuple[Dim, Dim]]
         if len(width) == 2:
             return [(size(t, width[0]), size(t, width[1]))] * rank
         if len(width) == 1:
-            return [(size(t, width[0]),) * 2] * rank  # type: ignore[list-item]
+            return [(size(t, width[0]),) * 2] * rank
     found = [
         (size(t, row[0]), size(t, row[-1])) for row in rows if row is not None and 0 < len(row) < 3
     ]

@@ -102,7 +102,8 @@ def _known(name: str, tensors: Sequence[Tensor], dtype: ir.DataType) -> Any:
         if name not in _PYTHON or not dtype.is_integer():
             return None
         try:
-            return np.asarray(_PYTHON[name](*contents), dtype=object)
+            rule: Any = _PYTHON[name]
+            return np.asarray(rule(*contents), dtype=object)
         except (TypeError, ValueError, ArithmeticError):
             return None
     with np.errstate(all="ignore"):
