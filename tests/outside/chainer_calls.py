@@ -25,13 +25,17 @@ def described(value: Any) -> Any:
 def main() -> int:
     """Answer every line of the input."""
     import chainer
-    import chainer.functions as F
-    import chainer.links as L
     import numpy as np
 
     np.float = float  # a name that Chainer 7 uses and NumPy 1.24 dropped
     warnings.simplefilter("ignore")
-    names: dict[str, Any] = {"chainer": chainer, "F": F, "L": L, "np": np, "V": chainer.Variable}
+    names: dict[str, Any] = {
+        "chainer": chainer,
+        "F": chainer.functions,
+        "L": chainer.links,
+        "np": np,
+        "V": chainer.Variable,
+    }
     for letter, dtype in (("f2", "e"), ("f4", "f"), ("f8", "d"), ("i4", "i"), ("i8", "l")):
         names[letter] = lambda *shape, dtype=dtype: np.ones(shape, dtype)
     for line in sys.stdin:
