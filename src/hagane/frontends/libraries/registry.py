@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import onnx_ir as ir
+
 from hagane.frontends.python.values import (
     MISSING,
     Bound,
@@ -153,6 +156,7 @@ class Tables:
         table = self._of(value)
         computed = table.attributes.get(value.kind, {}).get(name)
         if computed is not None:
+            core.emit.kind = value.kind
             return core.wrap(computed(core, value))
         if name in table.methods.get(value.kind, {}):
             return LibraryMethod(value, f"{value.kind}.{name}")
@@ -165,18 +169,21 @@ class Tables:
         kinds = [v.kind for v in (left, right) if isinstance(v, Tensor)]
         # A library's own tensors take arrays of NumPy along.
         kind = next((k for k in kinds if k != "numpy.ndarray"), kinds[0])
+        core.emit.kind = kind
         run = self.by_tensor[kind].operator
         assert run is not None
         return run(core, name, left, right)
 
     def unary(self, core: Core, name: str, value: Tensor) -> Value:
         """Return an operator applied to a tensor."""
+        core.emit.kind = value.kind
         run = self._of(value).unary
         assert run is not None
         return run(core, name, value)
 
     def tensor_item(self, core: Core, value: Tensor, index: Value) -> Value:
         """Return ``value[index]``."""
+        core.emit.kind = value.kind
         run = self._of(value).item
         assert run is not None
         return run(core, value, index)
@@ -390,6 +397,8 @@ class Tables:
             from hagane.frontends.libraries.torch.lift import lift_torch
 
             return lift_torch(core, found)
+        if isinstance(found, np.dtype) and found.kind in "biufc":
+            return DType(ir.DataType.from_numpy(found), "numpy")
         if root == "chainer" and hasattr(found, "array"):
             return self.lift_array(core, found, "chainer.Variable")
         name = f"{module}.{type(found).__name__}"

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.libraries.numpy.table import DTYPES
+from hagane.frontends.libraries.numpy.table import DTYPES, NUMPY
 from hagane.frontends.python.core import Core
 from hagane.frontends.python.emit import as_array
 from hagane.frontends.python.findings import CheckError
 from hagane.frontends.python.values import (
     DType,
     Host,
+    Library,
     Many,
     Range,
     Real,
@@ -58,7 +59,11 @@ def dtype_of(t: Core, value: Value, default: ir.DataType) -> ir.DataType:
         return default
     if isinstance(value, DType):
         return value.dtype
-    if isinstance(value, Host) and value.object in _PYTHON_TYPES:
+    if isinstance(value, Library):
+        value = NUMPY.constants.get(value.name, value)
+        if isinstance(value, DType):
+            return value.dtype
+    if isinstance(value, Host) and isinstance(value.object, type) and value.object in _PYTHON_TYPES:
         return _PYTHON_TYPES[value.object]
     if isinstance(value, str):
         if value in DTYPES:
