@@ -56,7 +56,7 @@ def _activation(name: str, count: int) -> None:
 
 for _name, _count in (
     ("leaky_relu", 1), ("elu", 1), ("selu", 2), ("hard_sigmoid", 0), ("softplus", 1),
-    ("clipped_relu", 1), ("clip", 2), ("rrelu", 4), ("normalize", 3), ("identity_loss", 0),
+    ("clipped_relu", 1), ("clip", 2), ("rrelu", 4), ("normalize", 3),
     ("polygamma", 1), ("zeta", 1),
 ):  # fmt: skip
     _activation(_name, _count)
@@ -133,7 +133,7 @@ def copy(t: Core, x: Value, *_: Value) -> Tensor:
     return variable(t, x)
 
 
-@function("dropout", "zoneout_values")
+@function("dropout")
 def dropout(t: Core, x: Value, ratio: Value = 0.5, **_: Value) -> Tensor:
     """Return the variable with elements dropped while training."""
     found = floating(t, x)

@@ -303,7 +303,7 @@ def item_of(t: Core, self: View, index: Value, cls: str) -> Value:
     if isinstance(index, slice):
         return t.call_library(cls, found[index])
     if not isinstance(index, int):
-        return t.item(t.new_list(found), index)
+        return t.lost("an item of a list of links at a place that is not known")
     if not -len(found) <= index < len(found):
         t.fail("index", f"IndexError: index {index} is out of range for {len(found)} links")
     return found[index]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.table import Table
@@ -35,7 +36,7 @@ NUMPY.constants.update(
         "numpy.inf": math.inf,
         "numpy.nan": math.nan,
         "numpy.newaxis": None,
-        "numpy.__version__": "2.0.0",
+        "numpy.__version__": np.__version__,
     }
 )
 NUMPY.transparent.update({"numpy.errstate", "numpy.printoptions", "numpy.vectorize"})

@@ -201,7 +201,7 @@ NUMPY.operator = operator
 NUMPY.unary = unary
 
 
-@NUMPY.function("isclose", "array_equal_elements")
+@NUMPY.function("isclose")
 def isclose(t: Core, a: Value, b: Value, *_: Value, **__: Value) -> Tensor:
     """Return where two arrays are nearly equal."""
     left, right = to_array(t, a), to_array(t, b)
