@@ -13,8 +13,9 @@ import onnx_ir as ir
 from hagane.frontends.python.core import Core
 from hagane.frontends.python.values import Many, Tensor, Truth, Value, is_size
 from hagane.graph.types import Shape
-from hagane.symbolic import Dim, Expr, ceildiv, maximum, minimum
+from hagane.symbolic import Dim, Expr, ceildiv, maximum, minimum, symbol, symbols_of
 from hagane.symbolic.path import Verdict
+from hagane.symbolic.term import Term
 
 
 @dataclass
@@ -190,10 +191,23 @@ def _check_place(t: Core, x: Tensor, index: Dim, axis: int) -> None:
         claim = t.knowledge.less(index, size)
     if t.knowledge.ask(claim).verdict is Verdict.PROVED:
         return
-    if not t.knowledge.possible(claim):
+    if not t.knowledge.possible(claim) or _fails_in_the_last_turn(t, index, claim):
         t.fail("index", f"index {index} is out of range for axis {axis} of {t.show(x)}", x)
     if not isinstance(index, Expr) or str(index) not in t.knowledge.nameless:
         t.emit.suppose(claim, f"{index} < {size} (index of axis {axis})")
+
+
+def _fails_in_the_last_turn(t: Core, index: Dim, claim: Term) -> bool:
+    """Whether a loop that counts ``index`` up reaches a turn in which the claim cannot hold."""
+    if not isinstance(index, Expr):
+        return False
+    for name in sorted(symbols_of(index) & t.counters.keys()):
+        last = t.knowledge.equal(symbol(name), t.counters[name] - 1)
+        if t.knowledge.possible(last):
+            with t.knowledge.along(t.knowledge.path.taking(last)):
+                if not t.knowledge.possible(claim):
+                    return True
+    return False
 
 
 def slice_length(t: Core, part: slice, size: Dim) -> Dim:

@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import onnx_ir as ir
+
 from hagane.frontends.python.values import (
     MISSING,
     Bound,
@@ -84,9 +87,18 @@ class Tables:
         table = self.table_of(whole)
         if table is not None and whole in table.constants:
             return table.constants[whole]
+        if table is not None and whole in table.names:
+            return table.names[whole][0](core)
         if name.startswith("__") and name.endswith("__") and table is not None:
             return whole.rpartition(".")[0].rpartition(".")[2] if name == "__name__" else MISSING
         return Library(whole)
+
+    def set_member(self, core: Core, library: Library, name: str, value: Value) -> None:
+        """Set a name of a library that the program can change; others are left alone."""
+        whole = f"{library.name}.{name}"
+        table = self.table_of(whole)
+        if table is not None and whole in table.names:
+            table.names[whole][1](core, value)
 
     def constant_attribute(self, value: DType | Device, name: str) -> Value:
         """Return an attribute of an element type or a device."""
@@ -96,7 +108,7 @@ class Tables:
                 "is_floating_point": found.is_floating_point(),
                 "itemsize": found.itemsize,
                 "name": dtype_name(found),
-                "kind": "f" if found.is_floating_point() else "i",
+                "kind": _kind(found),
                 "type": value,
             }.get(name, MISSING)
         kind, _, index = value.name.partition(":")
@@ -111,9 +123,19 @@ class Tables:
         )
 
     def entered(self, core: Core, manager: Value) -> Value:
-        """Return what a context manager of a library gives."""
-        del core
+        """Enter a context manager of a library and return what it gives."""
+        if isinstance(manager, Instance):
+            enter = self.object_attribute(core, manager, "__enter__")
+            if enter is not MISSING:
+                return core.call(enter, [], {})
         return manager
+
+    def left(self, core: Core, manager: Value) -> None:
+        """Leave a context manager of a library."""
+        if isinstance(manager, Instance):
+            leave = self.object_attribute(core, manager, "__exit__")
+            if leave is not MISSING:
+                core.call(leave, [None, None, None], {})
 
     def class_flags(self, base: Library | Host) -> set[str]:
         """Return what deriving from a class means for the interpreter."""
@@ -134,6 +156,7 @@ class Tables:
         table = self._of(value)
         computed = table.attributes.get(value.kind, {}).get(name)
         if computed is not None:
+            core.emit.kind = value.kind
             return core.wrap(computed(core, value))
         if name in table.methods.get(value.kind, {}):
             return LibraryMethod(value, f"{value.kind}.{name}")
@@ -146,18 +169,21 @@ class Tables:
         kinds = [v.kind for v in (left, right) if isinstance(v, Tensor)]
         # A library's own tensors take arrays of NumPy along.
         kind = next((k for k in kinds if k != "numpy.ndarray"), kinds[0])
+        core.emit.kind = kind
         run = self.by_tensor[kind].operator
         assert run is not None
         return run(core, name, left, right)
 
     def unary(self, core: Core, name: str, value: Tensor) -> Value:
         """Return an operator applied to a tensor."""
+        core.emit.kind = value.kind
         run = self._of(value).unary
         assert run is not None
         return run(core, name, value)
 
     def tensor_item(self, core: Core, value: Tensor, index: Value) -> Value:
         """Return ``value[index]``."""
+        core.emit.kind = value.kind
         run = self._of(value).item
         assert run is not None
         return run(core, value, index)
@@ -371,6 +397,8 @@ class Tables:
             from hagane.frontends.libraries.torch.lift import lift_torch
 
             return lift_torch(core, found)
+        if isinstance(found, np.dtype) and found.kind in "biufc":
+            return DType(ir.DataType.from_numpy(found), "numpy")
         if root == "chainer" and hasattr(found, "array"):
             return self.lift_array(core, found, "chainer.Variable")
         name = f"{module}.{type(found).__name__}"
@@ -397,6 +425,11 @@ def _resolve(name: str) -> Any:
         if found is None:
             return None
     return found
+
+
+def _kind(dtype: Any) -> str:
+    """Return the letter that NumPy has for a kind of element types."""
+    return "f" if dtype.is_floating_point() else str(dtype.numpy().kind)
 
 
 def _tensor_classes(value: Tensor) -> tuple[str, ...]:

@@ -56,6 +56,7 @@ class Table:
         attributes: Attributes that are computed, by class.
         layers: Classes with ``init`` (the attributes of a new object) and ``forward``.
         constants: Names that stand for values.
+        names: Names whose value the program can change: how it is read, and how it is set.
         transparent: Decorators and context managers that change no type.
         bases: Base classes: a class to the class whose methods it inherits.
     """
@@ -67,6 +68,9 @@ class Table:
     attributes: dict[str, dict[str, Handler]] = field(default_factory=dict)
     layers: dict[str, type] = field(default_factory=dict)
     constants: dict[str, Value] = field(default_factory=dict)
+    names: dict[str, tuple[Callable[[Core], Value], Callable[[Core, Value], None]]] = field(
+        default_factory=dict
+    )
     transparent: set[str] = field(default_factory=set)
     bases: dict[str, str] = field(default_factory=dict)
     operator: Callable[[Core, str, Value, Value], Value] | None = None

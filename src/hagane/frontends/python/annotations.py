@@ -126,8 +126,11 @@ class Annotations(Core):
         return made
 
     def _note_names(self, size: Dim, example: int | None = None) -> None:
-        if _only_name(size) is None:
+        only = _only_name(size)
+        if only is None:
             self.emit.exact.update(symbols_of(size))
+        else:
+            self.emit.bare.add(only)
         for name in symbols_of(size):
             self.knowledge.lowest.setdefault(name, 1)
             if example is not None:

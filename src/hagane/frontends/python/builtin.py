@@ -347,7 +347,10 @@ class Builtins(StandardLibrary):
         if is_size(value):
             return absolute(value)
         if isinstance(value, Tensor):
-            return self.call(self.attribute(value, "abs"), [], {})
+            method = self.find_attribute(value, "abs")
+            if method is MISSING:
+                return self.tensor_unary("abs", value)
+            return self.call(method, [], {})
         return apply_plain(abs, value) if is_plain(value) else Real()
 
     def _call_round(self, value: Value, digits: Value = None) -> Value:

@@ -16,6 +16,7 @@ from hagane.frontends.python.values import (
     Choice,
     Class,
     DictRef,
+    DType,
     Fields,
     Frame,
     Function,
@@ -35,6 +36,7 @@ from hagane.frontends.python.values import (
     Wrapped,
     is_plain,
 )
+from hagane.graph.types import dtype_name
 
 _MAX_RECURSION = 40
 
@@ -113,6 +115,9 @@ class Calls(Core):
                 return self._library(function.name, arguments, keywords)
             case LibraryMethod():
                 return self._library_method(function, arguments, keywords)
+            case DType(library="numpy"):
+                name = f"numpy.{dtype_name(function.dtype)}"
+                return self._library(name, arguments, keywords)
             case Method() | Host():
                 return self.call_builtin(function, arguments, keywords)
             case Choice():

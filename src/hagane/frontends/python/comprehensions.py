@@ -113,6 +113,7 @@ class Comprehensions(Core):
     ) -> Many:
         name = self.new_name("k")
         self.knowledge.lowest[name] = 0
+        self.counters[name] = items.length
         entry = self.knowledge.path
         self.knowledge.path = entry.taking(self.within(symbol(name), items.length))
         self.assign(generators[place].target, items.item(symbol(name)))

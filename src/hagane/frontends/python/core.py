@@ -65,6 +65,7 @@ class Core(Parts):
         self.frame: Frame | None = None
         self.handlers: list[list[Exit]] = []  # the try statements around, innermost last
         self.loops: list[list[Exit]] = []
+        self.counters: dict[str, Dim] = {}  # turns of summarised loops by the name of the turn
         self._texts: dict[Term, str] = {}
         self.modules: dict[str, ModuleRef] = {}
 

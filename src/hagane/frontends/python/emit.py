@@ -50,6 +50,7 @@ class Emitter:
         self.counterexample: dict[str, int] = {}
         self.claim: Term | None = None
         self.exact: set[str] = set()
+        self.bare: set[str] = set()  # names that are the whole size of some axis
         self._counts: dict[tuple[str, int], Expr] = {}
         self._keys: dict[ir.Value, int] = {}
         self._computations: dict[object, int] = {}
@@ -172,7 +173,8 @@ class Emitter:
         A bare name may be restricted; who writes ``height + 31`` means every height.
         """
         names = variables_of((claim,)).keys()
-        if finding.verdict is not Verdict.REFUTED or not names or not names <= self.exact:
+        promised = self.exact - self.bare
+        if finding.verdict is not Verdict.REFUTED or not names or not names <= promised:
             return False
         self._refuted(finding, claim)
         return True

@@ -182,6 +182,7 @@ class Loops(Core):
         """
         name = self.new_name("k")
         self.knowledge.lowest[name] = 0
+        self.counters[name] = length
         k = symbol(name)
         entry = self.knowledge.path
         start = self.heap.snapshot()

@@ -224,7 +224,9 @@ class Statements(Core):
                 self.heap[receiver][name] = value
         elif isinstance(receiver, Class):
             self.heap[receiver][name] = value
-        elif not isinstance(receiver, Unknown | Tensor | Library | Host | Function):
+        elif isinstance(receiver, Library):
+            self.tables.set_member(self, receiver, name, value)
+        elif not isinstance(receiver, Unknown | Tensor | Host | Function):
             raise CheckError("attribute", f"attributes of {self.show(receiver)} cannot be set")
 
     def _set_item(self, receiver: Value, index: Value, value: Value) -> None:
@@ -381,12 +383,17 @@ class Statements(Core):
                     leaving.append(manager)
             else:
                 entered = self.tables.entered(self, manager)
+                leaving.append(manager)
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, entered)
         self.execute(node.body)
         for manager in reversed(leaving):
-            if not self.dead:
+            if self.dead:
+                continue
+            if isinstance(manager, Instance) and isinstance(manager.cls, Class):
                 self.call(self.attribute(manager, "__exit__"), [None, None, None], {})
+            else:
+                self.tables.left(self, manager)
 
     # Definitions.
 

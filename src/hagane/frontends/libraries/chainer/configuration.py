@@ -1,0 +1,172 @@
+"""Chainer's settings, reports, back ends and initializers."""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import onnx_ir as ir
+
+from hagane.frontends.libraries.chainer.operands import FLOAT, dtype_of
+from hagane.frontends.libraries.chainer.table import CHAINER
+from hagane.frontends.python.core import Core
+from hagane.frontends.python.values import DType, Instance, Library, Tensor, Value
+
+_DEFAULTS: dict[str, Value] = {
+    "train": True, "enable_backprop": True, "debug": False, "keep_graph_on_report": False,
+    "type_check": True, "use_cudnn": "auto", "use_ideep": "never", "cudnn_deterministic": False,
+    "autotune": False, "lazy_grad_sum": False, "in_recomputing": False, "schedule_func": None,
+    "dtype": DType(FLOAT, "numpy"), "cudnn_fast_batch_normalization": False,
+    "use_cudnn_tensor_core": "auto", "warn_nondeterministic": False,
+}  # fmt: skip
+# Where the settings of an interpretation lie in its heap, so that branches keep them apart.
+_KEYS: WeakKeyDictionary[Core, int] = WeakKeyDictionary()
+
+
+def settings(t: Core) -> dict[str, Value]:
+    """Return the settings that the program changed."""
+    key = _KEYS.get(t)
+    if key is None or key not in t.heap.contents:
+        key = _KEYS[t] = t.heap.new({})
+    found: dict[str, Value] = t.heap[key]
+    return found
+
+
+def _setting(name: str) -> None:
+    def read(t: Core) -> Value:
+        return settings(t).get(name, _DEFAULTS[name])
+
+    def write(t: Core, value: Value) -> None:
+        settings(t)[name] = value
+
+    for owner in ("config", "global_config"):
+        CHAINER.names[f"chainer.{owner}.{name}"] = (read, write)
+
+
+for _name in _DEFAULTS:
+    _setting(_name)
+
+
+@CHAINER.layer("using_config")
+class UsingConfig:
+    """A context in which one setting is another."""
+
+    @staticmethod
+    def init(t: Core, name: Value, value: Value, config: Value = None) -> dict[str, Value]:
+        """Return the attributes."""
+        return {"name": name, "value": value, "before": None}
+
+
+@CHAINER.method("__enter__", of="chainer.using_config")
+def enter(t: Core, self: Value) -> Value:
+    """Change the setting."""
+    content = t.heap[self]
+    if isinstance(content["name"], str):
+        content["before"] = settings(t).get(content["name"], _DEFAULTS.get(content["name"]))
+        settings(t)[content["name"]] = content["value"]
+    return None
+
+
+@CHAINER.method("__exit__", of="chainer.using_config")
+def leave(t: Core, self: Value, *_: Value) -> Value:
+    """Change the setting back."""
+    content = t.heap[self]
+    if isinstance(content["name"], str):
+        settings(t)[content["name"]] = content["before"]
+    return None
+
+
+@CHAINER.function(
+    "report",
+    "set_debug",
+    "print_runtime_info",
+    "disable_experimental_feature_warning",
+    "cuda.check_cuda_available",
+    "backends.cuda.check_cuda_available",
+)
+def report(t: Core, *_: Value, **__: Value) -> Value:
+    """Return None: it changes no type."""
+    return None
+
+
+@CHAINER.function("is_debug", "backends.cuda.available", "cuda.available")
+def is_debug(t: Core) -> Value:
+    """Return False."""
+    return False
+
+
+@CHAINER.function(
+    "backend.get_array_module", "backends.cuda.get_array_module", "cuda.get_array_module",
+    "get_array_module",
+)  # fmt: skip
+def get_array_module(t: Core, *_: Value) -> Value:
+    """Return NumPy: what is checked runs on the CPU."""
+    return Library("numpy")
+
+
+@CHAINER.function("backends.cuda.to_cpu", "cuda.to_cpu", "backends.cuda.to_gpu", "cuda.to_gpu",
+                  "backend.to_chx", "backend.from_chx", "utils.force_array")  # fmt: skip
+def to_cpu(t: Core, array: Value, *_: Value, **__: Value) -> Value:
+    """Return the array itself."""
+    return array
+
+
+@CHAINER.function("get_dtype")
+def get_dtype(t: Core, dtype: Value = None, map_mixed16: Value = None) -> Value:
+    """Return the element type, that of the settings without one."""
+    return DType(dtype_of(t, dtype, FLOAT), "numpy")
+
+
+def _initializer(name: str) -> None:
+    def init(t: Core, *_: Value, **keywords: Value) -> dict[str, Value]:
+        dtype = keywords.get("dtype")
+        return {"dtype": None if dtype is None else DType(dtype_of(t, dtype, FLOAT), "numpy")}
+
+    cls = type(name, (), {"init": staticmethod(init)})
+    CHAINER.layer(f"initializers.{name}", base="chainer.Initializer")(cls)
+    CHAINER.bases[f"chainer.initializers.{name}"] = "chainer.Initializer"
+
+
+for _name in (
+    "Normal",
+    "LeCunNormal",
+    "GlorotNormal",
+    "HeNormal",
+    "Uniform",
+    "LeCunUniform",
+    "GlorotUniform",
+    "HeUniform",
+    "Zero",
+    "One",
+    "Constant",
+    "Identity",
+    "Orthogonal",
+    "NaN",
+    "UpsamplingDeconvFilter",
+    "DownsamplingConvFilter",
+):
+    _initializer(_name)
+
+
+@CHAINER.layer("Initializer", "initializer.Initializer")
+class Initializer:
+    """The base class of initializers."""
+
+    @staticmethod
+    def init(t: Core, dtype: Value = None) -> dict[str, Value]:
+        """Return the attributes."""
+        return {"dtype": dtype}
+
+    @staticmethod
+    def forward(t: Core, self: Value, array: Value) -> Value:
+        """Fill an array."""
+        return None
+
+
+def initial_dtype(t: Core, initializer: Value) -> ir.DataType:
+    """Return the element type that an initializer gives a parameter."""
+    if isinstance(initializer, Tensor):
+        return initializer.dtype
+    if isinstance(initializer, Instance):
+        dtype = t.heap[initializer].get("dtype")
+        return dtype_of(t, dtype, FLOAT)
+    return FLOAT

@@ -1,0 +1,138 @@
+"""Normalisations of Chainer."""
+
+from __future__ import annotations
+
+from hagane.frontends.libraries.chainer.operands import (
+    floating,
+    made,
+    need_rank,
+    same_dtype,
+    same_shape,
+    shape_of,
+    variable,
+)
+from hagane.frontends.libraries.chainer.table import function
+from hagane.frontends.python.core import Core
+from hagane.frontends.python.values import Tensor, Value
+from hagane.symbolic import floordiv
+
+
+def key_axes(rank: int, own: int, axis: Value) -> tuple[int, ...]:
+    """Return the axes that have a mean of their own each."""
+    if axis is None:
+        return tuple(range(1, own + 1))
+    gone = (axis,) if isinstance(axis, int) else tuple(axis)
+    gone = tuple(a % rank for a in gone)
+    return tuple(i for i in range(rank) if i not in gone)
+
+
+def normalised(t: Core, x: Value, gamma: Value, beta: Value, axis: Value) -> Tensor:
+    """Return the input normalised over its batch and the axes without parameters."""
+    found, scale, shift = floating(t, x), floating(t, gamma, "gamma"), floating(t, beta, "beta")
+    same_dtype(t, scale, shift, "gamma and beta")
+    same_shape(t, scale, shift, "gamma and beta")
+    shape, own = shape_of(t, found), shape_of(t, scale)
+    places = key_axes(len(shape), len(own), axis)
+    fits = len(places) == len(own) and all(place < len(shape) for place in places)
+    if not fits:
+        t.fail(
+            "rank",
+            f"expected as many axes as the parameters {t.show(scale)} have besides the batch, got "
+            f"{t.show(found)}",
+            found,
+        )
+    for place, expected in zip(places, own, strict=True):
+        if t.emit.differ(shape[place], expected):
+            t.fail(
+                "shape-mismatch",
+                f"expected {expected} channels in axis {place}, got {shape[place]}: "
+                f"{t.show(found)}",
+                found,
+            )
+    return made(t, "BatchNormalization", [found], found.dtype, shape)
+
+
+@function("batch_normalization")
+def batch_normalization(
+    t: Core, x: Value, gamma: Value, beta: Value, eps: Value = 2e-5, running_mean: Value = None,
+    running_var: Value = None, decay: Value = 0.9, axis: Value = None,
+) -> Tensor:  # fmt: skip
+    """Return the input normalised by the statistics of the batch."""
+    return normalised(t, x, gamma, beta, axis)
+
+
+@function("fixed_batch_normalization")
+def fixed_batch_normalization(
+    t: Core, x: Value, gamma: Value, beta: Value, mean: Value, var: Value, eps: Value = 2e-5,
+    axis: Value = None,
+) -> Tensor:  # fmt: skip
+    """Return the input normalised by given statistics."""
+    for value, name in ((mean, "mean"), (var, "var")):
+        same_shape(t, floating(t, gamma, "gamma"), floating(t, value, name), f"gamma and {name}")
+    return normalised(t, x, gamma, beta, axis)
+
+
+@function("batch_renormalization", "fixed_batch_renormalization")
+def batch_renormalization(
+    t: Core, x: Value, gamma: Value, beta: Value, *_: Value, **__: Value
+) -> Tensor:
+    """Return the input normalised by the statistics of the batch, corrected."""
+    return normalised(t, x, gamma, beta, None)
+
+
+@function("decorrelated_batch_normalization", "fixed_decorrelated_batch_normalization")
+def decorrelated(t: Core, x: Value, *_: Value, **__: Value) -> Tensor:
+    """Return the input whitened over the batch."""
+    found = floating(t, x)
+    return made(t, "BatchNormalization", [found], found.dtype, found.shape)
+
+
+@function("layer_normalization")
+def layer_normalization(t: Core, x: Value, gamma: Value, beta: Value, eps: Value = 1e-5) -> Tensor:
+    """Return (batch, features) with each sample normalised."""
+    found, scale, shift = floating(t, x), variable(t, gamma, "gamma"), variable(t, beta, "beta")
+    shape = shape_of(t, found)
+    if len(shape) != 2:
+        t.fail(
+            "rank",
+            f"layer normalization expects (batch, features), got {t.show(found)}",
+            found,
+            remedy="reshape it first: F.reshape(x, (-1, x.shape[-1]))",
+        )
+    same_dtype(t, found, scale, "x and gamma")
+    same_shape(t, scale, shift, "gamma and beta")
+    own = need_rank(t, scale, 1, "gamma")
+    if t.emit.differ(shape[1], own[0]):
+        t.fail(
+            "shape-mismatch", f"expected {own[0]} features, got {shape[1]}: {t.show(found)}", found
+        )
+    return made(t, "LayerNormalization", [found], found.dtype, shape)
+
+
+@function("group_normalization")
+def group_normalization(
+    t: Core, x: Value, groups: Value, gamma: Value, beta: Value, eps: Value = 1e-5
+) -> Tensor:
+    """Return the input normalised over groups of channels."""
+    found, scale = floating(t, x), floating(t, gamma, "gamma")
+    shape = shape_of(t, found)
+    if len(shape) < 2:
+        t.fail("rank", f"expected (batch, channels, ...), got {t.show(found)}", found)
+    same_shape(t, scale, floating(t, beta, "beta"), "gamma and beta")
+    if t.emit.differ(need_rank(t, scale, 1, "gamma")[0], shape[1]):
+        t.fail("shape-mismatch", f"{t.show(scale)} does not fit {t.show(found)}", found, scale)
+    if t.emit.differ(floordiv(shape[1], groups) * groups, shape[1]):
+        t.fail(
+            "shape-mismatch", f"expected channels divisible by {groups}, got {t.show(found)}", found
+        )
+    return made(t, "GroupNormalization", [found], found.dtype, shape)
+
+
+@function("local_response_normalization")
+def local_response_normalization(t: Core, x: Value, n: Value = 5, k: Value = 2, alpha: Value = 1e-4,
+                                 beta: Value = 0.75) -> Tensor:  # fmt: skip
+    """Return the input normalised over neighbouring channels."""
+    found = floating(t, x)
+    if len(shape_of(t, found)) < 2:
+        t.fail("rank", f"expected (batch, channels, ...), got {t.show(found)}", found)
+    return made(t, "LRN", [found], found.dtype, found.shape)

@@ -1,0 +1,104 @@
+"""Functions of Chainer that reduce axes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hagane.frontends.libraries.chainer.operands import (
+    INT32,
+    axes,
+    floating,
+    made,
+    need_rank,
+    shape_of,
+)
+from hagane.frontends.libraries.chainer.table import function
+from hagane.frontends.python.core import Core
+from hagane.frontends.python.values import Tensor, Value
+
+_OPERATORS = {
+    "sum": "ReduceSum", "prod": "ReduceProd", "max": "ReduceMax", "min": "ReduceMin",
+    "logsumexp": "ReduceLogSumExp", "mean": "ReduceMean",
+}  # fmt: skip
+
+
+def reduced(t: Core, operator: str, x: Tensor, axis: Value, keepdims: Value) -> Tensor:
+    """Return a reduction over axes; all without any."""
+    shape = shape_of(t, x)
+    places = axes(t, axis, len(shape), x)
+    if not places:
+        return made(t, operator, [x], x.dtype, shape)
+    result: Tensor = t.op(
+        operator, x, np.array(places, dtype=np.int64), keepdims=int(bool(keepdims))
+    )
+    return result
+
+
+def _reduction(name: str) -> None:
+    def run(t: Core, x: Value, axis: Value = None, keepdims: Value = False) -> Tensor:
+        return reduced(t, _OPERATORS[name], floating(t, x), axis, keepdims)
+
+    function(name)(run)
+
+
+for _name in ("sum", "prod", "max", "min"):
+    _reduction(_name)
+
+
+@function("logsumexp")
+def logsumexp(t: Core, x: Value, axis: Value = None) -> Tensor:
+    """Return the logarithm of the sum of exponentials."""
+    return reduced(t, "ReduceLogSumExp", floating(t, x), axis, False)
+
+
+@function("average", "mean")
+def average(
+    t: Core, x: Value, axis: Value = None, weights: Value = None, keepdims: Value = False
+) -> Tensor:
+    """Return the mean over axes, weighted if asked for."""
+    found = floating(t, x)
+    if weights is not None:
+        w = floating(t, weights, "weights")
+        places = axes(t, axis, len(shape_of(t, found)), found)
+        if axis is not None and len(places) > 1:
+            t.fail("value", "a tuple of axes is not supported when weights are given", found)
+        expected = shape_of(t, found) if axis is None else (shape_of(t, found)[places[0]],)
+        own = shape_of(t, w)
+        if len(own) != len(expected) or any(
+            t.emit.differ(a, b) for a, b in zip(own, expected, strict=True)
+        ):
+            t.fail("shape-mismatch", f"{t.show(w)} does not weigh {t.show(found)}", w, found)
+    return reduced(t, "ReduceMean", found, axis, keepdims)
+
+
+def _place(name: str) -> None:
+    def run(t: Core, x: Value, axis: Value = None) -> Tensor:
+        found = floating(t, x)
+        shape = shape_of(t, found)
+        places = axes(t, axis, len(shape), found)
+        rest = tuple(n for i, n in enumerate(shape) if i not in places)
+        return made(t, "ArgMax", [found], INT32, rest)
+
+    function(name)(run)
+
+
+_place("argmax")
+_place("argmin")
+
+
+@function("batch_l2_norm_squared")
+def batch_l2_norm_squared(t: Core, x: Value) -> Tensor:
+    """Return the squared norm of each sample."""
+    found = floating(t, x)
+    return made(t, "Norm", [found], found.dtype, shape_of(t, found)[:1])
+
+
+@function("det", "batch_det", "inv", "batch_inv", "cholesky")
+def square_matrix(t: Core, a: Value) -> Tensor:
+    """Return a determinant, an inverse or a factor of square matrices."""
+    x = floating(t, a, "a")
+    name = t.emit.label.rpartition(".")[2]
+    shape = need_rank(t, x, 3 if name.startswith("batch") else 2, "a")
+    if t.emit.differ(shape[-1], shape[-2]):
+        t.fail("shape-mismatch", f"{name} takes square matrices, got {t.show(x)}", x)
+    return made(t, name, [x], x.dtype, shape[:-2] if name.endswith("det") else shape)

@@ -1,0 +1,21 @@
+"""NumPy: what its names mean to the checker (https://numpy.org/doc/stable/reference/)."""
+
+from hagane.frontends.libraries.numpy import (
+    creating,
+    drawing,
+    joining,
+    methods,
+    products,
+    reducing,
+    searching,
+    shaping,
+    ufuncs,
+)
+from hagane.frontends.libraries.numpy.table import NUMPY
+
+# Importing a module enters its functions into the table.
+PARTS = (
+    creating, drawing, joining, methods, products, reducing, searching, shaping, ufuncs,
+)  # fmt: skip
+
+__all__ = ["NUMPY", "PARTS"]

@@ -1,0 +1,302 @@
+"""What NumPy does to operands before it computes: element types, axes, sizes, content."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.frontends.libraries.numpy.table import DTYPES, NUMPY
+from hagane.frontends.python.core import Core
+from hagane.frontends.python.emit import as_array
+from hagane.frontends.python.findings import CheckError
+from hagane.frontends.python.values import (
+    DType,
+    Host,
+    Library,
+    Many,
+    Range,
+    Real,
+    Tensor,
+    Truth,
+    Value,
+    is_size,
+)
+from hagane.symbolic import Dim, Expr, product
+
+BOOL, INT64, FLOAT, DOUBLE = (
+    ir.DataType.BOOL,
+    ir.DataType.INT64,
+    ir.DataType.FLOAT,
+    ir.DataType.DOUBLE,
+)
+KIND = "numpy.ndarray"
+MAX_CONTENT = 256
+_PYTHON_TYPES = {int: INT64, float: DOUBLE, bool: BOOL, complex: ir.DataType.COMPLEX128}
+# An operator exists for these in ``ops/``; others only have their type.
+FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
+
+
+def is_number(value: Value) -> bool:
+    """Whether ``value`` is a number of Python, known or not."""
+    return isinstance(value, int | float | complex | Expr | Real | Truth)
+
+
+def weak(value: Value) -> Any:
+    """Return a number of the type that an unknown number of Python has."""
+    if isinstance(value, bool | Truth):
+        return False
+    if isinstance(value, complex):
+        return 0j
+    return 0 if is_size(value) else 0.0
+
+
+def dtype_of(t: Core, value: Value, default: ir.DataType) -> ir.DataType:
+    """Return the element type that an argument ``dtype`` names."""
+    if value is None:
+        return default
+    if isinstance(value, DType):
+        return value.dtype
+    if isinstance(value, Library):
+        value = NUMPY.constants.get(value.name, value)
+        if isinstance(value, DType):
+            return value.dtype
+    if isinstance(value, Host) and isinstance(value.object, type) and value.object in _PYTHON_TYPES:
+        return _PYTHON_TYPES[value.object]
+    if isinstance(value, str):
+        if value in DTYPES:
+            return DTYPES[value]
+        try:
+            return ir.DataType.from_numpy(np.dtype(value))
+        except TypeError as error:
+            t.fail("value", f"TypeError: {error}")
+    t.fail("type", f"expected an element type, got {t.show(t.wrap(value))}")
+    return None
+
+
+def promoted(t: Core, values: Sequence[Value]) -> ir.DataType:
+    """Return the common element type (``numpy.result_type``); numbers of Python are weak."""
+    parts = [v.dtype.numpy() if isinstance(v, Tensor) else weak(v) for v in values]
+    try:
+        return ir.DataType.from_numpy(np.result_type(*parts))
+    except TypeError as error:
+        t.fail("dtype-mismatch", str(error), *[v for v in values if isinstance(v, Tensor)])
+
+
+def new(t: Core, dtype: ir.DataType, shape: Sequence[Dim], known: Any = None) -> Tensor:
+    """Return an array that nothing in the program made it from; small content is kept."""
+    for size in shape:
+        if isinstance(size, int) and size < 0:
+            t.fail("value", f"ValueError: negative dimensions are not allowed: {size}")
+    if known is not None and np.size(known) > MAX_CONTENT:
+        known = None
+    x = t.emit.new(dtype, tuple(shape), kind=KIND, known=known)
+    if known is not None:  # an array, not a number of the program
+        x.value = t.emit.typed("Constant", [x], dtype, x.shape).value
+    return x
+
+
+def typed(
+    t: Core, name: str, inputs: Sequence[Tensor], dtype: ir.DataType, shape: Any, known: Any = None
+) -> Tensor:
+    """Return the array that an operation makes; ``known`` is its content if that is known."""
+    made = t.emit.typed(name, inputs, dtype, shape)
+    if known is not None and np.size(known) <= MAX_CONTENT:
+        made.known = np.asarray(known)
+    return made
+
+
+def content(x: Tensor) -> Any:
+    """Return the known content with whole numbers as Python's, so that sizes mix with them."""
+    if x.known is None:
+        return None
+    return x.known if x.known.dtype != object else x.known.astype(object)
+
+
+def to_array(t: Core, value: Value, dtype: ir.DataType | None = None) -> Tensor:
+    """Return a number, an array or nested lists of both as an array (``numpy.asarray``)."""
+    if isinstance(value, Tensor):
+        if value.kind == KIND or value.kind.startswith("chainer"):
+            return _as_ndarray(value)
+        t.fail("type", f"expected an array, got {t.show(value)}", value)
+    if isinstance(value, Many):
+        return _many_array(t, value, dtype)
+    if isinstance(value, Range):
+        t.fail("value", "a range whose length depends on sizes is not understood as an array")
+    if isinstance(value, range):
+        value = list(value)
+    if isinstance(value, list | tuple):
+        return _nested(t, value, dtype)
+    if not is_number(value):
+        raise CheckError("type", f"expected an array or a number, got {t.show(t.wrap(value))}")
+    own = dtype or promoted(t, [value])
+    if isinstance(value, Real | Truth):
+        return t.emit.new(own, (), kind=KIND)
+    held: Any = np.empty((), dtype=object)
+    held[()] = value
+    return new(t, own, (), held if isinstance(value, Expr) else np.array(value))
+
+
+def _as_ndarray(x: Tensor) -> Tensor:
+    if x.kind == KIND:
+        return x
+    return Tensor(x.dtype, x.shape, KIND, x.value, x.known, x.device, x.origin)
+
+
+def _many_array(t: Core, value: Many, dtype: ir.DataType | None) -> Tensor:
+    inner = to_array(t, value.element)
+    if inner.shape is None:
+        return t.emit.typed("Stack", [inner], dtype or inner.dtype, None)
+    return new(t, dtype or inner.dtype, (value.length, *inner.shape))
+
+
+def leaves(value: Value) -> list[Value]:
+    """Return what nested lists hold."""
+    if isinstance(value, list | tuple):
+        return [leaf for part in value for leaf in leaves(part)]
+    return [value]
+
+
+def _nested(t: Core, value: Value, dtype: ir.DataType | None) -> Tensor:
+    items = leaves(value)
+    for item in items:
+        if not isinstance(item, Tensor | Many) and not is_number(item):
+            t.fail("type", f"expected numbers in an array, got {t.show(t.wrap(item))}")
+    shape = _extent(t, value)
+    own = dtype or (promoted(t, items) if items else DOUBLE)
+    if any(isinstance(item, Many | Real | Truth) for item in items):
+        return new(t, own, shape)
+    if any(isinstance(item, Tensor) for item in items):
+        tensors = [item for item in items if isinstance(item, Tensor)]
+        known = None
+        contents = [i.known if isinstance(i, Tensor) else np.asarray(i) for i in items]
+        if all(c is not None and c.shape == () for c in contents):
+            held: Any = np.empty(len(items), dtype=object)
+            held[:] = [c[()] for c in contents if c is not None]
+            known = held.reshape([int(str(n)) for n in shape])
+        return typed(t, "Stack", tensors, own, shape, known)
+    array = as_array(value, own)
+    if array.dtype != object:
+        array = array.astype(own.numpy())
+    return new(t, own, tuple(array.shape), array)
+
+
+def _extent(t: Core, value: Value) -> tuple[Dim, ...]:
+    """Return the shape of nested lists, of which all parts have to be alike."""
+    if isinstance(value, Tensor):
+        return shape_of(t, value)
+    if isinstance(value, Many):
+        return (value.length, *_extent(t, value.element))
+    if not isinstance(value, list | tuple):
+        return ()
+    inner = [_extent(t, part) for part in value]
+    for other in inner[1:]:
+        if len(other) != len(inner[0]) or any(
+            t.emit.differ(a, b) for a, b in zip(inner[0], other, strict=True)
+        ):
+            t.fail(
+                "shape-mismatch",
+                "ValueError: setting an array element with a sequence: the lists inside have "
+                f"different shapes, {_text(inner[0])} and {_text(other)}",
+            )
+    return (len(value), *(inner[0] if inner else ()))
+
+
+def _text(shape: Sequence[Dim]) -> str:
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+
+
+def shape_of(t: Core, x: Tensor, rank: int | None = None, name: str = "a") -> tuple[Dim, ...]:
+    """Return the shape of an array, which has to have ``rank`` axes if given."""
+    if x.shape is None:
+        raise CheckError("rank", f"the number of axes of '{name}' is not known", tensors=(x,))
+    if rank is not None and len(x.shape) != rank:
+        t.fail("rank", f"expected '{name}' to have {rank} axes, got {t.show(x)}", x)
+    return x.shape
+
+
+def cast(t: Core, x: Tensor, dtype: ir.DataType) -> Tensor:
+    """Return ``x`` with another element type."""
+    if x.dtype == dtype:
+        return x
+    known = None
+    if x.known is not None:
+        held = x.known
+        known = held if held.dtype == object else held.astype(dtype.numpy())
+        if held.dtype == object and not dtype.is_integer():
+            known = None
+    return typed(t, "Cast", [x], dtype, x.shape, known)
+
+
+def size(t: Core, value: Value) -> Dim:
+    """Return one size; arrays of one element count as their content."""
+    if isinstance(value, Tensor):
+        value = t.tensor_number(value, whole=True)
+    if isinstance(value, bool) or not isinstance(value, int | Expr):
+        t.fail("type", f"expected an integer as size, got {t.show(t.wrap(value))}")
+    return value
+
+
+def sizes(t: Core, values: Value) -> list[Dim]:
+    """Return sizes given as one, or as a tuple, a list or an array of them."""
+    if isinstance(values, Tensor) and values.shape != ():
+        if values.known is None:
+            raise CheckError("value", "sizes from an array whose content is not known")
+        return [item if isinstance(item, Expr) else int(item) for item in values.known.ravel()]
+    if isinstance(values, Many):
+        raise CheckError("value", "the number of sizes is not known")
+    if isinstance(values, tuple | list):
+        return [size(t, value) for value in values]
+    return [size(t, values)]
+
+
+def axis(t: Core, value: Value, rank: int, x: Tensor, *, extra: int = 0) -> int:
+    """Return an axis counted from the front, checked against ``rank`` (plus ``extra`` new ones)."""
+    if isinstance(value, Tensor):
+        value = t.tensor_number(value, whole=True)
+    if not isinstance(value, int) or isinstance(value, bool):
+        t.fail("type", f"expected an integer as axis, got {t.show(t.wrap(value))}", x)
+    total = rank + extra
+    if not -total <= value < total:
+        t.fail("axis", f"axis {value} is out of bounds for the {total} axes of {t.show(x)}", x)
+    return value % total
+
+
+def axes(t: Core, value: Value, rank: int, x: Tensor) -> list[int]:
+    """Return axes given as one or several; None means all."""
+    if value is None:
+        return list(range(rank))
+    listed = list(value) if isinstance(value, tuple | list) else [value]
+    found = [axis(t, item, rank, x) for item in listed]
+    if len(set(found)) != len(found):
+        t.fail("axis", f"axis={value} names an axis twice for {t.show(x)}", x)
+    return found
+
+
+def dims_input(dims: Sequence[Dim]) -> Any:
+    """Return sizes as the input of an operator."""
+    if all(isinstance(dim, int) for dim in dims):
+        return np.array([int(str(dim)) for dim in dims], dtype=np.int64)
+    result = np.empty(len(dims), dtype=object)
+    result[:] = list(dims)
+    return result
+
+
+def elements(t: Core, x: Tensor) -> Dim:
+    """Return the number of elements."""
+    return product(shape_of(t, x))
+
+
+def reshape(t: Core, x: Tensor, dims: Sequence[Dim]) -> Tensor:
+    """Return ``x`` with another shape; -1 stands for what remains."""
+    zero = any(isinstance(dim, int) and dim == 0 for dim in dims)
+    made: Tensor = t.op("Reshape", x, dims_input(dims), allowzero=1 if zero else None)
+    return made
+
+
+def broadcast_shape(t: Core, *tensors: Tensor) -> Any:
+    """Return the shape that arrays broadcast to, by the rule of the operators."""
+    floats = [t.emit.like(x, FLOAT) for x in tensors]
+    return t.op("Sum", *floats).shape if len(floats) > 1 else floats[0].shape

@@ -1,0 +1,321 @@
+"""Functions of NumPy that reduce axes, or run along them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.frontends.libraries.numpy.operands import (
+    BOOL,
+    DOUBLE,
+    FLOATS,
+    INT64,
+    axes,
+    axis,
+    cast,
+    dtype_of,
+    elements,
+    shape_of,
+    to_array,
+    typed,
+)
+from hagane.frontends.libraries.numpy.table import NUMPY
+from hagane.frontends.libraries.numpy.ufuncs import elementwise
+from hagane.frontends.python.core import Core
+from hagane.frontends.python.values import Tensor, Value
+from hagane.symbolic import product
+
+_KIND = {"u": ir.DataType.UINT64, "i": INT64, "b": INT64}
+_REAL = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: DOUBLE}
+
+
+def reduced(
+    t: Core, operator: str, x: Tensor, place: Value, keepdims: Value, dtype: ir.DataType
+) -> Tensor:
+    """Return the type of a reduction; ``operator`` is one of ONNX's where the type is its own."""
+    shape = shape_of(t, x)
+    places = axes(t, place, len(shape), x)
+    if operator and x.dtype == dtype and x.dtype in FLOATS and places:
+        numbers = np.array(places, dtype=np.int64)
+        made: Tensor = t.op(operator, x, numbers, keepdims=int(bool(keepdims)))
+        return made
+    left = tuple(
+        1 if i in places else n for i, n in enumerate(shape) if keepdims or i not in places
+    )
+    return typed(t, operator or "Reduce", [x], dtype, left)
+
+
+def not_empty(t: Core, x: Tensor, place: Value, name: str) -> None:
+    """Fail where a reduction that has no neutral element gets nothing."""
+    shape = shape_of(t, x)
+    for number in axes(t, place, len(shape), x):
+        if shape[number] == 0:
+            t.fail("value", f"ValueError: zero-size array to {name}: {t.show(x)}", x)
+
+
+def _sum_like(name: str, operator: str) -> None:
+    def function(
+        t: Core, a: Value, axis: Value = None, dtype: Value = None, out: Value = None,
+        keepdims: Value = False, initial: Value = None, where: Value = True,
+    ) -> Tensor:  # fmt: skip
+        x = to_array(t, a)
+        wanted = dtype_of(t, dtype, _accumulated(x.dtype))
+        whole = axis is None and x.known is not None
+        known = _total(name, x.known) if whole and wanted.is_integer() else None
+        made = reduced(t, operator, cast(t, x, wanted), axis, keepdims, wanted)
+        if known is not None and not keepdims:
+            made.known = known
+        return made
+
+    NUMPY.function(name, methods=(name,) if not name.startswith("nan") else ())(function)
+
+
+def _accumulated(dtype: ir.DataType) -> ir.DataType:
+    """Return the element type of sums: narrow integers become the platform's."""
+    found = dtype.numpy()
+    return _KIND[found.kind] if found.kind in _KIND and found.itemsize < 8 else dtype
+
+
+def _total(name: str, known: Any) -> Any:
+    items = known.ravel().tolist()
+    held = np.empty((), dtype=object)
+    held[()] = product(items) if name == "prod" else sum(items)
+    return held
+
+
+for _name, _operator in (
+    ("sum", "ReduceSum"),
+    ("prod", "ReduceProd"),
+    ("nansum", "ReduceSum"),
+    ("nanprod", "ReduceProd"),
+):
+    _sum_like(_name, _operator)
+
+
+def _mean_like(name: str, operator: str, real: bool) -> None:
+    def function(
+        t: Core, a: Value, axis: Value = None, dtype: Value = None, out: Value = None,
+        keepdims: Value = False, *_: Value, **__: Value,
+    ) -> Tensor:  # fmt: skip
+        x = to_array(t, a)
+        own = x.dtype if x.dtype.numpy().kind in "fc" else DOUBLE
+        wanted = dtype_of(t, dtype, own)
+        made = reduced(t, operator, cast(t, x, wanted), axis, keepdims, wanted)
+        if real and wanted in _REAL:
+            return t.emit.like(made, _REAL[wanted])
+        return made
+
+    def deviation(
+        t: Core, a: Value, axis: Value = None, dtype: Value = None, out: Value = None,
+        ddof: Value = 0, keepdims: Value = False, **_: Value,
+    ) -> Tensor:  # fmt: skip
+        return function(t, a, axis, dtype, out, keepdims)
+
+    methods = (name,) if name in ("mean", "std", "var") else ()
+    NUMPY.function(name, methods=methods)(deviation if real else function)
+
+
+for _name in ("mean", "nanmean"):
+    _mean_like(_name, "ReduceMean", real=False)
+for _name in ("std", "var", "nanstd", "nanvar"):
+    _mean_like(_name, "ReduceMean", real=True)
+
+
+@NUMPY.function("average")
+def average(t: Core, a: Value, axis: Value = None, weights: Value = None, returned: Value = False,
+            *, keepdims: Value = False) -> Value:  # fmt: skip
+    """Return the mean, weighted if asked for."""
+    x = to_array(t, a)
+    dtype = x.dtype if x.dtype.numpy().kind in "fc" else DOUBLE
+    if weights is not None:
+        w = to_array(t, weights)
+        if len(shape_of(t, w)) == len(shape_of(t, x)):
+            for left, right in zip(shape_of(t, w), shape_of(t, x), strict=True):
+                if t.emit.differ(left, right):
+                    t.fail("shape-mismatch", f"{t.show(w)} does not weigh {t.show(x)}", w, x)
+        else:
+            places = axes(t, axis, len(shape_of(t, x)), x)
+            if len(places) != 1 or t.emit.differ(shape_of(t, w, 1)[0], shape_of(t, x)[places[0]]):
+                t.fail("shape-mismatch", f"{t.show(w)} does not weigh {t.show(x)}", w, x)
+        x = elementwise(t, "multiply", x, w) if w.shape == x.shape else x
+        dtype = ir.DataType.from_numpy(np.result_type(dtype.numpy(), w.dtype.numpy()))
+        dtype = dtype if dtype.numpy().kind in "fc" else DOUBLE
+    made = reduced(t, "", x, axis, keepdims, dtype)
+    return (made, t.emit.like(made, dtype)) if returned else made
+
+
+def _extreme(name: str, operator: str) -> None:
+    def function(
+        t: Core, a: Value, axis: Value = None, out: Value = None, keepdims: Value = False,
+        initial: Value = None, where: Value = True,
+    ) -> Tensor:  # fmt: skip
+        x = to_array(t, a)
+        if initial is None:
+            not_empty(t, x, axis, name)
+        made = reduced(t, operator, x, axis, keepdims, x.dtype)
+        if axis is None and not keepdims and x.known is not None and x.known.size:
+            made.known = _known_extreme(operator, x.known)
+        return made
+
+    NUMPY.function(name, methods=(name,) if name in ("max", "min") else ())(function)
+
+
+def _known_extreme(operator: str, known: Any) -> Any:
+    from hagane.symbolic import maximum, minimum
+
+    if known.dtype != object:
+        return np.asarray(known.max() if operator == "ReduceMax" else known.min())
+    held = np.empty((), dtype=object)
+    held[()] = (maximum if operator == "ReduceMax" else minimum)(*known.ravel())
+    return held
+
+
+for _name in ("max", "amax", "nanmax"):
+    _extreme(_name, "ReduceMax")
+for _name in ("min", "amin", "nanmin"):
+    _extreme(_name, "ReduceMin")
+
+
+@NUMPY.function("ptp")
+def ptp(
+    t: Core, a: Value, axis: Value = None, out: Value = None, keepdims: Value = False
+) -> Tensor:
+    """Return the largest minus the smallest element."""
+    x = to_array(t, a)
+    not_empty(t, x, axis, "ptp")
+    return reduced(t, "", x, axis, keepdims, x.dtype)
+
+
+def _truth(name: str) -> None:
+    def function(
+        t: Core,
+        a: Value,
+        axis: Value = None,
+        out: Value = None,
+        keepdims: Value = False,
+        **_: Value,
+    ) -> Tensor:
+        x = to_array(t, a)
+        made = reduced(t, "", x, axis, keepdims, BOOL)
+        if axis is None and not keepdims and x.known is not None and x.known.dtype != object:
+            made.known = np.asarray(getattr(np, name)(x.known))
+        return made
+
+    NUMPY.function(name, methods=(name,))(function)
+
+
+_truth("any")
+_truth("all")
+
+
+@NUMPY.function("count_nonzero")
+def count_nonzero(t: Core, a: Value, axis: Value = None, *, keepdims: Value = False) -> Tensor:
+    """Return how many elements are not zero."""
+    return reduced(t, "", to_array(t, a), axis, keepdims, INT64)
+
+
+@NUMPY.function("median", "nanmedian")
+def median(t: Core, a: Value, axis: Value = None, out: Value = None, *_: Value,
+           keepdims: Value = False) -> Tensor:  # fmt: skip
+    """Return the middle element."""
+    x = to_array(t, a)
+    dtype = x.dtype if x.dtype.numpy().kind in "fc" else DOUBLE
+    return reduced(t, "", x, axis, keepdims, dtype)
+
+
+@NUMPY.function("quantile", "percentile", "nanquantile", "nanpercentile")
+def quantile(t: Core, a: Value, q: Value, axis: Value = None, out: Value = None, *_: Value,
+             keepdims: Value = False, **__: Value) -> Tensor:  # fmt: skip
+    """Return quantiles: the axes of ``q`` come first."""
+    x, part = to_array(t, a), to_array(t, q)
+    own = x.dtype if x.dtype.numpy().kind in "fc" else DOUBLE
+    if isinstance(q, Tensor | list | tuple):
+        own = ir.DataType.from_numpy(np.result_type(own.numpy(), part.dtype.numpy(), np.float32))
+    made = reduced(t, "", x, axis, keepdims, own)
+    return typed(t, "Quantile", [made], own, (*shape_of(t, part), *shape_of(t, made)))
+
+
+def _cumulative(name: str) -> None:
+    def function(
+        t: Core, a: Value, axis: Value = None, dtype: Value = None, out: Value = None
+    ) -> Tensor:
+        x = to_array(t, a)
+        wanted = dtype_of(t, dtype, _accumulated(x.dtype))
+        if axis is None:
+            shape: Any = (elements(t, x),)
+        else:
+            _axis(t, axis, x)
+            shape = shape_of(t, x)
+        known = None
+        if x.known is not None and len(shape_of(t, x)) == 1 and wanted.is_integer():
+            known = _running(name, x.known)
+        return typed(t, "CumSum", [x], wanted, shape, known)
+
+    NUMPY.function(name, methods=(name,) if not name.startswith("nan") else ())(function)
+
+
+def _axis(t: Core, value: Value, x: Tensor) -> int:
+    return axis(t, value, len(shape_of(t, x)), x)
+
+
+def _running(name: str, known: Any) -> Any:
+    held = np.empty(known.shape, dtype=object)
+    total: Any = 1 if name == "cumprod" else 0
+    for place, item in enumerate(known.tolist()):
+        total = total * item if name == "cumprod" else total + item
+        held[place] = total
+    return held
+
+
+for _name in ("cumsum", "cumprod", "nancumsum", "nancumprod"):
+    _cumulative(_name)
+
+
+@NUMPY.function("cumulative_sum", "cumulative_prod")
+def cumulative_sum(t: Core, x: Value, *, axis: Value = None, dtype: Value = None,
+                   out: Value = None, include_initial: Value = False) -> Tensor:  # fmt: skip
+    """Return running sums along an axis, from zero if asked for."""
+    found = to_array(t, x)
+    shape = list(shape_of(t, found))
+    place = _axis(t, 0 if axis is None and len(shape) == 1 else axis, found)
+    if include_initial:
+        shape[place] = shape[place] + 1
+    return typed(t, "CumSum", [found], dtype_of(t, dtype, _accumulated(found.dtype)), tuple(shape))
+
+
+@NUMPY.function("diff")
+def diff(t: Core, a: Value, n: Value = 1, axis: Value = -1, **_: Value) -> Tensor:
+    """Return the differences of neighbours along an axis."""
+    x = to_array(t, a)
+    shape = list(shape_of(t, x))
+    if not shape:
+        t.fail("rank", f"diff requires at least one axis, got {t.show(x)}", x)
+    place = _axis(t, axis, x)
+    left = shape[place] - n
+    shape[place] = max(0, left) if isinstance(left, int) else left
+    return typed(t, "Diff", [x], x.dtype, tuple(shape))
+
+
+@NUMPY.function("gradient")
+def gradient(t: Core, f: Value, *_: Value, axis: Value = None, **__: Value) -> Value:
+    """Return central differences, an array for each axis."""
+    x = to_array(t, f)
+    dtype = x.dtype if x.dtype in FLOATS else DOUBLE
+    count = len(axes(t, axis, len(shape_of(t, x)), x))
+    found = [typed(t, "Gradient", [x], dtype, x.shape) for _ in range(count)]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+@NUMPY.function("trace", "linalg.trace", methods=("trace",))
+def trace(t: Core, a: Value, offset: Value = 0, axis1: Value = 0, axis2: Value = 1,
+          dtype: Value = None, out: Value = None) -> Tensor:  # fmt: skip
+    """Return the sum of a diagonal."""
+    x = to_array(t, a)
+    shape = shape_of(t, x)
+    if len(shape) < 2:
+        t.fail("rank", f"trace requires at least two axes, got {t.show(x)}", x)
+    gone = (_axis(t, axis1, x), _axis(t, axis2, x))
+    rest = tuple(n for i, n in enumerate(shape) if i not in gone)
+    return typed(t, "Trace", [x], dtype_of(t, dtype, _accumulated(x.dtype)), rest)

@@ -1,0 +1,265 @@
+"""Universal functions: NumPy itself says which element types they take and return.
+
+``numpy.ufunc.resolve_dtypes`` knows every loop and the weak numbers of Python (NEP 50).
+"""
+
+from __future__ import annotations
+
+import operator as python
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.frontends.libraries.numpy.operands import (
+    BOOL,
+    FLOATS,
+    INT64,
+    broadcast_shape,
+    cast,
+    content,
+    dtype_of,
+    is_number,
+    to_array,
+    typed,
+    weak,
+)
+from hagane.frontends.libraries.numpy.table import NUMPY
+from hagane.frontends.python.core import Core
+from hagane.frontends.python.findings import CheckError
+from hagane.frontends.python.values import Tensor, Value
+from hagane.symbolic import Expr
+
+# ufunc -> operator of ONNX, for elements of floating point.
+_OPERATORS = {
+    "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "sin": "Sin", "cos": "Cos", "tan": "Tan",
+    "arcsin": "Asin", "arccos": "Acos", "arctan": "Atan", "sinh": "Sinh", "cosh": "Cosh",
+    "tanh": "Tanh", "arcsinh": "Asinh", "arccosh": "Acosh", "arctanh": "Atanh",
+    "negative": "Neg", "absolute": "Abs", "floor": "Floor", "ceil": "Ceil", "rint": "Round",
+    "sign": "Sign", "reciprocal": "Reciprocal", "add": "Add", "subtract": "Sub",
+    "multiply": "Mul", "divide": "Div", "power": "Pow", "isnan": "IsNaN", "isinf": "IsInf",
+}  # fmt: skip
+# What Python does to known content, sizes among it.
+_PYTHON = {
+    "add": python.add, "subtract": python.sub, "multiply": python.mul, "power": python.pow,
+    "floor_divide": python.floordiv, "remainder": python.mod, "negative": python.neg,
+}  # fmt: skip
+_BY_OPERATOR = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "power",
+    "floordiv": "floor_divide", "mod": "remainder", "matmul": "matmul", "and": "bitwise_and",
+    "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
+    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
+    "ge": "greater_equal",
+}  # fmt: skip
+_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+
+
+def resolved(t: Core, name: str, values: Sequence[Value]) -> list[ir.DataType]:
+    """Return the element types that the loop of a ufunc takes and returns."""
+    ufunc: np.ufunc = getattr(np, name)
+    given: list[Any] = [v.dtype.numpy() if isinstance(v, Tensor) else type(weak(v)) for v in values]
+    # bool is no weak type; a complex number is resolved by the kind it promotes to.
+    given = [np.dtype(bool) if g is bool else g for g in given]
+    try:
+        found = ufunc.resolve_dtypes((*given, *[None] * ufunc.nout))
+    except TypeError as error:
+        tensors = [v for v in values if isinstance(v, Tensor)]
+        t.fail("dtype-mismatch", f"{type(error).__name__}: {error}", *tensors)
+    return [ir.DataType.from_numpy(dtype) for dtype in found]
+
+
+def elementwise(t: Core, name: str, *values: Value) -> Any:
+    """Return what a ufunc returns: an array, or a tuple of them."""
+    values = tuple(v if is_number(v) else to_array(t, v) for v in values)
+    dtypes = resolved(t, name, values)
+    count = len(values)
+    tensors = [
+        cast(t, to_array(t, v, dtype), dtype)
+        if isinstance(v, Tensor)
+        else to_array(t, v, dtype if not isinstance(v, Expr) else INT64)
+        for v, dtype in zip(values, dtypes, strict=False)
+    ]
+    known = _known(name, tensors, dtypes[count])
+    operator_ = _OPERATORS.get(name)
+    same = all(x.dtype == tensors[0].dtype for x in tensors)
+    if operator_ and same and tensors[0].dtype in FLOATS and len(dtypes) == count + 1:
+        made: Tensor = t.op(operator_, *tensors)
+        if known is not None:
+            made.known = known
+        return made if made.dtype == dtypes[count] else t.emit.like(made, dtypes[count])
+    shape = broadcast_shape(t, *tensors)
+    found = [typed(t, name, tensors, dtype, shape, known) for dtype in dtypes[count:]]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _known(name: str, tensors: Sequence[Tensor], dtype: ir.DataType) -> Any:
+    """Return the content of the result where it is known, and sizes can go through it."""
+    contents = [content(x) for x in tensors]
+    if any(c is None for c in contents):
+        return None
+    if any(c.dtype == object for c in contents):
+        if name not in _PYTHON or not dtype.is_integer():
+            return None
+        try:
+            rule: Any = _PYTHON[name]
+            return np.asarray(rule(*contents), dtype=object)
+        except (TypeError, ValueError, ArithmeticError):
+            return None
+    with np.errstate(all="ignore"):
+        try:
+            found = getattr(np, name)(*contents)
+        except (TypeError, ValueError, ArithmeticError):
+            return None
+    return None if isinstance(found, tuple) else np.asarray(found)
+
+
+def _register(name: str, *names: str) -> None:
+    count = getattr(np, name).nin
+
+    def function(
+        t: Core, *x: Value, out: Value = None, where: Value = True, dtype: Value = None,
+        **_: Value,
+    ) -> Any:  # fmt: skip
+        if len(x) not in (count, count + 1):
+            raise CheckError("call", f"{name}() takes {count} positional arguments, got {len(x)}")
+        made = elementwise(t, name, *x[:count])
+        if dtype is not None:
+            made = cast(t, made, dtype_of(t, dtype, made.dtype))
+        if isinstance(out, Tensor):
+            store(t, out, made)
+            return out
+        return made
+
+    NUMPY.function(*(names or (name,)))(function)
+
+
+_UFUNCS = sorted(
+    name
+    for name in dir(np)
+    if isinstance(getattr(np, name), np.ufunc) and getattr(np, name).signature is None
+)
+for _name in _UFUNCS:
+    _register(_name)
+
+
+def store(t: Core, target: Tensor, result: Tensor) -> None:
+    """Fail unless ``result`` can be stored where ``target`` lies, as in ``target += ...``."""
+    if not np.can_cast(result.dtype.numpy(), target.dtype.numpy(), "same_kind"):
+        t.fail(
+            "dtype-mismatch",
+            f"the result {t.show(result)} cannot be stored in place in {t.show(target)}",
+            target,
+            result,
+            remedy="convert it with .astype()",
+        )
+    if target.shape is None or result.shape is None:
+        return
+    if len(target.shape) != len(result.shape) or any(
+        t.emit.differ(a, b) for a, b in zip(target.shape, result.shape, strict=True)
+    ):
+        t.fail(
+            "shape-mismatch",
+            f"the result {t.show(result)} does not fit in place into {t.show(target)}",
+            target,
+            result,
+        )
+
+
+def operator(t: Core, name: str, left: Value, right: Value) -> Value:
+    """Return ``left op right``; ``iadd`` and others work in place."""
+    if name.startswith("i") and name[1:] in _BY_OPERATOR:
+        result = operator(t, name[1:], left, right)
+        if isinstance(left, Tensor) and isinstance(result, Tensor):
+            store(t, left, result)
+            return cast(t, result, left.dtype)
+        return result
+    left, right = t.unwrap(left), t.unwrap(right)
+    for value in (left, right):
+        if not isinstance(value, Tensor | list | tuple) and not is_number(value):
+            if name in ("eq", "ne"):
+                return name == "ne"
+            raise CheckError(
+                "type",
+                f"unsupported operands for '{name}': {t.show(t.wrap(left))} and "
+                f"{t.show(t.wrap(right))}",
+            )
+    if name == "matmul":
+        return t.call_library("numpy.matmul", [left, right])
+    return elementwise(t, _BY_OPERATOR[name], left, right)
+
+
+_UNARY = {"neg": "negative", "pos": "positive", "invert": "invert", "abs": "absolute"}
+
+
+def unary(t: Core, name: str, x: Tensor) -> Value:
+    """Return an operator of Python on one array."""
+    return elementwise(t, _UNARY.get(name, name), x)
+
+
+NUMPY.operator = operator
+NUMPY.unary = unary
+
+
+@NUMPY.function("isclose")
+def isclose(t: Core, a: Value, b: Value, *_: Value, **__: Value) -> Tensor:
+    """Return where two arrays are nearly equal."""
+    left, right = to_array(t, a), to_array(t, b)
+    return typed(t, "IsClose", [left, right], BOOL, broadcast_shape(t, left, right))
+
+
+@NUMPY.function("allclose", "array_equal", "array_equiv")
+def allclose(t: Core, a: Value, b: Value, *_: Value, **__: Value) -> Value:
+    """Return whether two arrays hold the same."""
+    from hagane.frontends.python.values import Truth
+
+    return Truth(t.unknown_truth())
+
+
+@NUMPY.function("clip")
+def clip(
+    t: Core, a: Value, a_min: Value = None, a_max: Value = None, *, min: Value = None,
+    max: Value = None, **_: Value,
+) -> Tensor:  # fmt: skip
+    """Return the array cut to a range."""
+    result = to_array(t, a)
+    bounds = (
+        ("maximum", a_min if min is None else min),
+        ("minimum", a_max if max is None else max),
+    )
+    for name, bound in bounds:
+        if bound is not None:
+            result = elementwise(t, name, result, bound)
+    return result
+
+
+@NUMPY.function("round", "around", "round_")
+def round_(t: Core, a: Value, decimals: Value = 0, *_: Value) -> Tensor:
+    """Return the array rounded; the element type stays."""
+    x = to_array(t, a)
+    if x.dtype == BOOL:
+        return typed(t, "Round", [x], ir.DataType.FLOAT16, x.shape)
+    return typed(t, "Round", [x], x.dtype, x.shape)
+
+
+@NUMPY.function("real", "imag", "angle")
+def real(t: Core, val: Value) -> Tensor:
+    """Return a real part of each element."""
+    x = to_array(t, val)
+    halves = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: ir.DataType.DOUBLE}
+    return typed(t, "Real", [x], halves.get(x.dtype, x.dtype), x.shape)
+
+
+@NUMPY.function("nan_to_num")
+def nan_to_num(t: Core, x: Value, *_: Value, **__: Value) -> Tensor:
+    """Return the array with numbers in place of what is none."""
+    found = to_array(t, x)
+    return typed(t, "NanToNum", [found], found.dtype, found.shape)
+
+
+@NUMPY.function("sinc", "i0")
+def sinc(t: Core, x: Value) -> Tensor:
+    """Return a function of real numbers; integers become float64."""
+    found = to_array(t, x)
+    dtype = found.dtype if found.dtype in FLOATS else ir.DataType.DOUBLE
+    return typed(t, "Sinc", [found], dtype, found.shape)
