@@ -32,7 +32,7 @@ class Judge(Protocol):
         ...
 
     def clash(self, left: Dim, right: Dim) -> bool:
-        """Whether some sizes keep ``left`` and ``right`` from broadcasting: different, neither 1."""
+        """Whether some sizes keep the two from broadcasting: different, and neither 1."""
         ...
 
 

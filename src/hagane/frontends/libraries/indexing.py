@@ -239,9 +239,9 @@ def _expect_within(t: Core, bound: Dim | None, size: Dim) -> None:
     if isinstance(bound, Expr) and isinstance(size, int):
         claim = t.knowledge.less(bound, size, strict=False)
         finding = t.knowledge.ask(claim)
-        if finding.verdict is not Verdict.PROVED and t.knowledge.possible(claim):
-            if not t.knowledge.depends_on_invented(claim):
-                t.emit.suppose(claim, f"{bound} <= {size} (bound of a slice)")
+        lost = t.knowledge.depends_on_invented(claim)
+        if finding.verdict is not Verdict.PROVED and not lost and t.knowledge.possible(claim):
+            t.emit.suppose(claim, f"{bound} <= {size} (bound of a slice)")
 
 
 def _bound(t: Core, bound: Value) -> Value:

@@ -456,7 +456,8 @@ _IMPURE = frozenset(
 )
 _PURE = frozenset(
     ("functools", "itertools", "operator", "typing", "_operator", "string", "re", "fractions",
-     "decimal", "statistics", "numbers", "enum", "types", "posixpath", "genericpath", "ntpath", "_collections")
+     "decimal", "statistics", "numbers", "enum", "types", "posixpath", "genericpath", "ntpath",
+     "_collections")
 )  # fmt: skip
 # Modules whose functions give a number that is different every time, or nothing.
 _SILENT = frozenset(("warnings", "logging", "time", "_thread", "gc"))
