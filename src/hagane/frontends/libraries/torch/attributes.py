@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import onnx_ir as ir
-
 from hagane.frontends.libraries.torch.operands import (
-    FLOAT,
     axis,
     need_tensor,
     shape_of,
@@ -13,7 +10,6 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.core import Core
 from hagane.frontends.python.values import Device, DType, Many, Tensor, Value
-from hagane.symbolic import floordiv
 
 
 @TORCH.attribute("shape")
@@ -212,25 +208,3 @@ def result_type(t: Core, a: Value, b: Value) -> Value:
     from hagane.frontends.libraries.torch.operands import promoted
 
     return DType(promoted(a.dtype, b.dtype))
-
-
-def _fourier(name: str) -> None:
-    def function(
-        t: Core, input: Value, n: Value = None, dim: Value = -1, norm: Value = None
-    ) -> Tensor:
-        sizes = list(shape_of(t, input))
-        place = axis(t, dim, len(sizes), input)
-        count = sizes[place] if n is None else n
-        if name == "rfft":
-            count = floordiv(count, 2) + 1
-        elif name == "irfft" and n is None:
-            count = (count - 1) * 2
-        sizes[place] = count
-        dtype_ = FLOAT if name == "irfft" else ir.DataType.COMPLEX64
-        return t.emit.typed("DFT", [input], dtype_, tuple(sizes))
-
-    TORCH.function(f"fft.{name}")(function)
-
-
-for _name in ("fft", "ifft", "rfft", "irfft"):
-    _fourier(_name)
