@@ -24,16 +24,17 @@ from hagane.frontends.libraries.torch import (
     recurrent,
     reducing,
     shaping,
+    unary,
     windows,
 )
 from hagane.frontends.libraries.torch.table import TORCH
 
 # Importing a module enters its functions into the table.
 PARTS = (
-    asking, attributes, converting, creating, elementwise, fourier, gathering, initialising, joining,
-    layers, layers_applying, layers_attending, layers_convolving, layers_normalising,
+    asking, attributes, converting, creating, elementwise, fourier, gathering, initialising,
+    joining, layers, layers_applying, layers_attending, layers_convolving, layers_normalising,
     layers_recurring, linalg, losses, module, normalising, products, recurrent, reducing, shaping,
-    windows,
+    unary, windows,
 )  # fmt: skip
 
 __all__ = ["PARTS", "TORCH"]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from hagane.frontends.libraries import indexing
 from hagane.frontends.libraries.torch.operands import (
     axis,
+    category,
+    dtype_of,
     need_tensor,
+    promoted,
+    result_dtype,
     shape_of,
 )
 from hagane.frontends.libraries.torch.table import TORCH
@@ -36,7 +41,7 @@ def ndim(t: Core, x: Tensor) -> Value:
     return len(shape_of(t, x))
 
 
-@TORCH.attribute("data", "grad", "real", "imag")
+@TORCH.attribute("data", "grad")
 def data(t: Core, x: Tensor) -> Value:
     """Return a tensor of the same type."""
     return t.emit.typed("Identity", [x], x.dtype, x.shape)
@@ -138,11 +143,10 @@ def _same(name: str) -> None:
 
 for _name in (
     "contiguous", "requires_grad_", "retain_grad", "pin_memory", "share_memory_", "coalesce",
-    "__enter__", "resolve_conj", "conj", "detach_", "refine_names", "rename", "data_ptr_", "zero_",
-    "fill_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_", "copy_", "fill_diagonal_",
-    "clamp_", "squeeze_", "set_", "bernoulli", "unfold_", "cauchy_", "log_normal_", "geometric_",
-    "erfinv_",
-):  # fmt: skip
+    "__enter__", "detach_", "refine_names", "rename", "data_ptr_", "zero_",
+    "fill_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_", "fill_diagonal_",
+    "set_", "bernoulli", "unfold_", "cauchy_", "log_normal_", "geometric_",
+    ):  # fmt: skip
     _same(_name)
 
 
@@ -177,7 +181,19 @@ def _answer(name: str, value: Value) -> None:
 
 _answer("is_contiguous", True)
 _answer("get_device", -1)
-_answer("element_size", 4)
+_answer("storage_offset", 0)
+
+
+@TORCH.method("element_size")
+def element_size(t: Core, self: Value) -> Value:
+    """Return the bytes of an element."""
+    return self.dtype.itemsize
+
+
+@TORCH.method("__getitem__")
+def getitem(t: Core, self: Value, index: Value) -> Value:
+    """Return ``self[index]``."""
+    return indexing.item(t, self, index)
 
 
 @TORCH.method("is_complex", "is_signed")
@@ -197,14 +213,24 @@ def stride(t: Core, self: Value, dim: Value = None) -> Value:
 
 
 @TORCH.function("histc", methods=("histc",))
-def histc(t: Core, input: Value, bins: Value = 100, **_: Value) -> Tensor:
+def histc(t: Core, input: Value, bins: Value = 100, min: Value = 0, max: Value = 0) -> Tensor:
     """Return how many elements fall into each bin."""
     return t.emit.typed("Histogram", [input], input.dtype, (bins,))
 
 
-@TORCH.function("result_type", "promote_types", "can_cast")
-def result_type(t: Core, a: Value, b: Value) -> Value:
-    """Return the element type that two operands promote to."""
-    from hagane.frontends.libraries.torch.operands import promoted
+@TORCH.function("result_type")
+def result_type(t: Core, tensor1: Value, tensor2: Value) -> Value:
+    """Return the element type that an operation of two operands has."""
+    return DType(result_dtype((tensor1, tensor2)))
 
-    return DType(promoted(a.dtype, b.dtype))
+
+@TORCH.function("promote_types")
+def promote_types(t: Core, type1: Value, type2: Value) -> Value:
+    """Return the smallest element type that both convert to."""
+    return DType(promoted(dtype_of(type1), dtype_of(type2)))
+
+
+@TORCH.function("can_cast")
+def can_cast(t: Core, from_: Value, to: Value) -> Value:
+    """Return whether one element type converts to another."""
+    return category(dtype_of(from_)) <= category(dtype_of(to))
