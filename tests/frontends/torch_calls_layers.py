@@ -116,7 +116,7 @@ q: float32[2, 8, 5, 16]; k: float32[2, 2, 7, 16]; r: float32[2, 8, 7, 16]
 """
 
 WINDOWS = """
-x: float32[n=2, 4, h=9, w=8]; s: float32[n=2, 4, w=11]
+x: float32[n=2, 4, h=9, w=8]; s: float32[n=2, 4, l=11]
     nn.Conv2d(4, 6, 3)(x)
     nn.Conv2d(4, 6, 3, padding=1)(x)
     nn.Conv2d(4, 6, 3, stride=2, padding=1)(x)

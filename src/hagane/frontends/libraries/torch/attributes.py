@@ -196,10 +196,10 @@ def getitem(t: Core, self: Value, index: Value) -> Value:
     return indexing.item(t, self, index)
 
 
-@TORCH.method("is_complex", "is_signed")
-def is_complex(t: Core, self: Value) -> Value:
-    """Return whether the elements are complex numbers."""
-    return self.dtype.name.startswith("COMPLEX")
+@TORCH.method("is_signed")
+def is_signed(t: Core, self: Value) -> Value:
+    """Return whether the elements have a sign."""
+    return not self.dtype.name.startswith(("UINT", "BOOL"))
 
 
 @TORCH.method("stride")

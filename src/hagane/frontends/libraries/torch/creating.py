@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from hagane.frontends.libraries.indexing import item, set_item
 from hagane.frontends.libraries.torch.operands import (
+    BOOL,
     FLOAT,
     INT64,
     cast,
@@ -33,7 +34,7 @@ from hagane.frontends.python.values import (
     is_plain,
     is_size,
 )
-from hagane.symbolic import Dim, Expr, ceildiv, maximum
+from hagane.symbolic import Dim, Expr, ceildiv, floordiv, maximum
 
 TORCH.item = item
 TORCH.set_item = set_item
@@ -189,14 +190,8 @@ def multinomial(
 @TORCH.function(
     "tensor",
     "as_tensor",
-    "scalar_tensor",
     "asarray",
-    "Tensor",
-    "LongTensor",
-    "FloatTensor",
-    "BoolTensor",
     "from_numpy",
-    "IntTensor",
 )
 def tensor(
     t: Core,
@@ -246,6 +241,47 @@ def _extent(content: Value) -> tuple[Dim, ...]:
     return (len(content), *(_extent(content[0]) if content else ()))
 
 
+@TORCH.function("scalar_tensor")
+def scalar_tensor(t: Core, s: Value, *, dtype: Value = None, **keywords: Value) -> Tensor:
+    """Return a number as a tensor, float32 if nothing else is said."""
+    return tensor(t, s, dtype=dtype or DType(FLOAT), **keywords)
+
+
+def _class(name: str, dtype: ir.DataType) -> None:
+    def function(t: Core, *arguments: Value, **keywords: Value) -> Tensor:
+        if len(arguments) == 1 and not is_size(arguments[0]):
+            return tensor(t, arguments[0], dtype=DType(dtype), **keywords)
+        return made(t, dtype, sizes(t, arguments), "cpu")
+
+    TORCH.function(name)(function)
+
+
+for _name, _dtype in (
+    ("Tensor", FLOAT), ("FloatTensor", FLOAT), ("DoubleTensor", ir.DataType.DOUBLE),
+    ("HalfTensor", ir.DataType.FLOAT16), ("LongTensor", INT64), ("IntTensor", ir.DataType.INT32),
+    ("BoolTensor", BOOL), ("ByteTensor", ir.DataType.UINT8),
+):  # fmt: skip
+    _class(_name, _dtype)
+
+
+@TORCH.function("empty_strided")
+def empty_strided(
+    t: Core, size: Value, stride: Value, *, dtype: Value = None, device: Value = None, **_: Value
+) -> Tensor:
+    """Return a tensor of any content."""
+    return made(t, dtype_of(dtype), sizes(t, (size,)), device_of(device))
+
+
+@TORCH.function("range")
+def inclusive_range(
+    t: Core, start: Value, end: Value, step: Value = 1, *, dtype: Value = None,
+    device: Value = None, **_: Value,
+) -> Tensor:  # fmt: skip
+    """Return the numbers from start to end (inclusive), float32."""
+    length = floordiv(end - start, step) + 1
+    return made(t, dtype_of(dtype), [length], device_of(device))
+
+
 @TORCH.method("new_tensor")
 def new_tensor(
     t: Core, self: Value, data: Value, *, dtype: Value = None, device: Value = None, **_: Value
@@ -256,7 +292,7 @@ def new_tensor(
     )
 
 
-@TORCH.function("arange", "range")
+@TORCH.function("arange")
 def arange(
     t: Core, *bounds: Value, dtype: Value = None, device: Value = None, **keywords: Value
 ) -> Tensor:

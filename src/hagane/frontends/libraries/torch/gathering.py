@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from hagane.frontends.libraries.indexing import broadcast_shapes, set_item
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
     INT64,
     axis,
+    elements,
     need_tensor,
     promote,
     shape_of,
@@ -137,18 +139,98 @@ def masked_scatter(t: Core, input: Value, mask: Value, source: Value) -> Tensor:
 
 @TORCH.function("take_along_dim", methods=("take_along_dim",))
 def take_along_dim(t: Core, input: Value, indices: Value, dim: Value = None) -> Tensor:
-    """Return elements at indices along an axis."""
-    return t.emit.typed("GatherElements", [input, indices], input.dtype, indices.shape)
+    """Return elements at indices along an axis; the others broadcast."""
+    x, places = need_tensor(t, input, "input"), need_tensor(t, indices, "indices")
+    _need_index(t, places)
+    if dim is None:
+        return t.emit.typed("GatherElements", [x, places], x.dtype, (elements(places),))
+    own, other = list(shape_of(t, x)), list(shape_of(t, places))
+    if len(own) != len(other):
+        t.fail("rank", f"expected one rank, got {t.show(x)} and {t.show(places)}", x, places)
+    where = axis(t, dim, len(own), x)
+    count, own[where], other[where] = other[where], 1, 1
+    shape = list(broadcast_shapes(t, [tuple(own), tuple(other)], x))
+    shape[where] = count
+    return t.emit.typed("GatherElements", [x, places], x.dtype, tuple(shape))
 
 
 @TORCH.function("take", methods=("take",))
 def take(t: Core, input: Value, index: Value) -> Tensor:
     """Return elements of the flattened input."""
+    _need_index(t, need_tensor(t, index, "index"))
     return t.emit.typed("Gather", [input, index], input.dtype, shape_of(t, index))
 
 
-@TORCH.function("searchsorted", "bucketize")
-def searchsorted(t: Core, sorted_sequence: Value, input: Value, **_: Value) -> Tensor:
+@TORCH.function("searchsorted")
+def searchsorted(
+    t: Core, sorted_sequence: Value, input: Value, *, out_int32: Value = False, **_: Value
+) -> Tensor:
     """Return where elements belong in sorted ones."""
+    dtype = ir.DataType.INT32 if out_int32 else INT64
+    row = need_tensor(t, sorted_sequence, "sorted_sequence")
+    if not isinstance(input, Tensor):
+        return t.emit.typed("SearchSorted", [row], dtype, ())
+    front, own = shape_of(t, row)[:-1], shape_of(t, input)[:-1]
+    if front and (len(front) != len(own) or any(map(t.emit.differ, front, own))):
+        t.fail(
+            "shape-mismatch",
+            f"expected the same leading axes, got {t.show(row)} and {t.show(input)}",
+            row,
+            input,
+        )
+    return t.emit.typed("SearchSorted", [row, input], dtype, input.shape)
+
+
+@TORCH.function("bucketize")
+def bucketize(
+    t: Core, input: Value, boundaries: Value, *, out_int32: Value = False, right: Value = False
+) -> Tensor:
+    """Return the numbers of the buckets that elements fall into."""
+    bounds = need_tensor(t, boundaries, "boundaries")
+    shape_of(t, bounds, 1, "boundaries")
     shape = input.shape if isinstance(input, Tensor) else ()
-    return t.emit.typed("SearchSorted", [sorted_sequence], INT64, shape)
+    dtype = ir.DataType.INT32 if out_int32 else INT64
+    return t.emit.typed("Bucketize", [bounds], dtype, shape)
+
+
+@TORCH.function("index_put", methods=("index_put", "index_put_"))
+def index_put(
+    t: Core, input: Value, indices: Value, values: Value, accumulate: Value = False
+) -> Tensor:
+    """Return the input with values at indices."""
+    x = need_tensor(t, input, "input")
+    made = t.emit.typed("Identity", [x], x.dtype, x.shape)
+    set_item(t, made, tuple(indices), values)
+    return made
+
+
+@TORCH.function("put", methods=("put", "put_"))
+def put(t: Core, input: Value, index: Value, source: Value, accumulate: Value = False) -> Tensor:
+    """Return the input with elements of the source at flat indices."""
+    x = need_tensor(t, input, "input")
+    _need_index(t, need_tensor(t, index, "index"))
+    return t.emit.typed("Put", [x], x.dtype, x.shape)
+
+
+@TORCH.function("select_scatter", "slice_scatter", "diagonal_scatter",
+                methods=("select_scatter", "slice_scatter", "diagonal_scatter"))  # fmt: skip
+def select_scatter(t: Core, input: Value, src: Value, *_: Value, **__: Value) -> Tensor:
+    """Return the input with a part replaced."""
+    x = need_tensor(t, input, "input")
+    return t.emit.typed("SelectScatter", [x, need_tensor(t, src, "src")], x.dtype, x.shape)
+
+
+@TORCH.function("renorm", methods=("renorm", "renorm_"))
+def renorm(t: Core, input: Value, p: Value, dim: Value, maxnorm: Value) -> Tensor:
+    """Return the input with parts along an axis scaled down to a norm."""
+    x = need_tensor(t, input, "input")
+    axis(t, dim, len(shape_of(t, x)), x)
+    return t.emit.typed("Renorm", [x], x.dtype, x.shape)
+
+
+@TORCH.function("vander", "linalg.vander")
+def vander(t: Core, x: Value, N: Value = None, increasing: Value = False) -> Tensor:
+    """Return the Vandermonde matrix: (..., length, N)."""
+    found = need_tensor(t, x, "x")
+    shape = shape_of(t, found)
+    return t.emit.typed("Vander", [found], found.dtype, (*shape, shape[-1] if N is None else N))

@@ -9,8 +9,10 @@ import numpy as np
 
 from hagane.frontends.libraries.torch.operands import (
     INT64,
+    as_float,
     axis,
     cast,
+    elements,
     need_tensor,
     promoted,
     reshape,
@@ -21,7 +23,7 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.core import Core
 from hagane.frontends.python.values import Many, Tensor, Value
-from hagane.symbolic import Dim, ceildiv, floordiv
+from hagane.symbolic import Dim, ceildiv, floordiv, maximum, minimum, product
 
 
 def _tensors(t: Core, tensors: Value, what: str) -> list[Tensor]:
@@ -42,10 +44,11 @@ def _one_dtype(t: Core, tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 @TORCH.function("cat", "concat", "concatenate")
-def cat(
-    t: Core, tensors: Value, dim: Value = 0, *, axis_: Value = None, out: Value = None
-) -> Tensor:
+def cat(t: Core, tensors: Value, dim: Value = 0, *, out: Value = None, **keywords: Value) -> Tensor:
     """Return tensors joined along an axis; all others have to agree."""
+    dim = keywords.pop("axis", dim)
+    if keywords:
+        t.fail("call", f"torch.cat has no argument '{next(iter(keywords))}'")
     if isinstance(tensors, Many):
         return _cat_many(t, tensors, dim)
     found = _tensors(t, tensors, "torch.cat")
@@ -104,8 +107,10 @@ def _stacked(name: str, at: int, least: int) -> None:
         found = []
         for x in _tensors(t, tensors, f"torch.{name}"):
             shape = list(shape_of(t, x))
+            if least == 3 and len(shape) == 1:
+                shape = [1, *shape]
             while len(shape) < least:
-                shape = [1, *shape] if name == "vstack" or not shape else [*shape, 1]
+                shape = [1, *shape] if at == 0 or not shape else [*shape, 1]
             found.append(reshape(t, x, shape))
         return cat(t, found, at if len(shape_of(t, found[0])) > at else 0)
 
@@ -113,6 +118,8 @@ def _stacked(name: str, at: int, least: int) -> None:
 
 
 _stacked("vstack", 0, 2)
+_stacked("row_stack", 0, 2)
+_stacked("column_stack", 1, 2)
 _stacked("hstack", 1, 1)
 _stacked("dstack", 2, 3)
 
@@ -235,16 +242,53 @@ def unfold_method(t: Core, self: Value, dimension: Value, size_: Value, step: Va
     return t.emit.typed("Unfold", [self], self.dtype, (*shape, window))
 
 
-@TORCH.function("diagonal", "diag_embed", methods=("diagonal", "diag_embed"))
+def _cut(name: str, place: int) -> None:
+    def function(t: Core, input: Value, sections: Value) -> Value:
+        x = need_tensor(t, input, "input")
+        rank = len(shape_of(t, x))
+        where = place if rank > 1 else 0
+        if rank <= place and name != "hsplit":
+            t.fail("rank", f"{name} needs at least {place + 1} axes, got {t.show(x)}", x)
+        if isinstance(sections, int):
+            size_ = shape_of(t, x)[where]
+            if t.emit.differ(floordiv(size_, sections) * sections, size_):
+                t.fail("shape-mismatch", f"{name}: axis {where} of {t.show(x)} is not divisible "
+                       f"by {sections}", x)  # fmt: skip
+        return tensor_split(t, x, sections, where)
+
+    TORCH.function(name, methods=(name,))(function)
+
+
+for _name, _place in (("hsplit", 1), ("vsplit", 0), ("dsplit", 2)):
+    _cut(_name, _place)
+
+
+@TORCH.function("diag_embed", methods=("diag_embed",))
+def diag_embed(
+    t: Core, input: Value, offset: Value = 0, dim1: Value = -2, dim2: Value = -1
+) -> Tensor:
+    """Return square matrices with the last axis of the input as a diagonal."""
+    x = need_tensor(t, input, "input")
+    shape = shape_of(t, x)
+    side = shape[-1] + abs(offset)
+    a, b = (axis(t, d, len(shape), x, extra=1) for d in (dim1, dim2))
+    result = list(shape[:-1])
+    for place in sorted((a, b)):
+        result.insert(place, side)
+    return t.emit.typed("Diagonal", [x], x.dtype, tuple(result))
+
+
+@TORCH.function("diagonal", methods=("diagonal",))
 def diagonal(t: Core, input: Value, offset: Value = 0, dim1: Value = 0, dim2: Value = 1) -> Tensor:
     """Return a diagonal of two axes, as the last axis."""
-    from hagane.symbolic import minimum
-
     x = need_tensor(t, input, "input")
     shape = shape_of(t, x)
     a, b = axis(t, dim1, len(shape), x), axis(t, dim2, len(shape), x)
     rest = tuple(dim for place, dim in enumerate(shape) if place not in (a, b))
-    length = minimum(shape[a], shape[b]) if offset == 0 else t.emit.fresh("diagonal")
+    if a == b:
+        t.fail("axis", f"the diagonal of one axis ({dim1}) with itself: {t.show(x)}", x)
+    rows, columns = (shape[a], shape[b] - offset) if offset > 0 else (shape[a] + offset, shape[b])
+    length = minimum(rows, columns) if offset == 0 else maximum(0, minimum(rows, columns))
     return t.emit.typed("Diagonal", [x], x.dtype, (*rest, length))
 
 
@@ -255,7 +299,88 @@ def diag(t: Core, input: Value, diagonal_: Value = 0) -> Tensor:
     shape = shape_of(t, x)
     if len(shape) == 2:
         return diagonal(t, x, diagonal_)
-    return t.emit.typed("Diagonal", [x], x.dtype, (shape[0], shape[0]))
+    if len(shape) != 1:
+        t.fail("rank", f"diag takes one or two axes, got {t.show(x)}", x)
+    side = shape[0] + abs(diagonal_)
+    return t.emit.typed("Diagonal", [x], x.dtype, (side, side))
+
+
+@TORCH.function("diagflat", methods=("diagflat",))
+def diagflat(t: Core, input: Value, offset: Value = 0) -> Tensor:
+    """Return a matrix with the elements of the input as its diagonal."""
+    x = need_tensor(t, input, "input")
+    shape_of(t, x)
+    side = elements(x) + abs(offset)
+    return t.emit.typed("Diagonal", [x], x.dtype, (side, side))
+
+
+@TORCH.function("block_diag")
+def block_diag(t: Core, *tensors: Value) -> Tensor:
+    """Return a matrix of blocks along its diagonal."""
+    rows: Dim = 0
+    columns: Dim = 0
+    for x in _tensors(t, list(tensors), "torch.block_diag"):
+        shape = (1, 1, *shape_of(t, x))[-2:]
+        rows, columns = rows + shape[0], columns + shape[1]
+    first = tensors[0]
+    return t.emit.typed("BlockDiagonal", [first], first.dtype, (rows, columns))
+
+
+@TORCH.function("combinations")
+def combinations(t: Core, input: Value, r: Value = 2, with_replacement: Value = False) -> Tensor:
+    """Return the combinations of elements: (count, r)."""
+    x = need_tensor(t, input, "input")
+    length = shape_of(t, x, 1)[0] + (r - 1 if with_replacement else 0)
+    count: Dim = 1
+    for k in range(r):
+        count = floordiv(count * (length - k), k + 1)
+    return t.emit.typed("Combinations", [x], x.dtype, (count, r))
+
+
+@TORCH.function("cartesian_prod")
+def cartesian_prod(t: Core, *tensors: Value) -> Tensor:
+    """Return the Cartesian product of vectors: (count, vectors)."""
+    found = _tensors(t, list(tensors), "torch.cartesian_prod")
+    count = product(shape_of(t, x, 1)[0] for x in found)
+    shape = (count, len(found)) if len(found) > 1 else (count,)
+    return t.emit.typed("CartesianProduct", found, found[0].dtype, shape)
+
+
+@TORCH.function("diff", methods=("diff",))
+def diff(
+    t: Core, input: Value, n: Value = 1, dim: Value = -1, prepend: Value = None,
+    append: Value = None,
+) -> Tensor:  # fmt: skip
+    """Return the differences of neighbours along an axis."""
+    x = need_tensor(t, input, "input")
+    parts = [part for part in (prepend, x, append) if part is not None]
+    x = cat(t, parts, dim) if len(parts) > 1 else x
+    shape = list(shape_of(t, x))
+    place = axis(t, dim, len(shape), x)
+    if not shape:
+        t.fail("rank", f"diff needs at least one axis, got {t.show(x)}", x)
+    length = shape[place] - n
+    shape[place] = max(length, 0) if isinstance(length, int) else length
+    if not isinstance(length, int):
+        t.emit.require_size(length, 0, "length of the differences")
+    return t.emit.typed("Diff", [x], x.dtype, tuple(shape))
+
+
+@TORCH.function("trapezoid", "trapz")
+def trapezoid(t: Core, y: Value, x: Value = None, *, dx: Value = 1, dim: Value = -1) -> Tensor:
+    """Return the integral along an axis."""
+    found = need_tensor(t, y, "y")
+    shape = list(shape_of(t, found))
+    del shape[axis(t, dim, len(shape), found)]
+    return t.emit.typed("Trapezoid", [found], as_float(t, found).dtype, tuple(shape))
+
+
+@TORCH.function("cumulative_trapezoid")
+def cumulative_trapezoid(
+    t: Core, y: Value, x: Value = None, *, dx: Value = 1, dim: Value = -1
+) -> Tensor:
+    """Return the integral up to each place along an axis."""
+    return diff(t, as_float(t, need_tensor(t, y, "y")), 1, dim)
 
 
 @TORCH.function("nonzero", "argwhere", methods=("nonzero", "argwhere"))

@@ -11,6 +11,7 @@ from hagane.frontends.libraries.torch.operands import (
     axes,
     axis,
     category,
+    need_float,
     need_tensor,
     promoted,
     same_dtype,
@@ -80,7 +81,6 @@ _of_rank("mm", 2, 2)
 _of_rank("bmm", 3, 3)
 _of_rank("mv", 2, 1)
 _of_rank("dot", 1, 1)
-_of_rank("inner", 1, 1)
 _of_rank("vdot", 1, 1)
 
 
@@ -95,8 +95,37 @@ def _add_product(name: str, first: str) -> None:
     TORCH.function(name, methods=(name,))(function)
 
 
-for _name, _first in (("addmm", "mm"), ("addmv", "mv"), ("baddbmm", "bmm")):
+for _name, _first in (("addmm", "mm"), ("addmv", "mv"), ("baddbmm", "bmm"), ("addr", "outer")):
     _add_product(_name, _first)
+
+
+@TORCH.function("addbmm", methods=("addbmm",))
+def addbmm(
+    t: Core, input: Value, batch1: Value, batch2: Value, *, beta: Value = 1, alpha: Value = 1
+) -> Tensor:
+    """Return ``input`` plus the sum of the products of a batch."""
+    from hagane.frontends.libraries.torch.elementwise import binary
+
+    product = t.call_library("torch.bmm", [batch1, batch2])
+    return binary(t, "add", input, t.call_library("torch.sum", [product, 0]))
+
+
+@TORCH.function("inner", methods=("inner",))
+def inner(t: Core, input: Value, other: Value) -> Tensor:
+    """Return the products of the last axes."""
+    a, b = need_tensor(t, input, "input"), need_tensor(t, other, "other")
+    left, right = shape_of(t, a), shape_of(t, b)
+    if not left or not right:
+        return t.call_library("torch.mul", [a, b])  # type: ignore[no-any-return]
+    same_dtype(t, a, b, "both operands of a matrix product")
+    if t.emit.differ(left[-1], right[-1]):
+        t.fail(
+            "shape-mismatch",
+            f"expected last axes of one size, got {t.show(a)} and {t.show(b)}",
+            a,
+            b,
+        )
+    return t.emit.typed("Inner", [a, b], a.dtype, (*left[:-1], *right[:-1]))
 
 
 @TORCH.function("outer", "ger", methods=("outer", "ger"))
@@ -231,15 +260,24 @@ def cdist(t: Core, x1: Value, x2: Value, p: Value = 2.0, **_: Value) -> Tensor:
     return _product(t, a, t.call_library("torch.transpose", [b, -2, -1]))
 
 
-@TORCH.function(
-    "nn.functional.cosine_similarity", "cosine_similarity", "nn.functional.pairwise_distance"
-)
-def cosine_similarity(
-    t: Core, x1: Value, x2: Value, dim: Value = 1, eps: Value = 1e-8, **keywords: Value
-) -> Tensor:
+@TORCH.function("nn.functional.cosine_similarity", "cosine_similarity")
+def cosine_similarity(t: Core, x1: Value, x2: Value, dim: Value = 1, eps: Value = 1e-8) -> Tensor:
     """Return the cosine of the angle between vectors along an axis."""
     from hagane.frontends.libraries.torch.elementwise import binary
     from hagane.frontends.libraries.torch.reducing import reduced
 
+    need_float(t, need_tensor(t, x1, "x1"), "x1")
     both = binary(t, "mul", x1, x2)
     return reduced(t, "ReduceSum", both, dim, False, both.dtype)
+
+
+@TORCH.function("nn.functional.pairwise_distance", "pairwise_distance")
+def pairwise_distance(
+    t: Core, x1: Value, x2: Value, p: Value = 2.0, eps: Value = 1e-6, keepdim: Value = False
+) -> Tensor:
+    """Return the distances between vectors along the last axis."""
+    from hagane.frontends.libraries.torch.elementwise import binary
+    from hagane.frontends.libraries.torch.reducing import reduced
+
+    both = binary(t, "sub", x1, x2)
+    return reduced(t, "ReduceSum", both, -1, keepdim, both.dtype)

@@ -16,7 +16,9 @@ from hagane.frontends.libraries.torch.operands import (
     category,
     dtype_of,
     elements,
+    need_float,
     need_tensor,
+    real_dtype,
     shape_of,
     size,
 )
@@ -30,6 +32,8 @@ def reduced(
 ) -> Tensor:
     """Return the type of a reduction; ``operator`` is one of ONNX's where the type is its own."""
     places = axes(t, dim, len(shape_of(t, x)), x)
+    if not shape_of(t, x):  # a tensor without axes reduces to itself along axis 0
+        return t.emit.typed(operator or "Reduce", [x], dtype, ())
     numbers = np.array(places, dtype=np.int64)
     supported = category(x.dtype) == 2 or x.dtype in (INT64, ir.DataType.INT32)
     if operator and x.dtype == dtype and supported and places:
@@ -93,7 +97,9 @@ def _mean_like(name: str, operator: str) -> None:
                 x,
                 remedy="convert it with .float()",
             )
-        keep = arguments[-1] if arguments and isinstance(arguments[-1], bool) else keepdim
+        if name in ("std", "var"):  # the second positional argument is 'unbiased'
+            arguments = arguments[1:]
+        keep = arguments[0] if arguments and isinstance(arguments[0], bool) else keepdim
         keep = keywords.get("keepdims", keep)
         return reduced(t, operator, x, _dims(dim, keywords), keep, x.dtype)
 
@@ -104,7 +110,7 @@ for _name in ("mean", "std", "var", "nanmean"):
     _mean_like(_name, "ReduceMean")
 
 
-@TORCH.function("logsumexp", methods=("logsumexp",))
+@TORCH.function("logsumexp", "special.logsumexp", methods=("logsumexp",))
 def logsumexp(t: Core, input: Value, dim: Value, keepdim: Value = False) -> Tensor:
     """Return the logarithm of the sum of exponentials."""
     x = as_float(t, need_tensor(t, input, "input"))
@@ -113,14 +119,17 @@ def logsumexp(t: Core, input: Value, dim: Value, keepdim: Value = False) -> Tens
 
 @TORCH.function("var_mean", "std_mean")
 def var_mean(
-    t: Core, input: Value, dim: Value = None, *, keepdim: Value = False, **_: Value
-) -> Value:
+    t: Core, input: Value, dim: Value = None, unbiased: Value = True, keepdim: Value = False,
+    *, correction: Value = 1,
+) -> Value:  # fmt: skip
     """Return variance (or deviation) and mean."""
     x = need_tensor(t, input, "input")
+    dim = None if isinstance(dim, bool) else dim
+    need_float(t, x, "input")
     return tuple(reduced(t, "ReduceMean", x, dim, keepdim, x.dtype) for _ in range(2))
 
 
-@TORCH.function("norm", "linalg.norm", "linalg.vector_norm", methods=("norm",))
+@TORCH.function("norm", methods=("norm",))
 def norm(
     t: Core,
     input: Value,
@@ -132,14 +141,58 @@ def norm(
 ) -> Tensor:
     """Return the norm over axes."""
     x = need_tensor(t, input, "input")
-    if category(x.dtype) < 2:
-        t.fail(
-            "dtype-mismatch",
-            f"norm() takes floats, got {t.show(x)}",
-            x,
-            remedy="convert it with .float()",
-        )
-    return reduced(t, "ReduceL2", x, dim, keepdim, dtype_of(dtype, x.dtype))
+    need_float(t, x, "input")
+    return reduced(t, "", x, dim, keepdim, real_dtype(dtype_of(dtype, x.dtype)))
+
+
+@TORCH.function("linalg.vector_norm")
+def vector_norm(
+    t: Core, x: Value, ord: Value = 2, dim: Value = None, keepdim: Value = False, *,
+    dtype: Value = None,
+) -> Tensor:  # fmt: skip
+    """Return the norm of vectors along axes."""
+    return norm(t, x, ord, dim, keepdim, dtype)
+
+
+@TORCH.function("linalg.norm")
+def linalg_norm(
+    t: Core, A: Value, ord: Value = None, dim: Value = None, keepdim: Value = False, *,
+    dtype: Value = None,
+) -> Tensor:  # fmt: skip
+    """Return the norm of vectors or matrices along axes."""
+    return norm(t, A, ord, dim, keepdim, dtype)
+
+
+@TORCH.function("linalg.matrix_norm")
+def matrix_norm(
+    t: Core, A: Value, ord: Value = "fro", dim: Value = (-2, -1), keepdim: Value = False, *,
+    dtype: Value = None,
+) -> Tensor:  # fmt: skip
+    """Return the norm of matrices."""
+    return norm(t, A, ord, dim, keepdim, dtype)
+
+
+@TORCH.function("dist", methods=("dist",))
+def dist(t: Core, input: Value, other: Value, p: Value = 2) -> Tensor:
+    """Return the norm of the difference of two tensors."""
+    from hagane.frontends.libraries.torch.elementwise import binary
+
+    return norm(t, binary(t, "sub", input, other))
+
+
+@TORCH.function("quantile", "nanquantile", methods=("quantile", "nanquantile"))
+def quantile(
+    t: Core, input: Value, q: Value, dim: Value = None, keepdim: Value = False, *,
+    interpolation: Value = "linear",
+) -> Tensor:  # fmt: skip
+    """Return quantiles along an axis; several come in a first axis."""
+    x = need_tensor(t, input, "input")
+    need_float(t, x, "input")
+    found = reduced(t, "", x, dim, keepdim, x.dtype)
+    front = shape_of(t, q) if isinstance(q, Tensor) else ()
+    if isinstance(q, Tensor) and q.dtype != x.dtype:
+        t.fail("dtype-mismatch", f"expected q of the input's type, got {t.show(q)}", x, q)
+    return t.emit.typed("Quantile", [x], x.dtype, (*front, *shape_of(t, found)))
 
 
 def _truth(name: str) -> None:
@@ -229,12 +282,12 @@ _arg("argmin")
 
 
 def _with_indices(name: str) -> None:
-    def function(
-        t: Core, input: Value, dim: Value = -1, keepdim: Value = False, **_: Value
-    ) -> Value:
+    def function(t: Core, input: Value, dim: Value = None, keepdim: Value = False) -> Value:
         x = need_tensor(t, input, "input")
-        if dim == -1 and name in ("median", "nanmedian") and keepdim is False:
-            return reduced(t, "", x, None, False, x.dtype)
+        if dim is None:
+            if name != "mode":
+                return reduced(t, "", x, None, False, x.dtype)
+            dim = -1
         values = reduced(t, "", x, dim, keepdim, x.dtype)
         return Fields(
             (values, t.emit.typed("Indices", [x], INT64, values.shape)), ("values", "indices")
@@ -284,12 +337,21 @@ def sort(t: Core, input: Value, dim: Value = -1, descending: Value = False, **_:
     return Fields((values, t.emit.typed("Sort", [x], INT64, x.shape)), ("values", "indices"))
 
 
+@TORCH.function("msort", methods=("msort",))
+def msort(t: Core, input: Value) -> Tensor:
+    """Return the input sorted along its first axis."""
+    x = need_tensor(t, input, "input")
+    return t.emit.typed("Sort", [x], x.dtype, x.shape)
+
+
 @TORCH.function("argsort", methods=("argsort",))
 def argsort(
     t: Core, input: Value, dim: Value = -1, descending: Value = False, **_: Value
 ) -> Tensor:
     """Return the positions that sort the input."""
-    return t.emit.typed("Sort", [need_tensor(t, input, "input")], INT64, shape_of(t, input))
+    x = need_tensor(t, input, "input")
+    axis(t, dim, len(shape_of(t, x)), x)
+    return t.emit.typed("Sort", [x], INT64, x.shape)
 
 
 def _cumulative(name: str) -> None:
@@ -336,12 +398,16 @@ def unique(
 def bincount(t: Core, input: Value, weights: Value = None, minlength: Value = 0) -> Tensor:
     """Return how often each number occurs."""
     x = need_tensor(t, input, "input")
-    return t.emit.typed(
-        "BinCount", [x], INT64 if weights is None else FLOAT, (t.emit.fresh("bins"),)
-    )
+    shape_of(t, x, 1)
+    if category(x.dtype) != 1:
+        t.fail("dtype-mismatch", f"bincount takes integers, got {t.show(x)}", x,
+               remedy="convert it with .long()")  # fmt: skip
+    double = isinstance(weights, Tensor) and weights.dtype != FLOAT
+    dtype = INT64 if weights is None else ir.DataType.DOUBLE if double else FLOAT
+    return t.emit.typed("BinCount", [x], dtype, (t.emit.fresh("bins"),))
 
 
-@TORCH.function("softmax", "log_softmax", "nn.functional.softmax", "nn.functional.log_softmax",
+@TORCH.function("softmax", "log_softmax", "special.softmax", "special.log_softmax", "nn.functional.softmax", "nn.functional.log_softmax",
                 "nn.functional.softmin", methods=("softmax", "log_softmax"))  # fmt: skip
 def softmax(
     t: Core, input: Value, dim: Value = None, *_: Value, dtype: Value = None, **__: Value
@@ -361,7 +427,9 @@ def softmax(
 
 
 @TORCH.function("nn.functional.gumbel_softmax")
-def gumbel_softmax(t: Core, logits: Value, *_: Value, dim: Value = -1, **__: Value) -> Tensor:
+def gumbel_softmax(
+    t: Core, logits: Value, tau: Value = 1, hard: Value = False, eps: Value = 1e-10, dim: Value = -1
+) -> Tensor:
     """Return a sample of the Gumbel-softmax distribution."""
     return softmax(t, logits, dim)
 

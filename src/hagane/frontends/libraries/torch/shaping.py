@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from hagane.frontends.libraries.torch.operands import (
+    FLOAT,
+    INT64,
     axes,
     axis,
     cast,
@@ -83,9 +87,7 @@ def unflatten(t: Core, input: Value, dim: Value, sizes_: Value) -> Tensor:
     return reshape(t, x, [*shape[:place], *parts, *shape[place + 1 :]])
 
 
-@TORCH.function(
-    "transpose", "swapaxes", "swapdims", methods=("transpose", "swapaxes", "transpose_")
-)
+@TORCH.function("transpose", "swapaxes", "swapdims", methods=("transpose", "swapaxes", "swapdims"))
 def transpose(t: Core, input: Value, dim0: Value, dim1: Value) -> Tensor:
     """Return the input with two axes swapped."""
     x = need_tensor(t, input, "input")
@@ -97,7 +99,7 @@ def transpose(t: Core, input: Value, dim0: Value, dim1: Value) -> Tensor:
     return t.op("Transpose", x, perm=order)
 
 
-@TORCH.function("t", "adjoint", methods=("t",))
+@TORCH.function("t", methods=("t",))
 def t_(t: Core, input: Value) -> Tensor:
     """Return a matrix transposed."""
     x = need_tensor(t, input, "input")
@@ -122,6 +124,12 @@ def transposed(t: Core, x: Tensor) -> Tensor:
 def matrices_transposed(t: Core, x: Tensor) -> Tensor:
     """Return the tensor with its last two axes swapped."""
     return transpose(t, x, -2, -1)
+
+
+@TORCH.function("adjoint", methods=("adjoint",))
+def adjoint(t: Core, input: Value) -> Tensor:
+    """Return the input with its last two axes swapped, conjugated."""
+    return transpose(t, input, -2, -1)
 
 
 @TORCH.method("permute")
@@ -161,7 +169,7 @@ def movedim(t: Core, input: Value, source: Value, destination: Value) -> Tensor:
     return t.op("Transpose", x, perm=order)
 
 
-@TORCH.function("squeeze", methods=("squeeze", "squeeze_"))
+@TORCH.function("squeeze", methods=("squeeze",))
 def squeeze(t: Core, input: Value, dim: Value = None) -> Tensor:
     """Return the input without axes of size 1; an axis of another size stays."""
     x = need_tensor(t, input, "input")
@@ -173,12 +181,26 @@ def squeeze(t: Core, input: Value, dim: Value = None) -> Tensor:
     return t.op("Squeeze", x, np.array(gone, dtype=np.int64))
 
 
-@TORCH.function("unsqueeze", methods=("unsqueeze", "unsqueeze_"))
+@TORCH.function("unsqueeze", methods=("unsqueeze",))
 def unsqueeze(t: Core, input: Value, dim: Value) -> Tensor:
     """Return the input with a new axis of size 1."""
     x = need_tensor(t, input, "input")
     place = axis(t, dim, len(shape_of(t, x)), x, extra=1)
     return t.op("Unsqueeze", x, np.array([place], dtype=np.int64))
+
+
+def _in_place(name: str, change: Callable[..., Tensor]) -> None:
+    def method(t: Core, self: Value, *arguments: Value, **keywords: Value) -> Tensor:
+        made = change(t, self, *arguments, **keywords)
+        self.shape, self.value, self.known = made.shape, made.value, made.known
+        return self  # type: ignore[no-any-return]
+
+    TORCH.method(name)(method)
+
+
+for _name, _change in (("squeeze_", squeeze), ("unsqueeze_", unsqueeze), ("transpose_", transpose),
+                       ("swapaxes_", transpose), ("t_", t_)):  # fmt: skip
+    _in_place(_name, _change)
 
 
 @TORCH.method("expand")
@@ -253,11 +275,14 @@ def tile(t: Core, input: Value, *dims: Value) -> Tensor:
 
 @TORCH.function("repeat_interleave", methods=("repeat_interleave",))
 def repeat_interleave(
-    t: Core, input: Value, repeats: Value, dim: Value = None, *, output_size: Value = None
+    t: Core, input: Value, repeats: Value = None, dim: Value = None, *, output_size: Value = None
 ) -> Tensor:
-    """Return the input with each element repeated."""
+    """Return the input with each element repeated; one argument is the numbers of repeats."""
     x = need_tensor(t, input, "input")
     shape = list(shape_of(t, x))
+    if repeats is None:
+        length = t.emit.fresh("repeated") if output_size is None else output_size
+        return t.emit.typed("RepeatInterleave", [x], INT64, (length,))
     place = 0 if dim is None else axis(t, dim, len(shape), x)
     if dim is None:
         shape = [elements(x)]
@@ -269,10 +294,11 @@ def repeat_interleave(
 
 
 @TORCH.function("flip", methods=("flip",))
-def flip(t: Core, input: Value, *dims: Value) -> Tensor:
+def flip(t: Core, input: Value, *places: Value, dims: Value = None) -> Tensor:
     """Return the input with axes reversed."""
     x = need_tensor(t, input, "input")
-    axes(t, dims[0] if len(dims) == 1 else dims, len(shape_of(t, x)), x)
+    given = places if dims is None else (dims,)
+    axes(t, given[0] if len(given) == 1 else given, len(shape_of(t, x)), x)
     return t.emit.typed("Flip", [x], x.dtype, x.shape)
 
 
@@ -284,10 +310,93 @@ def roll(t: Core, input: Value, shifts: Value, dims: Value = None) -> Tensor:
     return t.emit.typed("Roll", [x], x.dtype, x.shape)
 
 
-for _name in ("fliplr", "flipud", "tril", "triu", "rot90", "contiguous", "clone", "detach"):
+@TORCH.function("rot90", methods=("rot90",))
+def rot90(t: Core, input: Value, k: Value = 1, dims: Value = (0, 1)) -> Tensor:
+    """Return the input turned by quarters in the plane of two axes."""
+    x = need_tensor(t, input, "input")
+    shape = list(shape_of(t, x))
+    places = axes(t, dims, len(shape), x)
+    if len(places) != 2 or len(shape) < 2:
+        t.fail("axis", f"rot90 turns in a plane of two axes, got dims={dims} for {t.show(x)}", x)
+    if k % 2:
+        a, b = places
+        shape[a], shape[b] = shape[b], shape[a]
+    return t.emit.typed("Rot90", [x], x.dtype, tuple(shape))
 
-    def _kept(t: Core, input: Value, *_: Value, **__: Value) -> Tensor:
+
+def _kept(name: str, least: int) -> None:
+    def function(
+        t: Core, input: Value, diagonal: Value = 0, *, out: Value = None, **_: Value
+    ) -> Tensor:
         x = need_tensor(t, input, "input")
+        if len(shape_of(t, x)) < least:
+            t.fail("rank", f"{name} needs at least {least} axes, got {t.show(x)}", x)
         return t.emit.typed("Identity", [x], x.dtype, x.shape)
 
-    TORCH.function(_name, methods=(_name, f"{_name}_"))(_kept)
+    TORCH.function(name, methods=(name, f"{name}_"))(function)
+
+
+for _name, _least in (("fliplr", 2), ("flipud", 1), ("tril", 2), ("triu", 2), ("contiguous", 0),
+                      ("clone", 0), ("detach", 0)):  # fmt: skip
+    _kept(_name, _least)
+
+
+@TORCH.function("broadcast_shapes")
+def broadcast_shapes(t: Core, *shapes: Value) -> Value:
+    """Return the shape that shapes broadcast to."""
+    from hagane.frontends.libraries.torch.elementwise import broadcast_shape
+
+    tensors = [t.emit.new(FLOAT, tuple(sizes(t, (shape,)))) for shape in shapes]
+    return broadcast_shape(t, *tensors)
+
+
+def _at_least(name: str, least: int) -> None:
+    def one(t: Core, value: Value) -> Tensor:
+        x = need_tensor(t, value, "input")
+        shape = list(shape_of(t, x))
+        if len(shape) >= least:
+            return x
+        if least == 3 and len(shape) == 1:
+            shape = [1, *shape, 1]
+        elif least == 3 and len(shape) == 2:
+            shape = [*shape, 1]
+        else:
+            shape = [1] * (least - len(shape)) + shape
+        return reshape(t, x, shape)
+
+    def function(t: Core, *tensors: Value) -> Value:
+        if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+            return one(t, tensors[0])
+        given = tensors[0] if len(tensors) == 1 else tensors
+        return tuple(one(t, x) for x in given)
+
+    TORCH.function(name)(function)
+
+
+for _least in (1, 2, 3):
+    _at_least(f"atleast_{_least}d", _least)
+
+
+@TORCH.function("as_strided", methods=("as_strided",))
+def as_strided(
+    t: Core, input: Value, size_: Value, stride: Value, storage_offset: Value = None
+) -> Tensor:
+    """Return a view with any sizes and strides."""
+    x = need_tensor(t, input, "input")
+    return t.emit.typed("AsStrided", [x], x.dtype, tuple(sizes(t, (size_,))))
+
+
+@TORCH.method("resize_", "resize")
+def resize_(t: Core, self: Value, *shape: Value) -> Tensor:
+    """Give the tensor another shape, whatever its content."""
+    self.shape = tuple(sizes(t, shape))
+    self.known = None
+    return self  # type: ignore[no-any-return]
+
+
+@TORCH.method("sum_to_size")
+def sum_to_size(t: Core, self: Value, *shape: Value) -> Tensor:
+    """Return the tensor summed to a shape that it broadcasts from."""
+    wanted = tuple(sizes(t, shape))
+    expand(t, t.emit.new(self.dtype, wanted), shape_of(t, self))
+    return t.emit.typed("ReduceSum", [self], self.dtype, wanted)
