@@ -24,7 +24,17 @@ import torch
 from hagane.frontends.python.findings import CheckError
 from hagane.frontends.python.interpreter import Interpreter
 from hagane.frontends.python.type_text import parse_type
-from hagane.frontends.python.values import MISSING, Origin, Place, Real, Tensor, Truth, Unknown
+from hagane.frontends.python.values import (
+    MISSING,
+    ListRef,
+    Many,
+    Origin,
+    Place,
+    Real,
+    Tensor,
+    Truth,
+    Unknown,
+)
 from hagane.graph.types import dtype_name
 from hagane.symbolic import Expr, evaluate, symbols_of
 from hagane.symbolic.questions import Knowledge
@@ -187,6 +197,10 @@ def shown(t: Interpreter, value: Any) -> Any:
     """Return the type of an interpreted value in the form of :func:`described`."""
     if isinstance(value, Tensor):
         return dtype_name(value.dtype), value.shape
+    if isinstance(value, ListRef) and isinstance(t.unwrap(value), Many):
+        value = t.unwrap(value)
+    if isinstance(value, Many):
+        return Many(shown(t, value.element), value.length)
     if isinstance(value, Unknown | Real | Truth):
         return value
     plain = t.unwrap(value)
@@ -201,6 +215,10 @@ def agrees(found: Any, expected: Any, sizes: Mapping[str, int], invented: set[st
         if symbols_of(found) & invented:
             return isinstance(expected, int)
         return evaluate(found, sizes) == expected
+    if isinstance(found, Many):
+        return agrees(found.length, len(expected), sizes, invented) and all(
+            agrees(found.element, item, sizes, invented) for item in expected
+        )
     if isinstance(found, Real):
         return isinstance(expected, float)
     if isinstance(found, Truth):

@@ -372,7 +372,6 @@ a: float64[n=2]; u: uint8[n=2]; s: int16[n=2]; j: int32[n=2]; g: bfloat16[n=2]; 
     torch.cat([u, j])
     torch.cat([z, a])
     torch.cat([f, g])
-    torch.stack([j, k.expand(2).int()]) if False else j
     torch.result_type(z, d)  == torch.float32
     torch.promote_types(torch.int32, torch.float16) == torch.float16
     u.float() / 255

@@ -35,7 +35,6 @@ a: float32[m=3, k=4]; b: float32[k=4, n=5]; A: float32[p=2, m=3, k=4]; B: float3
     torch.baddbmm(torch.zeros(1), A, B)
     torch.addbmm(torch.zeros(1), A, B)
     torch.addr(torch.zeros(1), v, w)
-    torch.chain_matmul(a, b) if False else a @ b
     torch.linalg.multi_dot([a, b, b.T])
     torch.linalg.matmul(a, b)
     torch.kron(a, b)
@@ -308,7 +307,6 @@ v: float32[2, 3, 6, 7, 8]; x: float32[4, 9, 9]; s: float32[4, 7]; o: float32[2, 
     nn.Conv1d(1, 1, 2, stride=3, padding=1)(torch.rand(3, 1, 5))
     nn.Fold((4, 5), (2, 2))(torch.rand(1, 12, 12))
     F.fold(torch.rand(2, 8, 9), (6, 6), 2, stride=2)
-    F.unfold(torch.rand(3, 6, 6), 2) if False else x
     nn.Conv2d(4, 6, 3).weight
     nn.Conv2d(4, 6, 3).bias
     nn.Conv2d(4, 6, 3).out_channels
@@ -559,5 +557,4 @@ x: float32[b=2, t=5, 8]; i: int64[b=2, t=5] < 10; y: float32[b=2, s=3, 8]
     torch.cat([x, y], dim=1)
     torch.bmm(x, y.transpose(1, 2))
     (x @ y.transpose(-2, -1)).softmax(-1) @ y
-    torch.no_grad().__enter__() is None or x
 """

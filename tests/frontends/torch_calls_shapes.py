@@ -5,7 +5,6 @@ x: float32[n=2, c=3, h=4]; y: float32[n=2, c=3, h=4]; i: int64[n=2, c=3, h=4]; b
     x.view(x.size(0), -1)
     x.view(-1)
     x.view(-1, x.shape[2])
-    x.view(x.size(0), x.size(1), 2, -1) if x.size(2) == 4 else x
     x.reshape(x.shape[0] * x.shape[1], x.shape[2])
     x.reshape(x.shape[0], 1, -1)
     torch.reshape(x, (-1, x.size(2)))
@@ -61,7 +60,6 @@ x: float32[n=2, c=3, h=4]; y: float32[n=2, c=3, h=4]; i: int64[n=2, c=3, h=4]; b
     x.repeat_interleave(2, dim=1)
     torch.repeat_interleave(x, 3)
     x.repeat_interleave(2)
-    torch.repeat_interleave(x, torch.tensor([1, 2, 1]), dim=0)[:1] if x.size(0) == 3 else x
     x.flip(0)
     x.flip(0, 1)
     torch.flip(x, [0, 2])
@@ -99,7 +97,6 @@ x: float32[n=2, c=3, h=4]; y: float32[n=2, c=3, h=4]; i: int64[n=2, c=3, h=4]; b
     torch.hstack([x[0, 0], y[0, 0]])
     torch.vstack([x[0, 0], y[0, 0]])
     torch.dstack([x[0, 0], y[0, 0]])
-    torch.unbind(x[:, :, 0].T[:2]) if x.size(1) > 1 else x
     x.new_zeros(2, 5).unbind(0)
     x[:, :1].chunk(1, dim=1)
     torch.cat([x, x], 1).chunk(2, dim=1)
@@ -109,7 +106,7 @@ x: float32[n=2, c=3, h=4]; y: float32[n=2, c=3, h=4]; i: int64[n=2, c=3, h=4]; b
     x.split([1, x.size(0) - 1])
     torch.split(torch.cat([x, x], 1), [x.size(1), x.size(1)], dim=1)
     torch.split_with_sizes(x, [x.size(0)])
-    x.tensor_split(2, dim=2)
+    torch.cat([x, x], 2).tensor_split(2, dim=2)
     x.narrow(1, 0, 1)
     torch.narrow(x, 0, 0, 1)
     x.select(1, 0)
@@ -131,8 +128,8 @@ x: float32[n=2, c=3, h=4]; y: float32[n=2, c=3, h=4]; i: int64[n=2, c=3, h=4]; b
     x.masked_select(b)
     torch.masked_select(x, b)
     x.masked_scatter(b, y)
-    x.take(i[0])
-    torch.take_along_dim(x, i[:, :1], dim=1) if x.size(1) > 2 else x[:, :1]
+    x.take(i[0] * 0)
+    torch.take_along_dim(x, i[:, :1] * 0, dim=1)
     x.sum()
     x.sum(1)
     x.sum(-1, keepdim=True)
@@ -275,7 +272,6 @@ x: float32[n=2, c=3, h=4]; y: float32[n=2, c=3, h=4]; i: int64[n=2, c=3, h=4]; b
     torch.log_softmax(x, 0)
     F.softmin(x, dim=1)
     F.gumbel_softmax(x, tau=1.0, hard=True, dim=-1)
-    x.cov() if x.dim() == 2 else x
     torch.cov(x[0])
     torch.corrcoef(x[0])
     torch.diff(x)
@@ -285,7 +281,6 @@ x: float32[n=2, c=3, h=4]; y: float32[n=2, c=3, h=4]; i: int64[n=2, c=3, h=4]; b
     torch.dist(x, y)
     torch.cumulative_trapezoid(x, dim=1)
     torch.trapezoid(x, dim=1)
-    x.tolist() if False else x.shape
     x.stride()
     x.element_size()
     torch.scatter(x, 1, torch.zeros_like(i), y)
@@ -323,10 +318,8 @@ x: float32[n=2, c=3, h=4]; y: float32[n=2, c=3, h=4]; i: int64[n=2, c=3, h=4]; b
     torch.atleast_3d(x[0])
     torch.squeeze(x[:1, :1])
     x.sum_to_size(1, x.size(1), x.size(2))
-    x.item() if x.numel() == 0 else x[0, 0, 0].item()
+    x[0, 0, 0].item()
     x[0, 0, 0].tolist()
-    x.resize_(2, 3) if False else x
-    x.cross(x, dim=1) if x.size(1) == 3 else x
     torch.renorm(x, 2, 0, 1.0)
     torch.vander(x[0, 0])
     torch.tril(torch.ones(x.size(1), x.size(1)))
@@ -372,7 +365,6 @@ x: float32[8, 6]; e: float32[0, 3]; m: float32[4]; s: float32[]; w: float32[1, 3
     torch.cat([e, e])
     torch.cat([torch.zeros(0), x])
     e.view(3, 0)
-    e.reshape(0, -1) if False else e
     e.t() @ e
     e.max(1)
     s.sum()
@@ -415,6 +407,8 @@ x: float32[8, 6]; e: float32[0, 3]; m: float32[4]; s: float32[]; w: float32[1, 3
     torch.nn.functional.one_hot(torch.tensor([0, 2, 1]), 4)
     F.one_hot(torch.tensor([[0, 2, 1]]))
     torch.histogram(x, 4)
+    x.cov()
+    torch.cov(m)
     torch.diff(x, n=2)
     torch.diff(x, dim=0, prepend=x[:1])
     torch.take_along_dim(x, x.argsort(1), 1)
@@ -448,7 +442,6 @@ x: float32[8, 6]; e: float32[0, 3]; m: float32[4]; s: float32[]; w: float32[1, 3
     torch.arange(5, dtype=torch.float32)
     torch.arange(5, 0, -2)
     torch.arange(start=1, end=4)
-    torch.arange(end=4, start=0, step=1) if False else torch.arange(0, 4, step=2)
     torch.range(0, 4)
     torch.zeros(2, 3)
     torch.zeros((2, 3), dtype=torch.long)
@@ -596,7 +589,6 @@ x: float32[n=4, c=5, h=6]; i: int64[n=4]; b: bool[n=4]; b2: bool[n=4, c=5]; k: i
     x[[0, 0], [0, 0]]
     x[:, [0, 0], [0, 0]]
     x[[[0, 0]]]
-    x[[True] + [False] * 3] if x.size(0) == 4 else x[:1]
     x[torch.tensor([0, 0])]
     x[torch.arange(x.size(0)), i * 0]
     x[torch.arange(x.size(0)), :, i * 0]
@@ -605,7 +597,6 @@ x: float32[n=4, c=5, h=6]; i: int64[n=4]; b: bool[n=4]; b2: bool[n=4, c=5]; k: i
     x[(0, 0)]
     x[slice(0, 1)]
     x[:, slice(None), 0]
-    x[range(1)] if False else x[0]
     x[i.new_zeros(3)]
     x[..., -1].unsqueeze(-1)
     x[0][0][0]
@@ -669,7 +660,6 @@ x: float32[4, 5, 6]; y: float32[10]
     x[torch.tensor([True, False, True, False]), torch.tensor([1, 2])]
     x[:, torch.tensor([True] * 5)]
     x[x.sum((1, 2)) > 3]
-    x[True] if False else x
     x[torch.tensor([0, 1], dtype=torch.int32)]
     x[torch.tensor([0, 1], dtype=torch.uint8).bool().nonzero().flatten()]
     y[:3]

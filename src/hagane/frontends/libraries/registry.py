@@ -117,9 +117,9 @@ class Tables:
 
     def class_flags(self, base: Library | Host) -> set[str]:
         """Return what deriving from a class means for the interpreter."""
-        if isinstance(base, Host) and isinstance(base.object, type):
-            if issubclass(base.object, enum.Enum):
-                return {"enum"}
+        real = base.object if isinstance(base, Host) else None
+        if isinstance(real, type) and issubclass(real, enum.Enum):
+            return {"enum"}
         if isinstance(base, Host) and getattr(base.object, "__name__", "") == "NamedTuple":
             return {"dataclass", "named tuple"}
         return set()

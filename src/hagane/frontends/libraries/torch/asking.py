@@ -25,12 +25,12 @@ def finfo(t: Core, dtype: Value = None) -> Value:
     """Return the limits of an element type."""
     found = dtype_of(dtype)
     if found.is_integer():
-        return Host(Limits(found.itemsize * 8, *_integer_bounds(found)))
+        return Host(Limits(int(found.bitwidth), *_integer_bounds(found)))
     if found == ir.DataType.BFLOAT16:
         return Host(Limits(16, -3.3895313892515355e38, 3.3895313892515355e38, 2**-7, 2**-126))
     info = np.finfo(found.numpy())
     low, high, eps, tiny = (float(v) for v in (info.min, info.max, info.eps, info.tiny))
-    return Host(Limits(found.itemsize * 8, low, high, eps, tiny))
+    return Host(Limits(int(found.bitwidth), low, high, eps, tiny))
 
 
 def _integer_bounds(dtype: ir.DataType) -> tuple[int, int]:

@@ -74,7 +74,7 @@ def nothing(t: Core, x: Tensor) -> Value:
 @TORCH.attribute("itemsize")
 def itemsize(t: Core, x: Tensor) -> Value:
     """Return the bytes of an element."""
-    return x.dtype.itemsize
+    return max(int(x.dtype.bitwidth) // 8, 1)
 
 
 @TORCH.method("size")
@@ -168,7 +168,7 @@ def _nothing(name: str) -> None:
     TORCH.method(name)(method)
 
 
-for _name in ("backward", "register_hook", "record_stream"):
+for _name in ("register_hook", "record_stream"):
     _nothing(_name)
 
 
@@ -187,7 +187,7 @@ _answer("storage_offset", 0)
 @TORCH.method("element_size")
 def element_size(t: Core, self: Value) -> Value:
     """Return the bytes of an element."""
-    return self.dtype.itemsize
+    return itemsize(t, self)
 
 
 @TORCH.method("__getitem__")

@@ -36,8 +36,27 @@ from hagane.frontends.python.values import (
 )
 from hagane.symbolic import Dim, Expr, ceildiv, floordiv, maximum
 
-TORCH.item = item
-TORCH.set_item = set_item
+
+def _as_tuple(index: Value) -> Value:
+    """Return a list that holds more than numbers as a tuple, as PyTorch reads it."""
+    parts = (list, tuple, Tensor, slice, type(None), type(Ellipsis))
+    if isinstance(index, list) and any(isinstance(part, parts) for part in index):
+        return tuple(index)
+    return index
+
+
+def torch_item(t: Core, x: Tensor, index: Value) -> Value:
+    """Return ``x[index]``."""
+    return item(t, x, _as_tuple(index))
+
+
+def set_torch_item(t: Core, x: Tensor, index: Value, value: Value) -> None:
+    """Do ``x[index] = value``."""
+    set_item(t, x, _as_tuple(index), value)
+
+
+TORCH.item = torch_item
+TORCH.set_item = set_torch_item
 _MAX_CONTENT = 64
 
 
@@ -47,9 +66,10 @@ def made(t: Core, dtype: ir.DataType, shape: list[Dim], device: str, fill: Value
         if isinstance(dim, int) and dim < 0:
             t.fail("value", f"expected sizes that are not negative, got {shape}")
     known = None
-    if is_plain(fill) and fill is not None and all(isinstance(d, int) for d in shape):
-        if int(np.prod([int(str(d)) for d in shape])) <= _MAX_CONTENT and category(dtype) < 3:
-            known = np.full([int(str(d)) for d in shape], fill).astype(dtype.numpy())
+    numbers = [dim for dim in shape if isinstance(dim, int)]
+    plain = is_plain(fill) and fill is not None and len(numbers) == len(shape)
+    if plain and int(np.prod(numbers)) <= _MAX_CONTENT and category(dtype) < 3:
+        known = np.full(numbers, fill).astype(dtype.numpy())
     x = t.emit.new(dtype, tuple(shape), kind="torch.Tensor", device=device)
     x.known = known
     if known is not None:

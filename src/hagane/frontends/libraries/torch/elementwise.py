@@ -17,6 +17,7 @@ from hagane.frontends.libraries.torch.operands import (
     name_dtype,
     need_tensor,
     promote,
+    shape_of,
     to_tensor,
 )
 from hagane.frontends.libraries.torch.table import TORCH
@@ -43,9 +44,11 @@ def apply_(t: Core, operator: str, x: Tensor) -> Tensor:
 def prelu(t: Core, input: Value, weight: Value) -> Tensor:
     """Return max(0, x) + weight * min(0, x), one weight for all or one a channel."""
     x, w = need_tensor(t, input, "input"), need_tensor(t, weight, "weight")
-    if w.shape is not None and x.shape is not None and len(x.shape) > 1 and w.shape != (1,):
-        if t.emit.differ(w.shape[0], x.shape[1]):
-            t.fail("shape-mismatch", f"expected one weight a channel ({x.shape[1]})", x, w)
+    shape, count = shape_of(t, x), shape_of(t, w)
+    one = count in ((), (1,))
+    if not one and (len(shape) < 2 or t.emit.differ(count[0], shape[1])):
+        t.fail("shape-mismatch", f"expected one weight, or one a channel of {t.show(x)}, got "
+               f"{t.show(w)}", x, w)  # fmt: skip
     return t.emit.typed("PRelu", [x, w], x.dtype, x.shape)
 
 

@@ -6,10 +6,12 @@ from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch import normalising
 from hagane.frontends.libraries.torch.layer import layer, weight
 from hagane.frontends.libraries.torch.operands import (
+    need_tensor,
     shape_of,
 )
 from hagane.frontends.libraries.torch.products import linear
 from hagane.frontends.libraries.torch.shaping import flatten, unflatten
+from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.core import Core
 from hagane.frontends.python.values import Value
 
@@ -64,7 +66,10 @@ class Bilinear:
     def init(t: Core, in1_features: Value, in2_features: Value, out_features: Value, bias: Value = True,
              **_: Value) -> dict[str, Value]:  # fmt: skip
         """Return the attributes."""
-        return {"weight": weight(t, out_features, in1_features, in2_features), "bias": None}
+        return {
+            "weight": weight(t, out_features, in1_features, in2_features),
+            "bias": weight(t, out_features) if bias else None,
+        }
 
     @staticmethod
     def forward(t: Core, self: View, input1: Value, input2: Value) -> Value:
@@ -153,6 +158,20 @@ class Embedding:
     def forward(t: Core, self: View, input: Value) -> Value:
         """Apply the layer."""
         return normalising.embedding(t, input, self.weight)
+
+
+@TORCH.function("nn.Embedding.from_pretrained")
+def from_pretrained(
+    t: Core, embeddings: Value, freeze: Value = True, padding_idx: Value = None, *_: Value,
+    **__: Value,
+) -> Value:  # fmt: skip
+    """Return an embedding with given rows."""
+    table = need_tensor(t, embeddings, "embeddings")
+    rows, features = shape_of(t, table, 2, "embeddings")
+    made = t.call_library("torch.nn.Embedding", [rows, features, padding_idx])
+    table.parameter = True
+    t.heap[made]["weight"] = table
+    return made
 
 
 @layer("EmbeddingBag")

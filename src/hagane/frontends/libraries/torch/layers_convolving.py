@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from hagane.frontends.libraries.table import View
+from hagane.frontends.libraries.table import View, call_handler
 from hagane.frontends.libraries.torch import windows
 from hagane.frontends.libraries.torch.layer import layer, weight
 from hagane.frontends.libraries.torch.operands import (
+    need_tensor,
     per_axis,
     shape_of,
 )
+from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.core import Core
 from hagane.frontends.python.values import Value
+from hagane.symbolic import floordiv
 
 
 def _conv(spatial: int, transposed: bool) -> None:
@@ -90,6 +93,31 @@ def _conv(spatial: int, transposed: bool) -> None:
     layer(name)(type(name, (), functions))
 
 
+def _lazy(spatial: int, kind: str) -> None:
+    plain = TORCH.layers[f"torch.nn.{kind}{spatial}d"]
+
+    def init(t: Core, *arguments: Value, **keywords: Value) -> dict[str, Value]:
+        settings = call_handler(plain.init, kind, t, [1, *arguments], {**keywords, "groups": 1})
+        return {**settings, "in_channels": 0, "groups": keywords.get("groups", 1)}
+
+    def forward(t: Core, self: View, input: Value, *rest: Value) -> Value:
+        x = need_tensor(t, input, "input")
+        if self.in_channels == 0:
+            shape = shape_of(t, x)
+            channels = shape[-spatial - 1] if len(shape) > spatial else 0
+            self.in_channels = channels
+            first, second, *kernel = shape_of(t, self.weight)
+            if kind == "ConvTranspose":
+                first, second = channels, floordiv(second, self.groups)
+            else:
+                second = floordiv(channels, self.groups)
+            self.weight = weight(t, first, second, *kernel)
+        return plain.forward(t, self, x, *rest)  # type: ignore[attr-defined]
+
+    functions = {"init": staticmethod(init), "forward": staticmethod(forward)}
+    layer(f"Lazy{kind}{spatial}d")(type(f"Lazy{kind}{spatial}d", (), functions))
+
+
 def _spread(t: Core, value: Value, count: int, what: str) -> Value:
     return value if isinstance(value, str) else tuple(per_axis(t, value, count, what))
 
@@ -97,6 +125,8 @@ def _spread(t: Core, value: Value, count: int, what: str) -> Value:
 for _spatial in (1, 2, 3):
     _conv(_spatial, transposed=False)
     _conv(_spatial, transposed=True)
+    _lazy(_spatial, "Conv")
+    _lazy(_spatial, "ConvTranspose")
 
 
 def _pad(name: str, spatial: int, mode: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch import normalising
 from hagane.frontends.libraries.torch.layer import buffer, layer, weight
+from hagane.frontends.libraries.torch.operands import need_tensor, shape_of
+from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.core import Core
 from hagane.frontends.python.values import Tensor, Value
 
@@ -46,6 +48,30 @@ for _n, _ranks in ((1, (2, 3)), (2, (4,)), (3, (5,))):
     _batch_norm(f"BatchNorm{_n}d", _ranks, True)
     _batch_norm(f"InstanceNorm{_n}d", (_n + 1, _n + 2), False)
 _batch_norm("SyncBatchNorm", (2, 3, 4, 5), True)
+
+
+def _lazy(kind: str) -> None:
+    plain = TORCH.layers[f"torch.nn.{kind}"]
+
+    def init(t: Core, *arguments: Value, **keywords: Value) -> dict[str, Value]:
+        return {**plain.init(t, 0, *arguments, **keywords), "num_features": 0}  # type: ignore[attr-defined]
+
+    def forward(t: Core, self: View, input: Value) -> Value:
+        x = need_tensor(t, input, "input")
+        if self.num_features == 0 and len(shape_of(t, x)) > 1:
+            self.num_features = count = shape_of(t, x)[1]
+            for name in ("weight", "bias", "running_mean", "running_var"):
+                if self.raw(name) is not None:
+                    setattr(self, name, weight(t, count))
+        return plain.forward(t, self, x)  # type: ignore[attr-defined]
+
+    functions = {"init": staticmethod(init), "forward": staticmethod(forward)}
+    layer(f"Lazy{kind}")(type(f"Lazy{kind}", (), functions))
+
+
+for _n in (1, 2, 3):
+    _lazy(f"BatchNorm{_n}d")
+    _lazy(f"InstanceNorm{_n}d")
 
 
 def _layer_norm(name: str, has_bias: bool) -> None:

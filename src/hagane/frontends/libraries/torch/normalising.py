@@ -9,6 +9,7 @@ from hagane.frontends.libraries.torch.operands import (
     BOOL,
     FLOAT,
     INT64,
+    axis,
     need_float,
     need_tensor,
     same_dtype,
@@ -106,25 +107,25 @@ def local_response_norm(t: Core, input: Value, size: Value, *_: Value, **__: Val
     return t.emit.typed("LRN", [x], x.dtype, x.shape)
 
 
-for _name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_dropout"):
+_DROPOUTS = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout",
+             "feature_dropout", "feature_alpha_dropout")  # fmt: skip
 
-    def _dropout(
-        t: Core, input: Value, p: Value = 0.5, training: Value = True, inplace: Value = False, *,
-        train: Value = None,
-    ) -> Tensor:  # fmt: skip
-        x = need_tensor(t, input, "input")
-        if isinstance(p, int | float) and not 0 <= p <= 1:
-            t.fail("value", f"expected a dropout probability between 0 and 1, got {p}")
-        return t.emit.typed("Dropout", [x], x.dtype, x.shape)
 
-    TORCH.function(f"nn.functional.{_name}", _name)(_dropout)
+@TORCH.function(*_DROPOUTS, *(f"nn.functional.{name}" for name in _DROPOUTS))
+def dropout(
+    t: Core, input: Value, p: Value = 0.5, training: Value = True, inplace: Value = False, *,
+    train: Value = None,
+) -> Tensor:  # fmt: skip
+    """Return the input with random elements or channels set to zero."""
+    x = need_tensor(t, input, "input")
+    if isinstance(p, int | float) and not 0 <= p <= 1:
+        t.fail("value", f"expected a dropout probability between 0 and 1, got {p}")
+    return t.emit.typed("Dropout", [x], x.dtype, x.shape)
 
 
 @TORCH.function("nn.functional.glu")
 def glu(t: Core, input: Value, dim: Value = -1) -> Tensor:
     """Return one half of an axis gated by the other."""
-    from hagane.frontends.libraries.torch.operands import axis
-
     x = need_tensor(t, input, "input")
     shape = list(shape_of(t, x))
     place = axis(t, dim, len(shape), x)

@@ -407,6 +407,18 @@ def bincount(t: Core, input: Value, weights: Value = None, minlength: Value = 0)
     return t.emit.typed("BinCount", [x], dtype, (t.emit.fresh("bins"),))
 
 
+@TORCH.function("histogram", methods=("histogram",))
+def histogram(t: Core, input: Value, bins: Value, **_: Value) -> Value:
+    """Return how many elements fall into each bin, and the edges of the bins."""
+    x = need_tensor(t, input, "input")
+    need_float(t, x, "input")
+    count = bins if not isinstance(bins, Tensor) else shape_of(t, bins, 1)[0] - 1
+    return Fields(
+        (t.emit.typed("Histogram", [x], x.dtype, (count,)),
+         t.emit.typed("Histogram", [x], x.dtype, (count + 1,))), ("hist", "bin_edges"),
+    )  # fmt: skip
+
+
 @TORCH.function("softmax", "log_softmax", "special.softmax", "special.log_softmax", "nn.functional.softmax", "nn.functional.log_softmax",
                 "nn.functional.softmin", methods=("softmax", "log_softmax"))  # fmt: skip
 def softmax(

@@ -298,6 +298,18 @@ def pixel_unshuffle(t: Core, input: Value, downscale_factor: Value) -> Tensor:
     return t.emit.typed("SpaceToDepth", [x], x.dtype, shape)
 
 
+@TORCH.function("nn.functional.channel_shuffle", "channel_shuffle", "native_channel_shuffle")
+def channel_shuffle(t: Core, input: Value, groups: Value) -> Tensor:
+    """Return the channels of groups interleaved."""
+    x = need_tensor(t, input, "input")
+    shape = shape_of(t, x)
+    if len(shape) < 3:
+        t.fail("rank", f"channel_shuffle expects (batch, channels, ...), got {t.show(x)}", x)
+    if t.emit.differ(floordiv(shape[1], groups) * groups, shape[1]):
+        t.fail("shape-mismatch", f"expected channels divisible by {groups}, got {t.show(x)}", x)
+    return t.emit.typed("ChannelShuffle", [x], x.dtype, shape)
+
+
 @TORCH.function("nn.functional.unfold")
 def unfold(
     t: Core,
