@@ -159,7 +159,10 @@ def randint(
     t: Core, *arguments: Value, dtype: Value = None, device: Value = None, **keywords: Value
 ) -> Tensor:
     """Return random integers: ``randint(low=0, high, size)``."""
-    size = keywords.get("size", arguments[-1] if arguments else ())
+    size = keywords.get("size", arguments[-1] if arguments else None)
+    if not isinstance(size, tuple | list):
+        t.fail("type", f"randint takes its size as a tuple, got {t.show(t.wrap(size))}",
+               remedy="write randint(low, high, (n,))")  # fmt: skip
     return made(t, dtype_of(dtype, INT64), sizes(t, (size,)), device_of(device))
 
 
@@ -325,6 +328,8 @@ def arange(
     start, end, step = (0, values[0], 1) if len(values) == 1 else (*values, 1)[:3]
     default = INT64 if all(map(is_size, (start, end, step))) else FLOAT
     if all(map(is_plain, (start, end, step))):
+        if step == 0 or (end - start) * step < 0:
+            t.fail("value", f"arange from {start} to {end} cannot be reached with step {step}")
         known = np.arange(start, end, step)
         x = made(t, dtype_of(dtype, default), [len(known)], device_of(device))
         if len(known) <= _MAX_CONTENT:

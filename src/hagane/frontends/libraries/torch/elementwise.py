@@ -105,6 +105,8 @@ def operator(t: Core, name: str, left: Value, right: Value) -> Value:
         return bitwise(t, name, left, right)
     if name in ("lshift", "rshift"):
         a, b = promote(t, left, right)
+        if category(a.dtype) > 1:
+            t.fail("dtype-mismatch", f"a shift takes integers, got {name_dtype(a)}", a, b)
         return broadcast_typed(t, "BitShift", a, b, a.dtype)
     return binary(t, name, left, right)
 

@@ -163,16 +163,28 @@ def ctc_loss(
     return t.emit.typed("CTCLoss", [x], x.dtype, reduction_shape(reduction, (batch,)))
 
 
-@TORCH.function("nn.functional.cosine_embedding_loss", "nn.functional.margin_ranking_loss")
+@TORCH.function("nn.functional.margin_ranking_loss")
 def ranking_loss(
     t: Core, input1: Value, input2: Value, target: Value, margin: Value = 0.0, *_: Value,
     reduction: Value = "mean", **__: Value,
 ) -> Tensor:  # fmt: skip
-    """Return a loss of two inputs against +1 and -1."""
+    """Return a ranking loss of two inputs against +1 and -1."""
+    shape = broadcast_shape(t, input1, input2, target)
+    return t.emit.typed("Loss", [input1, input2], input1.dtype, reduction_shape(reduction, shape))
+
+
+@TORCH.function("nn.functional.cosine_embedding_loss")
+def cosine_embedding_loss(
+    t: Core, input1: Value, input2: Value, target: Value, margin: Value = 0.0,
+    size_average: Value = None, reduce: Value = None, reduction: Value = "mean",
+) -> Tensor:  # fmt: skip
+    """Return the loss of the cosine of vectors against +1 and -1, one number a pair."""
     shape = broadcast_shape(t, input1, input2)
-    return t.emit.typed(
-        "Loss", [input1, input2], input1.dtype, reduction_shape(reduction, shape[:1])
-    )
+    if len(shape) not in (1, 2) or len(shape_of(t, target)) != len(shape) - 1:
+        t.fail("rank", f"expected (batch, features) and targets (batch,), got {t.show(input1)} "
+               f"and {t.show(target)}", input1, target)  # fmt: skip
+    pairs = broadcast_shape(t, t.emit.new(input1.dtype, shape[:-1]), target)
+    return t.emit.typed("Loss", [input1, input2], input1.dtype, reduction_shape(reduction, pairs))
 
 
 @TORCH.function("nn.functional.gaussian_nll_loss")

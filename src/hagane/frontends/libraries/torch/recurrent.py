@@ -103,6 +103,11 @@ def pad_sequence(
         x, count, longest = sequences.element, sequences.length, shape_of(t, sequences.element)[0]
     else:
         x, count = sequences[0], len(sequences)
+        for other in sequences:
+            a, b = shape_of(t, x)[1:], shape_of(t, other)[1:]
+            if len(a) != len(b) or any(map(t.emit.differ, a, b)):
+                t.fail("shape-mismatch", "pad_sequence expects sequences that differ in their first "
+                       f"axis only, got {t.show(x)} and {t.show(other)}", x, other)  # fmt: skip
         longest = maximum(*(shape_of(t, s)[0] for s in sequences))
     lead = (count, longest) if batch_first else (longest, count)
     return t.emit.typed("PadSequence", [x], x.dtype, (*lead, *shape_of(t, x)[1:]))
@@ -113,6 +118,10 @@ def layer_init(
     batch_first: Value, dropout: Value, bidirectional: Value, proj_size: Value,
 ) -> dict[str, Value]:  # fmt: skip
     """Return the attributes of a recurrent layer."""
+    if proj_size and kind != "LSTM":
+        t.fail("value", f"proj_size is only for LSTM, not for {kind}")
+    if isinstance(proj_size, int) and isinstance(hidden_size, int) and proj_size >= hidden_size:
+        t.fail("value", f"expected proj_size below hidden_size ({hidden_size}), got {proj_size}")
     return {
         "mode": kind, "input_size": input_size, "hidden_size": hidden_size, "num_layers": num_layers,
         "bias": bias, "batch_first": batch_first, "dropout": dropout, "bidirectional": bidirectional,

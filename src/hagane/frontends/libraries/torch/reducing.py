@@ -46,7 +46,11 @@ def reduced(
     return t.emit.typed(operator or "Reduce", [x], dtype, shape)
 
 
-def _dims(dim: Value, keywords: dict[str, Value]) -> Value:
+def _dims(t: Core, dim: Value, keywords: dict[str, Value]) -> Value:
+    """Return the axes, which may come under NumPy's name; no other names are left."""
+    unknown = set(keywords) - {"axis", "keepdims", "out", "unbiased", "correction"}
+    if unknown:
+        t.fail("call", f"unexpected keyword argument '{min(unknown)}'")
     return keywords.get("axis", dim)
 
 
@@ -66,7 +70,7 @@ def _sum_like(name: str, operator: str) -> None:
         wanted = dtype_of(dtype, INT64 if category(x.dtype) < 2 else x.dtype)
         x = cast(t, x, wanted)
         keep = keywords.get("keepdims", keepdim)
-        return reduced(t, operator, x, _dims(dim, keywords), keep, wanted)
+        return reduced(t, operator, x, _dims(t, dim, keywords), keep, wanted)
 
     TORCH.function(name, methods=(name,))(function)
 
@@ -101,7 +105,7 @@ def _mean_like(name: str, operator: str) -> None:
             arguments = arguments[1:]
         keep = arguments[0] if arguments and isinstance(arguments[0], bool) else keepdim
         keep = keywords.get("keepdims", keep)
-        return reduced(t, operator, x, _dims(dim, keywords), keep, x.dtype)
+        return reduced(t, operator, x, _dims(t, dim, keywords), keep, x.dtype)
 
     TORCH.function(name, methods=(name,))(function)
 
@@ -222,7 +226,7 @@ def _extreme(name: str) -> None:
         **keywords: Value,
     ) -> Value:  # fmt: skip
         x = need_tensor(t, input, "input")
-        dim = _dims(dim, keywords)
+        dim = _dims(t, dim, keywords)
         if isinstance(dim, Tensor):
             return t.call_library(f"torch.{name}imum", [x, dim])
         if dim is None:
@@ -419,23 +423,27 @@ def histogram(t: Core, input: Value, bins: Value, **_: Value) -> Value:
     )  # fmt: skip
 
 
-@TORCH.function("softmax", "log_softmax", "special.softmax", "special.log_softmax", "nn.functional.softmax", "nn.functional.log_softmax",
-                "nn.functional.softmin", methods=("softmax", "log_softmax"))  # fmt: skip
+@TORCH.function("nn.functional.softmax", "nn.functional.log_softmax", "nn.functional.softmin")
 def softmax(
-    t: Core, input: Value, dim: Value = None, *_: Value, dtype: Value = None, **__: Value
+    t: Core, input: Value, dim: Value = None, _stacklevel: Value = 3, dtype: Value = None
 ) -> Tensor:
     """Return exponentials that sum to 1 along an axis, or their logarithms."""
     x = need_tensor(t, input, "input")
     x = cast(t, x, dtype_of(dtype, x.dtype))
-    if category(x.dtype) < 2:
-        t.fail(
-            "dtype-mismatch", f"softmax takes floats, got {t.show(x)}", x,
-            remedy="convert it with .float()",
-        )  # fmt: skip
+    need_float(t, x, "input")
     rank = len(shape_of(t, x))
     if dim is None:
         return t.emit.typed("Softmax", [x], x.dtype, x.shape)
-    return t.op("Softmax", x, axis=axis(t, dim, rank, x)) if rank else x
+    place = axis(t, dim, rank, x)
+    found: Tensor = t.op("Softmax", x, axis=place) if rank else x
+    return found
+
+
+@TORCH.function("softmax", "log_softmax", "special.softmax", "special.log_softmax",
+                methods=("softmax", "log_softmax"))  # fmt: skip
+def softmax_along(t: Core, input: Value, dim: Value, dtype: Value = None) -> Tensor:
+    """Return exponentials that sum to 1 along an axis, or their logarithms."""
+    return softmax(t, input, dim, dtype=dtype)
 
 
 @TORCH.function("nn.functional.gumbel_softmax")

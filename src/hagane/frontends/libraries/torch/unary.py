@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hagane.frontends.libraries.torch.elementwise import apply_
-from hagane.frontends.libraries.torch.operands import as_float, category, need_tensor, real_dtype
+from hagane.frontends.libraries.torch.operands import as_float, category, need_float, need_tensor, real_dtype
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.core import Core
 from hagane.frontends.python.values import Tensor, Value
@@ -31,12 +31,20 @@ _KEEPING = {
     "neg": "Neg", "negative": "Neg", "abs": "Abs", "absolute": "Abs", "floor": "Floor",
     "ceil": "Ceil", "sign": "Sign",
 }  # fmt: skip
-_ACTIVATIONS = {
-    "relu": "Relu", "selu": "Selu", "softsign": "Softsign", "hardswish": "HardSwish",
-    "mish": "Mish", "softplus": "Softplus", "logsigmoid": "", "tanhshrink": "", "silu": "",
-    "relu6": "", "hardsigmoid": "", "celu": "", "elu": "Elu", "gelu": "Gelu", "hardtanh": "",
-    "hardshrink": "", "softshrink": "", "threshold": "", "leaky_relu": "LeakyRelu", "rrelu": "",
+# name -> operator, and the arguments beside the input.
+_ACTIVATIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "relu": ("Relu", ()), "selu": ("Selu", ()), "softsign": ("Softsign", ()),
+    "hardswish": ("HardSwish", ()), "mish": ("Mish", ()), "logsigmoid": ("", ()),
+    "softplus": ("Softplus", ("beta", "threshold")), "tanhshrink": ("", ()), "silu": ("", ()),
+    "relu6": ("", ()), "hardsigmoid": ("", ()), "celu": ("", ("alpha",)), "elu": ("Elu", ("alpha",)),
+    "gelu": ("Gelu", ("approximate",)), "hardtanh": ("", ("min_val", "max_val")),
+    "hardshrink": ("", ("lambd",)), "softshrink": ("", ("lambd",)),
+    "threshold": ("", ("threshold", "value")), "leaky_relu": ("LeakyRelu", ("negative_slope",)),
+    "rrelu": ("", ("lower", "upper", "training")),
 }  # fmt: skip
+# Names that torch itself has, and those that work in place.
+_AT_ROOT = ("relu", "selu", "celu", "rrelu", "threshold", "prelu", "hardshrink")
+_IN_PLACE = ("relu", "selu", "celu", "elu", "hardtanh", "leaky_relu", "rrelu", "threshold")
 
 
 def _unary(name: str, operator: str, real: bool) -> None:
@@ -119,26 +127,35 @@ def real_part(t: Core, input: Value) -> Tensor:
 TORCH.attribute("real", "imag")(real_part)
 
 
-def _activation(name: str, operator: str) -> None:
-    def function(
-        t: Core, input: Value, *arguments: Value, inplace: Value = False, **keywords: Value
-    ) -> Tensor:
+def _activation(name: str, operator: str, settings: tuple[str, ...]) -> None:
+    allowed = (*settings, "inplace")
+
+    def function(t: Core, input: Value, *arguments: Value, **keywords: Value) -> Tensor:
         x = need_tensor(t, input, "input")
+        wrong = [key for key in keywords if key not in allowed]
+        twice = allowed[: len(arguments)]
+        if wrong or len(arguments) > len(allowed) or any(key in twice for key in keywords):
+            t.fail("call", f"{name}(input, {', '.join(allowed)}): got {len(arguments) + 1} "
+                   f"arguments{' and ' + ', '.join(keywords) if keywords else ''}")  # fmt: skip
         if category(x.dtype) < 2 and name not in ("relu", "hardtanh", "threshold", "relu6"):
-            t.fail(
-                "dtype-mismatch",
-                f"expected a floating-point tensor as 'input', got {t.show(x)}",
-                x,
-                remedy="convert it with .float()",
-            )
+            need_float(t, x, "input")
         return apply_(t, operator if category(x.dtype) == 2 else "", x)
 
-    names = [f"nn.functional.{name}", f"nn.functional.{name}_", name, f"{name}_"]
-    methods = (name, f"{name}_") if name in ("relu", "selu", "sigmoid") else ()
-    TORCH.function(*names, methods=methods)(function)
+    names = [f"nn.functional.{name}", *([name] if name in _AT_ROOT else [])]
+    if name in _IN_PLACE:
+        names += [f"{shown}_" for shown in list(names)]
+    TORCH.function(*names)(function)
 
 
-for _name, _operator in _ACTIVATIONS.items():
-    _activation(_name, _operator)
+def relu_method(t: Core, self: Value) -> Tensor:
+    """Return max(0, x)."""
+    return apply_(t, "Relu" if category(self.dtype) == 2 else "", self)
+
+
+TORCH.method("relu", "relu_")(relu_method)
+TORCH.method("hardshrink")(lambda t, self, lambd=0.5: apply_(t, "", self))
+
+for _name, (_operator, _settings) in _ACTIVATIONS.items():
+    _activation(_name, _operator, _settings)
 TORCH.functions["torch.nn.functional.tanh"] = TORCH.functions["torch.tanh"]
 TORCH.functions["torch.nn.functional.sigmoid"] = TORCH.functions["torch.sigmoid"]

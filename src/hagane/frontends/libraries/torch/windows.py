@@ -71,6 +71,11 @@ def conv(t: Core, spatial: int, x: Value, weight: Value, bias: Value, stride: Va
         )
     pads = None
     if isinstance(padding, str):
+        if padding not in ("same", "valid"):
+            t.fail("value", f"expected padding to be 'same', 'valid' or numbers, got '{padding}'")
+        if padding == "same" and any(s != 1 for s in strides):
+            t.fail("value", f"padding='same' needs stride 1, got {strides}",
+                   remedy="pad with numbers")  # fmt: skip
         if padding == "same":
             totals = [d * (k - 1) for d, k in zip(dilations, kernel[2:], strict=True)]
             pads = [n // 2 for n in totals] + [n - n // 2 for n in totals]
@@ -226,11 +231,33 @@ def pad(t: Core, input: Value, pad: Value, mode: Value = "constant", value: Valu
             f"{t.show(x)}",
             x,
         )
+    if mode != "constant":
+        _check_mode(t, x, mode, amounts)
     for number in range(len(amounts) // 2):
         place = len(shape) - 1 - number
         shape[place] = shape[place] + amounts[2 * number] + amounts[2 * number + 1]
         t.emit.require_size(shape[place], 0, f"axis {place} after padding")
     return t.emit.typed("Pad", [x], x.dtype, tuple(shape))
+
+
+def _check_mode(t: Core, x: Tensor, mode: Value, amounts: list[Dim]) -> None:
+    """Check a padding that takes its content from the input."""
+    if mode not in ("reflect", "replicate", "circular"):
+        t.fail("value", f"expected mode constant, reflect, replicate or circular, got {mode!r}")
+    shape, count = shape_of(t, x), len(amounts) // 2
+    if len(shape) not in (count + 1, count + 2):
+        t.fail(
+            "rank",
+            f"padding {count} axes by '{mode}' expects {count + 1} or {count + 2} axes, got "
+            f"{t.show(x)}",
+            x,
+        )
+    if mode == "replicate":
+        return
+    for number, amount in enumerate(amounts):
+        size = shape[len(shape) - 1 - number // 2]
+        least = 1 if mode == "reflect" else 0
+        t.emit.require_size(size - amount, least, f"size {size} minus the padding of {amount}")
 
 
 @TORCH.function("nn.functional.interpolate", "nn.functional.upsample")
@@ -331,6 +358,8 @@ def unfold(
         floordiv(n + 2 * p - d * (k - 1) - 1, s) + 1
         for n, k, d, p, s in zip(space, kernel, *settings, strict=True)
     ]
+    for count in counts:
+        t.emit.require_size(count, 1, "number of windows")
     shape = (batch, channels * kernel[0] * kernel[1], product(counts))
     return t.emit.typed("Im2Col", [x], x.dtype, shape)
 
@@ -341,14 +370,25 @@ def fold(
     padding: Value = 0, stride: Value = 1,
 ) -> Tensor:  # fmt: skip
     """Return columns added up to pictures: (batch, channels, *output_size)."""
-    batch, columns, _ = shape_of(t, input, 3)
+    batch, columns, windows = shape_of(t, input, 3)
     kernel = per_axis(t, kernel_size, 2, "kernel_size")
+    settings = [
+        per_axis(t, v, 2, n)
+        for v, n in ((dilation, "dilation"), (padding, "padding"), (stride, "stride"))
+    ]
     area = kernel[0] * kernel[1]
     if t.emit.differ(floordiv(columns, area) * area, columns):
         t.fail(
             "shape-mismatch", f"expected columns divisible by {area}, got {t.show(input)}", input
         )
     space = sizes(t, (output_size,)) if isinstance(output_size, tuple | list) else [output_size] * 2
+    expected = product(
+        floordiv(n + 2 * p - d * (k - 1) - 1, s) + 1
+        for n, k, d, p, s in zip(space, kernel, *settings, strict=True)
+    )
+    if t.emit.differ(windows, expected):
+        t.fail("shape-mismatch", f"expected {expected} windows, got {windows}: {t.show(input)}",
+               input)  # fmt: skip
     return t.emit.typed("Col2Im", [input], input.dtype, (batch, floordiv(columns, area), *space))
 
 
@@ -374,4 +414,9 @@ def grid_sample(t: Core, input: Value, grid: Value, *_: Value, **__: Value) -> T
 def affine_grid(t: Core, theta: Value, size: Value, align_corners: Value = None) -> Tensor:
     """Return a grid of places for ``grid_sample``."""
     batch, _, *space = sizes(t, (size,))
+    expected = (batch, len(space), len(space) + 1)
+    own = shape_of(t, theta)
+    if len(own) != 3 or any(map(t.emit.differ, own, expected)):
+        t.fail("shape-mismatch", f"expected theta of shape ({batch}, {len(space)}, "
+               f"{len(space) + 1}), got {t.show(theta)}", theta)  # fmt: skip
     return t.emit.typed("AffineGrid", [theta], theta.dtype, (batch, *space, len(space)))
