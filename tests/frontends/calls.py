@@ -159,6 +159,12 @@ class Inferred:
     errors: list[str]
     unknown: list[str]
     invented: set[str]
+    knowledge: Knowledge
+
+    def assumes(self, sizes: Mapping[str, int]) -> bool:
+        """Whether all that the checker assumed holds at these sizes."""
+        self.knowledge.sample = dict(sizes)
+        return self.knowledge.sample_takes(self.knowledge.path)
 
 
 @cache
@@ -189,7 +195,9 @@ def inferred(call: Call, folder: Path, symbolic: bool) -> Inferred:
     errors += [
         f"{e.message} (remedy: {e.remedy})" if e.remedy else e.message for e in report.errors
     ]
-    return Inferred(result, errors, [n.message for n in report.unknown], set(knowledge.nameless))
+    return Inferred(
+        result, errors, [n.message for n in report.unknown], set(knowledge.nameless), knowledge
+    )
 
 
 def shown(t: Interpreter, value: Any) -> Any:

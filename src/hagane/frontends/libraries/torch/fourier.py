@@ -113,6 +113,8 @@ def stft(
         expected = n_fft if win_length is None else win_length
         if t.emit.differ(shape_of(t, window, 1, "window")[0], expected):
             t.fail("shape-mismatch", f"expected a window of {expected}, got {t.show(window)}", x)
+    if center and pad_mode == "reflect":
+        t.emit.require_size(shape[-1] - floordiv(n_fft, 2), 1, "length beyond half the window")
     steps = shape[-1] + (2 * floordiv(n_fft, 2) if center else 0)
     t.emit.require_size(steps - n_fft, 0, "length beyond the window")
     frames = floordiv(steps - n_fft, hop) + 1

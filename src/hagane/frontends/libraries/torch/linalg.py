@@ -232,4 +232,7 @@ def cov(t: Core, input: Value, **_: Value) -> Tensor:
     shape = shape_of(t, x)
     if len(shape) > 2:
         t.fail("rank", f"expected one or two axes, got {t.show(x)}", x)
-    return t.emit.typed("Cov", [x], x.dtype, (shape[0], shape[0]) if len(shape) == 2 else ())
+    if len(shape) < 2 or (isinstance(shape[0], int) and shape[0] == 1):
+        return t.emit.typed("Cov", [x], x.dtype, ())
+    t.emit.require_size(shape[0], 2, "number of variables, of which one gives a single number")
+    return t.emit.typed("Cov", [x], x.dtype, (shape[0], shape[0]))

@@ -176,6 +176,10 @@ def squeeze(t: Core, input: Value, dim: Value = None) -> Tensor:
     shape = shape_of(t, x)
     wanted = axes(t, dim, len(shape), x) if shape else []
     gone = [place for place in wanted if isinstance(shape[place], int) and shape[place] == 1]
+    for place in wanted:
+        size_ = shape[place]
+        if not isinstance(size_, int):  # that it is not 1 is assumed, and said
+            t.emit.require_size(size_, 2, f"axis {place}, which squeeze would drop")
     if not gone:
         return x
     return t.op("Squeeze", x, np.array(gone, dtype=np.int64))

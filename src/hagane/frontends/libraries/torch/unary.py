@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from hagane.frontends.libraries.torch.elementwise import apply_
-from hagane.frontends.libraries.torch.operands import as_float, category, need_float, need_tensor, real_dtype
+from hagane.frontends.libraries.torch.operands import (
+    as_float,
+    category,
+    need_float,
+    need_tensor,
+    real_dtype,
+)
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.core import Core
 from hagane.frontends.python.values import Tensor, Value
