@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from hagane.frontends.libraries.einops import EINOPS
 from hagane.frontends.libraries.table import Table
 from hagane.frontends.libraries.torch import TORCH
 
-TABLES: dict[str, Table] = {"torch": TORCH}
+TABLES: dict[str, Table] = {"torch": TORCH, "einops": EINOPS}

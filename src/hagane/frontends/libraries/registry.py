@@ -178,7 +178,8 @@ class Tables:
 
         table = self.table_of(name)
         if table is not None:
-            core.emit.kind = table.tensor
+            if table.operator is not None:  # a library with tensors of its own
+                core.emit.kind = table.tensor
             if name in table.functions:
                 return call_handler(table.functions[name], name, core, arguments, keywords)
             if name in table.layers:

@@ -316,7 +316,7 @@ class ModuleList:
         return self.instance()
 
     @staticmethod
-    def __iadd__(t: Core, self: View, modules: Value) -> Value:  # noqa: D105, PYI034
+    def __iadd__(t: Core, self: View, modules: Value) -> Value:
         return ModuleList.extend(t, self, modules)
 
     @staticmethod
