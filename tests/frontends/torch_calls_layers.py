@@ -338,7 +338,7 @@ x: float32[b=2, t=5, 8]; i: int64[b=2, t=5] < 10; y: float32[b=2, s=3, 8]
     nn.Embedding(10, 4)(i[0, 0])
     nn.Embedding.from_pretrained(torch.rand(10, 6))(i)
     nn.EmbeddingBag(10, 4)(i)
-    nn.EmbeddingBag(10, 4, mode='sum')(i.flatten(), torch.tensor([0, 2]))
+    nn.EmbeddingBag(10, 4, mode='sum')(i.flatten(), torch.tensor([0, 1]))
     F.embedding(i, torch.rand(10, 4))
     F.one_hot(i, 10)
     F.one_hot(i, num_classes=12).float()
