@@ -7,6 +7,7 @@ from hagane.frontends.libraries.torch.operands import (
     axis,
     category,
     dtype_of,
+    elements,
     need_tensor,
     promoted,
     result_dtype,
@@ -65,10 +66,23 @@ def no(t: Core, x: Tensor) -> Value:
     return False
 
 
-@TORCH.attribute("grad_fn", "names", "_version", "layout")
+@TORCH.attribute("grad_fn", "layout")
 def nothing(t: Core, x: Tensor) -> Value:
     """Return None."""
     return None
+
+
+@TORCH.attribute("is_cpu")
+def is_cpu(t: Core, x: Tensor) -> Value:
+    """Return whether it lies on the CPU."""
+    return x.device == "cpu"
+
+
+@TORCH.attribute("nbytes")
+def nbytes(t: Core, x: Tensor) -> Value:
+    """Return the bytes of all elements."""
+    shape_of(t, x)
+    return itemsize(t, x) * elements(x)
 
 
 @TORCH.attribute("itemsize")
@@ -143,9 +157,9 @@ def _same(name: str) -> None:
 
 for _name in (
     "contiguous", "requires_grad_", "retain_grad", "pin_memory", "share_memory_", "coalesce",
-    "__enter__", "detach_", "refine_names", "rename", "data_ptr_", "zero_",
+    "detach_", "zero_",
     "fill_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_", "fill_diagonal_",
-    "set_", "bernoulli", "unfold_", "cauchy_", "log_normal_", "geometric_",
+    "set_", "bernoulli", "cauchy_", "log_normal_", "geometric_",
     ):  # fmt: skip
     _same(_name)
 

@@ -101,7 +101,8 @@ def _filled(name: str, fill: Value) -> None:
 
     TORCH.function(name)(function)
     TORCH.function(f"{name}_like")(like)
-    TORCH.method(f"new_{name}")(new)
+    if not name.startswith("rand"):
+        TORCH.method(f"new_{name}")(new)
 
 
 for _name, _fill in (("zeros", 0), ("ones", 1), ("empty", None), ("rand", None), ("randn", None)):

@@ -274,6 +274,10 @@ def float_power(t: Core, input: Value, exponent: Value) -> Tensor:
     return broadcast_typed(t, "Pow", cast(t, a, wide), cast(t, b, wide), wide)
 
 
+_PAIRS_IN_PLACE = ("gcd", "lcm", "heaviside", "nextafter", "atan2", "arctan2", "hypot", "xlogy",
+                   "copysign", "ldexp")  # fmt: skip
+
+
 def _pairwise(name: str, *, real: bool = False, dtype: ir.DataType | None = None) -> None:
     def function(t: Core, input: Value, other: Value, **_: Value) -> Tensor:
         a, b = promote(t, input, other)
@@ -281,7 +285,8 @@ def _pairwise(name: str, *, real: bool = False, dtype: ir.DataType | None = None
             a, b = as_float(t, a), as_float(t, b)
         return broadcast_typed(t, name, a, b, dtype or a.dtype)
 
-    TORCH.function(name, methods=() if "." in name else (name, f"{name}_"))(function)
+    in_place = [f"{name}_"] if name in _PAIRS_IN_PLACE else []
+    TORCH.function(name, methods=() if "." in name else (name, *in_place))(function)
 
 
 for _name in ("maximum", "minimum", "fmax", "fmin", "gcd", "lcm", "heaviside", "nextafter"):

@@ -59,7 +59,8 @@ def _gathered(name: str) -> None:
             return t.emit.typed("ScatterElements", [x], x.dtype, shape)
         return t.emit.typed("GatherElements", [x, places], x.dtype, shape_of(t, places))
 
-    TORCH.function(name, methods=(name, f"{name}_"))(function)
+    methods = (name,) if name == "gather" else (name, f"{name}_")
+    TORCH.function(name, methods=methods)(function)
 
 
 for _name in ("gather", "scatter", "scatter_add", "scatter_reduce"):

@@ -39,7 +39,7 @@ def _keeping(*names: str, square: bool = True) -> None:
 
 
 for _names in (
-    ("linalg.inv", "inverse", "inv"), ("linalg.cholesky", "cholesky"), ("linalg.matrix_power",
+    ("linalg.inv", "inverse"), ("linalg.cholesky", "cholesky"), ("linalg.matrix_power",
     "matrix_power"), ("linalg.matrix_exp", "matrix_exp"), ("cholesky_inverse",),
 ):  # fmt: skip
     _keeping(*_names)

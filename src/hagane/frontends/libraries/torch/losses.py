@@ -87,7 +87,7 @@ def multilabel_soft_margin_loss(
     return t.emit.typed("Loss", [x, y], x.dtype, reduction_shape(reduction, shape[:-1]))
 
 
-@TORCH.function("nn.functional.cross_entropy", "nn.functional.nll_loss", "nn.functional.nll_loss2d")
+@TORCH.function("nn.functional.cross_entropy", "nn.functional.nll_loss")
 def cross_entropy(
     t: Core, input: Value, target: Value, weight: Value = None, size_average: Value = None,
     ignore_index: Value = -100, reduce: Value = None, reduction: Value = "mean",

@@ -107,11 +107,13 @@ def local_response_norm(t: Core, input: Value, size: Value, *_: Value, **__: Val
     return t.emit.typed("LRN", [x], x.dtype, x.shape)
 
 
-_DROPOUTS = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout",
-             "feature_dropout", "feature_alpha_dropout")  # fmt: skip
+_DROPOUTS = ("dropout", "alpha_dropout", "feature_alpha_dropout")
 
 
-@TORCH.function(*_DROPOUTS, *(f"nn.functional.{name}" for name in _DROPOUTS))
+@TORCH.function(
+    "feature_dropout", "nn.functional.dropout1d", "nn.functional.dropout2d",
+    "nn.functional.dropout3d", *_DROPOUTS, *(f"nn.functional.{name}" for name in _DROPOUTS),
+)  # fmt: skip
 def dropout(
     t: Core, input: Value, p: Value = 0.5, training: Value = True, inplace: Value = False, *,
     train: Value = None,

@@ -370,11 +370,13 @@ def _cumulative(name: str) -> None:
         wanted = dtype_of(dtype, INT64 if category(x.dtype) < 2 else x.dtype)
         return t.emit.typed("CumSum", [x], wanted, x.shape)
 
-    TORCH.function(name, methods=(name, f"{name}_"))(function)
+    TORCH.function(name, methods=(name,))(function)
 
 
 for _name in ("cumsum", "cumprod", "logcumsumexp", "cummax", "cummin"):
     _cumulative(_name)
+TORCH.method("cumsum_")(TORCH.functions["torch.cumsum"])
+TORCH.method("cumprod_")(TORCH.functions["torch.cumprod"])
 
 
 @TORCH.function("unique", "unique_consecutive", methods=("unique", "unique_consecutive"))

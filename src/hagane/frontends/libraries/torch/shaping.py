@@ -26,7 +26,7 @@ from hagane.frontends.python.values import DType, Tensor, Value
 from hagane.symbolic import Dim, floordiv, product
 
 
-@TORCH.method("view", "reshape", "_reshape_alias")
+@TORCH.method("view", "reshape")
 def view(t: Core, self: Value, *shape: Value) -> Tensor:
     """Return the tensor with another shape, of which one size may be -1."""
     if len(shape) == 1 and isinstance(shape[0], DType):
@@ -337,7 +337,10 @@ def _kept(name: str, least: int) -> None:
             t.fail("rank", f"{name} needs at least {least} axes, got {t.show(x)}", x)
         return t.emit.typed("Identity", [x], x.dtype, x.shape)
 
-    TORCH.function(name, methods=(name, f"{name}_"))(function)
+    if name != "contiguous":
+        TORCH.function(name)(function)
+    in_place = (f"{name}_",) if name in ("tril", "triu", "detach") else ()
+    TORCH.method(name, *in_place)(function)
 
 
 for _name, _least in (("fliplr", 2), ("flipud", 1), ("tril", 2), ("triu", 2), ("contiguous", 0),

@@ -63,7 +63,8 @@ def _unary(name: str, operator: str, real: bool) -> None:
             return t.emit.typed("Abs", [x], real_dtype(x.dtype), x.shape)
         return apply_(t, operator, x)
 
-    TORCH.function(name, methods=() if "." in name else (name, f"{name}_"))(function)
+    in_place = [f"{name}_"] if name != "positive" else []
+    TORCH.function(name, methods=() if "." in name else (name, *in_place))(function)
 
 
 for _name, _operator in _REAL_FUNCTIONS.items():

@@ -186,10 +186,11 @@ def _register_pools(spatial: int) -> None:
         y = t.emit.typed("AdaptivePool", [x], x.dtype, (*shape[:-spatial], *result))
         return (y, t.emit.typed("AdaptivePool", [x], INT64, y.shape)) if return_indices else y
 
-    for prefix in ("nn.functional.", ""):
-        TORCH.function(f"{prefix}max_pool{spatial}d")(maximum)
-        TORCH.function(f"{prefix}adaptive_max_pool{spatial}d")(adaptive)
-        TORCH.function(f"{prefix}adaptive_avg_pool{spatial}d")(adaptive)
+    TORCH.function(f"nn.functional.max_pool{spatial}d", f"max_pool{spatial}d")(maximum)
+    for kind in ("max", "avg"):
+        TORCH.function(f"nn.functional.adaptive_{kind}_pool{spatial}d")(adaptive)
+        if spatial == 1:
+            TORCH.function(f"adaptive_{kind}_pool1d")(adaptive)
     TORCH.function(f"nn.functional.avg_pool{spatial}d")(average)
     TORCH.function(f"nn.functional.lp_pool{spatial}d")(norm)
 
