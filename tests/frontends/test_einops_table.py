@@ -65,7 +65,7 @@ def test_patterns_mean_what_they_say_in_pytorch(pair: str, tmp_path: Path) -> No
     ours = Call(_IMPORTS + pattern, SECTION.calls[0].inputs)
     for sizes in (ours.sizes, {"b": 5, "h": 1, "w": 2, "c": 7, "n": 10}):
         found = inferred(ours, tmp_path, True)
-        assert not found.errors and not found.unknown, found
+        assert not [*found.errors, *found.unknown]
         expected = real(Call(meaning, ours.inputs), sizes)
         assert agrees(found.result, expected, sizes, found.invented), (found.result, expected)
 

@@ -33,7 +33,8 @@ from hagane.frontends.libraries.torch.table import TORCH
 
 # Importing a module enters its functions into the table.
 PARTS = (
-    asking, attributes, converting, creating, differentiating, distributions, elementwise, fourier, gathering, initialising,
+    asking, attributes, converting, creating, differentiating, distributions, elementwise,
+    fourier, gathering, initialising,
     joining, layers, layers_applying, layers_attending, layers_convolving, layers_normalising,
     layers_recurring, linalg, losses, module, normalising, products, recurrent, reducing, shaping,
     unary, windows,

@@ -123,7 +123,8 @@ def _register(name: str, kind: _Kind) -> None:
         if unknown or len(arguments) > len(names):
             t.fail("call", f"{name}({', '.join(names)}): got {unknown or len(arguments)}")
         given = {**_DEFAULTS.get(name, {}), **dict(zip(names, arguments, strict=False)), **keywords}
-        given |= {"covariance_matrix": value for value in other.values()}
+        if other:
+            given["covariance_matrix"] = next(iter(other.values()))
         values = {key: value for key, value in given.items() if value is not None}
         if kind.exclusive and len(values) != 1:
             t.fail("value", f"{name} takes either probs or logits")

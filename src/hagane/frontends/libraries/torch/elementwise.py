@@ -297,8 +297,10 @@ for _name in ("atan2", "arctan2", "hypot", "logaddexp", "logaddexp2", "xlogy", "
 _pairwise("isclose", dtype=BOOL)
 
 
-@TORCH.function("isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit",
-                methods=("isnan", "isinf", "isfinite", "isposinf", "isneginf", "signbit"))  # fmt: skip
+_QUESTIONS = ("isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit")
+
+
+@TORCH.function(*_QUESTIONS, methods=_QUESTIONS)
 def question(t: Core, input: Value) -> Tensor:
     """Return what holds of each element."""
     x = need_tensor(t, input, "input")

@@ -44,7 +44,8 @@ def _gathered(name: str) -> None:
             ):
                 t.fail(
                     "shape-mismatch",
-                    f"{name}: the index {t.show(places)} is larger than {t.show(x)} at axis {place}",
+                    f"{name}: the index {t.show(places)} is larger than {t.show(x)} at "
+                    f"axis {place}",
                     x,
                     places,
                 )
@@ -110,7 +111,8 @@ def _index_put(name: str) -> None:
             ):
                 t.fail(
                     "shape-mismatch",
-                    f"{name} expects a source of shape {tuple(map(str, expected))}, got {t.show(source)}",
+                    f"{name} expects a source of shape ({', '.join(map(str, expected))}), got "
+                    f"{t.show(source)}",
                     x,
                     source,
                 )

@@ -40,7 +40,11 @@ def parameters_to_vector(t: Core, parameters: Value) -> Tensor:
 
 
 @TORCH.function(
-    "nn.utils.remove_weight_norm", "nn.utils.remove_spectral_norm", "nn.utils.fuse_conv_bn_eval"
+    "nn.DataParallel",
+    "nn.parallel.DataParallel",
+    "nn.utils.remove_weight_norm",
+    "nn.utils.remove_spectral_norm",
+    "nn.utils.fuse_conv_bn_eval",
 )
 def unwrapped(t: Core, module: Value, *_: Value, **__: Value) -> Value:
     """Return the module."""

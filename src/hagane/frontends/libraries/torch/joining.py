@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hagane.frontends.libraries.indexing import item
 from hagane.frontends.libraries.torch.operands import (
     INT64,
     as_float,
@@ -228,7 +229,7 @@ def select(t: Core, input: Value, dim: Value, index: Value) -> Tensor:
     """Return one element along an axis, without that axis."""
     x = need_tensor(t, input, "input")
     place = axis(t, dim, len(shape_of(t, x)), x)
-    return t.item(x, (*(slice(None),) * place, index))
+    return item(t, x, (*(slice(None),) * place, index))
 
 
 @TORCH.method("unfold")

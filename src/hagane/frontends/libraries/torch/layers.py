@@ -21,8 +21,10 @@ class Linear:
     """``input @ weight.T + bias``."""
 
     @staticmethod
-    def init(t: Core, in_features: Value, out_features: Value, bias: Value = True, device: Value = None,
-             dtype: Value = None) -> dict[str, Value]:  # fmt: skip
+    def init(
+        t: Core, in_features: Value, out_features: Value, bias: Value = True,
+        device: Value = None, dtype: Value = None,
+    ) -> dict[str, Value]:  # fmt: skip
         """Return the attributes."""
         made = {"dtype": dtype, "device": device}
         return {
@@ -63,8 +65,10 @@ class Bilinear:
     """``x1 A x2 + b``."""
 
     @staticmethod
-    def init(t: Core, in1_features: Value, in2_features: Value, out_features: Value, bias: Value = True,
-             **_: Value) -> dict[str, Value]:  # fmt: skip
+    def init(
+        t: Core, in1_features: Value, in2_features: Value, out_features: Value, bias: Value = True,
+        **_: Value,
+    ) -> dict[str, Value]:  # fmt: skip
         """Return the attributes."""
         return {
             "weight": weight(t, out_features, in1_features, in2_features),
@@ -150,7 +154,8 @@ class Embedding:
              dtype: Value = None, **_: Value) -> dict[str, Value]:  # fmt: skip
         """Return the attributes."""
         return {
-            "num_embeddings": num_embeddings, "embedding_dim": embedding_dim, "padding_idx": padding_idx,
+            "num_embeddings": num_embeddings, "embedding_dim": embedding_dim,
+            "padding_idx": padding_idx,
             "weight": weight(t, num_embeddings, embedding_dim, dtype=dtype, device=device),
         }  # fmt: skip
 

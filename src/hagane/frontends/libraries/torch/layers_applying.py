@@ -48,13 +48,15 @@ for _name, _function, _first, _last in (
     ("KLDivLoss", "kl_div", {}, {"log_target": False}),
     ("SoftMarginLoss", "soft_margin_loss", {}, {}),
     ("BCELoss", "binary_cross_entropy", {"weight": None}, {}),
-    ("BCEWithLogitsLoss", "binary_cross_entropy_with_logits", {"weight": None}, {"pos_weight": None}),
+    ("BCEWithLogitsLoss", "binary_cross_entropy_with_logits", {"weight": None},
+     {"pos_weight": None}),
     ("MultiLabelSoftMarginLoss", "multilabel_soft_margin_loss", {"weight": None}, {}),
     ("MultiLabelMarginLoss", "multilabel_margin_loss", {}, {}),
     ("CosineEmbeddingLoss", "cosine_embedding_loss", {"margin": 0.0}, {}),
     ("MarginRankingLoss", "margin_ranking_loss", {"margin": 0.0}, {}),
     ("HingeEmbeddingLoss", "hinge_embedding_loss", {"margin": 1.0}, {}),
-    ("TripletMarginLoss", "triplet_margin_loss", {"margin": 1.0, "p": 2.0, "eps": 1e-6, "swap": False}, {}),
+    ("TripletMarginLoss", "triplet_margin_loss",
+     {"margin": 1.0, "p": 2.0, "eps": 1e-6, "swap": False}, {}),
     ("MultiMarginLoss", "multi_margin_loss", {"p": 1, "margin": 1.0, "weight": None}, {}),
 ):  # fmt: skip
     functional(

@@ -51,13 +51,15 @@ class MultiheadAttention:
         average_attn_weights: Value = True, is_causal: Value = False,
     ) -> Value:  # fmt: skip
         """Apply the layer."""
-        tensors = [need_tensor(t, x, n) for x, n in zip(
-            (query, key, value), ("query", "key", "value"), strict=True)]  # fmt: skip
+        q, k, v = (
+            need_tensor(t, x, name)
+            for x, name in ((query, "query"), (key, "key"), (value, "value"))
+        )
         projection = self.raw("in_proj_weight")
         if isinstance(projection, Tensor):
-            same_dtype(t, tensors[0], projection, "query and weight")
+            same_dtype(t, q, projection, "query and weight")
         return normalising.multi_head_attention(
-            t, self.embed_dim, self.num_heads, bool(self.batch_first), *tensors, self.kdim,
+            t, self.embed_dim, self.num_heads, bool(self.batch_first), q, k, v, self.kdim,
             self.vdim, key_padding_mask, attn_mask, need_weights, average_attn_weights,
         )  # fmt: skip
 

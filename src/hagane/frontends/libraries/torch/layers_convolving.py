@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hagane.frontends.libraries.table import View, call_handler
 from hagane.frontends.libraries.torch import windows
 from hagane.frontends.libraries.torch.layer import layer, weight
@@ -40,10 +42,11 @@ def _conv(spatial: int, transposed: bool) -> None:
     def init_transposed(
         t: Core, in_channels: Value, out_channels: Value, kernel_size: Value, stride: Value = 1,
         padding: Value = 0, output_padding: Value = 0, groups: Value = 1, bias: Value = True,
-        dilation: Value = 1, padding_mode: Value = "zeros", device: Value = None, dtype: Value = None,
+        dilation: Value = 1, padding_mode: Value = "zeros", device: Value = None,
+        dtype: Value = None,
     ) -> dict[str, Value]:  # fmt: skip
-        found = init(t, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias,
-                     padding_mode, device, dtype)  # fmt: skip
+        found = init(t, in_channels, out_channels, kernel_size, stride, padding, dilation, groups,
+                     bias, padding_mode, device, dtype)  # fmt: skip
         return {**found, "output_padding": _spread(t, output_padding, spatial, "output_padding")}
 
     def forward(t: Core, self: View, input: Value) -> Value:
@@ -77,8 +80,8 @@ def _conv(spatial: int, transposed: bool) -> None:
 
     def forward_transposed(t: Core, self: View, input: Value, output_size: Value = None) -> Value:
         y = windows.conv_transpose(
-            t, spatial, input, self.weight, self.bias, self.stride, self.padding, self.output_padding,
-            self.groups, self.dilation,
+            t, spatial, input, self.weight, self.bias, self.stride, self.padding,
+            self.output_padding, self.groups, self.dilation,
         )  # fmt: skip
         if output_size is not None:
             shape = (*shape_of(t, y)[:-spatial], *list(output_size)[-spatial:])
@@ -94,7 +97,7 @@ def _conv(spatial: int, transposed: bool) -> None:
 
 
 def _lazy(spatial: int, kind: str) -> None:
-    plain = TORCH.layers[f"torch.nn.{kind}{spatial}d"]
+    plain: Any = TORCH.layers[f"torch.nn.{kind}{spatial}d"]
 
     def init(t: Core, *arguments: Value, **keywords: Value) -> dict[str, Value]:
         settings = call_handler(plain.init, kind, t, [1, *arguments], {**keywords, "groups": 1})
@@ -112,7 +115,7 @@ def _lazy(spatial: int, kind: str) -> None:
             else:
                 second = floordiv(channels, self.groups)
             self.weight = weight(t, first, second, *kernel)
-        return plain.forward(t, self, x, *rest)  # type: ignore[attr-defined]
+        return plain.forward(t, self, x, *rest)
 
     functions = {"init": staticmethod(init), "forward": staticmethod(forward)}
     layer(f"Lazy{kind}{spatial}d")(type(f"Lazy{kind}{spatial}d", (), functions))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch import normalising
 from hagane.frontends.libraries.torch.layer import buffer, layer, weight
@@ -51,10 +53,10 @@ _batch_norm("SyncBatchNorm", (2, 3, 4, 5), True)
 
 
 def _lazy(kind: str) -> None:
-    plain = TORCH.layers[f"torch.nn.{kind}"]
+    plain: Any = TORCH.layers[f"torch.nn.{kind}"]
 
     def init(t: Core, *arguments: Value, **keywords: Value) -> dict[str, Value]:
-        return {**plain.init(t, 0, *arguments, **keywords), "num_features": 0}  # type: ignore[attr-defined]
+        return {**plain.init(t, 0, *arguments, **keywords), "num_features": 0}
 
     def forward(t: Core, self: View, input: Value) -> Value:
         x = need_tensor(t, input, "input")
@@ -63,7 +65,7 @@ def _lazy(kind: str) -> None:
             for name in ("weight", "bias", "running_mean", "running_var"):
                 if self.raw(name) is not None:
                     setattr(self, name, weight(t, count))
-        return plain.forward(t, self, x)  # type: ignore[attr-defined]
+        return plain.forward(t, self, x)
 
     functions = {"init": staticmethod(init), "forward": staticmethod(forward)}
     layer(f"Lazy{kind}")(type(f"Lazy{kind}", (), functions))
@@ -106,13 +108,16 @@ class GroupNorm:
     """Normalises over groups of channels."""
 
     @staticmethod
-    def init(t: Core, num_groups: Value, num_channels: Value, eps: Value = 1e-5, affine: Value = True,
-             **_: Value) -> dict[str, Value]:  # fmt: skip
+    def init(
+        t: Core, num_groups: Value, num_channels: Value, eps: Value = 1e-5, affine: Value = True,
+        **_: Value,
+    ) -> dict[str, Value]:  # fmt: skip
         """Return the attributes."""
         if isinstance(num_channels, int) and num_channels % num_groups:
             t.fail(
                 "value",
-                f"expected num_channels ({num_channels}) to be divisible by num_groups ({num_groups})",
+                f"expected num_channels ({num_channels}) to be divisible by num_groups "
+                f"({num_groups})",
             )
         return {
             "num_groups": num_groups, "num_channels": num_channels, "eps": eps, "affine": affine,

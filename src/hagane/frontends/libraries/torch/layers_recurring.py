@@ -13,7 +13,8 @@ def _recurrent(name: str) -> None:
     def init(
         t: Core, input_size: Value, hidden_size: Value, num_layers: Value = 1, bias: Value = True,
         batch_first: Value = False, dropout: Value = 0.0, bidirectional: Value = False,
-        proj_size: Value = 0, device: Value = None, dtype: Value = None, nonlinearity: Value = "tanh",
+        proj_size: Value = 0, device: Value = None, dtype: Value = None,
+        nonlinearity: Value = "tanh",
     ) -> dict[str, Value]:  # fmt: skip
         return recurrent.layer_init(
             t,

@@ -190,7 +190,8 @@ def one_hot(t: Core, tensor: Value, num_classes: Value = -1) -> Tensor:
 @TORCH.function("nn.functional.scaled_dot_product_attention")
 def scaled_dot_product_attention(
     t: Core, query: Value, key: Value, value: Value, attn_mask: Value = None,
-    dropout_p: Value = 0.0, is_causal: Value = False, scale: Value = None, enable_gqa: Value = False,
+    dropout_p: Value = 0.0, is_causal: Value = False, scale: Value = None,
+    enable_gqa: Value = False,
 ) -> Tensor:  # fmt: skip
     """Return attention: (..., queries, value features)."""
     q, k, v = (need_tensor(t, x, n) for x, n in ((query, "query"), (key, "key"), (value, "value")))
@@ -273,8 +274,13 @@ def multi_head_attention(
         batch = shape_of(t, query)[1 - first]
         for x in (key, value):
             if t.emit.differ(shape_of(t, x)[1 - first], batch):
-                t.fail("shape-mismatch", f"expected one batch size, got {t.show(query)} and {t.show(x)}", query, x,
-                       remedy="batch_first=True expects (batch, length, features)")  # fmt: skip
+                t.fail(
+                    "shape-mismatch",
+                    f"expected one batch size, got {t.show(query)} and {t.show(x)}",
+                    query,
+                    x,
+                    remedy="batch_first=True expects (batch, length, features)",
+                )
     _check_masks(t, key_padding_mask, attn_mask, batch, heads, target, source, batched)
     out = t.emit.typed(
         "Attention", [query, key, value], query.dtype, (*shape_of(t, query)[:-1], embed)

@@ -86,9 +86,9 @@ def result_dtype(values: Sequence[Value]) -> ir.DataType:
         before = groups[place]
         groups[place] = dtype if before is None else promoted(before, dtype)
     result: ir.DataType | None = None
-    for dtype in groups:
-        if dtype is not None and (result is None or category(dtype) > category(result)):
-            result = dtype if result is None or dtype in _COMPLEX else _of_category(result, dtype)
+    for found in groups:
+        if found is not None and (result is None or category(found) > category(result)):
+            result = found if result is None or found in _COMPLEX else _of_category(result, found)
     assert result is not None
     return result
 

@@ -20,6 +20,7 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.core import Core
 from hagane.frontends.python.values import Tensor, Value
+from hagane.symbolic import Dim, product
 
 
 def _product(t: Core, a: Tensor, b: Tensor) -> Tensor:
@@ -106,8 +107,8 @@ def addbmm(
     """Return ``input`` plus the sum of the products of a batch."""
     from hagane.frontends.libraries.torch.elementwise import binary
 
-    product = t.call_library("torch.bmm", [batch1, batch2])
-    return binary(t, "add", input, t.call_library("torch.sum", [product, 0]))
+    products = t.call_library("torch.bmm", [batch1, batch2])
+    return binary(t, "add", input, t.call_library("torch.sum", [products, 0]))
 
 
 @TORCH.function("inner", methods=("inner",))
@@ -116,7 +117,7 @@ def inner(t: Core, input: Value, other: Value) -> Tensor:
     a, b = need_tensor(t, input, "input"), need_tensor(t, other, "other")
     left, right = shape_of(t, a), shape_of(t, b)
     if not left or not right:
-        return t.call_library("torch.mul", [a, b])  # type: ignore[no-any-return]
+        return t.call_library("torch.mul", [a, b])
     same_dtype(t, a, b, "both operands of a matrix product")
     if t.emit.differ(left[-1], right[-1]):
         t.fail(
@@ -148,7 +149,7 @@ def linear(t: Core, input: Value, weight: Value, bias: Value = None) -> Tensor:
     """Return ``input @ weight.T + bias``; the last axis is the features."""
     x, w = need_tensor(t, input, "input"), need_tensor(t, weight, "weight")
     same_dtype(t, x, w, "input and weight")
-    shape, (out, features) = shape_of(t, x), _weight(t, w)
+    shape, features = shape_of(t, x), _features(t, w)
     if not shape:
         t.fail("rank", f"a linear layer needs at least one axis, got {t.show(x)}", x)
     if t.emit.differ(shape[-1], features):
@@ -159,29 +160,25 @@ def linear(t: Core, input: Value, weight: Value, bias: Value = None) -> Tensor:
             remedy=_features_remedy(t, x, features),
         )
     y: Tensor = t.op("MatMul", x, t.op("Transpose", w))
-    del out
     if isinstance(bias, Tensor):
         same_dtype(t, x, bias, "input and bias")
         y = t.op("Add", y, bias)
     return y
 
 
-def _features_remedy(t: Core, x: Tensor, features: object) -> str:
-    from hagane.symbolic import product
-
+def _features_remedy(t: Core, x: Tensor, features: Dim) -> str:
     shape = shape_of(t, x)
     if features in shape[:-1]:
-        return f"move axis {shape.index(features)} to the end with transpose or permute"  # type: ignore[arg-type]
+        return f"move axis {shape.index(features)} to the end with transpose or permute"
     if len(shape) > 2 and product(shape[1:]) == features:
         return "flatten it first: torch.flatten(x, 1)"
     return ""
 
 
-def _weight(t: Core, w: Tensor) -> tuple[object, object]:
+def _features(t: Core, w: Tensor) -> Dim:
+    """Return how many features a weight takes."""
     shape = shape_of(t, w)
-    if len(shape) == 1:
-        return 1, shape[0]
-    return shape_of(t, w, 2, "weight")  # type: ignore[return-value]
+    return shape[0] if len(shape) == 1 else shape_of(t, w, 2, "weight")[1]
 
 
 @TORCH.function("nn.functional.bilinear")

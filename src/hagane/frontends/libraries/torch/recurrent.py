@@ -106,8 +106,13 @@ def pad_sequence(
         for other in sequences:
             a, b = shape_of(t, x)[1:], shape_of(t, other)[1:]
             if len(a) != len(b) or any(map(t.emit.differ, a, b)):
-                t.fail("shape-mismatch", "pad_sequence expects sequences that differ in their first "
-                       f"axis only, got {t.show(x)} and {t.show(other)}", x, other)  # fmt: skip
+                t.fail(
+                    "shape-mismatch",
+                    "pad_sequence expects sequences that differ in their first axis only, got "
+                    f"{t.show(x)} and {t.show(other)}",
+                    x,
+                    other,
+                )
         longest = maximum(*(shape_of(t, s)[0] for s in sequences))
     lead = (count, longest) if batch_first else (longest, count)
     return t.emit.typed("PadSequence", [x], x.dtype, (*lead, *shape_of(t, x)[1:]))
@@ -123,9 +128,9 @@ def layer_init(
     if isinstance(proj_size, int) and isinstance(hidden_size, int) and proj_size >= hidden_size:
         t.fail("value", f"expected proj_size below hidden_size ({hidden_size}), got {proj_size}")
     return {
-        "mode": kind, "input_size": input_size, "hidden_size": hidden_size, "num_layers": num_layers,
-        "bias": bias, "batch_first": batch_first, "dropout": dropout, "bidirectional": bidirectional,
-        "proj_size": proj_size,
+        "mode": kind, "input_size": input_size, "hidden_size": hidden_size,
+        "num_layers": num_layers, "bias": bias, "batch_first": batch_first, "dropout": dropout,
+        "bidirectional": bidirectional, "proj_size": proj_size,
         "weight_ih_l0": t.emit.new(FLOAT, (_gates(kind) * hidden_size, input_size)),
         "weight_hh_l0": t.emit.new(FLOAT, (_gates(kind) * hidden_size, proj_size or hidden_size)),
     }  # fmt: skip

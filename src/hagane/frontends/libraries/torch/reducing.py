@@ -25,6 +25,7 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.core import Core
 from hagane.frontends.python.values import DType, Fields, Tensor, Value
+from hagane.ops.definition import Array
 
 
 def reduced(
@@ -242,7 +243,7 @@ def _extreme(name: str) -> None:
     TORCH.function(name, methods=(name,))(function)
 
 
-def _known_extreme(name: str, known: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _known_extreme(name: str, known: Array) -> Array:
     from hagane.symbolic import maximum, minimum
 
     result = np.empty((), dtype=object)

@@ -197,7 +197,7 @@ def _in_place(name: str, change: Callable[..., Tensor]) -> None:
     def method(t: Core, self: Value, *arguments: Value, **keywords: Value) -> Tensor:
         made = change(t, self, *arguments, **keywords)
         self.shape, self.value, self.known = made.shape, made.value, made.known
-        return self  # type: ignore[no-any-return]
+        return self
 
     TORCH.method(name)(method)
 
@@ -368,7 +368,7 @@ def _at_least(name: str, least: int) -> None:
         elif least == 3 and len(shape) == 2:
             shape = [*shape, 1]
         else:
-            shape = [1] * (least - len(shape)) + shape
+            shape = [*[1] * (least - len(shape)), *shape]
         return reshape(t, x, shape)
 
     def function(t: Core, *tensors: Value) -> Value:
@@ -398,7 +398,7 @@ def resize_(t: Core, self: Value, *shape: Value) -> Tensor:
     """Give the tensor another shape, whatever its content."""
     self.shape = tuple(sizes(t, shape))
     self.known = None
-    return self  # type: ignore[no-any-return]
+    return self
 
 
 @TORCH.method("sum_to_size")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -69,7 +70,7 @@ def conv(t: Core, spatial: int, x: Value, weight: Value, bias: Value, stride: Va
             x,
             remedy=remedy,
         )
-    pads = None
+    pads: Sequence[Dim] | None = None
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
             t.fail("value", f"expected padding to be 'same', 'valid' or numbers, got '{padding}'")
@@ -86,8 +87,10 @@ def conv(t: Core, spatial: int, x: Value, weight: Value, bias: Value, stride: Va
     return _unbatched(t, _positive(t, y, spatial, what), lone)
 
 
-def conv_transpose(t: Core, spatial: int, x: Value, weight: Value, bias: Value, stride: Value,
-                   padding: Value, output_padding: Value, groups: Value, dilation: Value) -> Tensor:  # fmt: skip
+def conv_transpose(
+    t: Core, spatial: int, x: Value, weight: Value, bias: Value, stride: Value, padding: Value,
+    output_padding: Value, groups: Value, dilation: Value,
+) -> Tensor:  # fmt: skip
     """Return a transposed convolution over the last ``spatial`` axes."""
     what = f"conv_transpose{spatial}d"
     x, w = need_tensor(t, x, "input"), need_tensor(t, weight, "weight")
@@ -296,7 +299,7 @@ def _scaled(t: Core, dim: Dim, factor: Value) -> Dim:
     number = exact(factor)
     if isinstance(dim, int) and isinstance(factor, int | float):
         return math.floor(float(dim) * factor)
-    return t.emit.fresh("scaled") if number is None else round_down(multiply(number, dim))  # type: ignore[arg-type]
+    return t.emit.fresh("scaled") if number is None else round_down(multiply(number, dim))
 
 
 @TORCH.function("nn.functional.pixel_shuffle", "pixel_shuffle")
