@@ -46,7 +46,6 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 """
-ANY = "any size"
 
 
 @dataclass(frozen=True)

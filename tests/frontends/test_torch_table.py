@@ -12,8 +12,10 @@ pytest.importorskip("torch")
 
 from .calls import Call, Section, agrees, inferred, real, sections
 from .torch_calls_elements import ELEMENTS
-from .torch_calls_layers import LAYERS, PRODUCTS, WINDOWS
-from .torch_calls_shapes import INDEXING, SHAPES
+from .torch_calls_indexing import INDEXING
+from .torch_calls_layers import LAYERS
+from .torch_calls_shapes import SHAPES
+from .torch_calls_windows import PRODUCTS, WINDOWS
 from .torch_calls_wrong import WRONG
 
 SECTIONS = [

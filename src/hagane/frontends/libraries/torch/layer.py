@@ -69,8 +69,8 @@ def functional(
 
     def forward(t: Core, self: View, *inputs: Value, **keywords: Value) -> Value:
         passed = {
-            target: getattr(self, key)
-            for key, target in zip(given, names or given, strict=True)
+            target: getattr(self, key) if default is ... else self.get(key, default)
+            for (key, default), target in zip(given.items(), names or given, strict=True)
             if target
         }
         return t.call_library(f"torch.{function}", list(inputs), {**passed, **keywords})

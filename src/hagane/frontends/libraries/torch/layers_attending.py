@@ -6,7 +6,6 @@ from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch import normalising
 from hagane.frontends.libraries.torch.creating import made
 from hagane.frontends.libraries.torch.layer import layer, weight
-from hagane.frontends.libraries.torch.module import container, inner
 from hagane.frontends.libraries.torch.operands import (
     device_of,
     dtype_of,
@@ -65,16 +64,12 @@ class MultiheadAttention:
 
 
 def _attended(
-    t: Core, self: View, query: Tensor, memory: Tensor, mask: Value, padding: Value
+    t: Core, attention: Value, query: Tensor, memory: Tensor, mask: Value, padding: Value
 ) -> Tensor:
-    """Return the type of attention within a transformer's layer, whose features stay."""
-    features = self.d_model
-    found = normalising.multi_head_attention(
-        t, features, self.nhead, bool(self.batch_first), query, memory, memory, features, features,
-        padding, mask, False, True,
-    )  # fmt: skip
-    out: Tensor = found[0]
-    return out
+    """Return the type of attention within a transformer's layer."""
+    keywords = {"attn_mask": mask, "key_padding_mask": padding, "need_weights": False}
+    found: Tensor = t.call(attention, [query, memory, memory], keywords)[0]
+    return found
 
 
 def _layer_attributes(
@@ -82,14 +77,21 @@ def _layer_attributes(
     activation: Value = "relu", layer_norm_eps: Value = 1e-5, batch_first: Value = False,
     norm_first: Value = False, bias: Value = True, device: Value = None, dtype: Value = None,
 ) -> dict[str, Value]:  # fmt: skip
-    if isinstance(d_model, int) and isinstance(nhead, int) and d_model % nhead:
-        t.fail("assertion", f"expected d_model ({d_model}) to be divisible by nhead ({nhead})")
     own = {"dtype": dtype, "device": device}
+
+    def attention() -> Value:
+        return t.call_library("torch.nn.MultiheadAttention", [d_model, nhead],
+                              {**own, "batch_first": batch_first})  # fmt: skip
+
     return {
-        "d_model": d_model, "nhead": nhead, "batch_first": batch_first, "norm_first": norm_first,
-        "linear1_weight": weight(t, dim_feedforward, d_model, **own),
-        "linear2_weight": weight(t, d_model, dim_feedforward, **own),
+        "self_attn": attention(), "multihead_attn": attention(), "norm_first": norm_first,
+        "linear1": t.call_library("torch.nn.Linear", [d_model, dim_feedforward], own),
+        "linear2": t.call_library("torch.nn.Linear", [dim_feedforward, d_model], own),
     }  # fmt: skip
+
+
+def _fed_forward(t: Core, self: View, x: Tensor) -> Value:
+    return t.call(self.raw("linear2"), [t.call(self.raw("linear1"), [x], {})], {})
 
 
 @layer("TransformerEncoderLayer")
@@ -105,8 +107,8 @@ class TransformerEncoderLayer:
     ) -> Value:  # fmt: skip
         """Apply the layer."""
         x = need_tensor(t, src, "src")
-        same_dtype(t, x, self.linear1_weight, "input and weight")
-        return _attended(t, self, x, x, src_mask, src_key_padding_mask)
+        x = _attended(t, self.raw("self_attn"), x, x, src_mask, src_key_padding_mask)
+        return _fed_forward(t, self, x)
 
 
 @layer("TransformerDecoderLayer")
@@ -124,15 +126,19 @@ class TransformerDecoderLayer:
     ) -> Value:  # fmt: skip
         """Apply the layer."""
         x, m = need_tensor(t, tgt, "tgt"), need_tensor(t, memory, "memory")
-        same_dtype(t, x, self.linear1_weight, "input and weight")
-        x = _attended(t, self, x, x, tgt_mask, tgt_key_padding_mask)
-        return _attended(t, self, x, m, memory_mask, memory_key_padding_mask)
+        x = _attended(t, self.raw("self_attn"), x, x, tgt_mask, tgt_key_padding_mask)
+        x = _attended(t, self.raw("multihead_attn"), x, m, memory_mask, memory_key_padding_mask)
+        return _fed_forward(t, self, x)
 
 
 def _stack(t: Core, first: Value, num_layers: Value, norm: Value) -> dict[str, Value]:
-    layers = {str(place): first for place in range(num_layers)}
-    made_ = container(t, layers)
-    return {**made_, "num_layers": num_layers, "norm": norm}
+    layers = t.call_library("torch.nn.ModuleList", [[first] * num_layers])
+    return {"layers": layers, "num_layers": num_layers, "norm": norm}
+
+
+def _layers(t: Core, self: View) -> list[Value]:
+    found = t.sequence(self.raw("layers"))
+    return found if isinstance(found, list) else []
 
 
 @layer("TransformerEncoder")
@@ -154,7 +160,7 @@ class TransformerEncoder:
     ) -> Value:  # fmt: skip
         """Return the input through all layers."""
         keywords = {"src_mask": mask, "src_key_padding_mask": src_key_padding_mask}
-        for module in inner(t, self).values():
+        for module in _layers(t, self):
             src = t.call(module, [src], keywords)
         return src if self.raw("norm") is None else t.call(self.raw("norm"), [src], {})
 
@@ -183,7 +189,7 @@ class TransformerDecoder:
             "tgt_key_padding_mask": tgt_key_padding_mask,
             "memory_key_padding_mask": memory_key_padding_mask,
         }  # fmt: skip
-        for module in inner(t, self).values():
+        for module in _layers(t, self):
             tgt = t.call(module, [tgt, memory], keywords)
         return tgt if self.raw("norm") is None else t.call(self.raw("norm"), [tgt], {})
 

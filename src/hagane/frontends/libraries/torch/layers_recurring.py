@@ -49,7 +49,7 @@ def _cell(name: str) -> None:
         return recurrent.cell_init(t, name.removesuffix("Cell"), input_size, hidden_size, bias)
 
     def forward(t: Core, self: View, input: Value, hx: Value = None) -> Value:
-        return recurrent.cell_forward(t, self, input, hx)
+        return recurrent.cell_forward(t, name.removesuffix("Cell"), self, input, hx)
 
     layer(name)(type(name, (), {"init": staticmethod(init), "forward": staticmethod(forward)}))
 

@@ -204,13 +204,13 @@ def cell_init(
 ) -> dict[str, Value]:
     """Return the attributes of a recurrent cell."""
     return {
-        "mode": kind, "input_size": input_size, "hidden_size": hidden_size, "bias": bias,
+        "input_size": input_size, "hidden_size": hidden_size, "bias": bias,
         "weight_ih": t.emit.new(FLOAT, (_gates(kind) * hidden_size, input_size)),
         "weight_hh": t.emit.new(FLOAT, (_gates(kind) * hidden_size, hidden_size)),
     }  # fmt: skip
 
 
-def cell_forward(t: Core, self: View, input: Value, hx: Value) -> Value:
+def cell_forward(t: Core, kind: str, self: View, input: Value, hx: Value) -> Value:
     """Return the next state: one tensor, or (h, c)."""
     x = need_tensor(t, input, "input")
     need_float(t, x, "input")
@@ -225,8 +225,8 @@ def cell_forward(t: Core, self: View, input: Value, hx: Value) -> Value:
             x,
         )
     state = (*shape[:-1], self.hidden_size)
-    if self.raw("mode") == "LSTM":
+    if kind == "LSTM":
         _check_pair(t, hx, state, state)
         return tuple(t.emit.typed("LSTM", [x], x.dtype, state) for _ in range(2))
     _check_state(t, hx, state, "hx")
-    return t.emit.typed(self.mode, [x], x.dtype, state)
+    return t.emit.typed(kind, [x], x.dtype, state)
