@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from hagane.frontends.libraries.chainer import CHAINER
+from hagane.frontends.libraries.einops import EINOPS
 from hagane.frontends.libraries.numpy import NUMPY
 from hagane.frontends.libraries.table import Table
 from hagane.frontends.libraries.torch import TORCH
 
-TABLES: dict[str, Table] = {"torch": TORCH, "numpy": NUMPY, "chainer": CHAINER}
+TABLES: dict[str, Table] = {
+    "torch": TORCH,
+    "numpy": NUMPY,
+    "chainer": CHAINER,
+    "einops": EINOPS,
+}

@@ -139,7 +139,8 @@ def _take_array(t: Core, x: Tensor, part: Tensor, axis: int, number: int, result
                     x,
                     part,
                 )
-        _note(result, number, (t.emit.count("masked", part),))
+        known = None if part.known is None else int(part.known.sum())
+        _note(result, number, (t.emit.count("masked", part) if known is None else known,))
         return axis + len(part.shape)
     if not part.dtype.is_integer():
         t.fail(
@@ -239,8 +240,8 @@ def _expect_within(t: Core, bound: Dim | None, size: Dim) -> None:
     if isinstance(bound, Expr) and isinstance(size, int):
         claim = t.knowledge.less(bound, size, strict=False)
         finding = t.knowledge.ask(claim)
-        lost = t.knowledge.depends_on_invented(claim)
-        if finding.verdict is not Verdict.PROVED and not lost and t.knowledge.possible(claim):
+        open_ = finding.verdict is not Verdict.PROVED and t.knowledge.possible(claim)
+        if open_ and not t.knowledge.depends_on_invented(claim):
             t.emit.suppose(claim, f"{bound} <= {size} (bound of a slice)")
 
 

@@ -139,8 +139,8 @@ class Tables:
 
     def class_flags(self, base: Library | Host) -> set[str]:
         """Return what deriving from a class means for the interpreter."""
-        found = base.object if isinstance(base, Host) else None
-        if isinstance(found, type) and issubclass(found, enum.Enum):
+        real = base.object if isinstance(base, Host) else None
+        if isinstance(real, type) and issubclass(real, enum.Enum):
             return {"enum"}
         if isinstance(base, Host) and getattr(base.object, "__name__", "") == "NamedTuple":
             return {"dataclass", "named tuple"}
@@ -204,7 +204,8 @@ class Tables:
 
         table = self.table_of(name)
         if table is not None:
-            core.emit.kind = table.tensor
+            if table.operator is not None:  # a library with tensors of its own
+                core.emit.kind = table.tensor
             if name in table.functions:
                 return call_handler(table.functions[name], name, core, arguments, keywords)
             if name in table.layers:

@@ -36,6 +36,12 @@ class View:
         found: Instance = self.__dict__["_instance"]
         return found
 
+    def get(self, name: str, default: Value) -> Value:
+        """Return an attribute, or ``default`` where the object lacks it, as real ones may."""
+        core: Core = self.__dict__["_core"]
+        found = core.find_attribute(self.__dict__["_instance"], name)
+        return default if found is MISSING else core.unwrap_shallow(found)
+
     def raw(self, name: str) -> Value:
         """Return an attribute as the program holds it; None if it is not set."""
         core: Core = self.__dict__["_core"]

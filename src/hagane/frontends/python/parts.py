@@ -183,6 +183,14 @@ class Parts:
         """Bind a target to a value."""
         raise NotImplementedError
 
+    def item(self, value: Value, index: Value) -> Value:
+        """Return ``value[index]``."""
+        raise NotImplementedError
+
+    def own_attribute(self, value: Instance, name: str) -> Value:
+        """Return an attribute that an object itself has."""
+        raise NotImplementedError
+
     def within(self, index: Dim, length: Dim) -> Term:
         """Return the condition that ``index`` is a position of ``length`` items."""
         raise NotImplementedError

@@ -1,11 +1,24 @@
 """PyTorch: what its names mean to the checker (https://pytorch.org/docs/stable/)."""
 
 from hagane.frontends.libraries.torch import (
+    asking,
     attributes,
+    converting,
     creating,
+    differentiating,
+    distributions,
     elementwise,
+    fourier,
+    gathering,
     initialising,
+    joining,
     layers,
+    layers_applying,
+    layers_attending,
+    layers_convolving,
+    layers_normalising,
+    layers_recurring,
+    linalg,
     losses,
     module,
     normalising,
@@ -13,14 +26,18 @@ from hagane.frontends.libraries.torch import (
     recurrent,
     reducing,
     shaping,
+    unary,
     windows,
 )
 from hagane.frontends.libraries.torch.table import TORCH
 
 # Importing a module enters its functions into the table.
 PARTS = (
-    attributes, creating, elementwise, initialising, layers, losses, module, normalising, products, recurrent,
-    reducing, shaping, windows,
+    asking, attributes, converting, creating, differentiating, distributions, elementwise,
+    fourier, gathering, initialising,
+    joining, layers, layers_applying, layers_attending, layers_convolving, layers_normalising,
+    layers_recurring, linalg, losses, module, normalising, products, recurrent, reducing, shaping,
+    unary, windows,
 )  # fmt: skip
 
 __all__ = ["PARTS", "TORCH"]

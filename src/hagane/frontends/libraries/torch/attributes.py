@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import onnx_ir as ir
-
+from hagane.frontends.libraries import indexing
 from hagane.frontends.libraries.torch.operands import (
-    FLOAT,
     axis,
+    category,
+    dtype_of,
+    elements,
     need_tensor,
+    promoted,
+    result_dtype,
     shape_of,
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.core import Core
 from hagane.frontends.python.values import Device, DType, Many, Tensor, Value
-from hagane.symbolic import floordiv
 
 
 @TORCH.attribute("shape")
@@ -40,7 +42,7 @@ def ndim(t: Core, x: Tensor) -> Value:
     return len(shape_of(t, x))
 
 
-@TORCH.attribute("data", "grad", "real", "imag")
+@TORCH.attribute("data", "grad")
 def data(t: Core, x: Tensor) -> Value:
     """Return a tensor of the same type."""
     return t.emit.typed("Identity", [x], x.dtype, x.shape)
@@ -64,16 +66,29 @@ def no(t: Core, x: Tensor) -> Value:
     return False
 
 
-@TORCH.attribute("grad_fn", "names", "_version", "layout")
+@TORCH.attribute("grad_fn", "layout")
 def nothing(t: Core, x: Tensor) -> Value:
     """Return None."""
     return None
 
 
+@TORCH.attribute("is_cpu")
+def is_cpu(t: Core, x: Tensor) -> Value:
+    """Return whether it lies on the CPU."""
+    return x.device == "cpu"
+
+
+@TORCH.attribute("nbytes")
+def nbytes(t: Core, x: Tensor) -> Value:
+    """Return the bytes of all elements."""
+    shape_of(t, x)
+    return itemsize(t, x) * elements(x)
+
+
 @TORCH.attribute("itemsize")
 def itemsize(t: Core, x: Tensor) -> Value:
     """Return the bytes of an element."""
-    return x.dtype.itemsize
+    return max(int(x.dtype.bitwidth) // 8, 1)
 
 
 @TORCH.method("size")
@@ -142,11 +157,10 @@ def _same(name: str) -> None:
 
 for _name in (
     "contiguous", "requires_grad_", "retain_grad", "pin_memory", "share_memory_", "coalesce",
-    "__enter__", "resolve_conj", "conj", "detach_", "refine_names", "rename", "data_ptr_", "zero_",
-    "fill_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_", "copy_", "fill_diagonal_",
-    "clamp_", "squeeze_", "set_", "bernoulli", "unfold_", "cauchy_", "log_normal_", "geometric_",
-    "erfinv_",
-):  # fmt: skip
+    "detach_", "zero_",
+    "fill_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_", "fill_diagonal_",
+    "set_", "bernoulli", "cauchy_", "log_normal_", "geometric_",
+    ):  # fmt: skip
     _same(_name)
 
 
@@ -168,7 +182,7 @@ def _nothing(name: str) -> None:
     TORCH.method(name)(method)
 
 
-for _name in ("backward", "register_hook", "record_stream"):
+for _name in ("register_hook", "record_stream"):
     _nothing(_name)
 
 
@@ -181,13 +195,25 @@ def _answer(name: str, value: Value) -> None:
 
 _answer("is_contiguous", True)
 _answer("get_device", -1)
-_answer("element_size", 4)
+_answer("storage_offset", 0)
 
 
-@TORCH.method("is_complex", "is_signed")
-def is_complex(t: Core, self: Value) -> Value:
-    """Return whether the elements are complex numbers."""
-    return self.dtype.name.startswith("COMPLEX")
+@TORCH.method("element_size")
+def element_size(t: Core, self: Value) -> Value:
+    """Return the bytes of an element."""
+    return itemsize(t, self)
+
+
+@TORCH.method("__getitem__")
+def getitem(t: Core, self: Value, index: Value) -> Value:
+    """Return ``self[index]``."""
+    return indexing.item(t, self, index)
+
+
+@TORCH.method("is_signed")
+def is_signed(t: Core, self: Value) -> Value:
+    """Return whether the elements have a sign."""
+    return not self.dtype.name.startswith(("UINT", "BOOL"))
 
 
 @TORCH.method("stride")
@@ -201,36 +227,24 @@ def stride(t: Core, self: Value, dim: Value = None) -> Value:
 
 
 @TORCH.function("histc", methods=("histc",))
-def histc(t: Core, input: Value, bins: Value = 100, **_: Value) -> Tensor:
+def histc(t: Core, input: Value, bins: Value = 100, min: Value = 0, max: Value = 0) -> Tensor:
     """Return how many elements fall into each bin."""
     return t.emit.typed("Histogram", [input], input.dtype, (bins,))
 
 
-@TORCH.function("result_type", "promote_types", "can_cast")
-def result_type(t: Core, a: Value, b: Value) -> Value:
-    """Return the element type that two operands promote to."""
-    from hagane.frontends.libraries.torch.operands import promoted
-
-    return DType(promoted(a.dtype, b.dtype))
+@TORCH.function("result_type")
+def result_type(t: Core, tensor1: Value, tensor2: Value) -> Value:
+    """Return the element type that an operation of two operands has."""
+    return DType(result_dtype((tensor1, tensor2)))
 
 
-def _fourier(name: str) -> None:
-    def function(
-        t: Core, input: Value, n: Value = None, dim: Value = -1, norm: Value = None
-    ) -> Tensor:
-        sizes = list(shape_of(t, input))
-        place = axis(t, dim, len(sizes), input)
-        count = sizes[place] if n is None else n
-        if name == "rfft":
-            count = floordiv(count, 2) + 1
-        elif name == "irfft" and n is None:
-            count = (count - 1) * 2
-        sizes[place] = count
-        dtype_ = FLOAT if name == "irfft" else ir.DataType.COMPLEX64
-        return t.emit.typed("DFT", [input], dtype_, tuple(sizes))
-
-    TORCH.function(f"fft.{name}")(function)
+@TORCH.function("promote_types")
+def promote_types(t: Core, type1: Value, type2: Value) -> Value:
+    """Return the smallest element type that both convert to."""
+    return DType(promoted(dtype_of(type1), dtype_of(type2)))
 
 
-for _name in ("fft", "ifft", "rfft", "irfft"):
-    _fourier(_name)
+@TORCH.function("can_cast")
+def can_cast(t: Core, from_: Value, to: Value) -> Value:
+    """Return whether one element type converts to another."""
+    return category(dtype_of(from_)) <= category(dtype_of(to))

@@ -10,7 +10,6 @@ from hagane.frontends.libraries.torch.operands import (
     BOOL,
     FLOAT,
     INT64,
-    axis,
     cast,
     category,
     device_of,
@@ -35,10 +34,29 @@ from hagane.frontends.python.values import (
     is_plain,
     is_size,
 )
-from hagane.symbolic import Dim, Expr, ceildiv, maximum
+from hagane.symbolic import Dim, Expr, ceildiv, floordiv, maximum
 
-TORCH.item = item
-TORCH.set_item = set_item
+
+def _as_tuple(index: Value) -> Value:
+    """Return a list that holds more than numbers as a tuple, as PyTorch reads it."""
+    parts = (list, tuple, Tensor, slice, type(None), type(Ellipsis))
+    if isinstance(index, list) and any(isinstance(part, parts) for part in index):
+        return tuple(index)
+    return index
+
+
+def torch_item(t: Core, x: Tensor, index: Value) -> Value:
+    """Return ``x[index]``."""
+    return item(t, x, _as_tuple(index))
+
+
+def set_torch_item(t: Core, x: Tensor, index: Value, value: Value) -> None:
+    """Do ``x[index] = value``."""
+    set_item(t, x, _as_tuple(index), value)
+
+
+TORCH.item = torch_item
+TORCH.set_item = set_torch_item
 _MAX_CONTENT = 64
 
 
@@ -48,9 +66,10 @@ def made(t: Core, dtype: ir.DataType, shape: list[Dim], device: str, fill: Value
         if isinstance(dim, int) and dim < 0:
             t.fail("value", f"expected sizes that are not negative, got {shape}")
     known = None
-    if is_plain(fill) and fill is not None and all(isinstance(d, int) for d in shape):
-        if int(np.prod([int(str(d)) for d in shape])) <= _MAX_CONTENT and category(dtype) < 3:
-            known = np.full([int(str(d)) for d in shape], fill).astype(dtype.numpy())
+    numbers = [dim for dim in shape if isinstance(dim, int)]
+    plain = is_plain(fill) and fill is not None and len(numbers) == len(shape)
+    if plain and int(np.prod(numbers)) <= _MAX_CONTENT and category(dtype) < 3:
+        known = np.full(numbers, fill).astype(dtype.numpy())
     x = t.emit.new(dtype, tuple(shape), kind="torch.Tensor", device=device)
     x.known = known
     if known is not None:
@@ -82,7 +101,8 @@ def _filled(name: str, fill: Value) -> None:
 
     TORCH.function(name)(function)
     TORCH.function(f"{name}_like")(like)
-    TORCH.method(f"new_{name}")(new)
+    if not name.startswith("rand"):
+        TORCH.method(f"new_{name}")(new)
 
 
 for _name, _fill in (("zeros", 0), ("ones", 1), ("empty", None), ("rand", None), ("randn", None)):
@@ -140,7 +160,10 @@ def randint(
     t: Core, *arguments: Value, dtype: Value = None, device: Value = None, **keywords: Value
 ) -> Tensor:
     """Return random integers: ``randint(low=0, high, size)``."""
-    size = keywords.get("size", arguments[-1] if arguments else ())
+    size = keywords.get("size", arguments[-1] if arguments else None)
+    if not isinstance(size, tuple | list):
+        t.fail("type", f"randint takes its size as a tuple, got {t.show(t.wrap(size))}",
+               remedy="write randint(low, high, (n,))")  # fmt: skip
     return made(t, dtype_of(dtype, INT64), sizes(t, (size,)), device_of(device))
 
 
@@ -191,14 +214,8 @@ def multinomial(
 @TORCH.function(
     "tensor",
     "as_tensor",
-    "scalar_tensor",
     "asarray",
-    "Tensor",
-    "LongTensor",
-    "FloatTensor",
-    "BoolTensor",
     "from_numpy",
-    "IntTensor",
 )
 def tensor(
     t: Core,
@@ -248,6 +265,47 @@ def _extent(content: Value) -> tuple[Dim, ...]:
     return (len(content), *(_extent(content[0]) if content else ()))
 
 
+@TORCH.function("scalar_tensor")
+def scalar_tensor(t: Core, s: Value, *, dtype: Value = None, **keywords: Value) -> Tensor:
+    """Return a number as a tensor, float32 if nothing else is said."""
+    return tensor(t, s, dtype=dtype or DType(FLOAT), **keywords)
+
+
+def _class(name: str, dtype: ir.DataType) -> None:
+    def function(t: Core, *arguments: Value, **keywords: Value) -> Tensor:
+        if len(arguments) == 1 and not is_size(arguments[0]):
+            return tensor(t, arguments[0], dtype=DType(dtype), **keywords)
+        return made(t, dtype, sizes(t, arguments), "cpu")
+
+    TORCH.function(name)(function)
+
+
+for _name, _dtype in (
+    ("Tensor", FLOAT), ("FloatTensor", FLOAT), ("DoubleTensor", ir.DataType.DOUBLE),
+    ("HalfTensor", ir.DataType.FLOAT16), ("LongTensor", INT64), ("IntTensor", ir.DataType.INT32),
+    ("BoolTensor", BOOL), ("ByteTensor", ir.DataType.UINT8),
+):  # fmt: skip
+    _class(_name, _dtype)
+
+
+@TORCH.function("empty_strided")
+def empty_strided(
+    t: Core, size: Value, stride: Value, *, dtype: Value = None, device: Value = None, **_: Value
+) -> Tensor:
+    """Return a tensor of any content."""
+    return made(t, dtype_of(dtype), sizes(t, (size,)), device_of(device))
+
+
+@TORCH.function("range")
+def inclusive_range(
+    t: Core, start: Value, end: Value, step: Value = 1, *, dtype: Value = None,
+    device: Value = None, **_: Value,
+) -> Tensor:  # fmt: skip
+    """Return the numbers from start to end (inclusive), float32."""
+    length = floordiv(end - start, step) + 1
+    return made(t, dtype_of(dtype), [length], device_of(device))
+
+
 @TORCH.method("new_tensor")
 def new_tensor(
     t: Core, self: Value, data: Value, *, dtype: Value = None, device: Value = None, **_: Value
@@ -258,7 +316,7 @@ def new_tensor(
     )
 
 
-@TORCH.function("arange", "range")
+@TORCH.function("arange")
 def arange(
     t: Core, *bounds: Value, dtype: Value = None, device: Value = None, **keywords: Value
 ) -> Tensor:
@@ -271,6 +329,8 @@ def arange(
     start, end, step = (0, values[0], 1) if len(values) == 1 else (*values, 1)[:3]
     default = INT64 if all(map(is_size, (start, end, step))) else FLOAT
     if all(map(is_plain, (start, end, step))):
+        if step == 0 or (end - start) * step < 0:
+            t.fail("value", f"arange from {start} to {end} cannot be reached with step {step}")
         known = np.arange(start, end, step)
         x = made(t, dtype_of(dtype, default), [len(known)], device_of(device))
         if len(known) <= _MAX_CONTENT:
@@ -358,200 +418,6 @@ def tril_indices(t: Core, row: Value, col: Value, offset: Value = 0, **_: Value)
     else:
         count = t.emit.fresh("triangle")
     return made(t, INT64, [2, count], "cpu")
-
-
-def _gathered(name: str) -> None:
-    def function(
-        t: Core, input: Value, dim: Value, index: Value, *rest: Value, **_: Value
-    ) -> Tensor:
-        x, places = need_tensor(t, input, "input"), need_tensor(t, index, "index")
-        shape = shape_of(t, x)
-        where = axis(t, dim, len(shape), x)
-        _need_index(t, places)
-        if len(shape_of(t, places)) != len(shape):
-            t.fail(
-                "rank",
-                f"{name} expects an index with as many axes as the input, got {t.show(places)} "
-                f"for {t.show(x)}",
-                x,
-                places,
-            )
-        for place, (count, limit) in enumerate(zip(shape_of(t, places), shape, strict=True)):
-            if place != where and not t.emit.holds(
-                t.knowledge.less(count, limit, strict=False), f"{count} <= {limit}"
-            ):
-                t.fail(
-                    "shape-mismatch",
-                    f"{name}: the index {t.show(places)} is larger than {t.show(x)} at axis {place}",
-                    x,
-                    places,
-                )
-        if name != "gather":
-            if rest and isinstance(rest[0], Tensor) and rest[0].dtype != x.dtype:
-                t.fail(
-                    "dtype-mismatch",
-                    f"{name} expects one element type, got {t.show(x)} and {t.show(rest[0])}",
-                    x,
-                    rest[0],
-                )
-            return t.emit.typed("ScatterElements", [x], x.dtype, shape)
-        return t.emit.typed("GatherElements", [x, places], x.dtype, shape_of(t, places))
-
-    TORCH.function(name, methods=(name, f"{name}_"))(function)
-
-
-for _name in ("gather", "scatter", "scatter_add", "scatter_reduce"):
-    _gathered(_name)
-
-
-def _need_index(t: Core, index: Tensor) -> None:
-    if index.dtype not in (INT64, ir.DataType.INT32):
-        t.fail(
-            "dtype-mismatch", f"expected int64 as index, got {t.show(index)}", index,
-            remedy="convert it with .long()",
-        )  # fmt: skip
-
-
-@TORCH.function("index_select", methods=("index_select",))
-def index_select(t: Core, input: Value, dim: Value, index: Value) -> Tensor:
-    """Return the elements at one-dimensional indices along an axis."""
-    x, places = need_tensor(t, input, "input"), need_tensor(t, index, "index")
-    _need_index(t, places)
-    where = axis(t, dim, len(shape_of(t, x)), x)
-    if len(shape_of(t, places)) > 1:
-        t.fail("rank", f"index_select takes one axis of indices, got {t.show(places)}", places)
-    return t.op("Gather", x, places, axis=where)
-
-
-def _index_put(name: str) -> None:
-    def function(
-        t: Core, input: Value, dim: Value, index: Value, source: Value = None, **_: Value
-    ) -> Tensor:
-        x, places = need_tensor(t, input, "input"), need_tensor(t, index, "index")
-        _need_index(t, places)
-        shape = list(shape_of(t, x))
-        where = axis(t, dim, len(shape), x)
-        if isinstance(source, Tensor):
-            if source.dtype != x.dtype:
-                t.fail(
-                    "dtype-mismatch",
-                    f"{name} expects one element type, got {t.show(x)} and {t.show(source)}",
-                    x,
-                    source,
-                )
-            expected = [*shape]
-            expected[where] = shape_of(t, places, 1, "index")[0]
-            own = shape_of(t, source)
-            if len(own) != len(expected) or any(
-                t.emit.differ(a, b) for a, b in zip(own, expected, strict=True)
-            ):
-                t.fail(
-                    "shape-mismatch",
-                    f"{name} expects a source of shape {tuple(map(str, expected))}, got {t.show(source)}",
-                    x,
-                    source,
-                )
-        return t.emit.typed("ScatterElements", [x, places], x.dtype, x.shape)
-
-    TORCH.function(name, methods=(name, f"{name}_"))(function)
-
-
-for _name in ("index_add", "index_copy", "index_fill"):
-    _index_put(_name)
-
-
-@TORCH.function("masked_select", methods=("masked_select",))
-def masked_select(t: Core, input: Value, mask: Value) -> Tensor:
-    """Return the elements where the mask holds, in one axis."""
-    x, m = promote(t, need_tensor(t, input, "input"), need_tensor(t, mask, "mask"))[0], mask
-    if m.dtype != BOOL:
-        t.fail("dtype-mismatch", f"expected a bool mask, got {t.show(m)}", m)
-    return t.emit.typed("Compress", [input], input.dtype, (t.emit.count("masked", m),)) if x else x
-
-
-@TORCH.function("masked_scatter", methods=("masked_scatter", "masked_scatter_"))
-def masked_scatter(t: Core, input: Value, mask: Value, source: Value) -> Tensor:
-    """Return the input with elements of the source where the mask holds."""
-    return t.emit.typed("Where", [input, mask, source], input.dtype, input.shape)
-
-
-@TORCH.function("take_along_dim", methods=("take_along_dim",))
-def take_along_dim(t: Core, input: Value, indices: Value, dim: Value = None) -> Tensor:
-    """Return elements at indices along an axis."""
-    return t.emit.typed("GatherElements", [input, indices], input.dtype, indices.shape)
-
-
-@TORCH.function("take", methods=("take",))
-def take(t: Core, input: Value, index: Value) -> Tensor:
-    """Return elements of the flattened input."""
-    return t.emit.typed("Gather", [input, index], input.dtype, shape_of(t, index))
-
-
-@TORCH.function("searchsorted", "bucketize")
-def searchsorted(t: Core, sorted_sequence: Value, input: Value, **_: Value) -> Tensor:
-    """Return where elements belong in sorted ones."""
-    shape = input.shape if isinstance(input, Tensor) else ()
-    return t.emit.typed("SearchSorted", [sorted_sequence], INT64, shape)
-
-
-@TORCH.function("finfo", "iinfo")
-def finfo(t: Core, dtype: Value = None) -> Value:
-    """Return the limits of an element type."""
-    from hagane.frontends.python.values import Host
-
-    found = dtype_of(dtype)
-    if found.is_integer():
-        return Host(np.iinfo(found.numpy()))
-    return Host(np.finfo(np.float32 if found.itemsize < 4 else found.numpy()))
-
-
-@TORCH.function("Size")
-def torch_size(t: Core, values: Value = ()) -> Value:
-    """Return a shape."""
-    return tuple(sizes(t, (values,)))
-
-
-@TORCH.function("device")
-def device(t: Core, name: Value, index: Value = None) -> Value:
-    """Return a device."""
-    from hagane.frontends.python.values import Device
-
-    return Device(device_of(name if index is None else f"{name}:{index}"))
-
-
-@TORCH.function(
-    "cuda.is_available",
-    "backends.mps.is_available",
-    "cuda.is_bf16_supported",
-    "jit.is_scripting",
-    "jit.is_tracing",
-    "onnx.is_in_onnx_export",
-    "is_autocast_enabled",
-    "distributed.is_initialized",
-    "distributed.is_available",
-    "compiler.is_compiling",
-)
-def is_available(t: Core) -> Value:
-    """Return False: what is checked runs on a plain CPU unless it names another device."""
-    return False
-
-
-@TORCH.function("get_default_dtype")
-def get_default_dtype(t: Core) -> Value:
-    """Return float32."""
-    return DType(FLOAT)
-
-
-@TORCH.function("is_tensor")
-def is_tensor(t: Core, value: Value) -> Value:
-    """Return whether a value is a tensor."""
-    return isinstance(value, Tensor)
-
-
-@TORCH.function("is_floating_point", methods=("is_floating_point",))
-def is_floating_point(t: Core, input: Value) -> Value:
-    """Return whether a tensor holds floats."""
-    return category(input.dtype) == 2
 
 
 @TORCH.function("complex", "polar")

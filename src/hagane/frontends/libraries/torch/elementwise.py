@@ -17,39 +17,15 @@ from hagane.frontends.libraries.torch.operands import (
     name_dtype,
     need_tensor,
     promote,
+    shape_of,
     to_tensor,
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.core import Core
 from hagane.frontends.python.findings import CheckError
-from hagane.frontends.python.values import Device, DType, Tensor, Value
+from hagane.frontends.python.values import Tensor, Value
 from hagane.graph.types import dtype_name
 
-# name -> operator; integers become float32 first.
-_REAL_FUNCTIONS = {
-    "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "sin": "Sin", "cos": "Cos", "tan": "Tan",
-    "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh",
-    "tanh": "Tanh", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf",
-    "sigmoid": "Sigmoid", "reciprocal": "Reciprocal", "arcsin": "Asin", "arccos": "Acos",
-    "arctan": "Atan", "arctanh": "Atanh", "special.expit": "Sigmoid", "special.erf": "Erf",
-}  # fmt: skip
-# The same for functions that no single operator has; the type is all that matters here.
-_REAL_COMPOSED = (
-    "rsqrt", "expm1", "log1p", "log2", "log10", "exp2", "erfc", "erfinv", "lgamma", "digamma",
-    "logit", "sinc", "deg2rad", "rad2deg", "i0", "special.expm1", "special.log1p", "special.gammaln",
-    "special.erfc", "special.logit", "special.digamma", "special.ndtr",
-)  # fmt: skip
-# name -> operator; the element type stays.
-_KEEPING = {
-    "neg": "Neg", "negative": "Neg", "abs": "Abs", "absolute": "Abs", "floor": "Floor",
-    "ceil": "Ceil", "round": "Round", "sign": "Sign",
-}  # fmt: skip
-_ACTIVATIONS = {
-    "relu": "Relu", "selu": "Selu", "softsign": "Softsign", "hardswish": "HardSwish",
-    "mish": "Mish", "softplus": "Softplus", "logsigmoid": "", "tanhshrink": "", "silu": "",
-    "relu6": "", "hardsigmoid": "", "celu": "", "elu": "Elu", "gelu": "Gelu", "hardtanh": "",
-    "hardshrink": "", "softshrink": "", "threshold": "", "leaky_relu": "LeakyRelu", "rrelu": "",
-}  # fmt: skip
 BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "truediv": "Div", "pow": "Pow", "mod": "Mod"}
 _COMPARE = {
     "eq": "Equal", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual",
@@ -57,64 +33,22 @@ _COMPARE = {
 _BITWISE = {"and": "And", "or": "Or", "xor": "Xor"}
 
 
-def _unary(name: str, operator: str, real: bool) -> None:
-    def function(t: Core, input: Value, *, out: Value = None) -> Tensor:
-        x = need_tensor(t, input, "input")
-        x = as_float(t, x) if real else x
-        return _apply(t, operator, x)
-
-    TORCH.function(name, methods=() if "." in name else (name, f"{name}_"))(function)
-
-
-def _apply(t: Core, operator: str, x: Tensor) -> Tensor:
+def apply_(t: Core, operator: str, x: Tensor) -> Tensor:
     """Apply an operator, or only its type where PyTorch's function is none of ONNX."""
     if operator and category(x.dtype) != 3 and x.dtype != BOOL:
         return t.op(operator, x)
     return t.emit.typed(operator or "Elementwise", [x], x.dtype, x.shape)
 
 
-for _name, _operator in _REAL_FUNCTIONS.items():
-    _unary(_name, _operator, real=True)
-for _name in _REAL_COMPOSED:
-    _unary(_name, "", real=True)
-for _name, _operator in _KEEPING.items():
-    _unary(_name, _operator, real=False)
-for _name in ("trunc", "frac", "square", "clone", "detach", "contiguous_", "positive", "fix"):
-    _unary(_name, "", real=False)
-
-
-def _activation(name: str, operator: str) -> None:
-    def function(
-        t: Core, input: Value, *arguments: Value, inplace: Value = False, **keywords: Value
-    ) -> Tensor:
-        x = need_tensor(t, input, "input")
-        if category(x.dtype) < 2 and name not in ("relu", "hardtanh", "threshold", "relu6"):
-            t.fail(
-                "dtype-mismatch",
-                f"expected a floating-point tensor as 'input', got {t.show(x)}",
-                x,
-                remedy="convert it with .float()",
-            )
-        return _apply(t, operator if category(x.dtype) == 2 else "", x)
-
-    names = [f"nn.functional.{name}", f"nn.functional.{name}_", name, f"{name}_"]
-    methods = (name, f"{name}_") if name in ("relu", "selu", "sigmoid") else ()
-    TORCH.function(*names, methods=methods)(function)
-
-
-for _name, _operator in _ACTIVATIONS.items():
-    _activation(_name, _operator)
-TORCH.functions["torch.nn.functional.tanh"] = TORCH.functions["torch.tanh"]
-TORCH.functions["torch.nn.functional.sigmoid"] = TORCH.functions["torch.sigmoid"]
-
-
 @TORCH.function("nn.functional.prelu", "prelu", methods=("prelu",))
 def prelu(t: Core, input: Value, weight: Value) -> Tensor:
     """Return max(0, x) + weight * min(0, x), one weight for all or one a channel."""
     x, w = need_tensor(t, input, "input"), need_tensor(t, weight, "weight")
-    if w.shape is not None and x.shape is not None and len(x.shape) > 1 and w.shape != (1,):
-        if t.emit.differ(w.shape[0], x.shape[1]):
-            t.fail("shape-mismatch", f"expected one weight a channel ({x.shape[1]})", x, w)
+    shape, count = shape_of(t, x), shape_of(t, w)
+    one = count in ((), (1,))
+    if not one and (len(shape) < 2 or t.emit.differ(count[0], shape[1])):
+        t.fail("shape-mismatch", f"expected one weight, or one a channel of {t.show(x)}, got "
+               f"{t.show(w)}", x, w)  # fmt: skip
     return t.emit.typed("PRelu", [x, w], x.dtype, x.shape)
 
 
@@ -133,7 +67,8 @@ def binary(t: Core, name: str, left: Value, right: Value) -> Tensor:
             b,
             remedy="use ^ or logical_xor, or ~ to invert",
         )
-    if a.dtype == BOOL or category(a.dtype) == 3 or name == "floordiv":
+    plain = category(a.dtype) == 2 or a.dtype in (INT64, ir.DataType.INT32) or name != "pow"
+    if a.dtype == BOOL or category(a.dtype) == 3 or name == "floordiv" or not plain:
         return broadcast_typed(t, BINARY.get(name, "Div"), a, b, a.dtype)
     return t.op(BINARY[name], a, b)
 
@@ -170,6 +105,8 @@ def operator(t: Core, name: str, left: Value, right: Value) -> Value:
         return bitwise(t, name, left, right)
     if name in ("lshift", "rshift"):
         a, b = promote(t, left, right)
+        if category(a.dtype) > 1:
+            t.fail("dtype-mismatch", f"a shift takes integers, got {name_dtype(a)}", a, b)
         return broadcast_typed(t, "BitShift", a, b, a.dtype)
     return binary(t, name, left, right)
 
@@ -223,12 +160,15 @@ def compare(t: Core, name: str, left: Value, right: Value) -> Tensor:
     return t.op("Not", found) if name == "ne" else found
 
 
-for _name in (*_COMPARE, "ne"):
-
-    def _comparison(t: Core, input: Value, other: Value, *, name: str = _name) -> Tensor:
+def _comparison(name: str) -> None:
+    def function(t: Core, input: Value, other: Value, *, out: Value = None) -> Tensor:
         return compare(t, name, need_tensor(t, input, "input"), other)
 
-    TORCH.function(_name, methods=(_name, f"{_name}_", f"__{_name}__"))(_comparison)
+    TORCH.function(name, methods=(name, f"{name}_", f"__{name}__"))(function)
+
+
+for _name in (*_COMPARE, "ne"):
+    _comparison(_name)
 for _name, _other in (("greater", "gt"), ("less", "lt"), ("greater_equal", "ge"),
                       ("less_equal", "le"), ("not_equal", "ne")):  # fmt: skip
     TORCH.function(_name, methods=(_name,))(TORCH.functions[f"torch.{_other}"])
@@ -249,17 +189,20 @@ def bitwise(t: Core, name: str, left: Value, right: Value) -> Tensor:
     return t.op(f"Bitwise{_BITWISE[name]}", a, b)
 
 
-for _name in _BITWISE:
-
-    def _bits(t: Core, input: Value, other: Value, *, name: str = _name) -> Tensor:
+def _bits(name: str) -> None:
+    def bits(t: Core, input: Value, other: Value) -> Tensor:
         return bitwise(t, name, need_tensor(t, input, "input"), other)
 
-    def _logical(t: Core, input: Value, other: Value, *, name: str = _name) -> Tensor:
+    def logical(t: Core, input: Value, other: Value) -> Tensor:
         a, b = cast(t, need_tensor(t, input, "input"), BOOL), cast(t, to_tensor(t, other), BOOL)
         return t.op(_BITWISE[name], a, b)
 
-    TORCH.function(f"bitwise_{_name}", methods=(f"bitwise_{_name}",))(_bits)
-    TORCH.function(f"logical_{_name}", methods=(f"logical_{_name}",))(_logical)
+    for kind, function in (("bitwise", bits), ("logical", logical)):
+        TORCH.function(f"{kind}_{name}", methods=(f"{kind}_{name}", f"{kind}_{name}_"))(function)
+
+
+for _name in _BITWISE:
+    _bits(_name)
 
 
 @TORCH.function("logical_not", methods=("logical_not",))
@@ -279,7 +222,7 @@ def unary(t: Core, name: str, x: Tensor) -> Tensor:
     if name == "neg":
         if x.dtype == BOOL:
             t.fail("dtype-mismatch", "'-' of a bool tensor is not supported", x, remedy="use ~")
-        return _apply(t, "Neg", x)
+        return apply_(t, "Neg", x)
     if name == "invert":
         if category(x.dtype) > 1:
             t.fail("dtype-mismatch", f"'~' takes integers or bools, got {t.show(x)}", x)
@@ -312,9 +255,27 @@ def _arithmetic(name: str, method: str) -> None:
 for _name, _method in (
     ("add", "add"), ("sub", "sub"), ("subtract", "sub"), ("mul", "mul"), ("multiply", "mul"),
     ("div", "truediv"), ("divide", "truediv"), ("true_divide", "truediv"), ("pow", "pow"),
-    ("remainder", "mod"), ("fmod", "mod"), ("floor_divide", "floordiv"), ("float_power", "pow"),
+    ("remainder", "mod"), ("fmod", "mod"), ("floor_divide", "floordiv"),
 ):  # fmt: skip
     _arithmetic(_name, _method)
+
+
+@TORCH.function("rsub")
+def rsub(t: Core, input: Value, other: Value, *, alpha: Value = 1) -> Value:
+    """Return ``other - alpha * input``."""
+    return operator(t, "sub", other, input)
+
+
+@TORCH.function("float_power", methods=("float_power",))
+def float_power(t: Core, input: Value, exponent: Value) -> Tensor:
+    """Return a power, computed in float64."""
+    a, b = promote(t, input, exponent)
+    wide = ir.DataType.COMPLEX128 if category(a.dtype) == 3 else ir.DataType.DOUBLE
+    return broadcast_typed(t, "Pow", cast(t, a, wide), cast(t, b, wide), wide)
+
+
+_PAIRS_IN_PLACE = ("gcd", "lcm", "heaviside", "nextafter", "atan2", "arctan2", "hypot", "xlogy",
+                   "copysign", "ldexp")  # fmt: skip
 
 
 def _pairwise(name: str, *, real: bool = False, dtype: ir.DataType | None = None) -> None:
@@ -324,21 +285,33 @@ def _pairwise(name: str, *, real: bool = False, dtype: ir.DataType | None = None
             a, b = as_float(t, a), as_float(t, b)
         return broadcast_typed(t, name, a, b, dtype or a.dtype)
 
-    TORCH.function(name, methods=(name, f"{name}_"))(function)
+    in_place = [f"{name}_"] if name in _PAIRS_IN_PLACE else []
+    TORCH.function(name, methods=() if "." in name else (name, *in_place))(function)
 
 
-for _name in ("maximum", "minimum", "fmax", "fmin", "gcd", "lcm"):
+for _name in ("maximum", "minimum", "fmax", "fmin", "gcd", "lcm", "heaviside", "nextafter"):
     _pairwise(_name)
-for _name in ("atan2", "arctan2", "hypot", "logaddexp", "logaddexp2", "xlogy", "copysign"):
+for _name in ("atan2", "arctan2", "hypot", "logaddexp", "logaddexp2", "xlogy", "copysign",
+              "ldexp", "special.xlogy", "special.xlog1py", "special.zeta"):  # fmt: skip
     _pairwise(_name, real=True)
 _pairwise("isclose", dtype=BOOL)
-for _name in ("isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit"):
 
-    def _question(t: Core, input: Value) -> Tensor:
-        x = need_tensor(t, input, "input")
-        return t.emit.typed("IsNaN", [x], BOOL, x.shape)
 
-    TORCH.function(_name, methods=(_name,))(_question)
+_QUESTIONS = ("isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit")
+
+
+@TORCH.function(*_QUESTIONS, methods=_QUESTIONS)
+def question(t: Core, input: Value) -> Tensor:
+    """Return what holds of each element."""
+    x = need_tensor(t, input, "input")
+    return t.emit.typed("IsNaN", [x], BOOL, x.shape)
+
+
+@TORCH.function("isin")
+def isin(t: Core, elements: Value, test_elements: Value, **_: Value) -> Tensor:
+    """Return which elements are among others."""
+    x = to_tensor(t, elements)
+    return t.emit.typed("IsIn", [x], BOOL, x.shape)
 
 
 @TORCH.function("clamp", "clip", methods=("clamp", "clip", "clamp_", "clip_"))
@@ -355,12 +328,12 @@ def clamp(t: Core, input: Value, min: Value = None, max: Value = None) -> Tensor
     return result
 
 
-for _name in ("clamp_min", "clamp_max"):
-
-    def _clamp_one(t: Core, input: Value, bound: Value) -> Tensor:
-        return clamp(t, input, bound)
-
-    TORCH.function(_name, methods=(_name, f"{_name}_"))(_clamp_one)
+@TORCH.function(
+    "clamp_min", "clamp_max", methods=("clamp_min", "clamp_max", "clamp_min_", "clamp_max_")
+)
+def clamp_one(t: Core, input: Value, bound: Value) -> Tensor:
+    """Return the input cut on one side."""
+    return clamp(t, input, bound)
 
 
 @TORCH.function("where", methods=())
@@ -420,65 +393,6 @@ def lerp(t: Core, input: Value, end: Value, weight: Value) -> Tensor:
 def addcmul(t: Core, input: Value, tensor1: Value, tensor2: Value, *, value: Value = 1) -> Tensor:
     """Return ``input + value * tensor1 * tensor2`` (or ``/``)."""
     return binary(t, "add", input, binary(t, "mul", tensor1, tensor2))
-
-
-# Conversions.
-
-
-def _convert(name: str, dtype: ir.DataType) -> None:
-    def method(t: Core, self: Value, memory_format: Value = None) -> Tensor:
-        return cast(t, self, dtype)
-
-    TORCH.method(name)(method)
-
-
-for _name, _dtype in (
-    ("float", FLOAT), ("double", ir.DataType.DOUBLE), ("half", ir.DataType.FLOAT16),
-    ("bfloat16", ir.DataType.BFLOAT16), ("long", INT64), ("int", ir.DataType.INT32),
-    ("short", ir.DataType.INT16), ("char", ir.DataType.INT8), ("byte", ir.DataType.UINT8),
-    ("bool", BOOL), ("cfloat", ir.DataType.COMPLEX64),
-):  # fmt: skip
-    _convert(_name, _dtype)
-
-
-@TORCH.method("to", "type")
-def to(
-    t: Core, self: Value, *arguments: Value, dtype: Value = None, device: Value = None, **_: Value
-) -> Tensor:
-    """Return the tensor with another element type, on another device."""
-    from hagane.frontends.libraries.torch.operands import device_of
-
-    result: Tensor = self
-    for argument in (*arguments, dtype, device):
-        if isinstance(argument, DType):
-            result = cast(t, result, argument.dtype)
-        elif isinstance(argument, Tensor):
-            result = t.emit.on(cast(t, result, argument.dtype), argument.device)
-        elif isinstance(argument, Device | str) or (
-            isinstance(argument, int) and not isinstance(argument, bool)
-        ):
-            result = t.emit.on(result, device_of(argument))
-    return result
-
-
-@TORCH.method("type_as")
-def type_as(t: Core, self: Value, other: Value) -> Tensor:
-    """Return the tensor with the element type of another."""
-    return t.emit.on(cast(t, self, need_tensor(t, other, "other").dtype), other.device)
-
-
-@TORCH.method("cuda")
-def cuda(t: Core, self: Value, device: Value = None, **_: Value) -> Tensor:
-    """Return the tensor on a GPU."""
-    from hagane.frontends.libraries.torch.operands import device_of
-
-    return t.emit.on(self, device_of(device, "cuda:0"))
-
-
-@TORCH.method("cpu")
-def cpu(t: Core, self: Value) -> Tensor:
-    """Return the tensor on the CPU."""
-    return t.emit.on(self, "cpu")
 
 
 TORCH.operator = operator

@@ -22,26 +22,40 @@ def reduction_shape(reduction: Value, shape: Shape) -> Shape:
     return shape if reduction == "none" else ()
 
 
-def _elementwise(name: str, *, strict: bool) -> None:
+def _elementwise(name: str, *, strict: bool, weights: bool) -> None:
     def function(
-        t: Core, input: Value, target: Value, weight: Value = None, *_: Value,
-        reduction: Value = "mean", **__: Value,
+        t: Core, input: Value, target: Value, *arguments: Value, reduction: Value = "mean",
+        weight: Value = None, pos_weight: Value = None, size_average: Value = None,
+        reduce: Value = None, **_: Value,
     ) -> Tensor:  # fmt: skip
         x, y = need_tensor(t, input, "input"), need_tensor(t, target, "target")
+        weight = arguments[0] if arguments and weights else weight
+        reduction = next((a for a in arguments if isinstance(a, str)), reduction)
         if strict:
             _same_shape(t, name, x, y)
-            if category(y.dtype) < 2:
-                t.fail(
-                    "dtype-mismatch",
-                    f"{name} takes a floating-point target, got {t.show(y)}",
-                    y,
-                    remedy="convert it with .float()",
-                )
+            need_float(t, y, "target")
+        need_reduction(t, reduction, ("batchmean",) if name == "kl_div" else ())
         dtype = promoted(x.dtype, y.dtype)
         shape = broadcast_shape(t, x, y)
+        for other, what in ((weight, "weight"), (pos_weight, "pos_weight")):
+            if isinstance(other, Tensor):
+                _fits(t, other, x, what)
         return t.emit.typed(name, [x, y], dtype, reduction_shape(reduction, shape))
 
     TORCH.function(f"nn.functional.{name}")(function)
+
+
+def _fits(t: Core, weight: Tensor, x: Tensor, what: str) -> None:
+    if broadcast_shape(t, x, weight) != x.shape:
+        t.fail("shape-mismatch", f"expected '{what}' to broadcast to {t.show(x)}, got "
+               f"{t.show(weight)}", x, weight)  # fmt: skip
+
+
+def need_reduction(t: Core, reduction: Value, more: tuple[str, ...] = ()) -> None:
+    """Fail unless a reduction is one that losses know."""
+    known = ("none", "mean", "sum", *more)
+    if reduction not in known:
+        t.fail("value", f"expected reduction to be one of {', '.join(known)}, got {reduction!r}")
 
 
 def _same_shape(t: Core, name: str, x: Tensor, y: Tensor) -> None:
@@ -57,16 +71,23 @@ def _same_shape(t: Core, name: str, x: Tensor, y: Tensor) -> None:
 
 for _name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "soft_margin_loss",
               "poisson_nll_loss", "hinge_embedding_loss"):  # fmt: skip
-    _elementwise(_name, strict=False)
-for _name in (
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "multilabel_soft_margin_loss",
-):
-    _elementwise(_name, strict=True)
+    _elementwise(_name, strict=False, weights=False)
+for _name in ("binary_cross_entropy", "binary_cross_entropy_with_logits"):
+    _elementwise(_name, strict=True, weights=True)
 
 
-@TORCH.function("nn.functional.cross_entropy", "nn.functional.nll_loss", "nn.functional.nll_loss2d")
+@TORCH.function("nn.functional.multilabel_soft_margin_loss")
+def multilabel_soft_margin_loss(
+    t: Core, input: Value, target: Value, weight: Value = None, size_average: Value = None,
+    reduce: Value = None, reduction: Value = "mean",
+) -> Tensor:  # fmt: skip
+    """Return the loss of labels that do not exclude each other: one number a sample."""
+    x, y = need_tensor(t, input, "input"), need_tensor(t, target, "target")
+    shape = broadcast_shape(t, x, y)
+    return t.emit.typed("Loss", [x, y], x.dtype, reduction_shape(reduction, shape[:-1]))
+
+
+@TORCH.function("nn.functional.cross_entropy", "nn.functional.nll_loss")
 def cross_entropy(
     t: Core, input: Value, target: Value, weight: Value = None, size_average: Value = None,
     ignore_index: Value = -100, reduce: Value = None, reduction: Value = "mean",
@@ -142,19 +163,42 @@ def ctc_loss(
     return t.emit.typed("CTCLoss", [x], x.dtype, reduction_shape(reduction, (batch,)))
 
 
-@TORCH.function("nn.functional.cosine_embedding_loss", "nn.functional.margin_ranking_loss")
+@TORCH.function("nn.functional.margin_ranking_loss")
 def ranking_loss(
     t: Core, input1: Value, input2: Value, target: Value, margin: Value = 0.0, *_: Value,
     reduction: Value = "mean", **__: Value,
 ) -> Tensor:  # fmt: skip
-    """Return a loss of two inputs against +1 and -1."""
+    """Return a ranking loss of two inputs against +1 and -1."""
+    shape = broadcast_shape(t, input1, input2, target)
+    return t.emit.typed("Loss", [input1, input2], input1.dtype, reduction_shape(reduction, shape))
+
+
+@TORCH.function("nn.functional.cosine_embedding_loss")
+def cosine_embedding_loss(
+    t: Core, input1: Value, input2: Value, target: Value, margin: Value = 0.0,
+    size_average: Value = None, reduce: Value = None, reduction: Value = "mean",
+) -> Tensor:  # fmt: skip
+    """Return the loss of the cosine of vectors against +1 and -1, one number a pair."""
     shape = broadcast_shape(t, input1, input2)
-    return t.emit.typed(
-        "Loss", [input1, input2], input1.dtype, reduction_shape(reduction, shape[:1])
-    )
+    if len(shape) not in (1, 2) or len(shape_of(t, target)) != len(shape) - 1:
+        t.fail("rank", f"expected (batch, features) and targets (batch,), got {t.show(input1)} "
+               f"and {t.show(target)}", input1, target)  # fmt: skip
+    pairs = broadcast_shape(t, t.emit.new(input1.dtype, shape[:-1]), target)
+    return t.emit.typed("Loss", [input1, input2], input1.dtype, reduction_shape(reduction, pairs))
 
 
-@TORCH.function("nn.functional.triplet_margin_loss", "nn.functional.gaussian_nll_loss")
+@TORCH.function("nn.functional.gaussian_nll_loss")
+def gaussian_nll_loss(
+    t: Core, input: Value, target: Value, var: Value, full: Value = False, eps: Value = 1e-6,
+    reduction: Value = "mean",
+) -> Tensor:  # fmt: skip
+    """Return the negative log-likelihood of normal distributions."""
+    tensors = [x for x in (input, target, var) if isinstance(x, Tensor)]
+    shape = broadcast_shape(t, *tensors)
+    return t.emit.typed("Loss", tensors, input.dtype, reduction_shape(reduction, shape))
+
+
+@TORCH.function("nn.functional.triplet_margin_loss")
 def triplet_margin_loss(
     t: Core,
     anchor: Value,

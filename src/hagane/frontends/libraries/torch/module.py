@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.operands import cast, device_of, dtype_of
@@ -19,6 +20,7 @@ from hagane.frontends.python.values import (
 )
 
 _MODULE = "torch.nn.Module"
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 @TORCH.layer("nn.Module")
@@ -70,7 +72,7 @@ def walk(
         yield from walk(t, child, f"{prefix}.{name}" if prefix else name, seen)
 
 
-def _method(*names: str):  # type: ignore[no-untyped-def]
+def _method(*names: str) -> Callable[[_F], _F]:
     return TORCH.method(*names, of=_MODULE)
 
 
@@ -139,7 +141,8 @@ def same(t: Core, self: Value, *_: Value, **__: Value) -> Value:
 
 
 @_method("zero_grad", "load_state_dict", "register_load_state_dict_pre_hook", "extra_repr",
-         "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook")  # fmt: skip
+         "register_forward_hook", "register_forward_pre_hook", "register_backward_hook",
+         "register_full_backward_hook", "register_state_dict_pre_hook")  # fmt: skip
 def nothing(t: Core, self: Value, *_: Value, **__: Value) -> Value:
     """Return None."""
     return None
@@ -316,7 +319,7 @@ class ModuleList:
         return self.instance()
 
     @staticmethod
-    def __iadd__(t: Core, self: View, modules: Value) -> Value:  # noqa: D105, PYI034
+    def __iadd__(t: Core, self: View, modules: Value) -> Value:
         return ModuleList.extend(t, self, modules)
 
     @staticmethod
@@ -329,7 +332,7 @@ class ModuleList:
         return None
 
     @staticmethod
-    def __len__(t: Core, self: View) -> Value:  # type: ignore[override]
+    def __len__(t: Core, self: View) -> Value:
         return len(inner(t, self))
 
     @staticmethod
@@ -352,7 +355,7 @@ class Sequential(ModuleList):
     """Modules applied one after the other."""
 
     append, extend, insert = ModuleList.append, ModuleList.extend, ModuleList.insert
-    __len__, __iter__, __setitem__ = ModuleList.__len__, ModuleList.__iter__, ModuleList.__setitem__  # type: ignore[assignment]
+    __len__, __iter__, __setitem__ = ModuleList.__len__, ModuleList.__iter__, ModuleList.__setitem__
 
     @staticmethod
     def init(t: Core, *modules: Value) -> dict[str, Value]:
@@ -399,7 +402,7 @@ class ModuleDict:
         return None
 
     @staticmethod
-    def __len__(t: Core, self: View) -> Value:  # type: ignore[override]
+    def __len__(t: Core, self: View) -> Value:
         return len(inner(t, self))
 
     @staticmethod
@@ -437,7 +440,7 @@ class ParameterList(ModuleList):
     """A list of parameters."""
 
     init, append, extend = ModuleList.init, ModuleList.append, ModuleList.extend
-    __len__, __iter__, __setitem__ = ModuleList.__len__, ModuleList.__iter__, ModuleList.__setitem__  # type: ignore[assignment]
+    __len__, __iter__, __setitem__ = ModuleList.__len__, ModuleList.__iter__, ModuleList.__setitem__
     __getitem__ = ModuleList.__getitem__
 
 
@@ -455,4 +458,4 @@ class ParameterDict(ModuleDict):
         ModuleDict.__getitem__,
         ModuleDict.__setitem__,
         ModuleDict.__contains__,
-    )  # type: ignore[assignment]
+    )

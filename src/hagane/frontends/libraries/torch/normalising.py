@@ -9,6 +9,7 @@ from hagane.frontends.libraries.torch.operands import (
     BOOL,
     FLOAT,
     INT64,
+    axis,
     need_float,
     need_tensor,
     same_dtype,
@@ -106,25 +107,27 @@ def local_response_norm(t: Core, input: Value, size: Value, *_: Value, **__: Val
     return t.emit.typed("LRN", [x], x.dtype, x.shape)
 
 
-for _name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_dropout"):
+_DROPOUTS = ("dropout", "alpha_dropout", "feature_alpha_dropout")
 
-    def _dropout(
-        t: Core, input: Value, p: Value = 0.5, training: Value = True, inplace: Value = False, *,
-        train: Value = None,
-    ) -> Tensor:  # fmt: skip
-        x = need_tensor(t, input, "input")
-        if isinstance(p, int | float) and not 0 <= p <= 1:
-            t.fail("value", f"expected a dropout probability between 0 and 1, got {p}")
-        return t.emit.typed("Dropout", [x], x.dtype, x.shape)
 
-    TORCH.function(f"nn.functional.{_name}", _name)(_dropout)
+@TORCH.function(
+    "feature_dropout", "nn.functional.dropout1d", "nn.functional.dropout2d",
+    "nn.functional.dropout3d", *_DROPOUTS, *(f"nn.functional.{name}" for name in _DROPOUTS),
+)  # fmt: skip
+def dropout(
+    t: Core, input: Value, p: Value = 0.5, training: Value = True, inplace: Value = False, *,
+    train: Value = None,
+) -> Tensor:  # fmt: skip
+    """Return the input with random elements or channels set to zero."""
+    x = need_tensor(t, input, "input")
+    if isinstance(p, int | float) and not 0 <= p <= 1:
+        t.fail("value", f"expected a dropout probability between 0 and 1, got {p}")
+    return t.emit.typed("Dropout", [x], x.dtype, x.shape)
 
 
 @TORCH.function("nn.functional.glu")
 def glu(t: Core, input: Value, dim: Value = -1) -> Tensor:
     """Return one half of an axis gated by the other."""
-    from hagane.frontends.libraries.torch.operands import axis
-
     x = need_tensor(t, input, "input")
     shape = list(shape_of(t, x))
     place = axis(t, dim, len(shape), x)
@@ -187,7 +190,8 @@ def one_hot(t: Core, tensor: Value, num_classes: Value = -1) -> Tensor:
 @TORCH.function("nn.functional.scaled_dot_product_attention")
 def scaled_dot_product_attention(
     t: Core, query: Value, key: Value, value: Value, attn_mask: Value = None,
-    dropout_p: Value = 0.0, is_causal: Value = False, scale: Value = None, enable_gqa: Value = False,
+    dropout_p: Value = 0.0, is_causal: Value = False, scale: Value = None,
+    enable_gqa: Value = False,
 ) -> Tensor:  # fmt: skip
     """Return attention: (..., queries, value features)."""
     q, k, v = (need_tensor(t, x, n) for x, n in ((query, "query"), (key, "key"), (value, "value")))
@@ -270,8 +274,13 @@ def multi_head_attention(
         batch = shape_of(t, query)[1 - first]
         for x in (key, value):
             if t.emit.differ(shape_of(t, x)[1 - first], batch):
-                t.fail("shape-mismatch", f"expected one batch size, got {t.show(query)} and {t.show(x)}", query, x,
-                       remedy="batch_first=True expects (batch, length, features)")  # fmt: skip
+                t.fail(
+                    "shape-mismatch",
+                    f"expected one batch size, got {t.show(query)} and {t.show(x)}",
+                    query,
+                    x,
+                    remedy="batch_first=True expects (batch, length, features)",
+                )
     _check_masks(t, key_padding_mask, attn_mask, batch, heads, target, source, batched)
     out = t.emit.typed(
         "Attention", [query, key, value], query.dtype, (*shape_of(t, query)[:-1], embed)

@@ -34,6 +34,19 @@ def category(dtype: ir.DataType) -> int:
     return 3 if dtype in _COMPLEX else 1 if dtype.is_integer() else 2
 
 
+def real_dtype(dtype: ir.DataType) -> ir.DataType:
+    """Return the element type of the parts of complex numbers; real types stay."""
+    return {ir.DataType.COMPLEX64: FLOAT, ir.DataType.COMPLEX128: ir.DataType.DOUBLE}.get(
+        dtype, dtype
+    )
+
+
+def complex_dtype(dtype: ir.DataType) -> ir.DataType:
+    """Return the element type of complex numbers with parts of a type."""
+    double = (ir.DataType.DOUBLE, ir.DataType.COMPLEX128)
+    return ir.DataType.COMPLEX128 if dtype in double else ir.DataType.COMPLEX64
+
+
 def promoted(left: ir.DataType, right: ir.DataType) -> ir.DataType:
     """Return the element type that two tensors promote to (``torch.promote_types``)."""
     if left == right:
@@ -73,9 +86,9 @@ def result_dtype(values: Sequence[Value]) -> ir.DataType:
         before = groups[place]
         groups[place] = dtype if before is None else promoted(before, dtype)
     result: ir.DataType | None = None
-    for dtype in groups:
-        if dtype is not None and (result is None or category(dtype) > category(result)):
-            result = dtype if result is None or dtype in _COMPLEX else _of_category(result, dtype)
+    for found in groups:
+        if found is not None and (result is None or category(found) > category(result)):
+            result = found if result is None or found in _COMPLEX else _of_category(result, found)
     assert result is not None
     return result
 

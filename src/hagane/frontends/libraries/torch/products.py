@@ -11,6 +11,7 @@ from hagane.frontends.libraries.torch.operands import (
     axes,
     axis,
     category,
+    need_float,
     need_tensor,
     promoted,
     same_dtype,
@@ -19,6 +20,7 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.core import Core
 from hagane.frontends.python.values import Tensor, Value
+from hagane.symbolic import Dim, product
 
 
 def _product(t: Core, a: Tensor, b: Tensor) -> Tensor:
@@ -80,7 +82,6 @@ _of_rank("mm", 2, 2)
 _of_rank("bmm", 3, 3)
 _of_rank("mv", 2, 1)
 _of_rank("dot", 1, 1)
-_of_rank("inner", 1, 1)
 _of_rank("vdot", 1, 1)
 
 
@@ -95,8 +96,37 @@ def _add_product(name: str, first: str) -> None:
     TORCH.function(name, methods=(name,))(function)
 
 
-for _name, _first in (("addmm", "mm"), ("addmv", "mv"), ("baddbmm", "bmm")):
+for _name, _first in (("addmm", "mm"), ("addmv", "mv"), ("baddbmm", "bmm"), ("addr", "outer")):
     _add_product(_name, _first)
+
+
+@TORCH.function("addbmm", methods=("addbmm",))
+def addbmm(
+    t: Core, input: Value, batch1: Value, batch2: Value, *, beta: Value = 1, alpha: Value = 1
+) -> Tensor:
+    """Return ``input`` plus the sum of the products of a batch."""
+    from hagane.frontends.libraries.torch.elementwise import binary
+
+    products = t.call_library("torch.bmm", [batch1, batch2])
+    return binary(t, "add", input, t.call_library("torch.sum", [products, 0]))
+
+
+@TORCH.function("inner", methods=("inner",))
+def inner(t: Core, input: Value, other: Value) -> Tensor:
+    """Return the products of the last axes."""
+    a, b = need_tensor(t, input, "input"), need_tensor(t, other, "other")
+    left, right = shape_of(t, a), shape_of(t, b)
+    if not left or not right:
+        return t.call_library("torch.mul", [a, b])
+    same_dtype(t, a, b, "both operands of a matrix product")
+    if t.emit.differ(left[-1], right[-1]):
+        t.fail(
+            "shape-mismatch",
+            f"expected last axes of one size, got {t.show(a)} and {t.show(b)}",
+            a,
+            b,
+        )
+    return t.emit.typed("Inner", [a, b], a.dtype, (*left[:-1], *right[:-1]))
 
 
 @TORCH.function("outer", "ger", methods=("outer", "ger"))
@@ -119,7 +149,7 @@ def linear(t: Core, input: Value, weight: Value, bias: Value = None) -> Tensor:
     """Return ``input @ weight.T + bias``; the last axis is the features."""
     x, w = need_tensor(t, input, "input"), need_tensor(t, weight, "weight")
     same_dtype(t, x, w, "input and weight")
-    shape, (out, features) = shape_of(t, x), _weight(t, w)
+    shape, features = shape_of(t, x), _features(t, w)
     if not shape:
         t.fail("rank", f"a linear layer needs at least one axis, got {t.show(x)}", x)
     if t.emit.differ(shape[-1], features):
@@ -130,29 +160,25 @@ def linear(t: Core, input: Value, weight: Value, bias: Value = None) -> Tensor:
             remedy=_features_remedy(t, x, features),
         )
     y: Tensor = t.op("MatMul", x, t.op("Transpose", w))
-    del out
     if isinstance(bias, Tensor):
         same_dtype(t, x, bias, "input and bias")
         y = t.op("Add", y, bias)
     return y
 
 
-def _features_remedy(t: Core, x: Tensor, features: object) -> str:
-    from hagane.symbolic import product
-
+def _features_remedy(t: Core, x: Tensor, features: Dim) -> str:
     shape = shape_of(t, x)
     if features in shape[:-1]:
-        return f"move axis {shape.index(features)} to the end with transpose or permute"  # type: ignore[arg-type]
+        return f"move axis {shape.index(features)} to the end with transpose or permute"
     if len(shape) > 2 and product(shape[1:]) == features:
         return "flatten it first: torch.flatten(x, 1)"
     return ""
 
 
-def _weight(t: Core, w: Tensor) -> tuple[object, object]:
+def _features(t: Core, w: Tensor) -> Dim:
+    """Return how many features a weight takes."""
     shape = shape_of(t, w)
-    if len(shape) == 1:
-        return 1, shape[0]
-    return shape_of(t, w, 2, "weight")  # type: ignore[return-value]
+    return shape[0] if len(shape) == 1 else shape_of(t, w, 2, "weight")[1]
 
 
 @TORCH.function("nn.functional.bilinear")
@@ -231,32 +257,24 @@ def cdist(t: Core, x1: Value, x2: Value, p: Value = 2.0, **_: Value) -> Tensor:
     return _product(t, a, t.call_library("torch.transpose", [b, -2, -1]))
 
 
-@TORCH.function(
-    "nn.functional.cosine_similarity", "cosine_similarity", "nn.functional.pairwise_distance"
-)
-def cosine_similarity(
-    t: Core, x1: Value, x2: Value, dim: Value = 1, eps: Value = 1e-8, **keywords: Value
-) -> Tensor:
+@TORCH.function("nn.functional.cosine_similarity", "cosine_similarity")
+def cosine_similarity(t: Core, x1: Value, x2: Value, dim: Value = 1, eps: Value = 1e-8) -> Tensor:
     """Return the cosine of the angle between vectors along an axis."""
     from hagane.frontends.libraries.torch.elementwise import binary
     from hagane.frontends.libraries.torch.reducing import reduced
 
+    need_float(t, need_tensor(t, x1, "x1"), "x1")
     both = binary(t, "mul", x1, x2)
     return reduced(t, "ReduceSum", both, dim, False, both.dtype)
 
 
-def _square(name: str) -> None:
-    def function(t: Core, A: Value, *_: Value, **__: Value) -> Value:
-        shape = shape_of(t, A)
-        if len(shape) < 2 or (name in _SQUARE and t.emit.differ(shape[-1], shape[-2])):
-            t.fail("shape-mismatch", f"{name} takes square matrices, got {t.show(A)}", A)
-        if name in ("det", "logdet"):
-            return t.emit.typed("Det", [A], A.dtype, shape[:-2])
-        return t.emit.typed(name, [A], A.dtype, shape)
+@TORCH.function("nn.functional.pairwise_distance", "pairwise_distance")
+def pairwise_distance(
+    t: Core, x1: Value, x2: Value, p: Value = 2.0, eps: Value = 1e-6, keepdim: Value = False
+) -> Tensor:
+    """Return the distances between vectors along the last axis."""
+    from hagane.frontends.libraries.torch.elementwise import binary
+    from hagane.frontends.libraries.torch.reducing import reduced
 
-    TORCH.function(f"linalg.{name}", name)(function)
-
-
-_SQUARE = ("inv", "inverse", "det", "logdet", "cholesky", "matrix_exp")
-for _name in (*_SQUARE,):
-    _square(_name)
+    both = binary(t, "sub", x1, x2)
+    return reduced(t, "ReduceSum", both, -1, keepdim, both.dtype)

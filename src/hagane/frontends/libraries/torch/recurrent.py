@@ -103,6 +103,16 @@ def pad_sequence(
         x, count, longest = sequences.element, sequences.length, shape_of(t, sequences.element)[0]
     else:
         x, count = sequences[0], len(sequences)
+        for other in sequences:
+            a, b = shape_of(t, x)[1:], shape_of(t, other)[1:]
+            if len(a) != len(b) or any(map(t.emit.differ, a, b)):
+                t.fail(
+                    "shape-mismatch",
+                    "pad_sequence expects sequences that differ in their first axis only, got "
+                    f"{t.show(x)} and {t.show(other)}",
+                    x,
+                    other,
+                )
         longest = maximum(*(shape_of(t, s)[0] for s in sequences))
     lead = (count, longest) if batch_first else (longest, count)
     return t.emit.typed("PadSequence", [x], x.dtype, (*lead, *shape_of(t, x)[1:]))
@@ -113,10 +123,14 @@ def layer_init(
     batch_first: Value, dropout: Value, bidirectional: Value, proj_size: Value,
 ) -> dict[str, Value]:  # fmt: skip
     """Return the attributes of a recurrent layer."""
+    if proj_size and kind != "LSTM":
+        t.fail("value", f"proj_size is only for LSTM, not for {kind}")
+    if isinstance(proj_size, int) and isinstance(hidden_size, int) and proj_size >= hidden_size:
+        t.fail("value", f"expected proj_size below hidden_size ({hidden_size}), got {proj_size}")
     return {
-        "mode": kind, "input_size": input_size, "hidden_size": hidden_size, "num_layers": num_layers,
-        "bias": bias, "batch_first": batch_first, "dropout": dropout, "bidirectional": bidirectional,
-        "proj_size": proj_size,
+        "mode": kind, "input_size": input_size, "hidden_size": hidden_size,
+        "num_layers": num_layers, "bias": bias, "batch_first": batch_first, "dropout": dropout,
+        "bidirectional": bidirectional, "proj_size": proj_size,
         "weight_ih_l0": t.emit.new(FLOAT, (_gates(kind) * hidden_size, input_size)),
         "weight_hh_l0": t.emit.new(FLOAT, (_gates(kind) * hidden_size, proj_size or hidden_size)),
     }  # fmt: skip
@@ -190,13 +204,13 @@ def cell_init(
 ) -> dict[str, Value]:
     """Return the attributes of a recurrent cell."""
     return {
-        "mode": kind, "input_size": input_size, "hidden_size": hidden_size, "bias": bias,
+        "input_size": input_size, "hidden_size": hidden_size, "bias": bias,
         "weight_ih": t.emit.new(FLOAT, (_gates(kind) * hidden_size, input_size)),
         "weight_hh": t.emit.new(FLOAT, (_gates(kind) * hidden_size, hidden_size)),
     }  # fmt: skip
 
 
-def cell_forward(t: Core, self: View, input: Value, hx: Value) -> Value:
+def cell_forward(t: Core, kind: str, self: View, input: Value, hx: Value) -> Value:
     """Return the next state: one tensor, or (h, c)."""
     x = need_tensor(t, input, "input")
     need_float(t, x, "input")
@@ -211,8 +225,8 @@ def cell_forward(t: Core, self: View, input: Value, hx: Value) -> Value:
             x,
         )
     state = (*shape[:-1], self.hidden_size)
-    if self.raw("mode") == "LSTM":
+    if kind == "LSTM":
         _check_pair(t, hx, state, state)
         return tuple(t.emit.typed("LSTM", [x], x.dtype, state) for _ in range(2))
     _check_state(t, hx, state, "hx")
-    return t.emit.typed(self.mode, [x], x.dtype, state)
+    return t.emit.typed(kind, [x], x.dtype, state)

@@ -16,13 +16,16 @@ from hagane.frontends.libraries.torch.operands import (
     category,
     dtype_of,
     elements,
+    need_float,
     need_tensor,
+    real_dtype,
     shape_of,
     size,
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.core import Core
 from hagane.frontends.python.values import DType, Fields, Tensor, Value
+from hagane.ops.definition import Array
 
 
 def reduced(
@@ -30,6 +33,8 @@ def reduced(
 ) -> Tensor:
     """Return the type of a reduction; ``operator`` is one of ONNX's where the type is its own."""
     places = axes(t, dim, len(shape_of(t, x)), x)
+    if not shape_of(t, x):  # a tensor without axes reduces to itself along axis 0
+        return t.emit.typed(operator or "Reduce", [x], dtype, ())
     numbers = np.array(places, dtype=np.int64)
     supported = category(x.dtype) == 2 or x.dtype in (INT64, ir.DataType.INT32)
     if operator and x.dtype == dtype and supported and places:
@@ -42,7 +47,11 @@ def reduced(
     return t.emit.typed(operator or "Reduce", [x], dtype, shape)
 
 
-def _dims(dim: Value, keywords: dict[str, Value]) -> Value:
+def _dims(t: Core, dim: Value, keywords: dict[str, Value]) -> Value:
+    """Return the axes, which may come under NumPy's name; no other names are left."""
+    unknown = set(keywords) - {"axis", "keepdims", "out", "unbiased", "correction"}
+    if unknown:
+        t.fail("call", f"unexpected keyword argument '{min(unknown)}'")
     return keywords.get("axis", dim)
 
 
@@ -62,7 +71,7 @@ def _sum_like(name: str, operator: str) -> None:
         wanted = dtype_of(dtype, INT64 if category(x.dtype) < 2 else x.dtype)
         x = cast(t, x, wanted)
         keep = keywords.get("keepdims", keepdim)
-        return reduced(t, operator, x, _dims(dim, keywords), keep, wanted)
+        return reduced(t, operator, x, _dims(t, dim, keywords), keep, wanted)
 
     TORCH.function(name, methods=(name,))(function)
 
@@ -93,9 +102,11 @@ def _mean_like(name: str, operator: str) -> None:
                 x,
                 remedy="convert it with .float()",
             )
-        keep = arguments[-1] if arguments and isinstance(arguments[-1], bool) else keepdim
+        if name in ("std", "var"):  # the second positional argument is 'unbiased'
+            arguments = arguments[1:]
+        keep = arguments[0] if arguments and isinstance(arguments[0], bool) else keepdim
         keep = keywords.get("keepdims", keep)
-        return reduced(t, operator, x, _dims(dim, keywords), keep, x.dtype)
+        return reduced(t, operator, x, _dims(t, dim, keywords), keep, x.dtype)
 
     TORCH.function(name, methods=(name,))(function)
 
@@ -104,7 +115,7 @@ for _name in ("mean", "std", "var", "nanmean"):
     _mean_like(_name, "ReduceMean")
 
 
-@TORCH.function("logsumexp", methods=("logsumexp",))
+@TORCH.function("logsumexp", "special.logsumexp", methods=("logsumexp",))
 def logsumexp(t: Core, input: Value, dim: Value, keepdim: Value = False) -> Tensor:
     """Return the logarithm of the sum of exponentials."""
     x = as_float(t, need_tensor(t, input, "input"))
@@ -113,14 +124,17 @@ def logsumexp(t: Core, input: Value, dim: Value, keepdim: Value = False) -> Tens
 
 @TORCH.function("var_mean", "std_mean")
 def var_mean(
-    t: Core, input: Value, dim: Value = None, *, keepdim: Value = False, **_: Value
-) -> Value:
+    t: Core, input: Value, dim: Value = None, unbiased: Value = True, keepdim: Value = False,
+    *, correction: Value = 1,
+) -> Value:  # fmt: skip
     """Return variance (or deviation) and mean."""
     x = need_tensor(t, input, "input")
+    dim = None if isinstance(dim, bool) else dim
+    need_float(t, x, "input")
     return tuple(reduced(t, "ReduceMean", x, dim, keepdim, x.dtype) for _ in range(2))
 
 
-@TORCH.function("norm", "linalg.norm", "linalg.vector_norm", methods=("norm",))
+@TORCH.function("norm", methods=("norm",))
 def norm(
     t: Core,
     input: Value,
@@ -132,14 +146,58 @@ def norm(
 ) -> Tensor:
     """Return the norm over axes."""
     x = need_tensor(t, input, "input")
-    if category(x.dtype) < 2:
-        t.fail(
-            "dtype-mismatch",
-            f"norm() takes floats, got {t.show(x)}",
-            x,
-            remedy="convert it with .float()",
-        )
-    return reduced(t, "ReduceL2", x, dim, keepdim, dtype_of(dtype, x.dtype))
+    need_float(t, x, "input")
+    return reduced(t, "", x, dim, keepdim, real_dtype(dtype_of(dtype, x.dtype)))
+
+
+@TORCH.function("linalg.vector_norm")
+def vector_norm(
+    t: Core, x: Value, ord: Value = 2, dim: Value = None, keepdim: Value = False, *,
+    dtype: Value = None,
+) -> Tensor:  # fmt: skip
+    """Return the norm of vectors along axes."""
+    return norm(t, x, ord, dim, keepdim, dtype)
+
+
+@TORCH.function("linalg.norm")
+def linalg_norm(
+    t: Core, A: Value, ord: Value = None, dim: Value = None, keepdim: Value = False, *,
+    dtype: Value = None,
+) -> Tensor:  # fmt: skip
+    """Return the norm of vectors or matrices along axes."""
+    return norm(t, A, ord, dim, keepdim, dtype)
+
+
+@TORCH.function("linalg.matrix_norm")
+def matrix_norm(
+    t: Core, A: Value, ord: Value = "fro", dim: Value = (-2, -1), keepdim: Value = False, *,
+    dtype: Value = None,
+) -> Tensor:  # fmt: skip
+    """Return the norm of matrices."""
+    return norm(t, A, ord, dim, keepdim, dtype)
+
+
+@TORCH.function("dist", methods=("dist",))
+def dist(t: Core, input: Value, other: Value, p: Value = 2) -> Tensor:
+    """Return the norm of the difference of two tensors."""
+    from hagane.frontends.libraries.torch.elementwise import binary
+
+    return norm(t, binary(t, "sub", input, other))
+
+
+@TORCH.function("quantile", "nanquantile", methods=("quantile", "nanquantile"))
+def quantile(
+    t: Core, input: Value, q: Value, dim: Value = None, keepdim: Value = False, *,
+    interpolation: Value = "linear",
+) -> Tensor:  # fmt: skip
+    """Return quantiles along an axis; several come in a first axis."""
+    x = need_tensor(t, input, "input")
+    need_float(t, x, "input")
+    found = reduced(t, "", x, dim, keepdim, x.dtype)
+    front = shape_of(t, q) if isinstance(q, Tensor) else ()
+    if isinstance(q, Tensor) and q.dtype != x.dtype:
+        t.fail("dtype-mismatch", f"expected q of the input's type, got {t.show(q)}", x, q)
+    return t.emit.typed("Quantile", [x], x.dtype, (*front, *shape_of(t, found)))
 
 
 def _truth(name: str) -> None:
@@ -169,7 +227,7 @@ def _extreme(name: str) -> None:
         **keywords: Value,
     ) -> Value:  # fmt: skip
         x = need_tensor(t, input, "input")
-        dim = _dims(dim, keywords)
+        dim = _dims(t, dim, keywords)
         if isinstance(dim, Tensor):
             return t.call_library(f"torch.{name}imum", [x, dim])
         if dim is None:
@@ -185,7 +243,7 @@ def _extreme(name: str) -> None:
     TORCH.function(name, methods=(name,))(function)
 
 
-def _known_extreme(name: str, known: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _known_extreme(name: str, known: Array) -> Array:
     from hagane.symbolic import maximum, minimum
 
     result = np.empty((), dtype=object)
@@ -229,12 +287,12 @@ _arg("argmin")
 
 
 def _with_indices(name: str) -> None:
-    def function(
-        t: Core, input: Value, dim: Value = -1, keepdim: Value = False, **_: Value
-    ) -> Value:
+    def function(t: Core, input: Value, dim: Value = None, keepdim: Value = False) -> Value:
         x = need_tensor(t, input, "input")
-        if dim == -1 and name in ("median", "nanmedian") and keepdim is False:
-            return reduced(t, "", x, None, False, x.dtype)
+        if dim is None:
+            if name != "mode":
+                return reduced(t, "", x, None, False, x.dtype)
+            dim = -1
         values = reduced(t, "", x, dim, keepdim, x.dtype)
         return Fields(
             (values, t.emit.typed("Indices", [x], INT64, values.shape)), ("values", "indices")
@@ -284,12 +342,21 @@ def sort(t: Core, input: Value, dim: Value = -1, descending: Value = False, **_:
     return Fields((values, t.emit.typed("Sort", [x], INT64, x.shape)), ("values", "indices"))
 
 
+@TORCH.function("msort", methods=("msort",))
+def msort(t: Core, input: Value) -> Tensor:
+    """Return the input sorted along its first axis."""
+    x = need_tensor(t, input, "input")
+    return t.emit.typed("Sort", [x], x.dtype, x.shape)
+
+
 @TORCH.function("argsort", methods=("argsort",))
 def argsort(
     t: Core, input: Value, dim: Value = -1, descending: Value = False, **_: Value
 ) -> Tensor:
     """Return the positions that sort the input."""
-    return t.emit.typed("Sort", [need_tensor(t, input, "input")], INT64, shape_of(t, input))
+    x = need_tensor(t, input, "input")
+    axis(t, dim, len(shape_of(t, x)), x)
+    return t.emit.typed("Sort", [x], INT64, x.shape)
 
 
 def _cumulative(name: str) -> None:
@@ -304,11 +371,13 @@ def _cumulative(name: str) -> None:
         wanted = dtype_of(dtype, INT64 if category(x.dtype) < 2 else x.dtype)
         return t.emit.typed("CumSum", [x], wanted, x.shape)
 
-    TORCH.function(name, methods=(name, f"{name}_"))(function)
+    TORCH.function(name, methods=(name,))(function)
 
 
 for _name in ("cumsum", "cumprod", "logcumsumexp", "cummax", "cummin"):
     _cumulative(_name)
+TORCH.method("cumsum_")(TORCH.functions["torch.cumsum"])
+TORCH.method("cumprod_")(TORCH.functions["torch.cumprod"])
 
 
 @TORCH.function("unique", "unique_consecutive", methods=("unique", "unique_consecutive"))
@@ -336,32 +405,54 @@ def unique(
 def bincount(t: Core, input: Value, weights: Value = None, minlength: Value = 0) -> Tensor:
     """Return how often each number occurs."""
     x = need_tensor(t, input, "input")
-    return t.emit.typed(
-        "BinCount", [x], INT64 if weights is None else FLOAT, (t.emit.fresh("bins"),)
-    )
+    shape_of(t, x, 1)
+    if category(x.dtype) != 1:
+        t.fail("dtype-mismatch", f"bincount takes integers, got {t.show(x)}", x,
+               remedy="convert it with .long()")  # fmt: skip
+    double = isinstance(weights, Tensor) and weights.dtype != FLOAT
+    dtype = INT64 if weights is None else ir.DataType.DOUBLE if double else FLOAT
+    return t.emit.typed("BinCount", [x], dtype, (t.emit.fresh("bins"),))
 
 
-@TORCH.function("softmax", "log_softmax", "nn.functional.softmax", "nn.functional.log_softmax",
-                "nn.functional.softmin", methods=("softmax", "log_softmax"))  # fmt: skip
+@TORCH.function("histogram", methods=("histogram",))
+def histogram(t: Core, input: Value, bins: Value, **_: Value) -> Value:
+    """Return how many elements fall into each bin, and the edges of the bins."""
+    x = need_tensor(t, input, "input")
+    need_float(t, x, "input")
+    count = bins if not isinstance(bins, Tensor) else shape_of(t, bins, 1)[0] - 1
+    return Fields(
+        (t.emit.typed("Histogram", [x], x.dtype, (count,)),
+         t.emit.typed("Histogram", [x], x.dtype, (count + 1,))), ("hist", "bin_edges"),
+    )  # fmt: skip
+
+
+@TORCH.function("nn.functional.softmax", "nn.functional.log_softmax", "nn.functional.softmin")
 def softmax(
-    t: Core, input: Value, dim: Value = None, *_: Value, dtype: Value = None, **__: Value
+    t: Core, input: Value, dim: Value = None, _stacklevel: Value = 3, dtype: Value = None
 ) -> Tensor:
     """Return exponentials that sum to 1 along an axis, or their logarithms."""
     x = need_tensor(t, input, "input")
     x = cast(t, x, dtype_of(dtype, x.dtype))
-    if category(x.dtype) < 2:
-        t.fail(
-            "dtype-mismatch", f"softmax takes floats, got {t.show(x)}", x,
-            remedy="convert it with .float()",
-        )  # fmt: skip
+    need_float(t, x, "input")
     rank = len(shape_of(t, x))
     if dim is None:
         return t.emit.typed("Softmax", [x], x.dtype, x.shape)
-    return t.op("Softmax", x, axis=axis(t, dim, rank, x)) if rank else x
+    place = axis(t, dim, rank, x)
+    found: Tensor = t.op("Softmax", x, axis=place) if rank else x
+    return found
+
+
+@TORCH.function("softmax", "log_softmax", "special.softmax", "special.log_softmax",
+                methods=("softmax", "log_softmax"))  # fmt: skip
+def softmax_along(t: Core, input: Value, dim: Value, dtype: Value = None) -> Tensor:
+    """Return exponentials that sum to 1 along an axis, or their logarithms."""
+    return softmax(t, input, dim, dtype=dtype)
 
 
 @TORCH.function("nn.functional.gumbel_softmax")
-def gumbel_softmax(t: Core, logits: Value, *_: Value, dim: Value = -1, **__: Value) -> Tensor:
+def gumbel_softmax(
+    t: Core, logits: Value, tau: Value = 1, hard: Value = False, eps: Value = 1e-10, dim: Value = -1
+) -> Tensor:
     """Return a sample of the Gumbel-softmax distribution."""
     return softmax(t, logits, dim)
 

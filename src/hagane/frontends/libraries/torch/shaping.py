@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from hagane.frontends.libraries.torch.operands import (
+    FLOAT,
     INT64,
     axes,
     axis,
@@ -15,7 +15,6 @@ from hagane.frontends.libraries.torch.operands import (
     dims_input,
     elements,
     need_tensor,
-    promoted,
     reshape,
     shape_of,
     size,
@@ -23,11 +22,11 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import DType, Many, Tensor, Value
-from hagane.symbolic import Dim, ceildiv, floordiv, product
+from hagane.frontends.python.values import DType, Tensor, Value
+from hagane.symbolic import Dim, floordiv, product
 
 
-@TORCH.method("view", "reshape", "_reshape_alias")
+@TORCH.method("view", "reshape")
 def view(t: Core, self: Value, *shape: Value) -> Tensor:
     """Return the tensor with another shape, of which one size may be -1."""
     if len(shape) == 1 and isinstance(shape[0], DType):
@@ -88,9 +87,7 @@ def unflatten(t: Core, input: Value, dim: Value, sizes_: Value) -> Tensor:
     return reshape(t, x, [*shape[:place], *parts, *shape[place + 1 :]])
 
 
-@TORCH.function(
-    "transpose", "swapaxes", "swapdims", methods=("transpose", "swapaxes", "transpose_")
-)
+@TORCH.function("transpose", "swapaxes", "swapdims", methods=("transpose", "swapaxes", "swapdims"))
 def transpose(t: Core, input: Value, dim0: Value, dim1: Value) -> Tensor:
     """Return the input with two axes swapped."""
     x = need_tensor(t, input, "input")
@@ -102,7 +99,7 @@ def transpose(t: Core, input: Value, dim0: Value, dim1: Value) -> Tensor:
     return t.op("Transpose", x, perm=order)
 
 
-@TORCH.function("t", "adjoint", methods=("t",))
+@TORCH.function("t", methods=("t",))
 def t_(t: Core, input: Value) -> Tensor:
     """Return a matrix transposed."""
     x = need_tensor(t, input, "input")
@@ -127,6 +124,12 @@ def transposed(t: Core, x: Tensor) -> Tensor:
 def matrices_transposed(t: Core, x: Tensor) -> Tensor:
     """Return the tensor with its last two axes swapped."""
     return transpose(t, x, -2, -1)
+
+
+@TORCH.function("adjoint", methods=("adjoint",))
+def adjoint(t: Core, input: Value) -> Tensor:
+    """Return the input with its last two axes swapped, conjugated."""
+    return transpose(t, input, -2, -1)
 
 
 @TORCH.method("permute")
@@ -166,24 +169,42 @@ def movedim(t: Core, input: Value, source: Value, destination: Value) -> Tensor:
     return t.op("Transpose", x, perm=order)
 
 
-@TORCH.function("squeeze", methods=("squeeze", "squeeze_"))
+@TORCH.function("squeeze", methods=("squeeze",))
 def squeeze(t: Core, input: Value, dim: Value = None) -> Tensor:
     """Return the input without axes of size 1; an axis of another size stays."""
     x = need_tensor(t, input, "input")
     shape = shape_of(t, x)
     wanted = axes(t, dim, len(shape), x) if shape else []
     gone = [place for place in wanted if isinstance(shape[place], int) and shape[place] == 1]
+    for place in wanted:
+        size_ = shape[place]
+        if not isinstance(size_, int):  # that it is not 1 is assumed, and said
+            t.emit.require_size(size_, 2, f"axis {place}, which squeeze would drop")
     if not gone:
         return x
     return t.op("Squeeze", x, np.array(gone, dtype=np.int64))
 
 
-@TORCH.function("unsqueeze", methods=("unsqueeze", "unsqueeze_"))
+@TORCH.function("unsqueeze", methods=("unsqueeze",))
 def unsqueeze(t: Core, input: Value, dim: Value) -> Tensor:
     """Return the input with a new axis of size 1."""
     x = need_tensor(t, input, "input")
     place = axis(t, dim, len(shape_of(t, x)), x, extra=1)
     return t.op("Unsqueeze", x, np.array([place], dtype=np.int64))
+
+
+def _in_place(name: str, change: Callable[..., Tensor]) -> None:
+    def method(t: Core, self: Value, *arguments: Value, **keywords: Value) -> Tensor:
+        made = change(t, self, *arguments, **keywords)
+        self.shape, self.value, self.known = made.shape, made.value, made.known
+        return self
+
+    TORCH.method(name)(method)
+
+
+for _name, _change in (("squeeze_", squeeze), ("unsqueeze_", unsqueeze), ("transpose_", transpose),
+                       ("swapaxes_", transpose), ("t_", t_)):  # fmt: skip
+    _in_place(_name, _change)
 
 
 @TORCH.method("expand")
@@ -258,11 +279,14 @@ def tile(t: Core, input: Value, *dims: Value) -> Tensor:
 
 @TORCH.function("repeat_interleave", methods=("repeat_interleave",))
 def repeat_interleave(
-    t: Core, input: Value, repeats: Value, dim: Value = None, *, output_size: Value = None
+    t: Core, input: Value, repeats: Value = None, dim: Value = None, *, output_size: Value = None
 ) -> Tensor:
-    """Return the input with each element repeated."""
+    """Return the input with each element repeated; one argument is the numbers of repeats."""
     x = need_tensor(t, input, "input")
     shape = list(shape_of(t, x))
+    if repeats is None:
+        length = t.emit.fresh("repeated") if output_size is None else output_size
+        return t.emit.typed("RepeatInterleave", [x], INT64, (length,))
     place = 0 if dim is None else axis(t, dim, len(shape), x)
     if dim is None:
         shape = [elements(x)]
@@ -274,10 +298,11 @@ def repeat_interleave(
 
 
 @TORCH.function("flip", methods=("flip",))
-def flip(t: Core, input: Value, *dims: Value) -> Tensor:
+def flip(t: Core, input: Value, *places: Value, dims: Value = None) -> Tensor:
     """Return the input with axes reversed."""
     x = need_tensor(t, input, "input")
-    axes(t, dims[0] if len(dims) == 1 else dims, len(shape_of(t, x)), x)
+    given = places if dims is None else (dims,)
+    axes(t, given[0] if len(given) == 1 else given, len(shape_of(t, x)), x)
     return t.emit.typed("Flip", [x], x.dtype, x.shape)
 
 
@@ -289,258 +314,96 @@ def roll(t: Core, input: Value, shifts: Value, dims: Value = None) -> Tensor:
     return t.emit.typed("Roll", [x], x.dtype, x.shape)
 
 
-for _name in ("fliplr", "flipud", "tril", "triu", "rot90", "contiguous", "clone", "detach"):
+@TORCH.function("rot90", methods=("rot90",))
+def rot90(t: Core, input: Value, k: Value = 1, dims: Value = (0, 1)) -> Tensor:
+    """Return the input turned by quarters in the plane of two axes."""
+    x = need_tensor(t, input, "input")
+    shape = list(shape_of(t, x))
+    places = axes(t, dims, len(shape), x)
+    if len(places) != 2 or len(shape) < 2:
+        t.fail("axis", f"rot90 turns in a plane of two axes, got dims={dims} for {t.show(x)}", x)
+    if k % 2:
+        a, b = places
+        shape[a], shape[b] = shape[b], shape[a]
+    return t.emit.typed("Rot90", [x], x.dtype, tuple(shape))
 
-    def _kept(t: Core, input: Value, *_: Value, **__: Value) -> Tensor:
+
+def _kept(name: str, least: int) -> None:
+    def function(
+        t: Core, input: Value, diagonal: Value = 0, *, out: Value = None, **_: Value
+    ) -> Tensor:
         x = need_tensor(t, input, "input")
+        if len(shape_of(t, x)) < least:
+            t.fail("rank", f"{name} needs at least {least} axes, got {t.show(x)}", x)
         return t.emit.typed("Identity", [x], x.dtype, x.shape)
 
-    TORCH.function(_name, methods=(_name, f"{_name}_"))(_kept)
+    if name != "contiguous":
+        TORCH.function(name)(function)
+    in_place = (f"{name}_",) if name in ("tril", "triu", "detach") else ()
+    TORCH.method(name, *in_place)(function)
 
 
-# Joins.
+for _name, _least in (("fliplr", 2), ("flipud", 1), ("tril", 2), ("triu", 2), ("contiguous", 0),
+                      ("clone", 0), ("detach", 0)):  # fmt: skip
+    _kept(_name, _least)
 
 
-def _tensors(t: Core, tensors: Value, what: str) -> list[Tensor]:
-    if isinstance(tensors, Tensor):
-        t.fail("type", f"{what} takes a list of tensors, got one: {t.show(tensors)}", tensors)
-    if not isinstance(tensors, list | tuple):
-        t.fail("type", f"{what} takes a list of tensors, got {t.show(t.wrap(tensors))}")
-    if not tensors:
-        t.fail("value", f"{what} got an empty list of tensors")
-    return [need_tensor(t, x, f"tensors[{place}]") for place, x in enumerate(tensors)]
+@TORCH.function("broadcast_shapes")
+def broadcast_shapes(t: Core, *shapes: Value) -> Value:
+    """Return the shape that shapes broadcast to."""
+    from hagane.frontends.libraries.torch.elementwise import broadcast_shape
+
+    tensors = [t.emit.new(FLOAT, tuple(sizes(t, (shape,)))) for shape in shapes]
+    return broadcast_shape(t, *tensors)
 
 
-def _one_dtype(t: Core, tensors: Sequence[Tensor]) -> list[Tensor]:
-    dtype = tensors[0].dtype
-    for x in tensors[1:]:
-        dtype = promoted(dtype, x.dtype)
-    return [cast(t, x, dtype) for x in tensors]
-
-
-@TORCH.function("cat", "concat", "concatenate")
-def cat(
-    t: Core, tensors: Value, dim: Value = 0, *, axis_: Value = None, out: Value = None
-) -> Tensor:
-    """Return tensors joined along an axis; all others have to agree."""
-    if isinstance(tensors, Many):
-        return _cat_many(t, tensors, dim)
-    found = _tensors(t, tensors, "torch.cat")
-    rank = len(shape_of(t, found[0]))
-    kept = [x for x in found if x.shape != (0,)] or found[:1]
-    first = kept[0]
-    for x in kept[1:]:
-        if len(shape_of(t, x)) != len(shape_of(t, first)):
-            t.fail(
-                "rank",
-                f"expected tensors of one rank, got {t.show(first)} and {t.show(x)}",
-                first,
-                x,
-            )
-    rank = len(shape_of(t, first))
-    place = axis(t, dim, rank, first)
-    return t.op("Concat", *_one_dtype(t, kept), axis=place)
-
-
-def _cat_many(t: Core, tensors: Many, dim: Value) -> Tensor:
-    x = need_tensor(t, tensors.element, "tensors[0]")
-    shape = list(shape_of(t, x))
-    place = axis(t, dim, len(shape), x)
-    shape[place] = shape[place] * tensors.length
-    return t.emit.typed("Concat", [x], x.dtype, tuple(shape))
-
-
-@TORCH.function("stack")
-def stack(t: Core, tensors: Value, dim: Value = 0, *, out: Value = None) -> Tensor:
-    """Return tensors of one shape joined along a new axis."""
-    if isinstance(tensors, Many):
-        x = need_tensor(t, tensors.element, "tensors[0]")
+def _at_least(name: str, least: int) -> None:
+    def one(t: Core, value: Value) -> Tensor:
+        x = need_tensor(t, value, "input")
         shape = list(shape_of(t, x))
-        shape.insert(axis(t, dim, len(shape), x, extra=1), tensors.length)
-        return t.emit.typed("Stack", [x], x.dtype, tuple(shape))
-    found = _tensors(t, tensors, "torch.stack")
-    first = shape_of(t, found[0])
-    for x in found[1:]:
-        other = shape_of(t, x)
-        if len(other) != len(first) or any(
-            t.emit.differ(a, b) for a, b in zip(first, other, strict=True)
-        ):
-            t.fail(
-                "shape-mismatch",
-                f"stack expects tensors of one shape, got {t.show(found[0])} and {t.show(x)}",
-                found[0],
-                x,
-            )
-    place = np.array([axis(t, dim, len(first), found[0], extra=1)], dtype=np.int64)
-    wide = [t.op("Unsqueeze", x, place) for x in _one_dtype(t, found)]
-    return t.op("Concat", *wide, axis=int(place[0]))
+        if len(shape) >= least:
+            return x
+        if least == 3 and len(shape) == 1:
+            shape = [1, *shape, 1]
+        elif least == 3 and len(shape) == 2:
+            shape = [*shape, 1]
+        else:
+            shape = [*[1] * (least - len(shape)), *shape]
+        return reshape(t, x, shape)
 
-
-def _stacked(name: str, at: int, least: int) -> None:
-    def function(t: Core, tensors: Value) -> Tensor:
-        found = []
-        for x in _tensors(t, tensors, f"torch.{name}"):
-            shape = list(shape_of(t, x))
-            while len(shape) < least:
-                shape = [1, *shape] if name == "vstack" or not shape else [*shape, 1]
-            found.append(reshape(t, x, shape))
-        return cat(t, found, at if len(shape_of(t, found[0])) > at else 0)
+    def function(t: Core, *tensors: Value) -> Value:
+        if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+            return one(t, tensors[0])
+        given = tensors[0] if len(tensors) == 1 else tensors
+        return tuple(one(t, x) for x in given)
 
     TORCH.function(name)(function)
 
 
-_stacked("vstack", 0, 2)
-_stacked("hstack", 1, 1)
-_stacked("dstack", 2, 3)
+for _least in (1, 2, 3):
+    _at_least(f"atleast_{_least}d", _least)
 
 
-# Parts.
-
-
-@TORCH.function("chunk", methods=("chunk",))
-def chunk(t: Core, input: Value, chunks: Value, dim: Value = 0) -> Value:
-    """Return the input cut into at most ``chunks`` parts of one size, the last one smaller."""
+@TORCH.function("as_strided", methods=("as_strided",))
+def as_strided(
+    t: Core, input: Value, size_: Value, stride: Value, storage_offset: Value = None
+) -> Tensor:
+    """Return a view with any sizes and strides."""
     x = need_tensor(t, input, "input")
-    shape = shape_of(t, x)
-    place = axis(t, dim, len(shape), x)
-    each = ceildiv(shape[place], chunks)
-    if t.emit.holds(
-        t.knowledge.equal(each * chunks, shape[place]), f"{shape[place]} is a multiple of {chunks}"
-    ):
-        return tuple(_part(t, x, place, each * k, each) for k in range(chunks))
-    if not isinstance(shape[place], int):
-        return Many(_part(t, x, place, 0, t.emit.fresh("chunk")), t.emit.fresh("chunks"))
-    return split(t, x, each, place)
+    return t.emit.typed("AsStrided", [x], x.dtype, tuple(sizes(t, (size_,))))
 
 
-def _part(t: Core, x: Tensor, place: int, start: Dim, length: Dim) -> Tensor:
-    shape = list(shape_of(t, x))
-    shape[place] = length
-    del start
-    return t.emit.typed("Slice", [x], x.dtype, tuple(shape))
+@TORCH.method("resize_", "resize")
+def resize_(t: Core, self: Value, *shape: Value) -> Tensor:
+    """Give the tensor another shape, whatever its content."""
+    self.shape = tuple(sizes(t, shape))
+    self.known = None
+    return self
 
 
-@TORCH.function("split", "split_with_sizes", methods=("split", "split_with_sizes"))
-def split(t: Core, tensor: Value, split_size_or_sections: Value, dim: Value = 0) -> Value:
-    """Return the input cut into parts of a size, or of the sizes given."""
-    x = need_tensor(t, tensor, "tensor")
-    shape = shape_of(t, x)
-    place = axis(t, dim, len(shape), x)
-    total = shape[place]
-    if isinstance(split_size_or_sections, list | tuple):
-        parts = sizes(t, (split_size_or_sections,))
-        if t.emit.differ(sum(parts), total):
-            t.fail(
-                "shape-mismatch",
-                f"expected sizes that sum to {total} (axis {place} of {t.show(x)}), "
-                f"got {parts} with the sum {sum(parts)}",
-                x,
-            )
-        return tuple(_part(t, x, place, 0, part) for part in parts)
-    each = size(t, split_size_or_sections)
-    if isinstance(total, int) and isinstance(each, int) and each > 0:
-        counts = [each] * (total // each) + ([total % each] if total % each else [])
-        return tuple(_part(t, x, place, 0, part) for part in counts)
-    quotient = floordiv(total, each)
-    if quotient * each == total and isinstance(quotient, int):
-        return tuple(_part(t, x, place, 0, each) for _ in range(quotient))
-    return Many(_part(t, x, place, 0, each), ceildiv(total, each))
-
-
-@TORCH.function("tensor_split", methods=("tensor_split",))
-def tensor_split(t: Core, input: Value, sections: Value, dim: Value = 0) -> Value:
-    """Return the input cut into parts, the first ones larger by one where needed."""
-    x = need_tensor(t, input, "input")
-    shape = shape_of(t, x)
-    place = axis(t, dim, len(shape), x)
-    if isinstance(sections, int):
-        total = shape[place]
-        return tuple(
-            _part(t, x, place, 0, floordiv(total + sections - 1 - k, sections))
-            for k in range(sections)
-        )
-    bounds = [0, *sections, shape[place]]
-    return tuple(_part(t, x, place, a, b - a) for a, b in itertools.pairwise(bounds))
-
-
-@TORCH.function("unbind", methods=("unbind",))
-def unbind(t: Core, input: Value, dim: Value = 0) -> Value:
-    """Return the parts of the input along an axis, without that axis."""
-    x = need_tensor(t, input, "input")
-    shape = shape_of(t, x)
-    place = axis(t, dim, len(shape), x)
-    rest = shape[:place] + shape[place + 1 :]
-    count = shape[place]
-    if isinstance(count, int):
-        return tuple(t.emit.typed("Gather", [x], x.dtype, rest) for _ in range(count))
-    return Many(t.emit.typed("Gather", [x], x.dtype, rest), count)
-
-
-@TORCH.function("narrow", methods=("narrow",))
-def narrow(t: Core, input: Value, dim: Value, start: Value, length: Value) -> Tensor:
-    """Return ``length`` elements along an axis."""
-    x = need_tensor(t, input, "input")
-    shape = shape_of(t, x)
-    place = axis(t, dim, len(shape), x)
-    first, count = size(t, start), size(t, length)
-    claim = t.knowledge.less(first + count, shape[place], strict=False)
-    if not t.emit.holds(claim, f"{first + count} <= {shape[place]}"):
-        t.fail(
-            "index",
-            f"elements {first} to {first + count} are beyond axis {place} of {t.show(x)}",
-            x,
-        )
-    return _part(t, x, place, first, count)
-
-
-@TORCH.function("select", methods=("select",))
-def select(t: Core, input: Value, dim: Value, index: Value) -> Tensor:
-    """Return one element along an axis, without that axis."""
-    x = need_tensor(t, input, "input")
-    place = axis(t, dim, len(shape_of(t, x)), x)
-    return t.item(x, (*(slice(None),) * place, index))
-
-
-@TORCH.method("unfold")
-def unfold_method(t: Core, self: Value, dimension: Value, size_: Value, step: Value) -> Tensor:
-    """Return all windows along an axis; their elements are a new last axis."""
-    shape = list(shape_of(t, self))
-    place = axis(t, dimension, len(shape), self, what="dimension")
-    window, stride = size(t, size_), size(t, step)
-    t.emit.require_size(shape[place] - window, 0, f"axis {place} minus the window of {window}")
-    shape[place] = floordiv(shape[place] - window, stride) + 1
-    return t.emit.typed("Unfold", [self], self.dtype, (*shape, window))
-
-
-@TORCH.function("diagonal", "diag_embed", methods=("diagonal", "diag_embed"))
-def diagonal(t: Core, input: Value, offset: Value = 0, dim1: Value = 0, dim2: Value = 1) -> Tensor:
-    """Return a diagonal of two axes, as the last axis."""
-    from hagane.symbolic import minimum
-
-    x = need_tensor(t, input, "input")
-    shape = shape_of(t, x)
-    a, b = axis(t, dim1, len(shape), x), axis(t, dim2, len(shape), x)
-    rest = tuple(dim for place, dim in enumerate(shape) if place not in (a, b))
-    length = minimum(shape[a], shape[b]) if offset == 0 else t.emit.fresh("diagonal")
-    return t.emit.typed("Diagonal", [x], x.dtype, (*rest, length))
-
-
-@TORCH.function("diag", methods=("diag",))
-def diag(t: Core, input: Value, diagonal_: Value = 0) -> Tensor:
-    """Return the diagonal of a matrix, or a matrix with a diagonal."""
-    x = need_tensor(t, input, "input")
-    shape = shape_of(t, x)
-    if len(shape) == 2:
-        return diagonal(t, x, diagonal_)
-    return t.emit.typed("Diagonal", [x], x.dtype, (shape[0], shape[0]))
-
-
-@TORCH.function("nonzero", "argwhere", methods=("nonzero", "argwhere"))
-def nonzero(t: Core, input: Value, *, as_tuple: Value = False) -> Value:
-    """Return where the input is not zero: (count, axes), or one index list an axis."""
-    x = need_tensor(t, input, "input")
-    rank = len(shape_of(t, x))
-    count = t.emit.count("nonzero", x)
-    if as_tuple:
-        return tuple(t.emit.typed("NonZero", [x], INT64, (count,)) for _ in range(rank))
-    return t.emit.typed("NonZero", [x], INT64, (count, rank))
+@TORCH.method("sum_to_size")
+def sum_to_size(t: Core, self: Value, *shape: Value) -> Tensor:
+    """Return the tensor summed to a shape that it broadcasts from."""
+    wanted = tuple(sizes(t, shape))
+    expand(t, t.emit.new(self.dtype, wanted), shape_of(t, self))
+    return t.emit.typed("ReduceSum", [self], self.dtype, wanted)

@@ -38,6 +38,7 @@ TORCH.transparent.update(
         "manual_seed", "random.fork_rng", "backends.cudnn.flags", "nn.attention.sdpa_kernel",
         "utils.checkpoint.set_checkpoint_debug_enabled", "fx.wrap", "nn.utils.weight_norm",
         "nn.utils.spectral_norm", "nn.utils.parametrizations.weight_norm",
-        "nn.utils.parametrizations.spectral_norm", "set_num_threads", "use_deterministic_algorithms",
+        "nn.utils.parametrizations.spectral_norm", "set_num_threads",
+        "use_deterministic_algorithms",
     )
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -69,8 +70,13 @@ def conv(t: Core, spatial: int, x: Value, weight: Value, bias: Value, stride: Va
             x,
             remedy=remedy,
         )
-    pads = None
+    pads: Sequence[Dim] | None = None
     if isinstance(padding, str):
+        if padding not in ("same", "valid"):
+            t.fail("value", f"expected padding to be 'same', 'valid' or numbers, got '{padding}'")
+        if padding == "same" and any(s != 1 for s in strides):
+            t.fail("value", f"padding='same' needs stride 1, got {strides}",
+                   remedy="pad with numbers")  # fmt: skip
         if padding == "same":
             totals = [d * (k - 1) for d, k in zip(dilations, kernel[2:], strict=True)]
             pads = [n // 2 for n in totals] + [n - n // 2 for n in totals]
@@ -81,8 +87,10 @@ def conv(t: Core, spatial: int, x: Value, weight: Value, bias: Value, stride: Va
     return _unbatched(t, _positive(t, y, spatial, what), lone)
 
 
-def conv_transpose(t: Core, spatial: int, x: Value, weight: Value, bias: Value, stride: Value,
-                   padding: Value, output_padding: Value, groups: Value, dilation: Value) -> Tensor:  # fmt: skip
+def conv_transpose(
+    t: Core, spatial: int, x: Value, weight: Value, bias: Value, stride: Value, padding: Value,
+    output_padding: Value, groups: Value, dilation: Value,
+) -> Tensor:  # fmt: skip
     """Return a transposed convolution over the last ``spatial`` axes."""
     what = f"conv_transpose{spatial}d"
     x, w = need_tensor(t, x, "input"), need_tensor(t, weight, "weight")
@@ -181,10 +189,11 @@ def _register_pools(spatial: int) -> None:
         y = t.emit.typed("AdaptivePool", [x], x.dtype, (*shape[:-spatial], *result))
         return (y, t.emit.typed("AdaptivePool", [x], INT64, y.shape)) if return_indices else y
 
-    for prefix in ("nn.functional.", ""):
-        TORCH.function(f"{prefix}max_pool{spatial}d")(maximum)
-        TORCH.function(f"{prefix}adaptive_max_pool{spatial}d")(adaptive)
-        TORCH.function(f"{prefix}adaptive_avg_pool{spatial}d")(adaptive)
+    TORCH.function(f"nn.functional.max_pool{spatial}d", f"max_pool{spatial}d")(maximum)
+    for kind in ("max", "avg"):
+        TORCH.function(f"nn.functional.adaptive_{kind}_pool{spatial}d")(adaptive)
+        if spatial == 1:
+            TORCH.function(f"adaptive_{kind}_pool1d")(adaptive)
     TORCH.function(f"nn.functional.avg_pool{spatial}d")(average)
     TORCH.function(f"nn.functional.lp_pool{spatial}d")(norm)
 
@@ -226,11 +235,33 @@ def pad(t: Core, input: Value, pad: Value, mode: Value = "constant", value: Valu
             f"{t.show(x)}",
             x,
         )
+    if mode != "constant":
+        _check_mode(t, x, mode, amounts)
     for number in range(len(amounts) // 2):
         place = len(shape) - 1 - number
         shape[place] = shape[place] + amounts[2 * number] + amounts[2 * number + 1]
         t.emit.require_size(shape[place], 0, f"axis {place} after padding")
     return t.emit.typed("Pad", [x], x.dtype, tuple(shape))
+
+
+def _check_mode(t: Core, x: Tensor, mode: Value, amounts: list[Dim]) -> None:
+    """Check a padding that takes its content from the input."""
+    if mode not in ("reflect", "replicate", "circular"):
+        t.fail("value", f"expected mode constant, reflect, replicate or circular, got {mode!r}")
+    shape, count = shape_of(t, x), len(amounts) // 2
+    if len(shape) not in (count + 1, count + 2):
+        t.fail(
+            "rank",
+            f"padding {count} axes by '{mode}' expects {count + 1} or {count + 2} axes, got "
+            f"{t.show(x)}",
+            x,
+        )
+    if mode == "replicate":
+        return
+    for number, amount in enumerate(amounts):
+        size = shape[len(shape) - 1 - number // 2]
+        least = 1 if mode == "reflect" else 0
+        t.emit.require_size(size - amount, least, f"size {size} minus the padding of {amount}")
 
 
 @TORCH.function("nn.functional.interpolate", "nn.functional.upsample")
@@ -268,7 +299,7 @@ def _scaled(t: Core, dim: Dim, factor: Value) -> Dim:
     number = exact(factor)
     if isinstance(dim, int) and isinstance(factor, int | float):
         return math.floor(float(dim) * factor)
-    return t.emit.fresh("scaled") if number is None else round_down(multiply(number, dim))  # type: ignore[arg-type]
+    return t.emit.fresh("scaled") if number is None else round_down(multiply(number, dim))
 
 
 @TORCH.function("nn.functional.pixel_shuffle", "pixel_shuffle")
@@ -298,6 +329,18 @@ def pixel_unshuffle(t: Core, input: Value, downscale_factor: Value) -> Tensor:
     return t.emit.typed("SpaceToDepth", [x], x.dtype, shape)
 
 
+@TORCH.function("nn.functional.channel_shuffle", "channel_shuffle", "native_channel_shuffle")
+def channel_shuffle(t: Core, input: Value, groups: Value) -> Tensor:
+    """Return the channels of groups interleaved."""
+    x = need_tensor(t, input, "input")
+    shape = shape_of(t, x)
+    if len(shape) < 3:
+        t.fail("rank", f"channel_shuffle expects (batch, channels, ...), got {t.show(x)}", x)
+    if t.emit.differ(floordiv(shape[1], groups) * groups, shape[1]):
+        t.fail("shape-mismatch", f"expected channels divisible by {groups}, got {t.show(x)}", x)
+    return t.emit.typed("ChannelShuffle", [x], x.dtype, shape)
+
+
 @TORCH.function("nn.functional.unfold")
 def unfold(
     t: Core,
@@ -319,6 +362,8 @@ def unfold(
         floordiv(n + 2 * p - d * (k - 1) - 1, s) + 1
         for n, k, d, p, s in zip(space, kernel, *settings, strict=True)
     ]
+    for count in counts:
+        t.emit.require_size(count, 1, "number of windows")
     shape = (batch, channels * kernel[0] * kernel[1], product(counts))
     return t.emit.typed("Im2Col", [x], x.dtype, shape)
 
@@ -329,14 +374,25 @@ def fold(
     padding: Value = 0, stride: Value = 1,
 ) -> Tensor:  # fmt: skip
     """Return columns added up to pictures: (batch, channels, *output_size)."""
-    batch, columns, _ = shape_of(t, input, 3)
+    batch, columns, windows = shape_of(t, input, 3)
     kernel = per_axis(t, kernel_size, 2, "kernel_size")
+    settings = [
+        per_axis(t, v, 2, n)
+        for v, n in ((dilation, "dilation"), (padding, "padding"), (stride, "stride"))
+    ]
     area = kernel[0] * kernel[1]
     if t.emit.differ(floordiv(columns, area) * area, columns):
         t.fail(
             "shape-mismatch", f"expected columns divisible by {area}, got {t.show(input)}", input
         )
     space = sizes(t, (output_size,)) if isinstance(output_size, tuple | list) else [output_size] * 2
+    expected = product(
+        floordiv(n + 2 * p - d * (k - 1) - 1, s) + 1
+        for n, k, d, p, s in zip(space, kernel, *settings, strict=True)
+    )
+    if t.emit.differ(windows, expected):
+        t.fail("shape-mismatch", f"expected {expected} windows, got {windows}: {t.show(input)}",
+               input)  # fmt: skip
     return t.emit.typed("Col2Im", [input], input.dtype, (batch, floordiv(columns, area), *space))
 
 
@@ -362,4 +418,9 @@ def grid_sample(t: Core, input: Value, grid: Value, *_: Value, **__: Value) -> T
 def affine_grid(t: Core, theta: Value, size: Value, align_corners: Value = None) -> Tensor:
     """Return a grid of places for ``grid_sample``."""
     batch, _, *space = sizes(t, (size,))
+    expected = (batch, len(space), len(space) + 1)
+    own = shape_of(t, theta)
+    if len(own) != 3 or any(map(t.emit.differ, own, expected)):
+        t.fail("shape-mismatch", f"expected theta of shape ({batch}, {len(space)}, "
+               f"{len(space) + 1}), got {t.show(theta)}", theta)  # fmt: skip
     return t.emit.typed("AffineGrid", [theta], theta.dtype, (batch, *space, len(space)))

@@ -1,0 +1,47 @@
+"""The names that tables know exist, are many, and stand in the documentation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hagane.frontends.libraries.document import known_names, libraries_document
+from hagane.frontends.libraries.everything import TABLES
+
+_PAGE = Path(__file__).parents[2] / "docs" / "check-libraries.md"
+
+
+def test_the_page_of_known_names_is_current() -> None:
+    assert _PAGE.read_text() == libraries_document(), (
+        "run: python -m hagane.frontends.libraries.document > docs/check-libraries.md"
+    )
+
+
+def test_at_least_500_names_of_pytorch_are_known() -> None:
+    assert len(known_names(TABLES["torch"])) >= 500
+
+
+def resolved(root: Any, name: str) -> Any:
+    """Return what a dotted name below ``root`` is, None if nothing."""
+    for part in name.split(".")[1:]:
+        root = getattr(root, part, None)
+    return root
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch warns of names that are going away
+def test_names_of_pytorchs_table_exist_in_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+    __import__("torch.utils.checkpoint")
+    __import__("torch.onnx")
+    names = {*TABLES["torch"].functions, *TABLES["torch"].layers, *TABLES["torch"].constants}
+    made = {name for name in names if resolved(torch, name) is None} - {"torch.newaxis"}
+    assert sorted(made) == []
+
+
+def test_methods_of_pytorchs_table_exist_in_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+    table = TABLES["torch"]
+    names = {*table.methods["torch.Tensor"], *table.attributes["torch.Tensor"]}
+    assert sorted(name for name in names if not hasattr(torch.Tensor, name)) == []

@@ -1,0 +1,114 @@
+"""Every name of PyTorch's table does to types what PyTorch does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("torch")
+
+from .calls import Call, Section, agrees, inferred, real, sections
+from .torch_calls_elements import ELEMENTS
+from .torch_calls_indexing import INDEXING
+from .torch_calls_layers import LAYERS
+from .torch_calls_shapes import SHAPES
+from .torch_calls_windows import PRODUCTS, WINDOWS
+from .torch_calls_wrong import WRONG
+
+SECTIONS = [
+    section
+    for text in (ELEMENTS, SHAPES, INDEXING, PRODUCTS, WINDOWS, LAYERS)
+    for section in sections(text)
+]
+SYMBOLIC = [section for section in SECTIONS if section.calls[0].sizes]
+REFUSED = sections(WRONG)
+# What PyTorch refuses at some sizes for other reasons than shapes: statistics of one value in
+# training, and memory that overlaps.
+BEYOND_SHAPES = ("when training", "refer to a single memory location")
+# PyTorch warns of names that are going away; what it returns is still compared.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder for the sources that the checker reads."""
+    return tmp_path_factory.mktemp("calls")
+
+
+def disagreement(call: Call, folder: Path) -> str:
+    """Return how the checker's answer differs from PyTorch's, empty if it does not."""
+    expected = real(call, call.sizes)
+    assert not isinstance(expected, Exception), f"{call}: {expected!r}"
+    found = inferred(call, folder, False)
+    if found.errors or found.unknown:
+        return f"{call}: {found.errors} {found.unknown}"
+    if not agrees(found.result, expected, {}, found.invented):
+        return f"{call}: inferred {found.result}, PyTorch returns {expected}"
+    return ""
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=str)
+def test_types_of_calls_are_those_that_pytorch_returns(section: Section, folder: Path) -> None:
+    wrong = [disagreement(call, folder) for call in section.calls]
+    assert [line for line in wrong if line] == []
+
+
+def symbolic_disagreement(call: Call, folder: Path, sizes: dict[str, int]) -> str:
+    """Return how inferred formulas differ from PyTorch's shapes at sizes; empty if nowhere."""
+    found = inferred(call, folder, True)
+    if found.errors or found.unknown:
+        return f"{call}: {found.errors} {found.unknown}"
+    if not found.assumes(sizes):
+        return ""
+    expected = real(call, sizes)
+    if isinstance(expected, Exception):
+        beyond = any(text in str(expected) for text in BEYOND_SHAPES)
+        return "" if beyond else f"{call}: no error, PyTorch raises {expected!r} at {sizes}"
+    if agrees(found.result, expected, sizes, found.invented):
+        return ""
+    return f"{call}: inferred {found.result}, PyTorch returns {expected} at {sizes}"
+
+
+# Without shrinking: a section runs hundreds of calls, and the message has the sizes.
+@pytest.mark.parametrize("section", SYMBOLIC, ids=str)
+@given(data=st.data())
+@settings(max_examples=4, deadline=None, phases=[Phase.explicit, Phase.generate],
+          suppress_health_check=list(HealthCheck))  # fmt: skip
+def test_formulas_of_shapes_hold_for_all_sizes_that_pytorch_takes(
+    section: Section, folder: Path, data: st.DataObject
+) -> None:
+    sizes = {
+        name: data.draw(st.integers(1, size + 3), name)
+        for name, size in section.calls[0].sizes.items()
+    }
+    wrong = [symbolic_disagreement(call, folder, sizes) for call in section.calls]
+    assert [line for line in wrong if line] == []
+
+
+@pytest.mark.parametrize("section", SYMBOLIC, ids=str)
+def test_formulas_of_shapes_hold_at_the_sizes_of_the_example(
+    section: Section, folder: Path
+) -> None:
+    for call in section.calls:
+        found = inferred(call, folder, True)
+        assert found.assumes(call.sizes), call
+        assert symbolic_disagreement(call, folder, call.sizes) == ""
+
+
+@pytest.mark.parametrize("section", REFUSED, ids=str)
+def test_what_pytorch_refuses_is_an_error(section: Section, folder: Path) -> None:
+    missed = []
+    for call in section.calls:
+        assert isinstance(real(call, {}), Exception), f"PyTorch takes {call}"
+        if not inferred(call, folder, False).errors:
+            missed.append(str(call))
+    assert missed == []
+
+
+def test_calls_are_many() -> None:
+    assert sum(len(section.calls) for section in SECTIONS) >= 1300
+    assert sum(len(section.calls) for section in SYMBOLIC) >= 1000
+    assert sum(len(section.calls) for section in REFUSED) >= 350

@@ -1,0 +1,418 @@
+"""Calls of PyTorch that work element by element."""
+
+ELEMENTS = """
+x: float32[n=2, c=3]; y: float32[c=3]; i: int64[n=2, c=3]; b: bool[n=2, c=3]; h: float16[n=2, 1]
+    x + y
+    x - h
+    x * i
+    x / i
+    i / i
+    i // 2
+    i // i
+    x // 2
+    x % 2
+    i % 3
+    x ** 2
+    2 ** x
+    i ** 2
+    2 + x
+    1 - x
+    3 * i
+    3.5 * i
+    1 / x
+    1 / i
+    2 // i
+    -x
+    +x
+    abs(x)
+    ~b
+    ~i
+    b & b
+    b | (x > 0.5)
+    b ^ b
+    i & 3
+    i << 1
+    i >> 1
+    x == y
+    x != 1
+    x < i
+    i >= 2.5
+    b == True
+    x > h
+    x.gt(0.5)
+    x.lt(y)
+    x.ge(0)
+    x.le(1)
+    x.eq(y)
+    x.ne(y)
+    torch.eq(x, y)
+    torch.greater(x, y)
+    torch.less_equal(x, 1)
+    torch.not_equal(i, 1)
+    x + True
+    b + 1
+    b + 1.0
+    b * b
+    b + b
+    b * x
+    x + 1j
+    i + 1.5
+    h + 1
+    h * 2.5
+    h + i
+    x.add(y)
+    x.add(y, alpha=2)
+    torch.add(x, 1)
+    torch.sub(x, y)
+    torch.subtract(x, y)
+    torch.rsub(x, 1)
+    torch.mul(x, y)
+    x.mul(2)
+    torch.div(x, y)
+    torch.div(i, 2, rounding_mode='floor')
+    torch.div(x, 2, rounding_mode='trunc')
+    torch.true_divide(i, 2)
+    torch.floor_divide(i, 2)
+    torch.remainder(x, 2)
+    torch.fmod(i, 2)
+    torch.pow(x, 2)
+    x.pow(0.5)
+    i.pow(2)
+    torch.float_power(x, 2)
+    torch.maximum(x, y)
+    torch.minimum(x, i)
+    torch.fmax(x, y)
+    torch.atan2(x, y)
+    torch.hypot(x, y)
+    torch.logaddexp(x, y)
+    torch.xlogy(i, i)
+    torch.copysign(x, y)
+    torch.isclose(x, y)
+    torch.gcd(i, i)
+    torch.lcm(i, i)
+    torch.heaviside(x, y)
+    torch.nextafter(x, y)
+    torch.ldexp(x, i)
+    torch.lerp(x, y, 0.5)
+    x.lerp(y, y)
+    torch.addcmul(x, y, y, value=2)
+    torch.addcdiv(x, y, y)
+    torch.where(b, x, y)
+    torch.where(b, x, 0.0)
+    torch.where(b, 1, 0)
+    torch.where(b, 1.0, 0)
+    torch.where(b, i, 0.5)
+    torch.where(x > 0.5, x, torch.zeros_like(x))
+    x.where(b, y)
+    torch.clamp(x, 0, 1)
+    x.clamp(min=0)
+    x.clamp(max=y)
+    i.clamp(0, 2)
+    x.clip(0.2, 0.4)
+    i.clamp(min=0.5)
+    torch.clamp_min(x, 0)
+    x.clamp_min(1)
+    x.clamp_max(1)
+    x.masked_fill(b, float('-inf'))
+    x.masked_fill(b, 0)
+    torch.masked_fill(x, b, 1.0)
+    i.masked_fill(b, 0)
+    x.masked_fill(x > 0.5, torch.tensor(0.0))
+    x.masked_fill_(b, 0); x
+    torch.logical_and(b, x)
+    torch.logical_or(b, b)
+    torch.logical_not(x)
+    x.logical_not()
+    torch.logical_xor(b, i)
+    torch.bitwise_and(i, i)
+    torch.bitwise_not(i)
+    torch.bitwise_or(b, b)
+    torch.isnan(x)
+    x.isnan()
+    torch.isinf(x)
+    torch.isfinite(i)
+    torch.nan_to_num(x)
+    torch.signbit(x)
+    torch.exp(x)
+    torch.exp(i)
+    x.exp()
+    x.log()
+    torch.log1p(x)
+    torch.log2(x)
+    torch.log10(x)
+    torch.expm1(x)
+    torch.sqrt(x)
+    i.sqrt()
+    torch.rsqrt(x)
+    x.rsqrt()
+    torch.sin(x) + torch.cos(x)
+    torch.tan(x)
+    torch.asin(x)
+    torch.acos(x)
+    torch.atan(x)
+    torch.sinh(x)
+    torch.cosh(x)
+    torch.tanh(i)
+    x.tanh()
+    torch.asinh(x)
+    torch.atanh(x)
+    torch.sigmoid(x)
+    x.sigmoid()
+    b.sigmoid()
+    torch.erf(x)
+    torch.erfc(x)
+    torch.erfinv(x)
+    torch.lgamma(x)
+    torch.digamma(x)
+    torch.reciprocal(i)
+    torch.square(x)
+    i.square()
+    torch.abs(i)
+    torch.neg(x)
+    torch.sign(x)
+    torch.sgn(x)
+    torch.floor(x)
+    torch.ceil(x)
+    torch.round(x)
+    torch.round(x, decimals=2)
+    torch.trunc(x)
+    torch.frac(x)
+    torch.logit(x)
+    torch.sinc(x)
+    torch.deg2rad(x)
+    torch.special.expit(x)
+    torch.special.erf(x)
+    torch.special.gammaln(x)
+    torch.special.log_softmax(x, dim=1)
+    torch.special.softmax(x, dim=0)
+    torch.special.logsumexp(x, 1)
+    torch.special.xlogy(x, y)
+    torch.special.i0e(x)
+    torch.special.entr(x)
+    torch.special.multigammaln(x + 2, 2)
+    torch.mvlgamma(x + 2, 2)
+    torch.polygamma(1, x)
+    torch.clone(x)
+    x.clone()
+    x.detach()
+    x.contiguous()
+    x.data
+    x.float()
+    i.float()
+    x.double()
+    x.half()
+    x.bfloat16()
+    x.long()
+    x.int()
+    x.short()
+    x.bool()
+    x.byte()
+    x.char()
+    x.to(torch.float64)
+    x.to(dtype=torch.int32)
+    x.to('cpu')
+    x.to(torch.device('cpu'), torch.float16)
+    x.to(i)
+    x.to('cpu', dtype=torch.float64)
+    x.type(torch.int64)
+    x.type_as(i)
+    x.cpu()
+    h.to(x.dtype)
+    F.relu(x)
+    F.relu(i)
+    F.relu(x, inplace=True)
+    torch.relu(x)
+    x.relu()
+    F.leaky_relu(x, 0.2)
+    F.leaky_relu(x, negative_slope=0.2)
+    F.elu(x)
+    F.selu(x)
+    F.celu(x)
+    F.gelu(x)
+    F.gelu(x, approximate='tanh')
+    F.silu(x)
+    F.mish(x)
+    F.softplus(x)
+    F.softsign(x)
+    F.hardtanh(x, -1, 1)
+    F.hardsigmoid(x)
+    F.hardswish(x)
+    F.relu6(x)
+    F.logsigmoid(x)
+    F.tanhshrink(x)
+    F.hardshrink(x)
+    F.softshrink(x)
+    F.threshold(x, 0.1, 0.0)
+    F.rrelu(x)
+    F.tanh(x)
+    F.sigmoid(x)
+    F.dropout(x, 0.5)
+    F.dropout(x, p=0.1, training=False)
+    F.alpha_dropout(x, 0.1)
+    F.feature_alpha_dropout(x, 0.1)
+    x.add_(1)
+    x.mul_(y)
+    x.div_(2)
+    x.sub_(y)
+    x.clamp_(0, 1)
+    x.exp_()
+    x.zero_()
+    x.fill_(3)
+    x.copy_(y)
+    x.relu_()
+    x.sigmoid_()
+    x.uniform_(-1, 1)
+    x.normal_()
+    x += y; x
+    x *= 2; x
+    x -= i; x
+    x /= 2; x
+    i += 1; i
+    x.requires_grad_(True).shape
+    x.is_floating_point()
+    i.is_floating_point()
+    x.dtype == torch.float32
+    x.ndim
+    x.dim()
+    x.shape[0]
+    x.size(-1)
+    x.numel()
+    x.shape
+    x.size()
+    len(x)
+    x.nelement()
+    x.is_cuda
+    torch.numel(x)
+    torch.is_tensor(x)
+    torch.is_floating_point(x)
+    torch.is_complex(x)
+    x.is_complex()
+    x.is_contiguous()
+    x.new_zeros(2, 3)
+    x.new_ones((2, 3))
+    x.new_full((2,), 1.5)
+    i.new_full((2,), 7)
+    x.new_tensor([1, 2])
+    x.new_empty(3)
+    i.new_zeros(x.shape)
+    x.bernoulli()
+    torch.bernoulli(x)
+    torch.poisson(x)
+    torch.normal(x, x)
+    torch.zeros_like(x)
+    torch.ones_like(i)
+    torch.rand_like(x)
+    torch.randn_like(x, dtype=torch.float64)
+    torch.empty_like(x)
+    torch.full_like(x, 2)
+    torch.randint_like(i, 5)
+    torch.broadcast_tensors(x, y)
+    torch.broadcast_to(y, x.shape)
+    torch.broadcast_shapes(x.shape, y.shape)
+    torch.allclose(x, x)
+    torch.equal(x, y)
+    x.equal(x)
+    F.glu(torch.cat([x, x], 1), dim=1)
+    F.normalize(x, dim=1)
+    F.normalize(x, p=2.0, dim=-1, eps=1e-6)
+    F.cosine_similarity(x, x)
+    F.cosine_similarity(x, y, dim=-1)
+    F.pairwise_distance(x, x)
+    F.pairwise_distance(x, x, keepdim=True)
+    F.prelu(x, torch.tensor([0.2]))
+    torch.complex(x, x)
+    torch.polar(x, x)
+    torch.view_as_real(torch.complex(x, x))
+    torch.view_as_complex(torch.stack([x, x], dim=-1))
+    torch.complex(x, x).abs()
+    torch.complex(x, x).real
+    torch.complex(x, x).imag
+    torch.angle(x)
+    torch.conj(torch.complex(x, x))
+    torch.real(torch.complex(x, x))
+
+a: float64[n=2]; u: uint8[n=2]; s: int16[n=2]; j: int32[n=2]; g: bfloat16[n=2]; f: float16[n=2]; d: float64[]; k: int64[]; z: float32[n=2]; o: bool[n=2]; p: bool[]
+    a + u
+    u + s
+    u + j
+    s + j
+    u * 2
+    u * 2.5
+    u / 2
+    u + k
+    z + d
+    z * k
+    j + k
+    j + d
+    g + f
+    g + z
+    g + 1
+    f * d
+    f + z
+    o + u
+    o + p
+    u == s
+    u - 1
+    o * 2.5
+    d + k
+    d * 2
+    k + 1
+    k * 1.5
+    k / 2
+    k // 2
+    p + 1
+    p | o
+    j // k
+    j % 2
+    torch.where(o, u, s)
+    torch.where(o, z, d)
+    torch.where(o, f, 1.0)
+    torch.where(p, z, a)
+    torch.maximum(u, s)
+    torch.cat([u, j])
+    torch.cat([z, a])
+    torch.cat([f, g])
+    torch.result_type(z, d)  == torch.float32
+    torch.promote_types(torch.int32, torch.float16) == torch.float16
+    u.float() / 255
+    u.to(torch.float32).div(255)
+    a.float()
+    z.to(a.dtype)
+    s.sum()
+    o.sum()
+    u.prod()
+    j.sum(dtype=torch.int32)
+    f.sum()
+    g.mean()
+    o.float().mean()
+    torch.exp(g)
+    torch.sqrt(u)
+    torch.sigmoid(o)
+    torch.abs(s)
+    torch.clamp(u, 0, 2)
+    a[0].item()
+    d.item()
+    k.item() + 1 > 0
+    torch.tensor(3) + z
+    torch.tensor(3.0) * j
+    torch.tensor([1.5]) * j
+    torch.tensor(2) * u
+    z * torch.tensor(2.0, dtype=torch.float64)
+    torch.pow(u, 2)
+    torch.pow(2, z)
+    torch.pow(2.5, j)
+    torch.pow(2, j)
+    torch.atan2(j, j)
+    torch.bitwise_or(u, s)
+    u & 3
+    u << 1
+    z // k
+    divmod(5, 2)[0] + k
+    torch.addcmul(z, z, z)
+    torch.dot(z, z)
+    torch.outer(z, a.float())
+    torch.floor(j)
+    torch.round(f)
+    torch.complex(z, z) * 2
+    torch.complex(z, z) + a
+"""
