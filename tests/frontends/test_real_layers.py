@@ -62,7 +62,8 @@ def test_real_layers_are_understood(call: Call, tmp_path: Path) -> None:
     assert source is not None
     file.write_text(source)
     spec = importlib.util.spec_from_file_location("call", file)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)

@@ -112,3 +112,32 @@ def test_calls_are_many() -> None:
     assert sum(len(section.calls) for section in SECTIONS) >= 1300
     assert sum(len(section.calls) for section in SYMBOLIC) >= 1000
     assert sum(len(section.calls) for section in REFUSED) >= 350
+
+
+# What a message says beside the sizes: the call, what was expected, what came, a remedy.
+MESSAGES = {
+    "torch.cat([x, x], dim=3)": "torch.cat: dim=3 is out of range [-3, 2]",
+    "x.mean(3)": "x.mean: dim=3 is out of range",
+    "i.mean()": "(remedy: convert it with .float())",
+    "x @ x": "(remedy: transpose the second operand: .transpose(-2, -1))",
+    "x.t()": "(remedy: name the axes: .transpose(a, b))",
+    "nn.Linear(12, 5)(x)": "(remedy: flatten it first: torch.flatten(x, 1))",
+    "nn.Linear(3, 5)(x)": "(remedy: move axis 1 to the end with transpose or permute)",
+    "nn.Embedding(10, 4)(x)": "(remedy: convert it with .long())",
+    "nn.Linear(4, 5)(x.double())": "(remedy: convert one of them, as in .to(torch.float32))",
+    "x.masked_fill(i, 0)": "(remedy: compare it first, as in mask == 0, or convert it with .bool())",
+    "F.cross_entropy(x, i)": "(remedy: the classes belong in axis 1: logits.transpose(1, 2))",
+    "x.backward()": "(remedy: reduce it first with .mean() or .sum())",
+    "F.pad(x, (4, 0), mode='reflect')": "expected size 4 minus the padding of 4 to be at least 1",
+    "nn.LSTM(5, 6)(x)": "expected 5 features in the last axis, got 4",
+}
+
+
+@pytest.mark.parametrize("call", MESSAGES)
+def test_messages_name_what_was_expected_and_a_remedy(call: str, folder: Path) -> None:
+    inputs = (("x", "float32[2, 3, 4]", 0), ("i", "int64[2, 3]", 2))
+    wrong = Call(call, inputs)
+    assert isinstance(real(wrong, {}), Exception)
+    found = inferred(wrong, folder, False)
+    assert len(found.errors) == 1
+    assert MESSAGES[call] in found.errors[0]

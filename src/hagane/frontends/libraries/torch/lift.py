@@ -27,12 +27,13 @@ def lift_torch(core: Core, found: Any) -> Value:
     if isinstance(found, torch.Size):
         return tuple(int(n) for n in found)
     if isinstance(found, torch.nn.Module):
-        cls = type(found)
+        cls, computed = type(found), {}
         if torch.nn.utils.parametrize.is_parametrized(found):  # a class made for this object
             cls = cls.__bases__[0]
+            computed = {n: _tensor(core, torch, getattr(found, n)) for n in found.parametrizations}
         name = core.tables.name_of(cls)
         if name is not None and name in TORCH.layers and name != "torch.nn.Module":
-            return Instance(core.heap.new({}), Library(name), found)
+            return Instance(core.heap.new(computed), Library(name), found)
     return MISSING
 
 
