@@ -24,6 +24,18 @@ for _name in (
     _fills(_name)
 
 
+@TORCH.function("_C._log_api_usage_once")
+def nothing(t: Core, *_: Value, **__: Value) -> Value:
+    """Return None."""
+    return None
+
+
+@TORCH.function("jit.annotate")
+def annotate(t: Core, the_type: Value, the_value: Value) -> Value:
+    """Return the value: a type for the compiler of scripts."""
+    return t.wrap(the_value)
+
+
 @TORCH.function("nn.init.calculate_gain")
 def calculate_gain(t: Core, nonlinearity: Value, param: Value = None) -> Value:
     """Return the factor for a nonlinearity."""
