@@ -443,6 +443,8 @@ class Expressions(Core):
             return same if positive else self.negated(self.truth(same))
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             return Truth(self.unknown_truth())
+        if isinstance(left, Truth) and isinstance(right, bool):
+            return self.as_truth(left.term if right == positive else negate(left.term))
         return _is_same(left, right) == positive
 
     def _identity_term(self, left: Value, right: Value) -> Term:

@@ -39,7 +39,9 @@ class Heap:
         }
 
     def restore(self, snapshot: dict[int, Any]) -> None:
-        """Go back to a snapshot, which must not be used again."""
+        """Go back to a snapshot, which must not be used again; younger objects stay."""
+        for key, content in self.contents.items():
+            snapshot.setdefault(key, content)
         self.contents = snapshot
 
 

@@ -193,11 +193,13 @@ def _requantize(
     least, most = np.iinfo(target.dtype).min, np.iinfo(target.dtype).max
     size, plane = body.size(rows), body.size(pixels)
     body.add(
-        f"for (int64_t r = q * 64; r < hg_min({size}, (q + 1) * 64); r++) {{",
-        f"int64_t image = r / {plane}, pixel = r % {plane};",
-        f"for (int64_t j = 0; j < {maps}; j++) {{",
-        f"double v = (double)({s}[r * {maps} + j] + {b}[j]) * {f}[j] / {scale!r};",
-        f"{d}[(image * {maps} + j) * {plane} + pixel] = hg_saturate_d(v, {zero}, {least}, {most});",
+        f"int64_t r0 = q * 64, r1 = hg_min({size}, r0 + 64), whole = r0 / {plane} == (r1 - 1) / {plane};",
+        f"for (int64_t j = 0; j < {maps}; j++) {{ double factor = {f}[j]; int32_t own = {b}[j];",
+        f"int64_t at = (r0 / {plane} * {maps} + j) * {plane} + r0 % {plane};",
+        "for (int64_t r = r0; r < r1; r++) {",
+        f"double v = (double)({s}[r * {maps} + j] + own) * factor / {scale!r};",
+        f"if (!whole) at = (r / {plane} * {maps} + j) * {plane} + r % {plane} - (r - r0);",
+        f"{d}[at + r - r0] = hg_saturate_d(v, {zero}, {least}, {most});",
         "} }",
     )
     low.emit(f"requantize '{node.name}'", body, (rows + 63) // 64, work=maps * 10.0)
@@ -237,7 +239,11 @@ def lower_conv_integer(low: Lowering, node: ir.Node) -> None:
 def _convolved(
     low: Lowering, node: ir.Node, weight: Array, x_zero: int, w_zero: int
 ) -> tuple[Tensor, Dim]:
-    """Return the sums (images * pixels, maps) of a convolution, and the pixels of an image."""
+    """Return the sums (images * pixels, maps) of a convolution, and the pixels of an image.
+
+    The image becomes pixels of bytes, channels innermost, with its padding; a window is then a few
+    runs of bytes, and a row of a matrix product.
+    """
     attributes = low.attributes(node)
     if int(attributes["group"]) != 1 or weight.ndim != 4:
         raise NotNative("groups, or other than two spatial axes")
@@ -247,15 +253,16 @@ def _convolved(
         attributes.get("pads"), attributes["auto_pad"],
     )  # fmt: skip
     sizes = tuple(int(dim) for dim in low.fixed_shape(node.inputs[0])[2:])
-    pads = [before for before, _ in window.amounts(sizes)]
+    image = _emit_pixels(low, node, source, window.amounts(sizes), x_zero)
     height, width = (int(n) for n in window.output(sizes))
-    depth = int(np.prod(weight.shape[1:]))
+    maps, channels, *kernel = weight.shape
+    depth = channels * kernel[0] * kernel[1]
     rows = source.shape[0] * height * width
     wide = -(-depth // 4) * 4
     packed = low.new(f"{node.name} windows", np.dtype(np.uint8), (rows, wide))
-    _emit_windows(low, node, source, packed, window, pads, (height, width), x_zero, weight)
-    matrix = np.ascontiguousarray(weight.reshape(weight.shape[0], depth).T)
-    sums = low.new(f"{node.name} sums", np.dtype(np.int32), (rows, weight.shape[0]))
+    _emit_windows(low, node, image, packed, window, (height, width))
+    matrix = np.ascontiguousarray(weight.transpose(2, 3, 1, 0).reshape(depth, maps))
+    sums = low.new(f"{node.name} sums", np.dtype(np.int32), (rows, maps))
     emit_int8_product(
         low, node, packed, rows, matrix, (lambda _: str(x_zero), w_zero), sums,
         shifted=source.dtype == np.int8,
@@ -263,41 +270,64 @@ def _convolved(
     return sums, height * width
 
 
+def _emit_pixels(
+    low: Lowering, node: ir.Node, source: Tensor, pads: list[tuple[int, int]], zero: int
+) -> Tensor:
+    """Write an image as unsigned bytes (N, rows, columns, C); its border is the zero point."""
+    images, channels, rows, columns = source.shape
+    (top, bottom), (left, right) = pads
+    assert isinstance(rows, int)
+    assert isinstance(columns, int)
+    shape = (images, rows + top + bottom, columns + left + right, channels)
+    target = low.new(f"{node.name} pixels", np.dtype(np.uint8), shape)
+    flip = 128 if source.dtype == np.int8 else 0
+    body = Body()
+    s, d = body.pointer(source, ctype="uint8_t"), body.pointer(target, written=True)
+    high, wide = rows + top + bottom, columns + left + right
+    body.add(
+        f"int64_t image = q / {high}, y = q % {high} - {top};",
+        f"uint8_t *o = {d} + q * {wide * channels};",
+        f"if (y < 0 || y >= {rows}) {{ for (int64_t i = 0; i < {wide * channels}; i++) o[i] = "
+        f"(uint8_t)({zero} ^ {flip}); return; }}",
+        f"for (int64_t i = 0; i < {left * channels}; i++) o[i] = (uint8_t)({zero} ^ {flip});",
+        f"for (int64_t i = 0; i < {right * channels}; i++) o[{(left + columns) * channels} + i] = "
+        f"(uint8_t)({zero} ^ {flip});",
+        f"o += {left * channels}; const uint8_t *x = {s} + (image * {channels * rows} + y) * {columns};",
+        f"for (int64_t c = 0; c < {channels}; c++) for (int64_t j = 0; j < {columns}; j++)",
+        f"o[j * {channels} + c] = x[c * {rows * columns} + j] ^ {flip};",
+    )
+    low.emit(f"pixels '{node.name}'", body, images * high, work=columns * 32.0)
+    return target
+
+
 def _emit_windows(
     low: Lowering,
     node: ir.Node,
-    source: Tensor,
+    image: Tensor,
     packed: Tensor,
     window: Window,
-    pads: list[int],
     output: tuple[int, int],
-    zero: int,
-    weight: Array,
 ) -> None:
-    """Write each window as a row of unsigned bytes; outside the image lies the zero point."""
-    _, channels, rows, columns = (int(str(dim)) for dim in (0, *source.shape[1:]))
-    kh, kw = weight.shape[2:]
-    flip = 128 if source.dtype == np.int8 else 0
+    """Copy the runs of bytes of each window into a row."""
+    _, rows, columns, channels = image.shape
+    (kh, kw), (sy, sx), (dy, dx) = window.kernel, window.strides, window.dilations
     wide = packed.shape[1]
-    body = Body()
-    s, d = body.pointer(source, ctype="uint8_t"), body.pointer(packed, written=True)
     height, width = output
-    (sy, sx), (dy, dx) = window.strides, window.dilations
+    assert isinstance(wide, int)
+    body = Body()
+    s, d = body.pointer(image), body.pointer(packed, written=True)
+    runs, run = (1, kw * channels) if dx == 1 else (kw, channels)
     body.add(
         f"int64_t image = q / {height}, oy = q % {height};",
-        f"const uint8_t *x = {s} + image * {channels * rows * columns};",
+        f"const uint8_t *x = {s} + (image * {rows} + oy * {sy}) * {columns * channels};",
         f"for (int64_t ox = 0; ox < {width}; ox++) {{",
-        f"uint8_t *o = {d} + (q * {width} + ox) * {wide}; int64_t at = 0;",
-        f"for (int64_t c = 0; c < {channels}; c++) for (int64_t i = 0; i < {kh}; i++) {{",
-        f"int64_t y = oy * {sy} - {pads[0]} + i * {dy};",
-        f"for (int64_t j = 0; j < {kw}; j++) {{",
-        f"int64_t z = ox * {sx} - {pads[1]} + j * {dx};",
-        f"int inside = y >= 0 && y < {rows} && z >= 0 && z < {columns};",
-        f"o[at++] = (inside ? x[(c * {rows} + y) * {columns} + z] : (uint8_t){zero}) ^ {flip}; }} }}",
-        f"while (at < {wide}) o[at++] = 0; }}",
+        f"uint8_t *o = {d} + (q * {width} + ox) * {wide};",
+        f"for (int64_t i = 0; i < {kh}; i++) for (int64_t j = 0; j < {runs}; j++, o += {run})",
+        f"__builtin_memcpy(o, x + (i * {dy * columns} + ox * {sx} + j * {dx}) * {channels}, {run});",
+        f"for (int64_t at = {kh * kw * channels}; at < {wide}; at++) *o++ = 0; }}",
     )
-    tasks = source.shape[0] * height
-    low.emit(f"windows '{node.name}'", body, tasks, work=float(width * channels * kh * kw) * 0.5)
+    tasks = image.shape[0] * height
+    low.emit(f"windows '{node.name}'", body, tasks, work=float(width * wide) * 0.05)
 
 
 RULES: dict[str, Rule] = {
