@@ -24,7 +24,7 @@ from hagane.frontends.python.values import (
 )
 from hagane.symbolic import Dim, Expr, floordiv, mod, symbols_of
 from hagane.symbolic.expression import multiply
-from hagane.symbolic.logic import negate
+from hagane.symbolic.logic import int_mod, int_product, negate
 from hagane.symbolic.term import FALSE, INT, TRUE, Term, const
 from hagane.tools.prob.capture.facts import Range
 from hagane.tools.prob.capture.paths import Paths
@@ -60,6 +60,8 @@ class Arithmetic(Paths):
             self.refuse(_REAL)
         if isinstance(right, Expr) and is_size(left) and kind in (ast.FloorDiv, ast.Mod):
             return self._quotient(kind, left, right)
+        if isinstance(left, Expr) and isinstance(right, int) and right and kind is ast.Mod:
+            return self._remainder(left, right)
         if kind is ast.Div and is_number(left) and is_number(right):
             return self._share(left, right)
         found = super().binary(kind, left, right)
@@ -91,6 +93,13 @@ class Arithmetic(Paths):
         """Return an integer under a name of its own."""
         term = self.knowledge.term(value)
         return self.record.named_integer(term, self.facts.range_of(term), self.span, label)
+
+    def _remainder(self, left: Expr, right: int) -> Dim:
+        """Return a remainder as such, because its range is small."""
+        sign = 1 if right > 0 else -1
+        term = int_mod(self.knowledge.term(left * sign), const(abs(right), INT))
+        term = int_product(term, const(sign, INT))
+        return self.record.named_integer(term, self.facts.range_of(term), self.span, "remainder")
 
     def _quotient(self, kind: type[ast.operator], left: Dim, right: Expr) -> Dim:
         """Return a quotient or remainder by a divisor that draws decide, evaluated on this path."""

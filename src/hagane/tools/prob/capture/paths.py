@@ -67,6 +67,7 @@ class Paths(Interpreter):
         self._facts: dict[tuple[Term, ...], Facts] = {(): self.record.facts}
         self._meeting: tuple[Facts, Facts] | None = None
         self.dictionaries: set[int] = set()
+        self.outside: set[int] = set()
 
     # Refusals.
 
@@ -221,10 +222,20 @@ class Paths(Interpreter):
         self.heap.restore(self._met(condition, yes, no))
 
     def _met(self, condition: Term, yes: dict[int, Any], no: dict[int, Any]) -> dict[int, Any]:
-        apart = {
+        # Names of modules and of real objects are there on every path, read or not.
+        known = {module.key for module in self.modules.values()}
+        apart: dict[int, Any] = {
+            key: {**no[key], **content}
+            for key, content in yes.items()
+            if key in no and (key in self.outside or key in known)
+        }
+        apart |= {
             key: Choice(condition, content, no[key])
             for key, content in yes.items()
-            if key in no and content is not no[key] and self._differ(key, content, no[key])
+            if key not in apart
+            and key in no
+            and content is not no[key]
+            and self._differ(key, content, no[key])
         }
         joined = join_contents(
             {key: content for key, content in yes.items() if key not in apart},

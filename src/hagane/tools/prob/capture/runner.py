@@ -212,6 +212,8 @@ class Runner(Turns):
         if isinstance(found, np.ndarray | np.generic):
             return self.lift(found.tolist())
         value = super()._lift(found)
+        if isinstance(value, Instance):
+            self.outside.add(value.key)
         if isinstance(value, ListRef | DictRef | SetRef):
             content = self.heap[value]
             self._outside.append((value, dict(content) if type(content) is dict else content))
@@ -446,11 +448,12 @@ class Runner(Turns):
         for part in ast.walk(node):
             if isinstance(part, ast.NamedExpr):
                 self.refuse("':=' in a generator expression; use a list comprehension")
-        before = [*self.record.steps]
+        before = len(self.record.steps)
         contents = self.heap.snapshot()
         value = super()._GeneratorExp(node)
-        observed = any(s.name.startswith("observed#") for s in self.record.steps[len(before) :])
-        changed = any(self.heap.contents.get(k) != c for k, c in contents.items())
+        observed = any(s.name.startswith("observed#") for s in self.record.steps[before:])
+        read = {*self.outside, *(module.key for module in self.modules.values())}
+        changed = any(self.heap.contents[k] != c for k, c in contents.items() if k not in read)
         if observed or changed:
             self.refuse(
                 "a generator expression that observes or changes something; use a list "
@@ -516,7 +519,7 @@ for _method, _message in _REFUSED.items():
 
 def _default(kind: Kind, span: Span) -> Expression:
     if isinstance(kind, str):
-        return Literal(span, kind == "bool" and False)
+        return Literal(span, False if kind == "bool" else 0)
     return Tuple(span, tuple(_default(item, span) for item in kind))
 
 

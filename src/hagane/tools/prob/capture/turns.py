@@ -60,8 +60,9 @@ class Turns(Arithmetic):
     ) -> None:
         """Run turns while ``test`` holds.
 
-        Where asking again after the last turn is harmless, the paths that stop and those that go
-        on meet after every turn; else those that stop wait at the end.
+        Where one comparison decides and asking it again after the last turn is harmless, the paths
+        that stop and those that go on meet after every turn, so that fewer values stay alive; else
+        those that stop wait at the end, and what is known of those that go on is kept.
         """
         entry = self.knowledge.path
         breaks: list[Exit] = []
@@ -80,7 +81,8 @@ class Turns(Arithmetic):
                 still_open += 1
                 if still_open > _MAX_OPEN_TURNS:
                     self._endless(node, _MAX_OPEN_TURNS)
-                if breaking or self.record.draws != drawn or ends:
+                again = self.record.draws == drawn and self._is_comparison(condition)
+                if breaking or ends or not again:
                     self.fork(condition, lambda: None, lambda: self.leave("end", None, ends))
                     run()
                 else:
@@ -94,6 +96,15 @@ class Turns(Arithmetic):
                 ends.append(Exit("end", None, self.heap.contents, self.knowledge.path))
             self.merge(ends, entry)
         self._after(node.orelse, breaks, entry)
+
+    def _is_comparison(self, condition: Term) -> bool:
+        if condition.op == "not":
+            return self._is_comparison(condition.args[0])
+        if condition.op == "var":
+            condition = self.facts.definitions.get(condition.data, condition)
+        return condition.op in ("lt", "eq") or (
+            condition.op == "not" and condition.args[0].op in ("lt", "eq")
+        )
 
     def _endless(self, node: ast.For | ast.While, turns: int) -> None:
         word = "while" if isinstance(node, ast.While) else "for"
