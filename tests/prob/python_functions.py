@@ -28,6 +28,10 @@ def halves(x):
     return x // 2, -x % 2
 
 
+def middle(values):
+    return sorted(values)[1]
+
+
 def f():
     shift = lambda v: v - k
     k = 1
@@ -202,7 +206,7 @@ class Writer:
                 f"({x} {one('+-*')} {y})",
                 f"({x} {one(['//', '%'])} {one(['2', '3', '-2', '-3'])})",
                 f"{one(['min', 'max'])}({x}, {y})",
-                f"{one(['min', 'max', 'sum', 'len', 'sorted'])}([{x}, {y}, c])",
+                f"{one(['min', 'max', 'sum', 'len', 'middle'])}([{x}, {y}, c])",
                 f"abs({x})",
                 f"-{x}",
                 f"gap({x})",
@@ -221,7 +225,7 @@ class Writer:
                 f"{{0: {x}, 1: 5}}[a % 2]",
                 f"xs.count({x})",
             ]
-        ).replace("sorted(", "(lambda v: sorted(v)[1])(")
+        )
 
     def bool(self, depth: int) -> str:
         one = self.random.choice

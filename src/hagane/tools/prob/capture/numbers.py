@@ -49,7 +49,9 @@ class Arithmetic(Paths):
         truths = isinstance(left, Truth | bool) and isinstance(right, Truth | bool)
         if truths and kind is ast.BitXor:
             return self.negated(self.truth(self.compare(ast.Eq, left, right)))
-        if not (truths and kind in (ast.BitAnd, ast.BitOr)):
+        if truths and kind in (ast.BitAnd, ast.BitOr):
+            left, right = (left, right) if isinstance(left, Truth) else (right, left)
+        else:
             if isinstance(left, Truth):
                 left = self.counted(left)
             if isinstance(right, Truth):

@@ -77,6 +77,8 @@ class Paths(Interpreter):
 
     def lost(self, reason: str) -> Unknown:
         """End the capture: a value is not known."""
+        if reason.startswith("recursion of"):
+            reason += "; give the function a type with prob.typed, so that calls of it stay calls"
         self.refuse(reason)
 
     def unknown_truth(self) -> Term:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hagane.symbolic import Dim, Expr, symbol
-from hagane.symbolic.expression import Atom
+from hagane.symbolic.expression import Atom, Monomial
 from hagane.symbolic.logic import int_sum
 from hagane.symbolic.questions import Knowledge
 from hagane.symbolic.term import BOOL, INT, Term, const, variable, variables_of
@@ -26,20 +26,22 @@ from hagane.tools.prob.syntax import Expression, Let
 # it has to be. What holds for every such pair holds for x whatever the origin is; read with an
 # origin of zero, the name is x itself.
 _ORIGIN = "<origin>"
+_DRAWN = ("rand#", "choice#")
 
 
 class Numbers(Knowledge):
     """Formulas of integers of any sign as terms over their names."""
 
     def term(self, value: Dim | Fraction) -> Term:
-        """Return an integer expression as a term over its names, sums in the order of their age.
+        """Return an integer expression as a term over its names.
 
-        What was known first is added first: a sum of draws then needs its partial sums alone.
+        In a sum, results stand before draws and older ones before newer ones: draws that are
+        used once move there, and need the partial sums alone.
         """
         if not isinstance(value, Expr):
             return super().term(value)
         total = const(0, INT)
-        for monomial in sorted(value.terms, key=lambda m: max((_age(a) for a, _ in m), default=-1)):
+        for monomial in sorted(value.terms, key=_place):
             total = int_sum(total, super().term(Expr({monomial: value.terms[monomial]})))
         return total
 
@@ -47,6 +49,11 @@ class Numbers(Knowledge):
         if head == _ORIGIN:
             return const(0, INT)
         return super()._atom(head, arguments)
+
+
+def _place(monomial: Monomial) -> tuple[bool, int]:
+    drawn = any(atom.head.startswith(_DRAWN) for atom, _ in monomial)
+    return drawn, max((_age(atom) for atom, _ in monomial), default=-1)
 
 
 def _age(atom: Atom) -> int:

@@ -353,7 +353,7 @@ class Runner(Turns):
         """Return the value of an expression in the current frame."""
         value = super().evaluate(node)
         if isinstance(value, Unknown):
-            self.refuse(value.reason)
+            self.refuse(value.reason.replace("depends on sizes", "depends on draws"))
         if isinstance(value, Real) and value.formula is None:
             self.refuse("this is a real number; draws are integers: use // and %")
         return value

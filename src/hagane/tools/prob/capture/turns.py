@@ -7,13 +7,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from hagane.frontends.python.access import MAX_UNROLLED
 from hagane.frontends.python.core import Exit
-from hagane.frontends.python.values import ListRef, Many, Range, Value
+from hagane.frontends.python.values import Choice, ListRef, Many, Range, Value
 from hagane.symbolic import Dim
 from hagane.symbolic.term import Term
 from hagane.tools.prob.capture.numbers import Arithmetic
 
 _MAX_TURNS = 10_000
+_MAX_ITEMS = 4 * MAX_UNROLLED  # of a comprehension
+_LENGTH = "the length of this list depends on draws; keep it, and count what is in it"
 _MAX_OPEN_TURNS = 1_000  # of turns that a draw may be the last of
 
 
@@ -120,17 +123,30 @@ class Turns(Arithmetic):
 
     def many_items(self, items: list[Value]) -> Many:
         """Return all items as one: not where draws are followed one by one."""
-        self.refuse(f"a loop over {len(items):,} items, or a filter that draws decide")
+        self.refuse(f"a loop over {len(items):,} items; at most {_MAX_ITEMS:,} are followed")
 
     def as_many(self, content: Any) -> tuple[Value, Any]:
         """Return all items as one: not where draws are followed one by one."""
         del content
-        self.refuse("a list whose length depends on draws")
+        self.refuse(_LENGTH)
 
     def many_of(self, left: Any, right: Any) -> Many:
         """Return two lists as one: not where draws are followed one by one."""
         del left, right
-        self.refuse("a list whose length depends on draws")
+        self.refuse(_LENGTH)
+
+    def _content(self, content: Any) -> list[Value] | Many:
+        if isinstance(content, Choice):
+            self.refuse(_LENGTH)
+        return super()._content(content)
+
+    def _kept(self, generator: ast.comprehension) -> bool | None:
+        kept = super()._kept(generator)
+        if kept is None:
+            self.refuse(
+                "a filter has to be known before the run; count with sum(x > 0 for x in items)"
+            )
+        return kept
 
     def _range_items(self, value: Range) -> list[Value] | Many:
         del value
