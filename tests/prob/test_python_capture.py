@@ -192,6 +192,13 @@ def test_probabilities_depend_on_draws() -> None:
         return red
 
     assert share(urn, "r = 2") == Fraction(27, 125)
+    third = Fraction(1, 3)
+
+    def known() -> bool:
+        n = prob.rand(0, 1)
+        return prob.flip(third * n) or (prob.flip(1 - third * 2) if third < 1 else False)
+
+    assert share(known, "r", "bool") == Fraction(4, 9)
 
 
 def test_a_typed_function_may_call_itself() -> None:
@@ -310,6 +317,7 @@ def test_what_cannot_be_captured_is_named_at_its_line(
         ("return len({prob.rand(0, 1)})", "a set of values that are not known"),
         ("return len(f'{prob.rand(0, 1)}')", "a text that depends on draws"),
         ("return None if prob.flip(0.5) else 1", "a path ends without 'return value'"),
+        ("return pow(prob.rand(0, 1), 2, 3)", "this cannot be followed; write it with plain"),
         ("return unknown + 1", "NameError: the name 'unknown' is not defined"),
         ("return prob.rand(0, 1) ** prob.rand(0, 1)", "'**' of a number that depends on draws"),
     ],

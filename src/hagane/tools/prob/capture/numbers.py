@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from hagane.frontends.python.arithmetic import is_number
+from hagane.frontends.python.arithmetic import BINARY, COMPARE, apply_plain, is_number
 from hagane.frontends.python.values import (
     Choice,
     DictRef,
@@ -46,6 +46,9 @@ class Arithmetic(Paths):
         """Return ``left op right``."""
         if isinstance(left, Real) or isinstance(right, Real):
             self.refuse(_REAL)
+        a, b = _bare(left), _bare(right)
+        if a is not left or b is not right:
+            return self._with_fraction(kind, a, b)
         truths = isinstance(left, Truth | bool) and isinstance(right, Truth | bool)
         if truths and kind is ast.BitXor:
             return self.negated(self.truth(self.compare(ast.Eq, left, right)))
@@ -73,6 +76,15 @@ class Arithmetic(Paths):
             )
             self.refuse(f"'{symbol}' of a number that depends on draws; + - * // % are supported")
         return self.shortened(found)
+
+    def _with_fraction(self, kind: type[ast.operator], a: Value, b: Value) -> Value:
+        """Return an operator of which at least one operand is a known fraction."""
+        if not isinstance(a, Expr | Truth) and not isinstance(b, Expr | Truth):
+            return self.lift(apply_plain(BINARY[kind][1], a, b))
+        if kind is not ast.Mult or not all(isinstance(v, Expr | Fraction) for v in (a, b)):
+            self.refuse(_REAL)
+        formula = multiply(a, b)
+        return Real(formula) if isinstance(formula, Expr) else self.lift(Fraction(formula))
 
     def _share(self, left: Value, right: Value) -> Value:
         """Return ``left / right``, which only a probability may be."""
@@ -124,6 +136,9 @@ class Arithmetic(Paths):
     def _unary(self, kind: type[ast.unaryop], value: Value) -> Value:
         if isinstance(value, Real):
             self.refuse(_REAL)
+        known = _bare(value)
+        if isinstance(known, Fraction) and kind is ast.USub:
+            return self.lift(-known)
         return super()._unary(kind, self.counted(value) if isinstance(value, Truth) else value)
 
     # Comparisons.
@@ -150,6 +165,11 @@ class Arithmetic(Paths):
         """Return a comparison of two values."""
         if isinstance(left, Real) or isinstance(right, Real):
             self.refuse(_REAL)
+        a, b = _bare(left), _bare(right)
+        if (a is not left or b is not right) and kind in COMPARE:
+            if isinstance(a, Expr | Truth) or isinstance(b, Expr | Truth):
+                self.refuse(_REAL)
+            return bool(apply_plain(COMPARE[kind][1], a, b))
         truths = isinstance(left, Truth | bool) and isinstance(right, Truth | bool)
         unknown = isinstance(left, Truth) or isinstance(right, Truth)
         if kind in (ast.Is, ast.IsNot) and not isinstance(left, Choice):
@@ -335,6 +355,12 @@ def guarded(writer: Writer, guard: Term, value: Expression, default: Expression)
     if guard is TRUE:
         return value
     return If(value.span, writer.written(guard, value.span), value, default)
+
+
+def _bare(value: Value) -> Value:
+    """Return a known fraction as such, other values as they are."""
+    held = isinstance(value, Host) and isinstance(value.object, Fraction)
+    return value.object if held else value
 
 
 def _around_zero(bound: Range) -> Range:

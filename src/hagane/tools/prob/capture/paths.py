@@ -110,7 +110,11 @@ class Paths(Interpreter):
 
     def learn(self, condition: Term) -> None:
         """Take in a condition that holds from here on."""
-        self._facts[self.knowledge.path.decisions] = self.facts.assuming(condition)
+        self.replace_facts(self.facts.assuming(condition))
+
+    def replace_facts(self, facts: Facts) -> None:
+        """Set what is known on the current path."""
+        self._facts[self.knowledge.path.decisions] = facts
 
     def decide(self, condition: bool | Term) -> bool | Term:
         """Return the condition, as a plain truth value where the path decides it."""

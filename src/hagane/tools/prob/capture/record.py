@@ -7,6 +7,7 @@ distribution of running the function; all other steps are total.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -97,6 +98,15 @@ class Recording:
         self.steps: list[Step] = []
         self.labels: dict[str, str] = {}
         self.draws = 0
+        self._names = itertools.count(1)
+
+    def mark(self) -> int:
+        """Return a place to go back to."""
+        return len(self.steps)
+
+    def back_to(self, mark: int) -> None:
+        """Forget the steps since a place; their names are not used again."""
+        del self.steps[mark:]
 
     def step(
         self,
@@ -108,7 +118,7 @@ class Recording:
         needed: bool = False,
     ) -> str:
         """Add a step and return its name."""
-        name = f"{label}#{len(self.steps) + 1}"
+        name = f"{label}#{next(self._names)}"
         self.steps.append(Step(name, span, tuple(terms), write, needed))
         return name
 
@@ -151,13 +161,13 @@ class Recording:
             if step.needed or step.name in used:
                 kept.append(step)
                 used |= variables_of(step.terms).keys()
-        writer = Writer(self._names(kept))
+        writer = Writer(self._labelled(kept))
         whole = result(writer)
         for step in kept:
             whole = Let(step.span, writer.name(step.name), step.write(writer), whole)
         return whole
 
-    def _names(self, steps: Sequence[Step]) -> Mapping[str, str]:
+    def _labelled(self, steps: Sequence[Step]) -> Mapping[str, str]:
         return {
             step.name: f"{self.labels[step.name]}#{step.name.rpartition('#')[2]}"
             for step in steps

@@ -18,6 +18,7 @@ _MAX_TURNS = 10_000
 _MAX_ITEMS = 4 * MAX_UNROLLED  # of a comprehension
 _LENGTH = "the length of this list depends on draws; keep it, and count what is in it"
 _MAX_OPEN_TURNS = 1_000  # of turns that a draw may be the last of
+_MAX_MEETINGS = 400
 
 
 class Turns(Arithmetic):
@@ -64,13 +65,38 @@ class Turns(Arithmetic):
         """Run turns while ``test`` holds.
 
         Where one comparison decides and asking it again after the last turn is harmless, the paths
-        that stop and those that go on meet after every turn, so that fewer values stay alive; else
-        those that stop wait at the end, and what is known of those that go on is kept.
+        that stop and those that go on meet after every turn, so that fewer values stay alive. If
+        no end comes in sight like that, those that stop wait at the end, and what is known of
+        those that go on is kept.
         """
+        assert self.frame is not None
+        if not _breaks(node.body):
+            entry, contents = self.knowledge.path, self.heap.snapshot()
+            exits, mark, facts = list(self.frame.exits), self.record.mark(), self.facts
+            if self._follow(node, test, turn, _MAX_MEETINGS, meeting=True):
+                return
+            self.frame.exits[:] = exits
+            self.record.back_to(mark)
+            self.heap.restore(contents)
+            self.knowledge.path = entry
+            self.replace_facts(facts)
+            self.dead = False
+        if not self._follow(node, test, turn, _MAX_OPEN_TURNS, meeting=False):
+            self._endless(node)
+
+    def _follow(
+        self,
+        node: ast.For | ast.While,
+        test: Callable[[int], bool | Term],
+        turn: Callable[[int], None],
+        most: int,
+        *,
+        meeting: bool,
+    ) -> bool:
+        """Run turns; say whether the loop ends within the turns that a draw may be the last of."""
         entry = self.knowledge.path
         breaks: list[Exit] = []
         ends: list[Exit] = []
-        breaking = _breaks(node.body)
         still_open = 0
         for number in range(_MAX_TURNS):
             drawn = self.record.draws
@@ -80,25 +106,27 @@ class Turns(Arithmetic):
             run = partial(self._turn, partial(turn, number), breaks)
             if condition is True:
                 run()
+            elif still_open == most:
+                return False
             else:
                 still_open += 1
-                if still_open > _MAX_OPEN_TURNS:
-                    self._endless(node, _MAX_OPEN_TURNS)
-                again = self.record.draws == drawn and self._is_comparison(condition)
-                if breaking or ends or not again:
+                if not meeting:
                     self.fork(condition, lambda: None, lambda: self.leave("end", None, ends))
                     run()
-                else:
+                elif self.record.draws == drawn and self._is_comparison(condition):
                     self.fork(condition, run, lambda: None)
+                else:
+                    return False
             if self.dead:
                 break
         else:
-            self._endless(node, _MAX_TURNS)
+            self._endless(node)
         if ends:
             if not self.dead:
                 ends.append(Exit("end", None, self.heap.contents, self.knowledge.path))
             self.merge(ends, entry)
         self._after(node.orelse, breaks, entry)
+        return True
 
     def _is_comparison(self, condition: Term) -> bool:
         if condition.op == "not":
@@ -109,13 +137,13 @@ class Turns(Arithmetic):
             condition.op == "not" and condition.args[0].op in ("lt", "eq")
         )
 
-    def _endless(self, node: ast.For | ast.While, turns: int) -> None:
+    def _endless(self, node: ast.For | ast.While) -> None:
         word = "while" if isinstance(node, ast.While) else "for"
         assert self.frame is not None
         self.collector.nodes[self.frame.key] = node
         self.refuse(
-            f"no end of this '{word}' is in sight after {turns:,} turns: the bounds of the draws "
-            "do not limit it; bound it, as in 'for _ in range(100)' with a 'break'"
+            f"no end of this '{word}' is in sight after {_MAX_OPEN_TURNS:,} turns: the bounds of "
+            "the draws do not limit it; bound it, as in 'for _ in range(100)' with a 'break'"
         )
 
     def _summary(self, node: ast.For | ast.While, *_: Any, **__: Any) -> None:
