@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hagane.errors import HaganeError
+from hagane.frontends.python.arithmetic import BINARY
 from hagane.frontends.python.values import (
+    MISSING,
     Choice,
     DictRef,
     Frame,
@@ -113,6 +115,10 @@ class Strict(Turns):
         if isinstance(left, ListRef) and isinstance(node.op, ast.Add):
             self.extend(left, right)
             return left
+        if isinstance(left, Instance):
+            own = self.method_of(left, f"__i{BINARY[type(node.op)][0]}__")
+            if own is not MISSING:
+                return self.call(own, [right], {})
         return self.binary(type(node.op), left, right)
 
     def _do_Assert(self, node: ast.Assert) -> None:
