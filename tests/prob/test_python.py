@@ -120,7 +120,7 @@ def test_observations_condition() -> None:
 
 
 def test_what_is_not_supported_is_refused_with_its_place() -> None:
-    with pytest.raises(Unsupported, match="'while' is not supported here") as caught:
+    with pytest.raises(Unsupported, match="no end of this 'while' is in sight") as caught:
 
         @prob.typed("{y:int | y = 1}")
         def loop() -> int:

@@ -113,16 +113,18 @@ class Lift(Core):
         file = plain.__code__.co_filename
         module = self._module_of(plain.__module__, file, plain.__globals__)
         names: dict[str, Value] = {}
+        scope = Frame(self.heap.new(names), file, module, None, module.is_user)
+        defaults = tuple(self.lift(value) for value in plain.__defaults__ or ())
+        keywords = {name: self.lift(v) for name, v in (plain.__kwdefaults__ or {}).items()}
+        made = Function(node, plain.__name__, scope, defaults, keywords)
+        self._lifted[id(found)] = (found, made)  # a function may be among its own cells
         for name, cell in zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=False):
             if name != "__class__":
                 try:
                     names[name] = self.lift(cell.cell_contents)
                 except ValueError:  # not set yet
                     continue
-        scope = Frame(self.heap.new(names), file, module, None, module.is_user)
-        defaults = tuple(self.lift(value) for value in plain.__defaults__ or ())
-        keywords = {name: self.lift(v) for name, v in (plain.__kwdefaults__ or {}).items()}
-        return Function(node, plain.__name__, scope, defaults, keywords)
+        return made
 
     def _definition(
         self, found: types.FunctionType

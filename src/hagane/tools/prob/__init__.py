@@ -1,7 +1,7 @@
 """Programs that draw random numbers, and types that bound how likely an outcome is."""
 
 from hagane.tools.prob.checker import check, load_program
-from hagane.tools.prob.draws import ObservationFailed, flip, generator, observe, rand
+from hagane.tools.prob.draws import ObservationFailed, choose, flip, generator, observe, rand
 from hagane.tools.prob.export import export_prism
 from hagane.tools.prob.ledger import Limits
 from hagane.tools.prob.source import ProgramError
@@ -17,6 +17,7 @@ __all__ = [
     "TypedFunction",
     "Verdict",
     "check",
+    "choose",
     "export_prism",
     "flip",
     "generator",

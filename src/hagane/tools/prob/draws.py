@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from fractions import Fraction
+from math import lcm
 from typing import TypeVar
 
 from hagane.errors import HaganeError, InvalidArgument
@@ -38,10 +39,34 @@ def flip(probability: Fraction | float | str) -> bool:
     Raises:
         InvalidArgument: The probability is not between 0 and 1.
     """
-    chance = Fraction(str(probability))
+    chance = fraction_of(probability)
     if not 0 <= chance <= 1:
         raise InvalidArgument(f"flip({probability}): expected a probability between 0 and 1")
     return generator.randrange(chance.denominator) < chance.numerator
+
+
+def choose(*branches: tuple[Fraction | float | str, _Item]) -> _Item:
+    """Return one of several values, each with its probability: ``choose((0.5, 1), (0.5, 2))``.
+
+    Raises:
+        InvalidArgument: The probabilities are negative, or do not sum to one.
+    """
+    chances = [fraction_of(probability) for probability, _ in branches]
+    if min(chances, default=0) < 0 or sum(chances) != 1:
+        shown = ", ".join(map(str, chances))
+        raise InvalidArgument(f"choose: expected probabilities that sum to 1, got {shown}")
+    scale = lcm(*(chance.denominator for chance in chances))
+    place = generator.randrange(scale)
+    for chance, (_, item) in zip(chances, branches, strict=True):
+        place -= int(chance * scale)
+        if place < 0:
+            return item
+    raise AssertionError
+
+
+def fraction_of(probability: Fraction | float | str) -> Fraction:
+    """Return a probability; a float stands for the decimal that Python prints for it."""
+    return probability if isinstance(probability, Fraction) else Fraction(str(probability))
 
 
 def observe(condition: bool) -> bool:

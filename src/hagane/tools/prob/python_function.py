@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from hagane.tools.prob.source import ProgramTypeError, Source, Span
-from hagane.tools.prob.syntax import Expression, Let
 
 
 class Unsupported(ProgramTypeError):
@@ -67,41 +66,3 @@ def read_function(function: Callable[..., Any]) -> PythonFunction:
                     raise Unsupported("plain parameters only", source, found.span(node))
                 return found
     raise Unsupported(f"'{function.__name__}' is no 'def' of {code.co_filename}", source, nowhere)
-
-
-class Given(ast.stmt):
-    """An assignment of a value that is known already: a step of an unrolled loop."""
-
-    def __init__(self, target: ast.expr, item: Any, place: ast.stmt):
-        super().__init__()
-        self.target = target
-        self.item = item
-        ast.copy_location(self, place)
-
-
-def plain(value: Any) -> Any:
-    """Return NumPy's numbers and arrays as Python's."""
-    return value.tolist() if hasattr(value, "tolist") else value
-
-
-def returns(statement: ast.stmt) -> bool:
-    """Tell whether a statement may return."""
-    return any(isinstance(node, ast.Return) for node in ast.walk(statement))
-
-
-def breaks(statement: ast.stmt) -> bool:
-    """Tell whether a statement leaves or restarts a loop."""
-    return any(isinstance(node, ast.Break | ast.Continue) for node in ast.walk(statement))
-
-
-@dataclass(slots=True)
-class Bindings:
-    """Names given to values, in the order of evaluation."""
-
-    pairs: list[tuple[str, Expression]] = field(default_factory=list)
-
-    def around(self, body: Expression) -> Expression:
-        """Return an expression inside these bindings."""
-        for name, bound in reversed(self.pairs):
-            body = Let(body.span, name, bound, body)
-        return body

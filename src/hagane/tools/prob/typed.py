@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from hagane.errors import HaganeError
+from hagane.tools.prob.capture import Typed, kind_of, translate
 from hagane.tools.prob.checker import check
 from hagane.tools.prob.parser import parse_type
 from hagane.tools.prob.python_function import PythonFunction, Unsupported, read_function
-from hagane.tools.prob.python_source import translate
 from hagane.tools.prob.resolve import resolve
 from hagane.tools.prob.run import show_fraction
 from hagane.tools.prob.source import Source, Span
@@ -63,6 +63,7 @@ class TypedFunction(Generic[_Parameters, _Result]):
         functools.update_wrapper(self, function)
         self.found = found
         self.claimed = claimed
+        self.known = _known(self)
         self.report = _check(self)
 
     def __call__(self, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
@@ -107,51 +108,79 @@ def typed(
 
 def _check(made: TypedFunction[Any, Any]) -> Report:
     """Check a function; typed functions that it calls become definitions before it."""
+    texts = [made.found.source.text]
+    started: dict[str, TypedFunction[Any, Any]] = {}
     functions: dict[str, TypedFunction[Any, Any]] = {}
+    parameters: dict[str, tuple[Parameter, ...]] = {}
     bodies: dict[str, Expression] = {}
 
-    def add(function: TypedFunction[Any, Any]) -> None:
-        name = function.found.function.__name__
-        known = {original: one.found.function.__name__ for original, one in _TYPED.items()}
-        known[function.found.function] = name
-        translated = translate(function.found, known)
-        for called, original in translated.called.items():
-            if called != name and called not in functions:
-                other = _TYPED[original]
-                if other.found.source.name != function.found.source.name:
-                    raise Unsupported(
-                        f"'{called}' is typed in another file, {other.found.source.name}",
-                        function.found.source,
-                        Span(0, 0),
-                    )
-                add(other)
-        functions[name] = function
+    def add(name: str, function: TypedFunction[Any, Any]) -> None:
+        found = function.found
+        if started.setdefault(name, function) is not function:
+            raise Unsupported(
+                f"two typed functions are called '{name}'; give one another name",
+                found.source,
+                found.span(found.tree),
+            )
+        if found.source.name != made.found.source.name:
+            raise Unsupported(
+                f"'{name}' is typed in another file, {found.source.name}",
+                made.found.source,
+                made.found.span(made.found.tree),
+            )
+        parameters[name] = _parameters_of(function, texts)
+        known = {**_TYPED, found.function: function}
+        translated = translate(
+            found, parameters[name], {original: one.known for original, one in known.items()}
+        )
         bodies[name] = translated.body
+        for called, original in translated.called.items():
+            if known[original] is not started.get(called):
+                add(called, known[original])
+        functions[name] = function
 
-    add(made)
+    add(made.found.function.__name__, made)
     file = made.found.source
-    texts = [file.text]
     program: Expression = Tuple(Span(0, 0), ())
     for name, function in reversed(list(functions.items())):
-        program = _definition(function, bodies[name], texts, program)
+        program = _definition(function, parameters[name], bodies[name], texts, program)
     source = Source("\n".join(texts), file.name)
     return check(resolve(source, Parsed(program)))
 
 
+def _known(function: TypedFunction[Any, Any]) -> Typed:
+    original = function.found.function
+    return Typed(original, original.__name__, kind_of(_result_of(function, [])))
+
+
 def _definition(
-    function: TypedFunction[Any, Any], body: Expression, texts: list[str], rest: Expression
+    function: TypedFunction[Any, Any],
+    parameters: tuple[Parameter, ...],
+    body: Expression,
+    texts: list[str],
+    rest: Expression,
 ) -> LetFun:
     found = function.found
     start = found.offset(found.tree.lineno, found.tree.col_offset)
     span = Span(start, start + len("def ") + len(found.tree.name))
+    result = _result_of(function, texts)
+    return LetFun(span, found.tree.name, parameters, result, None, None, body, rest)
+
+
+def _parameters_of(function: TypedFunction[Any, Any], texts: list[str]) -> tuple[Parameter, ...]:
+    found = function.found
     parameters = []
     for argument in found.tree.args.args:
         here = found.offset(argument.lineno, argument.col_offset)
         place = Span(here, here + len(argument.arg))
         annotation = found.function.__annotations__.get(argument.arg)
         parameters.append(Parameter(place, argument.arg, _type_of(annotation, found, place, texts)))
-    result = _placed(function.claimed, found, start, texts)
-    return LetFun(span, found.tree.name, tuple(parameters), result, None, None, body, rest)
+    return tuple(parameters)
+
+
+def _result_of(function: TypedFunction[Any, Any], texts: list[str]) -> Type:
+    found = function.found
+    return _placed(function.claimed, found, found.offset(found.tree.lineno, 0), texts)
 
 
 def _type_of(annotation: Any, found: PythonFunction, place: Span, texts: list[str]) -> Type:
