@@ -10,6 +10,7 @@ from typing import Any
 from hagane.frontends.python.arithmetic import (
     BINARY,
     COMPARE,
+    SYMBOLS,
     apply_plain,
     binary_numbers,
     compare_values,
@@ -330,7 +331,7 @@ class Expressions(Core):
                     return self.call(found, [other], {})
         if isinstance(left, Library | Host) or isinstance(right, Library | Host):
             return self.lost("an operator on a library's object")
-        symbol = _SYMBOLS.get(kind, name)
+        symbol = SYMBOLS.get(kind, name)
         raise CheckError(
             "type", f"unsupported operands for {symbol}: {self.show(left)} and {self.show(right)}"
         )
@@ -476,12 +477,6 @@ class Expressions(Core):
             lambda: self.evaluate(node.orelse),
             self.collector.text(node.test),
         )
-
-
-_SYMBOLS: dict[type[ast.operator], str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
-    ast.Pow: "**", ast.MatMult: "@",
-}  # fmt: skip
 
 
 def _as(value: Value, truth: bool) -> Value:
