@@ -13,6 +13,9 @@ from .calls import Call, agrees, inferred, real, sections
 # A call of einops, and what it means in PyTorch.
 PAIRS = """
 x: float32[b=2, h=4, w=6, c=3]; y: float32[b=2, n=8]
+    einops.pack([y, y[:, :1]], 'b *')[0] == torch.cat([y, y[:, :1]], 1)
+    einops.pack([x, x], 'b * c')[0] == torch.cat([x.flatten(1, 2)] * 2, 1)
+    einops.unpack(*einops.pack([x, x[:, :1]], 'b * c'), 'b * c')[1] == x[:, :1]
     einops.rearrange(x, 'b h w c -> b c h w') == x.permute(0, 3, 1, 2)
     einops.rearrange(x, 'b h w c -> b (h w) c') == x.flatten(1, 2)
     einops.rearrange(x, 'b ... -> b (...)') == x.flatten(1)

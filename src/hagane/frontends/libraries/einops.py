@@ -252,6 +252,62 @@ def parse_shape(t: Core, x: Value, pattern: Value) -> Value:
     return {name: dim for name, dim in zip(names, shape, strict=True) if name != "_"}
 
 
+def _star(t: Core, pattern: Value, what: str) -> tuple[int, int]:
+    """Return how many axes stand before and behind the ``*`` of a pattern."""
+    names = str(pattern).split()
+    if names.count("*") != 1:
+        t.fail("einops", f"{what} takes a pattern with one '*', got {pattern!r}")
+    place = names.index("*")
+    return place, len(names) - place - 1
+
+
+@EINOPS.function("pack")
+def pack(t: Core, tensors: Value, pattern: Value) -> Value:
+    """Return tensors joined along the axis ``*``, in which each has any axes, and those axes."""
+    before, behind = _star(t, pattern, "pack")
+    flat: list[Tensor] = []
+    packed: list[Value] = []
+    for x in tensors:
+        shape = x.shape or ()
+        if len(shape) < before + behind:
+            t.fail(
+                "rank", f"'{pattern}' expects at least {before + behind} axes, got {t.show(x)}", x
+            )
+        inner = shape[before : len(shape) - behind]
+        packed.append(tuple(inner))
+        joined = (*shape[:before], product(inner), *shape[len(shape) - behind :])
+        flat.append(t.emit.typed("Pack", [x], x.dtype, joined))
+    return (t.call_library("torch.cat", [flat, before]), packed)
+
+
+@EINOPS.function("unpack")
+def unpack(t: Core, tensor: Value, packed_shapes: Value, pattern: Value) -> Value:
+    """Return the parts that ``pack`` joined."""
+    before, behind = _star(t, pattern, "unpack")
+    shape = tensor.shape or ()
+    if len(shape) != before + behind + 1:
+        t.fail(
+            "rank", f"'{pattern}' expects {before + behind + 1} axes, got {t.show(tensor)}", tensor
+        )
+    parts = [tuple(axes) for axes in packed_shapes]
+    known = [product(axes) for axes in parts if -1 not in axes]
+    total: Dim = 0
+    for length in known:
+        total = total + length
+    if len(known) == len(parts) and t.emit.differ(total, shape[before]):
+        t.fail(
+            "shape-mismatch", f"the parts have {total} elements, the axis {shape[before]}", tensor
+        )
+    result = []
+    for axes in parts:
+        rest = product(dim for dim in axes if dim != -1)
+        open_ = floordiv(shape[before] - total, rest)
+        inner = tuple(open_ if dim == -1 else dim for dim in axes)
+        whole = (*shape[:before], *inner, *shape[before + 1 :])
+        result.append(t.emit.typed("Unpack", [tensor], tensor.dtype, whole))
+    return result
+
+
 @EINOPS.layer("layers.torch.Rearrange", base="torch.nn.Module")
 class Rearrange:
     """``rearrange`` as a layer."""
