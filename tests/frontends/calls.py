@@ -190,6 +190,7 @@ def inferred(call: Call, folder: Path, symbolic: bool) -> Inferred:
         result = shown(t, result)
     except CheckError as error:
         errors, result = [error.message], None
+    knowledge.close()
     report = t.collector.report
     errors += [
         f"{e.message} (remedy: {e.remedy})" if e.remedy else e.message for e in report.errors

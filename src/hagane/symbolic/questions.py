@@ -65,6 +65,10 @@ class Knowledge:
     _answers: dict[tuple[Term, Term], Finding] = field(default_factory=dict)
     _solver: Solver | None = None
 
+    def close(self) -> None:
+        """Let go of the solver, which takes megabytes; a later question makes a new one."""
+        self._solver = None
+
     def term(self, value: Dim | Fraction) -> Term:
         """Return an integer expression as a term over its names; joined names are unfolded."""
         if not isinstance(value, Expr):

@@ -76,6 +76,7 @@ def interpret(request: Request, knowledge: Knowledge) -> Interpreter:
             report.checked = False
             report.notices.append(Note(None, error.message))
     _finished(report)
+    knowledge.close()
     return interpreter
 
 
