@@ -134,11 +134,13 @@ def emit_int8_product(
     b = body.raw(weights, ctype="int8_t")
     s = body.raw(columns, ctype="int32_t")
     left, right = zeros
+    tiles = (rows + rows_of_tile - 1) // rows_of_tile
     right -= 128 if weight.dtype == np.uint8 else 0
     size = body.size(rows)
     body.add(
         f"int32_t za = {left(body)} + {128 if shifted else 0}, zb = {right};",
-        f"int64_t r0 = q / {blocks} * {rows_of_tile}, block = q % {blocks};",
+        # Neighbouring tasks share a block of weights, which stays in the nearest cache.
+        f"int64_t block = q / {body.size(tiles)}, r0 = q % {body.size(tiles)} * {rows_of_tile};",
         f"int64_t m = hg_min({size} - r0, {rows_of_tile}), n0 = block * 64, w = hg_min({n} - n0, 64);",
         f"int32_t sum[{rows_of_tile} * 64] __attribute__((aligned(64)));",
         f"int8_tile({a} + r0 * {quads * 4}, {quads * 4}, m, {b} + block * {quads * 256}, {quads}, sum);",
@@ -149,6 +151,5 @@ def emit_int8_product(
         f"for (int64_t j = 0; j < w; j++) {c}[(r0 + r) * {n} + n0 + j] = sum[r * 64 + j] - za * {s}[n0 + j] + shift;",
         "}",
     )
-    tiles = (rows + rows_of_tile - 1) // rows_of_tile
     flops = 2.0 * k * n * (rows if isinstance(rows, int) else 64)
     low.emit(node, body, tiles * blocks, work=flops / 200, flops=flops)

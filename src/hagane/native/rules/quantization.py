@@ -170,6 +170,10 @@ def lower_qlinear_matmul(low: Lowering, node: ir.Node) -> None:
     low.lowered[node.outputs[0]] = target
 
 
+def _elements(rows: Dim) -> float:
+    return float(rows) if isinstance(rows, int) else 64.0
+
+
 def _requantize(
     low: Lowering,
     node: ir.Node,
@@ -193,16 +197,18 @@ def _requantize(
     least, most = np.iinfo(target.dtype).min, np.iinfo(target.dtype).max
     size, plane = body.size(rows), body.size(pixels)
     body.add(
-        f"int64_t r0 = q * 64, r1 = hg_min({size}, r0 + 64), whole = r0 / {plane} == (r1 - 1) / {plane};",
+        f"int64_t r0 = q * 64, r1 = hg_min({size}, r0 + 64);",
+        f"for (int64_t r = r0, end; r < r1; r = end) {{ int64_t image = r / {plane};",
+        f"end = hg_min(r1, (image + 1) * {plane}); int64_t m = end - r;",
         f"for (int64_t j = 0; j < {maps}; j++) {{ double factor = {f}[j]; int32_t own = {b}[j];",
-        f"int64_t at = (r0 / {plane} * {maps} + j) * {plane} + r0 % {plane};",
-        "for (int64_t r = r0; r < r1; r++) {",
-        f"double v = (double)({s}[r * {maps} + j] + own) * factor / {scale!r};",
-        f"if (!whole) at = (r / {plane} * {maps} + j) * {plane} + r % {plane} - (r - r0);",
-        f"{d}[at + r - r0] = hg_saturate_d(v, {zero}, {least}, {most});",
-        "} }",
+        f"const int32_t *x = {s} + r * {maps} + j;",
+        f"__typeof__({d}) o = {d} + (image * {maps} + j) * {plane} + r - image * {plane};",
+        "for (int64_t i = 0; i < m; i++) {",
+        f"double v = (double)(x[i * {maps}] + own) * factor / {scale!r};",
+        f"o[i] = hg_saturate_d(v, {zero}, {least}, {most});",
+        "} } }",
     )
-    low.emit(f"requantize '{node.name}'", body, (rows + 63) // 64, work=maps * 10.0)
+    low.emit(f"requantize '{node.name}'", body, (rows + 63) // 64, work=_elements(rows) * maps)
 
 
 def lower_qlinear_conv(low: Lowering, node: ir.Node) -> None:
