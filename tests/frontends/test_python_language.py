@@ -264,3 +264,32 @@ def test_a_mistake_in_plain_python_is_an_error(
     assert report.errors, report
     assert report.errors[0].code == code
     assert message in report.errors[0].message
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("match x.shape[1]:\n        case 7: return x", "'Match' statements are not understood"),
+        ("async def g(): return x\n    return g()", "'g' is a coroutine"),
+        ("return input()", "'builtins.input' is not understood"),
+    ],
+)
+def test_forms_that_are_not_followed_are_told(tmp_path: Path, body: str, reason: str) -> None:
+    report = check_text(tmp_path, f"def f(x):\n    {body}\n", X)
+    assert report.exit_code == 2
+    assert reason in [note.message for note in report.unknown]
+
+
+def test_a_failure_of_the_checker_itself_is_told_and_never_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hagane.frontends.python.interpreter import Interpreter
+
+    def broken(*_: object) -> None:
+        raise KeyError("lost")
+
+    monkeypatch.setattr(Interpreter, "tensor_operator", broken)
+    report = check_text(tmp_path, "def f(x):\n    return x + 1\n", X)
+    assert report.exit_code == 2
+    (note,) = report.notices
+    assert "the checker itself failed here (KeyError('lost'))" in note.message

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 from hagane.frontends.python.check import Request, check_source
 
-from .case import Case, draw_inputs, draw_sizes, load
+from .case import Case, draw_inputs, load
 from .catalogue import TORCH
 from .comparing import disagreements
 from .tracing import trace_values
@@ -32,7 +34,9 @@ def wrong_values(case: Case, sizes: Mapping[str, int]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", _BY_NAME)
-def test_inferred_shapes_are_those_that_pytorch_computes(name: str) -> None:
+@settings(max_examples=3, deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(data=st.data())
+def test_inferred_shapes_are_those_that_pytorch_computes(name: str, data: st.DataObject) -> None:
     case = _BY_NAME[name]
-    for seed in range(3):
-        assert wrong_values(case, draw_sizes(case, seed)) == []
+    drawn = {symbol: st.sampled_from(values) for symbol, values in case.sizes.items()}
+    assert wrong_values(case, data.draw(st.fixed_dictionaries(drawn))) == []

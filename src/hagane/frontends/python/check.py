@@ -75,6 +75,10 @@ def interpret(request: Request, knowledge: Knowledge) -> Interpreter:
         except CheckError as error:
             report.checked = False
             report.notices.append(Note(None, error.message))
+        except InvalidArgument:
+            raise
+        except Exception as error:
+            _own_failure(interpreter, error)
     _finished(report)
     knowledge.close()
     return interpreter
@@ -100,7 +104,21 @@ def check_object(
         except CheckError as error:
             report.checked = False
             report.notices.append(Note(None, error.message))
+        except InvalidArgument:
+            raise
+        except Exception as error:
+            _own_failure(interpreter, error)
+    interpreter.knowledge.close()
     return _finished(report)
+
+
+def _own_failure(interpreter: Interpreter, error: Exception) -> None:
+    """Say that the checker itself failed, and where it was: what it found so far still counts."""
+    report = interpreter.collector.report
+    report.checked = False
+    what = "recursion too deep" if isinstance(error, RecursionError) else repr(error)
+    message = f"the checker itself failed here ({what}); the report ends there, please report it"
+    report.notices.append(Note(interpreter.here(), message))
 
 
 class _DeepRecursion:
