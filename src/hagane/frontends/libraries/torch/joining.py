@@ -179,8 +179,20 @@ def split(t: Core, tensor: Value, split_size_or_sections: Value, dim: Value = 0)
 
 
 @TORCH.function("tensor_split", methods=("tensor_split",))
-def tensor_split(t: Core, input: Value, sections: Value, dim: Value = 0) -> Value:
+def tensor_split(
+    t: Core,
+    input: Value,
+    indices_or_sections: Value = None,
+    dim: Value = 0,
+    *,
+    indices: Value = None,
+    sections: Value = None,
+) -> Value:
     """Return the input cut into parts, the first ones larger by one where needed."""
+    given = [v for v in (indices_or_sections, indices, sections) if v is not None]
+    if len(given) != 1:
+        t.fail("call", "tensor_split takes either the number of sections or the places of the cuts")
+    sections = given[0]
     x = need_tensor(t, input, "input")
     shape = shape_of(t, x)
     place = axis(t, dim, len(shape), x)
