@@ -19,6 +19,8 @@ x: float32[8, 6]; e: float32[0, 3]; m: float32[4]; s: float32[]; w: float32[1, 3
     x.split([2, 6])
     torch.split(r, 3)
     r.tensor_split(3)
+    torch.tensor_split(r, indices=(1,))
+    torch.tensor_split(r, sections=2)
     r.tensor_split([2, 5])
     torch.hsplit(x, 2)
     torch.vsplit(x, 4)
