@@ -132,3 +132,5 @@ def test_a_size_that_follows_no_rule_is_widened_and_not_invented(tmp_path: Path)
     report = check_text(tmp_path, source, X)
     assert report.errors == []
     assert "None" in str(report.returned) or "if" in str(report.returned)
+    (notice,) = report.notices
+    assert "a size that this loop changes follows no rule that is known" in notice.message

@@ -73,7 +73,7 @@ def read_annotation(node: ast.expr | None) -> tuple[TypeText, str] | None:
 class Annotations(Core):
     """Makes values from types, and compares values with them."""
 
-    def make_value(self, text: TypeText, name: str, kind: str, any_dtype: bool = False) -> Value:
+    def make_value(self, text: TypeText, name: str, kind: str) -> Value:
         """Return a value of a type; sizes become named symbols, examples are remembered."""
         match text:
             case TensorText():

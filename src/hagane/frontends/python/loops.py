@@ -200,6 +200,11 @@ class Loops(Core):
             self._begin(start, {}, 0)
             self._peel(node, length, turn, outer)
             return
+        if recurrence.lossy and self.frame is not None and self.frame.is_user:
+            self.collector.notice(
+                self.collector.place(self.frame.file, node),
+                "a size that this loop changes follows no rule that is known: it is widened",
+            )
         breaks: list[Exit] = []
         final = self._last_turn(start, rules, k, turn, inside, breaks)
         self._finish(recurrence, start, rules, final, length)

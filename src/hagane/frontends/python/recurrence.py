@@ -39,6 +39,7 @@ class Recurrence:
         self.turn = turn
         self.start = start
         self.regular = True  # whether all rules hold from the first turn on
+        self.lossy = False  # whether a size follows no rule
 
     def rule(self, before: Value, after: Value) -> Rule:
         """Return the rule that ``before`` (turn 0) and ``after`` (turn 1) suggest."""
@@ -85,7 +86,7 @@ class Recurrence:
     def _size(self, before: Dim, after: Dim) -> Rule:
         step = after - before
         if isinstance(step, Expr) and self.turn in symbols_of(step):
-            self.regular = False
+            self.regular, self.lossy = False, True
             unknown = self.core.emit.fresh("turn")
             return lambda k: before if k == 0 else unknown
         return lambda k: before + step * k
@@ -164,7 +165,7 @@ class Recurrence:
 
     def widened(self, before: Value, found: Value) -> Rule:
         """Return a rule that promises no more than what both values share."""
-        self.regular = False
+        self.regular, self.lossy = False, True
         if is_size(before) and is_size(found):
             unknown = self.core.emit.fresh("turn")
             return lambda k: before if k == 0 else unknown
