@@ -8,6 +8,11 @@ does as well.
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec, PathFinder
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -69,13 +74,41 @@ __all__ = [
 ]
 
 
+# What the graph library imports for arithmetic that hagane has its own of: 30 MiB and half a
+# second, which are spent if somebody asks for an attribute of theirs.
+_LATE = ("sympy", "onnx_ir._symbolic_shapes")
+
+
+class _LateFinder:
+    """Finds the modules of ``_LATE`` so that they load when they are first used."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
+        if name not in _LATE:
+            return None
+        spec = PathFinder.find_spec(name, path)
+        if spec is not None and spec.loader is not None:
+            spec.loader = importlib.util.LazyLoader(spec.loader)
+        return spec
+
+
+@contextmanager
+def _late_imports() -> Iterator[None]:
+    sys.meta_path.insert(0, _LateFinder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(_LateFinder)
+
+
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         module = importlib.import_module(_MODULES[name])
         globals()[name] = module
         return module
     if name in _PUBLIC:
-        value = getattr(importlib.import_module(_PUBLIC[name]), name)
+        with _late_imports():
+            value = getattr(importlib.import_module(_PUBLIC[name]), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'hagane' has no attribute '{name}'")

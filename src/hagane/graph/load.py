@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeAlias
@@ -14,6 +15,11 @@ from onnx_ir.passes.common import InlinePass
 
 from hagane.errors import ExternalDataError, InvalidGraph, InvalidModel, NoSuchFile
 from hagane.graph.verify import verify
+from hagane.graph.weights import StoredTensor, WeightStore
+from hagane.graph.wire import Irregular, without_weights
+
+# Weights of fewer bytes are read with the graph.
+_LEAST_STORED = 4096
 
 ModelSource: TypeAlias = "str | os.PathLike[str] | bytes | onnx.ModelProto | ir.Model"
 
@@ -22,8 +28,10 @@ def load(source: ModelSource) -> ir.Model:
     """Return the model in ``source`` with its functions inlined, verified.
 
     Args:
-        source: A path of an ``.onnx`` file (weights beside it are mapped, not read), the bytes
-            of one, an ``onnx.ModelProto`` or an ``onnx_ir.Model``. None of them is changed.
+        source: A path of an ``.onnx`` file, the bytes of one, an ``onnx.ModelProto`` or an
+            ``onnx_ir.Model``. None of them is changed. Weights in a file, or beside it, are
+            mapped when they are needed: it may be removed, but not be written to, while the
+            model is in use.
 
     Raises:
         NoSuchFile: ``source`` is a path that does not exist.
@@ -36,7 +44,7 @@ def load(source: ModelSource) -> ir.Model:
     elif isinstance(source, onnx.ModelProto):
         model = _from_proto(source, "the given ModelProto", None)
     elif isinstance(source, bytes | bytearray | memoryview):
-        model = _from_proto(_parse(bytes(source), "the given bytes"), "the given bytes", None)
+        model = _from_bytes(WeightStore(data=memoryview(source)), "the given bytes", None)
     elif isinstance(source, str | os.PathLike):
         model = _load_file(Path(source))
     else:
@@ -55,15 +63,30 @@ def load(source: ModelSource) -> ir.Model:
 
 def _load_file(path: Path) -> ir.Model:
     try:
-        data = path.read_bytes()
+        # What is no file, such as a pipe, or a folder, which then says so, is read at once.
+        regular = path.is_file() or not path.exists()
+        store = WeightStore(path=path) if regular else WeightStore(memoryview(path.read_bytes()))
+        store.bytes()
     except FileNotFoundError:
         raise NoSuchFile(f"there is no model file '{path}'") from None
     except OSError as error:
-        raise InvalidModel(f"cannot read '{path}': {error.strerror}") from error
-    return _from_proto(_parse(data, f"'{path}'"), f"'{path}'", path.parent)
+        raise InvalidModel(f"cannot read '{path}': {error.strerror or error}") from error
+    return _from_bytes(store, f"'{path}'", path.parent)
 
 
-def _parse(data: bytes, what: str) -> onnx.ModelProto:
+def _from_bytes(store: WeightStore, what: str, folder: Path | None) -> ir.Model:
+    """Return the model in some bytes, whose large weights stay there."""
+    data = store.bytes()
+    # No file can name this location: it is drawn anew for each.
+    place = f"weights {secrets.token_hex(16)}"
+    try:
+        own = without_weights(data, place, _LEAST_STORED)
+    except Irregular:
+        own = bytes(data)
+    return _from_proto(_parse(own, what, len(data)), what, folder, store, place)
+
+
+def _parse(data: bytes, what: str, size: int) -> onnx.ModelProto:
     if not data:
         raise InvalidModel(f"{what} is empty: expected a serialized ONNX model")
     proto = onnx.ModelProto()
@@ -71,18 +94,25 @@ def _parse(data: bytes, what: str) -> onnx.ModelProto:
         proto.ParseFromString(data)
     except (google.protobuf.message.DecodeError, RecursionError) as error:
         raise InvalidModel(
-            f"{what} is not an ONNX model, or was truncated ({len(data)} bytes): {error}"
+            f"{what} is not an ONNX model, or was truncated ({size} bytes): {error}"
         ) from error
     return proto
 
 
-def _from_proto(proto: onnx.ModelProto, what: str, folder: Path | None) -> ir.Model:
+def _from_proto(
+    proto: onnx.ModelProto,
+    what: str,
+    folder: Path | None,
+    store: WeightStore | None = None,
+    place: str = "",
+) -> ir.Model:
     if not proto.HasField("graph"):
         raise InvalidModel(f"{what} holds no graph: it is not an ONNX model, or was truncated")
     if not proto.opset_import:
         raise InvalidModel(f"{what} imports no operator set: it is not a complete ONNX model")
     for tensor in _tensors(proto):
-        _check_tensor(tensor, what, folder)
+        if not _is_stored(tensor, place):
+            _check_tensor(tensor, what, folder)
     for graph in _graphs(proto):
         _check_single_assignment(graph, what)
     if any(_holds_map(value.type) for value in _values(proto.graph)):
@@ -93,9 +123,33 @@ def _from_proto(proto: onnx.ModelProto, what: str, folder: Path | None) -> ir.Mo
             ir.external_data.set_base_dir(model.graph, folder)
             for function in model.functions.values():
                 ir.external_data.set_base_dir(function.graph, folder)
+        if store is not None:
+            _keep_stored(model.graph, store, place)
     except Exception as error:  # onnx_ir raises whatever its reader meets
         raise InvalidModel(f"{what} is a damaged ONNX model: {_root_cause(error)}") from error
     return model
+
+
+def _is_stored(tensor: onnx.TensorProto, place: str) -> bool:
+    return bool(place) and any(entry.value == place for entry in tensor.external_data)
+
+
+def _keep_stored(graph: ir.Graph, store: WeightStore, place: str) -> None:
+    """Point initializers that were left out, or lie in files beside the model, at their bytes."""
+    beside: dict[Path, WeightStore] = {}
+    for value in graph.initializers.values():
+        tensor = value.const_value
+        if not isinstance(tensor, ir.ExternalTensor) or tensor.dtype.bitwidth < 8:
+            continue
+        found = store
+        if str(tensor.location) != place:
+            path = Path(tensor.path)
+            if path not in beside:
+                beside[path] = WeightStore(path=path)
+            found = beside[path]
+        kept = StoredTensor(found, tensor.offset or 0, tensor.dtype, tensor.shape, tensor.name)
+        kept.doc_string = tensor.doc_string
+        value.const_value = kept
 
 
 def _root_cause(error: BaseException) -> str:

@@ -9,7 +9,7 @@ the thread's own cache.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -61,8 +61,10 @@ def _near_equal(total: int, most: int) -> list[int]:
     return [base + (i < extra) for i in range(parts)]
 
 
-def pack_weights(weights: Array, sizes: Sequence[int], level: Level, channels: int) -> Array:
-    """Return weights in the order in which tiles read them.
+def pack_weights(
+    weights: Array, sizes: Sequence[int], level: Level, channels: int
+) -> Iterator[Array]:
+    """Yield weights in the order in which tiles read them, a group at a time.
 
     Args:
         weights: ``(out, in, rows, columns)``, float32.
@@ -70,25 +72,30 @@ def pack_weights(weights: Array, sizes: Sequence[int], level: Level, channels: i
         level: Gives the lanes of a block.
         channels: Input channels of one block.
 
-    Returns:
-        One row of floats: for each group ``(in blocks, rows, columns, channels, group lanes)``;
-        a last, partial block of input channels is not padded.
+    Yields:
+        A row of floats: ``(in blocks, rows, columns, channels, group lanes)``; a last, partial
+        block of input channels is not padded.
     """
     out, depth, rows, columns = weights.shape
-    lanes = level.lanes
+    lanes, taps = level.lanes, rows * columns
     whole, rest = divmod(depth, channels)
-    padded = np.zeros((sum(sizes) * lanes, depth, rows, columns), np.float32)
-    padded[:out] = weights
-    parts: list[Array] = []
     first = 0
     for size in sizes:
-        group = padded[first * lanes : (first + size) * lanes]
+        wide = size * lanes
+        packed = np.empty(wide * depth * taps, np.float32)
+        at = 0
+        group = weights[first * lanes : min(out, first * lanes + wide)]
+        used = len(group)
         first += size
-        body = group[:, : whole * channels].reshape(size * lanes, whole, channels, rows, columns)
-        parts.append(body.transpose(1, 3, 4, 2, 0).ravel())
-        if rest:
-            parts.append(group[:, whole * channels :].transpose(2, 3, 1, 0).ravel())
-    return np.concatenate(parts)
+        for start, blocks, deep in ((0, whole, channels), (whole * channels, 1, rest)):
+            count = blocks * taps * deep * wide
+            part = packed[at : at + count].reshape(blocks, rows, columns, deep, wide)
+            at += count
+            own = group[:, start : start + blocks * deep]
+            own = own.reshape(used, blocks, deep, rows, columns)
+            part[..., :used] = own.transpose(1, 3, 4, 2, 0)
+            part[..., used:] = 0
+        yield packed
 
 
 @dataclass(frozen=True, slots=True)

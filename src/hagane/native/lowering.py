@@ -152,12 +152,12 @@ class Lowering:
 
     # ---- memory ----
 
-    def weight(self, key: Any, make: Callable[[], Array], count: int) -> Buffer:
+    def weight(self, key: Any, make: Callable[[], Array | Iterable[Array]], count: int) -> Buffer:
         """Return the buffer of packed weights; equal keys share one.
 
         Args:
             key: What the content depends on.
-            make: Returns the content, when its place is known.
+            make: Returns the content, or its pieces in order, when its place is known.
             count: Bytes.
         """
         if key not in self._weights:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -108,6 +108,7 @@ def plan_graph(
     level: Level | None = None,
     threads: int = 1,
     wait_for_sizes: bool = False,
+    settle: Callable[[], None] = lambda: None,
 ) -> Plan:
     """Return the parts of a legalised, type-checked graph, the native ones compiled.
 
@@ -118,6 +119,7 @@ def plan_graph(
         level: Vector instructions to generate for; the best of this machine if None.
         threads: How many threads a run may use.
         wait_for_sizes: Compile nothing if some node could be native once sizes are known.
+        settle: Called now and then while weights are copied, to let go of what was read.
 
     Raises:
         SizesUnknown: ``wait_for_sizes``, and there is such a node.
@@ -142,6 +144,7 @@ def plan_graph(
             [(low.results[value], low.shape(value), low.dtype(value)) for value in outputs],
             level,
             threads,
+            settle,
         )
         parts.append(NativePart(tuple(members), inputs, outputs, segment))
     return Plan(parts, folded, refused)

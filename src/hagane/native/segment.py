@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -22,6 +22,8 @@ from hagane.symbolic import Dim, Expr, evaluate, symbols_of
 _SERIAL_NS = 1500.0
 # Programs of less work than this run on one thread.
 _SMALL_NS = 40_000.0
+# After copying this many bytes of weights, what they were made of is let go.
+_SETTLE_BYTES = 8 << 20
 # Bytes that reads past the end of a value may touch; the engine adds as much to scratch memory.
 _ARENA_SLACK = _SCRATCH_SLACK = 4096
 
@@ -39,6 +41,7 @@ class Segment:
         outputs: The same of each output.
         level: What the kernels were generated for.
         threads: How many threads to use.
+        settle: Called now and then while weights are copied, to let go of what was read.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class Segment:
         outputs: Sequence[tuple[Buffer, tuple[Dim, ...], np.dtype[Any]]],
         level: Level,
         threads: int,
+        settle: Callable[[], None] = lambda: None,
     ):
         self.kernels = tuple(kernels)
         self.inputs = tuple(inputs)
@@ -56,7 +60,7 @@ class Segment:
         self.library: Library = compile_kernels(self.kernels, level)
         self.threads = threads
         self._addresses = [self.library.address(kernel_name(k.code)) for k in self.kernels]
-        self._weights, self._weight_offsets = self._place_weights()
+        self._weights, self._weight_offsets = self._place_weights(settle)
         self._symbols = sorted(
             {
                 name
@@ -75,7 +79,7 @@ class Segment:
         self._free: list[Context] = []
         self._lock = threading.Lock()
 
-    def _place_weights(self) -> tuple[Memory, dict[Buffer, int]]:
+    def _place_weights(self, settle: Callable[[], None]) -> tuple[Memory, dict[Buffer, int]]:
         offsets: dict[Buffer, int] = {}
         top = 0
         for kernel in self.kernels:
@@ -86,12 +90,22 @@ class Segment:
                     offsets[buffer] = top
                     top += -(-(buffer.bytes + 64) // 64) * 64
         memory = Memory(self.engine, top + 65536)
+        since = 0
         for buffer, offset in offsets.items():
             assert buffer.data is not None
-            data = np.ascontiguousarray(buffer.data())
-            assert data.nbytes <= int(buffer.bytes), (buffer.name, data.nbytes, buffer.bytes)
-            ctypes.memmove(memory.address + offset, data.ctypes.data, data.nbytes)
+            content = buffer.data()
+            end, limit = offset, max(_SETTLE_BYTES, int(buffer.bytes) // 4)
+            for piece in [content] if isinstance(content, np.ndarray) else content:
+                data = np.ascontiguousarray(piece)
+                assert end + data.nbytes <= offset + int(buffer.bytes), buffer.name
+                ctypes.memmove(memory.address + end, data.ctypes.data, data.nbytes)
+                end += data.nbytes
+                since += data.nbytes
+                if since > limit:
+                    settle()
+                    since = 0
             buffer.data = None
+        settle()
         return memory, offsets
 
     def bind_sizes(self, arrays: Sequence[Array]) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,14 +31,14 @@ class Buffer:
         name: The value that it holds.
         bytes: Its size.
         kind: Who owns it.
-        data: Makes what a weight buffer holds, once its place is known.
+        data: Makes what a weight buffer holds, whole or in pieces, once its place is known.
         border: For bordered buffers, what must be equal for two values to share one.
     """
 
     name: str
     bytes: Dim
     kind: Kind
-    data: Callable[[], Array] | None = None
+    data: Callable[[], Array | Iterable[Array]] | None = None
     border: tuple[Any, ...] = ()
     position: int = field(default=-1)
 

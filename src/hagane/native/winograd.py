@@ -156,11 +156,19 @@ def lower_winograd(
 
     def make() -> Array:
         matrix = np.array(_WEIGHT[size])
-        spread = np.einsum("ai,ocij,bj->aboc", matrix, weight.astype(np.float64), matrix)
-        spread = spread.reshape(points, *weight.shape[:2]).astype(np.float32)
-        return np.concatenate(
-            [pack_weights(spread[p][:, :, None, None], sizes, level, lanes) for p in range(points)]
-        )
+        spread = np.kron(matrix, matrix)  # (points, 9)
+        packed = np.empty((points, count), np.float32)
+        first = at = 0
+        for blocks in sizes:
+            # One group at a time: in double precision, all take four times the result.
+            group = weight[first * lanes : (first + blocks) * lanes]
+            exact = spread @ group.reshape(-1, 9).astype(np.float64).T
+            moved = exact.astype(np.float32).reshape(points, len(group), shape.channels, 1, 1)
+            length = blocks * lanes * shape.channels
+            for p in range(points):
+                (packed[p, at : at + length],) = pack_weights(moved[p], [blocks], level, lanes)
+            first, at = first + blocks, at + length
+        return packed.reshape(-1)
 
     weights = low.weight(("winograd", id(node), size, tuple(sizes)), make, points * count * 4)
     none = low.weight(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -64,6 +64,7 @@ class NativeStep:
         fallback: The same nodes on their reference kernels, for arrays whose shapes are not
             those that the kernels were compiled for.
         inner: Slots that only the fallback writes and reads.
+        late: Constants that only the fallback reads, and their slots.
     """
 
     part: NativePart
@@ -73,6 +74,7 @@ class NativeStep:
     fallback: tuple[Step, ...]
     inner: tuple[int, ...]
     bodies: tuple[Body, ...] = ()
+    late: tuple[tuple[int, ir.Value], ...] = ()
 
 
 AnyStep: TypeAlias = "Step | NativeStep"
@@ -156,7 +158,8 @@ def _compile(
             steps.append(_step(part, slot, planner, known))
     outputs = tuple(slot(value) for value in graph.outputs)
     read = {*outputs, *inputs, *(number for step in steps for number in _reads(step))}
-    constants += [(slot(v), array) for v, array in arrays.items() if slot(v) in read]
+    constants += [(slot(v), _own(array)) for v, array in arrays.items() if slot(v) in read]
+    steps = [_with_late(step, arrays, slot, read) for step in steps]
     keep = {*outputs, *(number for number, _ in constants), *captures.values()}
     program = Program(
         len(slots), inputs, outputs, tuple(constants), tuple(_with_releases(steps, keep))
@@ -193,12 +196,33 @@ def _native_step(part: NativePart, slot: Callable[[ir.Value], int], *, varies: b
     return NativeStep(part, inputs, outputs, (), fallback, inner)
 
 
+def _own(array: Array) -> Array:
+    """Return an array that looks into no file."""
+    return array if array.flags.owndata or array.dtype == object else np.array(array)
+
+
+def _with_late(
+    step: AnyStep,
+    arrays: Mapping[ir.Value, Array],
+    slot: Callable[[ir.Value], int],
+    read: Container[int],
+) -> AnyStep:
+    """Name the constants that a step reads only when its kernels do not serve."""
+    if not isinstance(step, NativeStep) or not step.fallback:
+        return step
+    wanted = set(_fallback_reads(step))
+    late = tuple((slot(v), v) for v in arrays if slot(v) in wanted and slot(v) not in read)
+    return replace(step, late=late)
+
+
 def _reads(step: AnyStep) -> Iterator[int]:
     yield from step.inputs
     yield from (outer for body in step.bodies for outer, _ in body.captures)
-    if isinstance(step, NativeStep):
-        for node in step.fallback:
-            yield from (number for number in node.inputs if number not in step.inner)
+
+
+def _fallback_reads(step: NativeStep) -> Iterator[int]:
+    for node in step.fallback:
+        yield from (number for number in _reads(node) if number not in step.inner)
 
 
 def _bodies(
@@ -222,7 +246,8 @@ def _plain_attributes(node: ir.Node) -> dict[str, Any]:
 def _with_releases(steps: Sequence[AnyStep], keep: set[int]) -> Iterator[AnyStep]:
     last_use: dict[int, int] = {}
     for index, step in enumerate(steps):
-        for number in (*step.outputs, *_reads(step)):
+        late = _fallback_reads(step) if isinstance(step, NativeStep) else ()
+        for number in (*step.outputs, *_reads(step), *late):
             last_use[number] = index
     by_step: dict[int, list[int]] = {}
     for number, index in last_use.items():
@@ -272,9 +297,11 @@ def _execute_native(step: NativeStep, frame: list[RuntimeValue], observe: Observ
     try:
         results = step.part.segment.run(arguments, times)  # type: ignore[arg-type]
     except ShapeMismatch:
+        for number, constant in step.late:
+            frame[number] = constant_content(constant)
         for node in step.fallback:
             _execute_step(node, frame, observe)
-        for number in (*step.inner, *step.release):
+        for number in (*step.inner, *step.release, *(number for number, _ in step.late)):
             frame[number] = None
         return
     for number, value in zip(step.outputs, results, strict=True):
@@ -283,6 +310,17 @@ def _execute_native(step: NativeStep, frame: list[RuntimeValue], observe: Observ
         observe(step, arguments, results, times or ())
     for number in step.release:
         frame[number] = None
+
+
+def constant_content(value: ir.Value) -> RuntimeValue:
+    """Return a constant, computed by its reference kernels if nodes make it of others."""
+    if value.const_value is not None:
+        return tensor_to_array(value.const_value)
+    node = value.producer()
+    assert node is not None, value
+    arguments = [None if item is None else constant_content(item) for item in node.inputs]
+    results = find(node)(arguments, _plain_attributes(node), len(node.outputs))
+    return results[list(node.outputs).index(value)]
 
 
 def _execute_step(step: Step, frame: list[RuntimeValue], observe: Observer | None) -> None:

@@ -96,7 +96,7 @@ class InferenceSession:
         self._programs = Programs(model, types, self._options, self._logger)
         self._input_names = [str(value.name) for value in model.graph.inputs]
         self._defaults = {
-            str(value.name): tensor_to_array(value.const_value)
+            str(value.name): value.const_value
             for value in model.graph.inputs
             if value.const_value is not None
         }
@@ -180,7 +180,8 @@ class InferenceSession:
         wanted = self._wanted(output_names)
         values = bind(self._inputs, self._overridable, input_feed)
         arguments = [
-            values[name] if name in values else self._defaults[name] for name in self._input_names
+            values[name] if name in values else tensor_to_array(self._defaults[name])
+            for name in self._input_names
         ]
         if self._overridable.keys() & values.keys():
             program = self._programs.reference

@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from hagane.errors import InvalidArgument
 from hagane.graph.types import TensorType
+from hagane.graph.weights import stored_weights
 from hagane.machine import LEVELS, Level, NoCompiler, best_level, usable_cores
 from hagane.native import Caller, Plan, SizesUnknown, make_caller, plan_graph
 from hagane.ops import infer_types
@@ -91,6 +92,11 @@ class Programs:
         types = simplified(model, types)
         threads = self._options.intra_op_num_threads or usable_cores()
         level = level_of(self._options)
+        stores = stored_weights(model.graph)
+
+        def settle() -> None:
+            for store in stores:
+                store.forget()
 
         def planner(graph: ir.Graph, constants: Mapping[ir.Value, Array]) -> Plan:
             plan = plan_graph(
@@ -100,6 +106,7 @@ class Programs:
                 level=level,
                 threads=threads,
                 wait_for_sizes=wait_for_sizes,
+                settle=settle,
             )
             self.refused.update(plan.refused)
             return plan
@@ -110,6 +117,9 @@ class Programs:
             self._logger.warning("the model runs on the slow reference kernels: %s", error)
             self._native = False
             return compile_graph(model.graph)
+        finally:
+            for store in stores:
+                store.close()
 
     def caller(self, names: Sequence[str]) -> Caller | None:
         """Return the short way to run the model, if it is one compiled part of fixed shapes.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
 import onnx_ir as ir
 
 from hagane.native.contraction import (
@@ -70,13 +70,10 @@ def emit_direct(
     weight4 = four_axes(weight)
     block = per_group * lanes if window.groups > 1 else window.out_channels
 
-    def make() -> Array:
-        return np.concatenate(
-            [
-                pack_weights(weight4[g * block : (g + 1) * block], sizes, level, channels)
-                for g in range(window.groups)
-            ]
-        )
+    def make() -> Iterator[Array]:
+        for g in range(window.groups):
+            own = weight4[g * block : (g + 1) * block]
+            yield from pack_weights(own, sizes, level, channels)
 
     groups: list[Group] = []
     at = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -108,10 +109,8 @@ def _lower_product(
         groups.append(Group(first, size, first * lanes * k))
         first += size
 
-    def make() -> Array:
-        return pack_weights(
-            np.ascontiguousarray(weight.T, np.float32)[:, :, None, None], sizes, level, lanes
-        )
+    def make() -> Iterable[Array]:
+        return pack_weights(weight.T[:, :, None, None], sizes, level, lanes)
 
     def make_bias() -> Array:
         padded = np.zeros((n_blocks + 8) * lanes, np.float32)
