@@ -3,6 +3,7 @@
 from hagane.native.caller import Caller, make_caller
 from hagane.native.partition import NativePart, Plan, SizesUnknown, plan_graph, reference_nodes
 from hagane.native.segment import Segment, ShapeMismatch
+from hagane.native.widen import widen_halves
 
 __all__ = [
     "Caller",
@@ -14,4 +15,5 @@ __all__ = [
     "make_caller",
     "plan_graph",
     "reference_nodes",
+    "widen_halves",
 ]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from hagane.native.expression import (
     BOOL,
     FLOAT32,
+    HALVES,
     Apply,
     Constant,
     Expression,
@@ -57,6 +60,11 @@ def merged_axes(shape: Sequence[Dim], strides: Sequence[Sequence[Dim]]) -> list[
 
 def emit_elementwise(low: Lowering, label: str, expression: Expression, target: Tensor) -> None:
     """Write the kernel that computes an expression for each element of ``target``."""
+    if isinstance(expression, Leaf) and expression.dtype == target.dtype in HALVES:
+        # A copy keeps all bits.
+        bits = np.dtype(np.uint16)
+        expression = Leaf(replace(expression.tensor, dtype=bits))
+        target = replace(target, dtype=bits)
     tensors: list[Tensor] = []
     _collect(expression, tensors)
     views = [tensor.broadcast(target.shape) for tensor in tensors]
@@ -70,7 +78,7 @@ def emit_elementwise(low: Lowering, label: str, expression: Expression, target: 
     outer = axes[: -2 if double else -1]
     middle = axes[-2] if double else None
     writer = _Writer(expression, target, tensors, out, names, body)
-    vector = vectorizes(expression) and target.dtype in (FLOAT32, BOOL) and inner.strides[0] == 1
+    vector = vectorizes(expression) and vectorizes(Leaf(target)) and inner.strides[0] == 1
     elements = product([axis.length for axis in axes])
     per_row = inner.length * (middle.length if middle else 1)
     rows = product([axis.length for axis in outer])
@@ -189,22 +197,23 @@ class _Writer:
         value = self._text(self.expression, names, lines, vector=True)
         if self.target.dtype == BOOL:
             lines.append(f"v_store_mask(o + i, {value}, {rest or 'VL'});")
-        elif rest is None:
-            lines.append(f"v_store(o + i, {value});")
         else:
-            lines.append(f"v_store_n(o + i, {value}, {rest});")
+            name = "v_store" + _ending(self.target.dtype)
+            count = "" if rest is None else f", {rest}"
+            lines.append(f"{name}{'' if rest is None else '_n'}(o + i, {value}{count});")
         self.body.add(*lines)
 
     def _load(self, k: int, tensor: Tensor, stride: Dim, rest: str | None) -> str:
         count = rest or "VL"
         if tensor.dtype == BOOL:
             return f"v_load_mask(a{k} + i * {self.body.size(stride)}, {self.body.size(stride)}, {count})"
+        name = "v_load" + _ending(tensor.dtype)
         if stride == 0:
-            return f"v_set1(*a{k})"
+            return f"v_set1({_loaded(f'*a{k}', tensor.dtype)})"
         if stride == 1:
-            return f"v_load(a{k} + i)" if rest is None else f"v_load_n(a{k} + i, {rest})"
+            return f"{name}(a{k} + i)" if rest is None else f"{name}_n(a{k} + i, {rest})"
         step = self.body.size(stride)
-        return f"v_load_strided(a{k} + i * {step}, {step}, {count})"
+        return f"{name}_strided(a{k} + i * {step}, {step}, {count})"
 
     def _scalar_loop(self, axis: Axis, count: str) -> None:
         body = self.body
@@ -215,8 +224,11 @@ class _Writer:
         for k, tensor in enumerate(self.tensors):
             names[k] = f"x{k}"
             step = body.size(axis.strides[k + 1])
-            lines.append(f"{c_type(tensor.dtype)} x{k} = a{k}[i * {step}];")
+            read = _loaded(f"a{k}[i * {step}]", tensor.dtype)
+            lines.append(f"{_register(tensor.dtype)} x{k} = {read};")
         value = self._text(self.expression, names, lines, vector=False)
+        if self.target.dtype in HALVES:
+            value = f"s_store{_ending(self.target.dtype)}({value})"
         body.add(*lines, f"o[i * {out_step}] = {value};", "}")
 
     def _text(
@@ -233,9 +245,22 @@ class _Writer:
         for i, argument in enumerate(arguments):
             text = text.replace(f"{{{i}}}", argument)
         name = f"t{len(lines)}"
-        kind = ("vm" if expression.mask else "vf") if vector else c_type(expression.dtype)
+        kind = ("vm" if expression.mask else "vf") if vector else _register(expression.dtype)
         lines.append(f"{kind} {name} = {text};")
         return name
+
+
+def _ending(dtype: np.dtype[Any]) -> str:
+    return f"_{HALVES[dtype]}" if dtype in HALVES else ""
+
+
+def _register(dtype: np.dtype[Any]) -> str:
+    """Return the C type that an element has once it is loaded."""
+    return "float" if dtype in HALVES else c_type(dtype)
+
+
+def _loaded(text: str, dtype: np.dtype[Any]) -> str:
+    return f"s_load{_ending(dtype)}({text})" if dtype in HALVES else text
 
 
 def _is_double(expression: Apply) -> bool:
@@ -245,7 +270,7 @@ def _is_double(expression: Apply) -> bool:
 
 
 def _constant_text(constant: Constant, *, vector: bool) -> str:
-    if constant.dtype == FLOAT32:
+    if constant.dtype == FLOAT32 or constant.dtype in HALVES:
         text = float_text(float(constant.value))
         return f"v_set1({text})" if vector else text
     if constant.dtype == BOOL:

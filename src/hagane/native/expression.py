@@ -1,7 +1,8 @@
 """Elementwise expressions over tensors, and the C text of their operations.
 
 A template names its arguments ``{0}``, ``{1}``, … A function whose name starts with ``v_`` works
-on vectors of float32; in scalar code it becomes ``s_`` (float32) or ``d_`` (float64).
+on vectors of float32; in scalar code it becomes ``s_`` (float32) or ``d_`` (float64). An expression
+of 16-bit floats has, in a register, the float32 that the 16 bits stand for.
 """
 
 from __future__ import annotations
@@ -9,12 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import ml_dtypes
 import numpy as np
 
 from hagane.native.tensor import Tensor
 
 FLOAT32 = np.dtype(np.float32)
 BOOL = np.dtype(np.bool_)
+# Floats that are kept in 16 bits and computed with in 32, and the ending of their C functions.
+HALVES = {np.dtype(np.float16): "f16", np.dtype(ml_dtypes.bfloat16): "bf16"}
+# What vector code computes with.
+_VECTORS = frozenset({FLOAT32, BOOL, *HALVES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +84,7 @@ def vectorizes(expression: Expression) -> bool:
     if isinstance(expression, Apply):
         return (
             expression.vector
-            and expression.dtype in (FLOAT32, BOOL)
+            and expression.dtype in _VECTORS
             and all(map(vectorizes, expression.arguments))
         )
-    return expression.dtype in (FLOAT32, BOOL)
+    return expression.dtype in _VECTORS

@@ -13,6 +13,8 @@ from hagane.symbolic import Dim
 C_TYPES = {
     "float32": "float",
     "float64": "double",
+    "float16": "hg_f16",
+    "bfloat16": "hg_bf16",
     "int8": "int8_t",
     "int16": "int16_t",
     "int32": "int32_t",

@@ -16,7 +16,7 @@ from hagane.errors import InvalidArgument
 from hagane.graph.types import TensorType
 from hagane.graph.weights import stored_weights
 from hagane.machine import LEVELS, Level, NoCompiler, best_level, usable_cores
-from hagane.native import Caller, Plan, SizesUnknown, make_caller, plan_graph
+from hagane.native import Caller, Plan, SizesUnknown, make_caller, plan_graph, widen_halves
 from hagane.ops import infer_types
 from hagane.ops.definition import Array, RuntimeValue
 from hagane.ops.inference import GraphTypes
@@ -90,6 +90,7 @@ class Programs:
         if not self._native:
             return compile_graph(model.graph)
         types = simplified(model, types)
+        widen_halves(model.graph, types)
         threads = self._options.intra_op_num_threads or usable_cores()
         level = level_of(self._options)
         stores = stored_weights(model.graph)

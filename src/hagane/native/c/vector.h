@@ -283,6 +283,70 @@ INLINE vf v_fmod(vf x, vf y) {
   return x;
 }
 
+/* ---- 16-bit floats: storage; arithmetic is that of float ---- */
+
+typedef uint16_t hg_f16;
+typedef uint16_t hg_bf16;
+typedef uint16_t vh __attribute__((vector_size(VL * 2), aligned(2), may_alias));
+typedef uint32_t vu __attribute__((vector_size(VL * 4), aligned(4), may_alias));
+
+INLINE vf v_of_bf16(vh x) { return (vf)(__builtin_convertvector(x, vu) << 16); }
+/* To the nearest, ties to even; what is not a number stays so. */
+INLINE vh v_to_bf16(vf x) {
+  vu bits = (vu)x;
+  vu rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  vu chosen = (vu)v_sel(x != x, (vf)(bits >> 16 | 0x40), (vf)rounded);
+  return __builtin_convertvector(chosen, vh);
+}
+#if defined(__AVX512F__)
+INLINE vf v_of_f16(vh x) { return (vf)_mm512_cvtph_ps((__m256i)x); }
+INLINE vh v_to_f16(vf x) { return (vh)_mm512_cvtps_ph((__m512)x, 8); }
+#elif defined(__F16C__)
+INLINE vf v_of_f16(vh x) { return (vf)_mm256_cvtph_ps((__m128i)x); }
+INLINE vh v_to_f16(vf x) { return (vh)_mm256_cvtps_ph((__m256)x, 8); }
+#else
+/* By exact products with powers of two ("Half-precision floating point", F. Giesen, 2016). */
+INLINE vf v_of_f16(vh x) {
+  vu bits = __builtin_convertvector(x, vu);
+  vf y = (vf)((bits & 0x7fff) << 13) * v_bits(0x77800000);
+  vu top = (vu)v_sel((vm)((bits & 0x7c00) == 0x7c00), (vf)((bits & 0x7fff) << 13 | 0x7f800000), y);
+  return (vf)(top | (bits & 0x8000) << 16);
+}
+INLINE vh v_to_f16(vf x) {
+  vu sign = (vu)x & 0x80000000, bits = (vu)x ^ sign;
+  vf small = (vf)((vu)((vf)bits + 0.5f) - 0x3f000000);
+  vf normal = (vf)((bits - 0x38000000 + 0xfff + (bits >> 13 & 1)) >> 13);
+  vf y = v_sel((vm)(bits < 0x38800000), small, normal);
+  y = v_sel((vm)(bits >= 0x47800000), v_bits(0x7c00), y);
+  y = v_sel((vm)(bits > 0x7f800000), (vf)((bits >> 13 & 0x3ff) | 0x7e00), y);
+  return __builtin_convertvector((vu)y | sign >> 16, vh);
+}
+#endif
+#define HALVES(T, of, to)                                                                  \
+  INLINE vf v_load_##T(const uint16_t *p) { return of(*(const vh *)p); }                   \
+  INLINE void v_store_##T(uint16_t *p, vf x) { *(vh *)p = to(x); }                         \
+  INLINE vf v_load_##T##_n(const uint16_t *p, int64_t n) {                                 \
+    vh x = {0};                                                                            \
+    __builtin_memcpy(&x, p, (size_t)n * 2);                                                \
+    return of(x);                                                                          \
+  }                                                                                        \
+  INLINE void v_store_##T##_n(uint16_t *p, vf x, int64_t n) {                              \
+    vh y = to(x);                                                                          \
+    __builtin_memcpy(p, &y, (size_t)n * 2);                                                \
+  }                                                                                        \
+  INLINE vf v_load_##T##_strided(const uint16_t *p, int64_t stride, int64_t n) {           \
+    vh x = {0};                                                                            \
+    for (int64_t i = 0; i < n; i++) x[i] = p[i * stride];                                  \
+    return of(x);                                                                          \
+  }                                                                                        \
+  INLINE vf v_round_##T(vf x) { return of(to(x)); }                                        \
+  INLINE float s_load_##T(uint16_t x) { return of(x + (vh){0})[0]; }                       \
+  INLINE uint16_t s_store_##T(float x) { return to(v_set1(x))[0]; }                        \
+  INLINE float s_round_##T(float x) { return v_round_##T(v_set1(x))[0]; }
+HALVES(f16, v_of_f16, v_to_f16)
+HALVES(bf16, v_of_bf16, v_to_bf16)
+#undef HALVES
+
 #define SCALARS(P, T, f)                                                              \
   INLINE T P##num(double x) { return (T)x; }                                          \
   INLINE T P##set1(T x) { return x; }                                                 \

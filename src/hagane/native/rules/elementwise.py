@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.native.expression import BOOL, FLOAT32, Apply, Constant, Expression, Leaf
+from hagane.native.expression import BOOL, FLOAT32, HALVES, Apply, Constant, Expression, Leaf
 from hagane.native.lowering import Lazy, Lowering, NotNative, Rule, leaves, operand
 from hagane.native.tensor import Blocked, Tensor, row_major
 from hagane.ops.definition import Array
@@ -303,9 +303,48 @@ def lower_elementwise(low: Lowering, node: ir.Node) -> None:
     n_inputs = 1 if node.op_type in ("Dropout", "CastLike", "Identity") else len(node.inputs)
     inputs = list(node.inputs[:n_inputs])
     blocked, operands = operands_of(low, inputs, out)
-    expression = BUILDERS[node.op_type](attributes, operands, low.dtype(out))  # type: ignore[arg-type]
+    expression = _built(node, attributes, operands, low.dtype(out))
     lazy = Lazy(expression, low.dtype(out), low.shape(out), blocked, operators(low, node))
     keep(low, out, lazy)
+
+
+def _built(
+    node: ir.Node,
+    attributes: Attributes,
+    operands: Sequence[Expression | None],
+    dtype: np.dtype[Any],
+) -> Expression:
+    """Return what a node computes; 16-bit floats are widened, and the result is rounded."""
+    kinds = {found.dtype for found in operands if found is not None}
+    if dtype not in HALVES and kinds.isdisjoint(HALVES):
+        return BUILDERS[node.op_type](attributes, operands, dtype)  # type: ignore[arg-type]
+    if np.dtype(np.float64) in kinds or any(not _widens(kind) for kind in kinds):
+        raise NotNative(f"a cast to {dtype} that rounds twice")
+    if node.op_type in _KEEP_BITS and kinds - {BOOL} == {dtype}:
+        return BUILDERS[node.op_type](attributes, operands, dtype)  # type: ignore[arg-type]
+    wide = [None if found is None else _widened(found) for found in operands]
+    result_type = FLOAT32 if dtype in HALVES else dtype
+    result = BUILDERS[node.op_type](attributes, wide, result_type)  # type: ignore[arg-type]
+    if dtype not in HALVES:
+        return result
+    return Apply(f"v_round_{HALVES[dtype]}({{0}})", (result,), dtype)
+
+
+# Operators that choose among their operands and compute nothing.
+_KEEP_BITS = ("Identity", "Dropout")
+
+
+def _widens(dtype: np.dtype[Any]) -> bool:
+    """Whether a number of this type is a float32, or rounds to one far from 16 bits."""
+    return dtype in HALVES or dtype in (FLOAT32, BOOL) or dtype.kind in "iu"
+
+
+def _widened(expression: Expression) -> Expression:
+    if expression.dtype not in HALVES:
+        return expression
+    if isinstance(expression, Constant):
+        return Constant(expression.value, FLOAT32)
+    return Apply("{0}", (expression,), FLOAT32)
 
 
 def operators(low: Lowering, node: ir.Node) -> tuple[str, ...]:
@@ -347,7 +386,8 @@ def operands_of(
     """Return the operands of an elementwise node, and whether they are blocked images."""
     shape = low.shape(out)
     forms = [None if value is None else low.get(value) for value in inputs]
-    is_blocked = any(
+    # Blocks hold float32, and so does what is computed in them.
+    is_blocked = low.dtype(out) == FLOAT32 and any(
         (isinstance(form, Blocked) or (isinstance(form, Lazy) and form.blocked))
         and form.shape == shape
         for form in forms
