@@ -2,7 +2,14 @@
 
 from hagane.machine.cache import CodeCache
 from hagane.machine.compiler import Compiler, NoCompiler, find_compiler
-from hagane.machine.cpu import LEVELS, Level, best_level, cpu_features, usable_cores
+from hagane.machine.cpu import (
+    LEVELS,
+    Level,
+    best_level,
+    cpu_features,
+    multiplies_bfloat16,
+    usable_cores,
+)
 
 __all__ = [
     "LEVELS",
@@ -13,5 +20,6 @@ __all__ = [
     "best_level",
     "cpu_features",
     "find_compiler",
+    "multiplies_bfloat16",
     "usable_cores",
 ]

@@ -52,6 +52,11 @@ PORTABLE = Level("portable", 8, 16, False, frozenset(), ("-Wno-psabi",))
 LEVELS = (AVX512, AVX2, PORTABLE)
 
 
+def multiplies_bfloat16(level: Level) -> bool:
+    """Whether this CPU has products of bfloat16 among a level's instructions."""
+    return level is AVX512 and "avx512_bf16" in cpu_features()
+
+
 @cache
 def cpu_features(path: str = "/proc/cpuinfo") -> frozenset[str]:
     """Return the features that the kernel lists for the first CPU; none where it lists none."""

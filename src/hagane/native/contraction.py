@@ -67,7 +67,7 @@ def pack_weights(
     """Yield weights in the order in which tiles read them, a group at a time.
 
     Args:
-        weights: ``(out, in, rows, columns)``, float32.
+        weights: ``(out, in, rows, columns)``, 32-bit words.
         sizes: Channel blocks of each group.
         level: Gives the lanes of a block.
         channels: Input channels of one block.
@@ -82,7 +82,7 @@ def pack_weights(
     first = 0
     for size in sizes:
         wide = size * lanes
-        packed = np.empty(wide * depth * taps, np.float32)
+        packed = np.empty(wide * depth * taps, weights.dtype)
         at = 0
         group = weights[first * lanes : min(out, first * lanes + wide)]
         used = len(group)

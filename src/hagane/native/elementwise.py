@@ -58,8 +58,13 @@ def merged_axes(shape: Sequence[Dim], strides: Sequence[Sequence[Dim]]) -> list[
     return axes or [Axis(1, tuple(0 for _ in strides))]
 
 
-def emit_elementwise(low: Lowering, label: str, expression: Expression, target: Tensor) -> None:
-    """Write the kernel that computes an expression for each element of ``target``."""
+def emit_elementwise(
+    low: Lowering, label: str, expression: Expression, target: Tensor, *, store: str = ""
+) -> None:
+    """Write the kernel that computes an expression for each element of ``target``.
+
+    ``store`` names the C function that stores vectors, where it is not that of the element type.
+    """
     if isinstance(expression, Leaf) and expression.dtype == target.dtype in HALVES:
         # A copy keeps all bits.
         bits = np.dtype(np.uint16)
@@ -77,7 +82,7 @@ def emit_elementwise(low: Lowering, label: str, expression: Expression, target: 
     double = len(axes) > 1 and isinstance(inner.length, int) and inner.length < _SHORT
     outer = axes[: -2 if double else -1]
     middle = axes[-2] if double else None
-    writer = _Writer(expression, target, tensors, out, names, body)
+    writer = _Writer(expression, target, tensors, out, names, body, store)
     vector = vectorizes(expression) and vectorizes(Leaf(target)) and inner.strides[0] == 1
     elements = product([axis.length for axis in axes])
     per_row = inner.length * (middle.length if middle else 1)
@@ -155,6 +160,7 @@ class _Writer:
         out: str,
         names: Sequence[str],
         body: Body,
+        store: str,
     ):
         self.expression = expression
         self.target = target
@@ -162,6 +168,7 @@ class _Writer:
         self.out = out
         self.names = names
         self.body = body
+        self.store = store or "v_store" + _ending(target.dtype)
 
     def pointers(self, offsets: Sequence[str]) -> None:
         """Declare pointers to the first elements of a loop."""
@@ -198,7 +205,7 @@ class _Writer:
         if self.target.dtype == BOOL:
             lines.append(f"v_store_mask(o + i, {value}, {rest or 'VL'});")
         else:
-            name = "v_store" + _ending(self.target.dtype)
+            name = self.store
             count = "" if rest is None else f", {rest}"
             lines.append(f"{name}{'' if rest is None else '_n'}(o + i, {value}{count});")
         self.body.add(*lines)

@@ -13,6 +13,7 @@ from hagane.graph.types import TensorType
 from hagane.machine import Level
 from hagane.native.expression import Apply, Expression, Leaf
 from hagane.native.kernel import C_TYPES, Body, Kernel
+from hagane.native.pairs import Paired, to_pairs
 from hagane.native.tensor import (
     Blocked,
     Buffer,
@@ -65,6 +66,7 @@ class Lowering:
         constants: Arrays of initializers.
         outputs: Values that others read after the segment.
         threads: How many threads the kernels will be shared between.
+        pairs: Whether products may be computed in bfloat16.
         direct_only: Whether convolutions are computed as they are defined.
         wanted_pads: The zero border that convolutions want around an image.
         kernels: The result, in order.
@@ -75,6 +77,7 @@ class Lowering:
     constants: Mapping[ir.Value, Array]
     outputs: frozenset[ir.Value]
     threads: int = 1
+    pairs: bool = False
     direct_only: bool = False
     wanted_pads: Mapping[ir.Value, Pads] = field(default_factory=dict)
     kernels: list[Kernel] = field(default_factory=list)
@@ -85,6 +88,7 @@ class Lowering:
     nodes: frozenset[ir.Node] = frozenset()
     _weights: dict[Any, Buffer] = field(default_factory=dict)
     _blocked: dict[ir.Value, Blocked] = field(default_factory=dict)
+    _paired: dict[ir.Value, Paired] = field(default_factory=dict)
 
     # ---- what is known of a value ----
 
@@ -264,6 +268,19 @@ class Lowering:
         if value not in self._blocked:
             self._blocked[value] = self.block(value, found)
         return self._blocked[value]
+
+    def paired(self, value: ir.Value) -> Paired:
+        """Return an image in blocks of pairs of bfloat16."""
+        if value not in self._paired:
+            self._paired[value] = to_pairs(self, value, self.blocked(value))
+        return self._paired[value]
+
+    def keep_image(self, value: ir.Value, image: Blocked | Paired) -> None:
+        """Note where a value lies; one in pairs has no other form."""
+        if isinstance(image, Paired):
+            self._paired[value] = image
+        else:
+            self.lowered[value] = image
 
     # ---- kernels ----
 

@@ -107,6 +107,7 @@ def plan_graph(
     *,
     level: Level | None = None,
     threads: int = 1,
+    pairs: bool = False,
     wait_for_sizes: bool = False,
     settle: Callable[[], None] = lambda: None,
 ) -> Plan:
@@ -118,6 +119,7 @@ def plan_graph(
         constants: Arrays of its initializers and of outer constants.
         level: Vector instructions to generate for; the best of this machine if None.
         threads: How many threads a run may use.
+        pairs: Whether products may be computed in bfloat16.
         wait_for_sizes: Compile nothing if some node could be native once sizes are known.
         settle: Called now and then while weights are copied, to let go of what was read.
 
@@ -125,7 +127,7 @@ def plan_graph(
         SizesUnknown: ``wait_for_sizes``, and there is such a node.
     """
     level = best_level() if level is None else level
-    lowered, folded, refused = _lower_graph(graph, types, constants, level, threads)
+    lowered, folded, refused = _lower_graph(graph, types, constants, level, threads, pairs)
     if wait_for_sizes and AT_RUN_TIME in refused.values():
         raise SizesUnknown
     parts: list[NativePart | ir.Node] = []
@@ -156,6 +158,7 @@ def _lower_graph(
     constants: Mapping[ir.Value, Array],
     level: Level,
     threads: int,
+    pairs: bool = False,
 ) -> tuple[
     list[tuple[list[ir.Node], Lowering] | ir.Node], dict[ir.Value, Array], dict[ir.Node, str]
 ]:
@@ -173,7 +176,7 @@ def _lower_graph(
             if not native:
                 lowered += members
                 continue
-            low = _lower(members, graph, types, known, level, threads, refused)
+            low = _lower(members, graph, types, known, level, threads, pairs, refused)
             lowered.append((members, low))
         if len(refused) == before:
             break
@@ -241,6 +244,7 @@ def _lower(
     known: Mapping[ir.Value, Array],
     level: Level,
     threads: int,
+    pairs: bool,
     refused: dict[ir.Node, str],
 ) -> Lowering:
     inside = frozenset(members)
@@ -251,7 +255,7 @@ def _lower(
         for value in node.outputs
         if value in graph_outputs or any(use.node not in inside for use in value.uses())
     )
-    low = Lowering(level, types, known, outputs, threads, nodes=inside)
+    low = Lowering(level, types, known, outputs, threads, pairs, nodes=inside)
     low.wanted_pads = _wanted_pads(low, members)
     for node in members:
         if node in low.done:

@@ -145,6 +145,11 @@ class Blocked:
         return (self.rows + self.pads[0] + self.pads[2]) * self.row_stride
 
     @property
+    def step(self) -> int:
+        """Floats from one pixel to the next."""
+        return self.lanes
+
+    @property
     def origin(self) -> int:
         """Floats from the buffer's start to the first pixel inside the border."""
         return self.pads[0] * self.row_stride + self.pads[1] * self.lanes
@@ -163,6 +168,10 @@ class Blocked:
             (self.blocks * self.plane_stride, self.plane_stride, self.row_stride, self.lanes, 1),
             self.origin,
         )
+
+    def word_view(self) -> Tensor:
+        """Return the memory from the first pixel inside the border."""
+        return self.view()
 
 
 def blocked_floats(shape: Sequence[int], lanes: int, pads: Pads) -> int:

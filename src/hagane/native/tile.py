@@ -50,6 +50,8 @@ class Tile:
         activation: Applied last.
         prefetch: Cache lines of later weights to fetch for each block of input channels and tap.
         accumulate: Start from what the output holds instead of the bias.
+        paired: Inputs and weights are words of two bfloat16; "channels" are words.
+        narrow: The result is stored as bfloat16, and the target's strides count words.
     """
 
     blocks: int
@@ -68,6 +70,8 @@ class Tile:
     activation: Activation = NO_ACTIVATION
     prefetch: int = 0
     accumulate: bool = False
+    paired: bool = False
+    narrow: bool = False
 
 
 def tile_pixels(level: Level, blocks: int) -> int:
@@ -98,6 +102,7 @@ class _Assembler:
         self.register = "zmm" if level.lanes == 16 else "ymm"
         self.vector = level.lanes * 4
         self.wide = level.lanes == 16
+        self.product = "vdpbf16ps" if tile.paired else "vfmadd231ps"
         self.pixels = len(tile.sources)
         used = tile.blocks * self.pixels
         self.weights = [f"%%{self.register}{used + j}" for j in range(tile.blocks)]
@@ -139,7 +144,7 @@ class _Assembler:
             if tile.blocks == 1 and self.wide:
                 broadcast = f"{at}(%[p])%{{1to16%}}"
                 self.lines.append(
-                    f"vfmadd231ps {broadcast}, {self.weights[0]}, {self.accumulator(0, t)}"
+                    f"{self.product} {broadcast}, {self.weights[0]}, {self.accumulator(0, t)}"
                 )
                 continue
             x = self.spare[self.turn % len(self.spare)]
@@ -147,7 +152,7 @@ class _Assembler:
             self.lines.append(f"vbroadcastss {at}(%[p]), {x}")
             for j in range(tile.blocks):
                 acc = self.accumulator(j, t)
-                self.lines.append(f"vfmadd231ps {self.weights[j]}, {x}, {acc}")
+                self.lines.append(f"{self.product} {self.weights[j]}, {x}, {acc}")
 
     def prefetch(self) -> None:
         tile = self.tile
@@ -156,7 +161,7 @@ class _Assembler:
         if tile.prefetch:
             self.lines.append(f"add ${64 * tile.prefetch}, %[pf]")
         ahead = tile.source_plane is not None and tile.taps == (1, 1) and tile.depth > 1
-        if ahead and tile.channels * 4 == self.vector:
+        if ahead and tile.channels * 4 * (1 + tile.paired) == self.vector:
             assert tile.source_plane is not None
             for t in range(self.pixels):
                 at = (tile.sources[t] + 2 * tile.source_plane) * 4
@@ -229,7 +234,11 @@ class _Assembler:
                 if tile.activation.high is not None:
                     lines.append(f"vminps {acc}, {high}, {acc}")
                 at = (j * tile.target_plane + tile.targets[t]) * 4
-                lines.append(f"vmovups {acc}, {at}(%[d])")
+                if tile.narrow:
+                    half = acc.replace("zmm", "ymm")
+                    lines += [f"vcvtneps2bf16 {acc}, {half}", f"vmovups {half}, {at}(%[d])"]
+                else:
+                    lines.append(f"vmovups {acc}, {at}(%[d])")
 
     def _constant(self, register: str, value: float) -> None:
         bits = struct.unpack("<I", struct.pack("<f", value))[0]
@@ -264,6 +273,7 @@ def _assembly(name: str, tile: Tile, level: Level) -> str:
 
 
 def _portable(name: str, tile: Tile, level: Level) -> str:
+    assert not tile.paired, "pairs need instructions of their own"
     lanes, pixels = level.lanes, len(tile.sources)
     out = [f"{_signature(name, tile)} {{", "  (void)r, (void)pf, (void)b;"]
     for j in range(tile.blocks):

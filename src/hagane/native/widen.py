@@ -5,12 +5,13 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from hagane.graph.types import TensorType
-from hagane.native.rules import RULES, elementwise, movement
+from hagane.native.rules import RULES, movement
+from hagane.native.rules.formulas import BUILDERS
 from hagane.ops.inference import GraphTypes
 
 _HALVES = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 # These move elements or have expressions of their own for 16-bit floats.
-_AS_THEY_ARE = frozenset({*elementwise.BUILDERS, *movement.RULES} - {"Resize"})
+_AS_THEY_ARE = frozenset({*BUILDERS, *movement.RULES} - {"Resize"})
 WIDENED = frozenset(RULES) - _AS_THEY_ARE
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from typing import Literal
 
 
 class GraphOptimizationLevel(enum.IntEnum):
@@ -42,6 +43,9 @@ class SessionOptions:
         enable_cpu_mem_arena: Accepted.
         optimized_model_filepath: Where to write the model in its current form, if anywhere.
         use_deterministic_compute: Accepted; runs are deterministic.
+        precision: ``"fp32"``, or ``"bf16"``: products of constant weights may then be computed
+            of numbers rounded to bfloat16 (sums stay in float32) where that is faster; on a
+            processor without such instructions it says so and changes nothing.
     """
 
     intra_op_num_threads: int = 0
@@ -58,6 +62,7 @@ class SessionOptions:
     enable_cpu_mem_arena: bool = True
     optimized_model_filepath: str = ""
     use_deterministic_compute: bool = False
+    precision: Literal["fp32", "bf16"] = "fp32"
     _dimensions: dict[str, int] = field(default_factory=dict)
     _entries: dict[str, str] = field(default_factory=dict)
 

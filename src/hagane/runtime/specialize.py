@@ -15,7 +15,14 @@ import onnx_ir as ir
 from hagane.errors import InvalidArgument
 from hagane.graph.types import TensorType
 from hagane.graph.weights import stored_weights
-from hagane.machine import LEVELS, Level, NoCompiler, best_level, usable_cores
+from hagane.machine import (
+    LEVELS,
+    Level,
+    NoCompiler,
+    best_level,
+    multiplies_bfloat16,
+    usable_cores,
+)
 from hagane.native import Caller, Plan, SizesUnknown, make_caller, plan_graph, widen_halves
 from hagane.ops import infer_types
 from hagane.ops.definition import Array, RuntimeValue
@@ -27,6 +34,7 @@ from hagane.symbolic import Expr
 
 # How many input shapes get a program of their own; later ones share the general one.
 _MOST_SHAPES = 16
+PRECISIONS = ("fp32", "bf16")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,7 @@ class Programs:
         self._by_shape: dict[tuple[tuple[int, ...], ...], Program] = {}
         self.refused: dict[ir.Node, str] = {}
         self._native = is_native(options)
+        self._pairs = self._native and _rounds(options, logger)
         self._types = types
         self._specializes = False
         self._general: Program | None = None
@@ -106,6 +115,7 @@ class Programs:
                 constants,
                 level=level,
                 threads=threads,
+                pairs=self._pairs,
                 wait_for_sizes=wait_for_sizes,
                 settle=settle,
             )
@@ -209,6 +219,24 @@ def is_native(options: SessionOptions) -> bool:
     chosen = options.entries.get("hagane.engine") or os.environ.get("HAGANE_ENGINE", "native")
     level = options.graph_optimization_level
     return chosen != "reference" and level != GraphOptimizationLevel.ORT_DISABLE_ALL
+
+
+def _rounds(options: SessionOptions, logger: logging.Logger) -> bool:
+    """Whether products may be computed in bfloat16."""
+    if options.precision not in PRECISIONS:
+        raise InvalidArgument(
+            f"SessionOptions.precision: expected {' or '.join(map(repr, PRECISIONS))}, "
+            f"got {options.precision!r}"
+        )
+    if options.precision == "fp32":
+        return False
+    if multiplies_bfloat16(level_of(options)):
+        return True
+    logger.warning(
+        "SessionOptions.precision is 'bf16', but this processor has no products of bfloat16 "
+        "(avx512_bf16): the model runs in fp32"
+    )
+    return False
 
 
 def level_of(options: SessionOptions) -> Level:

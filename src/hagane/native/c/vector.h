@@ -283,6 +283,20 @@ INLINE vf v_fmod(vf x, vf y) {
   return x;
 }
 
+#if defined(__AVX512F__) && defined(__AVX512VL__)
+/* On processors that have bfloat16 only. */
+INLINE void v_store_pairs(uint16_t *p, vf x) {
+  __m256i y;
+  __asm__("vcvtneps2bf16 %1, %0" : "=v"(y) : "v"((__m512)x));
+  __builtin_memcpy(p, &y, sizeof y);
+}
+INLINE void v_store_pairs_n(uint16_t *p, vf x, int64_t n) {
+  uint16_t y[VL];
+  v_store_pairs(y, x);
+  __builtin_memcpy(p, y, (size_t)n * 2);
+}
+#endif
+
 /* ---- 16-bit floats: storage; arithmetic is that of float ---- */
 
 typedef uint16_t hg_f16;

@@ -8,6 +8,7 @@ import onnx_ir as ir
 from hagane.native.ending import follow
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering, NotNative, Rule
+from hagane.native.pairs import Paired, new_paired
 from hagane.native.rules.depthwise import lower_depthwise
 from hagane.native.rules.direct import Source, emit_direct
 from hagane.native.rules.images import bias_buffer, four_axes, padded_planes, with_border
@@ -27,7 +28,17 @@ def winograd_size(low: Lowering, window: Window) -> int:
         return 0
     if window.groups != 1 or low.direct_only:
         return 0
-    return tile_size(_winograd_shape(window), low.threads)
+    return tile_size(_winograd_shape(window), low.threads, 2.0 if low.pairs else 1.0)
+
+
+def _multiplies_pairs(low: Lowering, window: Window) -> bool:
+    """Whether a convolution that reads blocks is computed on pairs of bfloat16."""
+    return (
+        low.pairs
+        and window.channels // window.groups > _FEW_CHANNELS
+        and not (window.groups > 1 and window.groups == window.channels)
+        and not winograd_size(low, window)
+    )
 
 
 def _winograd_shape(window: Window) -> Shape:
@@ -100,46 +111,80 @@ def lower_conv(low: Lowering, node: ir.Node) -> None:
 def _lower_direct(
     low: Lowering, node: ir.Node, window: Window, weight: Array, bias: Array | None
 ) -> None:
-    lanes = low.level.lanes
     x = node.inputs[0]
     assert x is not None
     ending = follow(low, node.outputs[0])
-    planes = window.channels <= _FEW_CHANNELS and not isinstance(low.get(x), Blocked)
     residual = None if ending.residual is None else low.blocked(ending.residual)
-    target = low.new_blocked(ending.value, low.fixed_shape(ending.value))
-    if planes:
-        tensor, row, image = padded_planes(low, x, window)
-        step, plane, channels, start = 1, row[1], 1, 0
-        row_stride = row[0]
+    shape = low.fixed_shape(ending.value)
+    target: Blocked | Paired
+    if _read_as_pairs(low, ending.value):
+        target = new_paired(low, ending.value, shape)
     else:
-        source = low.blocked(x)
-        pads = conv_pads(low, window)
-        if any(have < want for have, want in zip(source.pads, pads, strict=True)):
-            source = with_border(low, x, source, pads)
-        tensor = source.view()
-        start = -window.pads[0] * source.row_stride - window.pads[1] * lanes
-        step, plane, channels, row_stride = lanes, source.plane_stride, lanes, source.row_stride
-        image = source.blocks * source.plane_stride
-        size = winograd_size(low, window)
-        if size:
-            lower_winograd(
-                low,
-                node,
-                _winograd_shape(window),
-                size,
-                source,
-                start,
-                weight,
-                bias_buffer(low, node, window, bias),
-                ending,
-                residual,
-                target,
-            )
-            low.lowered[ending.value] = target
-            return
+        target = low.new_blocked(ending.value, shape)
+    size = winograd_size(low, window)
+    if size:
+        source = _bordered(low, x, window)
+        start = _first_tap(window, source.row_stride, source.lanes)
+        lower_winograd(
+            low,
+            node,
+            _winograd_shape(window),
+            size,
+            source,
+            start,
+            weight,
+            bias_buffer(low, node, window, bias),
+            ending,
+            residual,
+            target,
+        )
+        return
+    emit_direct(low, node, window, weight, bias, _source(low, x, window), ending, residual, target)
 
-    view = Source(tensor, start, step, plane, channels, row_stride, image)
-    emit_direct(low, node, window, weight, bias, view, ending, residual, target)
+
+def _source(low: Lowering, x: ir.Value, window: Window) -> Source:
+    """Return the image in the form that the direct convolution of these sizes reads."""
+    if _multiplies_pairs(low, window):
+        pairs = low.paired(x)
+        if any(have < want for have, want in zip(pairs.pads, needed_pads(window), strict=True)):
+            raise NotNative("an image of pairs without its border")
+        start = _first_tap(window, pairs.row_stride, pairs.step)
+        plane, row = pairs.plane_stride, pairs.row_stride
+        image = pairs.blocks * plane
+        return Source(
+            pairs.word_view(), start, pairs.step, plane, pairs.step, row, image, paired=True
+        )
+    if window.channels <= _FEW_CHANNELS and not isinstance(low.get(x), Blocked):
+        tensor, (row, plane), image = padded_planes(low, x, window)
+        return Source(tensor, 0, 1, plane, 1, row, image)
+    source = _bordered(low, x, window)
+    start = _first_tap(window, source.row_stride, source.lanes)
+    plane, row = source.plane_stride, source.row_stride
+    image = source.blocks * plane
+    return Source(source.view(), start, source.lanes, plane, source.lanes, row, image)
+
+
+def _first_tap(window: Window, row: int, step: int) -> int:
+    return -window.pads[0] * row - window.pads[1] * step
+
+
+def _bordered(low: Lowering, x: ir.Value, window: Window) -> Blocked:
+    """Return an image in blocks with the zero border that a convolution reads."""
+    source, pads = low.blocked(x), conv_pads(low, window)
+    if any(have < want for have, want in zip(source.pads, pads, strict=True)):
+        return with_border(low, x, source, pads)
+    return source
+
+
+def _read_as_pairs(low: Lowering, value: ir.Value) -> bool:
+    """Whether all that reads a value are convolutions of pairs in this segment."""
+    if not low.pairs or value in low.outputs:
+        return False
+    for use in value.uses():
+        window = reads_blocks(low, use.node) if use.node in low.nodes and use.idx == 0 else None
+        if window is None or not _multiplies_pairs(low, window):
+            return False
+    return bool(value.uses())
 
 
 def _lower_by_loops(

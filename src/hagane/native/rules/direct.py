@@ -18,6 +18,7 @@ from hagane.native.contraction import (
 from hagane.native.ending import Ending
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering
+from hagane.native.pairs import Paired, paired_weights
 from hagane.native.rules.images import bias_buffer, four_axes
 from hagane.native.rules.window import Window
 from hagane.native.tensor import Blocked, Tensor
@@ -37,6 +38,7 @@ class Source:
         channels: Channels of a block.
         row: From one row to the next.
         image: From one image to the next.
+        paired: Whether it holds pairs of bfloat16; "channels" and "floats" are then words.
     """
 
     tensor: Tensor
@@ -46,6 +48,7 @@ class Source:
     channels: int
     row: int
     image: int
+    paired: bool = False
 
 
 def emit_direct(
@@ -57,14 +60,15 @@ def emit_direct(
     source: Source,
     ending: Ending,
     residual: Blocked | None,
-    target: Blocked,
+    target: Blocked | Paired,
 ) -> None:
     """Write the kernel of a convolution in register tiles."""
     level, lanes = low.level, low.level.lanes
     (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
     step, plane, channels, row_stride = source.step, source.plane, source.channels, source.row
     per_group = -(-window.out_channels // window.groups // lanes)
-    depth = window.channels // window.groups
+    inputs = window.channels // window.groups
+    depth = -(-inputs // 2) if source.paired else inputs
     pixel_count = window.out_height * window.out_width
     sizes = split_blocks(per_group, pixel_count, level)
     weight4 = four_axes(weight)
@@ -73,6 +77,7 @@ def emit_direct(
     def make() -> Iterator[Array]:
         for g in range(window.groups):
             own = weight4[g * block : (g + 1) * block]
+            own = paired_weights(own) if source.paired else own
             yield from pack_weights(own, sizes, level, channels)
 
     groups: list[Group] = []
@@ -80,13 +85,14 @@ def emit_direct(
     for g in range(window.groups):
         first = g * per_group
         for size in sizes:
-            groups.append(Group(first, size, at, g * (depth // lanes) * plane if g else 0))
+            groups.append(Group(first, size, at, g * (inputs // lanes) * plane))
             at += size * lanes * depth * kh * kw
             first += size
     weights = low.weight(("conv", id(node), tuple(sizes)), make, at * 4)
 
     width = window.out_width
-    flat = (kh, kw, sh, sw) == (1, 1, 1, 1) and row_stride == target.row_stride == width * lanes
+    flat = (kh, kw, sh, sw) == (1, 1, 1, 1) and row_stride == width * step
+    flat = flat and target.row_stride == width * target.step
     flat = flat and (residual is None or residual.row_stride == width * lanes)
     tile = Tile(
         blocks=1,
@@ -103,10 +109,12 @@ def emit_direct(
         row_step=dh * row_stride,
         column_step=dw * step,
         activation=ending.activation,
+        paired=source.paired,
+        narrow=isinstance(target, Paired),
     )
     pixels = Pixels(
         lambda i: i // width * sh * row_stride + i % width * sw * step,
-        lambda i: i // width * target.row_stride + i % width * lanes,
+        lambda i: i // width * target.row_stride + i % width * target.step,
         None
         if residual is None
         else lambda i: i // width * residual.row_stride + i % width * lanes,
@@ -130,9 +138,9 @@ def emit_direct(
         body.raw(weights),
         body.raw(bias_buffer(low, node, window, bias)),
         "0" if residual is None else body.pointer(residual.view()),
-        body.pointer(target.view(), written=True),
+        body.pointer(target.word_view(), written=True),
     )
     tasks, work = emit_contraction(body, plan, level, names)
-    flops = 2.0 * window.images * pixel_count * window.out_channels * depth * kh * kw
+    flops = 2.0 * window.images * pixel_count * window.out_channels * inputs * kh * kw
     low.emit(node, body, tasks, work=work, flops=flops, followers=ending.operators)
-    low.lowered[ending.value] = target
+    low.keep_image(ending.value, target)

@@ -25,6 +25,7 @@ from hagane.native.expression import FLOAT32, Apply, Expression, Leaf
 from hagane.native.gemm import emit_batched
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lazy, Lowering, NotNative, Rule
+from hagane.native.pairs import BFLOAT16, STORE, paired_weights
 from hagane.native.tensor import Kind, Tensor
 from hagane.native.tile import Tile, tile_pixels
 from hagane.ops.definition import Array
@@ -103,14 +104,17 @@ def _lower_product(
     target = low.result(ending.value)
     n_blocks = -(-n // lanes)
     sizes = split_blocks(n_blocks, rows if isinstance(rows, int) else 64, level)
+    pairs = low.pairs and k % 2 == 0
+    words = k // 2 if pairs else k
     groups: list[Group] = []
     first = 0
     for size in sizes:
-        groups.append(Group(first, size, first * lanes * k))
+        groups.append(Group(first, size, first * lanes * words))
         first += size
 
     def make() -> Iterable[Array]:
-        return pack_weights(weight.T[:, :, None, None], sizes, level, lanes)
+        maps = weight.T[:, :, None, None]
+        return pack_weights(paired_weights(maps) if pairs else maps, sizes, level, lanes)
 
     def make_bias() -> Array:
         padded = np.zeros((n_blocks + 8) * lanes, np.float32)
@@ -118,28 +122,29 @@ def _lower_product(
             padded[:n] = bias
         return padded
 
-    weights = low.weight(("matrix", id(node), tuple(sizes)), make, n_blocks * lanes * k * 4)
+    weights = low.weight(("matrix", id(node), tuple(sizes)), make, n_blocks * lanes * words * 4)
     row = low.weight(("row", id(node)), make_bias, (n_blocks + 8) * lanes * 4)
     row_step: int = k
     plane: Dim = lanes
     few = isinstance(rows, int) and rows < _FEW_ROWS
-    if few or _reads_rows(k, level):
+    if (few or _reads_rows(k, level)) and not pairs:
         a = low.contiguous(source)
     else:
-        a = _packed_rows(low, source, rows, k)
+        a = _packed_rows(low, source, rows, k, pairs=pairs)
         row_step, plane = lanes, (rows + 2) * lanes
     tile = Tile(
         blocks=1,
         sources=(),
         targets=(),
         residuals=None if residual is None else (),
-        depth=k // lanes,
+        depth=words // lanes,
         channels=lanes,
-        rest=k % lanes,
+        rest=words % lanes,
         source_plane=plane if isinstance(plane, int) else None,
         target_plane=lanes,
         residual_plane=lanes,
         activation=ending.activation,
+        paired=pairs,
     )
     followers = (("Add",) if value is not node.outputs[0] else ()) + ending.operators
     body = Body()
@@ -153,7 +158,7 @@ def _lower_product(
     low.lowered[ending.value] = target
     if not isinstance(rows, int):
         tasks = emit_rows(body, tile, rows, n, groups, level, names, row_step, plane)
-        low.emit(node, body, tasks, work=64 * n * k / 50, followers=followers)
+        low.emit(node, body, tasks, work=64 * n * words / 50, followers=followers)
         return
     pixels = Pixels(
         lambda i: i * row_step,
@@ -162,7 +167,7 @@ def _lower_product(
         rows,
         0,
     )
-    plan = Contraction(tile, pixels, tuple(groups), 1, 0, 0, 0, n if n % lanes else 0, rows * k)
+    plan = Contraction(tile, pixels, tuple(groups), 1, 0, 0, 0, n if n % lanes else 0, rows * words)
     tasks, work = emit_contraction(body, plan, level, names)
     low.emit(node, body, tasks, work=work, flops=2.0 * rows * n * k, followers=followers)
 
@@ -178,18 +183,21 @@ def _reads_rows(k: int, level: Level) -> bool:
     return sets * 4 >= tile_pixels(level, 2)
 
 
-def _packed_rows(low: Lowering, value: ir.Value | None, rows: Dim, k: int) -> Tensor:
-    """Copy a matrix into blocks of columns, ``(k / lanes, rows + 2, lanes)``.
+def _packed_rows(
+    low: Lowering, value: ir.Value | None, rows: Dim, k: int, *, pairs: bool
+) -> Tensor:
+    """Copy a matrix into blocks of columns, ``(k / lanes, rows + 2, lanes)`` of 32-bit words.
 
     A tile then reads one stream instead of one a row; rows whose distance is a power of two
     would fall into the same few sets of the cache. The two spare rows break that distance too.
-    A value that is held back is computed straight into the blocks.
+    A value that is held back is computed straight into the blocks. With ``pairs``, a word is two
+    numbers rounded to bfloat16.
     """
-    lanes = low.level.lanes
+    dtype, lanes = (BFLOAT16, 2 * low.level.lanes) if pairs else (FLOAT32, low.level.lanes)
     whole, rest = divmod(k, lanes)
     plane = (rows + 2) * lanes
     name = "" if value is None else str(value.name)
-    buffer = low.new(f"{name} rows", FLOAT32, ((whole + 1) * plane,)).buffer
+    buffer = low.new(f"{name} rows", dtype, ((whole + 1) * plane,)).buffer
     found = low.get(value)
     lazy = isinstance(found, Lazy) and not found.blocked
     expression = found.expression if isinstance(found, Lazy) and lazy else None
@@ -203,15 +211,11 @@ def _packed_rows(low: Lowering, value: ir.Value | None, rows: Dim, k: int) -> Te
     for first, count, width in _parts(whole, rest, lanes):
         part = _columns(expression, rows, k, first, count, width)
         assert part is not None
-        target = Tensor(
-            buffer,
-            FLOAT32,
-            (rows, count, width),
-            (lanes, plane, 1),
-            first // lanes * plane,
-        )
-        emit_elementwise(low, f"{label} '{name}'", part, target)
-    return Tensor(buffer, FLOAT32, (rows, k), (lanes, 1), 0)
+        at = first // lanes * plane
+        target = Tensor(buffer, dtype, (rows, count, width), (lanes, plane, 1), at)
+        store = STORE if pairs else ""
+        emit_elementwise(low, f"{label} '{name}'", part, target, store=store)
+    return Tensor(buffer, FLOAT32, (), (), 0)
 
 
 def _parts(whole: int, rest: int, lanes: int) -> list[tuple[int, int, int]]:

@@ -1,0 +1,116 @@
+"""Pairs of bfloat16: two neighbouring numbers in one 32-bit word, multiplied at once.
+
+``VDPBF16PS`` adds two products of bfloat16 to a float32, so a kernel over words does the work of
+one over floats with half the steps. Sums, and everything that is no product, stay in float32
+(Intel, "BFLOAT16 - Hardware Numerics Definition", 2018).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import ml_dtypes
+import numpy as np
+import onnx_ir as ir
+
+from hagane.native.expression import Leaf
+from hagane.native.tensor import Blocked, Buffer, Kind, Pads, Tensor
+from hagane.ops.definition import Array
+
+if TYPE_CHECKING:
+    from hagane.native.lowering import Lowering
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+# Stores float32 as bfloat16 in one instruction; numbers below 2^-126 become zero.
+STORE = "v_store_pairs"
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Images of bfloat16 in blocks of channels, like ``Blocked``; sizes below count words.
+
+    Attributes:
+        buffer: Its memory.
+        shape: ``(N, C, H, W)`` or ``(N, C, W)``.
+        lanes: Channels of a block, which takes half as many words.
+        pads: The zero border.
+    """
+
+    buffer: Buffer
+    shape: tuple[int, ...]
+    lanes: int
+    pads: Pads
+
+    @property
+    def step(self) -> int:
+        """Words from one pixel to the next."""
+        return self.lanes // 2
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of channels."""
+        return -(-self.shape[1] // self.lanes)
+
+    @property
+    def row_stride(self) -> int:
+        """Words from one row to the next."""
+        return (self.shape[-1] + self.pads[1] + self.pads[3]) * self.step
+
+    @property
+    def plane_stride(self) -> int:
+        """Words from one block of channels to the next."""
+        rows = self.shape[2] if len(self.shape) == 4 else 1
+        return (rows + self.pads[0] + self.pads[2]) * self.row_stride
+
+    @property
+    def origin(self) -> int:
+        """Words from the buffer's start to the first pixel inside the border."""
+        return self.pads[0] * self.row_stride + self.pads[1] * self.step
+
+    def view(self) -> Tensor:
+        """Return the pixels as bfloat16, ``(N, blocks, rows, columns, lanes)``."""
+        rows = self.shape[2] if len(self.shape) == 4 else 1
+        plane, row = 2 * self.plane_stride, 2 * self.row_stride
+        return Tensor(
+            self.buffer,
+            BFLOAT16,
+            (self.shape[0], self.blocks, rows, self.shape[-1], self.lanes),
+            (self.blocks * plane, plane, row, self.lanes, 1),
+            2 * self.origin,
+        )
+
+    def word_view(self) -> Tensor:
+        """Return the same memory as 32-bit words, from the first pixel inside the border."""
+        return Tensor(self.buffer, np.dtype(np.float32), (), (), self.origin)
+
+
+def new_paired(low: Lowering, value: ir.Value, shape: tuple[int, ...]) -> Paired:
+    """Return fresh memory for an image of pairs, with the border that its readers want."""
+    pads = low.wanted_pads.get(value, (0, 0, 0, 0))
+    made = Paired(Buffer("", 0, Kind.ARENA), shape, low.level.lanes, pads)
+    count = shape[0] * made.blocks * made.plane_stride * 4
+    kind = Kind.BORDERED if any(pads) else Kind.ARENA
+    border = ("pairs", shape, pads)
+    return Paired(
+        Buffer(f"{value.name} pairs", count, kind, border=border), shape, made.lanes, pads
+    )
+
+
+def to_pairs(low: Lowering, value: ir.Value, source: Blocked) -> Paired:
+    """Write the kernel that rounds an image in blocks to pairs."""
+    from hagane.native.elementwise import emit_elementwise
+
+    target = new_paired(low, value, source.shape)
+    label = f"round '{value.name}'"
+    emit_elementwise(low, label, Leaf(source.view()), target.view(), store=STORE)
+    return target
+
+
+def paired_weights(weight: Array) -> Array:
+    """Return weights ``(out, in, rows, columns)`` as words of two inputs, ``(out, in / 2, …)``."""
+    out, depth, rows, columns = weight.shape
+    padded = np.zeros((out, -(-depth // 2) * 2, rows, columns), BFLOAT16)
+    padded[:, :depth] = weight
+    pairs = padded.reshape(out, -1, 2, rows, columns).transpose(0, 1, 3, 4, 2)
+    return np.ascontiguousarray(pairs).view(np.uint32)[..., 0]

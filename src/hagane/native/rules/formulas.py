@@ -1,0 +1,287 @@
+"""What elementwise operators compute, as expressions over their operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hagane.native.expression import BOOL, FLOAT32, Apply, Constant, Expression
+from hagane.native.kernel import c_type
+from hagane.native.lowering import NotNative
+
+Attributes = Mapping[str, Any]
+Builder = Callable[[Attributes, Sequence[Expression], "np.dtype[Any]"], Expression]
+
+
+def _is_float(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind == "f"
+
+
+def _template(
+    floats: str | None, integers: str | None = None, booleans: str | None = None
+) -> Builder:
+    """Return the builder of an operator whose text depends only on the kind of element."""
+
+    def build(
+        attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
+    ) -> Expression:
+        kind = arguments[0].dtype
+        text = floats if _is_float(kind) else booleans if kind == BOOL else integers
+        if text is None:
+            raise NotNative(f"element type {kind}")
+        return Apply(text, tuple(arguments), dtype, vector=kind in (FLOAT32, BOOL))
+
+    return build
+
+
+def _folded(floats: str, integers: str) -> Builder:
+    """Return the builder of an operator that takes any number of inputs, two at a time."""
+    pair = _template(floats, integers)
+
+    def build(
+        attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
+    ) -> Expression:
+        total = arguments[0]
+        for argument in arguments[1:]:
+            total = pair(attributes, (total, argument), dtype)
+        return total
+
+    return build
+
+
+def _with_numbers(text: str, *names: str) -> Builder:
+    """Return the builder of a float operator whose attributes are numbers in the text."""
+
+    def build(
+        attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
+    ) -> Expression:
+        if not _is_float(dtype):
+            raise NotNative(f"element type {dtype}")
+        constants = tuple(Constant(float(attributes[name]), dtype) for name in names)
+        return Apply(text, (arguments[0], *constants), dtype)
+
+    return build
+
+
+def _quotient(
+    attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
+) -> Expression:
+    unsigned = "_unsigned" if dtype.kind == "u" else ""
+    return _template("{0} / {1}", f"hg_quotient{unsigned}({{0}}, {{1}})")(
+        attributes, arguments, dtype
+    )
+
+
+def _power(
+    attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
+) -> Expression:
+    base, exponent = arguments
+    if not _is_float(dtype) or base.dtype != dtype:
+        raise NotNative(f"a power of element type {base.dtype}")
+    if isinstance(exponent, Constant):
+        known = {
+            2.0: "{0} * {0}",
+            3.0: "{0} * {0} * {0}",
+            1.0: "{0}",
+            0.5: "v_sqrt({0})",
+            -1.0: "v_reciprocal({0})",
+            -0.5: "v_reciprocal(v_sqrt({0}))",
+        }
+        text = known.get(float(exponent.value))
+        if text is not None:
+            return Apply(text, (base,), dtype)
+    if exponent.dtype != dtype:
+        raise NotNative(f"a power to element type {exponent.dtype}")
+    return Apply("v_pow({0}, {1})", (base, exponent), dtype)
+
+
+def _modulo(
+    attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
+) -> Expression:
+    if _is_float(dtype) and attributes["fmod"]:
+        return Apply("v_fmod({0}, {1})", tuple(arguments), dtype)
+    raise NotNative("a remainder of whole numbers")
+
+
+def _clip(
+    attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
+) -> Expression:
+    result = arguments[0]
+    names = (
+        ("v_max({0}, {1})", "({0} > {1} ? {0} : {1})"),
+        ("v_min({0}, {1})", "({0} < {1} ? {0} : {1})"),
+    )
+    for (floats, integers), bound in zip(names, arguments[1:], strict=False):
+        if bound is not None:
+            result = _template(floats, integers)(attributes, (result, bound), dtype)
+    return result
+
+
+def _gelu(
+    attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
+) -> Expression:
+    half = "{0} * v_num(0.5) * (v_num(1) + "
+    if attributes["approximate"] == "tanh":
+        inner = "v_tanh(v_num(0.7978845608028654) * ({0} + v_num(0.044715) * {0} * {0} * {0})))"
+    else:
+        inner = "v_erf({0} * v_num(0.7071067811865476)))"
+    return _template(half + inner)(attributes, arguments, dtype)
+
+
+def _where(
+    attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
+) -> Expression:
+    if dtype in (FLOAT32, np.dtype(np.float64)):
+        return Apply("v_sel({0}, {1}, {2})", tuple(arguments), dtype, vector=dtype == FLOAT32)
+    return Apply("({0} ? {1} : {2})", tuple(arguments), dtype, vector=False)
+
+
+def _cast(
+    attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
+) -> Expression:
+    (source,) = arguments
+    if source.dtype == dtype:
+        return source
+    if dtype == BOOL:
+        if source.dtype == FLOAT32:
+            return Apply("v_nonzero({0})", (source,), dtype)
+        return Apply("({0} != 0)", (source,), dtype, vector=False)
+    if source.dtype == BOOL and dtype == FLOAT32:
+        return Apply("v_of_mask({0})", (source,), dtype)
+    if source.dtype.kind == "f" and dtype.kind in "iu":
+        if dtype.name not in ("int32", "int64"):
+            raise NotNative(f"a cast of {source.dtype} to {dtype}")
+        # As the processor has it: what does not fit becomes the smallest number.
+        low, high = ("-0x1p63", "0x1p63") if dtype.name == "int64" else ("-0x1p31", "0x1p31")
+        least = "INT64_MIN" if dtype.name == "int64" else "INT32_MIN"
+        text = f"({{0}} >= {low} && {{0}} < {high} ? ({c_type(dtype)}){{0}} : {least})"
+        return Apply(text, (source,), dtype, vector=False)
+    return Apply(f"({c_type(dtype)}){{0}}", (source,), dtype, vector=False)
+
+
+def _mean(
+    attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
+) -> Expression:
+    total = _folded("{0} + {1}", "{0} + {1}")(attributes, arguments, dtype)
+    return Apply("{0} / {1}", (total, Constant(float(len(arguments)), dtype)), dtype)
+
+
+def _compare(name: str, sign: str) -> Builder:
+    def build(
+        attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
+    ) -> Expression:
+        kind = arguments[0].dtype
+        if kind == BOOL:
+            raise NotNative("a comparison of truth values")
+        if _is_float(kind):
+            return Apply(f"v_{name}({{0}}, {{1}})", tuple(arguments), BOOL, vector=kind == FLOAT32)
+        return Apply(f"({{0}} {sign} {{1}})", tuple(arguments), BOOL, vector=False)
+
+    return build
+
+
+def _shift(
+    attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
+) -> Expression:
+    if dtype.kind != "u":
+        raise NotNative(f"element type {dtype}")
+    sign = "<<" if attributes["direction"] == "LEFT" else ">>"
+    # C leaves shifts by the width and more undefined; here they leave nothing.
+    text = f"({{1}} >= {8 * dtype.itemsize} ? 0 : {{0}} {sign} {{1}})"
+    return Apply(text, tuple(arguments), dtype, vector=False)
+
+
+def _first(
+    attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
+) -> Expression:
+    return arguments[0]
+
+
+_ABS = "({0} < 0 ? 0 - {0} : {0})"
+_POSITIVE = "v_max({0}, v_num(0))"
+_NEGATIVE = "v_min({0}, v_num(0))"
+BUILDERS: dict[str, Builder] = {
+    "Abs": _template("v_abs({0})", _ABS),
+    "Acos": _template("v_acos({0})"),
+    "Acosh": _template("v_acosh({0})"),
+    "Add": _template("{0} + {1}", "{0} + {1}"),
+    "And": _template(None, None, "v_and({0}, {1})"),
+    "Asin": _template("v_asin({0})"),
+    "Asinh": _template("v_asinh({0})"),
+    "Atan": _template("v_atan({0})"),
+    "Atanh": _template("v_atanh({0})"),
+    "BitShift": _shift,
+    "BitwiseAnd": _template(None, "{0} & {1}"),
+    "BitwiseNot": _template(None, "~{0}"),
+    "BitwiseOr": _template(None, "{0} | {1}"),
+    "BitwiseXor": _template(None, "{0} ^ {1}"),
+    "Cast": _cast,
+    "CastLike": lambda attributes, arguments, dtype: _cast(attributes, arguments[:1], dtype),
+    "Ceil": _template("v_ceil({0})", "{0}"),
+    "Celu": _with_numbers(f"{_POSITIVE} + {{1}} * v_expm1({_NEGATIVE} / {{1}})", "alpha"),
+    "Clip": _clip,
+    "Cos": _template("v_cos({0})"),
+    "Cosh": _template("v_cosh({0})"),
+    "Div": _quotient,
+    "Dropout": _first,
+    "Elu": _with_numbers(f"{_POSITIVE} + {{1}} * v_expm1({_NEGATIVE})", "alpha"),
+    "Equal": _compare("eq", "=="),
+    "Erf": _template("v_erf({0})"),
+    "Exp": _template("v_exp({0})"),
+    "Floor": _template("v_floor({0})", "{0}"),
+    "Gelu": _gelu,
+    "Greater": _compare("gt", ">"),
+    "GreaterOrEqual": _compare("ge", ">="),
+    "HardSigmoid": _with_numbers(
+        "v_max(v_min({1} * {0} + {2}, v_num(1)), v_num(0))", "alpha", "beta"
+    ),
+    "HardSwish": _template(
+        "{0} * v_max(v_min({0} * v_num(0.16666666666666666) + v_num(0.5), v_num(1)), v_num(0))"
+    ),
+    "Identity": _first,
+    "IsInf": _template("v_isinf({0})"),
+    "IsNaN": _template("v_isnan({0})"),
+    "LeakyRelu": _with_numbers(f"{_POSITIVE} + {{1}} * {_NEGATIVE}", "alpha"),
+    "Less": _compare("lt", "<"),
+    "LessOrEqual": _compare("le", "<="),
+    "Log": _template("v_log({0})"),
+    "Max": _folded("v_max({0}, {1})", "({0} > {1} ? {0} : {1})"),
+    "Mean": _mean,
+    "Min": _folded("v_min({0}, {1})", "({0} < {1} ? {0} : {1})"),
+    "Mish": _template("{0} * v_tanh(v_softplus({0}))"),
+    "Mod": _modulo,
+    "Mul": _template("{0} * {1}", "{0} * {1}"),
+    "Neg": _template("v_neg({0})", "0 - {0}"),
+    "Not": _template(None, None, "v_not({0})"),
+    "Or": _template(None, None, "v_or({0}, {1})"),
+    "Pow": _power,
+    "PRelu": _template(f"{_POSITIVE} + {{1}} * {_NEGATIVE}"),
+    "Reciprocal": _template("v_reciprocal({0})"),
+    "Relu": _template("v_relu({0})", "({0} > 0 ? {0} : 0)"),
+    "Round": _template("v_round({0})"),
+    "Selu": _with_numbers(
+        f"{{2}} * ({_POSITIVE} + {{1}} * v_expm1({_NEGATIVE}))", "alpha", "gamma"
+    ),
+    "Shrink": _with_numbers(
+        "v_sel(v_lt({0}, v_neg({1})), {0} + {2}, v_sel(v_gt({0}, {1}), {0} - {2}, v_num(0)))",
+        "lambd",
+        "bias",
+    ),
+    "Sigmoid": _template("v_sigmoid({0})"),
+    "Sign": _template("v_sign({0})", "(({0} > 0) - ({0} < 0))"),
+    "Sin": _template("v_sin({0})"),
+    "Sinh": _template("v_sinh({0})"),
+    "Softplus": _template("v_softplus({0})"),
+    "Softsign": _template("{0} / (v_num(1) + v_abs({0}))"),
+    "Sqrt": _template("v_sqrt({0})"),
+    "Sub": _template("{0} - {1}", "{0} - {1}"),
+    "Sum": _folded("{0} + {1}", "{0} + {1}"),
+    "Swish": _with_numbers("{0} * v_sigmoid({1} * {0})", "alpha"),
+    "Tan": _template("v_tan({0})"),
+    "Tanh": _template("v_tanh({0})"),
+    "ThresholdedRelu": _with_numbers("v_sel(v_gt({0}, {1}), {0}, v_num(0))", "alpha"),
+    "Where": _where,
+    "Xor": _template(None, None, "v_xor({0}, {1})"),
+}

@@ -1,0 +1,130 @@
+"""Products in bfloat16: chosen by the caller only, and exactly what rounding the factors gives."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import helper
+
+import hagane
+from hagane.errors import InvalidArgument
+from hagane.machine import cpu_features
+from tests.native.models import model
+
+needs_bf16 = pytest.mark.skipif(
+    "avx512_bf16" not in cpu_features(), reason="this processor has no products of bfloat16"
+)
+FEW = settings(max_examples=25)
+
+
+def session(proto: onnx.ModelProto, precision: Any = "bf16", **entries: Any) -> Any:
+    options = hagane.SessionOptions()
+    options.precision = precision
+    options.intra_op_num_threads = 2
+    for key, value in entries.items():
+        options.add_session_config_entry(f"hagane.{key}", value)
+    return hagane.InferenceSession(proto, options)
+
+
+def draw(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def rounded(x: np.ndarray) -> np.ndarray:
+    return x.astype(ml_dtypes.bfloat16).astype(np.float32)
+
+
+@needs_bf16
+@FEW
+@given(st.integers(1, 40), st.integers(1, 70), st.integers(1, 90), st.booleans())
+def test_a_product_is_that_of_rounded_factors(m: int, half: int, n: int, dynamic: bool) -> None:
+    k = 2 * half
+    x, w, b = draw((m, k)), draw((k, n), 1), draw((n,), 2)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Add", ["p", "b"], ["q"]),
+        helper.make_node("Relu", ["q"], ["y"]),
+    ]
+    shapes = {"x": ["rows", k]} if dynamic else None
+    proto = model(nodes, {"x": x}, constants={"w": w, "b": b}, shapes=shapes)
+    (got,) = session(proto).run(None, {"x": x})
+    want = np.maximum(rounded(x).astype(np.float64) @ rounded(w) + b, 0)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+@needs_bf16
+@FEW
+@given(
+    st.integers(1, 2), st.integers(5, 40), st.integers(1, 40), st.integers(3, 12),
+    st.integers(3, 12), st.sampled_from([1, 3]), st.integers(1, 2), st.integers(0, 1),
+)  # fmt: skip
+def test_a_convolution_is_that_of_rounded_factors(
+    images: int, channels: int, maps: int, high: int, wide: int, side: int, stride: int, pad: int
+) -> None:
+    x, w = draw((images, channels, high, wide)), draw((maps, channels, side, side), 1)
+    conv = helper.make_node(
+        "Conv", ["x", "w", "b"], ["c"], strides=[stride] * 2, pads=[pad] * 4, name="conv"
+    )
+    constants = {"w": w, "b": draw((maps,), 2), "w2": draw((7, maps, 1, 1), 3)}
+    nodes = [
+        conv,
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Conv", ["r", "w2"], ["y"], name="second"),
+    ]
+    proto = model(nodes, {"x": x}, constants=constants)
+    (got,) = session(proto).run(None, {"x": x})
+    exact = model(nodes[:2], {"x": x}, ["r"], {**constants, "w": rounded(w)})
+    (first,) = session(exact, "fp32", engine="reference").run(None, {"x": rounded(x)})
+    last = np.einsum("nchw,oc->nohw", first.astype(np.float64), constants["w2"][:, :, 0, 0])
+    scale = np.abs(last).max() + 1
+    assert np.abs(got - last).max() <= 2.0**-6 * scale
+
+
+@needs_bf16
+def test_fp32_is_the_default_and_bf16_changes_results_only_a_little() -> None:
+    x, w = draw((64, 256)), draw((256, 128), 1)
+    proto = model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": x}, constants={"w": w})
+    (plain,) = hagane.InferenceSession(proto).run(None, {"x": x})
+    (fp32,) = session(proto, "fp32").run(None, {"x": x})
+    (bf16,) = session(proto).run(None, {"x": x})
+    np.testing.assert_array_equal(plain, fp32)
+    assert not np.array_equal(plain, bf16)
+    assert np.abs(plain - bf16).max() < 0.01 * np.abs(plain).max()
+
+
+@needs_bf16
+@pytest.mark.parametrize("groups", [2, 4])
+def test_groups_of_whole_blocks_are_paired_too(groups: int) -> None:
+    x, w = draw((1, 64, 9, 9)), draw((64, 64 // groups, 3, 3), 1)
+    node = helper.make_node("Conv", ["x", "w"], ["y"], group=groups, pads=[1] * 4)
+    proto = model([node], {"x": x}, constants={"w": w})
+    exact = model([node], {"x": x}, constants={"w": rounded(w)})
+    (got,) = session(proto).run(None, {"x": x})
+    (want,) = session(exact, "fp32", engine="reference").run(None, {"x": rounded(x)})
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)
+
+
+def test_a_level_without_such_products_says_so_and_runs_in_fp32(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    x, w = draw((5, 32)), draw((32, 16), 1)
+    proto = model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": x}, constants={"w": w})
+    with caplog.at_level(logging.WARNING, logger="hagane"):
+        made = session(proto, instructions="portable")
+    assert "no products of bfloat16 (avx512_bf16): the model runs in fp32" in caplog.text
+    (got,) = made.run(None, {"x": x})
+    np.testing.assert_allclose(got, x @ w, rtol=1e-5, atol=1e-5)
+
+
+def test_another_precision_is_refused() -> None:
+    x = draw((2, 2))
+    proto = model([helper.make_node("Relu", ["x"], ["y"])], {"x": x})
+    with pytest.raises(InvalidArgument, match=r"precision: expected 'fp32' or 'bf16', got 'int8'"):
+        session(proto, "int8")
