@@ -12,6 +12,7 @@ from hagane.native.expression import (
     BOOL,
     FLOAT32,
     HALVES,
+    NARROW,
     Apply,
     Constant,
     Expression,
@@ -84,6 +85,8 @@ def emit_elementwise(
     middle = axes[-2] if double else None
     writer = _Writer(expression, target, tensors, out, names, body, store)
     vector = vectorizes(expression) and vectorizes(Leaf(target)) and inner.strides[0] == 1
+    if isinstance(expression, Leaf) and target.dtype in NARROW:
+        vector = False  # a copy
     elements = product([axis.length for axis in axes])
     per_row = inner.length * (middle.length if middle else 1)
     rows = product([axis.length for axis in outer])
@@ -258,7 +261,7 @@ class _Writer:
 
 
 def _ending(dtype: np.dtype[Any]) -> str:
-    return f"_{HALVES[dtype]}" if dtype in HALVES else ""
+    return f"_{NARROW[dtype]}" if dtype in NARROW else ""
 
 
 def _register(dtype: np.dtype[Any]) -> str:

@@ -96,9 +96,9 @@ class Memory:
         if getattr(self, "address", 0):
             self._engine.release(self.address, self.size)
 
-    def zero(self, offset: int, count: int) -> None:
-        """Set a part to zero."""
-        ctypes.memset(self.address + offset, 0, count)
+    def fill(self, offset: int, count: int, byte: int) -> None:
+        """Set all bytes of a part."""
+        ctypes.memset(self.address + offset, byte, count)
 
 
 _lock = threading.Lock()

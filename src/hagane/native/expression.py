@@ -2,7 +2,8 @@
 
 A template names its arguments ``{0}``, ``{1}``, … A function whose name starts with ``v_`` works
 on vectors of float32; in scalar code it becomes ``s_`` (float32) or ``d_`` (float64). An expression
-of 16-bit floats has, in a register, the float32 that the 16 bits stand for.
+of 16-bit floats has, in a register, the float32 that the 16 bits stand for; so has, in vector code,
+one of bytes.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ FLOAT32 = np.dtype(np.float32)
 BOOL = np.dtype(np.bool_)
 # Floats that are kept in 16 bits and computed with in 32, and the ending of their C functions.
 HALVES = {np.dtype(np.float16): "f16", np.dtype(ml_dtypes.bfloat16): "bf16"}
+# Elements that vector code keeps as float32, and the ending of the functions that load and store.
+NARROW = {**HALVES, np.dtype(np.int8): "i8", np.dtype(np.uint8): "u8"}
 # What vector code computes with.
-_VECTORS = frozenset({FLOAT32, BOOL, *HALVES})
+_VECTORS = frozenset({FLOAT32, BOOL, *NARROW})
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from hagane.machine import Level
 from hagane.native.expression import Apply, Expression, Leaf
 from hagane.native.kernel import C_TYPES, Body, Kernel
 from hagane.native.pairs import Paired, to_pairs
+from hagane.native.quads import Quads, from_quads
 from hagane.native.tensor import (
     Blocked,
     Buffer,
@@ -70,6 +71,7 @@ class Lowering:
         direct_only: Whether convolutions are computed as they are defined.
         wanted_pads: The zero border that convolutions want around an image.
         kernels: The result, in order.
+        quads: Images of bytes that lie in blocks, whether or not they lie elsewhere too.
     """
 
     level: Level
@@ -89,6 +91,7 @@ class Lowering:
     _weights: dict[Any, Buffer] = field(default_factory=dict)
     _blocked: dict[ir.Value, Blocked] = field(default_factory=dict)
     _paired: dict[ir.Value, Paired] = field(default_factory=dict)
+    quads: dict[ir.Value, Quads] = field(default_factory=dict)
 
     # ---- what is known of a value ----
 
@@ -206,6 +209,9 @@ class Lowering:
         if value is None:
             raise NotNative("an absent input")
         if value in self.lowered:
+            return self.lowered[value]
+        if value in self.quads:
+            self.lowered[value] = from_quads(self, value, self.quads[value])
             return self.lowered[value]
         array = self.constant(value)
         content = self.types.values.get(value)

@@ -22,12 +22,12 @@ class MemoryPlan:
     Attributes:
         offsets: Of each buffer that lies in the arena.
         size: Of the whole arena.
-        zeroed: Offset and size of the parts that must be zero before the first run.
+        filled: Offset and size of the parts that are filled before the first run, and the byte.
     """
 
     offsets: Mapping[Buffer, int]
     size: int
-    zeroed: tuple[tuple[int, int], ...]
+    filled: tuple[tuple[int, int, int], ...]
 
 
 class Numbers:
@@ -57,7 +57,7 @@ def plan_memory(kernels: Sequence[Kernel], number: Numbers) -> MemoryPlan:
     """Plan the arena: largest values first, each at the lowest offset that is free in its time.
 
     The greedy scheme by size of "Efficient Memory Management for Deep Neural Net Inference"
-    (Pisarchyk and Lee, 2020). A value that must keep a zero border shares its place only with
+    (Pisarchyk and Lee, 2020). A value that must keep its border shares its place only with
     values of the same geometry.
     """
 
@@ -86,7 +86,7 @@ def plan_memory(kernels: Sequence[Kernel], number: Numbers) -> MemoryPlan:
         offsets[buffer] = at
         insort(placed, (at, size, first[buffer], last[buffer]))
     top = max((at + size for at, size, _, _ in placed), default=0)
-    zeroed: list[tuple[int, int]] = []
+    filled: list[tuple[int, int, int]] = []
     free: dict[object, list[tuple[int, int]]] = {}  # border -> (last use, offset)
     bordered = [buffer for buffer in first if buffer.kind is Kind.BORDERED]
     for buffer in sorted(bordered, key=lambda b: first[b]):
@@ -100,6 +100,6 @@ def plan_memory(kernels: Sequence[Kernel], number: Numbers) -> MemoryPlan:
             size = size_of(buffer)
             offsets[buffer] = top
             places.append((last[buffer], top))
-            zeroed.append((top, size))
+            filled.append((top, size, buffer.fill))
             top += size
-    return MemoryPlan(offsets, top, tuple(zeroed))
+    return MemoryPlan(offsets, top, tuple(filled))

@@ -12,6 +12,7 @@ import onnx_ir as ir
 from hagane.machine import Level, best_level
 from hagane.native.lowering import AT_RUN_TIME, Lowering, NotNative
 from hagane.native.rules import RULES
+from hagane.native.rules.byte_convolution import border_of_quads
 from hagane.native.rules.convolution import conv_pads, reads_blocks
 from hagane.native.segment import Segment
 from hagane.native.tensor import Pads
@@ -290,10 +291,10 @@ def _wanted_pads(low: Lowering, members: Sequence[ir.Node]) -> dict[ir.Value, Pa
     for node in members:
         window = reads_blocks(low, node)
         value = node.inputs[0] if node.inputs else None
-        if window is None or value is None:
+        pads = border_of_quads(low, node) if window is None else conv_pads(low, window)
+        if pads is None or value is None:
             continue
         have = wanted.get(value, (0, 0, 0, 0))
-        pads = conv_pads(low, window)
         wanted[value] = (
             max(have[0], pads[0]),
             max(have[1], pads[1]),

@@ -205,8 +205,8 @@ class Context:
         self.plan: MemoryPlan = plan_memory(segment.kernels, self._number)
         engine = segment.engine
         self.arena = Memory(engine, self.plan.size + _ARENA_SLACK)
-        for offset, count in self.plan.zeroed:
-            self.arena.zero(offset, count)
+        for offset, count, byte in self.plan.filled:
+            self.arena.fill(offset, count, byte)
         kernels = segment.kernels
         self.program = engine.create(
             len(kernels), segment.threads_of_run(), segment.scratch_of(sizes)

@@ -33,6 +33,7 @@ class Buffer:
         kind: Who owns it.
         data: Makes what a weight buffer holds, whole or in pieces, once its place is known.
         border: For bordered buffers, what must be equal for two values to share one.
+        fill: The byte that a bordered buffer is filled with before the first run.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Buffer:
     kind: Kind
     data: Callable[[], Array | Iterable[Array]] | None = None
     border: tuple[Any, ...] = ()
+    fill: int = 0
     position: int = field(default=-1)
 
 

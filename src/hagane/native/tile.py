@@ -11,6 +11,7 @@ input element broadcast at a time.
 
 from __future__ import annotations
 
+import enum
 import struct
 from dataclasses import dataclass
 
@@ -28,9 +29,26 @@ class Activation:
 NO_ACTIVATION = Activation()
 
 
+class Words(enum.Enum):
+    """What a 32-bit word of inputs and weights holds, by the instruction that multiplies it."""
+
+    FLOAT = "vfmadd231ps"
+    PAIR = "vdpbf16ps"  # two bfloat16
+    QUAD = "vpdpbusd"  # four bytes, those of the inputs unsigned, those of the weights signed
+
+
+class Store(enum.Enum):
+    """How results are kept."""
+
+    SUM = "sum"  # as they were summed: float32, or int32 of quads
+    PAIR = "pair"  # rounded to bfloat16
+    SCALED = "scaled"  # int32 to float32: times a factor, plus a shift, of each channel
+    QUAD = "quad"  # int32 to bytes: times a factor, rounded, plus the zero point
+
+
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A register tile. Offsets and strides count floats.
+    """A register tile. Offsets and strides count 32-bit words.
 
     Attributes:
         blocks: Output channel blocks, of as many channels as a vector has lanes.
@@ -50,8 +68,11 @@ class Tile:
         activation: Applied last.
         prefetch: Cache lines of later weights to fetch for each block of input channels and tap.
         accumulate: Start from what the output holds instead of the bias.
-        paired: Inputs and weights are words of two bfloat16; "channels" are words.
-        narrow: The result is stored as bfloat16, and the target's strides count words.
+        words: What a word holds; "channels" above count words.
+        store: How results are kept.
+        parameters: Bytes from the biases to the factors of the channels, from there to their
+            shifts or zero points, and for bytes from there to the largest result before
+            rounding, and from there to the least byte.
     """
 
     blocks: int
@@ -70,8 +91,13 @@ class Tile:
     activation: Activation = NO_ACTIVATION
     prefetch: int = 0
     accumulate: bool = False
-    paired: bool = False
-    narrow: bool = False
+    words: Words = Words.FLOAT
+    store: Store = Store.SUM
+    parameters: int = 0
+
+
+# Words of a whole block of channels, whose next blocks are fetched ahead.
+_WHOLE_BLOCKS = {Words.FLOAT: (16, 8), Words.PAIR: (16, 8), Words.QUAD: (16, 4)}
 
 
 def tile_pixels(level: Level, blocks: int) -> int:
@@ -102,7 +128,7 @@ class _Assembler:
         self.register = "zmm" if level.lanes == 16 else "ymm"
         self.vector = level.lanes * 4
         self.wide = level.lanes == 16
-        self.product = "vdpbf16ps" if tile.paired else "vfmadd231ps"
+        self.product = tile.words.value
         self.pixels = len(tile.sources)
         used = tile.blocks * self.pixels
         self.weights = [f"%%{self.register}{used + j}" for j in range(tile.blocks)]
@@ -141,7 +167,7 @@ class _Assembler:
             self.lines.append(f"vmovups {at}(%[w]), {self.weights[j]}")
         for t in range(self.pixels):
             at = (channel + tile.sources[t]) * 4
-            if tile.blocks == 1 and self.wide:
+            if tile.blocks == 1 and self.wide and tile.words is not Words.QUAD:
                 broadcast = f"{at}(%[p])%{{1to16%}}"
                 self.lines.append(
                     f"{self.product} {broadcast}, {self.weights[0]}, {self.accumulator(0, t)}"
@@ -161,7 +187,7 @@ class _Assembler:
         if tile.prefetch:
             self.lines.append(f"add ${64 * tile.prefetch}, %[pf]")
         ahead = tile.source_plane is not None and tile.taps == (1, 1) and tile.depth > 1
-        if ahead and tile.channels * 4 * (1 + tile.paired) == self.vector:
+        if ahead and tile.channels in _WHOLE_BLOCKS[tile.words]:
             assert tile.source_plane is not None
             for t in range(self.pixels):
                 at = (tile.sources[t] + 2 * tile.source_plane) * 4
@@ -226,19 +252,53 @@ class _Assembler:
         if tile.activation.high is not None:
             self._constant(high, tile.activation.high)
         for j in range(tile.blocks):
+            if tile.store in (Store.SCALED, Store.QUAD):
+                self._parameters(j)
             for t in range(self.pixels):
                 acc = self.accumulator(j, t)
+                if tile.store is Store.SCALED:
+                    factor, shift = self._scaling()
+                    lines += [
+                        f"vcvtdq2ps {acc}, {acc}",
+                        f"vfmadd213ps {shift}, {factor}, {acc}",
+                    ]
                 # The data come last: these instructions return it where it is NaN.
                 if tile.activation.low is not None:
                     lines.append(f"vmaxps {acc}, {low}, {acc}")
                 if tile.activation.high is not None:
                     lines.append(f"vminps {acc}, {high}, {acc}")
-                at = (j * tile.target_plane + tile.targets[t]) * 4
-                if tile.narrow:
-                    half = acc.replace("zmm", "ymm")
-                    lines += [f"vcvtneps2bf16 {acc}, {half}", f"vmovups {half}, {at}(%[d])"]
-                else:
-                    lines.append(f"vmovups {acc}, {at}(%[d])")
+                self._store(acc, j, (j * tile.target_plane + tile.targets[t]) * 4)
+
+    def _scaling(self) -> tuple[str, str]:
+        """Return the registers of a block's factors and shifts, apart from the bounds."""
+        free = [*self.weights[1:], *self.spare[1:]]
+        return free[0], free[1]
+
+    def _parameters(self, block: int) -> None:
+        factor, shift = self._scaling()
+        at = self.tile.parameters
+        for register, offset in ((factor, at), (shift, 2 * at)):
+            self.lines.append(f"vmovups {offset + block * self.vector}(%[b]), {register}")
+
+    def _store(self, acc: str, block: int, at: int) -> None:
+        tile, lines = self.tile, self.lines
+        if tile.store is Store.PAIR:
+            half = acc.replace("zmm", "ymm")
+            lines += [f"vcvtneps2bf16 {acc}, {half}", f"vmovups {half}, {at}(%[d])"]
+        elif tile.store is Store.QUAD:
+            factor, zero = self._scaling()
+            lines += [
+                f"vcvtdq2ps {acc}, {acc}",
+                f"vmulps {factor}, {acc}, {acc}",
+                # What is too large for an int32 would become the smallest one.
+                f"vminps {3 * tile.parameters + self.vector * block}(%[b]), {acc}, {acc}",
+                f"vcvtps2dq {acc}, {acc}",
+                f"vpaddd {zero}, {acc}, {acc}",
+                f"vpmaxsd {4 * tile.parameters + self.vector * block}(%[b]), {acc}, {acc}",
+                f"vpmovusdb {acc}, {at}(%[d])",
+            ]
+        else:
+            lines.append(f"vmovups {acc}, {at}(%[d])")
 
     def _constant(self, register: str, value: float) -> None:
         bits = struct.unpack("<I", struct.pack("<f", value))[0]
@@ -273,7 +333,7 @@ def _assembly(name: str, tile: Tile, level: Level) -> str:
 
 
 def _portable(name: str, tile: Tile, level: Level) -> str:
-    assert not tile.paired, "pairs need instructions of their own"
+    assert tile.words is Words.FLOAT, "narrow words need instructions of their own"
     lanes, pixels = level.lanes, len(tile.sources)
     out = [f"{_signature(name, tile)} {{", "  (void)r, (void)pf, (void)b;"]
     for j in range(tile.blocks):

@@ -17,6 +17,7 @@ from hagane.passes.fold_batch_norm import fold_batch_norm
 from hagane.passes.fold_pads import fold_pads
 from hagane.passes.fuse_gelu import fuse_gelu
 from hagane.passes.fuse_layer_norm import fuse_layer_norm
+from hagane.passes.fuse_quantized import fuse_quantized
 from hagane.passes.inline_branches import inline_branches
 from hagane.passes.merge_common import merge_common
 from hagane.passes.remove_dead import remove_dead
@@ -38,6 +39,7 @@ PASSES: tuple[tuple[Pass, str], ...] = (
     (inline_branches, "If nodes whose condition is known become the branch that they take"),
     (remove_identity, "Identity, and Dropout while not training, are passed over"),
     (merge_common, "equal nodes on equal inputs become one"),
+    (fuse_quantized, "operators between dequantisation and quantisation become 8-bit ones"),
     (fold_pads, "zero padding becomes the padding of the convolution that reads it"),
     (fold_batch_norm, "batch normalisation by fixed statistics becomes weights of a convolution"),
     (fuse_layer_norm, "means, deviations and quotients become LayerNormalization"),

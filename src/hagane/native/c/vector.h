@@ -283,6 +283,44 @@ INLINE vf v_fmod(vf x, vf y) {
   return x;
 }
 
+/* ---- bytes: whole numbers in floats ---- */
+
+typedef uint8_t vb __attribute__((vector_size(VL), aligned(1), may_alias));
+typedef int8_t vc __attribute__((vector_size(VL), aligned(1), may_alias));
+#define BYTES(N, T, V)                                                                   \
+  INLINE vf v_load_##N(const T *p) {                                                     \
+    return __builtin_convertvector(__builtin_convertvector(*(const V *)p, vi), vf);      \
+  }                                                                                      \
+  INLINE void v_store_##N(T *p, vf x) {                                                  \
+    *(V *)p = __builtin_convertvector(__builtin_convertvector(x, vi), V);                \
+  }                                                                                      \
+  INLINE vf v_load_##N##_n(const T *p, int64_t n) {                                      \
+    V x = {0};                                                                           \
+    __builtin_memcpy(&x, p, (size_t)n);                                                  \
+    return v_load_##N((const T *)&x);                                                    \
+  }                                                                                      \
+  INLINE void v_store_##N##_n(T *p, vf x, int64_t n) {                                   \
+    V y = __builtin_convertvector(__builtin_convertvector(x, vi), V);                    \
+    __builtin_memcpy(p, &y, (size_t)n);                                                  \
+  }                                                                                      \
+  INLINE vf v_load_##N##_strided(const T *p, int64_t stride, int64_t n) {                \
+    vf x = {0};                                                                          \
+    for (int64_t i = 0; i < n; i++) x[i] = p[i * stride];                                \
+    return x;                                                                            \
+  }
+BYTES(u8, uint8_t, vb)
+BYTES(i8, int8_t, vc)
+#undef BYTES
+/* Rounded to even, the zero point added, kept within the type; not a number is zero. */
+INLINE vf v_quantize(vf x, vf zero, float low, float high) {
+  vf y = v_min2(v_set1(high), v_max2(v_set1(low), v_round(x) + zero));
+  return v_sel(x != x, v_set1(0.f), y);
+}
+INLINE float s_quantize(float x, float zero, float low, float high) {
+  float y = rintf(x) + zero;
+  return x != x ? 0.f : y < low ? low : y > high ? high : y;
+}
+
 #if defined(__AVX512F__) && defined(__AVX512VL__)
 /* On processors that have bfloat16 only. */
 INLINE void v_store_pairs(uint16_t *p, vf x) {

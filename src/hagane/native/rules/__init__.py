@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from hagane.native.lowering import Rule
 from hagane.native.rules import (
+    byte_convolution,
+    byte_products,
     convolution,
     elementwise,
     matrix,
@@ -16,6 +18,8 @@ from hagane.native.rules import (
 )
 
 RULES: dict[str, Rule] = {
+    **byte_convolution.RULES,
+    **byte_products.RULES,
     **elementwise.RULES,
     **convolution.RULES,
     **matrix.RULES,

@@ -15,6 +15,7 @@ from hagane.native.rules.images import bias_buffer, four_axes, padded_planes, wi
 from hagane.native.rules.narrow import is_narrow, lower_narrow
 from hagane.native.rules.window import Window, needed_pads, window_of
 from hagane.native.tensor import Blocked, Pads
+from hagane.native.tile import Words
 from hagane.native.winograd import Shape, lower_winograd, tile_size
 from hagane.ops.definition import Array
 
@@ -152,7 +153,7 @@ def _source(low: Lowering, x: ir.Value, window: Window) -> Source:
         plane, row = pairs.plane_stride, pairs.row_stride
         image = pairs.blocks * plane
         return Source(
-            pairs.word_view(), start, pairs.step, plane, pairs.step, row, image, paired=True
+            pairs.word_view(), start, pairs.step, plane, pairs.step, row, image, Words.PAIR
         )
     if window.channels <= _FEW_CHANNELS and not isinstance(low.get(x), Blocked):
         tensor, (row, plane), image = padded_planes(low, x, window)

@@ -22,7 +22,7 @@ from hagane.native.pairs import Paired, paired_weights
 from hagane.native.rules.images import bias_buffer, four_axes
 from hagane.native.rules.window import Window
 from hagane.native.tensor import Blocked, Tensor
-from hagane.native.tile import Tile
+from hagane.native.tile import Store, Tile, Words
 from hagane.ops.definition import Array
 
 
@@ -38,7 +38,7 @@ class Source:
         channels: Channels of a block.
         row: From one row to the next.
         image: From one image to the next.
-        paired: Whether it holds pairs of bfloat16; "channels" and "floats" are then words.
+        words: What a word of it holds; "floats" and "channels" count words.
     """
 
     tensor: Tensor
@@ -48,7 +48,7 @@ class Source:
     channels: int
     row: int
     image: int
-    paired: bool = False
+    words: Words = Words.FLOAT
 
 
 def emit_direct(
@@ -68,7 +68,7 @@ def emit_direct(
     step, plane, channels, row_stride = source.step, source.plane, source.channels, source.row
     per_group = -(-window.out_channels // window.groups // lanes)
     inputs = window.channels // window.groups
-    depth = -(-inputs // 2) if source.paired else inputs
+    depth = -(-inputs // 2) if source.words is Words.PAIR else inputs
     pixel_count = window.out_height * window.out_width
     sizes = split_blocks(per_group, pixel_count, level)
     weight4 = four_axes(weight)
@@ -77,7 +77,7 @@ def emit_direct(
     def make() -> Iterator[Array]:
         for g in range(window.groups):
             own = weight4[g * block : (g + 1) * block]
-            own = paired_weights(own) if source.paired else own
+            own = paired_weights(own) if source.words is Words.PAIR else own
             yield from pack_weights(own, sizes, level, channels)
 
     groups: list[Group] = []
@@ -109,8 +109,8 @@ def emit_direct(
         row_step=dh * row_stride,
         column_step=dw * step,
         activation=ending.activation,
-        paired=source.paired,
-        narrow=isinstance(target, Paired),
+        words=source.words,
+        store=Store.PAIR if isinstance(target, Paired) else Store.SUM,
     )
     pixels = Pixels(
         lambda i: i // width * sh * row_stride + i % width * sw * step,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir as ir
@@ -26,8 +26,9 @@ from hagane.native.gemm import emit_batched
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lazy, Lowering, NotNative, Rule
 from hagane.native.pairs import BFLOAT16, STORE, paired_weights
-from hagane.native.tensor import Kind, Tensor
-from hagane.native.tile import Tile, tile_pixels
+from hagane.native.quads import UINT8, shifted
+from hagane.native.tensor import Buffer, Kind, Tensor
+from hagane.native.tile import Tile, Words, tile_pixels
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim, product
 
@@ -102,74 +103,130 @@ def _lower_product(
         # A tile may read past the end of what is added; memory of the caller ends there.
         residual = low.copy(residual, low.new("residual", residual.dtype, residual.shape))
     target = low.result(ending.value)
-    n_blocks = -(-n // lanes)
-    sizes = split_blocks(n_blocks, rows if isinstance(rows, int) else 64, level)
-    pairs = low.pairs and k % 2 == 0
-    words = k // 2 if pairs else k
-    groups: list[Group] = []
-    first = 0
-    for size in sizes:
-        groups.append(Group(first, size, first * lanes * words))
-        first += size
+    words = Words.PAIR if low.pairs and k % 2 == 0 else Words.FLOAT
+    sizes = product_groups(n, rows, level)
 
     def make() -> Iterable[Array]:
         maps = weight.T[:, :, None, None]
-        return pack_weights(paired_weights(maps) if pairs else maps, sizes, level, lanes)
+        packed = paired_weights(maps) if words is Words.PAIR else maps
+        return pack_weights(packed, sizes, level, lanes)
 
     def make_bias() -> Array:
-        padded = np.zeros((n_blocks + 8) * lanes, np.float32)
+        padded = np.zeros(row_length(n, level), np.float32)
         if bias is not None:
             padded[:n] = bias
         return padded
 
-    weights = low.weight(("matrix", id(node), tuple(sizes)), make, n_blocks * lanes * words * 4)
-    row = low.weight(("row", id(node)), make_bias, (n_blocks + 8) * lanes * 4)
-    row_step: int = k
-    plane: Dim = lanes
+    count = -(-n // lanes) * lanes * (k // 2 if words is Words.PAIR else k) * 4
+    weights = low.weight(("matrix", id(node), tuple(sizes)), make, count)
+    row = low.weight(("row", id(node)), make_bias, row_length(n, level) * 4)
     few = isinstance(rows, int) and rows < _FEW_ROWS
-    if (few or _reads_rows(k, level)) and not pairs:
-        a = low.contiguous(source)
+    if (few or _reads_rows(k, level)) and words is Words.FLOAT:
+        read = Rows(low.contiguous(source), rows, k, k, lanes)
     else:
-        a = _packed_rows(low, source, rows, k, pairs=pairs)
-        row_step, plane = lanes, (rows + 2) * lanes
-    tile = Tile(
-        blocks=1,
-        sources=(),
-        targets=(),
-        residuals=None if residual is None else (),
-        depth=words // lanes,
-        channels=lanes,
-        rest=words % lanes,
-        source_plane=plane if isinstance(plane, int) else None,
-        target_plane=lanes,
-        residual_plane=lanes,
-        activation=ending.activation,
-        paired=pairs,
-    )
+        read = packed_rows(low, source, rows, k, words)
     followers = (("Add",) if value is not node.outputs[0] else ()) + ending.operators
-    body = Body()
-    names = (
-        body.pointer(a),
-        body.raw(weights),
-        body.raw(row),
-        "0" if residual is None else body.pointer(residual),
-        body.pointer(target, written=True),
+    tile = Tile(
+        1, (), (), None, 0, lanes, 0, None, lanes, activation=ending.activation, words=words
     )
     low.lowered[ending.value] = target
-    if not isinstance(rows, int):
-        tasks = emit_rows(body, tile, rows, n, groups, level, names, row_step, plane)
-        low.emit(node, body, tasks, work=64 * n * words / 50, followers=followers)
+    flops = 2.0 * n * k * (rows if isinstance(rows, int) else 64)
+    emit_product(low, node, read, (weights, row), residual, target, tile, followers, flops)
+
+
+def product_groups(n: int, rows: Dim, level: Level) -> list[int]:
+    """Return how the blocks of ``n`` columns are split into groups for one tile each."""
+    return split_blocks(-(-n // level.lanes), rows if isinstance(rows, int) else 64, level)
+
+
+def row_length(n: int, level: Level) -> int:
+    """Return the length of a row of numbers, one a column, that the widest group may read."""
+    return (-(-n // level.lanes) + 8) * level.lanes
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The left side of a product, as tiles read it; sizes count 32-bit words.
+
+    Attributes:
+        tensor: Its memory.
+        count: Rows.
+        words: Words of one row.
+        step: From one row to the next.
+        plane: From one block of words to the next.
+    """
+
+    tensor: Tensor
+    count: Dim
+    words: int
+    step: int
+    plane: Dim
+
+
+def emit_product(
+    low: Lowering,
+    node: ir.Node,
+    rows: Rows,
+    constants: tuple[Buffer, Buffer],
+    residual: Tensor | None,
+    target: Tensor,
+    tile: Tile,
+    followers: Sequence[str],
+    flops: float,
+) -> None:
+    """Write the kernel of a product of rows with packed weights.
+
+    Args:
+        low: Takes the kernel.
+        node: What it computes.
+        rows: The left side.
+        constants: The packed weights, and what sums start from, one number a column.
+        residual: Rows that are added, or None.
+        target: The result, row-major; its last axis has the columns.
+        tile: Words, activation and store; sizes and offsets are filled in.
+        followers: Operators that are computed with it.
+        flops: Operations, for profiles.
+    """
+    level, lanes = low.level, low.level.lanes
+    n = target.shape[-1]
+    assert isinstance(n, int)
+    groups: list[Group] = []
+    first = 0
+    for size in product_groups(n, rows.count, level):
+        groups.append(Group(first, size, first * lanes * rows.words))
+        first += size
+    tile = replace(
+        tile,
+        residuals=None if residual is None else (),
+        depth=rows.words // lanes,
+        rest=rows.words % lanes,
+        source_plane=rows.plane if isinstance(rows.plane, int) else None,
+        residual_plane=lanes,
+    )
+    body = Body()
+    names = (
+        body.pointer(rows.tensor),
+        body.raw(constants[0]),
+        body.raw(constants[1]),
+        "0" if residual is None else body.pointer(residual),
+        body.pointer(target, written=True, ctype="float"),
+    )
+    count, step = rows.count, rows.step
+    if not isinstance(count, int):
+        tasks = emit_rows(body, tile, count, n, groups, level, names, step, rows.plane)
+        low.emit(node, body, tasks, work=flops / 100, followers=followers)
         return
     pixels = Pixels(
-        lambda i: i * row_step,
+        lambda i: i * step,
         lambda i: i * n,
         None if residual is None else lambda i: i * n,
-        rows,
+        count,
         0,
     )
-    plan = Contraction(tile, pixels, tuple(groups), 1, 0, 0, 0, n if n % lanes else 0, rows * words)
-    tasks, work = emit_contraction(body, plan, level, names)
-    low.emit(node, body, tasks, work=work, flops=2.0 * rows * n * k, followers=followers)
+    partial = n if n % lanes else 0
+    plan = Contraction(tile, pixels, tuple(groups), 1, 0, 0, 0, partial, count * rows.words)
+    fixed, work = emit_contraction(body, plan, level, names)
+    low.emit(node, body, fixed, work=work, flops=flops, followers=followers)
 
 
 def _reads_rows(k: int, level: Level) -> bool:
@@ -183,17 +240,16 @@ def _reads_rows(k: int, level: Level) -> bool:
     return sets * 4 >= tile_pixels(level, 2)
 
 
-def _packed_rows(
-    low: Lowering, value: ir.Value | None, rows: Dim, k: int, *, pairs: bool
-) -> Tensor:
+def packed_rows(low: Lowering, value: ir.Value | None, rows: Dim, k: int, words: Words) -> Rows:
     """Copy a matrix into blocks of columns, ``(k / lanes, rows + 2, lanes)`` of 32-bit words.
 
     A tile then reads one stream instead of one a row; rows whose distance is a power of two
     would fall into the same few sets of the cache. The two spare rows break that distance too.
-    A value that is held back is computed straight into the blocks. With ``pairs``, a word is two
-    numbers rounded to bfloat16.
+    A value that is held back is computed straight into the blocks. Numbers are rounded to
+    bfloat16, or bytes shifted, as the words want them.
     """
-    dtype, lanes = (BFLOAT16, 2 * low.level.lanes) if pairs else (FLOAT32, low.level.lanes)
+    dtype, each, store = _KEPT[words]
+    lanes = low.level.lanes * each
     whole, rest = divmod(k, lanes)
     plane = (rows + 2) * lanes
     name = "" if value is None else str(value.name)
@@ -213,9 +269,19 @@ def _packed_rows(
         assert part is not None
         at = first // lanes * plane
         target = Tensor(buffer, dtype, (rows, count, width), (lanes, plane, 1), at)
-        store = STORE if pairs else ""
-        emit_elementwise(low, f"{label} '{name}'", part, target, store=store)
-    return Tensor(buffer, FLOAT32, (), (), 0)
+        kept = shifted(part) if words is Words.QUAD else part
+        emit_elementwise(low, f"{label} '{name}'", kept, target, store=store)
+    step = low.level.lanes
+    words_of_row = -(-k // each)
+    return Rows(Tensor(buffer, FLOAT32, (), (), 0), rows, words_of_row, step, (rows + 2) * step)
+
+
+# How the numbers of a row are kept: their type, how many make a word, what stores them.
+_KEPT = {
+    Words.FLOAT: (FLOAT32, 1, ""),
+    Words.PAIR: (BFLOAT16, 2, STORE),
+    Words.QUAD: (UINT8, 4, ""),
+}
 
 
 def _parts(whole: int, rest: int, lanes: int) -> list[tuple[int, int, int]]:

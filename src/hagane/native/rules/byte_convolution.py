@@ -1,0 +1,307 @@
+"""Convolutions of bytes with constant weights: QLinearConv and ConvInteger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.native.contraction import (
+    Contraction,
+    Group,
+    Pixels,
+    emit_contraction,
+    pack_weights,
+    split_blocks,
+)
+from hagane.native.int8 import emit_int8_product
+from hagane.native.kernel import Body
+from hagane.native.lowering import Lowering, NotNative, Rule
+from hagane.native.quads import QUAD, Quads, new_quads, quad_weights, to_quads
+from hagane.native.rules import window as windows
+from hagane.native.rules.byte_operands import (
+    byte_weight,
+    has_quads,
+    one_for_all,
+    parameters,
+    requantize,
+    scale_and_zero,
+    signed_weight,
+)
+from hagane.native.rules.images import four_axes
+from hagane.native.rules.window import needed_pads, window_of
+from hagane.native.tensor import Pads, Tensor
+from hagane.native.tile import Store, Tile, Words
+from hagane.ops.convolution.window import Window
+from hagane.ops.definition import Array
+from hagane.symbolic import Dim
+
+# The largest result before rounding; larger ones are as far outside of a byte.
+_MOST = 1.0e6
+
+
+def border_of_quads(low: Lowering, node: ir.Node) -> Pads | None:
+    """Return the border that a convolution of quads reads around its image, or None."""
+    if node.op_type != "QLinearConv" or not has_quads(low):
+        return None
+    try:
+        shape = low.fixed_shape(node.inputs[3])
+        return needed_pads(window_of(low, node, shape[2:], shape[0])) if len(shape) == 4 else None
+    except NotNative:
+        return None
+
+
+def lower_qlinear_conv(low: Lowering, node: ir.Node) -> None:
+    """Lower QLinearConv of one group with constant weights, scales and zero points."""
+    weight = byte_weight(low, node.inputs[3])
+    x_scale, x_zero = scale_and_zero(low, node, 1)
+    w_scale, w_zero = scale_and_zero(low, node, 4)
+    y_scale, y_zero = scale_and_zero(low, node, 6)
+    bias_value = node.inputs[8] if len(node.inputs) > 8 else None
+    bias = low.constant(bias_value)
+    if bias_value is not None and bias is None:
+        raise NotNative("a bias known only at run time")
+    factor = (x_scale * w_scale).astype(np.float64)  # in float32, as the operator has it
+    signed = signed_weight(weight, w_zero)
+    if has_quads(low) and signed is not None and weight.ndim == 4:
+        window = window_of(low, node, weight.shape[2:], weight.shape[0])
+        if window.groups == 1:
+            scale = factor / np.float64(y_scale[0])
+            _lower_quads(low, node, window, signed, x_zero, scale, bias, y_zero)
+            return
+    sums, pixels = _convolved(low, node, weight, x_zero, w_zero)
+    target = low.result(node.outputs[0])
+    requantize(low, node, sums, target, factor, bias, (float(y_scale[0]), y_zero), pixels)
+    low.lowered[node.outputs[0]] = target
+
+
+def _lower_quads(
+    low: Lowering,
+    node: ir.Node,
+    window: windows.Window,
+    weight: Array,
+    x_zero: int,
+    factor: Array,
+    bias: Array | None,
+    y_zero: int,
+) -> None:
+    level, lanes = low.level, low.level.lanes
+    image = _image(low, node.inputs[0], x_zero, needed_pads(window))
+    out, least, followers = _bounded_below(low, node.outputs[0], y_zero)
+    target = new_quads(low, out, y_zero)
+    (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
+    depth = -(-window.channels // QUAD)
+    sizes = split_blocks(target.blocks, window.out_height * window.out_width, level)
+
+    def make() -> Iterable[Array]:
+        return pack_weights(quad_weights(four_axes(weight)), sizes, level, lanes // QUAD)
+
+    groups: list[Group] = []
+    first = at = 0
+    for size in sizes:
+        groups.append(Group(first, size, at))
+        at += size * lanes * depth * kh * kw
+        first += size
+    weights = low.weight(("quads", id(node)), make, at * 4)
+
+    maps, length = window.out_channels, (target.blocks + 8) * lanes
+    start = -image.zero * weight.astype(np.int64).sum((1, 2, 3))
+    start = start + (0 if bias is None else bias.astype(np.int64))
+    kept = parameters(
+        low,
+        id(node),
+        length,
+        start.astype(np.int32),
+        np.broadcast_to(factor, (maps,)).astype(np.float32),
+        np.full(length, target.zero, np.int32),
+        np.full(length, _MOST, np.float32),
+        np.full(length, least + target.shift, np.int32),
+    )
+    tile = Tile(
+        blocks=1,
+        sources=(),
+        targets=(),
+        residuals=None,
+        depth=depth // image.step,
+        channels=image.step,
+        rest=depth % image.step,
+        source_plane=image.plane_stride,
+        target_plane=target.plane_stride,
+        taps=(kh, kw),
+        row_step=dh * image.row_stride,
+        column_step=dw * image.step,
+        words=Words.QUAD,
+        store=Store.QUAD,
+        parameters=kept.distance,
+    )
+    width = window.out_width
+    flat = (kh, kw, sh, sw) == (1, 1, 1, 1)
+    flat = flat and image.row_stride == target.row_stride == width * image.step
+    pixels = Pixels(
+        lambda i: i // width * sh * image.row_stride + i % width * sw * image.step,
+        lambda i: i // width * target.row_stride + i % width * target.step,
+        None,
+        window.out_height * width,
+        0 if flat else width,
+    )
+    size = image.blocks * image.plane_stride
+    plan = Contraction(
+        tile, pixels, tuple(groups), window.images, size,
+        target.blocks * target.plane_stride, 0, 0, size,
+    )  # fmt: skip
+    body = Body()
+    start_of_filter = -window.pads[0] * image.row_stride - window.pads[1] * image.step
+    names = (
+        body.pointer(image.word_view(), offset=start_of_filter),
+        body.raw(weights),
+        body.raw(kept.buffer),
+        "0",
+        body.pointer(target.word_view(), written=True),
+    )
+    tasks, work = emit_contraction(body, plan, level, names)
+    flops = 2.0 * window.images * window.out_height * width * weight.size
+    low.emit(node, body, tasks, work=work, flops=flops, followers=followers)
+    low.quads[out] = target
+
+
+def _image(low: Lowering, value: ir.Value | None, zero: int, pads: Pads) -> Quads:
+    """Return an image in quads whose border holds the zero point."""
+    assert value is not None
+    found = low.quads.get(value)
+    shift = 128 if low.dtype(value) == np.int8 else 0
+    fits = found is not None and found.zero == zero + shift
+    if found is None or not fits or any(h < w for h, w in zip(found.pads, pads, strict=True)):
+        found = to_quads(low, value, low.plain(value), zero)
+        low.quads.setdefault(value, found)
+    return found
+
+
+def _bounded_below(
+    low: Lowering, value: ir.Value, zero: int
+) -> tuple[ir.Value, int, tuple[str, ...]]:
+    """Return what a maximum with the zero point makes of bytes: rectification, and the bound."""
+    least = int(np.iinfo(low.dtype(value)).min)
+    node = low.only_use(value)
+    if node is None or node.op_type != "Max" or len(node.inputs) != 2:
+        return value, least, ()
+    (other,) = [v for v in node.inputs if v is not value] or [None]
+    array = low.constant(other)
+    if array is None or array.size != 1:
+        return value, least, ()
+    low.done.add(node)
+    return node.outputs[0], max(least, int(array.reshape(-1)[0])), ("Max",)
+
+
+def lower_conv_integer(low: Lowering, node: ir.Node) -> None:
+    """Lower ConvInteger of one group with constant weights and zero points."""
+    weight = byte_weight(low, node.inputs[1])
+    x_zero = one_for_all(low, node.inputs[2] if len(node.inputs) > 2 else None)
+    w_zero = one_for_all(low, node.inputs[3] if len(node.inputs) > 3 else None)
+    sums, pixels = _convolved(low, node, weight, x_zero, w_zero)
+    out = node.outputs[0]
+    images, maps = low.shape(out)[0], weight.shape[0]
+    by_pixel = sums.reshaped((images, pixels, maps)).permuted((0, 2, 1))
+    target = low.result(out)
+    low.copy(by_pixel, target.reshaped((images, maps, pixels)))
+    low.lowered[out] = target
+
+
+def _convolved(
+    low: Lowering, node: ir.Node, weight: Array, x_zero: int, w_zero: int
+) -> tuple[Tensor, Dim]:
+    """Return the sums (images * pixels, maps) of a convolution, and the pixels of an image.
+
+    The image becomes pixels of bytes, channels innermost, with its padding; a window is then a few
+    runs of bytes, and a row of a matrix product.
+    """
+    attributes = low.attributes(node)
+    if int(attributes["group"]) != 1 or weight.ndim != 4:
+        raise NotNative("groups, or other than two spatial axes")
+    source = low.contiguous(node.inputs[0])
+    window = Window.of(
+        weight.shape[2:], attributes.get("strides"), attributes.get("dilations"),
+        attributes.get("pads"), attributes["auto_pad"],
+    )  # fmt: skip
+    sizes = tuple(int(dim) for dim in low.fixed_shape(node.inputs[0])[2:])
+    image = _emit_pixels(low, node, source, window.amounts(sizes), x_zero)
+    height, width = (int(n) for n in window.output(sizes))
+    maps, channels, *kernel = weight.shape
+    depth = channels * kernel[0] * kernel[1]
+    rows = source.shape[0] * height * width
+    wide = -(-depth // 4) * 4
+    packed = low.new(f"{node.name} windows", np.dtype(np.uint8), (rows, wide))
+    _emit_windows(low, node, image, packed, window, (height, width))
+    matrix = np.ascontiguousarray(weight.transpose(2, 3, 1, 0).reshape(depth, maps))
+    sums = low.new(f"{node.name} sums", np.dtype(np.int32), (rows, maps))
+    emit_int8_product(
+        low, node, packed, rows, matrix, (lambda _: str(x_zero), w_zero), sums,
+        shifted=source.dtype == np.int8,
+    )  # fmt: skip
+    return sums, height * width
+
+
+def _emit_pixels(
+    low: Lowering, node: ir.Node, source: Tensor, pads: list[tuple[int, int]], zero: int
+) -> Tensor:
+    """Write an image as unsigned bytes (N, rows, columns, C); its border is the zero point."""
+    images, channels, rows, columns = source.shape
+    (top, bottom), (left, right) = pads
+    assert isinstance(rows, int)
+    assert isinstance(columns, int)
+    shape = (images, rows + top + bottom, columns + left + right, channels)
+    target = low.new(f"{node.name} pixels", np.dtype(np.uint8), shape)
+    flip = 128 if source.dtype == np.int8 else 0
+    body = Body()
+    s, d = body.pointer(source, ctype="uint8_t"), body.pointer(target, written=True)
+    high, wide = rows + top + bottom, columns + left + right
+    body.add(
+        f"int64_t image = q / {high}, y = q % {high} - {top};",
+        f"uint8_t *o = {d} + q * {wide * channels};",
+        f"if (y < 0 || y >= {rows}) {{ for (int64_t i = 0; i < {wide * channels}; i++) o[i] = "
+        f"(uint8_t)({zero} ^ {flip}); return; }}",
+        f"for (int64_t i = 0; i < {left * channels}; i++) o[i] = (uint8_t)({zero} ^ {flip});",
+        f"for (int64_t i = 0; i < {right * channels}; i++) o[{(left + columns) * channels} + i] = "
+        f"(uint8_t)({zero} ^ {flip});",
+        f"o += {left * channels}; const uint8_t *x = {s} + (image * {channels * rows} + y) * {columns};",
+        f"for (int64_t c = 0; c < {channels}; c++) for (int64_t j = 0; j < {columns}; j++)",
+        f"o[j * {channels} + c] = x[c * {rows * columns} + j] ^ {flip};",
+    )
+    low.emit(f"pixels '{node.name}'", body, images * high, work=columns * 32.0)
+    return target
+
+
+def _emit_windows(
+    low: Lowering,
+    node: ir.Node,
+    image: Tensor,
+    packed: Tensor,
+    window: Window,
+    output: tuple[int, int],
+) -> None:
+    """Copy the runs of bytes of each window into a row."""
+    _, rows, columns, channels = image.shape
+    (kh, kw), (sy, sx), (dy, dx) = window.kernel, window.strides, window.dilations
+    wide = packed.shape[1]
+    height, width = output
+    assert isinstance(wide, int)
+    body = Body()
+    s, d = body.pointer(image), body.pointer(packed, written=True)
+    runs, run = (1, kw * channels) if dx == 1 else (kw, channels)
+    body.add(
+        f"int64_t image = q / {height}, oy = q % {height};",
+        f"const uint8_t *x = {s} + (image * {rows} + oy * {sy}) * {columns * channels};",
+        f"for (int64_t ox = 0; ox < {width}; ox++) {{",
+        f"uint8_t *o = {d} + (q * {width} + ox) * {wide};",
+        f"for (int64_t i = 0; i < {kh}; i++) for (int64_t j = 0; j < {runs}; j++, o += {run})",
+        f"__builtin_memcpy(o, x + (i * {dy * columns} + ox * {sx} + j * {dx}) * {channels}, {run});",
+        f"for (int64_t at = {kh * kw * channels}; at < {wide}; at++) *o++ = 0; }}",
+    )
+    tasks = image.shape[0] * height
+    low.emit(f"windows '{node.name}'", body, tasks, work=float(width * wide) * 0.05)
+
+
+RULES: dict[str, Rule] = {
+    "ConvInteger": lower_conv_integer,
+    "QLinearConv": lower_qlinear_conv,
+}

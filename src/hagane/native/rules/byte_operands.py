@@ -1,0 +1,122 @@
+"""What the products of bytes share: constant weights, scales and zero points; bringing sums back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.machine import cpu_features
+from hagane.native.kernel import Body
+from hagane.native.lowering import Lowering, NotNative
+from hagane.native.tensor import Buffer, Tensor
+from hagane.ops.definition import Array
+from hagane.symbolic import Dim
+
+_BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
+
+
+def has_quads(low: Lowering) -> bool:
+    """Whether this processor multiplies quads of bytes at the level that is generated for."""
+    return low.level.name == "avx512" and "avx512_vnni" in cpu_features()
+
+
+def one_for_all(low: Lowering, value: ir.Value | None, default: int = 0) -> int:
+    """Return a constant zero point, which has to be one for all."""
+    if value is None:
+        return default
+    array = low.constant(value)
+    if array is None or len(set(array.reshape(-1).tolist())) != 1:
+        raise NotNative("a zero point that differs, or is known only at run time")
+    return int(array.reshape(-1)[0])
+
+
+def byte_weight(low: Lowering, value: ir.Value | None) -> Array:
+    """Return constant weights of bytes."""
+    array = low.constant(value)
+    if array is None or array.dtype not in _BYTES:
+        raise NotNative("weights that are not constant bytes")
+    return array
+
+
+def scale_and_zero(low: Lowering, node: ir.Node, first: int) -> tuple[Array, int]:
+    """Return a constant scale and its constant zero point."""
+    scale = low.constant(node.inputs[first])
+    if scale is None:
+        raise NotNative("a scale known only at run time")
+    return scale.reshape(-1), one_for_all(low, node.inputs[first + 1])
+
+
+def signed_weight(weight: Array, zero: int) -> Array | None:
+    """Return weights as int8 around a zero point of nought, or None if they have another."""
+    if weight.dtype == np.uint8:
+        return (weight.astype(np.int16) - 128).astype(np.int8) if zero == 128 else None
+    return weight if zero == 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """Numbers of each output channel that a tile of quads reads, in one buffer.
+
+    Attributes:
+        buffer: What sums start from, then the factors, and so on as ``Tile`` has it.
+        distance: Bytes from one row of numbers to the next.
+    """
+
+    buffer: Buffer
+    distance: int
+
+
+def parameters(low: Lowering, key: object, length: int, *rows: Array) -> Parameters:
+    """Return the buffer of some rows of 32-bit numbers, each filled up with zeros."""
+
+    def make() -> Array:
+        kept = np.zeros((len(rows), length), np.uint32)
+        for into, row in zip(kept, rows, strict=True):
+            into[: row.size] = np.ascontiguousarray(row).view(np.uint32)
+        return kept.reshape(-1)
+
+    buffer = low.weight(("parameters", key), make, len(rows) * length * 4)
+    return Parameters(buffer, length * 4)
+
+
+def _elements(rows: Dim) -> float:
+    return float(rows) if isinstance(rows, int) else 64.0
+
+
+def requantize(
+    low: Lowering,
+    node: ir.Node,
+    sums: Tensor,
+    target: Tensor,
+    factor: Array,
+    bias: Array | None,
+    result: tuple[float, int],
+    pixels: Dim,
+) -> None:
+    """Bring sums (images * pixels, maps) to bytes (images, maps, pixels)."""
+    rows, maps = sums.shape
+    scale, zero = result
+    assert isinstance(maps, int)
+    spread = np.broadcast_to(factor, (maps,)).astype(np.float64)
+    added = np.zeros(maps, np.int32) if bias is None else bias.astype(np.int32)
+    body = Body()
+    s, d = body.pointer(sums), body.pointer(target, written=True)
+    f = body.raw(low.weight(("factor", id(node)), lambda: spread, maps * 8), ctype="double")
+    b = body.raw(low.weight(("added", id(node)), lambda: added, maps * 4), ctype="int32_t")
+    least, most = np.iinfo(target.dtype).min, np.iinfo(target.dtype).max
+    size, plane = body.size(rows), body.size(pixels)
+    body.add(
+        f"int64_t r0 = q * 64, r1 = hg_min({size}, r0 + 64);",
+        f"for (int64_t r = r0, end; r < r1; r = end) {{ int64_t image = r / {plane};",
+        f"end = hg_min(r1, (image + 1) * {plane}); int64_t m = end - r;",
+        f"for (int64_t j = 0; j < {maps}; j++) {{ double factor = {f}[j]; int32_t own = {b}[j];",
+        f"const int32_t *x = {s} + r * {maps} + j;",
+        f"__typeof__({d}) o = {d} + (image * {maps} + j) * {plane} + r - image * {plane};",
+        "for (int64_t i = 0; i < m; i++) {",
+        f"double v = (double)(x[i * {maps}] + own) * factor / {scale!r};",
+        f"o[i] = hg_saturate_d(v, {zero}, {least}, {most});",
+        "} } }",
+    )
+    low.emit(f"requantize '{node.name}'", body, (rows + 63) // 64, work=_elements(rows) * maps)

@@ -1,0 +1,218 @@
+"""Recognise 8-bit operators in models that write them as dequantise, compute, quantise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.ops.context import known_attributes
+from hagane.ops.definition import Array
+from hagane.ops.inference import GraphTypes
+from hagane.ops.registry import schema_of
+from hagane.passes.edit import add_initializer, constant, producer, replace_value
+
+_BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
+
+
+@dataclass(frozen=True, slots=True)
+class _Bytes:
+    """A dequantised value: what is dequantised, its constant scale and zero point."""
+
+    value: ir.Value
+    scale: Array
+    zero: Array
+    axis: int
+
+
+def fuse_quantized(graph: ir.Graph, types: GraphTypes) -> int:
+    """Replace operators between DequantizeLinear and QuantizeLinear by 8-bit ones.
+
+    * ``Quantize(Relu?(Conv(Dequantize(x), Dequantize(w), b)))`` becomes QLinearConv, with Max for
+      a Relu. ``x`` has one scale, ``w`` one for all or one a map; ``b`` is a constant. A grouped
+      convolution stays as it is.
+    * ``MatMul(Dequantize(x), Dequantize(w))`` and such a Gemm become MatMulInteger, a cast, and a
+      product with the scales; ``w`` has one scale for all or one a column.
+
+    Scales and zero points are constants. Rounding may differ where a result lies in the middle of
+    two bytes, because sums are of whole numbers.
+    """
+    count = 0
+    for node in list(graph):
+        if node.domain not in ("", "ai.onnx"):
+            continue
+        if node.op_type == "Conv":
+            count += _convolution(graph, node, types)
+        elif node.op_type in ("MatMul", "Gemm"):
+            count += _product(graph, node, types)
+    return count
+
+
+def _dequantized(value: ir.Value | None, types: GraphTypes) -> _Bytes | None:
+    node = producer(value, "DequantizeLinear")
+    if node is None or node.inputs[0] is None:
+        return None
+    attributes = known_attributes(node, schema_of(node).defaults)
+    scale = constant(node.inputs[1], types)
+    if scale is None or scale.dtype != np.float32 or attributes.get("block_size"):
+        return None
+    found = types.types.get(node.inputs[0])
+    kind = getattr(found, "dtype", None)
+    if kind not in (ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT32):
+        return None
+    zero_value = node.inputs[2] if len(node.inputs) > 2 else None
+    zero = constant(zero_value, types)
+    if zero is None:
+        if zero_value is not None:
+            return None
+        zero = np.zeros(scale.shape, kind.numpy())
+    return _Bytes(node.inputs[0], scale, zero, int(attributes["axis"]))
+
+
+def _single_use(value: ir.Value, graph: ir.Graph) -> ir.Node | None:
+    uses = list(value.uses())
+    if len(uses) != 1 or any(output is value for output in graph.outputs):
+        return None
+    return uses[0].node
+
+
+def _convolution(graph: ir.Graph, node: ir.Node, types: GraphTypes) -> int:
+    x, weight = _dequantized(node.inputs[0], types), _dequantized(node.inputs[1], types)
+    attributes = known_attributes(node, schema_of(node).defaults)
+    if x is None or weight is None or int(attributes["group"]) != 1:
+        return 0
+    content = constant(weight.value, types)
+    if x.scale.size != 1 or content is None or content.dtype not in _BYTES or content.ndim != 4:
+        return 0
+    if weight.scale.size != 1 and weight.axis % content.ndim != 0:
+        return 0
+    last, relu = node, False
+    follower = _single_use(node.outputs[0], graph)
+    if follower is not None and follower.op_type == "Relu":
+        last, relu = follower, True
+        follower = _single_use(follower.outputs[0], graph)
+    if follower is None or follower.op_type != "QuantizeLinear":
+        return 0
+    y = _quantizer(follower, types)
+    bias = _bias(node, x, weight, len(content), types)
+    if y is None or bias is None:
+        return 0
+    y_scale, y_zero = y
+    name = node.name or str(node.outputs[0].name)
+    inputs = [
+        x.value, _constant(graph, name, "x_scale", x.scale.reshape(())),
+        _constant(graph, name, "x_zero", x.zero.reshape(-1)[:1].reshape(())), weight.value,
+        _constant(graph, name, "w_scale", weight.scale.reshape(-1) if weight.scale.size > 1
+                  else weight.scale.reshape(())),
+        _constant(graph, name, "w_zero", weight.zero.reshape(-1) if weight.scale.size > 1
+                  else weight.zero.reshape(())),
+        _constant(graph, name, "y_scale", y_scale), _constant(graph, name, "y_zero", y_zero),
+    ]  # fmt: skip
+    if bias.size:
+        inputs.append(_constant(graph, name, "bias", bias))
+    made = [ir.Node("", "QLinearConv", inputs, list(node.attributes.values()), name=name)]
+    if relu:
+        zero = _constant(graph, name, "least", y_zero)
+        made.append(ir.Node("", "Max", [made[0].outputs[0], zero], name=last.name))
+    _replace(graph, follower, made)
+    return 1
+
+
+def _quantizer(node: ir.Node, types: GraphTypes) -> tuple[Array, Array] | None:
+    """Return the one scale and zero point of a node that makes bytes."""
+    scale = constant(node.inputs[1], types)
+    zero_value = node.inputs[2] if len(node.inputs) > 2 else None
+    zero = constant(zero_value, types)
+    if zero_value is None and known_attributes(node, schema_of(node).defaults).get(
+        "output_dtype", 0
+    ) in (0, int(ir.DataType.UINT8)):
+        zero = np.zeros((), np.uint8)
+    if scale is None or zero is None or scale.size != 1 or zero.dtype not in _BYTES:
+        return None
+    if scale.dtype != np.float32:
+        return None
+    return scale.reshape(()), zero.reshape(())
+
+
+def _bias(node: ir.Node, x: _Bytes, weight: _Bytes, maps: int, types: GraphTypes) -> Array | None:
+    """Return biases in units of the product of the scales; none if there is no bias."""
+    value = node.inputs[2] if len(node.inputs) > 2 else None
+    if value is None:
+        return np.zeros(0, np.int32)
+    unit = np.broadcast_to(
+        x.scale.astype(np.float64).reshape(-1) * weight.scale.astype(np.float64).reshape(-1),
+        (maps,),
+    )
+    bias = constant(value, types)
+    if bias is None:
+        kept = _dequantized(value, types)
+        content = None if kept is None else constant(kept.value, types)
+        if kept is None or content is None:
+            return None
+        offset = content.astype(np.float64) - kept.zero.astype(np.float64)
+        bias = offset * kept.scale.astype(np.float64)
+    units = np.rint(bias.astype(np.float64).reshape(-1) / unit)
+    if not np.all(np.abs(units) < 2.0**30):
+        return None
+    return units.astype(np.int32)
+
+
+def _product(graph: ir.Graph, node: ir.Node, types: GraphTypes) -> int:
+    x, weight = _dequantized(node.inputs[0], types), _dequantized(node.inputs[1], types)
+    if x is None or weight is None or x.scale.size != 1:
+        return 0
+    content = constant(weight.value, types)
+    if content is None or content.dtype not in _BYTES or content.ndim != 2:
+        return 0
+    kind = getattr(types.types.get(x.value), "dtype", None)
+    if kind not in (ir.DataType.INT8, ir.DataType.UINT8):
+        return 0
+    transposed = False
+    row: ir.Value | None = None
+    if node.op_type == "Gemm":
+        attributes = known_attributes(node, schema_of(node).defaults)
+        if attributes["transA"] or attributes["alpha"] != 1 or attributes["beta"] != 1:
+            return 0
+        transposed = bool(attributes["transB"])
+        row = node.inputs[2] if len(node.inputs) > 2 else None
+    if weight.scale.size != 1 and weight.axis % 2 != (0 if transposed else 1):
+        return 0
+    if np.any(weight.zero != weight.zero.reshape(-1)[0]):
+        return 0
+    name = node.name or str(node.outputs[0].name)
+    right = weight.value
+    if transposed:
+        right = add_initializer(graph, f"{name} transposed", content.T)
+    scales = x.scale.astype(np.float32).reshape(-1) * weight.scale.reshape(-1)
+    product = ir.Node(
+        "",
+        "MatMulInteger",
+        [
+            x.value, right, _constant(graph, name, "x_zero", x.zero.reshape(-1)[:1].reshape(())),
+            _constant(graph, name, "w_zero", weight.zero.reshape(-1)[:1].reshape(())),
+        ],
+        name=name,
+    )  # fmt: skip
+    cast = ir.Node(
+        "", "Cast", product.outputs, [ir.AttrInt64("to", int(ir.DataType.FLOAT))],
+        name=f"{name} cast",
+    )  # fmt: skip
+    scale = _constant(graph, name, "scale", scales if scales.size > 1 else scales.reshape(()))
+    made = [product, cast, ir.Node("", "Mul", [cast.outputs[0], scale], name=f"{name} scale")]
+    if row is not None:
+        added = ir.Node("", "Add", [made[-1].outputs[0], row], name=f"{name} bias")
+        made.append(added)
+    _replace(graph, node, made)
+    return 1
+
+
+def _constant(graph: ir.Graph, name: str, what: str, array: Array) -> ir.Value:
+    return add_initializer(graph, f"{name} {what}", array)
+
+
+def _replace(graph: ir.Graph, last: ir.Node, made: Sequence[ir.Node]) -> None:
+    """Put nodes where ``last`` stands, and let the readers of its output read theirs."""
+    graph.insert_before(last, made)
+    replace_value(graph, last.outputs[0], made[-1].outputs[0])
