@@ -116,7 +116,7 @@ def _convolution(graph: ir.Graph, node: ir.Node, types: GraphTypes) -> int:
     if relu:
         zero = _constant(graph, name, "least", y_zero)
         made.append(ir.Node("", "Max", [made[0].outputs[0], zero], name=last.name))
-    _replace(graph, follower, made)
+    _replace(graph, follower, made, types)
     return 1
 
 
@@ -204,7 +204,7 @@ def _product(graph: ir.Graph, node: ir.Node, types: GraphTypes) -> int:
     if row is not None:
         added = ir.Node("", "Add", [made[-1].outputs[0], row], name=f"{name} bias")
         made.append(added)
-    _replace(graph, node, made)
+    _replace(graph, node, made, types)
     return 1
 
 
@@ -212,7 +212,9 @@ def _constant(graph: ir.Graph, name: str, what: str, array: Array) -> ir.Value:
     return add_initializer(graph, f"{name} {what}", array)
 
 
-def _replace(graph: ir.Graph, last: ir.Node, made: Sequence[ir.Node]) -> None:
+def _replace(graph: ir.Graph, last: ir.Node, made: Sequence[ir.Node], types: GraphTypes) -> None:
     """Put nodes where ``last`` stands, and let the readers of its output read theirs."""
     graph.insert_before(last, made)
+    if last.outputs[0] in types.types:
+        types.types[made[-1].outputs[0]] = types.types[last.outputs[0]]
     replace_value(graph, last.outputs[0], made[-1].outputs[0])

@@ -42,6 +42,8 @@ INLINE int64_t hg_max(int64_t a, int64_t b) { return a > b ? a : b; }
 
 typedef float vf __attribute__((vector_size(VL * 4), aligned(4), may_alias));
 typedef int32_t vi __attribute__((vector_size(VL * 4), aligned(4), may_alias));
+typedef uint32_t vu __attribute__((vector_size(VL * 4), aligned(4), may_alias));
+typedef uint16_t vh __attribute__((vector_size(VL * 2), aligned(2), may_alias));
 typedef vi vm; /* each lane all ones or zero */
 
 INLINE vf v_set1(float x) { return x + (vf){0}; }
@@ -287,10 +289,22 @@ INLINE vf v_fmod(vf x, vf y) {
 
 typedef uint8_t vb __attribute__((vector_size(VL), aligned(1), may_alias));
 typedef int8_t vc __attribute__((vector_size(VL), aligned(1), may_alias));
+/* Compilers widen vectors of bytes and of 16 bits one by one, if left to themselves. */
+#if defined(__AVX512F__)
+#define WIDE_u8(p) ((vi)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(p))))
+#define WIDE_i8(p) ((vi)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(p))))
+#define WIDE_u16(x) ((vu)_mm512_cvtepu16_epi32((__m256i)(x)))
+#elif defined(__AVX2__)
+#define WIDE_u8(p) ((vi)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(p))))
+#define WIDE_i8(p) ((vi)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p))))
+#define WIDE_u16(x) ((vu)_mm256_cvtepu16_epi32((__m128i)(x)))
+#else
+#define WIDE_u8(p) __builtin_convertvector(*(const vb *)(p), vi)
+#define WIDE_i8(p) __builtin_convertvector(*(const vc *)(p), vi)
+#define WIDE_u16(x) __builtin_convertvector(x, vu)
+#endif
 #define BYTES(N, T, V)                                                                   \
-  INLINE vf v_load_##N(const T *p) {                                                     \
-    return __builtin_convertvector(__builtin_convertvector(*(const V *)p, vi), vf);      \
-  }                                                                                      \
+  INLINE vf v_load_##N(const T *p) { return __builtin_convertvector(WIDE_##N(p), vf); }  \
   INLINE void v_store_##N(T *p, vf x) {                                                  \
     *(V *)p = __builtin_convertvector(__builtin_convertvector(x, vi), V);                \
   }                                                                                      \
@@ -339,10 +353,8 @@ INLINE void v_store_pairs_n(uint16_t *p, vf x, int64_t n) {
 
 typedef uint16_t hg_f16;
 typedef uint16_t hg_bf16;
-typedef uint16_t vh __attribute__((vector_size(VL * 2), aligned(2), may_alias));
-typedef uint32_t vu __attribute__((vector_size(VL * 4), aligned(4), may_alias));
 
-INLINE vf v_of_bf16(vh x) { return (vf)(__builtin_convertvector(x, vu) << 16); }
+INLINE vf v_of_bf16(vh x) { return (vf)(WIDE_u16(x) << 16); }
 /* To the nearest, ties to even; what is not a number stays so. */
 INLINE vh v_to_bf16(vf x) {
   vu bits = (vu)x;
