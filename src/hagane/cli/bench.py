@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -12,6 +13,7 @@ import typer
 from hagane.cli.feeds import parse_shapes
 from hagane.errors import InvalidArgument
 from hagane.runtime.bench import ENGINES, compare
+from hagane.runtime.options import Precision
 
 
 def command(
@@ -25,6 +27,15 @@ def command(
     threads: Annotated[int, typer.Option(help="Threads of each engine; 0 takes all.")] = 0,
     rounds: Annotated[int, typer.Option(help="Rounds; the engines take turns in each.")] = 7,
     seconds: Annotated[float, typer.Option(help="Time of one engine in one round.")] = 0.3,
+    precision: Annotated[
+        Precision, typer.Option(help="fp32, or bf16: products of constant weights in bfloat16.")
+    ] = "fp32",
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Show the time of each kernel instead.")
+    ] = False,
+    trace: Annotated[
+        Path | None, typer.Option(help="With --profile: a file for Perfetto or Chrome.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Time a model: medians, the share of the machine's peak, ratios to other engines."""
@@ -37,13 +48,46 @@ def command(
     if rounds < 1 or seconds <= 0:
         raise InvalidArgument("--rounds and --seconds have to be positive")
     count = threads or len(os.sched_getaffinity(0))
+    if profile or trace is not None:
+        _profile(model, parse_shapes(shape or []), count, precision, trace, as_json)
+        return
     engines = ["hagane", *others]
     with _progress(rounds * len(engines)) as advance:
-        report = compare(model, engines, parse_shapes(shape or []), count, rounds, seconds, advance)
+        report = compare(
+            model, engines, parse_shapes(shape or []), count, rounds, seconds, advance, precision
+        )
     if as_json:
         print(json.dumps(report, indent=1))
     else:
         _show(report)
+
+
+def _profile(
+    model: Path,
+    shapes: dict[str, tuple[int, ...]],
+    threads: int,
+    precision: Precision,
+    trace: Path | None,
+    as_json: bool,
+) -> None:
+    """Print where the time of a model goes."""
+    import numpy as np
+
+    from hagane.runtime import InferenceSession, SessionOptions
+    from hagane.runtime.feeds import random_feed
+
+    options = SessionOptions(intra_op_num_threads=threads, precision=precision)
+    session = InferenceSession(model, options)
+    feed = random_feed(session.get_inputs(), shapes, np.random.default_rng(0))
+    report = session.profile(feed)
+    if trace is not None:
+        report.write(trace)
+    if as_json:
+        print(json.dumps(dataclasses.asdict(report), indent=1))
+    else:
+        print(report)
+        if trace is not None:
+            print(f"trace: {trace}")
 
 
 class _progress:  # noqa: N801  # reads as a verb at its only call

@@ -2,6 +2,7 @@
 
 from hagane.native.caller import Caller, make_caller
 from hagane.native.partition import NativePart, Plan, SizesUnknown, plan_graph, reference_nodes
+from hagane.native.peak import peak_flops
 from hagane.native.segment import Segment, ShapeMismatch
 from hagane.native.widen import widen_halves
 
@@ -13,6 +14,7 @@ __all__ = [
     "ShapeMismatch",
     "SizesUnknown",
     "make_caller",
+    "peak_flops",
     "plan_graph",
     "reference_nodes",
     "widen_halves",

@@ -19,6 +19,7 @@ from hagane.graph import legalise, load
 from hagane.ops import infer_types
 from hagane.ops.cost import flops
 from hagane.runtime.feeds import random_feed
+from hagane.runtime.options import Precision
 from hagane.symbolic import Dim
 
 ENGINES = ("hagane", "onnxruntime", "openvino", "torch")
@@ -33,9 +34,11 @@ def compare(
     rounds: int,
     seconds: float,
     advance: Callable[[], None] = lambda: None,
+    precision: Precision = "fp32",
 ) -> dict[str, Any]:
     """Return times and ratios of ``model`` in all ``engines``.
 
+    ``precision`` is hagane's, and OpenVINO's; ONNX Runtime computes as the model is written.
     Each engine runs in a process of its own, with ``threads`` threads, on the same random
     inputs; in each round the engines take turns, so that a change of the machine's load meets
     all of them.
@@ -54,7 +57,7 @@ def compare(
     if "torch" in engines:
         skipped["torch"] = "PyTorch does not read ONNX models"
     present = [name for name in engines if name not in skipped]
-    workers = {name: _Worker(name, model, shapes, threads) for name in present}
+    workers = {name: _Worker(name, model, shapes, threads, precision) for name in present}
     times: dict[str, list[float]] = {name: [] for name in present}
     peaks: list[float] = []
     try:
@@ -76,7 +79,7 @@ def compare(
             {
                 "engine": name,
                 "version": versions[name],
-                "precision": "fp32",
+                "precision": "fp32" if name == "onnxruntime" else precision,
                 "median_ms": median * 1000,
                 "min_ms": min(times[name]) * 1000,
                 "peak_share": None if work is None else work / median / peak,
@@ -115,12 +118,19 @@ class _Worker:
     """An engine in a process of its own."""
 
     def __init__(
-        self, engine: str, model: Path, shapes: Mapping[str, tuple[int, ...]], threads: int
+        self,
+        engine: str,
+        model: Path,
+        shapes: Mapping[str, tuple[int, ...]],
+        threads: int,
+        precision: Precision,
     ):
         context = multiprocessing.get_context("spawn")
         self._pipe, other = context.Pipe()
         self._process = context.Process(
-            target=_serve, args=(other, engine, str(model), dict(shapes), threads), daemon=True
+            target=_serve,
+            args=(other, engine, str(model), dict(shapes), threads, precision),
+            daemon=True,
         )
         # Libraries size their thread pools when they load, which the child does after this.
         kept = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
@@ -163,9 +173,10 @@ def _serve(
     model: str,
     shapes: dict[str, tuple[int, ...]],
     threads: int,
+    precision: Precision,
 ) -> None:
     try:
-        version, run = _OPEN[engine](model, shapes, threads)
+        version, run = _OPEN[engine](model, shapes, threads, precision)
         run()
     except Exception as error:  # told to the parent as text
         pipe.recv()
@@ -201,19 +212,21 @@ def _peak() -> float:
 
 
 Opened = tuple[str, Callable[[], Any]]
+Shapes = Mapping[str, tuple[int, ...]]
 
 
-def _hagane(model: str, shapes: Mapping[str, tuple[int, ...]], threads: int) -> Opened:
+def _hagane(model: str, shapes: Shapes, threads: int, precision: Precision) -> Opened:
     import hagane
     from hagane.runtime.options import SessionOptions
     from hagane.runtime.session import InferenceSession
 
-    session = InferenceSession(model, SessionOptions(intra_op_num_threads=threads))
+    options = SessionOptions(intra_op_num_threads=threads, precision=precision)
+    session = InferenceSession(model, options)
     feed = random_feed(session.get_inputs(), shapes, np.random.default_rng(0))
     return hagane.__version__, lambda: session.run(None, feed)
 
 
-def _onnxruntime(model: str, shapes: Mapping[str, tuple[int, ...]], threads: int) -> Opened:
+def _onnxruntime(model: str, shapes: Shapes, threads: int, _: Precision) -> Opened:
     import onnxruntime
 
     from hagane.runtime.session import InferenceSession
@@ -227,7 +240,7 @@ def _onnxruntime(model: str, shapes: Mapping[str, tuple[int, ...]], threads: int
     return str(onnxruntime.__version__), lambda: session.run(None, feed)
 
 
-def _openvino(model: str, shapes: Mapping[str, tuple[int, ...]], threads: int) -> Opened:
+def _openvino(model: str, shapes: Shapes, threads: int, precision: Precision) -> Opened:
     import openvino
 
     from hagane.runtime.session import InferenceSession
@@ -237,7 +250,7 @@ def _openvino(model: str, shapes: Mapping[str, tuple[int, ...]], threads: int) -
     core = openvino.Core()
     settings = {
         "INFERENCE_NUM_THREADS": threads,
-        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_PRECISION_HINT": {"fp32": "f32", "bf16": "bf16"}[precision],
         "PERFORMANCE_HINT": "LATENCY",
     }
     compiled = core.compile_model(core.read_model(model), "CPU", settings)
@@ -245,7 +258,7 @@ def _openvino(model: str, shapes: Mapping[str, tuple[int, ...]], threads: int) -
     return str(openvino.__version__), lambda: request.infer(feed)
 
 
-_OPEN: Mapping[str, Callable[[str, Mapping[str, tuple[int, ...]], int], Opened]] = {
+_OPEN: Mapping[str, Callable[[str, Shapes, int, Precision], Opened]] = {
     "hagane": _hagane,
     "onnxruntime": _onnxruntime,
     "openvino": _openvino,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
+
+Precision: TypeAlias = Literal["fp32", "bf16"]
 
 
 class GraphOptimizationLevel(enum.IntEnum):
@@ -62,7 +64,7 @@ class SessionOptions:
     enable_cpu_mem_arena: bool = True
     optimized_model_filepath: str = ""
     use_deterministic_compute: bool = False
-    precision: Literal["fp32", "bf16"] = "fp32"
+    precision: Precision = "fp32"
     _dimensions: dict[str, int] = field(default_factory=dict)
     _entries: dict[str, str] = field(default_factory=dict)
 

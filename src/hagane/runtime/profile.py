@@ -1,16 +1,20 @@
-"""Times of single nodes, in the Chrome trace format."""
+"""Times of single nodes: of one run after another as a Chrome trace, and summed up."""
 
 from __future__ import annotations
 
+import json
 import os
+import statistics
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from hagane.ops.definition import RuntimeValue
 from hagane.ops.values import describe_value
-from hagane.runtime.program import AnyStep, NativeStep
+from hagane.runtime.program import AnyStep, NativeStep, Observer
 
 
 class Profile:
@@ -77,3 +81,128 @@ class Profile:
         """Return all events; times are microseconds since the session was made."""
         with self._lock:
             return list(self._events)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTime:
+    """What a kernel took.
+
+    Attributes:
+        name: The nodes that it computes.
+        engine: ``native`` or ``reference``.
+        seconds: The median over the runs.
+        flops: Its floating-point operations, 0 where they are not counted.
+        share: Operations a second over the machine's peak; below 1 but for algorithms that do
+            with fewer operations than were counted, and for narrow numbers.
+    """
+
+    name: str
+    engine: str
+    seconds: float
+    flops: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileReport:
+    """Where the time of a model goes.
+
+    Attributes:
+        kernels: In the order in which they run.
+        seconds: The median of a whole run, calls included.
+        peak: Operations a second of float32 that the session's threads do at most, measured.
+        runs: How many runs were measured.
+    """
+
+    kernels: tuple[KernelTime, ...]
+    seconds: float
+    peak: float
+    runs: int
+
+    def trace(self) -> list[dict[str, Any]]:
+        """Return the kernels as events of the Chrome trace format, one after the other."""
+        at, events = 0.0, []
+        for kernel in self.kernels:
+            shown = {"flops": kernel.flops, "engine": kernel.engine, "share of peak": kernel.share}
+            events.append(
+                {
+                    "cat": "Kernel", "name": kernel.name, "ph": "X", "pid": 0, "tid": 0,
+                    "ts": at, "dur": kernel.seconds * 1e6, "args": shown,
+                }
+            )  # fmt: skip
+            at += kernel.seconds * 1e6
+        return events
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write a file that Perfetto and ``chrome://tracing`` show."""
+        Path(path).write_text(json.dumps(self.trace()), encoding="utf-8")
+
+    def __str__(self) -> str:
+        """Return a table, longest first."""
+        total = sum(kernel.seconds for kernel in self.kernels) or 1.0
+        lines = [
+            f"{self.seconds * 1e3:.3f} ms a run, median of {self.runs}; "
+            f"peak {self.peak / 1e9:.0f} GFLOP/s",
+            f"{'ms':>9} {'time':>6} {'GFLOP/s':>8} {'of peak':>7}  kernel",
+        ]
+        for kernel in sorted(self.kernels, key=lambda kernel: -kernel.seconds):
+            rate = kernel.flops / kernel.seconds / 1e9 if kernel.seconds else 0.0
+            engine = "" if kernel.engine == "native" else f" ({kernel.engine})"
+            lines.append(
+                f"{kernel.seconds * 1e3:9.3f} {kernel.seconds / total:6.1%} {rate:8.1f} "
+                f"{kernel.share:7.0%}  {kernel.name}{engine}"
+            )
+        return "\n".join(lines)
+
+
+class _Recorder:
+    """Notes what the kernels of one run took."""
+
+    def __init__(self) -> None:
+        self.labels: list[tuple[str, str, float]] = []
+        self.seconds: list[float] = []
+        self._last = time.perf_counter()
+
+    def __call__(
+        self,
+        step: AnyStep,
+        inputs: Sequence[RuntimeValue],
+        outputs: Sequence[RuntimeValue],
+        times: Sequence[int],
+    ) -> None:
+        now = time.perf_counter()
+        if isinstance(step, NativeStep):
+            for kernel, taken in zip(step.part.segment.kernels, times, strict=True):
+                self.labels.append((kernel.label, "native", kernel.flops))
+                self.seconds.append(taken * 1e-9)
+        else:
+            self.labels.append((f"{step.op.name} '{step.node.name}'", "reference", 0.0))
+            self.seconds.append(now - self._last)
+        self._last = time.perf_counter()
+
+
+def measure(run: Callable[[Observer], Any], peak: float, runs: int) -> ProfileReport:
+    """Return what the kernels of a model take.
+
+    Args:
+        run: Runs the model once, and calls what it is given after each step.
+        peak: The machine's operations a second.
+        runs: How many runs to measure, after one that is not.
+    """
+    run(_Recorder())
+    recorders: list[_Recorder] = []
+    wholes: list[float] = []
+    for _ in range(runs):
+        recorders.append(_Recorder())
+        started = time.perf_counter()
+        run(recorders[-1])
+        wholes.append(time.perf_counter() - started)
+    # Loops may take another number of turns in each run.
+    longest = max(recorders, key=lambda recorder: len(recorder.labels))
+    kernels = []
+    for index, (name, engine, work) in enumerate(longest.labels):
+        found = [each.seconds[index] for each in recorders if index < len(each.seconds)]
+        seconds = statistics.median(found)
+        share = work / seconds / peak if seconds > 0 else 0.0
+        kernels.append(KernelTime(name, engine, seconds, work, share))
+    return ProfileReport(tuple(kernels), statistics.median(wholes), peak, runs)

@@ -23,7 +23,15 @@ from hagane.machine import (
     multiplies_bfloat16,
     usable_cores,
 )
-from hagane.native import Caller, Plan, SizesUnknown, make_caller, plan_graph, widen_halves
+from hagane.native import (
+    Caller,
+    Plan,
+    SizesUnknown,
+    make_caller,
+    peak_flops,
+    plan_graph,
+    widen_halves,
+)
 from hagane.ops import infer_types
 from hagane.ops.definition import Array, RuntimeValue
 from hagane.ops.inference import GraphTypes
@@ -100,7 +108,7 @@ class Programs:
             return compile_graph(model.graph)
         types = simplified(model, types)
         widen_halves(model.graph, types)
-        threads = self._options.intra_op_num_threads or usable_cores()
+        threads = self._threads
         level = level_of(self._options)
         stores = stored_weights(model.graph)
 
@@ -131,6 +139,17 @@ class Programs:
         finally:
             for store in stores:
                 store.close()
+
+    @property
+    def _threads(self) -> int:
+        return self._options.intra_op_num_threads or usable_cores()
+
+    def peak_flops(self) -> float:
+        """Return the operations a second that the session's threads do at most, measured."""
+        try:
+            return peak_flops(level_of(self._options), self._threads)
+        except NoCompiler:
+            return float("inf")
 
     def caller(self, names: Sequence[str]) -> Caller | None:
         """Return the short way to run the model, if it is one compiled part of fixed shapes.
