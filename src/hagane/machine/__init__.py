@@ -7,19 +7,23 @@ from hagane.machine.cpu import (
     Level,
     best_level,
     cpu_features,
+    level_named,
     multiplies_bfloat16,
     usable_cores,
 )
+from hagane.machine.lock import Lock
 
 __all__ = [
     "LEVELS",
     "CodeCache",
     "Compiler",
     "Level",
+    "Lock",
     "NoCompiler",
     "best_level",
     "cpu_features",
     "find_compiler",
+    "level_named",
     "multiplies_bfloat16",
     "usable_cores",
 ]

@@ -1,101 +1,301 @@
-"""A folder of compiled code, private to the user, whose entries are verified before use."""
+"""Compiled code by what it was made from: private, verified before use, limited in size."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import secrets
 import shutil
+import stat
 import tempfile
-from collections.abc import Callable, Mapping
-from functools import cache
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
+
+from hagane.machine.compiler import NoCompiler
+from hagane.machine.folder import find_place, is_private
+from hagane.machine.notices import notice
+
+Loaded = TypeVar("Loaded")
+
+_LIMIT = 1 << 30
+_BUILD = "build-"
+# Seconds. An entry in use is not evicted: its process may be between finding and loading it.
+_IN_USE = 900.0
+# What another process was making this long ago will not be finished.
+_ABANDONED = 86_400.0
+
+_NO_ROOM = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT}
+)
+# What a compiler says of the same, in the C locale.
+_NO_ROOM_TEXTS = ("No space left on device", "Disk quota exceeded", "File too large", "SIGXFSZ")
+
+# Bytes written to a folder since its entries were last counted.
+_written: dict[Path, int] = {}
 
 
 class CodeCache:
-    """Shared libraries by the hash of what they were made from.
+    """Compiled code in folders of one file or several, by the hash of what it was made from.
 
-    Several processes may use one folder: an entry is written under a name of its own and renamed
-    into place, its checksum beside it. An entry whose checksum does not fit, as a full disk or a
-    broken copy leaves behind, is made anew.
+    An entry is a folder with its files and their checksums. It is written under a name of its
+    own and renamed into place, so that several processes may use one cache and a process may end
+    at any moment. An entry whose checksums do not fit, or that somebody else may write to, is
+    made anew. The entries used least recently are removed once all take more than
+    ``HAGANE_CACHE_BYTES`` (1 GiB if unset).
 
     Args:
         name: Subfolder of the user's cache, such as ``native``.
-        environment: Where ``XDG_CACHE_HOME`` is looked up; that of the process if None.
+        environment: Where ``XDG_CACHE_HOME``, ``HOME`` and ``HAGANE_CACHE_BYTES`` are looked up;
+            that of the process if None.
+        clock: Returns the time in seconds since 1970.
     """
 
-    def __init__(self, name: str, environment: Mapping[str, str] | None = None):
-        self.folder = cache_folder(name, os.environ if environment is None else environment)
+    def __init__(
+        self,
+        name: str,
+        environment: Mapping[str, str] | None = None,
+        clock: Callable[[], float] = time.time,
+    ):
+        environment = os.environ if environment is None else environment
+        self._place = find_place(name, environment)
+        self._limit = _limit(environment)
+        self._clock = clock
 
-    def path(self, key: str) -> Path:
-        """Return where the entry of ``key`` lies, whether it is there or not."""
-        digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
-        return self.folder / f"{digest[:40]}.so"
+    @property
+    def folder(self) -> Path:
+        """The folder that new entries are written to."""
+        return self._place.folder
 
     def find(self, key: str) -> Path | None:
-        """Return the entry of ``key`` if it is there and whole."""
-        library = self.path(key)
-        try:
-            stated = library.with_suffix(".sha256").read_text(encoding="ascii").strip()
-            content = library.read_bytes()
-        except (OSError, UnicodeDecodeError):
-            return None
-        return library if hashlib.sha256(content).hexdigest() == stated else None
+        """Return the entry of ``key`` if it is there and whole: its library, or its folder."""
+        for folder in self._place.folders:
+            found = _verified(folder / _name(key))
+            if found is not None:
+                with suppress(OSError):
+                    os.utime(folder / _name(key), (self._clock(), self._clock()))
+                return found
+        return None
 
     def get(self, key: str, make: Callable[[Path], Path]) -> Path:
-        """Return the entry of ``key``; where it is missing, ``make(folder)`` builds it.
+        """Return the library of ``key``; where it is missing, ``make(folder)`` builds it.
 
         Args:
             key: Everything that the entry depends on.
             make: Writes a library into the empty folder that it is given and returns its path.
+
+        Raises:
+            NoCompiler: It cannot be made, or there is no room for it.
         """
-        found = self.find(key)
-        if found is not None:
-            return found
-        library = self.path(key)
-        with tempfile.TemporaryDirectory(dir=self.folder, prefix="build-") as build:
-            made = make(Path(build))
-            checksum = Path(build) / "checksum"
-            checksum.write_text(hashlib.sha256(made.read_bytes()).hexdigest(), encoding="ascii")
-            os.replace(made, library)
-            os.replace(checksum, library.with_suffix(".sha256"))
-        return library
+        return self.find(key) or self._make(key, lambda folder: [make(folder)])
 
     def get_folder(self, key: str, make: Callable[[Path], None]) -> Path:
-        """Return the folder of ``key``; where it is missing, ``make(folder)`` fills it."""
-        folder = self.path(key).with_suffix("")
-        if not folder.is_dir():
-            build = Path(tempfile.mkdtemp(dir=self.folder, prefix="build-"))
-            try:
-                make(build)
-                os.replace(build, folder)
-            except OSError:
-                # Another process was faster.
-                shutil.rmtree(build, ignore_errors=True)
-                if not folder.is_dir():
-                    raise
-        return folder
+        """Return the folder of ``key``; where it is missing, ``make(folder)`` fills it.
+
+        Raises:
+            NoCompiler: It cannot be made, or there is no room for it.
+        """
+
+        def fill(folder: Path) -> list[Path]:
+            make(folder)
+            return sorted(folder.iterdir())
+
+        return (self.find(key) or self._make(key, fill)).parent
+
+    def load(
+        self, key: str, make: Callable[[Path], Path], load: Callable[[Path], Loaded]
+    ) -> Loaded:
+        """Return what ``load`` makes of the library of ``key``.
+
+        Where it cannot be loaded from the cache, as from a file system that forbids to run code,
+        it is made anew in a temporary folder.
+
+        Raises:
+            NoCompiler: It cannot be made or loaded.
+        """
+        path = self.get(key, make)
+        try:
+            return load(path)
+        except (OSError, ImportError) as error:
+            _discard(path.parent)
+            notice(f"compiled code cannot be loaded from '{self.folder}': {error}")
+        path = self._build(self._place.temporary(), key, lambda folder: [make(folder)])
+        try:
+            return load(path)
+        except (OSError, ImportError) as error:
+            _discard(path.parent)
+            raise NoCompiler(
+                f"what the compiler made cannot be loaded: {error}; let CC name another compiler"
+            ) from error
+
+    def _make(self, key: str, fill: Callable[[Path], Sequence[Path]]) -> Path:
+        folder: Path | None = None
+        try:
+            folder = self.folder
+            return self._build(folder, key, fill)
+        except OSError as error:
+            if not _is_full(error):
+                raise
+            if folder is None or folder != self._place.kept:
+                raise _no_room(folder, error) from error
+            notice(
+                f"compiled code cannot be kept in '{folder}': {_reason(error)}; it goes to a "
+                "temporary folder and is compiled anew by each process; make room, lower "
+                "HAGANE_CACHE_BYTES, or let XDG_CACHE_HOME name another folder"
+            )
+        try:
+            folder = None
+            folder = self._place.temporary()
+            return self._build(folder, key, fill)
+        except OSError as error:
+            if not _is_full(error):
+                raise
+            raise _no_room(folder, error) from error
+
+    def _build(self, folder: Path, key: str, fill: Callable[[Path], Sequence[Path]]) -> Path:
+        with tempfile.TemporaryDirectory(
+            dir=folder, prefix=_BUILD, ignore_cleanup_errors=True
+        ) as build:
+            entry = Path(build) / "entry"
+            made = fill(Path(build))
+            entry.mkdir(mode=0o700)
+            for path in made:
+                os.replace(path, entry / path.name)
+                (entry / path.name).chmod(0o600)
+            lines = [f"{_checksum(entry / path.name)}  {path.name}\n" for path in made]
+            (entry / made[0].name).with_suffix(".sha256").write_text(
+                "".join(lines), encoding="utf-8"
+            )
+            size = _bytes_of(entry)
+            found = _put(entry, folder / _name(key))
+        self._limit_size(folder, size)
+        return found
+
+    def _limit_size(self, folder: Path, added: int) -> None:
+        """Count the entries now and then, and remove those used least recently if need be."""
+        if folder != self._place.kept:
+            return
+        known = _written.get(folder)
+        _written[folder] = (known or 0) + added
+        if known is None or known + added > self._limit // 64:
+            _written[folder] = 0
+            evict(folder, self._limit, self._clock())
 
 
-def cache_folder(name: str, environment: Mapping[str, str]) -> Path:
-    """Return the folder ``hagane/<name>`` of the user's cache; it is made where it is missing.
+def evict(folder: Path, limit: int, now: float) -> None:
+    """Remove entries, least recently used first, until they take ``limit`` bytes at most.
 
-    A folder that belongs to someone else, that others may write to, or that cannot be written,
-    is not used: code loaded from it could be anyone's. A temporary one takes its place.
+    Entries used within the last quarter of an hour stay.
+
+    Args:
+        folder: Of a cache.
+        limit: Bytes.
+        now: Seconds since 1970.
     """
-    home = environment.get("HOME") or os.path.expanduser("~")
-    base = environment.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
-    folder = Path(base) / "hagane" / name
+    entries: list[tuple[float, int, Path]] = []
+    for path in folder.iterdir():
+        with suppress(OSError):
+            used = path.lstat().st_mtime
+            if not path.name.startswith(_BUILD):
+                entries.append((used, _bytes_of(path), path))
+            elif now - used > _ABANDONED:
+                _discard(path)
+    total = sum(size for _, size, _ in entries)
+    for used, size, path in sorted(entries):
+        if total <= limit or now - used < _IN_USE:
+            break
+        _discard(path)
+        total -= size
+
+
+def _limit(environment: Mapping[str, str]) -> int:
+    stated = environment.get("HAGANE_CACHE_BYTES", "")
+    if not stated:
+        return _LIMIT
+    if stated.isascii() and stated.isdigit():
+        return int(stated)
+    notice(f"HAGANE_CACHE_BYTES: expected a whole number of bytes, got '{stated}'; it is {_LIMIT}")
+    return _LIMIT
+
+
+def _name(key: str) -> str:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+
+
+def _checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _bytes_of(path: Path) -> int:
+    if not stat.S_ISDIR(path.lstat().st_mode):
+        return path.lstat().st_size
+    return sum(_bytes_of(child) for child in path.iterdir())
+
+
+def _verified(entry: Path) -> Path | None:
+    """Return the first file of an entry if all its files are there, whole and private."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.stat()
-        ours = status.st_uid == os.getuid() and not status.st_mode & 0o022
-        if ours and os.access(folder, os.W_OK):
-            return folder
-    except OSError:
-        pass
-    return _temporary_folder(name)
+        if not is_private(entry, stat.S_IFDIR):
+            return None
+        present = set(entry.iterdir())
+        (manifest,) = (path for path in present if path.suffix == ".sha256")
+        lines = manifest.read_text(encoding="utf-8").splitlines()
+        stated = {entry / name: checksum for checksum, name in (x.split("  ", 1) for x in lines)}
+        if present != {manifest, *stated}:
+            return None
+        for path, checksum in stated.items():
+            if not is_private(path, stat.S_IFREG) or _checksum(path) != checksum:
+                return None
+        return next(iter(stated), None)
+    except (OSError, ValueError):
+        return None
 
 
-@cache
-def _temporary_folder(name: str) -> Path:
-    return Path(tempfile.mkdtemp(prefix=f"hagane-{name}-"))
+def _put(entry: Path, place: Path) -> Path:
+    """Rename a finished entry into place and return its first file."""
+    for _ in range(8):
+        try:
+            os.rename(entry, place)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise
+            found = _verified(place)
+            if found is not None:
+                return found  # another process was faster
+            _discard(place)
+        else:
+            break
+    found = _verified(place)
+    if found is None:
+        raise NoCompiler(f"'{place}' does not hold what was written to it: is the disk sound?")
+    return found
+
+
+def _discard(path: Path) -> None:
+    """Remove an entry at once, so that nobody finds half of it."""
+    trash = path.with_name(f"{_BUILD}{secrets.token_hex(8)}")
+    with suppress(OSError):
+        os.rename(path, trash)
+        if stat.S_ISDIR(trash.lstat().st_mode):
+            shutil.rmtree(trash, ignore_errors=True)
+        else:
+            trash.unlink()
+
+
+def _is_full(error: OSError) -> bool:
+    return error.errno in _NO_ROOM or any(text in str(error) for text in _NO_ROOM_TEXTS)
+
+
+def _reason(error: OSError) -> str:
+    return str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
+
+
+def _no_room(folder: Path | None, error: OSError) -> NoCompiler:
+    where = "any temporary folder" if folder is None else f"'{folder}'"
+    return NoCompiler(
+        f"there is no room for compiled code in {where}: {_reason(error)}; make room, or let "
+        "XDG_CACHE_HOME and TMPDIR name folders that have it"
+    )

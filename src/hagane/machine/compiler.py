@@ -5,21 +5,28 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from hagane.errors import HaganeError
+from hagane.machine.notices import notice
 
 _NAMES = ("cc", "gcc", "clang")
+# Seconds that one call may take, and that a compiler may take to say its version.
+_LIMIT = 300.0
+_VERSION_LIMIT = 20.0
+_REMEDY = "let CC name another compiler, or pip install 'hagane[compiler]'"
 
 
 class NoCompiler(HaganeError, OSError):
-    """There is no C compiler, or it refuses what it is given."""
+    """There is no C compiler, it fails, or there is no room for what it makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +53,13 @@ class Compiler:
         """Compile each source, ``jobs`` at a time, and link them to a shared library.
 
         Raises:
-            NoCompiler: The compiler failed; the message carries the end of what it printed.
+            NoCompiler: The compiler failed or took longer than ``HAGANE_COMPILER_SECONDS`` (300
+                if unset); the message carries the end of what it printed.
         """
         objects = [source.with_suffix(".o") for source in sources]
 
         def compile_one(source: Path, made: Path) -> None:
-            self._call([*flags, "-c", str(source), "-o", str(made)])
+            self._call([*flags, "-c", str(source)], made)
 
         if len(sources) == 1 or jobs <= 1:
             for source, made in zip(sources, objects, strict=True):
@@ -59,29 +67,31 @@ class Compiler:
         else:
             with ThreadPoolExecutor(jobs) as pool:
                 list(pool.map(compile_one, sources, objects))
-        self._call([*flags, "-shared", "-o", str(library), *map(str, objects), *libraries])
+        self._call([*flags, "-shared", *map(str, objects), *libraries], library)
 
     def precompile(self, header: Path, flags: Sequence[str]) -> None:
         """Translate a header ahead, beside it, where the compiler is gcc; others read the text."""
         if "gcc" in self.version.lower() or "(GCC)" in self.version or "Debian" in self.version:
-            self._call([*flags, "-x", "c-header", str(header), "-o", f"{header}.gch"])
+            made = header.with_name(f"{header.name}.gch")
+            self._call([*flags, "-x", "c-header", str(header)], made)
 
-    def _call(self, arguments: Sequence[str]) -> None:
-        try:
-            done = subprocess.run(
-                [*self.command, *arguments], capture_output=True, text=True, check=False
-            )
-        except OSError as error:
-            raise NoCompiler(f"{' '.join(self.command)} cannot be started: {error}") from error
-        if done.returncode != 0:
-            raise NoCompiler(
-                f"{' '.join(self.command)} failed with exit code {done.returncode}:\n"
-                f"{done.stderr[-2000:]}"
-            )
+    def _call(self, arguments: Sequence[str], made: Path) -> None:
+        """Run the compiler, which must write ``made``."""
+        # Its own temporary files go where there is room, if there is any.
+        environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(made.parent)}
+        command = (*self.command, *arguments, "-o", str(made))
+        code, text = _run(command, self.command, _limit(os.environ), environment)
+        name = " ".join(self.command)
+        if code != 0:
+            raise NoCompiler(f"{name} failed with {_ending(code)}:\n{text[-2000:]}\n{_REMEDY}")
+        if not made.is_file() or made.stat().st_size == 0:
+            raise NoCompiler(f"{name} reported no error, yet wrote no '{made.name}'; {_REMEDY}")
 
 
 def find_compiler(environment: Mapping[str, str] | None = None) -> Compiler:
     """Return the compiler that ``$CC`` names, else cc, gcc, clang, or ziglang's.
+
+    One that cannot say its version is passed over with a notice.
 
     Raises:
         NoCompiler: There is none; the message says how to get one.
@@ -90,12 +100,15 @@ def find_compiler(environment: Mapping[str, str] | None = None) -> Compiler:
     wanted = environment.get("CC", "").split()
     for words in ([wanted] if wanted else []) + [[name] for name in _NAMES]:
         path = shutil.which(words[0], path=environment.get("PATH", os.defpath))
-        if path is not None:
-            command = (path, *words[1:])
-            return Compiler(command, _version(command))
+        found = None if path is None else _compiler((path, *words[1:]))
+        if found is not None:
+            return found
+        if words is wanted and path is None:
+            notice(f"the compiler '{wanted[0]}', which CC names, is not on PATH")
     if importlib.util.find_spec("ziglang") is not None:
-        command = (sys.executable, "-m", "ziglang", "cc")
-        return Compiler(command, _version(command))
+        found = _compiler((sys.executable, "-m", "ziglang", "cc"))
+        if found is not None:
+            return found
     raise NoCompiler(
         f"no C compiler was found (looked for {', '.join((*wanted[:1], *_NAMES))} on PATH): "
         "install one, for instance 'apt-get install gcc', or 'pip install hagane[compiler]'"
@@ -103,9 +116,80 @@ def find_compiler(environment: Mapping[str, str] | None = None) -> Compiler:
 
 
 @cache
-def _version(command: tuple[str, ...]) -> str:
+def _compiler(command: tuple[str, ...]) -> Compiler | None:
+    """Return a compiler that answers, or None; each is asked once a process."""
     try:
-        done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+        environment = {**os.environ, "LC_ALL": "C"}
+        code, text = _run((*command, "--version"), command, _VERSION_LIMIT, environment)
+        if code == 0:
+            return Compiler(command, text.partition("\n")[0])
+        reason = f"{' '.join(command)} --version failed with {_ending(code)}"
+    except NoCompiler as error:
+        reason = str(error)
+    notice(f"a compiler is passed over: {reason}")
+    return None
+
+
+def _run(
+    command: Sequence[str], name: Sequence[str], limit: float, environment: Mapping[str, str]
+) -> tuple[int, str]:
+    """Return a command's exit code and what it printed, errors last.
+
+    The command has a process group of its own, so that what it started ends with it.
+    """
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env=environment,
+            process_group=0,
+        )
     except OSError as error:
-        raise NoCompiler(f"{' '.join(command)} cannot be started: {error}") from error
-    return done.stdout.partition("\n")[0]
+        raise NoCompiler(f"{' '.join(name)} cannot be started: {error}; {_REMEDY}") from error
+    with process:
+        try:
+            printed, errors = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired as error:
+            _end(process)
+            raise NoCompiler(
+                f"{' '.join(name)} had not ended after {limit:g} seconds; set "
+                f"HAGANE_COMPILER_SECONDS to wait longer, or {_REMEDY}"
+            ) from error
+        except BaseException:
+            _end(process)
+            raise
+    return process.returncode, printed + errors
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _ending(code: int) -> str:
+    """Return how a process ended, in words."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {signal.Signals(-code).name}"
+    except ValueError:
+        return f"signal {-code}"
+
+
+def _limit(environment: Mapping[str, str]) -> float:
+    stated = environment.get("HAGANE_COMPILER_SECONDS", "")
+    try:
+        seconds = float(stated or _LIMIT)
+    except ValueError:
+        seconds = 0.0
+    if 0.0 < seconds < float("inf"):
+        return seconds
+    notice(
+        f"HAGANE_COMPILER_SECONDS: expected a positive number of seconds, got '{stated}'; "
+        f"it is {_LIMIT:g}"
+    )
+    return _LIMIT

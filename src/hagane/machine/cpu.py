@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from hagane.machine.notices import notice
+
 
 @dataclass(frozen=True, slots=True)
 class Level:
@@ -59,16 +61,18 @@ def multiplies_bfloat16(level: Level) -> bool:
 
 @cache
 def cpu_features(path: str = "/proc/cpuinfo") -> frozenset[str]:
-    """Return the features that the kernel lists for the first CPU; none where it lists none."""
+    """Return the features that the kernel lists for every CPU; none where it lists none."""
     try:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return frozenset()
-    for line in text.splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() in ("flags", "Features"):
-            return frozenset(value.split())
-    return frozenset()
+    listed = {
+        value
+        for name, _, value in (line.partition(":") for line in text.splitlines())
+        if name.strip() in ("flags", "Features")
+    }
+    # A thread may move from one core to another of a different kind.
+    return frozenset.intersection(*(frozenset(value.split()) for value in listed or {""}))
 
 
 def best_level(features: frozenset[str] | None = None) -> Level:
@@ -77,6 +81,36 @@ def best_level(features: frozenset[str] | None = None) -> Level:
     if platform.machine() not in ("x86_64", "AMD64"):
         return PORTABLE
     return next(level for level in LEVELS if level.needs <= features)
+
+
+def level_named(name: str | None, features: frozenset[str] | None = None) -> Level:
+    """Return the level of a name, or the best one, with a notice where that one cannot be had.
+
+    Args:
+        name: ``avx512``, ``avx2`` or ``portable``; the best level if None or empty.
+        features: Of the CPU; those of this machine if None.
+    """
+    features = cpu_features() if features is None else features
+    best = best_level(features)
+    if not name:
+        return best
+    for level in LEVELS:
+        if level.name != name:
+            continue
+        missing = sorted(level.needs - features)
+        if not missing and (level is PORTABLE or best is not PORTABLE):
+            return level
+        notice(
+            f"the instructions '{name}' need {', '.join(missing) or 'an x86 CPU'}, which this CPU "
+            f"lacks: kernels are generated for '{best.name}'"
+        )
+        return best
+    known = ", ".join(level.name for level in LEVELS)
+    notice(
+        f"there are no instructions '{name}' (expected {known}): kernels are generated for "
+        f"'{best.name}'"
+    )
+    return best
 
 
 def usable_cores() -> int:

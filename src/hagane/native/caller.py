@@ -86,10 +86,12 @@ def _extension(compiler: Compiler) -> Any:
         compiler.build([written], library, flags)
         return library
 
-    path = CodeCache("native").get(key, build)
-    loader = importlib.machinery.ExtensionFileLoader("hagane_call", str(path))
-    spec = importlib.util.spec_from_loader("hagane_call", loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
+    def load(path: Path) -> Any:
+        loader = importlib.machinery.ExtensionFileLoader("hagane_call", str(path))
+        spec = importlib.util.spec_from_loader("hagane_call", loader)
+        assert spec is not None
+        module = importlib.util.module_from_spec(spec)
+        loader.exec_module(module)
+        return module
+
+    return CodeCache("native").load(key, build, load)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from hagane.machine import CodeCache, Compiler, Level, find_compiler, usable_cores
+from hagane.machine import CodeCache, Compiler, Level, Lock, find_compiler, usable_cores
 from hagane.native.kernel import Kernel
 
 _ENGINE_FLAGS = ("-O2", "-std=gnu11", "-fPIC", "-w")
@@ -101,7 +100,7 @@ class Memory:
         ctypes.memset(self.address + offset, byte, count)
 
 
-_lock = threading.Lock()
+_lock = Lock()
 
 
 @cache
@@ -118,7 +117,7 @@ def _compiled_engine(compiler: Compiler) -> Engine:
         compiler.build([written], library, flags, libraries=("-lpthread",))
         return library
 
-    return Engine(cache_.get(key, make))
+    return cache_.load(key, make, Engine)
 
 
 def load_engine() -> Engine:
@@ -157,13 +156,13 @@ def compile_kernels(kernels: Sequence[Kernel], level: Level, jobs: int | None = 
     header = c_source("vector.h")
     key = "\0".join((*sorted(codes), header, *flags, *compiler.command, compiler.version))
     cache_ = CodeCache("native")
-    found = cache_.find(key)
-    if found is not None:
-        return Library(ctypes.CDLL(str(found)), found, True)
     jobs = usable_cores() if jobs is None else jobs
-    include = f"-I{_header_folder(cache_, compiler, header, flags)}"
+    cached = True
 
     def make(folder: Path) -> Path:
+        nonlocal cached
+        cached = False
+        include = f"-I{_header_folder(cache_, compiler, header, flags)}"
         units: list[list[str]] = [[] for _ in range(max(1, min(2 * jobs, len(codes))))]
         # Long ones first, each to the shortest unit so far.
         for name, code in sorted(codes.items(), key=lambda item: -len(item[1])):
@@ -178,8 +177,7 @@ def compile_kernels(kernels: Sequence[Kernel], level: Level, jobs: int | None = 
         compiler.build(sources, library, (*flags, include), jobs=jobs, libraries=("-lm",))
         return library
 
-    path = cache_.get(key, make)
-    return Library(ctypes.CDLL(str(path)), path, False)
+    return cache_.load(key, make, lambda path: Library(ctypes.CDLL(str(path)), path, cached))
 
 
 def _header_folder(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from hagane.errors import KernelError
-from hagane.machine import Level
+from hagane.machine import Level, Lock
 from hagane.native.engine import Engine, Library, Memory, compile_kernels, kernel_name, load_engine
 from hagane.native.kernel import Kernel
 from hagane.native.memory import MemoryPlan, Numbers, plan_memory
@@ -77,7 +76,7 @@ class Segment:
         )
         self.may_mismatch = bool(self._symbols)
         self._free: list[Context] = []
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def _place_weights(self, settle: Callable[[], None]) -> tuple[Memory, dict[Buffer, int]]:
         offsets: dict[Buffer, int] = {}

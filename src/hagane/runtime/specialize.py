@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,10 +15,10 @@ from hagane.errors import InvalidArgument
 from hagane.graph.types import TensorType
 from hagane.graph.weights import stored_weights
 from hagane.machine import (
-    LEVELS,
     Level,
+    Lock,
     NoCompiler,
-    best_level,
+    level_named,
     multiplies_bfloat16,
     usable_cores,
 )
@@ -81,7 +80,7 @@ class Programs:
         logger: logging.Logger,
     ):
         self._model, self._options, self._logger = model, options, logger
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._by_shape: dict[tuple[tuple[int, ...], ...], Program] = {}
         self.refused: dict[ir.Node, str] = {}
         self._native = is_native(options)
@@ -261,7 +260,4 @@ def _rounds(options: SessionOptions, logger: logging.Logger) -> bool:
 def level_of(options: SessionOptions) -> Level:
     """Return the vector instructions that a session's kernels use."""
     chosen = options.entries.get("hagane.instructions") or os.environ.get("HAGANE_INSTRUCTIONS")
-    for level in LEVELS:
-        if level.name == chosen:
-            return level
-    return best_level()
+    return level_named(chosen)
