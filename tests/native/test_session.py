@@ -6,7 +6,6 @@ import gc
 import logging
 import os
 import threading
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -14,8 +13,7 @@ import pytest
 from onnx import helper
 
 from hagane.errors import InvalidArgument
-from hagane.machine import CodeCache, NoCompiler, best_level, find_compiler
-from hagane.machine.cpu import AVX2, PORTABLE
+from hagane.machine import NoCompiler
 from hagane.native.engine import load_engine
 from tests.native.models import draw, model, session
 
@@ -151,40 +149,3 @@ def test_without_a_compiler_the_reference_engine_runs(
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
     assert "runs on the slow reference kernels: no C compiler was found" in caplog.text
     assert "hagane[compiler]" in caplog.text
-
-
-def test_a_missing_compiler_names_the_remedy(tmp_path: Path) -> None:
-    with pytest.raises(NoCompiler, match=r"looked for cc, gcc, clang.*hagane\[compiler\]"):
-        find_compiler({"PATH": str(tmp_path)})
-
-
-def test_levels_follow_from_the_features_of_the_cpu() -> None:
-    assert best_level(frozenset()) is PORTABLE
-    assert best_level(AVX2.needs) is AVX2
-
-
-def test_a_damaged_cache_entry_is_made_anew(tmp_path: Path) -> None:
-    cache = CodeCache("test", {"XDG_CACHE_HOME": str(tmp_path)})
-    made: list[int] = []
-
-    def make(folder: Path) -> Path:
-        made.append(1)
-        (folder / "library").write_bytes(b"content")
-        return folder / "library"
-
-    path = cache.get("key", make)
-    assert cache.get("key", make) == path
-    assert len(made) == 1
-    path.write_bytes(b"cont")
-    assert cache.find("key") is None
-    assert cache.get("key", make).read_bytes() == b"content"
-    assert len(made) == 2
-
-
-def test_a_cache_that_others_may_write_to_is_not_used(tmp_path: Path) -> None:
-    folder = tmp_path / "hagane" / "test"
-    folder.mkdir(parents=True)
-    folder.chmod(0o777)
-    cache = CodeCache("test", {"XDG_CACHE_HOME": str(tmp_path)})
-    assert cache.folder != folder
-    assert cache.folder.stat().st_mode & 0o077 == 0

@@ -270,7 +270,8 @@ def _put(entry: Path, place: Path) -> Path:
             break
     found = _verified(place)
     if found is None:
-        raise NoCompiler(f"'{place}' does not hold what was written to it: is the disk sound?")
+        # Evicted or changed by another process since; a folder of our own is quieter.
+        raise OSError(errno.ENOENT, "the entry did not stay as it was written", str(place))
     return found
 
 
