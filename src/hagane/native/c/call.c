@@ -57,63 +57,64 @@ static PyObject *call(PyObject *capsule, PyObject *feed) {
   caller *self = PyCapsule_GetPointer(capsule, NULL);
   if (self->busy || !PyDict_CheckExact(feed) || PyDict_GET_SIZE(feed) != self->n_inputs)
     Py_RETURN_NONE;
-  for (Py_ssize_t i = 0; i < self->n_inputs; i++) {
-    const port *input = &self->ports[i];
-    PyObject *value = PyDict_GetItemWithError(feed, input->name);
-    if (value == NULL) {
-      if (PyErr_Occurred()) return NULL;
-      Py_RETURN_NONE;
-    }
-    if (!PyArray_CheckExact(value)) Py_RETURN_NONE;
-    PyArrayObject *array = (PyArrayObject *)value;
-    if (PyArray_TYPE(array) != input->type || PyArray_NDIM(array) != input->rank ||
-        !PyArray_ISCARRAY_RO(array) ||
-        memcmp(PyArray_DIMS(array), input->shape, sizeof(npy_intp) * (size_t)input->rank) != 0)
-      Py_RETURN_NONE;
-    point(input, PyArray_BYTES(array));
-  }
-  PyObject *results = PyList_New(self->n_outputs);
+  /* To allocate may collect garbage, and so run Python code that calls us or lets go of the
+   * interpreter: the tables are written afterwards. */
+  PyObject *held = NULL, *results = PyList_New(self->n_outputs);
   if (results == NULL) return NULL;
   for (Py_ssize_t i = 0; i < self->n_outputs; i++) {
     port *output = &self->ports[self->n_inputs + i];
     PyObject *array = PyArray_EMPTY(output->rank, output->shape, output->type, 0);
-    if (array == NULL) {
-      Py_DECREF(results);
-      return NULL;
-    }
+    if (array == NULL) goto error;
     PyList_SET_ITEM(results, i, array);
-    point(output, PyArray_BYTES((PyArrayObject *)array));
   }
-  int64_t failed;
-  if (self->long_running) {
-    /* The arrays are held by the feed; it must not lose them while this thread lets go. */
-    PyObject *held = PyDict_Copy(feed);
-    if (held == NULL) {
-      Py_DECREF(results);
-      return NULL;
+  /* The arrays are held by the feed; it must not lose them while this thread lets go. */
+  if (self->long_running && (held = PyDict_Copy(feed)) == NULL) goto error;
+  if (self->busy) goto unfit;
+  for (Py_ssize_t i = 0; i < self->n_inputs; i++) {
+    const port *input = &self->ports[i];
+    PyObject *value = PyDict_GetItemWithError(held == NULL ? feed : held, input->name);
+    if (value == NULL) {
+      if (PyErr_Occurred()) goto error;
+      goto unfit;
     }
+    if (!PyArray_CheckExact(value)) goto unfit;
+    PyArrayObject *array = (PyArrayObject *)value;
+    if (PyArray_TYPE(array) != input->type || PyArray_NDIM(array) != input->rank ||
+        !PyArray_ISCARRAY_RO(array) ||
+        memcmp(PyArray_DIMS(array), input->shape, sizeof(npy_intp) * (size_t)input->rank) != 0)
+      goto unfit;
+    point(input, PyArray_BYTES(array));
+  }
+  for (Py_ssize_t i = 0; i < self->n_outputs; i++)
+    point(&self->ports[self->n_inputs + i],
+          PyArray_BYTES((PyArrayObject *)PyList_GET_ITEM(results, i)));
+  int64_t failed;
+  Py_INCREF(capsule);
+  if (self->long_running) {
     self->busy = 1;
-    Py_INCREF(capsule);
     Py_BEGIN_ALLOW_THREADS;
     failed = self->run(self->program);
     Py_END_ALLOW_THREADS;
     self->busy = 0;
-    Py_DECREF(held);
-    if (failed >= 0) {
-      PyObject *raised = PyObject_CallFunction(self->failed, "L", (long long)failed);
-      Py_XDECREF(raised);
-      Py_CLEAR(results);
-    }
-    Py_DECREF(capsule);
-    return results;
+  } else {
+    failed = self->run(self->program);
   }
-  failed = self->run(self->program);
   if (failed >= 0) {
     PyObject *raised = PyObject_CallFunction(self->failed, "L", (long long)failed);
     Py_XDECREF(raised);
     Py_CLEAR(results);
   }
+  Py_XDECREF(held);
+  Py_DECREF(capsule);
   return results;
+unfit:
+  Py_XDECREF(held);
+  Py_DECREF(results);
+  Py_RETURN_NONE;
+error:
+  Py_XDECREF(held);
+  Py_DECREF(results);
+  return NULL;
 }
 
 /* (name or None, type number, shape, [(slot address, offset), ...]) */
