@@ -291,7 +291,9 @@ def _is_full(error: OSError) -> bool:
 
 
 def _reason(error: OSError) -> str:
-    return str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
+    """Return the line of an error that says what there is no room for, or its first."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return next((line for line in lines if any(text in line for text in _NO_ROOM_TEXTS)), lines[0])
 
 
 def _no_room(folder: Path | None, error: OSError) -> NoCompiler:
