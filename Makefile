@@ -30,14 +30,17 @@ test-all: test sanitize
 	$(BIN)/pytest -n auto -m long
 	$(BIN)/python tests/outside/wheel.py --all
 
-# Generated kernels under AddressSanitizer and UndefinedBehaviorSanitizer, then ThreadSanitizer.
+# Generated kernels and the engine under AddressSanitizer and UndefinedBehaviorSanitizer, then
+# ThreadSanitizer, which forbids a child of several threads to start one.
 sanitize: $(SETUP)
 	HAGANE_SANITIZE=address,undefined ASAN_OPTIONS=detect_leaks=0 \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 	$(BIN)/pytest -n 0 tests/native
 	HAGANE_SANITIZE=thread TSAN_OPTIONS=report_bugs=1:halt_on_error=1 \
 	LD_PRELOAD="$$(gcc -print-file-name=libtsan.so)" \
-	$(BIN)/pytest -n 0 tests/native/test_convolution.py tests/native/test_kernels.py
+	$(BIN)/pytest -n 0 -k "not fork" tests/native/test_convolution.py tests/native/test_kernels.py \
+	tests/native/test_session.py tests/native/test_safety_sessions.py \
+	tests/native/test_safety_indices.py
 
 demo: $(SETUP)
 	$(BIN)/hagane demo
