@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
-import threading
 from pathlib import Path
 
 import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import InvalidModel
+from hagane.machine import Lock
 
 
 class WeightStore:
@@ -26,7 +26,7 @@ class WeightStore:
     def __init__(self, data: memoryview | None = None, path: Path | None = None):
         self._data, self._path = data, path
         self._map: mmap.mmap | None = None
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._file = -1
         if path is not None:
             self._file = os.open(path, os.O_RDONLY)

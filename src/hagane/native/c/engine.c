@@ -103,6 +103,16 @@ void hg_release(void *memory, size_t bytes) {
 
 /* ---- one program ---- */
 
+void hg_destroy(hg_program *program) {
+  if (program == NULL) return;
+  for (int64_t i = 0; i < program->threads; i++)
+    hg_release(program->scratch[i], (size_t)program->scratch_bytes + 4096);
+  free(program->phases);
+  free(program->claims);
+  free(program->done);
+  free(program);
+}
+
 hg_program *hg_create(int64_t n_phases, int64_t threads, int64_t scratch_bytes) {
   hg_program *program = calloc(1, sizeof *program);
   if (program == NULL) return NULL;
@@ -115,24 +125,20 @@ hg_program *hg_create(int64_t n_phases, int64_t threads, int64_t scratch_bytes) 
   size_t n_claims = (size_t)((n_phases + 1) * threads);
   program->claims = aligned_alloc(128, n_claims * sizeof(counter));
   program->done = aligned_alloc(128, (size_t)(n_phases + 1) * sizeof(counter));
-  if (!program->phases || !program->claims || !program->done) return NULL;
+  if (!program->phases || !program->claims || !program->done) {
+    hg_destroy(program);
+    return NULL;
+  }
   memset(program->claims, 0, n_claims * sizeof(counter));
   memset(program->done, 0, (size_t)(n_phases + 1) * sizeof(counter));
   for (int64_t i = 0; i < threads; i++) {
     program->scratch[i] = hg_allocate((size_t)scratch_bytes + 4096);
-    if (program->scratch[i] == NULL) return NULL;
+    if (program->scratch[i] == NULL) {
+      hg_destroy(program);
+      return NULL;
+    }
   }
   return program;
-}
-
-void hg_destroy(hg_program *program) {
-  if (program == NULL) return;
-  for (int64_t i = 0; i < program->threads; i++)
-    hg_release(program->scratch[i], (size_t)program->scratch_bytes + 4096);
-  free(program->phases);
-  free(program->claims);
-  free(program->done);
-  free(program);
 }
 
 void hg_set_phase(hg_program *program, int64_t index, void *kernel, char *const *pointers,
@@ -200,7 +206,6 @@ static struct {
   hg_program *program;
   int64_t epoch;
   int32_t first; /* generation that new workers have seen */
-  int registered;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void *work(void *argument) {
@@ -233,9 +238,11 @@ static void after_fork(void) {
   atomic_store(&pool.active, 0);
 }
 
+__attribute__((constructor)) static void register_fork(void) {
+  pthread_atfork(NULL, NULL, after_fork);
+}
+
 static int start_workers(int64_t wanted) {
-  if (!pool.registered) pthread_atfork(NULL, NULL, after_fork);
-  pool.registered = 1;
   pool.first = atomic_load(&pool.generation);
   while (pool.n_workers < wanted) {
     pthread_attr_t attributes;
