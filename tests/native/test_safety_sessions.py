@@ -147,7 +147,10 @@ def come_and_go(count: int) -> None:
     assert resources() == before
     grown = resident_bytes() - resident
     # The three sessions of a turn hold 380 kB of the engine's memory, and their graphs.
-    assert grown < 3 << 20, f"{grown} bytes more after {3 * count} sessions"
+    # AddressSanitizer keeps what is freed for a while.
+    assert grown < 3 << 20 or "HAGANE_SANITIZE" in os.environ, (
+        f"{grown} bytes more after {3 * count} sessions"
+    )
 
 
 def test_a_hundred_sessions_leave_nothing_behind() -> None:
