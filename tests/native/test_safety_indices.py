@@ -213,3 +213,21 @@ def test_one_hot_of_an_index_out_of_range_is_all_off() -> None:
     node = helper.make_node("OneHot", ["i", "depth", "values"], ["y"])
     (got,) = session(model([node], feed, constants=constants)).run(None, feed)
     assert got.sum(axis=1).tolist() == [1, 0, 0, 0, 0, 1]
+
+
+@every_level
+@pytest.mark.parametrize("operator", ["ArgMax", "ArgMin"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_no_element_of_an_empty_axis_is_the_largest(level: str, operator: str, axis: int) -> None:
+    feed = {"x": draw((3, 5))}
+    node = helper.make_node(operator, ["x"], ["y"], "most", axis=axis, keepdims=0)
+    made = session(model([node], feed, shapes={"x": ["rows", "columns"]}), instructions=level)
+    (want,) = made.run(None, feed)
+    shape = [4, 4]
+    shape[axis] = 0
+    with pytest.raises(KernelError, match=f"{operator} 'most' failed: axis {axis} is empty"):
+        made.run(None, {"x": np.zeros(shape, np.float32)})
+    shape = [4, 4]
+    shape[1 - axis] = 0
+    assert made.run(None, {"x": np.zeros(shape, np.float32)})[0].shape == (0,)
+    np.testing.assert_array_equal(made.run(None, feed)[0], want)

@@ -162,6 +162,7 @@ def _row_kernel(
     lines: Sequence[str],
     body: Body,
     cost: float,
+    failure: str = "",
 ) -> None:
     """Write a kernel that does ``lines`` for each ``row`` of ``n`` elements."""
     per_task = max(1, _TASK_ELEMENTS // max(1, length)) if isinstance(length, int) else 1
@@ -173,7 +174,8 @@ def _row_kernel(
     )
     total = rows * length
     known = total if isinstance(total, int) else 65536
-    low.emit(node, body, (rows + per_task - 1) // per_task, work=known * cost, flops=4.0 * known)
+    tasks = (rows + per_task - 1) // per_task
+    low.emit(node, body, tasks, work=known * cost, flops=4.0 * known, failure=failure)
 
 
 _MAXIMUM = (
@@ -329,7 +331,7 @@ def lower_arg(low: Lowering, node: ir.Node) -> None:
     s, d = body.pointer(source), body.pointer(target, written=True)
     better = ">" if node.op_type == "ArgMax" else "<"
     better += "=" if attributes["select_last_index"] else ""
-    lines = ["int64_t left = row, at = 0;"]
+    lines = ["if (n == 0) { hg_fail(thread, 0); return; }", "int64_t left = row, at = 0;"]
     for number, loop in reversed(list(enumerate(outer))):
         length, stride = body.size(loop.length), body.size(loop.strides[0])
         lines.append(
@@ -344,7 +346,8 @@ def lower_arg(low: Lowering, node: ir.Node) -> None:
         f"if (v {better} top || (v != v && top == top)) {{ best = i; top = v; }} if (top != top) break; }}",
         f"{d}[row] = best;",
     ]
-    _row_kernel(low, node, rows, source.shape[axis], lines, body, 0.5)
+    failure = f"axis {axis} is empty, expected one element at least"
+    _row_kernel(low, node, rows, source.shape[axis], lines, body, 0.5, failure)
     low.lowered[out] = target
 
 
