@@ -231,3 +231,40 @@ def test_no_element_of_an_empty_axis_is_the_largest(level: str, operator: str, a
     shape[1 - axis] = 0
     assert made.run(None, {"x": np.zeros(shape, np.float32)})[0].shape == (0,)
     np.testing.assert_array_equal(made.run(None, feed)[0], want)
+
+
+@every_level
+@pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_an_empty_axis_has_no_element_to_repeat(level: str, mode: str, axis: int) -> None:
+    feed = {"x": draw((3, 5))}
+    constants = {"pads": np.array([1, 0, 2, 0] if axis == 0 else [0, 1, 0, 2])}
+    node = helper.make_node("Pad", ["x", "pads"], ["y"], "wide", mode=mode)
+    proto = model([node], feed, constants=constants, shapes={"x": ["rows", "columns"]})
+    made = session(proto, instructions=level)
+    (want,) = made.run(None, feed)
+    shape = [4, 4]
+    shape[axis] = 0
+    with pytest.raises(KernelError, match=f"Pad 'wide' failed: axis {axis} is empty"):
+        made.run(None, {"x": np.zeros(shape, np.float32)})
+    shape = [4, 4]
+    shape[1 - axis] = 0
+    assert made.run(None, {"x": np.zeros(shape, np.float32)})[0].size == 0
+    np.testing.assert_array_equal(made.run(None, feed)[0], want)
+
+
+@every_level
+@pytest.mark.parametrize("index", [0, 3, -4])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_fixed_index_into_an_open_axis_is_checked(level: str, index: int, rank: int) -> None:
+    feed = {"x": draw((4, 5))}
+    constants = {"i": np.array(index).reshape((1,) * rank)}
+    node = helper.make_node("Gather", ["x", "i"], ["y"], "look")
+    proto = model([node], feed, constants=constants, shapes={"x": ["rows", "columns"]})
+    made = session(proto, instructions=level)
+    for rows in (4, 9):
+        x = draw((rows, 5))
+        np.testing.assert_array_equal(made.run(None, {"x": x})[0], np.take(x, constants["i"], 0))
+    for rows in range(0 if index == 0 else 3, 4 if index else 1):
+        with pytest.raises(KernelError, match=f"Gather 'look' failed: index {index} .*size {rows}"):
+            made.run(None, {"x": draw((rows, 5))})

@@ -125,16 +125,14 @@ def lower_gather(low: Lowering, node: ir.Node) -> None:
     data, out = node.inputs[0], node.outputs[0]
     axis = _normal(axis_value, len(low.shape(data)))
     fixed = low.constant(node.inputs[1])
-    if fixed is not None and fixed.size == 1:
+    size = low.shape(data)[axis]
+    # Where the size is open, only a run can tell whether the index is in range.
+    if fixed is not None and fixed.size == 1 and isinstance(size, int):
         found = low.plain(data)
         index = int(fixed.reshape(-1)[0])
-        size = found.shape[axis]
-        if isinstance(size, int):
-            if not -size <= index < size:
-                raise NotNative("an index out of range")
-            index = index + size if index < 0 else index
-        elif index < 0:
-            raise NotNative("an index from the end of an axis known only at run time")
+        if not -size <= index < size:
+            raise NotNative("an index out of range")
+        index = index + size if index < 0 else index
         lead = [1] * fixed.ndim
         shape = (*found.shape[:axis], *lead, *found.shape[axis + 1 :])
         strides = (*found.strides[:axis], *[0] * fixed.ndim, *found.strides[axis + 1 :])
@@ -191,7 +189,7 @@ def lower_pad(low: Lowering, node: ir.Node) -> None:
     if any(pad < 0 for pad in pads):
         raise NotNative("negative padding")
     if attributes["mode"] != "constant":
-        _pad_by_repeating(low, node, source, dict(zip(axes, pads, strict=False)))
+        _pad_by_repeating(low, node, source, axes, pads)
         return
     from hagane.native.elementwise import emit_elementwise
     from hagane.native.expression import Constant
@@ -214,9 +212,12 @@ _INDEX = {
 }
 
 
-def _pad_by_repeating(low: Lowering, node: ir.Node, source: Tensor, before: dict[int, int]) -> None:
+def _pad_by_repeating(
+    low: Lowering, node: ir.Node, source: Tensor, axes: list[int], pads: list[int]
+) -> None:
     """Fill the padding from the input itself, by the mode's index rule for each axis."""
     out = node.outputs[0]
+    before = dict(zip(axes, pads, strict=False))
     mode = low.attributes(node)["mode"]
     if source.size == 0:
         raise NotNative("an empty input")
@@ -226,6 +227,10 @@ def _pad_by_repeating(low: Lowering, node: ir.Node, source: Tensor, before: dict
     kind = c_type(source.dtype)
     s, d = body.pointer(source), body.pointer(target, written=True)
     rank = len(target.shape)
+    for axis, first, last in zip(axes, pads, pads[len(axes) :], strict=False):
+        if first + last > 0 and not isinstance(source.shape[axis], int):
+            size = body.size(source.shape[axis])
+            body.add(f"if ({size} == 0) {{ hg_fail(thread, {axis}); return; }}")
     body.add("int64_t left = q, at = 0;")
     for axis in reversed(range(rank - 1)):
         n, stride = body.size(source.shape[axis]), body.size(source.strides[axis])
@@ -240,7 +245,8 @@ def _pad_by_repeating(low: Lowering, node: ir.Node, source: Tensor, before: dict
         f"for (int64_t x = 0; x < {length}; x++) {{ int64_t i = x - {lead};",
         f"to[x] = from[(i >= 0 && i < {n} ? i : KERNEL_index(i, {n})) * {stride}]; }}",
     )
-    low.emit(node, body, product(target.shape[:-1]), work=65536 * 0.5)
+    failure = "axis {value} is empty, expected an element to repeat"
+    low.emit(node, body, product(target.shape[:-1]), work=65536 * 0.5, failure=failure)
     low.lowered[out] = target
 
 
