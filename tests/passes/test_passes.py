@@ -6,38 +6,31 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnx
-import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import hagane
-from hagane.graph import legalise, load, verify
+from hagane.graph import legalise, load
+from hagane.native.rules import RULES
 from hagane.ops import infer_types
-from hagane.passes import PASSES, optimize
+from hagane.passes import LACKING, PASSES, optimize
 from tests.native.models import draw, model, session
-
-
-def applied(
-    proto: onnx.ModelProto, feed: dict[str, np.ndarray]
-) -> tuple[dict[str, int], list[str]]:
-    """Apply all passes, check what must hold of any, return counts and the operators left."""
-    want = session(proto, engine="reference").run(None, feed)
-    made = load(proto)
-    legalise(made)
-    changes = optimize(made.graph, infer_types(made))
-    verify(made)
-    types = infer_types(made)
-    assert all(change.count == 0 for change in optimize(made.graph, types))
-    got = session(ir.to_proto(made), engine="reference").run(None, feed)
-    for left, right in zip(got, want, strict=True):
-        np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-5)
-    counts = {change.name: change.count for change in changes if change.count}
-    return counts, [node.op_type for node in made.graph]
+from tests.passes.harness import applied
 
 
 def test_every_pass_says_what_it_does() -> None:
-    assert len({effect for _, effect in PASSES}) == len(PASSES)
-    assert all(one.__doc__ for one, _ in PASSES)
+    assert len({one.effect for one in PASSES}) == len(PASSES)
+    assert all(one.run.__doc__ for one in PASSES)
+
+
+def test_operators_that_passes_make_have_native_kernels_or_are_listed_as_lacking() -> None:
+    assert {one.makes for one in PASSES if one.makes} - set(RULES) == LACKING
+
+
+def test_no_pass_makes_an_operator_that_the_engine_lacks() -> None:
+    made = load(model([helper.make_node("Exp", ["x"], ["y"])], {"x": draw((2,))}))
+    changes = optimize(made.graph, infer_types(made), lacking={"Gelu"})
+    assert {one.name for one in PASSES} - {change.name for change in changes} == {"fuse_gelu"}
 
 
 @pytest.mark.parametrize("bias", [True, False])

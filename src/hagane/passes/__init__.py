@@ -1,13 +1,13 @@
 """Graph to graph: each pass keeps what the outputs are and makes computing them cheaper.
 
-A pass is a function from a graph and what is known of its values to the number of places it
+A pass is a function from a graph and what is known of its values to the names of the nodes that it
 changed; run again, it changes nothing. They are applied in the order of ``PASSES``, and again until
 none changes anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -15,6 +15,7 @@ import onnx_ir as ir
 from hagane.ops.inference import GraphTypes
 from hagane.passes.fold_batch_norm import fold_batch_norm
 from hagane.passes.fold_pads import fold_pads
+from hagane.passes.fuse_attention import fuse_attention
 from hagane.passes.fuse_gelu import fuse_gelu
 from hagane.passes.fuse_layer_norm import fuse_layer_norm
 from hagane.passes.fuse_quantized import fuse_quantized
@@ -23,50 +24,86 @@ from hagane.passes.merge_common import merge_common
 from hagane.passes.remove_dead import remove_dead
 from hagane.passes.remove_identity import remove_identity
 
-Pass = Callable[[ir.Graph, GraphTypes], int]
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One rewriting of graphs.
+
+    Attributes:
+        run: Changes a graph in place and returns the names of the nodes that it changed.
+        effect: What it does, in words.
+        makes: The operator that it makes of several, which an engine may lack.
+    """
+
+    run: Callable[[ir.Graph, GraphTypes], list[str]]
+    effect: str
+    makes: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self.run.__name__
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How many places a pass changed."""
+    """What a pass did to a graph: the names of the nodes that it changed, in order."""
 
     name: str
     effect: str
-    count: int
+    nodes: tuple[str, ...]
+
+    @property
+    def count(self) -> int:
+        """How many places were changed."""
+        return len(self.nodes)
 
 
-PASSES: tuple[tuple[Pass, str], ...] = (
-    (inline_branches, "If nodes whose condition is known become the branch that they take"),
-    (remove_identity, "Identity, and Dropout while not training, are passed over"),
-    (merge_common, "equal nodes on equal inputs become one"),
-    (fuse_quantized, "operators between dequantisation and quantisation become 8-bit ones"),
-    (fold_pads, "zero padding becomes the padding of the convolution that reads it"),
-    (fold_batch_norm, "batch normalisation by fixed statistics becomes weights of a convolution"),
-    (fuse_layer_norm, "means, deviations and quotients become LayerNormalization"),
-    (fuse_gelu, "the error function and its products become Gelu"),
-    (remove_dead, "nodes that no output needs are removed"),
+PASSES: tuple[Pass, ...] = (
+    Pass(inline_branches, "If nodes whose condition is known become the branch that they take"),
+    Pass(remove_identity, "Identity, and Dropout while not training, are passed over"),
+    Pass(merge_common, "equal nodes on equal inputs become one"),
+    Pass(
+        fuse_quantized, "operators between dequantisation and quantisation become 8-bit ones"
+    ),
+    Pass(fold_pads, "zero padding becomes the padding of the convolution that reads it"),
+    Pass(
+        fold_batch_norm, "batch normalisation by fixed statistics becomes weights of a convolution"
+    ),
+    Pass(
+        fuse_layer_norm,
+        "means, deviations and quotients become LayerNormalization",
+        "LayerNormalization",
+    ),
+    Pass(fuse_gelu, "the error function and its products become Gelu", "Gelu"),
+    Pass(fuse_attention, "softmax between two matrix products becomes Attention", "Attention"),
+    Pass(remove_dead, "nodes that no output needs are removed"),
 )
+# Operators without a native kernel: taken apart they run compiled, whole on reference kernels.
+LACKING: frozenset[str] = frozenset({"Attention"})
 # Changes make room for others, but not often more than twice in a row.
 _MOST_ROUNDS = 4
 
 
-def optimize(graph: ir.Graph, types: GraphTypes) -> list[Change]:
+def optimize(
+    graph: ir.Graph, types: GraphTypes, *, lacking: Collection[str] = LACKING
+) -> list[Change]:
     """Apply all passes to a legalised, type-checked graph and return what each did.
 
     Args:
         graph: Changed in place; its values' types must be inferred anew afterwards.
         types: What inference found for it.
+        lacking: Operators that no pass may make, since the engine has them in parts only.
     """
-    counts = dict.fromkeys((one.__name__ for one, _ in PASSES), 0)
+    applied = [one for one in PASSES if one.makes not in lacking]
+    changed: dict[str, list[str]] = {one.name: [] for one in applied}
     for _ in range(_MOST_ROUNDS):
-        changed = 0
-        for one, _ in PASSES:
-            count = one(graph, types)
-            counts[one.__name__] += count
-            changed += count
-        if not changed:
+        found = [(one.name, one.run(graph, types)) for one in applied]
+        for name, nodes in found:
+            changed[name] += nodes
+        if not any(nodes for _, nodes in found):
             break
-    return [Change(one.__name__, effect, counts[one.__name__]) for one, effect in PASSES]
+    return [Change(one.name, one.effect, tuple(changed[one.name])) for one in applied]
 
 
-__all__ = ["PASSES", "Change", "Pass", "optimize"]
+__all__ = ["LACKING", "PASSES", "Change", "Pass", "optimize"]

@@ -1,15 +1,71 @@
-"""What passes share: reading constants and users, replacing values."""
+"""What passes share: reading types, constants and users, making nodes, replacing values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
+from hagane.graph.types import Shape, TensorType
+from hagane.ops.context import known_attributes
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
+from hagane.ops.registry import schema_of
 from hagane.ops.values import tensor_to_array
+
+
+def name_of(node: ir.Node) -> str:
+    """Return what a reader of the model calls a node: its name, or that of its first output."""
+    return node.name or next((value.name for value in node.outputs if value.name), node.op_type)
+
+
+def attributes_of(node: ir.Node) -> dict[str, Any]:
+    """Return the attributes of a node, those left out with their defaults."""
+    return known_attributes(node, schema_of(node).defaults)
+
+
+def type_of(value: ir.Value | None, types: GraphTypes) -> TensorType | None:
+    """Return the type of a tensor, if its rank is known."""
+    if value is None:
+        return None
+    found = types.types.get(value)
+    if found is None and value.const_value is not None:
+        shape = tuple(int(str(dim)) for dim in value.const_value.shape)
+        return TensorType(value.const_value.dtype, shape)
+    return found if isinstance(found, TensorType) and found.shape is not None else None
+
+
+def shape_of(value: ir.Value | None, types: GraphTypes) -> Shape | None:
+    """Return the shape of a tensor, if its rank is known."""
+    found = type_of(value, types)
+    return None if found is None else found.shape
+
+
+def has_dtype(value: ir.Value | None, types: GraphTypes, *dtypes: ir.DataType) -> bool:
+    """Whether a value is known to be a tensor of one of these element types."""
+    found = type_of(value, types)
+    return found is not None and found.dtype in dtypes
+
+
+def is_read_once(value: ir.Value) -> bool:
+    """Whether one node reads a value, in one place, and no graph returns it."""
+    return len(value.uses()) == 1 and not value.is_graph_output()
+
+
+def readers(value: ir.Value, op_type: str) -> Iterator[ir.Node]:
+    """Yield the nodes of an operator that read a value, each as often as it does."""
+    for use in value.uses():
+        if use.node.op_type == op_type and use.node.domain == "":
+            yield use.node
+
+
+def only_reader(value: ir.Value, op_type: str) -> ir.Node | None:
+    """Return the node that alone reads a value, if it is of this operator."""
+    if not is_read_once(value):
+        return None
+    return next(readers(value, op_type), None)
 
 
 def constant(value: ir.Value | None, types: GraphTypes) -> Array | None:
@@ -83,6 +139,43 @@ def add_initializer(graph: ir.Graph, name: str, array: Array) -> ir.Value:
     value.type = ir.TensorType(ir.DataType.from_numpy(array.dtype))
     graph.register_initializer(value)
     return value
+
+
+def insert(
+    graph: ir.Graph,
+    types: GraphTypes,
+    before: ir.Node,
+    op_type: str,
+    inputs: Sequence[ir.Value | None],
+    type_: TensorType | None,
+    *,
+    name: str | None = None,
+    attributes: Mapping[str, Any] | None = None,
+) -> ir.Value:
+    """Return the output, of type ``type_``, of a new node in front of another."""
+    made = ir.node(op_type, inputs, attributes=attributes, name=name)
+    graph.insert_before(before, made)
+    if type_ is not None:
+        types.types[made.outputs[0]] = type_
+    return made.outputs[0]
+
+
+def substitute(
+    graph: ir.Graph,
+    types: GraphTypes,
+    node: ir.Node,
+    op_type: str,
+    inputs: Sequence[ir.Value | None],
+    **attributes: Any,
+) -> None:
+    """Put a new node of the same name in the place of one with a single output."""
+    old = node.outputs[0]
+    made = insert(
+        graph, types, node, op_type, inputs, type_of(old, types),
+        name=node.name, attributes=attributes,
+    )  # fmt: skip
+    replace_value(graph, old, made)
+    graph.remove(node, safe=True)
 
 
 def remove(graph: ir.Graph, nodes: Sequence[ir.Node]) -> None:

@@ -8,16 +8,23 @@ import onnx_ir as ir
 from hagane.ops.context import known_attributes
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import schema_of
-from hagane.passes.edit import add_initializer, constant, producer, remove, replace_value
+from hagane.passes.edit import (
+    add_initializer,
+    constant,
+    name_of,
+    producer,
+    remove,
+    substitute,
+)
 
 
-def fold_batch_norm(graph: ir.Graph, types: GraphTypes) -> int:
-    """Fold BatchNormalization by fixed statistics into a Conv or ConvTranspose; return how often.
+def fold_batch_norm(graph: ir.Graph, types: GraphTypes) -> list[str]:
+    """Fold BatchNormalization by fixed statistics into a Conv or ConvTranspose; return where.
 
     The convolution's weights must be constant and its result must be read by nothing else.
     ``W' = W · s / √(v + ε)``, ``b' = (b − m) · s / √(v + ε) + t`` (Ioffe and Szegedy, 2015).
     """
-    count = 0
+    changed: list[str] = []
     for node in list(graph):
         if node.op_type != "BatchNormalization" or node.domain != "":
             continue
@@ -52,9 +59,7 @@ def fold_batch_norm(graph: ir.Graph, types: GraphTypes) -> int:
             add_initializer(graph, f"{name} weights", folded),
             add_initializer(graph, f"{name} bias", moved),
         ]
-        made = ir.Node("", conv.op_type, inputs, list(conv.attributes.values()), name=conv.name)
-        graph.insert_before(node, made)
-        replace_value(graph, node.outputs[0], made.outputs[0])
-        remove(graph, [node, conv])
-        count += 1
-    return count
+        changed.append(name_of(node))
+        substitute(graph, types, node, conv.op_type, inputs, **conv.attributes)
+        remove(graph, [conv])
+    return changed

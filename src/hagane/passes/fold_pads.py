@@ -7,12 +7,12 @@ import onnx_ir as ir
 from hagane.ops.context import known_attributes
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import schema_of
-from hagane.passes.edit import constant, producer, remove, scalar
+from hagane.passes.edit import constant, name_of, producer, remove, scalar
 
 
-def fold_pads(graph: ir.Graph, types: GraphTypes) -> int:
+def fold_pads(graph: ir.Graph, types: GraphTypes) -> list[str]:
     """Fold a Pad with zeros along spatial axes into the Conv that alone reads it."""
-    count = 0
+    changed: list[str] = []
     for conv in list(graph):
         if conv.op_type != "Conv" or conv.domain != "":
             continue
@@ -33,8 +33,8 @@ def fold_pads(graph: ir.Graph, types: GraphTypes) -> int:
         conv.attributes["pads"] = ir.AttrInt64s("pads", pads)
         conv.replace_input_with(0, pad.inputs[0])
         remove(graph, [pad])
-        count += 1
-    return count
+        changed.append(name_of(pad))
+    return changed
 
 
 def _spatial_zeros(pad: ir.Node, types: GraphTypes) -> list[int] | None:

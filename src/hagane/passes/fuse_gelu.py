@@ -7,17 +7,17 @@ import math
 import onnx_ir as ir
 
 from hagane.ops.inference import GraphTypes
-from hagane.passes.edit import other_input, producer, replace_value, scalar
+from hagane.passes.edit import name_of, other_input, producer, readers, scalar, substitute
 
 
-def fuse_gelu(graph: ir.Graph, types: GraphTypes) -> int:
+def fuse_gelu(graph: ir.Graph, types: GraphTypes) -> list[str]:
     """Replace ``x · ½ · (1 + erf(x / √2))``, in any order of its products, by Gelu.
 
     The forms of PyTorch and TensorFlow exporters: ``(x · s) · ½``, ``x · (s · ½)`` and
     ``(x · ½) · s`` with ``s = 1 + erf(x / √2)`` or ``erf(x · √½)`` (Hendrycks and Gimpel, 2016).
     Values inside may be read by others too; they are then computed besides.
     """
-    count = 0
+    changed: list[str] = []
     for erf in list(graph):
         if erf.op_type != "Erf" or erf.domain != "":
             continue
@@ -25,11 +25,9 @@ def fuse_gelu(graph: ir.Graph, types: GraphTypes) -> int:
         if x is None:
             continue
         for end in _ends(erf, x, types):
-            made = ir.Node("", "Gelu", [x], name=end.name or erf.name)
-            graph.insert_before(end, made)
-            replace_value(graph, end.outputs[0], made.outputs[0])
-            count += 1
-    return count
+            changed.append(name_of(end))
+            substitute(graph, types, end, "Gelu", [x])
+    return changed
 
 
 def _close(found: float | None, wanted: float) -> bool:
@@ -52,33 +50,25 @@ def _scaled_source(value: ir.Value | None, types: GraphTypes) -> ir.Value | None
 def _ends(erf: ir.Node, x: ir.Value, types: GraphTypes) -> list[ir.Node]:
     """Return the products that complete the pattern."""
     found: list[ir.Node] = []
-    for add in _readers(erf.outputs[0], "Add"):
+    for add in readers(erf.outputs[0], "Add"):
         if not _close(scalar(other_input(add, erf.outputs[0]), types), 1.0):
             continue
         s = add.outputs[0]
-        for product in _readers(s, "Mul"):
+        for product in readers(s, "Mul"):
             other = other_input(product, s)
             if other is x:  # (x · s) · ½
                 found += [
                     end
-                    for end in _readers(product.outputs[0], "Mul")
+                    for end in readers(product.outputs[0], "Mul")
                     if _close(scalar(other_input(end, product.outputs[0]), types), 0.5)
                 ]
             elif _close(scalar(other, types), 0.5):  # x · (s · ½)
                 found += [
                     end
-                    for end in _readers(product.outputs[0], "Mul")
+                    for end in readers(product.outputs[0], "Mul")
                     if other_input(end, product.outputs[0]) is x
                 ]
             elif (half := producer(other, "Mul")) is not None and x in half.inputs:  # (x · ½) · s
                 halved = _close(scalar(other_input(half, x), types), 0.5)
                 found += [product] if halved else []
-    return found
-
-
-def _readers(value: ir.Value, op_type: str) -> list[ir.Node]:
-    return [
-        use.node
-        for use in value.uses()
-        if use.node.op_type == op_type and use.node.domain == "" and len(use.node.outputs) == 1
-    ]
+    return list(dict.fromkeys(found))

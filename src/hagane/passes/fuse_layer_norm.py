@@ -9,16 +9,16 @@ from hagane.graph.types import TensorType
 from hagane.ops.context import known_attributes
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import schema_of
-from hagane.passes.edit import constant, other_input, producer, replace_value, scalar
+from hagane.passes.edit import constant, name_of, other_input, producer, scalar, substitute
 
 
-def fuse_layer_norm(graph: ir.Graph, types: GraphTypes) -> int:
+def fuse_layer_norm(graph: ir.Graph, types: GraphTypes) -> list[str]:
     """Replace ``(x − mean) / √(mean((x − mean)²) + ε) · scale + shift`` by LayerNormalization.
 
     Means are over the last axis; the square is ``Pow 2`` or a product with itself; scale and shift
     are constant rows of its length (Ba, Kiros and Hinton, 2016).
     """
-    count = 0
+    changed: list[str] = []
     for add in list(graph):
         if add.op_type != "Add" or add.domain != "" or len(add.inputs) != 2:
             continue
@@ -27,18 +27,11 @@ def fuse_layer_norm(graph: ir.Graph, types: GraphTypes) -> int:
             if match is None:
                 continue
             x, scale, shift, epsilon = match
-            made = ir.Node(
-                "",
-                "LayerNormalization",
-                [x, scale, shift],
-                [ir.AttrInt64("axis", -1), ir.AttrFloat32("epsilon", epsilon)],
-                name=add.name,
-            )
-            graph.insert_before(add, made)
-            replace_value(graph, add.outputs[0], made.outputs[0])
-            count += 1
+            changed.append(name_of(add))
+            inputs = [x, scale, shift]
+            substitute(graph, types, add, "LayerNormalization", inputs, axis=-1, epsilon=epsilon)
             break
-    return count
+    return changed
 
 
 def _match(

@@ -12,7 +12,7 @@ from hagane.ops.context import known_attributes
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import schema_of
-from hagane.passes.edit import add_initializer, constant, producer, replace_value
+from hagane.passes.edit import add_initializer, constant, name_of, producer, replace_value
 
 _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
@@ -27,7 +27,7 @@ class _Bytes:
     axis: int
 
 
-def fuse_quantized(graph: ir.Graph, types: GraphTypes) -> int:
+def fuse_quantized(graph: ir.Graph, types: GraphTypes) -> list[str]:
     """Replace operators between DequantizeLinear and QuantizeLinear by 8-bit ones.
 
     * ``Quantize(Relu?(Conv(Dequantize(x), Dequantize(w), b)))`` becomes QLinearConv, with Max for
@@ -39,15 +39,18 @@ def fuse_quantized(graph: ir.Graph, types: GraphTypes) -> int:
     Scales and zero points are constants. Rounding may differ where a result lies in the middle of
     two bytes, because sums are of whole numbers.
     """
-    count = 0
+    changed: list[str] = []
     for node in list(graph):
         if node.domain not in ("", "ai.onnx"):
             continue
         if node.op_type == "Conv":
-            count += _convolution(graph, node, types)
+            done = _convolution(graph, node, types)
         elif node.op_type in ("MatMul", "Gemm"):
-            count += _product(graph, node, types)
-    return count
+            done = _product(graph, node, types)
+        else:
+            continue
+        changed += [name_of(node)] * done
+    return changed
 
 
 def _dequantized(value: ir.Value | None, types: GraphTypes) -> _Bytes | None:

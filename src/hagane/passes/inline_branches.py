@@ -7,23 +7,23 @@ import itertools
 import onnx_ir as ir
 
 from hagane.ops.inference import GraphTypes
-from hagane.passes.edit import constant, remove, replace_value
+from hagane.passes.edit import constant, name_of, remove, replace_value
 
 
-def inline_branches(graph: ir.Graph, types: GraphTypes) -> int:
+def inline_branches(graph: ir.Graph, types: GraphTypes) -> list[str]:
     """Move the nodes of the branch that is taken in front of the If, and remove it.
 
     Conditions are known where they follow from constants or from sizes of the inputs. Names of the
     branch that the graph has already are made new.
     """
-    count = 0
+    changed: list[str] = []
     while (node := _known(graph, types)) is not None:
         condition = constant(node.inputs[0], types)
         assert condition is not None
         name = "then_branch" if bool(condition.reshape(-1)[0]) else "else_branch"
+        changed.append(name_of(node))
         _inline(graph, node, node.attributes[name].as_graph())
-        count += 1
-    return count
+    return changed
 
 
 def _known(graph: ir.Graph, types: GraphTypes) -> ir.Node | None:

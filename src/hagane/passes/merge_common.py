@@ -8,17 +8,17 @@ import onnx_ir as ir
 
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import find
-from hagane.passes.edit import remove, replace_value
+from hagane.passes.edit import name_of, remove, replace_value
 
 
-def merge_common(graph: ir.Graph, types: GraphTypes) -> int:
+def merge_common(graph: ir.Graph, types: GraphTypes) -> list[str]:
     """Let readers of a node read an earlier one of the same operator, attributes and inputs.
 
     Left alone are nodes that draw random numbers, hold subgraphs or tensors of text, or make
     outputs of the graph.
     """
     seen: dict[Any, ir.Node] = {}
-    count = 0
+    changed: list[str] = []
     for node in list(graph):
         key = _key(node)
         if key is None:
@@ -26,11 +26,11 @@ def merge_common(graph: ir.Graph, types: GraphTypes) -> int:
         first = seen.setdefault(key, node)
         if first is node or any(out.is_graph_output() for out in node.outputs):
             continue
+        changed.append(name_of(node))
         for old, new in zip(node.outputs, first.outputs, strict=True):
             replace_value(graph, old, new)
         remove(graph, [node])
-        count += 1
-    return count
+    return changed
 
 
 def _key(node: ir.Node) -> Any:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from hagane.ops.inference import GraphTypes
+from hagane.passes.edit import name_of
 
 
-def remove_dead(graph: ir.Graph, types: GraphTypes) -> int:
-    """Remove nodes none of whose outputs is read; return how many.
+def remove_dead(graph: ir.Graph, types: GraphTypes) -> list[str]:
+    """Remove nodes none of whose outputs is read; return which.
 
     Nodes of subgraphs count as readers, and are left as they are.
     """
-    count = 0
+    changed: list[str] = []
     for node in reversed(list(graph)):
         if all(not out.uses() and not out.is_graph_output() for out in node.outputs):
+            changed.append(name_of(node))
             graph.remove(node, safe=True)
-            count += 1
-    return count
+    return changed

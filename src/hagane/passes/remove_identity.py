@@ -5,25 +5,25 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from hagane.ops.inference import GraphTypes
-from hagane.passes.edit import constant, remove, replace_value
+from hagane.passes.edit import constant, name_of, remove, replace_value
 
 
-def remove_identity(graph: ir.Graph, types: GraphTypes) -> int:
+def remove_identity(graph: ir.Graph, types: GraphTypes) -> list[str]:
     """Let readers of Identity, and of Dropout while not training, read its input.
 
     An Identity between an input and an output of the graph stays: the two need names of their own.
     """
-    count = 0
+    changed: list[str] = []
     for node in list(graph):
         if node.domain != "" or not _is_identity(node, types):
             continue
         source, out = node.inputs[0], node.outputs[0]
         if source is None or (out.is_graph_output() and not _may_be_renamed(graph, source)):
             continue
+        changed.append(name_of(node))
         replace_value(graph, out, source)
         remove(graph, [node])
-        count += 1
-    return count
+    return changed
 
 
 def _may_be_renamed(graph: ir.Graph, value: ir.Value) -> bool:

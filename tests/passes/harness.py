@@ -1,0 +1,77 @@
+"""What must hold of any pass, checked on small models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from onnx import helper
+
+from hagane.graph import legalise, load, verify
+from hagane.ops import infer_types
+from hagane.passes import PASSES, Pass, optimize
+from tests.native.models import model, session
+
+Feed = dict[str, np.ndarray]
+
+
+def applied(
+    proto: onnx.ModelProto, feed: Feed, *, tolerance: float = 1e-5
+) -> tuple[dict[str, int], list[str]]:
+    """Apply each pass alone, then all; check both, and return counts and the operators left.
+
+    Outputs must be what they were on the reference engine, their types too; the graph must be well
+    formed after each pass; and a second time nothing may change.
+    """
+    want = session(proto, engine="reference").run(None, feed)
+    for one in PASSES:
+        made = _ready(proto)
+        if _alone(one, made):
+            _check(made, proto, feed, want, tolerance)
+    made = _ready(proto)
+    changes = optimize(made.graph, infer_types(made), lacking=())
+    _check(made, proto, feed, want, tolerance)
+    again = optimize(made.graph, infer_types(made), lacking=())
+    assert {change.name: change.nodes for change in again if change.nodes} == {}
+    counts = {change.name: change.count for change in changes if change.count}
+    return counts, [node.op_type for node in made.graph]
+
+
+def counted(nodes: Sequence[onnx.NodeProto], constants: Feed, **inputs: np.ndarray) -> set[str]:
+    """Return which passes change a model of these nodes that computes ``y``."""
+    return set(applied(model(nodes, inputs, constants=constants), inputs)[0])
+
+
+def node(op_type: str, inputs: str, output: str, **attributes: object) -> onnx.NodeProto:
+    """Return a node; ``inputs`` are names with spaces between them."""
+    return helper.make_node(op_type, inputs.split(), [output], **attributes)
+
+
+def _ready(proto: onnx.ModelProto) -> ir.Model:
+    made = load(proto)
+    legalise(made)
+    return made
+
+
+def _alone(one: Pass, made: ir.Model) -> list[str]:
+    changed = one.run(made.graph, infer_types(made))
+    verify(made)
+    assert one.run(made.graph, infer_types(made)) == [], one.name
+    return changed
+
+
+def _check(
+    made: ir.Model, proto: onnx.ModelProto, feed: Feed, want: Sequence[np.ndarray], tolerance: float
+) -> None:
+    verify(made)
+    before = _ready(proto)
+    old, new = infer_types(before), infer_types(made)
+    for left, right in zip(made.graph.outputs, before.graph.outputs, strict=True):
+        assert left.name == right.name
+        assert new.types[left] == old.types[right]
+    got = session(ir.to_proto(made), engine="reference").run(None, feed)
+    for result, expected in zip(got, want, strict=True):
+        assert result.dtype == expected.dtype
+        np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance)
