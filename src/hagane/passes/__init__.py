@@ -19,6 +19,7 @@ from hagane.passes.fuse_attention import fuse_attention
 from hagane.passes.fuse_gelu import fuse_gelu
 from hagane.passes.fuse_layer_norm import fuse_layer_norm
 from hagane.passes.fuse_quantized import fuse_quantized
+from hagane.passes.fuse_rms_norm import fuse_rms_norm
 from hagane.passes.inline_branches import inline_branches
 from hagane.passes.merge_common import merge_common
 from hagane.passes.remove_dead import remove_dead
@@ -74,6 +75,9 @@ PASSES: tuple[Pass, ...] = (
         fuse_layer_norm,
         "means, deviations and quotients become LayerNormalization",
         "LayerNormalization",
+    ),
+    Pass(
+        fuse_rms_norm, "quotients by root mean squares become RMSNormalization", "RMSNormalization"
     ),
     Pass(fuse_gelu, "the error function and its products become Gelu", "Gelu"),
     Pass(fuse_attention, "softmax between two matrix products becomes Attention", "Attention"),

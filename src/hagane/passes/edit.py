@@ -168,14 +168,28 @@ def substitute(
     inputs: Sequence[ir.Value | None],
     **attributes: Any,
 ) -> None:
-    """Put a new node of the same name in the place of one with a single output."""
+    """Put a new node of the same name in the place of one, and remove what only that needed."""
     old = node.outputs[0]
     made = insert(
         graph, types, node, op_type, inputs, type_of(old, types),
         name=node.name, attributes=attributes,
     )  # fmt: skip
     replace_value(graph, old, made)
-    graph.remove(node, safe=True)
+    remove_unread(graph, node)
+
+
+def remove_unread(graph: ir.Graph, node: ir.Node) -> None:
+    """Remove a node whose outputs nobody reads any more, and all that only it needed."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if one.graph is not graph or any(
+            out.uses() or out.is_graph_output() for out in one.outputs
+        ):
+            continue
+        makers = [value.producer() for value in one.inputs if value is not None]
+        graph.remove(one, safe=True)
+        waiting += [maker for maker in makers if maker is not None]
 
 
 def remove(graph: ir.Graph, nodes: Sequence[ir.Node]) -> None:

@@ -13,7 +13,6 @@ from hagane.passes.edit import (
     constant,
     name_of,
     producer,
-    remove,
     substitute,
 )
 
@@ -61,5 +60,4 @@ def fold_batch_norm(graph: ir.Graph, types: GraphTypes) -> list[str]:
         ]
         changed.append(name_of(node))
         substitute(graph, types, node, conv.op_type, inputs, **conv.attributes)
-        remove(graph, [conv])
     return changed
