@@ -13,14 +13,18 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from hagane.ops.inference import GraphTypes
+from hagane.passes.cancel_transposes import cancel_transposes
 from hagane.passes.fold_batch_norm import fold_batch_norm
+from hagane.passes.fold_constants import fold_constants
 from hagane.passes.fold_pads import fold_pads
+from hagane.passes.fold_shapes import fold_shapes
 from hagane.passes.fuse_attention import fuse_attention
 from hagane.passes.fuse_gelu import fuse_gelu
 from hagane.passes.fuse_layer_norm import fuse_layer_norm
 from hagane.passes.fuse_quantized import fuse_quantized
 from hagane.passes.fuse_rms_norm import fuse_rms_norm
 from hagane.passes.inline_branches import inline_branches
+from hagane.passes.join_reshapes import join_reshapes
 from hagane.passes.merge_common import merge_common
 from hagane.passes.remove_dead import remove_dead
 from hagane.passes.remove_identity import remove_identity
@@ -62,11 +66,15 @@ class Change:
 
 PASSES: tuple[Pass, ...] = (
     Pass(inline_branches, "If nodes whose condition is known become the branch that they take"),
-    Pass(remove_identity, "Identity, and Dropout while not training, are passed over"),
+    Pass(fold_constants, "what follows from constants and known sizes is computed ahead"),
+    Pass(fold_shapes, "shapes that the model computes become constants, named sizes left open"),
+    Pass(remove_identity, "nodes that return what they are given are passed over"),
     Pass(merge_common, "equal nodes on equal inputs become one"),
     Pass(
         fuse_quantized, "operators between dequantisation and quantisation become 8-bit ones"
     ),
+    Pass(cancel_transposes, "transpositions that undo each other meet and go"),
+    Pass(join_reshapes, "reshapes of reshapes become one or none"),
     Pass(fold_pads, "zero padding becomes the padding of the convolution that reads it"),
     Pass(
         fold_batch_norm, "batch normalisation by fixed statistics becomes weights of a convolution"

@@ -134,7 +134,9 @@ def add_initializer(graph: ir.Graph, name: str, array: Array) -> ir.Value:
     while free in graph.initializers:
         number += 1
         free = f"{name}_{number}"
-    value = ir.Value(name=free, const_value=ir.tensor(np.ascontiguousarray(array), name=free))
+    # (ascontiguousarray would give a scalar an axis.)
+    content = ir.tensor(np.asarray(array, order="C"), name=free)
+    value = ir.Value(name=free, const_value=content)
     value.shape = ir.Shape(array.shape)
     value.type = ir.TensorType(ir.DataType.from_numpy(array.dtype))
     graph.register_initializer(value)

@@ -10,13 +10,17 @@ from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import find
 from hagane.passes.edit import name_of, remove, replace_value
 
+# Larger constants are rarely equal.
+_MOST_BYTES = 1 << 12
+
 
 def merge_common(graph: ir.Graph, types: GraphTypes) -> list[str]:
     """Let readers of a node read an earlier one of the same operator, attributes and inputs.
 
-    Left alone are nodes that draw random numbers, hold subgraphs or tensors of text, or make
-    outputs of the graph.
+    Equal small constants become one before. Left alone are nodes that draw random numbers, hold
+    subgraphs or tensors of text, or make outputs of the graph.
     """
+    _merge_constants(graph)
     seen: dict[Any, ir.Node] = {}
     changed: list[str] = []
     for node in list(graph):
@@ -31,6 +35,19 @@ def merge_common(graph: ir.Graph, types: GraphTypes) -> list[str]:
             replace_value(graph, old, new)
         remove(graph, [node])
     return changed
+
+
+def _merge_constants(graph: ir.Graph) -> None:
+    seen: dict[Any, ir.Value] = {}
+    for value in list(graph.initializers.values()):
+        tensor = value.const_value
+        if tensor is None or value.is_graph_input() or value.is_graph_output():
+            continue
+        if tensor.dtype == ir.DataType.STRING or tensor.nbytes > _MOST_BYTES:
+            continue
+        first = seen.setdefault((tensor.dtype, str(tensor.shape), tensor.tobytes()), value)
+        if first is not value:
+            replace_value(graph, value, first)
 
 
 def _key(node: ir.Node) -> Any:

@@ -1,0 +1,99 @@
+"""Compute ahead what follows from constants, and from sizes that are known."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.ops.definition import Array, Unsupported
+from hagane.ops.inference import GraphTypes
+from hagane.ops.registry import find
+from hagane.passes.edit import (
+    add_initializer,
+    attributes_of,
+    constant,
+    has_dtype,
+    name_of,
+    remove_unread,
+    replace_value,
+)
+
+# Results may be this much larger, in bytes, than the constants that they take the place of.
+_MOST_ADDED = 64 << 10
+
+
+def fold_constants(graph: ir.Graph, types: GraphTypes) -> list[str]:
+    """Replace nodes whose results are known by constants of the graph; return which.
+
+    Known are results of nodes that read constants only, and values that follow from the shapes of
+    others (``Shape``, ``Gather``, ``Concat``), where those are numbers.
+
+    Left alone are nodes that draw random numbers, hold subgraphs, make outputs of the graph, text
+    or anything but tensors; DequantizeLinear, since engines read quantised weights as they are; and
+    results much larger than the constants that nobody else reads.
+    """
+    changed: list[str] = []
+    for node in list(graph):
+        arrays = _results(node, types)
+        if arrays is None:
+            continue
+        changed.append(name_of(node))
+        for old, array in zip(node.outputs, arrays, strict=True):
+            if old.uses():
+                replace_value(graph, old, add_initializer(graph, str(old.name), array))
+        remove_unread(graph, node)
+    return changed
+
+
+def _results(node: ir.Node, types: GraphTypes) -> list[Array] | None:
+    """Return what all outputs of a node hold, if that is known and not too large."""
+    op = find(node)
+    if op.random or node.op_type == "DequantizeLinear" or not node.outputs:
+        return None
+    if any(out.is_graph_output() for out in node.outputs) or not any(
+        out.uses() for out in node.outputs
+    ):
+        return None
+    if any(attribute.type == ir.AttributeType.GRAPH for attribute in node.attributes.values()):
+        return None
+    known = [types.values.get(out) for out in node.outputs]
+    arrays = [array for array in known if array is not None and array.dtype != object]
+    if len(arrays) < len(node.outputs):
+        computed = _computed(node, types)
+        if computed is None:
+            return None
+        arrays = computed
+    freed = sum(_freed_bytes(value) for value in node.inputs if value is not None)
+    if sum(array.nbytes for array in arrays) > _MOST_ADDED + freed:
+        return None
+    fits = (
+        array.dtype.kind not in "OUS" and has_dtype(out, types, ir.DataType.from_numpy(array.dtype))
+        for out, array in zip(node.outputs, arrays, strict=True)
+    )
+    return arrays if all(fits) else None
+
+
+def _computed(node: ir.Node, types: GraphTypes) -> list[Array] | None:
+    op = find(node)
+    if isinstance(op.reference, Unsupported):
+        return None
+    arguments = [constant(value, types) for value in node.inputs]
+    if any(
+        value is not None and (array is None or array.dtype == object)
+        for value, array in zip(node.inputs, arguments, strict=True)
+    ):
+        return None
+    # What cannot be computed now, such as a division of integers by zero, fails when it is run.
+    with contextlib.suppress(Exception), np.errstate(all="ignore"):
+        results = op(arguments, attributes_of(node), len(node.outputs))
+        if all(isinstance(result, np.ndarray | np.generic) for result in results):
+            return [np.asarray(result) for result in results]
+    return None
+
+
+def _freed_bytes(value: ir.Value) -> int:
+    if value.const_value is None or len(value.uses()) != 1 or value.is_graph_output():
+        return 0
+    return int(value.const_value.nbytes)
