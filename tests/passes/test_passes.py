@@ -90,41 +90,6 @@ def test_padding_of_channels_or_by_reflection_stays(channels: bool) -> None:
     assert applied(model(nodes, {"x": x}, constants=constants), {"x": x})[0] == {}
 
 
-def gelu(form: str) -> list[onnx.NodeProto]:
-    inner = helper.make_node("Mul" if form == "tensorflow" else "Div", ["x", "c"], ["s"])
-    nodes = [
-        inner,
-        helper.make_node("Erf", ["s"], ["e"]),
-        helper.make_node("Add", ["e", "one"] if form != "late half" else ["one", "e"], ["a"]),
-    ]
-    if form == "torch":
-        nodes.append(helper.make_node("Mul", ["x", "a"], ["m"]))
-        return [*nodes, helper.make_node("Mul", ["m", "half"], ["y"])]
-    if form == "tensorflow":
-        nodes.append(helper.make_node("Mul", ["half", "a"], ["m"]))
-        return [*nodes, helper.make_node("Mul", ["m", "x"], ["y"])]
-    nodes.append(helper.make_node("Mul", ["x", "half"], ["m"]))
-    return [*nodes, helper.make_node("Mul", ["m", "a"], ["y"])]
-
-
-@pytest.mark.parametrize("form", ["torch", "tensorflow", "late half"])
-def test_gelu_is_recognised(form: str) -> None:
-    x = draw((3, 17))
-    root = np.sqrt(0.5) if form == "tensorflow" else np.sqrt(2)
-    constants = {"c": np.float32(root), "one": np.float32(1), "half": np.float32(0.5)}
-    arrays = {name: np.array(value, np.float32) for name, value in constants.items()}
-    counts, left = applied(model(gelu(form), {"x": x}, constants=arrays), {"x": x})
-    assert counts["fuse_gelu"] == 1
-    assert left == ["Gelu"]
-
-
-def test_what_only_looks_like_gelu_stays() -> None:
-    x = draw((3, 17))
-    constants = {"c": np.array(1.5, np.float32), "one": np.array(1, np.float32)}
-    arrays = {**constants, "half": np.array(0.5, np.float32)}
-    assert applied(model(gelu("torch"), {"x": x}, constants=arrays), {"x": x})[0] == {}
-
-
 @pytest.mark.parametrize("squared", ["power", "product"])
 def test_layer_normalisation_is_recognised(squared: str) -> None:
     x = draw((2, 5, 24))

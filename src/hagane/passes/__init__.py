@@ -18,6 +18,7 @@ from hagane.passes.fold_batch_norm import fold_batch_norm
 from hagane.passes.fold_constants import fold_constants
 from hagane.passes.fold_pads import fold_pads
 from hagane.passes.fold_shapes import fold_shapes
+from hagane.passes.fuse_activations import fuse_activations
 from hagane.passes.fuse_attention import fuse_attention
 from hagane.passes.fuse_gelu import fuse_gelu
 from hagane.passes.fuse_layer_norm import fuse_layer_norm
@@ -87,7 +88,8 @@ PASSES: tuple[Pass, ...] = (
     Pass(
         fuse_rms_norm, "quotients by root mean squares become RMSNormalization", "RMSNormalization"
     ),
-    Pass(fuse_gelu, "the error function and its products become Gelu", "Gelu"),
+    Pass(fuse_gelu, "error functions, or tanh in their place, and products become Gelu", "Gelu"),
+    Pass(fuse_activations, "products with gates become Swish, HardSwish or Mish"),
     Pass(fuse_attention, "softmax between two matrix products becomes Attention", "Attention"),
     Pass(remove_dead, "nodes that no output needs are removed"),
 )
