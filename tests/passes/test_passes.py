@@ -33,38 +33,6 @@ def test_no_pass_makes_an_operator_that_the_engine_lacks() -> None:
     assert {one.name for one in PASSES} - {change.name for change in changes} == {"fuse_gelu"}
 
 
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("operator", ["Conv", "ConvTranspose"])
-def test_batch_normalisation_becomes_weights(operator: str, bias: bool) -> None:
-    x = draw((1, 4, 6, 7))
-    weight = draw((4, 5, 3, 3) if operator == "ConvTranspose" else (5, 4, 3, 3), 1)
-    constants = {"w": weight, **({"b": draw((5,), 2)} if bias else {})}
-    statistics = {
-        "scale": draw((5,), 3), "shift": draw((5,), 4), "mean": draw((5,), 5),
-        "variance": np.abs(draw((5,), 6)) + np.float32(0.1),
-    }  # fmt: skip
-    nodes = [
-        helper.make_node(operator, ["x", *constants], ["c"]),
-        helper.make_node("BatchNormalization", ["c", *statistics], ["y"], epsilon=1e-3),
-    ]
-    proto = model(nodes, {"x": x}, constants={**constants, **statistics})
-    counts, left = applied(proto, {"x": x})
-    assert counts == {"fold_batch_norm": 1}
-    assert left == [operator]
-
-
-def test_batch_normalisation_stays_where_its_input_is_read_twice() -> None:
-    x = draw((1, 2, 3, 3))
-    statistics = {name: np.abs(draw((2,), i)) for i, name in enumerate(("s", "t", "m", "v"))}
-    nodes = [
-        helper.make_node("Conv", ["x", "w"], ["c"]),
-        helper.make_node("BatchNormalization", ["c", *statistics], ["n"]),
-        helper.make_node("Add", ["c", "n"], ["y"]),
-    ]
-    proto = model(nodes, {"x": x}, constants={"w": draw((2, 2, 1, 1)), **statistics})
-    assert applied(proto, {"x": x})[0] == {}
-
-
 def test_zero_padding_becomes_the_convolutions_own() -> None:
     x = draw((1, 2, 5, 6))
     nodes = [

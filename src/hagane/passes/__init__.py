@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from hagane.ops.inference import GraphTypes
 from hagane.passes.cancel_transposes import cancel_transposes
-from hagane.passes.fold_batch_norm import fold_batch_norm
+from hagane.passes.fold_affine import fold_affine
 from hagane.passes.fold_constants import fold_constants
 from hagane.passes.fold_pads import fold_pads
 from hagane.passes.fold_shapes import fold_shapes
@@ -78,7 +78,8 @@ PASSES: tuple[Pass, ...] = (
     Pass(join_reshapes, "reshapes of reshapes become one or none"),
     Pass(fold_pads, "zero padding becomes the padding of the convolution that reads it"),
     Pass(
-        fold_batch_norm, "batch normalisation by fixed statistics becomes weights of a convolution"
+        fold_affine,
+        "batch normalisation, factors and summands become weights and biases of linear nodes",
     ),
     Pass(
         fuse_layer_norm,
