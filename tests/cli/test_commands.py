@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import helper
 from PIL import Image
 
 import hagane
@@ -139,6 +140,29 @@ def test_inspect_tells_sizes_and_costs(
     assert report["unresolved"] == []
     assert report["dimensions"] == ["batch"]
     assert drawing.read_text().startswith("<svg")
+
+
+def test_inspect_names_what_passes_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"gate{i}" for i in range(6)]
+    nodes = []
+    for i, name in enumerate(names):
+        nodes += [
+            helper.make_node("Sigmoid", [f"x{i}"], [f"s{i}"]),
+            helper.make_node("Mul", [f"x{i}", f"s{i}"], [f"x{i + 1}"], name=name),
+        ]
+    values = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2]) for name in ("x0", "x6")
+    ]
+    path = tmp_path / "gates.onnx"
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), path)
+    _, out, _ = call(capsys, "inspect", path, "--passes")
+    assert "fuse_activations 6: products with gates" in out
+    assert "  gate0, gate1, gate2, gate3 and 2 more\n" in out
+    _, out, _ = call(capsys, "inspect", path, "--passes", "--json")
+    assert json.loads(out)["passes"]["fuse_activations"] == names
 
 
 def test_inspect_shows_tables_values_and_text(

@@ -87,7 +87,8 @@ STAYS = {
     "divided by": (GEMM, [node("Div", "f c", "y")], {"f": np.array(2, np.float32)}),
     "subtracted from": (GEMM, [node("Sub", "f c", "y")], {"f": np.array(2, np.float32)}),
     "weights that others read": (
-        GEMM, [node("Mul", "c f", "d"), node("Gemm", "x w", "e", alpha=2.0), node("Add", "d e", "y")],
+        GEMM, [node("Mul", "c f", "d"), node("Gemm", "x w", "e", alpha=2.0),
+               node("Add", "d e", "y")],
         {"f": np.array(2, np.float32)}),
     "a result read twice": (CONV, [node("Mul", "c f", "d"), node("Add", "c d", "y")],
                             {"f": np.array(2, np.float32)}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,8 +21,11 @@ from hagane.native import reference_nodes
 from hagane.ops import GraphTypes, infer_types
 from hagane.ops.cost import flops
 from hagane.ops.values import tensor_to_array
-from hagane.passes import optimize
+from hagane.passes import LACKING, PASSES, Change, optimize
 from hagane.symbolic import Dim, symbols_of
+
+# So many nodes are named for each pass; ``--json`` names all.
+_MOST_NAMES = 4
 
 
 def command(
@@ -58,15 +61,29 @@ def command(
         return
     report = describe_model(loaded, types, opsets)
     if passes:
-        report["passes"] = {change.name: change.count for change in changes}
+        report["passes"] = {change.name: list(change.nodes) for change in changes}
     if as_json:
         print(json.dumps(report, indent=1))
     else:
-        for change in changes:
-            print(f"{change.name} {change.count}: {change.effect}")
+        for line in _pass_lines(changes) if passes else ():
+            print(line)
         _show(report, values)
         if graph is not None:
             print(f"drawing: {graph}")
+
+
+def _pass_lines(changes: Sequence[Change]) -> Iterator[str]:
+    """Yield what each pass did, with the names of the first nodes that it changed."""
+    for change in changes:
+        yield f"{change.name} {change.count}: {change.effect}"
+        if change.nodes:
+            more = change.count - _MOST_NAMES
+            yield f"  {', '.join(change.nodes[:_MOST_NAMES])}" + (
+                f" and {more} more" if more > 0 else ""
+            )
+    for one in PASSES:
+        if one.makes in LACKING:
+            yield f"{one.name} not applied: {one.makes} has no native kernel yet"
 
 
 def _shapes(texts: list[str]) -> dict[str, list[Dim | str]]:
