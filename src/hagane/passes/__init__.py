@@ -29,6 +29,7 @@ from hagane.passes.join_reshapes import join_reshapes
 from hagane.passes.merge_common import merge_common
 from hagane.passes.remove_dead import remove_dead
 from hagane.passes.remove_identity import remove_identity
+from hagane.passes.unroll_sequences import unroll_sequences
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(inline_branches, "If nodes whose condition is known become the branch that they take"),
     Pass(fold_constants, "what follows from constants and known sizes is computed ahead"),
     Pass(fold_shapes, "shapes that the model computes become constants, named sizes left open"),
+    Pass(unroll_sequences, "pieces taken out of a sequence become those of Split"),
     Pass(remove_identity, "nodes that return what they are given are passed over"),
     Pass(merge_common, "equal nodes on equal inputs become one"),
     Pass(
