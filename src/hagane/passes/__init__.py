@@ -24,6 +24,7 @@ from hagane.passes.fuse_gelu import fuse_gelu
 from hagane.passes.fuse_layer_norm import fuse_layer_norm
 from hagane.passes.fuse_quantized import fuse_quantized
 from hagane.passes.fuse_rms_norm import fuse_rms_norm
+from hagane.passes.fuse_rotary import fuse_rotary
 from hagane.passes.inline_branches import inline_branches
 from hagane.passes.join_reshapes import join_reshapes
 from hagane.passes.merge_common import merge_common
@@ -94,10 +95,15 @@ PASSES: tuple[Pass, ...] = (
     Pass(fuse_gelu, "error functions, or tanh in their place, and products become Gelu", "Gelu"),
     Pass(fuse_activations, "products with gates become Swish, HardSwish or Mish"),
     Pass(fuse_attention, "softmax between two matrix products becomes Attention", "Attention"),
+    Pass(
+        fuse_rotary,
+        "halves that are swapped and turned by tables become RotaryEmbedding",
+        "RotaryEmbedding",
+    ),
     Pass(remove_dead, "nodes that no output needs are removed"),
 )
 # Operators without a native kernel: taken apart they run compiled, whole on reference kernels.
-LACKING: frozenset[str] = frozenset({"Attention"})
+LACKING: frozenset[str] = frozenset({"Attention", "RotaryEmbedding"})
 # Changes make room for others, but not often more than twice in a row.
 _MOST_ROUNDS = 4
 
