@@ -223,3 +223,46 @@ def test_sizes_may_be_named() -> None:
     assert applied(known, feed)[0]["fuse_attention"] == 1
     unknown = model(nodes, feed, shapes={**shapes, "m": ["n", 1, "l", "t"]})
     assert applied(unknown, feed)[0] == {}
+
+
+def test_a_list_of_matrices_is_a_batch_of_one() -> None:
+    feed = {"q": Q[0], "k": K[0], "v": V[0], "c": boolean((3, 5, 6)) & SOME[1, 0]}
+    nodes = [
+        node("Transpose", "k", "kt", perm=[0, 2, 1]), PRODUCT, node("Mul", "s scale", "t"),
+        node("Where", "c t infinite", "s1"), SOFTMAX, END,
+    ]  # fmt: skip
+    counts, left = applied(model(nodes, feed, constants=CONSTANTS), feed)
+    assert counts["fuse_attention"] == 1
+    assert left.count("Attention") == 1
+    without = [nodes[0], node("MatMul", "q kt", "s1"), SOFTMAX, END]
+    feed.pop("c")
+    left = applied(model(without, feed), feed)[1]
+    assert sorted(left) == ["Attention", "Squeeze", *["Unsqueeze"] * 3]
+
+
+def repeated(name: str, times: str = "many") -> list[onnx.NodeProto]:
+    return [
+        node("Unsqueeze", f"{name}0 two", f"{name}1"),
+        node("Expand", f"{name}1 {times}", f"{name}2"),
+        node("Reshape", f"{name}2 heads_{name}", name),
+    ]
+
+
+def test_heads_that_are_shared_are_not_copied() -> None:
+    feed = {"q": draw((2, 6, QUERIES, HEAD)), "k0": K, "v0": V}
+    sizes = {
+        "two": np.array([2]), "many": np.array([1, 1, 2, 1, 1]),
+        "heads_k": np.array([2, 6, KEYS, HEAD]), "heads_v": np.array([2, 6, KEYS, 4]),
+    }  # fmt: skip
+    nodes = [*repeated("k"), *repeated("v"), TRANSPOSED, node("MatMul", "q kt", "s1"), SOFTMAX, END]
+    assert applied(model(nodes, feed, constants=sizes), feed)[1] == ["Attention"]
+
+
+def test_heads_that_are_repeated_in_another_order_are_copied() -> None:
+    feed = {"q": draw((2, 6, QUERIES, HEAD)), "k0": K, "v0": V}
+    sizes = {
+        "two": np.array([1]), "many": np.array([1, 2, 1, 1, 1]),
+        "heads_k": np.array([2, 6, KEYS, HEAD]), "heads_v": np.array([2, 6, KEYS, 4]),
+    }  # fmt: skip
+    nodes = [*repeated("k"), *repeated("v"), TRANSPOSED, node("MatMul", "q kt", "s1"), SOFTMAX, END]
+    assert applied(model(nodes, feed, constants=sizes), feed)[1].count("Expand") == 2

@@ -28,7 +28,6 @@ from hagane.passes.edit import (
     type_of,
 )
 
-_SWAPPED = (0, 1, 3, 2)
 # Added to any score that is not of this order itself, a filler this low gives the filler.
 _LOW = -1e30
 # Scores are a few nodes away from their product.
@@ -39,12 +38,15 @@ def fuse_attention(graph: ir.Graph, types: GraphTypes) -> list[str]:
     """Replace ``softmax(Q · Kᵀ · scale + mask) · V`` by Attention; return where.
 
     ``Q``, ``K`` and ``V`` are float32 of shape (batch, heads, sequence, size), with the same batch
-    and heads (Vaswani et al., 2017, equation 1). Recognised are
+    and heads, or a list of matrices, which become the heads of a batch of one (Vaswani et al.,
+    2017, equation 1). Recognised are
 
     - ``Kᵀ`` by a Transpose of any kind, by one of the last two axes between two Reshapes, or given
       as it is, which is then transposed;
     - the scale as products and quotients by positive constants, of the scores, of ``Q``, of ``K``
       before or after it is transposed, or of several of them;
+    - heads of ``K`` and ``V`` that several heads of ``Q`` share, repeated by Unsqueeze, Expand and
+      Reshape: Attention does without the copies;
     - masks that are added, one or several, and ``Where(mask, scores, filler)`` or its opposite,
       with a filler of −∞ or below −10³⁰;
     - ``Where(IsNaN(p), 0, p)`` of the probabilities, which is what Attention itself makes of a row
@@ -102,11 +104,10 @@ class _Match:
 def _match(softmax: ir.Node, types: GraphTypes) -> _Match | None:
     scores, out = softmax.inputs[0], softmax.outputs[0]
     shape = shape_of(scores, types)
-    if scores is None or shape is None or len(shape) != 4:
+    if scores is None or shape is None or len(shape) not in (3, 4):
         return None
-    if attributes_of(softmax)["axis"] not in (-1, 3) or not has_dtype(
-        scores, types, ir.DataType.FLOAT
-    ):
+    last = attributes_of(softmax)["axis"] in (-1, len(shape) - 1)
+    if not last or not has_dtype(scores, types, ir.DataType.FLOAT):
         return None
     guarded = _without_nan(softmax, types)
     end = only_reader(out if guarded is None else guarded, "MatMul")
@@ -116,7 +117,7 @@ def _match(softmax: ir.Node, types: GraphTypes) -> _Match | None:
     if found is None:
         return None
     q, q_scale = _unscaled(found.product.inputs[0], types)
-    k, perm, k_scale = _read_key(found.product.inputs[1], types)
+    k, perm, k_scale = _read_key(found.product.inputs[1], len(shape), types)
     v = end.inputs[1]
     scale = found.scale * q_scale * k_scale
     limits = np.finfo(np.float32)
@@ -126,17 +127,43 @@ def _match(softmax: ir.Node, types: GraphTypes) -> _Match | None:
     if q is None or q_shape is None or k_shape is None or v_shape is None:
         return None
     if perm is not None:
-        k_shape = tuple(k_shape[axis] for axis in perm) if len(k_shape) == 4 else ()
-    if not len(q_shape) == len(k_shape) == len(v_shape) == 4:
+        k_shape = tuple(k_shape[axis] for axis in perm) if len(k_shape) == len(perm) else ()
+    if not len(q_shape) == len(k_shape) == len(v_shape) == len(shape):
         return None
     agree = (
-        q_shape[:2] == k_shape[:2] == v_shape[:2] == shape[:2]
-        and q_shape[3] == k_shape[3]
-        and k_shape[2] == v_shape[2] == shape[3]
+        q_shape[:-2] == k_shape[:-2] == v_shape[:-2] == shape[:-2]
+        and q_shape[-1] == k_shape[-1]
+        and k_shape[-2] == v_shape[-2] == shape[-1]
     )
     if not agree:
         return None
+    few_k, few_v = _unrepeated(k, types), _unrepeated(v, types)
+    if perm is None and few_k is not None and few_v is not None:
+        fewer, other = shape_of(few_k, types), shape_of(few_v, types)
+        if fewer is not None and other is not None and fewer[1] == other[1]:
+            k, v = few_k, few_v
     return _Match(end, q, k, perm, v, scale, found.masks, guarded is not None, shape)
+
+
+def _unrepeated(value: ir.Value, types: GraphTypes) -> ir.Value | None:
+    """Return (batch, g, sequence, size) if (batch, g · r, sequence, size) has each head r times."""
+    whole = producer(value, "Reshape")
+    repeated = None if whole is None else producer(whole.inputs[0], "Expand")
+    single = None if repeated is None else repeated.inputs[0]
+    if repeated is None or single is None:
+        return None
+    apart = producer(single, "Unsqueeze") or producer(single, "Reshape")
+    source = None if apart is None else apart.inputs[0]
+    shapes = [shape_of(one, types) for one in (source, single, repeated.outputs[0], value)]
+    if source is None or any(shape is None for shape in shapes):
+        return None
+    own, one, many, out = (shape or () for shape in shapes)
+    if len(own) != 4 or len(many) != 5 or not isinstance(many[1], int):
+        return None
+    if not isinstance(many[2], int) or out != (own[0], many[1] * many[2], *own[2:]):
+        return None
+    inserted = (*own[:2], 1, *own[2:])
+    return source if one == inserted and many == (*own[:2], many[2], *own[2:]) else None
 
 
 def _without_nan(softmax: ir.Node, types: GraphTypes) -> ir.Value | None:
@@ -218,7 +245,7 @@ def _read_choice(node: ir.Node, types: GraphTypes) -> tuple[ir.Value | None, _Ch
 def _fits(mask: ir.Value, shape: Shape, types: GraphTypes) -> bool:
     """Whether a mask broadcasts to the scores and has their last axis, which Attention pads."""
     own = shape_of(mask, types)
-    if own is None or not 2 <= len(own) <= 4 or own[-1] != shape[-1]:
+    if own is None or not 2 <= len(own) <= len(shape) or own[-1] != shape[-1]:
         return False
     return all(a in (1, b) for a, b in zip(reversed(own), reversed(shape), strict=False))
 
@@ -246,22 +273,24 @@ def _unscaled(value: ir.Value | None, types: GraphTypes) -> tuple[ir.Value | Non
 
 
 def _read_key(
-    value: ir.Value | None, types: GraphTypes
+    value: ir.Value | None, rank: int, types: GraphTypes
 ) -> tuple[ir.Value | None, tuple[int, ...] | None, float]:
     """Return a value, how to transpose it to K, if at all, and its scale, from what gives Kᵀ."""
     value, scale = _unscaled(value, types)
+    axes = tuple(range(rank))
+    swapped = (*axes[:-2], axes[-1], axes[-2])
     transpose = producer(value, "Transpose")
     if transpose is not None:
         inner, factor = _unscaled(transpose.inputs[0], types)
         perm = attributes_of(transpose).get("perm")
-        if perm is not None and len(perm) == 4:
-            own = tuple(perm[axis] for axis in _SWAPPED)
-            return inner, None if own == (0, 1, 2, 3) else own, scale * factor
+        if perm is not None and len(perm) == rank:
+            own = tuple(perm[axis] for axis in swapped)
+            return inner, None if own == axes else own, scale * factor
     inner = _through_matrices(value, types)
     if inner is not None:
         inner, factor = _unscaled(inner, types)
         return inner, None, scale * factor
-    return value, _SWAPPED, scale
+    return value, swapped, scale
 
 
 def _through_matrices(value: ir.Value | None, types: GraphTypes) -> ir.Value | None:
@@ -296,16 +325,38 @@ def _replace(graph: ir.Graph, types: GraphTypes, found: _Match) -> None:
         mask = _joined_mask(graph, types, found)
         if not found.zeroes_nan and not _keeps_a_key(mask, types):
             guard = _rows_with_a_key(graph, types, end, mask)
-    inputs = [found.q, k, found.v, *([] if mask is None else [mask])]
-    if guard is None:
-        substitute(graph, types, end, "Attention", inputs, scale=found.scale)
+    heads = [found.q, k, found.v]
+    matrices = len(found.shape) == 3
+    out_type = type_of(end.outputs[0], types)
+    if matrices:
+        axis = add_initializer(graph, "axis", np.array([0]))
+        heads = [_with_batch(graph, types, end, one, axis) for one in heads]
+        if out_type is not None and out_type.shape is not None:
+            out_type = TensorType(out_type.dtype, (1, *out_type.shape))
+    inputs = [*heads, *([] if mask is None else [mask])]
+    scale = {"scale": found.scale}
+    if guard is None and not matrices:
+        substitute(graph, types, end, "Attention", inputs, **scale)
         return
     out = insert(
-        graph, types, end, "Attention", inputs, type_of(end.outputs[0], types),
-        name=end.name, attributes={"scale": found.scale},
+        graph, types, end, "Attention", inputs, out_type, name=end.name, attributes=scale
     )  # fmt: skip
-    nan = add_initializer(graph, "nan", np.array(np.nan, np.float32))
-    substitute(graph, types, end, "Where", [guard, out, nan])
+    if guard is not None:
+        nan = add_initializer(graph, "nan", np.array(np.nan, np.float32))
+        if not matrices:
+            substitute(graph, types, end, "Where", [guard, out, nan])
+            return
+        out = insert(graph, types, end, "Where", [guard, out, nan], out_type)
+    substitute(graph, types, end, "Squeeze", [out, axis])
+
+
+def _with_batch(
+    graph: ir.Graph, types: GraphTypes, end: ir.Node, value: ir.Value, axis: ir.Value
+) -> ir.Value:
+    shape = shape_of(value, types)
+    assert shape is not None
+    type_ = TensorType(ir.DataType.FLOAT, (1, *shape))
+    return insert(graph, types, end, "Unsqueeze", [value, axis], type_)
 
 
 def _joined_mask(graph: ir.Graph, types: GraphTypes, found: _Match) -> ir.Value:
