@@ -78,7 +78,6 @@ PASSES: tuple[Pass, ...] = (
         fuse_quantized, "operators between dequantisation and quantisation become 8-bit ones"
     ),
     Pass(cancel_transposes, "transpositions that undo each other meet and go"),
-    Pass(join_reshapes, "reshapes of reshapes become one or none"),
     Pass(fold_pads, "zero padding becomes the padding of the convolution that reads it"),
     Pass(
         fold_affine,
@@ -100,6 +99,8 @@ PASSES: tuple[Pass, ...] = (
         "halves that are swapped and turned by tables become RotaryEmbedding",
         "RotaryEmbedding",
     ),
+    # Patterns of exporters have reshapes in them; what is joined goes through them no more.
+    Pass(join_reshapes, "reshapes of reshapes become one or none"),
     Pass(remove_dead, "nodes that no output needs are removed"),
 )
 # Operators without a native kernel: taken apart they run compiled, whole on reference kernels.
