@@ -19,6 +19,7 @@ from hagane.passes.edit import (
     shape_of,
     substitute,
 )
+from hagane.symbolic import Dim
 
 # Between a table and the angles that it is made of lie a few nodes.
 _MOST_STEPS = 12
@@ -41,6 +42,8 @@ def fuse_rotary(graph: ir.Graph, types: GraphTypes) -> list[str]:
     that is not rotated is joined to the result as before.
     """
     changed: list[str] = []
+    caches: dict[tuple[ir.Value, Dim], ir.Value] = {}
+    sizes: dict[Dim, ir.Value] = {}
     for node in list(graph):
         if node.op_type != "Add" or node.domain != "" or len(node.inputs) != 2:
             continue
@@ -48,9 +51,14 @@ def fuse_rotary(graph: ir.Graph, types: GraphTypes) -> list[str]:
         for plain, turned in ((left, right), (right, left)):
             found = _match(plain, turned, types)
             if found is not None and shape_of(node.outputs[0], types) == shape_of(found[0], types):
-                x, cos, sin = found
+                x, *tables = found
                 changed.append(name_of(node))
-                inputs = [x, *(_cache(graph, node, x, one, types) for one in (cos, sin))]
+                batch = (shape_of(x, types) or (1,))[0]
+                for table in tables:
+                    if (table, batch) not in caches:
+                        made = _cache(graph, node, x, table, sizes, types)
+                        caches[table, batch] = made
+                inputs = [x, *(caches[table, batch] for table in tables)]
                 substitute(graph, types, node, "RotaryEmbedding", inputs)
                 break
     return changed
@@ -172,9 +180,17 @@ def _has_equal_halves(table: ir.Value | None, types: GraphTypes, steps: int = _M
 
 
 def _cache(
-    graph: ir.Graph, end: ir.Node, x: ir.Value, table: ir.Value, types: GraphTypes
+    graph: ir.Graph,
+    end: ir.Node,
+    x: ir.Value,
+    table: ir.Value,
+    sizes: dict[Dim, ir.Value],
+    types: GraphTypes,
 ) -> ir.Value:
-    """Return the first half of a table as (batch, sequence, size / 2)."""
+    """Return the first half of a table as (batch, sequence, size / 2).
+
+    ``sizes`` holds what tables are expanded to, by the size of the batch.
+    """
     own, shape = shape_of(table, types), shape_of(x, types)
     assert own is not None
     assert shape is not None
@@ -199,14 +215,17 @@ def _cache(
         result = step("Squeeze" if len(own) == 4 else "Unsqueeze", result, axis, rows)
     if batch == shape[0]:
         return result
-    if isinstance(shape[0], int):
-        sizes = add_initializer(graph, "sizes", np.array([shape[0], 1, 1]))
-    else:
-        vector = TensorType(ir.DataType.INT64, (1,))
-        length = insert(graph, types, end, "Shape", [x], vector, attributes={"start": 0, "end": 1})
-        ones = add_initializer(graph, "ones", np.array([1, 1]))
-        sizes = insert(
-            graph, types, end, "Concat", [length, ones], TensorType(ir.DataType.INT64, (3,)),
-            attributes={"axis": 0},
-        )  # fmt: skip
-    return step("Expand", result, sizes, (shape[0], shape[2], half))
+    if shape[0] not in sizes:
+        sizes[shape[0]] = _sizes(graph, end, x, shape[0], types)
+    return step("Expand", result, sizes[shape[0]], (shape[0], shape[2], half))
+
+
+def _sizes(graph: ir.Graph, end: ir.Node, x: ir.Value, batch: Dim, types: GraphTypes) -> ir.Value:
+    """Return (batch, 1, 1) as a value."""
+    if isinstance(batch, int):
+        return add_initializer(graph, "sizes", np.array([batch, 1, 1]))
+    vector = TensorType(ir.DataType.INT64, (1,))
+    length = insert(graph, types, end, "Shape", [x], vector, attributes={"start": 0, "end": 1})
+    ones = add_initializer(graph, "ones", np.array([1, 1]))
+    whole = TensorType(ir.DataType.INT64, (3,))
+    return insert(graph, types, end, "Concat", [length, ones], whole, attributes={"axis": 0})
