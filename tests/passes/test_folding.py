@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from hagane.graph import legalise, load
 from hagane.ops import infer_types
@@ -46,6 +46,16 @@ def test_a_result_much_larger_than_what_it_is_made_of_stays() -> None:
     proto = model([*nodes[:1], node("Mul", "a x", "y")], {"x": np.ones((1, 1), np.float32)},
                   constants=constants)  # fmt: skip
     assert applied(proto, {"x": np.ones((1, 1), np.float32)})[1] == ["Expand", "Mul"]
+
+
+def test_a_constant_of_any_size_becomes_one_of_the_graph() -> None:
+    large = draw((200, 100))
+    nodes = [
+        helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(large)),
+        node("MatMul", "x w", "y"),
+    ]
+    x = draw((2, 200))
+    assert applied(model(nodes, {"x": x}), {"x": x})[1] == ["MatMul"]
 
 
 def test_weights_that_others_read_are_not_doubled() -> None:

@@ -30,6 +30,7 @@ from hagane.passes.join_reshapes import join_reshapes
 from hagane.passes.merge_common import merge_common
 from hagane.passes.remove_dead import remove_dead
 from hagane.passes.remove_identity import remove_identity
+from hagane.passes.restore_softmax import restore_softmax
 from hagane.passes.unroll_sequences import unroll_sequences
 
 
@@ -78,6 +79,7 @@ PASSES: tuple[Pass, ...] = (
         fuse_quantized, "operators between dequantisation and quantisation become 8-bit ones"
     ),
     Pass(cancel_transposes, "transpositions that undo each other meet and go"),
+    Pass(restore_softmax, "what older models flatten for Softmax of the last axis stays as it is"),
     Pass(fold_pads, "zero padding becomes the padding of the convolution that reads it"),
     Pass(
         fold_affine,

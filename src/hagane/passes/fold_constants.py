@@ -65,8 +65,10 @@ def _results(node: ir.Node, types: GraphTypes) -> list[Array] | None:
         if computed is None:
             return None
         arrays = computed
+    # A Constant holds what takes its place.
     freed = sum(_freed_bytes(value) for value in node.inputs if value is not None)
-    if sum(array.nbytes for array in arrays) > _MOST_ADDED + freed:
+    size = sum(array.nbytes for array in arrays)
+    if node.op_type != "Constant" and size > _MOST_ADDED + freed:
         return None
     fits = (
         array.dtype.kind not in "OUS" and has_dtype(out, types, ir.DataType.from_numpy(array.dtype))
