@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto
 
 from tests.native.models import draw, model, session
 from tests.passes.harness import applied, counted, node
@@ -142,6 +143,28 @@ def test_a_mask_that_leaves_each_row_a_key_needs_no_test_of_rows() -> None:
     feed.pop("c")
     fixed = [node("Where", "t s infinite", "s1")]
     assert applied(model(masked(*fixed), feed, constants=causal), feed)[1] == ["Attention"]
+
+
+BERT = [
+    node("Cast", "c", "kept", to=TensorProto.FLOAT), node("Sub", "one kept", "lost"),
+    node("Mul", "lost low", "m"), node("Add", "s m", "s1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int64])
+def test_masks_that_cannot_reach_infinity_need_no_test_of_rows(dtype: type) -> None:
+    feed = {"q": Q, "k": K, "v": V, "c": SOME.astype(dtype)}
+    counts, left = applied(model(masked(*BERT), feed, constants=CONSTANTS), feed)
+    assert counts["fuse_attention"] == 1
+    # An integer may be so large that the product is infinite, whatever the ones who feed it mean.
+    assert ("Greater" in left) == (dtype is not bool)
+
+
+def test_integers_that_make_a_mask_infinite_give_what_they_gave() -> None:
+    feed = {"q": Q, "k": K, "v": V, "c": np.where(SOME, 1, -5)}
+    proto = model(masked(*BERT), feed, constants=CONSTANTS)
+    assert np.isnan(session(proto, engine="reference").run(None, feed)[0]).any()
+    assert applied(proto, feed)[0]["fuse_attention"] == 1
 
 
 def test_zeros_for_rows_without_a_key_are_what_attention_gives() -> None:
