@@ -58,6 +58,13 @@ def test_a_constant_of_any_size_becomes_one_of_the_graph() -> None:
     assert applied(model(nodes, {"x": x}), {"x": x})[1] == ["MatMul"]
 
 
+def test_large_weights_are_left_for_kernels_to_pack() -> None:
+    weights = {"w": draw((600, 500))}
+    x = draw((2, 500))
+    nodes = [node("Transpose", "w", "t"), node("MatMul", "x t", "y")]
+    assert applied(model(nodes, {"x": x}, constants=weights), {"x": x})[0] == {}
+
+
 def test_weights_that_others_read_are_not_doubled() -> None:
     nodes = [
         node("Gather", "w i", "a"),

@@ -22,6 +22,9 @@ from hagane.passes.edit import (
 
 # Results may be this much larger, in bytes, than the constants that they take the place of.
 _MOST_ADDED = 64 << 10
+# Larger results would lie in memory beside what kernels pack of them, while the weights that they
+# are made of may stay in their file: engines compute them as they pack.
+_MOST_BYTES = 1 << 20
 
 
 def fold_constants(graph: ir.Graph, types: GraphTypes) -> list[str]:
@@ -32,7 +35,7 @@ def fold_constants(graph: ir.Graph, types: GraphTypes) -> list[str]:
 
     Left alone are nodes that draw random numbers, hold subgraphs, make outputs of the graph, text
     or anything but tensors; DequantizeLinear, since engines read quantised weights as they are; and
-    results much larger than the constants that nobody else reads.
+    results of more than a megabyte or much larger than the constants that nobody else reads.
     """
     changed: list[str] = []
     for node in list(graph):
@@ -68,7 +71,7 @@ def _results(node: ir.Node, types: GraphTypes) -> list[Array] | None:
     # A Constant holds what takes its place.
     freed = sum(_freed_bytes(value) for value in node.inputs if value is not None)
     size = sum(array.nbytes for array in arrays)
-    if node.op_type != "Constant" and size > _MOST_ADDED + freed:
+    if node.op_type != "Constant" and size > min(_MOST_BYTES, _MOST_ADDED + freed):
         return None
     fits = (
         array.dtype.kind not in "OUS" and has_dtype(out, types, ir.DataType.from_numpy(array.dtype))
