@@ -128,17 +128,19 @@ def replace_value(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:
                 graph.outputs[i] = new
 
 
-def add_initializer(graph: ir.Graph, name: str, array: Array) -> ir.Value:
-    """Return a new constant of the graph under a name that is free."""
+def add_initializer(graph: ir.Graph, name: str, content: Array | ir.TensorProtocol) -> ir.Value:
+    """Return a new constant of the graph under a name that is free; a tensor is taken as it is."""
     free, number = name, 0
     while free in graph.initializers:
         number += 1
         free = f"{name}_{number}"
-    # (ascontiguousarray would give a scalar an axis.)
-    content = ir.tensor(np.asarray(array, order="C"), name=free)
+    if isinstance(content, np.ndarray | np.generic):
+        # (ascontiguousarray would give a scalar an axis.)
+        content = ir.tensor(np.asarray(content, order="C"))
+    content.name = free
     value = ir.Value(name=free, const_value=content)
-    value.shape = ir.Shape(array.shape)
-    value.type = ir.TensorType(ir.DataType.from_numpy(array.dtype))
+    value.shape = ir.Shape([int(str(dim)) for dim in content.shape])
+    value.type = ir.TensorType(content.dtype)
     graph.register_initializer(value)
     return value
 

@@ -43,11 +43,21 @@ def fold_constants(graph: ir.Graph, types: GraphTypes) -> list[str]:
         if arrays is None:
             continue
         changed.append(name_of(node))
+        held = _held(node)
         for old, array in zip(node.outputs, arrays, strict=True):
             if old.uses():
-                replace_value(graph, old, add_initializer(graph, str(old.name), array))
+                content = array if held is None else held
+                replace_value(graph, old, add_initializer(graph, str(old.name), content))
         remove_unread(graph, node)
     return changed
+
+
+def _held(node: ir.Node) -> ir.TensorProtocol | None:
+    """Return the tensor that a Constant holds."""
+    attribute = node.attributes.get("value") if node.op_type == "Constant" else None
+    if attribute is None or attribute.type != ir.AttributeType.TENSOR:
+        return None
+    return attribute.as_tensor()
 
 
 def _results(node: ir.Node, types: GraphTypes) -> list[Array] | None:
