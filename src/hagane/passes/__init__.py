@@ -75,9 +75,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(unroll_sequences, "pieces taken out of a sequence become those of Split"),
     Pass(remove_identity, "nodes that return what they are given are passed over"),
     Pass(merge_common, "equal nodes on equal inputs become one"),
-    Pass(
-        fuse_quantized, "operators between dequantisation and quantisation become 8-bit ones"
-    ),
+    Pass(fuse_quantized, "operators between dequantisation and quantisation become 8-bit ones"),
     Pass(cancel_transposes, "transpositions that undo each other meet and go"),
     Pass(restore_softmax, "what older models flatten for Softmax of the last axis stays as it is"),
     Pass(fold_pads, "zero padding becomes the padding of the convolution that reads it"),

@@ -12,7 +12,14 @@ from hagane.ops.context import known_attributes
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import schema_of
-from hagane.passes.edit import add_initializer, constant, name_of, producer, replace_value
+from hagane.passes.edit import (
+    add_initializer,
+    constant,
+    name_of,
+    producer,
+    remove_unread,
+    replace_value,
+)
 
 _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
@@ -221,3 +228,4 @@ def _replace(graph: ir.Graph, last: ir.Node, made: Sequence[ir.Node], types: Gra
     if last.outputs[0] in types.types:
         types.types[made[-1].outputs[0]] = types.types[last.outputs[0]]
     replace_value(graph, last.outputs[0], made[-1].outputs[0])
+    remove_unread(graph, last)
