@@ -148,6 +148,7 @@ def plan_graph(
             level,
             threads,
             settle,
+            [pair for node in members for pair in types.assumed.get(node, ())],
         )
         parts.append(NativePart(tuple(members), inputs, outputs, segment))
     return Plan(parts, folded, refused)

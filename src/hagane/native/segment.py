@@ -41,6 +41,7 @@ class Segment:
         level: What the kernels were generated for.
         threads: How many threads to use.
         settle: Called now and then while weights are copied, to let go of what was read.
+        equal: Sizes that the kernels take for equal.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Segment:
         level: Level,
         threads: int,
         settle: Callable[[], None] = lambda: None,
+        equal: Sequence[tuple[Dim, Dim]] = (),
     ):
         self.kernels = tuple(kernels)
         self.inputs = tuple(inputs)
@@ -60,8 +62,10 @@ class Segment:
         self.threads = threads
         self._addresses = [self.library.address(kernel_name(k.code)) for k in self.kernels]
         self._weights, self._weight_offsets = self._place_weights(settle)
+        self._equal = tuple(equal)
         self._symbols = sorted(
-            {
+            {n for pair in self._equal for d in pair for n in symbols_of(d)}
+            | {
                 name
                 for kernel in self.kernels
                 for dim in (*kernel.sizes, kernel.tasks, kernel.scratch, *_dims(kernel))
@@ -127,6 +131,8 @@ class Segment:
                 if evaluate(dim, sizes) != have:
                     raise ShapeMismatch
         if any(name not in sizes for name in self._symbols):
+            raise ShapeMismatch
+        if any(evaluate(left, sizes) != evaluate(right, sizes) for left, right in self._equal):
             raise ShapeMismatch
         return sizes
 

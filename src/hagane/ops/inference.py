@@ -29,7 +29,7 @@ from hagane.ops.definition import Array
 from hagane.ops.node import MAX_KNOWN_ELEMENTS, infer_node
 from hagane.ops.registry import unsupported_nodes
 from hagane.ops.values import tensor_to_array
-from hagane.symbolic import Dim, Expr, evaluate, parse_dim, symbol
+from hagane.symbolic import Dim, Expr, definitely_different, evaluate, parse_dim, symbol
 
 
 @dataclass
@@ -40,11 +40,14 @@ class GraphTypes:
         types: The type of each value; missing where nothing is known.
         values: The content of each value that is known; object arrays hold dimensions.
         invented: Names of dimensions that no input determines, such as NonZero's count.
+        assumed: Sizes that a node needs to be equal, and that are not shown to be. Two that meet
+            in a broadcast are among them: its type holds if they are, too, where one is 1.
     """
 
     types: dict[ir.Value, Type] = field(default_factory=dict)
     values: dict[ir.Value, Array] = field(default_factory=dict)
     invented: set[str] = field(default_factory=set)
+    assumed: dict[ir.Node, tuple[tuple[Dim, Dim], ...]] = field(default_factory=dict)
 
 
 def infer_types(
@@ -106,6 +109,24 @@ def declared_type(type_: ir.TypeProtocol | None, shape: Shape | None) -> Type | 
     return None
 
 
+class _Assuming:
+    """Notes what it takes for equal without being able to show it."""
+
+    strict = False
+
+    def __init__(self) -> None:
+        self.pairs: dict[tuple[Dim, Dim], None] = {}
+
+    def differ(self, left: Dim, right: Dim) -> bool:
+        if definitely_different(left, right):
+            return True
+        if left != right:
+            self.pairs[left, right] = None
+        return False
+
+    clash = differ
+
+
 class _Walker:
     def __init__(self, result: GraphTypes, lenient: bool):
         self.result = result
@@ -161,7 +182,11 @@ class _Walker:
     def _node(self, node: ir.Node) -> None:
         types = [None if v is None else self.result.types.get(v) for v in node.inputs]
         values = [None if v is None else self.result.values.get(v) for v in node.inputs]
-        found = infer_node(node, types, values, fresh=self._fresh, infer_graph=self.subgraph)
+        judge = _Assuming()
+        found = infer_node(
+            node, types, values, fresh=self._fresh, infer_graph=self.subgraph, judge=judge
+        )
+        self.result.assumed[node] = tuple(judge.pairs)
         for output, (inferred, value) in zip(node.outputs, found, strict=True):
             self._assign(output, self._merge_declared(inferred, output), value)
 
