@@ -259,7 +259,8 @@ BUILDERS: dict[str, Builder] = {
     "Not": _template(None, None, "v_not({0})"),
     "Or": _template(None, None, "v_or({0}, {1})"),
     "Pow": _power,
-    "PRelu": _template(f"{_POSITIVE} + {{1}} * {_NEGATIVE}"),
+    # A sum of both sides would let an infinite slope spoil positive numbers.
+    "PRelu": _template("v_sel(v_lt({0}, v_num(0)), {1} * {0}, {0})"),
     "Reciprocal": _template("v_reciprocal({0})"),
     "Relu": _template("v_relu({0})", "({0} > 0 ? {0} : 0)"),
     "Round": _template("v_round({0})"),
