@@ -109,11 +109,12 @@ def _transposed_pad(
     if mode == "NOTSET" and not attributes.get("output_shape"):
         pads = attributes.get("pads")
         return int(pads[i]) if pads else 0
-    extra = (attributes.get("output_padding") or [0, 0])[i]
-    total = max(0, (size - 1) * stride + (kernel - 1) * dilation + 1 + extra - out)
-    if mode == "VALID":
+    if mode == "VALID" and not attributes.get("output_shape"):
         return 0
-    return int(total - total // 2 if mode == "SAME_LOWER" else total // 2)
+    extra = (attributes.get("output_padding") or [0, 0])[i]
+    # Negative where the output is longer than what the filter reaches.
+    total = (size - 1) * stride + (kernel - 1) * dilation + 1 + extra - out
+    return int(total // 2 if mode == "SAME_UPPER" else total - total // 2)
 
 
 def _lower_shuffled(
