@@ -33,7 +33,7 @@ def _pad(
     )
     added = [(max(0, before), max(0, after)) for before, after in amounts]
     if mode == "constant":
-        fill = x.dtype.type() if value is None else np.asarray(value).ravel()[0]
+        fill = np.zeros((), x.dtype)[()] if value is None else np.asarray(value).ravel()[0]
         if x.dtype == object and value is None:
             fill = ""
         return np.pad(x[cut], added, mode="constant", constant_values=fill)
