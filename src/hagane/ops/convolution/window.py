@@ -98,6 +98,9 @@ class Window:
 
     def view(self, padded: Array, output: Sequence[int]) -> Array:
         """Return all windows of ``padded`` as a view: (…, *output, *kernel)."""
+        if 0 in output:  # a window may be longer than the axis on which none fits
+            lead_shape = padded.shape[: padded.ndim - self.rank]
+            return np.zeros((*lead_shape, *output, *self.kernel), padded.dtype)
         extents = tuple(self.extent(axis) for axis in range(self.rank))
         axes = tuple(range(padded.ndim - self.rank, padded.ndim))
         windows = sliding_window_view(padded, extents, axis=axes)
