@@ -153,12 +153,6 @@ class _Assembler:
                     self.lines.append(f"vmovups {j * self.vector}(%[b]), {acc}")
                 else:
                     self.lines.append(f"vmovaps {self.accumulator(j, 0)}, {acc}")
-        if tile.residuals is not None:
-            for j in range(tile.blocks):
-                for t in range(self.pixels):
-                    acc = self.accumulator(j, t)
-                    at = (j * tile.residual_plane + tile.residuals[t]) * 4
-                    self.lines.append(f"vaddps {at}(%[r]), {acc}, {acc}")
 
     def multiply(self, channel: int, weight: int) -> None:
         tile = self.tile
@@ -262,6 +256,10 @@ class _Assembler:
                         f"vcvtdq2ps {acc}, {acc}",
                         f"vfmadd213ps {shift}, {factor}, {acc}",
                     ]
+                if tile.residuals is not None:
+                    # Large beside the products: each of them would be rounded to its steps.
+                    at = (j * tile.residual_plane + tile.residuals[t]) * 4
+                    lines.append(f"vaddps {at}(%[r]), {acc}, {acc}")
                 # The data come last: these instructions return it where it is NaN.
                 if tile.activation.low is not None:
                     lines.append(f"vmaxps {acc}, {low}, {acc}")
@@ -341,8 +339,6 @@ def _portable(name: str, tile: Tile, level: Level) -> str:
             start = f"v_load(b + {j * lanes})"
             if tile.accumulate:
                 start = f"v_load(d + {j * tile.target_plane + tile.targets[t]})"
-            if tile.residuals is not None:
-                start += f" + v_load(r + {j * tile.residual_plane + tile.residuals[t]})"
             out.append(f"  vf a{j}_{t} = {start};")
     rows, columns = tile.taps
     for blocks, channels in ((tile.depth, tile.channels), (1 if tile.rest else 0, tile.rest)):
@@ -365,6 +361,8 @@ def _portable(name: str, tile: Tile, level: Level) -> str:
     for j in range(tile.blocks):
         for t in range(pixels):
             value = f"a{j}_{t}"
+            if tile.residuals is not None:
+                value += f" + v_load(r + {j * tile.residual_plane + tile.residuals[t]})"
             if tile.activation.low is not None:
                 value = f"v_max2(v_set1({float_text(tile.activation.low)}), {value})"
             if tile.activation.high is not None:
