@@ -222,6 +222,20 @@ def test_sizes_that_meet_a_one_at_run_time_broadcast(level: str) -> None:
             same(name, left, right, length=2)
 
 
+def test_sizes_that_differ_broadcast_where_one_is_a_one() -> None:
+    x = draw((1, 2))
+    nodes = [
+        helper.make_node("Pad", ["x", "below"], ["longer"]),
+        helper.make_node("Add", ["x", "longer"], ["y"]),
+    ]
+    constants = {"below": np.array([0, 0, 1, 0])}
+    made = session(model(nodes, {"x": x}, constants=constants, shapes={"x": ["n", 2]}))
+    (y,) = made.run(None, {"x": x})
+    np.testing.assert_array_equal(y, np.concatenate([x + x, x]))
+    with pytest.raises(KernelError, match="Add .*broadcast"):
+        made.run(None, {"x": draw((3, 2))})
+
+
 @pytest.mark.parametrize(
     ("operator", "left", "right", "message"),
     [

@@ -120,11 +120,14 @@ class _Assuming:
     def differ(self, left: Dim, right: Dim) -> bool:
         if definitely_different(left, right):
             return True
-        if left != right:
-            self.pairs[left, right] = None
+        self.pairs[left, right] = None
         return False
 
-    clash = differ
+    def clash(self, left: Dim, right: Dim) -> bool:
+        if definitely_different(left, 1) and definitely_different(right, 1):
+            return self.differ(left, right)
+        self.pairs[left, right] = None
+        return False
 
 
 class _Walker:
