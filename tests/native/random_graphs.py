@@ -181,8 +181,9 @@ def _with_constant(sketch: Sketch) -> None:
 
 
 def _transpose(sketch: Sketch) -> None:
-    x = sketch.pick()
-    assert x is not None
+    x = sketch.pick(lambda value: bool(value.shape))
+    if x is None:
+        return
     order = sketch.draw(st.permutations(range(len(x.shape))))
     sketch.node("Transpose", [x.name], tuple(x.shape[i] for i in order), x.exact, perm=order)
 

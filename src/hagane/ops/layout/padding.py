@@ -32,6 +32,8 @@ def _pad(
         for (before, after), size in zip(amounts, x.shape, strict=True)
     )
     added = [(max(0, before), max(0, after)) for before, after in amounts]
+    if x.ndim == 0:  # NumPy refuses to pad no axes
+        return x.copy()
     if mode == "constant":
         fill = np.zeros((), x.dtype)[()] if value is None else np.asarray(value).ravel()[0]
         if x.dtype == object and value is None:
