@@ -198,8 +198,10 @@ def test_floats_of_every_width(level: str, dtype: str) -> None:
         helper.make_node("Transpose", ["a"], ["turned"]),
         helper.make_node("Concat", ["a", "Add"], ["joined"], axis=0),
         helper.make_node("Identity", ["a"], ["same"]),
+        helper.make_node("Mul", ["a", "part"], ["scaled"]),
     ]
-    agree(nodes, {"a": a, "b": b}, level, length=2)
+    constants = {"part": np.array(0.6, kind)}
+    agree(nodes, {"a": a, "b": b}, level, constants=constants, length=2)
 
 
 @every_level

@@ -132,7 +132,7 @@ def _scalar(low: Lowering, value: ir.Value) -> Constant | None:
         return None
     dtype = low.dtype(value)
     item = array.reshape(-1)[0]
-    if dtype.kind == "f":
+    if dtype.kind == "f" or dtype in HALVES:  # NumPy has no kind for bfloat16
         return Constant(float(item), dtype)
     return Constant(bool(item) if dtype == BOOL else int(item), dtype)
 
