@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 from tests.native.agreement import agree
 from tests.native.models import draw, every_level
 
-FEW = settings(max_examples=4, derandomize=True)
+FEW = settings(max_examples=3, derandomize=True)
 MANY = settings(max_examples=300)
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
 WHOLE = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]

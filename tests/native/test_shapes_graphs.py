@@ -11,7 +11,7 @@ from tests.native.agreement import same
 from tests.native.models import every_level, model, session
 from tests.native.random_graphs import Sketch, graphs
 
-FEW = settings(max_examples=8, derandomize=True)
+FEW = settings(max_examples=6, derandomize=True)
 MANY = settings(max_examples=2000)
 
 

@@ -15,7 +15,7 @@ from onnx import helper
 from tests.native.agreement import agree
 from tests.native.models import draw, every_level
 
-FEW = settings(max_examples=4, derandomize=True)
+FEW = settings(max_examples=3, derandomize=True)
 MANY = settings(max_examples=300)
 TYPES = ["float32", "int64", "uint8", "bool", "float64", "float16", "int16", "bfloat16"]
 

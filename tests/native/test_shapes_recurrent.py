@@ -11,7 +11,7 @@ from onnx import helper
 from tests.native.agreement import agree
 from tests.native.models import draw, every_level
 
-FEW = settings(max_examples=4, derandomize=True)
+FEW = settings(max_examples=3, derandomize=True)
 MANY = settings(max_examples=300)
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
