@@ -77,6 +77,7 @@ def compare(
         assert left.shape == right.shape
         np.testing.assert_allclose(left, right, rtol=rtol, atol=atol)
     if native:
+        assert made._programs._native, "the kernels could not be compiled"
         assert refused(made) == {}
     return got
 

@@ -104,7 +104,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(remove_dead, "nodes that no output needs are removed"),
 )
 # Operators without a native kernel: taken apart they run compiled, whole on reference kernels.
-LACKING: frozenset[str] = frozenset({"Attention", "RotaryEmbedding"})
+LACKING: frozenset[str] = frozenset()
 # Changes make room for others, but not often more than twice in a row.
 _MOST_ROUNDS = 4
 

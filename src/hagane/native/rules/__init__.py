@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hagane.native.lowering import Rule
 from hagane.native.rules import (
+    attention,
     byte_convolution,
     byte_products,
     convolution,
@@ -13,11 +14,13 @@ from hagane.native.rules import (
     pooling,
     quantization,
     recurrent,
+    rotary,
     rows,
     transposed,
 )
 
 RULES: dict[str, Rule] = {
+    **attention.RULES,
     **byte_convolution.RULES,
     **byte_products.RULES,
     **elementwise.RULES,
@@ -27,6 +30,7 @@ RULES: dict[str, Rule] = {
     **pooling.RULES,
     **quantization.RULES,
     **recurrent.RULES,
+    **rotary.RULES,
     **rows.RULES,
     **transposed.RULES,
 }
