@@ -9,8 +9,10 @@ from hagane.machine.cpu import (
     cpu_features,
     level_named,
     multiplies_bfloat16,
+    processor_name,
     usable_cores,
 )
+from hagane.machine.folder import data_folder
 from hagane.machine.lock import Lock
 
 __all__ = [
@@ -22,8 +24,10 @@ __all__ = [
     "NoCompiler",
     "best_level",
     "cpu_features",
+    "data_folder",
     "find_compiler",
     "level_named",
     "multiplies_bfloat16",
+    "processor_name",
     "usable_cores",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -73,6 +74,19 @@ def cpu_features(path: str = "/proc/cpuinfo") -> frozenset[str]:
     }
     # A thread may move from one core to another of a different kind.
     return frozenset.intersection(*(frozenset(value.split()) for value in listed or {""}))
+
+
+@cache
+def processor_name(path: str = "/proc/cpuinfo") -> str:
+    """Return the name of this machine's processor, with its family, model and stepping."""
+    found: dict[str, str] = {}
+    with suppress(OSError):
+        for line in Path(path).read_text(encoding="utf-8", errors="replace").splitlines():
+            name, _, value = line.partition(":")
+            found.setdefault(name.strip(), value.strip())
+    parts = [found.get(key, "?") for key in ("cpu family", "model", "stepping")]
+    name = found.get("model name") or platform.processor() or platform.machine()
+    return f"{name} ({'/'.join(parts)})"
 
 
 def best_level(features: frozenset[str] | None = None) -> Level:

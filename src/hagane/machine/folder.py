@@ -101,6 +101,16 @@ def find_place(name: str, environment: Mapping[str, str]) -> Place:
     return Place(name, folder, writable=True)
 
 
+def data_folder(name: str, environment: Mapping[str, str] | None = None) -> Path:
+    """Return a folder of the user's cache for data of one kind; a temporary one if there is none.
+
+    Args:
+        name: The kind.
+        environment: Where ``XDG_CACHE_HOME`` and ``HOME`` are looked up; the process's if None.
+    """
+    return find_place(name, os.environ if environment is None else environment).folder
+
+
 def is_private(path: Path, kind: int) -> bool:
     """Whether a path is of a kind (``stat.S_IFREG``, …), is ours, and nobody else may write it."""
     status = path.lstat()

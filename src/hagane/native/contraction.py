@@ -41,11 +41,16 @@ class Group:
     source: int = 0
 
 
-def split_blocks(n_blocks: int, pixels: int, level: Level) -> list[int]:
-    """Return how ``n_blocks`` channel blocks are split into groups for one tile each."""
-    if pixels <= 3 and n_blocks > 3:
-        widest = {1: 8, 2: 8, 3: 6}[max(1, pixels)] if level.registers == 32 else 4
+def split_blocks(n_blocks: int, pixels: int, level: Level, widest: int | None = None) -> list[int]:
+    """Return how ``n_blocks`` channel blocks are split into groups for one tile each.
+
+    Groups have at most ``widest`` blocks; by rule if None.
+    """
+    if widest is not None:
         return _near_equal(n_blocks, widest)
+    if pixels <= 3 and n_blocks > 3:
+        most = {1: 8, 2: 8, 3: 6}[max(1, pixels)] if level.registers == 32 else 4
+        return _near_equal(n_blocks, most)
     if n_blocks % 3 == 0 and n_blocks % 2 and n_blocks > 1:
         return [3] * (n_blocks // 3)
     if n_blocks % 2 == 0:
@@ -151,6 +156,7 @@ class Contraction:
         target_width: Output channels that exist, where a block past them must not be written
             (row-major output); 0 where blocks are padded.
         source_floats: Floats that one image's input takes, to choose the loop order.
+        order: The loop order, if it is not left to that.
     """
 
     tile: Tile
@@ -162,6 +168,7 @@ class Contraction:
     residual_image: int
     target_width: int
     source_floats: int
+    order: str | None = None
 
     def depth(self) -> int:
         """Return multiplications for one output element."""
@@ -194,7 +201,11 @@ def emit_contraction(
     n_tiles = max(len(starts) for starts in per_size.values())
     weight_floats = n_blocks * lanes * plan.depth()
     target_floats = n_blocks * lanes * plan.pixels.count
-    by_group = len(plan.groups) > 1 and weight_floats * 2 > max(plan.source_floats, target_floats)
+    by_group = len(plan.groups) > 1 and (
+        weight_floats * 2 > max(plan.source_floats, target_floats)
+        if plan.order is None
+        else plan.order == "groups"
+    )
     flops_of_piece = flops / (len(plan.groups) if by_group else 1)
     tiles_of_task = max(1, min(n_tiles, round(_TASK_NS * _FLOPS_PER_NS * n_tiles / flops_of_piece)))
     chunks = -(-n_tiles // tiles_of_task)

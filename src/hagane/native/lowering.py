@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from hagane.graph.types import TensorType
 from hagane.machine import Level
+from hagane.native.choices import Choices
 from hagane.native.expression import Apply, Expression, Leaf
 from hagane.native.kernel import C_TYPES, Body, Kernel
 from hagane.native.pairs import Paired, to_pairs
@@ -68,6 +69,7 @@ class Lowering:
         outputs: Values that others read after the segment.
         threads: How many threads the kernels will be shared between.
         pairs: Whether products may be computed in bfloat16.
+        choices: Forms of kernels that were found to be fastest.
         direct_only: Whether convolutions are computed as they are defined.
         wanted_pads: The zero border that convolutions want around an image.
         kernels: The result, in order.
@@ -80,6 +82,7 @@ class Lowering:
     outputs: frozenset[ir.Value]
     threads: int = 1
     pairs: bool = False
+    choices: Choices = field(default_factory=dict)
     direct_only: bool = False
     wanted_pads: Mapping[ir.Value, Pads] = field(default_factory=dict)
     kernels: list[Kernel] = field(default_factory=list)

@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.machine import Level, best_level
+from hagane.native.choices import Choices
 from hagane.native.lowering import AT_RUN_TIME, Lowering, NotNative
 from hagane.native.rules import RULES
 from hagane.native.rules.byte_convolution import border_of_quads
@@ -21,6 +22,7 @@ from hagane.ops.definition import Array, Unsupported
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import find, schema_of
 
+_NO_CHOICES: Choices = {}
 # Folding a constant may enlarge it by this much, in bytes, but not more.
 _MOST_FOLDED = 64 << 20
 
@@ -109,6 +111,7 @@ def plan_graph(
     level: Level | None = None,
     threads: int = 1,
     pairs: bool = False,
+    choices: Choices = _NO_CHOICES,
     wait_for_sizes: bool = False,
     settle: Callable[[], None] = lambda: None,
 ) -> Plan:
@@ -121,6 +124,7 @@ def plan_graph(
         level: Vector instructions to generate for; the best of this machine if None.
         threads: How many threads a run may use.
         pairs: Whether products may be computed in bfloat16.
+        choices: Forms of kernels that were found to be fastest.
         wait_for_sizes: Compile nothing if some node could be native once sizes are known.
         settle: Called now and then while weights are copied, to let go of what was read.
 
@@ -128,7 +132,7 @@ def plan_graph(
         SizesUnknown: ``wait_for_sizes``, and there is such a node.
     """
     level = best_level() if level is None else level
-    lowered, folded, refused = _lower_graph(graph, types, constants, level, threads, pairs)
+    lowered, folded, refused = lower_graph(graph, types, constants, level, threads, pairs, choices)
     if wait_for_sizes and AT_RUN_TIME in refused.values():
         raise SizesUnknown
     parts: list[NativePart | ir.Node] = []
@@ -154,13 +158,14 @@ def plan_graph(
     return Plan(parts, folded, refused)
 
 
-def _lower_graph(
+def lower_graph(
     graph: ir.Graph,
     types: GraphTypes,
     constants: Mapping[ir.Value, Array],
     level: Level,
     threads: int,
     pairs: bool = False,
+    choices: Choices = _NO_CHOICES,
 ) -> tuple[
     list[tuple[list[ir.Node], Lowering] | ir.Node], dict[ir.Value, Array], dict[ir.Node, str]
 ]:
@@ -178,7 +183,7 @@ def _lower_graph(
             if not native:
                 lowered += members
                 continue
-            low = _lower(members, graph, types, known, level, threads, pairs, refused)
+            low = _lower(members, graph, types, known, level, threads, pairs, choices, refused)
             lowered.append((members, low))
         if len(refused) == before:
             break
@@ -189,7 +194,7 @@ def reference_nodes(
     graph: ir.Graph, types: GraphTypes, constants: Mapping[ir.Value, Array]
 ) -> dict[ir.Node, str]:
     """Return the nodes that run on their reference kernels, and why; nothing is compiled."""
-    lowered, _, refused = _lower_graph(graph, types, constants, best_level(), 1)
+    lowered, _, refused = lower_graph(graph, types, constants, best_level(), 1)
     return {
         node: refused.get(node, "there is no kernel for it")
         for node in lowered
@@ -247,6 +252,7 @@ def _lower(
     level: Level,
     threads: int,
     pairs: bool,
+    choices: Choices,
     refused: dict[ir.Node, str],
 ) -> Lowering:
     inside = frozenset(members)
@@ -257,7 +263,7 @@ def _lower(
         for value in node.outputs
         if value in graph_outputs or any(use.node not in inside for use in value.uses())
     )
-    low = Lowering(level, types, known, outputs, threads, pairs, nodes=inside)
+    low = Lowering(level, types, known, outputs, threads, pairs, choices, nodes=inside)
     low.wanted_pads = _wanted_pads(low, members)
     for node in members:
         if node in low.done:

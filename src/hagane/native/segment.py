@@ -42,6 +42,7 @@ class Segment:
         threads: How many threads to use.
         settle: Called now and then while weights are copied, to let go of what was read.
         equal: Sizes that the kernels take for equal.
+        library: The kernels' compiled code, if it is there already.
     """
 
     def __init__(
@@ -53,12 +54,13 @@ class Segment:
         threads: int,
         settle: Callable[[], None] = lambda: None,
         equal: Sequence[tuple[Dim, Dim]] = (),
+        library: Library | None = None,
     ):
         self.kernels = tuple(kernels)
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self.engine: Engine = load_engine()
-        self.library: Library = compile_kernels(self.kernels, level)
+        self.library: Library = library or compile_kernels(self.kernels, level)
         self.threads = threads
         self._addresses = [self.library.address(kernel_name(k.code)) for k in self.kernels]
         self._weights, self._weight_offsets = self._place_weights(settle)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 Precision: TypeAlias = Literal["fp32", "bf16"]
+Tuning: TypeAlias = Literal["off", "fast", "full"]
 
 
 class GraphOptimizationLevel(enum.IntEnum):
@@ -48,6 +49,11 @@ class SessionOptions:
         precision: ``"fp32"``, or ``"bf16"``: products of constant weights may then be computed
             of numbers rounded to bfloat16 (sums stay in float32) where that is faster; on a
             processor without such instructions it says so and changes nothing.
+        tune: ``"off"``: forms of kernels are chosen by rule. ``"fast"`` and ``"full"``: those of
+            large layers are measured when the session is made, the likely ones or all; what was
+            measured before is taken from the cache.
+        tune_seconds: Time for that; 10 or 120 if None. Layers that are left are chosen by rule.
+        tune_cache: The file in which choices are kept; one in the user's cache folder if empty.
     """
 
     intra_op_num_threads: int = 0
@@ -65,6 +71,9 @@ class SessionOptions:
     optimized_model_filepath: str = ""
     use_deterministic_compute: bool = False
     precision: Precision = "fp32"
+    tune: Tuning = "off"
+    tune_seconds: float | None = None
+    tune_cache: str = ""
     _dimensions: dict[str, int] = field(default_factory=dict)
     _entries: dict[str, str] = field(default_factory=dict)
 

@@ -24,19 +24,25 @@ from hagane.machine import (
 )
 from hagane.native import (
     Caller,
+    Choices,
     Plan,
+    Settings,
     SizesUnknown,
+    has_numbers,
     make_caller,
     peak_flops,
     plan_graph,
+    tune,
     widen_halves,
 )
 from hagane.ops import infer_types
 from hagane.ops.definition import Array, RuntimeValue
 from hagane.ops.inference import GraphTypes
+from hagane.ops.values import tensor_to_array
 from hagane.passes import optimize
 from hagane.runtime.options import GraphOptimizationLevel, SessionOptions
 from hagane.runtime.program import NativeStep, Program, compile_graph
+from hagane.runtime.tuned import TuningCache, progress
 from hagane.symbolic import Expr
 
 # How many input shapes get a program of their own; later ones share the general one.
@@ -84,6 +90,7 @@ class Programs:
         self._by_shape: dict[tuple[tuple[int, ...], ...], Program] = {}
         self.refused: dict[ir.Node, str] = {}
         self._native = is_native(options)
+        _check_tuning(options)
         self._pairs = self._native and _rounds(options, logger)
         self._types = types
         self._specializes = False
@@ -115,6 +122,8 @@ class Programs:
             for store in stores:
                 store.forget()
 
+        choices = self._choices(model, types)
+
         def planner(graph: ir.Graph, constants: Mapping[ir.Value, Array]) -> Plan:
             plan = plan_graph(
                 graph,
@@ -123,6 +132,7 @@ class Programs:
                 level=level,
                 threads=threads,
                 pairs=self._pairs,
+                choices=choices,
                 wait_for_sizes=wait_for_sizes,
                 settle=settle,
             )
@@ -138,6 +148,46 @@ class Programs:
         finally:
             for store in stores:
                 store.close()
+
+    def _choices(self, model: ir.Model, types: GraphTypes) -> Choices:
+        """Return what was measured of the model's layers, now or before."""
+        options = self._options
+        if options.tune == "off" or not has_numbers(types, model.graph):
+            return {}
+        cache = TuningCache(options.tune_cache, self._logger)
+        known = cache.load()
+        budget = (
+            _TUNE_SECONDS[options.tune] if options.tune_seconds is None else options.tune_seconds
+        )
+        settings = Settings(level_of(options), self._threads, self._pairs, options.tune, budget)
+        constants = {
+            value: tensor_to_array(value.const_value)
+            for value in model.graph.initializers.values()
+            if value.const_value is not None
+        }
+        try:
+            with progress() as advance:
+                found = tune(model.graph, types, constants, settings, known, advance)
+        except NoCompiler:
+            return {}  # said when the model itself is compiled
+        kept = {key: choice for key, choice in found.choices.items() if key not in found.disturbed}
+        if kept:
+            cache.store(kept)
+        if found.disturbed:
+            self._logger.warning(
+                "something else was running while %d of %d layers were measured: their choices "
+                "serve this session and are not kept",
+                len(found.disturbed),
+                len(found.choices),
+            )
+        if found.left:
+            self._logger.warning(
+                "there was no time to measure %d layers; set SessionOptions.tune_seconds above %g, "
+                "or make the session again",
+                found.left,
+                budget,
+            )
+        return {**known, **found.choices}
 
     @property
     def _threads(self) -> int:
@@ -237,6 +287,21 @@ def is_native(options: SessionOptions) -> bool:
     chosen = options.entries.get("hagane.engine") or os.environ.get("HAGANE_ENGINE", "native")
     level = options.graph_optimization_level
     return chosen != "reference" and level != GraphOptimizationLevel.ORT_DISABLE_ALL
+
+
+_TUNE_SECONDS = {"fast": 10.0, "full": 120.0}
+
+
+def _check_tuning(options: SessionOptions) -> None:
+    if options.tune not in ("off", *_TUNE_SECONDS):
+        raise InvalidArgument(
+            f"SessionOptions.tune: expected 'off', 'fast' or 'full', got {options.tune!r}"
+        )
+    seconds = options.tune_seconds
+    if seconds is not None and not seconds > 0:
+        raise InvalidArgument(
+            f"SessionOptions.tune_seconds: expected a positive number, got {seconds!r}"
+        )
 
 
 def _rounds(options: SessionOptions, logger: logging.Logger) -> bool:

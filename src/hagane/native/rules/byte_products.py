@@ -87,10 +87,11 @@ def _lower_quads(low: Lowering, node: ir.Node, weight: Array, zero: ir.Value | N
         first = _starts(low, node, low.contiguous(zero), sums, shift, length)
     target = low.result(out)
     read = packed_rows(low, a, rows, k, Words.QUAD)
-    weights = packed_quads(low, node, weight, product_groups(n, rows, low.level))
+    sizes = product_groups(n, rows, low.level)
+    weights = packed_quads(low, node, weight, sizes)
     flops = 2.0 * n * k * (rows if isinstance(rows, int) else 64)
     low.lowered[out] = target
-    emit_product(low, node, read, (weights, first), None, target, tile, followers, flops)
+    emit_product(low, node, read, (weights, first), None, target, tile, followers, flops, sizes)
 
 
 def packed_quads(low: Lowering, node: ir.Node, weight: Array, sizes: list[int]) -> Buffer:
@@ -179,10 +180,11 @@ def lower_qlinear_matmul(low: Lowering, node: ir.Node) -> None:
             words=Words.QUAD, store=Store.SCALED, parameters=kept.distance,
         )  # fmt: skip
         read = packed_rows(low, node.inputs[0], rows, weight.shape[0], Words.QUAD)
-        weights = packed_quads(low, node, signed, product_groups(n, rows, low.level))
+        sizes = product_groups(n, rows, low.level)
+        weights = packed_quads(low, node, signed, sizes)
         wide = low.new(f"{node.name} scaled", FLOAT32, low.shape(out))
         flops = 2.0 * weight.size * (rows if isinstance(rows, int) else 64)
-        emit_product(low, node, read, (weights, kept.buffer), None, wide, tile, (), flops)
+        emit_product(low, node, read, (weights, kept.buffer), None, wide, tile, (), flops, sizes)
         least, most = np.iinfo(low.dtype(out)).min, np.iinfo(low.dtype(out)).max
         text = f"v_quantize({{0}}, {{1}}, {least}.f, {most}.f)"
         terms = (Leaf(wide), Constant(float(y_zero), FLOAT32))

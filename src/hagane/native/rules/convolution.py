@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from hagane.native.choices import BY_RULE, convolution_key
 from hagane.native.ending import follow
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering, NotNative, Rule
@@ -29,6 +30,9 @@ def winograd_size(low: Lowering, window: Window) -> int:
         return 0
     if window.groups != 1 or low.direct_only:
         return 0
+    chosen = low.choices.get(convolution_key(low, window), BY_RULE).winograd
+    if chosen is not None:
+        return chosen
     return tile_size(_winograd_shape(window), low.threads, 2.0 if low.pairs else 1.0)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from hagane.native.choices import BY_RULE, convolution_key
 from hagane.native.contraction import (
     Contraction,
     Group,
@@ -70,7 +71,8 @@ def emit_direct(
     inputs = window.channels // window.groups
     depth = -(-inputs // 2) if source.words is Words.PAIR else inputs
     pixel_count = window.out_height * window.out_width
-    sizes = split_blocks(per_group, pixel_count, level)
+    choice = low.choices.get(convolution_key(low, window), BY_RULE)
+    sizes = split_blocks(per_group, pixel_count, level, choice.blocks)
     weight4 = four_axes(weight)
     block = per_group * lanes if window.groups > 1 else window.out_channels
 
@@ -131,6 +133,7 @@ def emit_direct(
         0 if residual is None else residual.blocks * residual.plane_stride,
         0,
         source.image,
+        choice.order,
     )
     body = Body()
     names = (

@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.machine import Level
+from hagane.native.choices import BY_RULE, product_key
 from hagane.native.contraction import (
     Contraction,
     Group,
@@ -104,7 +105,8 @@ def _lower_product(
         residual = low.copy(residual, low.new("residual", residual.dtype, residual.shape))
     target = low.result(ending.value)
     words = Words.PAIR if low.pairs and k % 2 == 0 else Words.FLOAT
-    sizes = product_groups(n, rows, level)
+    choice = low.choices.get(product_key(low, rows, k, n), BY_RULE)
+    sizes = product_groups(n, rows, level, choice.blocks)
 
     def make() -> Iterable[Array]:
         maps = weight.T[:, :, None, None]
@@ -121,7 +123,8 @@ def _lower_product(
     weights = low.weight(("matrix", id(node), tuple(sizes)), make, count)
     row = low.weight(("row", id(node)), make_bias, row_length(n, level) * 4)
     few = isinstance(rows, int) and rows < _FEW_ROWS
-    if (few or _reads_rows(k, level)) and words is Words.FLOAT:
+    direct = few or _reads_rows(k, level) if choice.rows is None else choice.rows == "direct"
+    if direct and words is Words.FLOAT:
         read = Rows(low.contiguous(source), rows, k, k, lanes)
     else:
         read = packed_rows(low, source, rows, k, words)
@@ -131,12 +134,25 @@ def _lower_product(
     )
     low.lowered[ending.value] = target
     flops = 2.0 * n * k * (rows if isinstance(rows, int) else 64)
-    emit_product(low, node, read, (weights, row), residual, target, tile, followers, flops)
+    emit_product(
+        low,
+        node,
+        read,
+        (weights, row),
+        residual,
+        target,
+        tile,
+        followers,
+        flops,
+        sizes,
+        choice.order,
+    )
 
 
-def product_groups(n: int, rows: Dim, level: Level) -> list[int]:
+def product_groups(n: int, rows: Dim, level: Level, widest: int | None = None) -> list[int]:
     """Return how the blocks of ``n`` columns are split into groups for one tile each."""
-    return split_blocks(-(-n // level.lanes), rows if isinstance(rows, int) else 64, level)
+    pixels = rows if isinstance(rows, int) else 64
+    return split_blocks(-(-n // level.lanes), pixels, level, widest)
 
 
 def row_length(n: int, level: Level) -> int:
@@ -173,6 +189,8 @@ def emit_product(
     tile: Tile,
     followers: Sequence[str],
     flops: float,
+    sizes: Sequence[int],
+    order: str | None = None,
 ) -> None:
     """Write the kernel of a product of rows with packed weights.
 
@@ -186,13 +204,15 @@ def emit_product(
         tile: Words, activation and store; sizes and offsets are filled in.
         followers: Operators that are computed with it.
         flops: Operations, for profiles.
+        sizes: Blocks of columns of each group, as the weights are packed.
+        order: The loop order, if it is not left to the rules.
     """
     level, lanes = low.level, low.level.lanes
     n = target.shape[-1]
     assert isinstance(n, int)
     groups: list[Group] = []
     first = 0
-    for size in product_groups(n, rows.count, level):
+    for size in sizes:
         groups.append(Group(first, size, first * lanes * rows.words))
         first += size
     tile = replace(
@@ -224,7 +244,7 @@ def emit_product(
         0,
     )
     partial = n if n % lanes else 0
-    plan = Contraction(tile, pixels, tuple(groups), 1, 0, 0, 0, partial, count * rows.words)
+    plan = Contraction(tile, pixels, tuple(groups), 1, 0, 0, 0, partial, count * rows.words, order)
     fixed, work = emit_contraction(body, plan, level, names)
     low.emit(node, body, fixed, work=work, flops=flops, followers=followers)
 
