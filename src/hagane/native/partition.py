@@ -9,18 +9,20 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
+from hagane.graph.types import TensorType
 from hagane.machine import Level, best_level
 from hagane.native.choices import Choices
 from hagane.native.lowering import AT_RUN_TIME, Lowering, NotNative
 from hagane.native.rules import RULES
 from hagane.native.rules.byte_convolution import border_of_quads
 from hagane.native.rules.convolution import conv_pads, reads_blocks
-from hagane.native.segment import Segment
-from hagane.native.tensor import Pads
+from hagane.native.segment import Segment, names_of_sizes
+from hagane.native.tensor import Buffer, Kind, Pads
 from hagane.ops.context import known_attributes
 from hagane.ops.definition import Array, Unsupported
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import find, schema_of
+from hagane.symbolic import Dim, product
 
 _NO_CHOICES: Choices = {}
 # Folding a constant may enlarge it by this much, in bytes, but not more.
@@ -143,6 +145,8 @@ def plan_graph(
         members, low = item
         if not low.outputs:
             continue
+        equal = [pair for node in members for pair in types.assumed.get(node, ())]
+        _read_sizes(low, graph, members, equal)
         inputs = tuple(low.inputs)
         outputs = tuple(sorted(low.outputs, key=lambda value: str(value.name)))
         segment = Segment(
@@ -152,10 +156,34 @@ def plan_graph(
             level,
             threads,
             settle,
-            [pair for node in members for pair in types.assumed.get(node, ())],
+            equal,
         )
         parts.append(NativePart(tuple(members), inputs, outputs, segment))
     return Plan(parts, folded, refused)
+
+
+def _read_sizes(
+    low: Lowering,
+    graph: ir.Graph,
+    members: Sequence[ir.Node],
+    equal: Sequence[tuple[Dim, Dim]],
+) -> None:
+    """Make values inputs of a part whose shapes alone it needs, to know its named sizes."""
+    values = [*low.inputs, *low.outputs]
+    needed = names_of_sizes(low.kernels, [low.shape(value) for value in values], equal)
+    needed -= {str(dim) for value in low.inputs for dim in low.shape(value)}
+    made = {value for node in members for value in node.outputs}
+    read = [value for node in members for value in read_values(node) if value not in made]
+    for value in (*read, *graph.inputs):
+        found = low.types.types.get(value)
+        if not needed or not isinstance(found, TensorType) or found.shape is None:
+            continue
+        given = needed & {str(dim) for dim in found.shape}
+        if given and value not in low.inputs and value not in low.constants:
+            with contextlib.suppress(NotNative):
+                size = product(found.shape) * low.dtype(value).itemsize
+                low.inputs[value] = Buffer(str(value.name), size, Kind.INPUT)
+                needed -= given
 
 
 def lower_graph(

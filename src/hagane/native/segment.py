@@ -65,21 +65,8 @@ class Segment:
         self._addresses = [self.library.address(kernel_name(k.code)) for k in self.kernels]
         self._weights, self._weight_offsets = self._place_weights(settle)
         self._equal = tuple(equal)
-        self._symbols = sorted(
-            {n for pair in self._equal for d in pair for n in symbols_of(d)}
-            | {
-                name
-                for kernel in self.kernels
-                for dim in (*kernel.sizes, kernel.tasks, kernel.scratch, *_dims(kernel))
-                for name in symbols_of(dim)
-            }
-            | {
-                n
-                for _, shape, _ in (*self.inputs, *self.outputs)
-                for d in shape
-                for n in symbols_of(d)
-            }
-        )
+        shapes = [shape for _, shape, _ in (*self.inputs, *self.outputs)]
+        self._symbols = sorted(names_of_sizes(self.kernels, shapes, self._equal))
         self.may_mismatch = bool(self._symbols)
         self._free: list[Context] = []
         self._lock = Lock()
@@ -195,6 +182,20 @@ class Segment:
             if len(self._free) > 4:
                 self._free.pop(0)
         return Context(self, shapes, self.bind_sizes(arrays))
+
+
+def names_of_sizes(
+    kernels: Sequence[Kernel],
+    shapes: Sequence[Sequence[Dim]],
+    equal: Sequence[tuple[Dim, Dim]],
+) -> set[str]:
+    """Return the named sizes that a run of some kernels needs."""
+    dims = [
+        *(d for k in kernels for d in (*k.sizes, *k.failure_sizes, k.tasks, k.scratch, *_dims(k))),
+        *(d for shape in shapes for d in shape),
+        *(d for pair in equal for d in pair),
+    ]
+    return {name for dim in dims for name in symbols_of(dim)}
 
 
 def _dims(kernel: Kernel) -> list[Dim]:

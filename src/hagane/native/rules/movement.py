@@ -10,7 +10,7 @@ import onnx_ir as ir
 from hagane.native.kernel import Body, c_type
 from hagane.native.lowering import Lazy, Lowering, NotNative, Rule
 from hagane.native.tensor import Blocked, Tensor
-from hagane.symbolic import Dim, product
+from hagane.symbolic import Dim, product, symbols_of
 
 
 def lower_reshape(low: Lowering, node: ir.Node) -> None:
@@ -387,6 +387,23 @@ def lower_trilu(low: Lowering, node: ir.Node) -> None:
     low.lowered[node.outputs[0]] = target
 
 
+def lower_range(low: Lowering, node: ir.Node) -> None:
+    """Count from a start in equal steps, where the number of steps is known beforehand."""
+    out = node.outputs[0]
+    dtype, (count,) = low.dtype(out), low.shape(out)
+    if dtype.name not in ("int16", "int32", "int64"):
+        raise NotNative(f"element type {dtype}")
+    if set(symbols_of(count)) & low.types.invented:
+        raise NotNative("a count that data decide")
+    start, step = low.contiguous(node.inputs[0]), low.contiguous(node.inputs[2])
+    target = low.result(out)
+    body = Body()
+    a, b, d = body.pointer(start), body.pointer(step), body.pointer(target, written=True)
+    body.add(f"for (int64_t i = 0; i < {body.size(count)}; i++) {d}[i] = {a}[0] + i * {b}[0];")
+    low.emit(node, body, 1, work=1000.0)
+    low.lowered[out] = target
+
+
 RULES: dict[str, Rule] = {
     "Concat": lower_concat,
     "ConstantOfShape": lower_constant_of_shape,
@@ -395,6 +412,7 @@ RULES: dict[str, Rule] = {
     "Flatten": lower_reshape,
     "Gather": lower_gather,
     "Pad": lower_pad,
+    "Range": lower_range,
     "Reshape": lower_reshape,
     "Resize": lower_resize,
     "Slice": lower_slice,
