@@ -14,6 +14,7 @@ from hagane.native.rules.depthwise import lower_depthwise
 from hagane.native.rules.direct import Source, emit_direct
 from hagane.native.rules.images import bias_buffer, four_axes, padded_planes, with_border
 from hagane.native.rules.narrow import is_narrow, lower_narrow
+from hagane.native.rules.volume import lower_volume
 from hagane.native.rules.window import Window, needed_pads, window_of
 from hagane.native.tensor import Blocked, Pads
 from hagane.native.tile import Words
@@ -100,6 +101,9 @@ def lower_conv(low: Lowering, node: ir.Node) -> None:
         raise NotNative("weights that are not constant")
     if not low.is_float(x):
         raise NotNative(f"element type {low.dtype(x)}")
+    if weight.ndim == 5:
+        lower_volume(low, node, weight, bias)
+        return
     window = window_of(low, node, weight.shape[2:], weight.shape[0])
     if is_narrow(low, window):
         lower_narrow(low, node, window, four_axes(weight), bias)

@@ -28,6 +28,7 @@ from hagane.native.kernel import Body
 from hagane.native.lowering import Lazy, Lowering, NotNative, Rule
 from hagane.native.pairs import BFLOAT16, STORE, paired_weights
 from hagane.native.quads import UINT8, shifted
+from hagane.native.rules.typed_product import lower_typed_product
 from hagane.native.tensor import Buffer, Kind, Tensor
 from hagane.native.tile import Tile, Words, tile_pixels
 from hagane.ops.definition import Array
@@ -41,7 +42,8 @@ def lower_matmul(low: Lowering, node: ir.Node) -> None:
     """Lower MatMul; a constant matrix on the right is packed ahead."""
     a, b = node.inputs
     if not low.is_float(a):
-        raise NotNative(f"element type {low.dtype(a)}")
+        lower_typed_product(low, node)
+        return
     weight = low.constant(b)
     if weight is not None and weight.ndim == 2 and len(low.shape(a)) >= 2:
         _lower_product(low, node, a, weight, None)
