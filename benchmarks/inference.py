@@ -17,6 +17,7 @@ from typing import Any
 
 from hagane.errors import InvalidArgument
 from hagane.runtime.bench import compare
+from hagane.runtime.options import Precision
 from models import NAMES, make
 
 
@@ -27,12 +28,15 @@ def timed(
     threads: int,
     rounds: int,
     seconds: float,
+    precision: Precision = "fp32",
 ) -> dict[str, Any]:
     """Return the comparison with the engines that can run the model; others are named."""
     able = list(others)
     while True:
         try:
-            return compare(path, ("hagane", *able), shapes, threads, rounds, seconds)
+            return compare(
+                path, ("hagane", *able), shapes, threads, rounds, seconds, precision=precision
+            )
         except InvalidArgument as error:
             failed = next((name for name in able if str(error).startswith(name)), None)
             if failed is None:
@@ -48,6 +52,7 @@ def main() -> None:
     parser.add_argument("--vs", nargs="*", default=["onnxruntime", "openvino"])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5)
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument(
         "--folder", type=Path, default=Path.home() / ".cache" / "hagane" / "benchmarks"
     )
@@ -59,7 +64,15 @@ def main() -> None:
     for threads in arguments.threads:
         for name in arguments.names:
             path, shapes = make(name, arguments.folder)
-            found = timed(path, arguments.vs, shapes, threads, arguments.rounds, arguments.seconds)
+            found = timed(
+                path,
+                arguments.vs,
+                shapes,
+                threads,
+                arguments.rounds,
+                arguments.seconds,
+                arguments.precision,
+            )
             print(json.dumps(found), file=sys.stderr)
             own = next(row for row in found["results"] if row["engine"] == "hagane")
             cells = [name, str(threads), f"{own['median_ms']:.3f}"]

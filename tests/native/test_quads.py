@@ -217,3 +217,25 @@ def test_what_8_bit_operators_cannot_say_stays(why: str) -> None:
     legalise(found)
     optimize(found.graph, infer_types(found))
     assert "QLinearConv" not in [node.op_type for node in found.graph]
+
+
+@every_level
+@every_type
+@pytest.mark.parametrize("bias", [True, False])
+def test_grouped_8_bit_convolutions_run_on_kernels_of_floats(
+    level: str, dtype: np.dtype[Any], bias: bool
+) -> None:
+    x = draw_bytes((2, 12, 9, 10), dtype)
+    random = np.random.default_rng(1)
+    constants = {
+        "w": draw_bytes((24, 3, 3, 3), TYPES[1], 1), "sx": np.float32(0.02),
+        "zx": np.array(5, dtype), "sw": random.uniform(0.01, 0.1, 24).astype(np.float32),
+        "zw": np.zeros(24, np.int8), "sy": np.float32(1.3), "zy": np.array(9, dtype),
+    }  # fmt: skip
+    names = ["x", "sx", "zx", "w", "sw", "zw", "sy", "zy"]
+    if bias:
+        constants["b"] = random.integers(-9999, 9999, 24).astype(np.int32)
+        names.append("b")
+    node = helper.make_node("QLinearConv", names, ["y"], group=4, pads=[1] * 4, name="grouped")
+    (got,), (want,) = both(model([node], {"x": x}, constants=constants), {"x": x}, level)
+    within_a_unit(got, want)

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import hagane as ort
 from hagane.errors import InvalidArgument, InvalidFeed, KernelError
@@ -161,6 +161,30 @@ def test_a_dimension_can_be_fixed_by_name() -> None:
     assert session.get_outputs()[0].shape == [2, 2]
     with pytest.raises(InvalidFeed, match="axis 0 has size 3, expected 2"):
         session.run(None, {"x": np.zeros((3, 3), np.float32)})
+
+
+def test_an_overridden_initializer_that_changes_nothing_by_default_counts() -> None:
+    nodes = [
+        helper.make_node("Mul", ["x", "factor"], ["p"]),
+        helper.make_node("Add", ["p", "shift"], ["y"]),
+    ]
+    names = ("x", "factor", "shift")
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in names],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])],
+        [
+            numpy_helper.from_array(np.ones(3, np.float32), "factor"),
+            numpy_helper.from_array(np.full(3, -0.0, np.float32), "shift"),
+        ],
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    session = ort.InferenceSession(helper.make_model(graph, opset_imports=opsets, ir_version=8))
+    x = np.float32([1, 2, 3])
+    np.testing.assert_array_equal(session.run(None, {"x": x})[0], x)
+    found = session.run(None, {"x": x, "factor": 2 * x, "shift": x})[0]
+    np.testing.assert_array_equal(found, 2 * x * x + x)
 
 
 def test_initializers_that_are_inputs_may_be_overridden() -> None:

@@ -85,7 +85,7 @@ def emit_elementwise(
     middle = axes[-2] if double else None
     writer = _Writer(expression, target, tensors, out, names, body, store)
     vector = vectorizes(expression) and vectorizes(Leaf(target)) and inner.strides[0] == 1
-    if isinstance(expression, Leaf) and target.dtype in NARROW:
+    if isinstance(expression, Leaf) and expression.dtype == target.dtype in NARROW:
         vector = False  # a copy
     elements = product([axis.length for axis in axes])
     per_row = inner.length * (middle.length if middle else 1)

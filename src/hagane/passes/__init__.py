@@ -31,6 +31,7 @@ from hagane.passes.merge_common import merge_common
 from hagane.passes.remove_dead import remove_dead
 from hagane.passes.remove_identity import remove_identity
 from hagane.passes.restore_softmax import restore_softmax
+from hagane.passes.spread_quantized import spread_quantized
 from hagane.passes.unroll_sequences import unroll_sequences
 
 
@@ -76,6 +77,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(remove_identity, "nodes that return what they are given are passed over"),
     Pass(merge_common, "equal nodes on equal inputs become one"),
     Pass(fuse_quantized, "operators between dequantisation and quantisation become 8-bit ones"),
+    Pass(spread_quantized, "grouped 8-bit convolutions become convolutions of floats"),
     Pass(cancel_transposes, "transpositions that undo each other meet and go"),
     Pass(restore_softmax, "what older models flatten for Softmax of the last axis stays as it is"),
     Pass(fold_pads, "zero padding becomes the padding of the convolution that reads it"),

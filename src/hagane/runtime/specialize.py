@@ -93,6 +93,9 @@ class Programs:
         _check_tuning(options)
         self._pairs = self._native and _rounds(options, logger)
         self._types = types
+        # Passes take initializers for constants, those that may be overridden too.
+        overridable = any(value.is_graph_input() for value in model.graph.initializers.values())
+        self._as_given = model.clone() if overridable else model
         self._specializes = False
         self._general: Program | None = None
         try:
@@ -247,7 +250,7 @@ class Programs:
     @cached_property
     def reference(self) -> Program:
         """The model on its reference kernels; its initializers may be overridden."""
-        return compile_graph(self._model.graph)
+        return compile_graph(self._as_given.graph)
 
     def for_shapes(self, names: Sequence[str], arguments: Sequence[RuntimeValue]) -> Program:
         """Return the program for arguments of these shapes."""

@@ -1,0 +1,65 @@
+"""Write grouped 8-bit convolutions as dequantise, convolve, quantise."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.graph.types import TensorType
+from hagane.ops.inference import GraphTypes
+from hagane.passes.edit import (
+    add_initializer,
+    attributes_of,
+    constant,
+    insert,
+    name_of,
+    shape_of,
+    substitute,
+)
+
+
+def spread_quantized(graph: ir.Graph, types: GraphTypes) -> list[str]:
+    """Replace QLinearConv of several groups by a convolution of floats; return where.
+
+    A group has few products for each byte that is read, so that 8-bit arithmetic gains nothing
+    there, while kernels of floats exist. Weights, scales and zero points are constants. Sums are
+    of floats: a result in the middle of two bytes may be rounded to the other one.
+    """
+    changed: list[str] = []
+    for node in list(graph):
+        if node.op_type != "QLinearConv" or node.domain != "":
+            continue
+        if int(attributes_of(node)["group"]) == 1:
+            continue
+        weight, w_scale, w_zero = (constant(node.inputs[i], types) for i in (3, 4, 5))
+        x_scale = constant(node.inputs[1], types)
+        y_scale, y_zero = node.inputs[6], node.inputs[7]
+        bias_value = node.inputs[8] if len(node.inputs) > 8 else None
+        bias = constant(bias_value, types)
+        if weight is None or w_scale is None or w_zero is None or x_scale is None:
+            continue
+        if x_scale.size != 1 or (bias_value is not None and bias is None):
+            continue
+        if shape_of(node.inputs[0], types) is None or shape_of(node.outputs[0], types) is None:
+            continue
+        changed.append(name_of(node))
+        name = name_of(node)
+        along = (-1,) + (1,) * (weight.ndim - 1)
+        offset = weight.astype(np.float64) - w_zero.astype(np.float64).reshape(along)
+        scale = w_scale.astype(np.float64).reshape(along)
+        floats = (offset * scale).astype(np.float32)
+        x = insert(
+            graph, types, node, "DequantizeLinear", node.inputs[:3],
+            TensorType(ir.DataType.FLOAT, shape_of(node.inputs[0], types)), name=f"{name} x",
+        )  # fmt: skip
+        inputs = [x, add_initializer(graph, f"{name} weights", floats)]
+        if bias is not None:
+            unit = float(x_scale.reshape(-1)[0]) * w_scale.astype(np.float64).reshape(-1)
+            inputs.append(add_initializer(graph, f"{name} bias", (bias * unit).astype(np.float32)))
+        made = insert(
+            graph, types, node, "Conv", inputs,
+            TensorType(ir.DataType.FLOAT, shape_of(node.outputs[0], types)), name=name,
+            attributes=node.attributes,
+        )  # fmt: skip
+        substitute(graph, types, node, "QuantizeLinear", [made, y_scale, y_zero])
+    return changed
