@@ -13,6 +13,7 @@ from hagane.machine import Level, Lock
 from hagane.native.engine import Engine, Library, Memory, compile_kernels, kernel_name, load_engine
 from hagane.native.kernel import Kernel
 from hagane.native.memory import MemoryPlan, Numbers, plan_memory
+from hagane.native.outputs import OutputPool
 from hagane.native.tensor import Buffer, Kind
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim, Expr, evaluate, symbols_of
@@ -68,6 +69,7 @@ class Segment:
         shapes = [shape for _, shape, _ in (*self.inputs, *self.outputs)]
         self._symbols = sorted(names_of_sizes(self.kernels, shapes, self._equal))
         self.may_mismatch = bool(self._symbols)
+        self.pool = OutputPool()
         self._free: list[Context] = []
         self._lock = Lock()
 
@@ -294,7 +296,7 @@ class Context:
         results: list[Array] = []
         for number, (shape, dtype) in enumerate(self.output_shapes):
             try:
-                results.append(np.empty(shape, dtype))
+                results.append(self.segment.pool.empty(shape, dtype))
             except (MemoryError, ValueError) as error:
                 buffer = self.segment.outputs[number][0]
                 label = next(

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from hagane.errors import HaganeError, KernelError
 from hagane.graph.verify import describe
-from hagane.native import NativePart, Plan, ShapeMismatch
+from hagane.native import NativePart, Plan, ShapeMismatch, is_pooled
 from hagane.ops.context import known_attributes
 from hagane.ops.definition import Array, OpDef, RuntimeValue
 from hagane.ops.registry import find, schema_of
@@ -378,4 +378,5 @@ def _owned(value: RuntimeValue, borrowed: set[int]) -> Any:
 
 def _is_own(array: Array) -> bool:
     flags = array.flags
-    return bool(flags.owndata and flags.c_contiguous and flags.writeable)
+    whole = flags.owndata or is_pooled(array)
+    return bool(whole and flags.c_contiguous and flags.writeable)
