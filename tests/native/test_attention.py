@@ -13,7 +13,7 @@ from onnx import helper
 from hagane.errors import KernelError
 from tests.native.models import compare, draw, every_level, model, refused, session
 
-FEW = settings(max_examples=15)
+FEW = settings(max_examples=10)
 OPSET = 24
 
 
@@ -125,13 +125,16 @@ def test_written_out_attention_becomes_one_kernel() -> None:
     assert [kernel.label.split()[0] for kernel in step.part.segment.kernels] == ["Attention"]
 
 
-@pytest.mark.parametrize("what", ["softcap", "scores"])
+@pytest.mark.parametrize("what", ["softcap", "scores", "window"])
 def test_rarer_forms_run_on_the_reference_kernel(what: str) -> None:
     feed = {name: draw((1, 2, 5, 8), seed) for seed, name in enumerate("qkv")}
     outputs = ["y", "", "", "scores"] if what == "scores" else ["y"]
-    attributes = {"softcap": 2.0} if what == "softcap" else {}
+    attributes: dict[str, Any] = {"softcap": 2.0} if what == "softcap" else {}
+    if what == "window":
+        attributes = {"left_window_size": 1}
     node = helper.make_node("Attention", ["q", "k", "v"], outputs, name="a", **attributes)
-    proto = model([node], feed, [name for name in outputs if name], opset=OPSET)
+    opset = 28 if what == "window" else OPSET
+    proto = model([node], feed, [name for name in outputs if name], opset=opset)
     made = session(proto)
     for got, want in zip(
         made.run(None, feed), session(proto, engine="reference").run(None, feed), strict=True

@@ -21,7 +21,7 @@ from tests.native.models import model
 needs_bf16 = pytest.mark.skipif(
     "avx512_bf16" not in cpu_features(), reason="this processor has no products of bfloat16"
 )
-FEW = settings(max_examples=25)
+FEW = settings(max_examples=12)
 
 
 def session(proto: onnx.ModelProto, precision: Any = "bf16", **entries: Any) -> Any:

@@ -20,7 +20,7 @@ from tests.native.models import every_level, model, session
 
 TYPES = (np.dtype(np.uint8), np.dtype(np.int8))
 every_type = pytest.mark.parametrize("dtype", TYPES, ids=["uint8", "int8"])
-FEW = settings(max_examples=20)
+FEW = settings(max_examples=8)
 
 
 def draw(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:

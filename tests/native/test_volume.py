@@ -10,7 +10,7 @@ from onnx import helper
 
 from tests.native.models import compare, draw, every_level, model
 
-FEW = settings(max_examples=12)
+FEW = settings(max_examples=5)
 
 
 @every_level

@@ -21,6 +21,12 @@ from hagane.native.tile import float_text, tile_pixels
 from hagane.symbolic import Dim, ceildiv, floordiv, product
 
 _BLOCKS = 2
+# Attributes that the kernel has with these values only, and all that it knows of.
+_PLAIN = {"softcap": 0.0, "left_window_size": -1, "right_window_size": -1}
+_KNOWN = frozenset(
+    {"scale", "is_causal", "q_num_heads", "kv_num_heads", "softmax_precision",
+     "qk_matmul_output_mode", *_PLAIN}
+)  # fmt: skip
 # Fewer queries than this read keys and values where they lie.
 _FEW_QUERIES = 3
 # Tiles of rows of one task, where there are too few heads for the threads.
@@ -32,8 +38,12 @@ def lower_attention(low: Lowering, node: ir.Node) -> None:
     attributes = low.attributes(node)
     if not all(low.is_float(value) for value in node.inputs[:3]):
         raise NotNative(f"element type {low.dtype(node.inputs[0])}")
-    if attributes["softcap"] or (len(node.inputs) > 6 and node.inputs[6] is not None):
-        raise NotNative("capped scores, or lengths of single sequences")
+    if not attributes.keys() <= _KNOWN or any(
+        attributes.get(name, value) != value for name, value in _PLAIN.items()
+    ):
+        raise NotNative("capped scores, windows, or an attribute that is new")
+    if len(node.inputs) > 6 and node.inputs[6] is not None:
+        raise NotNative("lengths of single sequences")
     if len(node.outputs) > 3 and low.uses(node.outputs[3]):
         raise NotNative("the scores are wanted")
     few = attributes.get("kv_num_heads")
