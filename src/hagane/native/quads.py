@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.native.expression import Apply, Expression, Leaf
+from hagane.native.expression import Apply, Expression
 from hagane.native.kernel import Body
 from hagane.native.tensor import Buffer, Kind, Pads, Tensor, row_major
 from hagane.ops.definition import Array
@@ -173,8 +173,3 @@ def quad_weights(weight: Array) -> Array:
     padded[:, :depth] = weight
     quads = padded.reshape(out, -1, QUAD, rows, columns).transpose(0, 1, 3, 4, 2)
     return np.ascontiguousarray(quads).view(np.uint32)[..., 0]
-
-
-def leaf_of(image: Quads) -> Leaf:
-    """Return an image as an operand of an elementwise expression, shifted as it is kept."""
-    return Leaf(image.view())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
@@ -23,9 +24,15 @@ from hagane.native.rules.byte_operands import (
     signed_weight,
 )
 from hagane.native.rules.elementwise import keep
-from hagane.native.rules.matrix import emit_product, packed_rows, product_groups, row_length
+from hagane.native.rules.matrix import (
+    emit_product,
+    packed_rows,
+    product_groups,
+    row_length,
+    row_tile,
+)
 from hagane.native.tensor import Buffer, Kind, Tensor
-from hagane.native.tile import Store, Tile, Words
+from hagane.native.tile import Store, Words
 from hagane.ops.definition import Array
 from hagane.symbolic import product
 
@@ -68,7 +75,7 @@ def _lower_quads(low: Lowering, node: ir.Node, weight: Array, zero: ir.Value | N
     sums = weight.astype(np.int64).sum(0)
     known = np.zeros(()) if zero is None else low.constant(zero)
     followers: tuple[str, ...] = ()
-    tile = Tile(1, (), (), None, 0, low.level.lanes, 0, None, low.level.lanes, words=Words.QUAD)
+    tile = row_tile(low.level, Words.QUAD)
     length = row_length(n, low.level)
     if known is not None:
         start = (-(int(known.reshape(-1)[0]) + shift) * sums).astype(np.int32)
@@ -77,10 +84,7 @@ def _lower_quads(low: Lowering, node: ir.Node, weight: Array, zero: ir.Value | N
             kept = parameters(low, id(node), length, start)
         else:
             kept = parameters(low, id(node), length, start, scale, row)
-            tile = Tile(
-                1, (), (), None, 0, low.level.lanes, 0, None, low.level.lanes,
-                words=Words.QUAD, store=Store.SCALED, parameters=kept.distance,
-            )  # fmt: skip
+            tile = replace(tile, store=Store.SCALED, parameters=kept.distance)
         out, first = value, kept.buffer
     else:
         assert zero is not None
@@ -175,10 +179,8 @@ def lower_qlinear_matmul(low: Lowering, node: ir.Node) -> None:
         scale = np.broadcast_to(factor / np.float64(y_scale[0]), (n,)).astype(np.float32)
         length = row_length(n, low.level)
         kept = parameters(low, id(node), length, start, scale, np.zeros(n, np.float32))
-        tile = Tile(
-            1, (), (), None, 0, low.level.lanes, 0, None, low.level.lanes,
-            words=Words.QUAD, store=Store.SCALED, parameters=kept.distance,
-        )  # fmt: skip
+        tile = row_tile(low.level, Words.QUAD)
+        tile = replace(tile, store=Store.SCALED, parameters=kept.distance)
         read = packed_rows(low, node.inputs[0], rows, weight.shape[0], Words.QUAD)
         sizes = product_groups(n, rows, low.level)
         weights = packed_quads(low, node, signed, sizes)

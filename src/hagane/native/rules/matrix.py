@@ -131,9 +131,7 @@ def _lower_product(
     else:
         read = packed_rows(low, source, rows, k, words)
     followers = (("Add",) if value is not node.outputs[0] else ()) + ending.operators
-    tile = Tile(
-        1, (), (), None, 0, lanes, 0, None, lanes, activation=ending.activation, words=words
-    )
+    tile = replace(row_tile(level, words), activation=ending.activation)
     low.lowered[ending.value] = target
     flops = 2.0 * n * k * (rows if isinstance(rows, int) else 64)
     emit_product(
@@ -155,6 +153,12 @@ def product_groups(n: int, rows: Dim, level: Level, widest: int | None = None) -
     """Return how the blocks of ``n`` columns are split into groups for one tile each."""
     pixels = rows if isinstance(rows, int) else 64
     return split_blocks(-(-n // level.lanes), pixels, level, widest)
+
+
+def row_tile(level: Level, words: Words) -> Tile:
+    """Return a tile over the rows of a product, whose sizes ``emit_product`` fills in."""
+    lanes = level.lanes
+    return Tile(1, (), (), None, 0, lanes, 0, None, lanes, words=words)
 
 
 def row_length(n: int, level: Level) -> int:

@@ -11,7 +11,7 @@ from hagane.native.elementwise import emit_elementwise
 from hagane.native.expression import FLOAT32, Apply, Constant, Expression, Leaf
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lazy, Lowered, Lowering, NotNative, Rule, operand
-from hagane.native.quads import leaf_of, new_quads, shifted
+from hagane.native.quads import new_quads, shifted
 from hagane.native.rules.elementwise import keep
 from hagane.native.tensor import Blocked
 from hagane.symbolic import Dim
@@ -89,7 +89,7 @@ def lower_dequantize(low: Lowering, node: ir.Node) -> None:
     whole = zero is None or isinstance(zero, Constant)
     if image is not None and isinstance(scale, Constant) and whole:
         point = float(image.shift + (0 if zero is None else zero.value))  # type: ignore[union-attr]
-        kept = (leaf_of(image), scale, Constant(point, FLOAT32))
+        kept = (Leaf(image.view()), scale, Constant(point, FLOAT32))
         lazy = Lazy(Apply(_DEQUANTIZE, kept, FLOAT32), FLOAT32, low.shape(out), True)
         keep(low, out, replace(lazy, operators=(node.op_type,)))
         return
