@@ -16,12 +16,16 @@ from onnx import helper
 import hagane
 from hagane.errors import InvalidArgument
 from hagane.machine import cpu_features
-from tests.native.models import model
+from tests.native.models import RUNNABLE, model
 
 needs_bf16 = pytest.mark.skipif(
     "avx512_bf16" not in cpu_features(), reason="this processor has no products of bfloat16"
 )
 FEW = settings(max_examples=12)
+# The levels that have such products: in matrix tiles, and in vectors.
+paired_levels = pytest.mark.parametrize(
+    "level", [name for name in RUNNABLE if name in ("amx", "avx512")]
+)
 
 
 def session(proto: onnx.ModelProto, precision: Any = "bf16", **entries: Any) -> Any:
@@ -42,9 +46,12 @@ def rounded(x: np.ndarray) -> np.ndarray:
 
 
 @needs_bf16
+@paired_levels
 @FEW
-@given(st.integers(1, 40), st.integers(1, 70), st.integers(1, 90), st.booleans())
-def test_a_product_is_that_of_rounded_factors(m: int, half: int, n: int, dynamic: bool) -> None:
+@given(st.integers(1, 70), st.integers(1, 150), st.integers(1, 90), st.booleans())
+def test_a_product_is_that_of_rounded_factors(
+    level: str, m: int, half: int, n: int, dynamic: bool
+) -> None:
     k = 2 * half
     x, w, b = draw((m, k)), draw((k, n), 1), draw((n,), 2)
     nodes = [
@@ -54,19 +61,28 @@ def test_a_product_is_that_of_rounded_factors(m: int, half: int, n: int, dynamic
     ]
     shapes = {"x": ["rows", k]} if dynamic else None
     proto = model(nodes, {"x": x}, constants={"w": w, "b": b}, shapes=shapes)
-    (got,) = session(proto).run(None, {"x": x})
+    (got,) = session(proto, instructions=level).run(None, {"x": x})
     want = np.maximum(rounded(x).astype(np.float64) @ rounded(w) + b, 0)
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
 @needs_bf16
+@paired_levels
 @FEW
 @given(
     st.integers(1, 2), st.integers(5, 40), st.integers(1, 40), st.integers(3, 12),
     st.integers(3, 12), st.sampled_from([1, 3]), st.integers(1, 2), st.integers(0, 1),
 )  # fmt: skip
 def test_a_convolution_is_that_of_rounded_factors(
-    images: int, channels: int, maps: int, high: int, wide: int, side: int, stride: int, pad: int
+    level: str,
+    images: int,
+    channels: int,
+    maps: int,
+    high: int,
+    wide: int,
+    side: int,
+    stride: int,
+    pad: int,
 ) -> None:
     x, w = draw((images, channels, high, wide)), draw((maps, channels, side, side), 1)
     conv = helper.make_node(
@@ -79,7 +95,7 @@ def test_a_convolution_is_that_of_rounded_factors(
         helper.make_node("Conv", ["r", "w2"], ["y"], name="second"),
     ]
     proto = model(nodes, {"x": x}, constants=constants)
-    (got,) = session(proto).run(None, {"x": x})
+    (got,) = session(proto, instructions=level).run(None, {"x": x})
     exact = model(nodes[:2], {"x": x}, ["r"], {**constants, "w": rounded(w)})
     (first,) = session(exact, "fp32", engine="reference").run(None, {"x": rounded(x)})
     last = np.einsum("nchw,oc->nohw", first.astype(np.float64), constants["w2"][:, :, 0, 0])
@@ -100,15 +116,80 @@ def test_fp32_is_the_default_and_bf16_changes_results_only_a_little() -> None:
 
 
 @needs_bf16
-@pytest.mark.parametrize("groups", [2, 4])
-def test_groups_of_whole_blocks_are_paired_too(groups: int) -> None:
-    x, w = draw((1, 64, 9, 9)), draw((64, 64 // groups, 3, 3), 1)
+@paired_levels
+@pytest.mark.parametrize("groups", [2, 3])
+def test_groups_of_whole_blocks_are_paired_too(level: str, groups: int) -> None:
+    x, w = draw((1, 32 * groups, 9, 9)), draw((32 * groups, 32, 3, 3), 1)
     node = helper.make_node("Conv", ["x", "w"], ["y"], group=groups, pads=[1] * 4)
     proto = model([node], {"x": x}, constants={"w": w})
     exact = model([node], {"x": x}, constants={"w": rounded(w)})
-    (got,) = session(proto).run(None, {"x": x})
+    (got,) = session(proto, instructions=level).run(None, {"x": x})
     (want,) = session(exact, "fp32", engine="reference").run(None, {"x": rounded(x)})
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)
+
+
+@needs_bf16
+@paired_levels
+@FEW
+@given(
+    st.integers(1, 2), st.integers(5, 70), st.integers(5, 70), st.integers(5, 20),
+    st.integers(5, 20), st.sampled_from([(1, 1), (1, 3), (3, 3), (5, 2)]), st.integers(1, 2),
+)  # fmt: skip
+def test_sums_of_convolutions_are_close_to_those_of_fp32(
+    level: str, images: int, channels: int, maps: int, high: int, wide: int,
+    kernel: tuple[int, int], dilation: int,
+) -> None:  # fmt: skip
+    """Images are kept in bfloat16 between convolutions, and are added to results as they are."""
+    shapes = {
+        "w0": (channels, channels, 1, 1), "w1": (maps, channels, *kernel),
+        "w2": (maps, maps, 1, 1), "w3": (maps, channels, 1, 1), "w4": (9, maps, 3, 3),
+    }  # fmt: skip
+    weights = {
+        name: draw(shape, i) / np.float32(np.sqrt(np.prod(shape[1:])))
+        for i, (name, shape) in enumerate(shapes.items())
+    }
+    (kh, kw), d = kernel, dilation
+    pads = [(kh - 1) * d // 2, (kw - 1) * d // 2, kh // 2 * d, kw // 2 * d]
+    pads[2], pads[3] = (kh - 1) * d - pads[0], (kw - 1) * d - pads[1]
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["a"]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["b", "w1"], ["c"], pads=pads, dilations=[d, d]),
+        helper.make_node("Relu", ["c"], ["e"]),
+        helper.make_node("Conv", ["e", "w2"], ["f"]),
+        helper.make_node("Conv", ["b", "w3"], ["g"]),
+        helper.make_node("Add", ["f", "g"], ["h"]),
+        helper.make_node("Relu", ["h"], ["i"]),
+        helper.make_node("Conv", ["i", "w2"], ["j"]),
+        helper.make_node("Add", ["i", "j"], ["k"]),
+        helper.make_node("Conv", ["k", "w4"], ["y"], strides=[2, 2], pads=[1, 1, 1, 1]),
+    ]
+    x = draw((images, channels, high, wide))
+    proto = model(nodes, {"x": x}, constants=weights)
+    (got,) = session(proto, instructions=level).run(None, {"x": x})
+    (want,) = session(proto, "fp32", engine="reference").run(None, {"x": x})
+    assert np.abs(got - want).max() <= 0.03 * np.abs(want).max()
+
+
+@needs_bf16
+@paired_levels
+def test_what_fills_the_last_block_does_not_count(level: str) -> None:
+    """A product that is not a number must stay in its row, whatever lay in memory before."""
+    x, w = draw((20, 48)), draw((48, 40), 1)
+    w2 = draw((40, 8), 2)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["h"]),
+        helper.make_node("Sqrt", ["h"], ["s"]),
+        helper.make_node("MatMul", ["s", "w2"], ["y"]),
+    ]
+    proto = model(nodes, {"x": x}, constants={"w": np.abs(w), "w2": w2})
+    made = session(proto, instructions=level)
+    x = np.abs(x)
+    x[:3] *= -1
+    for _ in range(2):
+        (got,) = made.run(None, {"x": x})
+        assert np.isnan(got[:3]).all()
+        assert np.isfinite(got[3:]).all()
 
 
 def test_a_level_without_such_products_says_so_and_runs_in_fp32(

@@ -9,6 +9,7 @@ from hagane.machine.cpu import (
     cpu_features,
     level_named,
     multiplies_bfloat16,
+    multiplies_bytes,
     processor_name,
     usable_cores,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "find_compiler",
     "level_named",
     "multiplies_bfloat16",
+    "multiplies_bytes",
     "processor_name",
     "usable_cores",
 ]

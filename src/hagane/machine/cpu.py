@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 from contextlib import suppress
@@ -17,12 +18,13 @@ class Level:
     """One set of vector instructions.
 
     Attributes:
-        name: ``avx512``, ``avx2`` or ``portable``.
+        name: ``amx``, ``avx512``, ``avx2`` or ``portable``.
         lanes: 32-bit floats in one vector.
         registers: Vector registers that a kernel may use.
         assembly: Whether inner kernels are written as x86 assembly; else as C over vector types.
         needs: CPU features, by the names of ``/proc/cpuinfo``.
         flags: Compiler flags; the features one by one, since ``-march=native`` leaves some out.
+        tiles: Whether there are matrix tiles of bfloat16 and of bytes.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Level:
     assembly: bool
     needs: frozenset[str]
     flags: tuple[str, ...]
+    tiles: bool = False
 
 
 AVX512 = Level(
@@ -50,14 +53,43 @@ AVX512 = Level(
         "-mprefer-vector-width=512",
     ),
 )
+AMX = Level(
+    "amx",
+    16,
+    32,
+    True,
+    AVX512.needs | {"avx512_bf16", "avx512_vnni", "amx_tile", "amx_bf16", "amx_int8"},
+    AVX512.flags,
+    tiles=True,
+)
 AVX2 = Level("avx2", 8, 16, True, frozenset({"avx2", "fma", "f16c"}), ("-mavx2", "-mfma", "-mf16c"))
 PORTABLE = Level("portable", 8, 16, False, frozenset(), ("-Wno-psabi",))
-LEVELS = (AVX512, AVX2, PORTABLE)
+LEVELS = (AMX, AVX512, AVX2, PORTABLE)
 
 
 def multiplies_bfloat16(level: Level) -> bool:
     """Whether this CPU has products of bfloat16 among a level's instructions."""
-    return level is AVX512 and "avx512_bf16" in cpu_features()
+    return level.lanes == 16 and "avx512_bf16" in cpu_features()
+
+
+def multiplies_bytes(level: Level) -> bool:
+    """Whether this CPU has products of bytes among a level's instructions."""
+    return level.lanes == 16 and "avx512_vnni" in cpu_features()
+
+
+# Linux hands out the registers of AMX on request (Documentation/arch/x86/xstate.rst).
+_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
+
+
+@cache
+def _may_use_tiles() -> bool:
+    """Ask the system for the registers of matrix tiles, for this process and its children."""
+    try:
+        call = ctypes.CDLL(None, use_errno=True).syscall
+        call.restype, call.argtypes = ctypes.c_long, [ctypes.c_long] * 3
+        return bool(call(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA) == 0)
+    except (OSError, AttributeError):
+        return False
 
 
 @cache
@@ -73,7 +105,10 @@ def cpu_features(path: str = "/proc/cpuinfo") -> frozenset[str]:
         if name.strip() in ("flags", "Features")
     }
     # A thread may move from one core to another of a different kind.
-    return frozenset.intersection(*(frozenset(value.split()) for value in listed or {""}))
+    found = frozenset.intersection(*(frozenset(value.split()) for value in listed or {""}))
+    if "amx_tile" in found and not _may_use_tiles():
+        return frozenset(name for name in found if not name.startswith("amx_"))
+    return found
 
 
 @cache
@@ -101,7 +136,7 @@ def level_named(name: str | None, features: frozenset[str] | None = None) -> Lev
     """Return the level of a name, or the best one, with a notice where that one cannot be had.
 
     Args:
-        name: ``avx512``, ``avx2`` or ``portable``; the best level if None or empty.
+        name: ``amx``, ``avx512``, ``avx2`` or ``portable``; the best level if None or empty.
         features: Of the CPU; those of this machine if None.
     """
     features = cpu_features() if features is None else features

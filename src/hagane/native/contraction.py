@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hagane.machine import Level
+from hagane.native.amx import emit_tiles, group_sizes
 from hagane.native.kernel import Body
-from hagane.native.tile import Tile, tile_function, tile_pixels
+from hagane.native.tile import Tile, Words, tile_function, tile_pixels, uses_tiles
 from hagane.ops.definition import Array
 
 # One task should take about this long, at this many operations a nanosecond.
@@ -41,11 +42,19 @@ class Group:
     source: int = 0
 
 
-def split_blocks(n_blocks: int, pixels: int, level: Level, widest: int | None = None) -> list[int]:
+def split_blocks(
+    n_blocks: int,
+    pixels: int,
+    level: Level,
+    widest: int | None = None,
+    words: Words = Words.FLOAT,
+) -> list[int]:
     """Return how ``n_blocks`` channel blocks are split into groups for one tile each.
 
     Groups have at most ``widest`` blocks; by rule if None.
     """
+    if uses_tiles(level, words):
+        return group_sizes(n_blocks)
     if widest is not None:
         return _near_equal(n_blocks, widest)
     if pixels <= 3 and n_blocks > 3:
@@ -67,7 +76,7 @@ def _near_equal(total: int, most: int) -> list[int]:
 
 
 def pack_weights(
-    weights: Array, sizes: Sequence[int], level: Level, channels: int
+    weights: Array, sizes: Sequence[int], level: Level, channels: int, words: Words = Words.FLOAT
 ) -> Iterator[Array]:
     """Yield weights in the order in which tiles read them, a group at a time.
 
@@ -76,13 +85,16 @@ def pack_weights(
         sizes: Channel blocks of each group.
         level: Gives the lanes of a block.
         channels: Input channels of one block.
+        words: What they are multiplied as.
 
     Yields:
         A row of floats: ``(in blocks, rows, columns, channels, group lanes)``; a last, partial
-        block of input channels is not padded.
+        block of input channels is not padded. For matrix tiles
+        ``(in blocks, rows, columns, group blocks, channels, lanes)``.
     """
     out, depth, rows, columns = weights.shape
     lanes, taps = level.lanes, rows * columns
+    apart = uses_tiles(level, words)
     whole, rest = divmod(depth, channels)
     first = 0
     for size in sizes:
@@ -95,10 +107,18 @@ def pack_weights(
         for start, blocks, deep in ((0, whole, channels), (whole * channels, 1, rest)):
             count = blocks * taps * deep * wide
             part = packed[at : at + count].reshape(blocks, rows, columns, deep, wide)
+            if apart:
+                part = packed[at : at + count].reshape(blocks, rows, columns, size, deep, lanes)
+                part = part.swapaxes(3, 4)
             at += count
             own = group[:, start : start + blocks * deep]
-            own = own.reshape(used, blocks, deep, rows, columns)
-            part[..., :used] = own.transpose(1, 3, 4, 2, 0)
+            own = own.reshape(used, blocks, deep, rows, columns).transpose(1, 3, 4, 2, 0)
+            if apart:
+                filled = np.zeros((*own.shape[:-1], wide), own.dtype)
+                filled[..., :used] = own
+                part[...] = filled.reshape(*own.shape[:-1], size, lanes)
+                continue
+            part[..., :used] = own
             part[..., used:] = 0
         yield packed
 
@@ -190,6 +210,8 @@ def emit_contraction(
     Returns:
         The number of tasks, and the estimated nanoseconds of one thread.
     """
+    if uses_tiles(level, plan.tile.words):
+        return emit_tiles(body, plan, names)
     source, weights, bias, residual, target = names
     lanes = level.lanes
     n_blocks = sum(group.blocks for group in plan.groups)

@@ -52,7 +52,7 @@ def follow(low: Lowering, value: ir.Value, *, residuals: bool = True) -> Ending:
 
 def _is_ready(low: Lowering, value: ir.Value) -> bool:
     return (
-        value in low.lowered or low.constant(value) is not None or value.producer() not in low.nodes
+        low.is_placed(value) or low.constant(value) is not None or value.producer() not in low.nodes
     )
 
 

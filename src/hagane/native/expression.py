@@ -8,6 +8,7 @@ one of bytes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -91,3 +92,12 @@ def vectorizes(expression: Expression) -> bool:
             and all(map(vectorizes, expression.arguments))
         )
     return expression.dtype in _VECTORS
+
+
+def leaves(expression: Expression) -> Iterable[Tensor]:
+    """Yield the tensors that an expression reads."""
+    if isinstance(expression, Leaf):
+        yield expression.tensor
+    elif isinstance(expression, Apply):
+        for argument in expression.arguments:
+            yield from leaves(argument)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import onnx_ir as ir
 
-from hagane.machine import cpu_features
+from hagane.machine import multiplies_bytes
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering
 from hagane.native.tensor import Tensor
@@ -119,7 +119,7 @@ def emit_int8_product(
     content, sums = pack_columns(weight)
     weights = low.weight(("int8", id(node)), lambda: content, content.size)
     columns = low.weight(("int8 sums", id(node)), lambda: sums, sums.size * 4)
-    vnni = low.level.name == "avx512" and "avx512_vnni" in cpu_features()
+    vnni = multiplies_bytes(low.level)
     body = Body()
     rows_of_tile = _ROWS
     body.helper(

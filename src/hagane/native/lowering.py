@@ -12,9 +12,9 @@ import onnx_ir as ir
 from hagane.graph.types import TensorType
 from hagane.machine import Level
 from hagane.native.choices import Choices
-from hagane.native.expression import Apply, Expression, Leaf
+from hagane.native.expression import Expression, Leaf
 from hagane.native.kernel import C_TYPES, Body, Kernel
-from hagane.native.pairs import Paired, to_pairs
+from hagane.native.pairs import Paired, from_pairs, to_pairs
 from hagane.native.quads import Quads, from_quads
 from hagane.native.tensor import (
     Blocked,
@@ -216,6 +216,9 @@ class Lowering:
         if value in self.quads:
             self.lowered[value] = from_quads(self, value, self.quads[value])
             return self.lowered[value]
+        if value in self._paired:
+            self.lowered[value] = from_pairs(self, value, self._paired[value])
+            return self.lowered[value]
         array = self.constant(value)
         content = self.types.values.get(value)
         if array is None and content is not None:
@@ -284,6 +287,14 @@ class Lowering:
             self._paired[value] = to_pairs(self, value, self.blocked(value))
         return self._paired[value]
 
+    def is_placed(self, value: ir.Value) -> bool:
+        """Whether a value was computed by a kernel, or held back."""
+        return value in self.lowered or value in self._paired
+
+    def only_paired(self, value: ir.Value) -> Paired | None:
+        """Return an image that lies in pairs and nowhere else."""
+        return None if value in self.lowered else self._paired.get(value)
+
     def keep_image(self, value: ir.Value, image: Blocked | Paired) -> None:
         """Note where a value lies; one in pairs has no other form."""
         if isinstance(image, Paired):
@@ -327,6 +338,7 @@ class Lowering:
 
     def store(self, value: ir.Value, lazy: Lazy) -> Tensor | Blocked:
         """Compute a lazy value into memory of its own."""
+        from hagane.native.blocks import emit_image
         from hagane.native.elementwise import emit_elementwise
 
         producer = value.producer()
@@ -335,7 +347,7 @@ class Lowering:
         if lazy.blocked:
             shape = tuple(int(dim) for dim in lazy.shape)
             target = self.new_blocked(value, shape)
-            emit_elementwise(self, label, lazy.expression, target.view())
+            emit_image(self, label, lazy.expression, target.view())
             return target
         result = self.result(value)
         emit_elementwise(self, label, lazy.expression, result)
@@ -381,12 +393,3 @@ def operand(found: Lowered) -> Expression:
     if isinstance(found, Lazy):
         return found.expression
     return Leaf(found.view() if isinstance(found, Blocked) else found)
-
-
-def leaves(expression: Expression) -> Iterable[Tensor]:
-    """Yield the tensors that an expression reads."""
-    if isinstance(expression, Leaf):
-        yield expression.tensor
-    elif isinstance(expression, Apply):
-        for argument in expression.arguments:
-            yield from leaves(argument)

@@ -14,8 +14,10 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
+from hagane.machine import Level
 from hagane.native.expression import Leaf
 from hagane.native.tensor import Blocked, Buffer, Kind, Pads, Tensor
+from hagane.native.tile import Words, block_words, whole_words
 from hagane.ops.definition import Array
 
 if TYPE_CHECKING:
@@ -33,7 +35,8 @@ class Paired:
     Attributes:
         buffer: Its memory.
         shape: ``(N, C, H, W)`` or ``(N, C, W)``.
-        lanes: Channels of a block, which takes half as many words.
+        lanes: Channels of a block, which takes half as many words: those of a vector, or twice as
+            many where matrix tiles multiply them.
         pads: The zero border.
     """
 
@@ -88,7 +91,8 @@ class Paired:
 def new_paired(low: Lowering, value: ir.Value, shape: tuple[int, ...]) -> Paired:
     """Return fresh memory for an image of pairs, with the border that its readers want."""
     pads = low.wanted_pads.get(value, (0, 0, 0, 0))
-    made = Paired(Buffer("", 0, Kind.ARENA), shape, low.level.lanes, pads)
+    lanes = Words.PAIR.each * block_words(low.level, Words.PAIR)
+    made = Paired(Buffer("", 0, Kind.ARENA), shape, lanes, pads)
     count = shape[0] * made.blocks * made.plane_stride * 4
     kind = Kind.BORDERED if any(pads) else Kind.ARENA
     border = ("pairs", shape, pads)
@@ -99,18 +103,31 @@ def new_paired(low: Lowering, value: ir.Value, shape: tuple[int, ...]) -> Paired
 
 def to_pairs(low: Lowering, value: ir.Value, source: Blocked) -> Paired:
     """Write the kernel that rounds an image in blocks to pairs."""
-    from hagane.native.elementwise import emit_elementwise
+    from hagane.native.blocks import emit_image
 
     target = new_paired(low, value, source.shape)
-    label = f"round '{value.name}'"
-    emit_elementwise(low, label, Leaf(source.view()), target.view(), store=STORE)
+    # What fills the last block counts nought, and must not be infinite by chance: it is cleared.
+    emit_image(low, f"round '{value.name}'", Leaf(source.view()), target.view(), store=STORE)
     return target
 
 
-def paired_weights(weight: Array) -> Array:
-    """Return weights ``(out, in, rows, columns)`` as words of two inputs, ``(out, in / 2, …)``."""
+def from_pairs(low: Lowering, value: ir.Value, source: Paired) -> Blocked:
+    """Write the kernel that widens an image of pairs."""
+    from hagane.native.blocks import emit_image
+
+    target = low.new_blocked(value, source.shape)
+    emit_image(low, f"widen '{value.name}'", Leaf(source.view()), target.view())
+    return target
+
+
+def paired_weights(weight: Array, level: Level) -> Array:
+    """Return weights ``(out, in, rows, columns)`` as words of two inputs, ``(out, in / 2, …)``.
+
+    For matrix tiles, inputs are filled up to whole blocks.
+    """
     out, depth, rows, columns = weight.shape
-    padded = np.zeros((out, -(-depth // 2) * 2, rows, columns), BFLOAT16)
+    words = whole_words(depth, Words.PAIR, level)
+    padded = np.zeros((out, words * 2, rows, columns), BFLOAT16)
     padded[:, :depth] = weight
     pairs = padded.reshape(out, -1, 2, rows, columns).transpose(0, 1, 3, 4, 2)
     return np.ascontiguousarray(pairs).view(np.uint32)[..., 0]

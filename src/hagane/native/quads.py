@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx_ir as ir
 
+from hagane.machine import Level
 from hagane.native.expression import Apply, Expression
 from hagane.native.kernel import Body
 from hagane.native.tensor import Buffer, Kind, Pads, Tensor, row_major
+from hagane.native.tile import Words, block_words, whole_words
 from hagane.ops.definition import Array
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ class Quads:
     Attributes:
         buffer: Its memory; the border, and channels past the last, hold the zero point.
         shape: ``(N, C, H, W)``.
-        lanes: Channels of a block, which takes a quarter as many words.
+        lanes: Channels of a block, which takes a quarter as many words: those of a vector, or four
+            times as many where matrix tiles multiply them.
         pads: The border.
         zero: The zero point as it is kept: shifted by 128 for signed elements.
         dtype: int8 or uint8.
@@ -101,7 +104,7 @@ def new_quads(low: Lowering, value: ir.Value, zero: int) -> Quads:
     pads = low.wanted_pads.get(value, (0, 0, 0, 0))
     dtype, shape = low.dtype(value), low.fixed_shape(value)
     kept = zero + (128 if dtype == INT8 else 0)
-    lanes = low.level.lanes
+    lanes = QUAD * block_words(low.level, Words.QUAD)
     sizes = Quads(Buffer("", 0, Kind.ARENA), shape, lanes, pads, kept, dtype)
     count = shape[0] * sizes.blocks * sizes.plane_stride * 4
     kind = Kind.BORDERED if any(pads) else Kind.ARENA
@@ -166,10 +169,14 @@ def from_quads(low: Lowering, value: ir.Value, source: Quads) -> Tensor:
     return Tensor(target.buffer, target.dtype, source.shape, row_major(source.shape))
 
 
-def quad_weights(weight: Array) -> Array:
-    """Return signed weights ``(out, in, rows, columns)`` as words of four inputs."""
+def quad_weights(weight: Array, level: Level) -> Array:
+    """Return signed weights ``(out, in, rows, columns)`` as words of four inputs.
+
+    For matrix tiles, inputs are filled up to whole blocks.
+    """
     out, depth, rows, columns = weight.shape
-    padded = np.zeros((out, -(-depth // QUAD) * QUAD, rows, columns), np.int8)
+    words = whole_words(depth, Words.QUAD, level)
+    padded = np.zeros((out, words * QUAD, rows, columns), np.int8)
     padded[:, :depth] = weight
     quads = padded.reshape(out, -1, QUAD, rows, columns).transpose(0, 1, 3, 4, 2)
     return np.ascontiguousarray(quads).view(np.uint32)[..., 0]

@@ -36,6 +36,11 @@ class Words(enum.Enum):
     PAIR = "vdpbf16ps"  # two bfloat16
     QUAD = "vpdpbusd"  # four bytes, those of the inputs unsigned, those of the weights signed
 
+    @property
+    def each(self) -> int:
+        """How many numbers a word holds."""
+        return {Words.FLOAT: 1, Words.PAIR: 2, Words.QUAD: 4}[self]
+
 
 class Store(enum.Enum):
     """How results are kept."""
@@ -60,8 +65,11 @@ class Tile:
         rest: Input channels of a last, partial block.
         source_plane: From one block of input channels to the next; None if it is known only at
             run time, and then a last argument, ``plane``, in bytes.
-        target_plane: From one block of output channels to the next.
+        target_plane: From one block of channels of the target to the next.
         residual_plane: The same of what is added.
+        target_parts: Blocks of output channels that one block of the target holds.
+        residual_parts: The same of what is added.
+        residual_pairs: Whether what is added is kept in bfloat16.
         taps: Rows and columns of the filter.
         row_step: From one filter row to the next in the input.
         column_step: From one filter column to the next in the input.
@@ -94,10 +102,39 @@ class Tile:
     words: Words = Words.FLOAT
     store: Store = Store.SUM
     parameters: int = 0
+    target_parts: int = 1
+    residual_parts: int = 1
+    residual_pairs: bool = False
+
+    @property
+    def part(self) -> int:
+        """Words from one block of output channels to the next, in one block of the target."""
+        return {Store.PAIR: 8, Store.QUAD: 4}.get(self.store, 16)
+
+    @property
+    def residual_part(self) -> int:
+        """The same of what is added."""
+        return 8 if self.residual_pairs else 16
 
 
 # Words of a whole block of channels, whose next blocks are fetched ahead.
 _WHOLE_BLOCKS = {Words.FLOAT: (16, 8), Words.PAIR: (16, 8), Words.QUAD: (16, 4)}
+
+
+def uses_tiles(level: Level, words: Words) -> bool:
+    """Whether words of this kind are multiplied in matrix tiles (``amx.py``)."""
+    return level.tiles and words is not Words.FLOAT
+
+
+def block_words(level: Level, words: Words) -> int:
+    """Return the words of one pixel in a block of an image."""
+    return 16 if uses_tiles(level, words) else level.lanes // words.each
+
+
+def whole_words(depth: int, words: Words, level: Level) -> int:
+    """Return the words that ``depth`` inputs take; in matrix tiles, whole blocks of them."""
+    count = -(-depth // words.each)
+    return -(-count // 16) * 16 if uses_tiles(level, words) else count
 
 
 def tile_pixels(level: Level, blocks: int) -> int:

@@ -349,6 +349,25 @@ INLINE void v_store_pairs_n(uint16_t *p, vf x, int64_t n) {
 }
 #endif
 
+#if defined(__AVX512F__)
+/* Shapes the matrix tiles: six of some rows, for inputs and results, and two for weights, all of
+ * 64 bytes a row. On processors that have them only. */
+INLINE void hg_tiles_begin(int64_t rows) {
+  struct {
+    uint8_t palette, start, reserved[14];
+    uint16_t bytes[16];
+    uint8_t rows[16];
+  } shapes __attribute__((aligned(64))) = {.palette = 1};
+  for (int i = 0; i < 8; i++) {
+    shapes.bytes[i] = 64;
+    shapes.rows[i] = i < 6 ? (uint8_t)rows : 16;
+  }
+  __asm__ volatile("ldtilecfg %0" : : "m"(shapes) : "memory");
+}
+/* Without contents there is less to save when the system switches threads. */
+INLINE void hg_tiles_end(void) { __asm__ volatile("tilerelease" : : : "memory"); }
+#endif
+
 /* ---- 16-bit floats: storage; arithmetic is that of float ---- */
 
 typedef uint16_t hg_f16;

@@ -18,7 +18,7 @@ from hagane.native.contraction import (
 from hagane.native.int8 import emit_int8_product
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering, NotNative, Rule
-from hagane.native.quads import QUAD, Quads, new_quads, quad_weights, to_quads
+from hagane.native.quads import Quads, new_quads, quad_weights, to_quads
 from hagane.native.rules import window as windows
 from hagane.native.rules.byte_operands import (
     byte_weight,
@@ -32,7 +32,7 @@ from hagane.native.rules.byte_operands import (
 from hagane.native.rules.images import four_axes
 from hagane.native.rules.window import needed_pads, window_of
 from hagane.native.tensor import Pads, Tensor
-from hagane.native.tile import Store, Tile, Words
+from hagane.native.tile import Store, Tile, Words, whole_words
 from hagane.ops.convolution.window import Window
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim
@@ -91,11 +91,14 @@ def _lower_quads(
     out, least, followers = _bounded_below(low, node.outputs[0], y_zero)
     target = new_quads(low, out, y_zero)
     (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
-    depth = -(-window.channels // QUAD)
-    sizes = split_blocks(target.blocks, window.out_height * window.out_width, level)
+    depth = whole_words(window.channels, Words.QUAD, level)
+    parts = target.lanes // lanes
+    n_blocks, n_pixels = target.blocks * parts, window.out_height * window.out_width
+    sizes = split_blocks(n_blocks, n_pixels, level, words=Words.QUAD)
 
     def make() -> Iterable[Array]:
-        return pack_weights(quad_weights(four_axes(weight)), sizes, level, lanes // QUAD)
+        words = quad_weights(four_axes(weight), level)
+        return pack_weights(words, sizes, level, image.step, Words.QUAD)
 
     groups: list[Group] = []
     first = at = 0
@@ -105,7 +108,7 @@ def _lower_quads(
         first += size
     weights = low.weight(("quads", id(node)), make, at * 4)
 
-    maps, length = window.out_channels, (target.blocks + 8) * lanes
+    maps, length = window.out_channels, (n_blocks + 8) * lanes
     start = -image.zero * weight.astype(np.int64).sum((1, 2, 3))
     start = start + (0 if bias is None else bias.astype(np.int64))
     kept = parameters(
@@ -134,6 +137,7 @@ def _lower_quads(
         words=Words.QUAD,
         store=Store.QUAD,
         parameters=kept.distance,
+        target_parts=parts,
     )
     width = window.out_width
     flat = (kh, kw, sh, sw) == (1, 1, 1, 1)
@@ -142,7 +146,7 @@ def _lower_quads(
         lambda i: i // width * sh * image.row_stride + i % width * sw * image.step,
         lambda i: i // width * target.row_stride + i % width * target.step,
         None,
-        window.out_height * width,
+        n_pixels,
         0 if flat else width,
     )
     size = image.blocks * image.plane_stride
@@ -160,7 +164,7 @@ def _lower_quads(
         body.pointer(target.word_view(), written=True),
     )
     tasks, work = emit_contraction(body, plan, level, names)
-    flops = 2.0 * window.images * window.out_height * width * weight.size
+    flops = 2.0 * window.images * n_pixels * weight.size
     low.emit(node, body, tasks, work=work, flops=flops, followers=followers)
     low.quads[out] = target
 

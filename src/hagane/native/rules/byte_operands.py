@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from hagane.machine import cpu_features
+from hagane.machine import multiplies_bytes
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering, NotNative
 from hagane.native.tensor import Buffer, Tensor
@@ -19,7 +19,7 @@ _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 def has_quads(low: Lowering) -> bool:
     """Whether this processor multiplies quads of bytes at the level that is generated for."""
-    return low.level.name == "avx512" and "avx512_vnni" in cpu_features()
+    return multiplies_bytes(low.level)
 
 
 def one_for_all(low: Lowering, value: ir.Value | None, default: int = 0) -> int:

@@ -32,7 +32,7 @@ from hagane.native.rules.matrix import (
     row_tile,
 )
 from hagane.native.tensor import Buffer, Kind, Tensor
-from hagane.native.tile import Store, Words
+from hagane.native.tile import Store, Words, whole_words
 from hagane.ops.definition import Array
 from hagane.symbolic import product
 
@@ -91,7 +91,7 @@ def _lower_quads(low: Lowering, node: ir.Node, weight: Array, zero: ir.Value | N
         first = _starts(low, node, low.contiguous(zero), sums, shift, length)
     target = low.result(out)
     read = packed_rows(low, a, rows, k, Words.QUAD)
-    sizes = product_groups(n, rows, low.level)
+    sizes = product_groups(n, rows, low.level, words=Words.QUAD)
     weights = packed_quads(low, node, weight, sizes)
     flops = 2.0 * n * k * (rows if isinstance(rows, int) else 64)
     low.lowered[out] = target
@@ -104,9 +104,11 @@ def packed_quads(low: Lowering, node: ir.Node, weight: Array, sizes: list[int]) 
     lanes = low.level.lanes
 
     def make() -> Iterable[Array]:
-        return pack_weights(quad_weights(weight.T[:, :, None, None]), sizes, low.level, lanes)
+        words = quad_weights(weight.T[:, :, None, None], low.level)
+        return pack_weights(words, sizes, low.level, lanes, Words.QUAD)
 
-    return low.weight(("quads", id(node)), make, -(-n // lanes) * lanes * -(-k // 4) * 4)
+    words = whole_words(k, Words.QUAD, low.level)
+    return low.weight(("quads", id(node)), make, -(-n // lanes) * lanes * words * 4)
 
 
 def _starts(
@@ -182,7 +184,7 @@ def lower_qlinear_matmul(low: Lowering, node: ir.Node) -> None:
         tile = row_tile(low.level, Words.QUAD)
         tile = replace(tile, store=Store.SCALED, parameters=kept.distance)
         read = packed_rows(low, node.inputs[0], rows, weight.shape[0], Words.QUAD)
-        sizes = product_groups(n, rows, low.level)
+        sizes = product_groups(n, rows, low.level, words=Words.QUAD)
         weights = packed_quads(low, node, signed, sizes)
         wide = low.new(f"{node.name} scaled", FLOAT32, low.shape(out))
         flops = 2.0 * weight.size * (rows if isinstance(rows, int) else 64)

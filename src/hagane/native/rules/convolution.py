@@ -17,7 +17,7 @@ from hagane.native.rules.narrow import is_narrow, lower_narrow
 from hagane.native.rules.volume import lower_volume
 from hagane.native.rules.window import Window, needed_pads, window_of
 from hagane.native.tensor import Blocked, Pads
-from hagane.native.tile import Words
+from hagane.native.tile import Words, block_words, uses_tiles
 from hagane.native.winograd import Shape, lower_winograd, tile_size
 from hagane.ops.definition import Array
 
@@ -29,7 +29,7 @@ def winograd_size(low: Lowering, window: Window) -> int:
     """Return the tile of Winograd's algorithm where it is faster than the direct form, else 0."""
     if window.kernel != (3, 3) or window.strides != (1, 1) or window.dilations != (1, 1):
         return 0
-    if window.groups != 1 or low.direct_only:
+    if window.groups != 1 or low.direct_only or (low.pairs and low.level.tiles):
         return 0
     chosen = low.choices.get(convolution_key(low, window), BY_RULE).winograd
     if chosen is not None:
@@ -43,8 +43,16 @@ def _multiplies_pairs(low: Lowering, window: Window) -> bool:
         low.pairs
         and window.channels // window.groups > _FEW_CHANNELS
         and not (window.groups > 1 and window.groups == window.channels)
+        and (window.groups == 1 or _has_whole_blocks(low, window))
         and not winograd_size(low, window)
     )
+
+
+def _has_whole_blocks(low: Lowering, window: Window) -> bool:
+    """Whether each group of channels begins with a block of pairs."""
+    lanes = Words.PAIR.each * block_words(low.level, Words.PAIR)
+    sizes = (window.channels // window.groups, window.out_channels // window.groups)
+    return not any(size % lanes for size in sizes)
 
 
 def _winograd_shape(window: Window) -> Shape:
@@ -123,23 +131,25 @@ def _lower_direct(
     x = node.inputs[0]
     assert x is not None
     ending = follow(low, node.outputs[0])
-    residual = None if ending.residual is None else low.blocked(ending.residual)
     shape = low.fixed_shape(ending.value)
     target: Blocked | Paired
-    if _read_as_pairs(low, ending.value):
+    # Vectors of floats do not write the wide blocks that matrix tiles read.
+    narrow = not low.level.tiles or _multiplies_pairs(low, window)
+    if narrow and _read_as_pairs(low, ending.value):
         target = new_paired(low, ending.value, shape)
     else:
         target = low.new_blocked(ending.value, shape)
     size = winograd_size(low, window)
     if size:
-        source = _bordered(low, x, window)
-        start = _first_tap(window, source.row_stride, source.lanes)
+        residual = None if ending.residual is None else low.blocked(ending.residual)
+        image = _bordered(low, x, window)
+        start = _first_tap(window, image.row_stride, image.lanes)
         lower_winograd(
             low,
             node,
             _winograd_shape(window),
             size,
-            source,
+            image,
             start,
             weight,
             bias_buffer(low, node, window, bias),
@@ -148,7 +158,15 @@ def _lower_direct(
             target,
         )
         return
-    emit_direct(low, node, window, weight, bias, _source(low, x, window), ending, residual, target)
+    source = _source(low, x, window)
+    added = None if ending.residual is None else _added(low, ending.residual, source.words)
+    emit_direct(low, node, window, weight, bias, source, ending, added, target)
+
+
+def _added(low: Lowering, value: ir.Value, words: Words) -> Blocked | Paired:
+    """Return an image to add, in pairs if it lies in them and a matrix tile adds it."""
+    pairs = low.only_paired(value)
+    return pairs if pairs is not None and uses_tiles(low.level, words) else low.blocked(value)
 
 
 def _source(low: Lowering, x: ir.Value, window: Window) -> Source:
@@ -186,14 +204,39 @@ def _bordered(low: Lowering, x: ir.Value, window: Window) -> Blocked:
 
 
 def _read_as_pairs(low: Lowering, value: ir.Value) -> bool:
-    """Whether all that reads a value are convolutions of pairs in this segment."""
+    """Whether all that reads a value are convolutions of pairs in this segment.
+
+    Matrix tiles also add images of pairs to their results.
+    """
     if not low.pairs or value in low.outputs:
         return False
     for use in value.uses():
-        window = reads_blocks(low, use.node) if use.node in low.nodes and use.idx == 0 else None
-        if window is None or not _multiplies_pairs(low, window):
+        if use.node not in low.nodes:
+            return False
+        if low.level.tiles and use.node.op_type == "Add" and _is_added(low, use.node, value):
+            continue
+        if use.idx != 0 or not _reads_pairs(low, use.node):
             return False
     return bool(value.uses())
+
+
+def _reads_pairs(low: Lowering, node: ir.Node) -> bool:
+    window = reads_blocks(low, node)
+    return window is not None and _multiplies_pairs(low, window)
+
+
+def _is_added(low: Lowering, node: ir.Node, value: ir.Value) -> bool:
+    """Whether an addition is computed with a convolution of pairs that gives its other side."""
+    (other,) = [v for v in node.inputs if v is not value] or [None]
+    producer = None if other is None else other.producer()
+    return (
+        other is not None
+        and producer is not None
+        and producer in low.nodes
+        and low.uses(other) == 1
+        and low.shape(other) == low.shape(value)
+        and _reads_pairs(low, producer)
+    )
 
 
 def _lower_by_loops(

@@ -23,8 +23,13 @@ from hagane.native.pairs import Paired, paired_weights
 from hagane.native.rules.images import bias_buffer, four_axes
 from hagane.native.rules.window import Window
 from hagane.native.tensor import Blocked, Tensor
-from hagane.native.tile import Store, Tile, Words
+from hagane.native.tile import Store, Tile, Words, whole_words
 from hagane.ops.definition import Array
+
+
+def _parts(image: Blocked | Paired, lanes: int) -> int:
+    """Return how many vectors of channels one block of an image holds."""
+    return image.lanes // lanes
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,34 +65,36 @@ def emit_direct(
     bias: Array | None,
     source: Source,
     ending: Ending,
-    residual: Blocked | None,
+    residual: Blocked | Paired | None,
     target: Blocked | Paired,
 ) -> None:
-    """Write the kernel of a convolution in register tiles."""
+    """Write the kernel of a convolution in register tiles or matrix tiles."""
     level, lanes = low.level, low.level.lanes
     (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
     step, plane, channels, row_stride = source.step, source.plane, source.channels, source.row
-    per_group = -(-window.out_channels // window.groups // lanes)
+    parts = _parts(target, lanes)
+    per_group = -(-window.out_channels // window.groups // (lanes * parts)) * parts
     inputs = window.channels // window.groups
-    depth = -(-inputs // 2) if source.words is Words.PAIR else inputs
+    depth = whole_words(inputs, source.words, level)
     pixel_count = window.out_height * window.out_width
     choice = low.choices.get(convolution_key(low, window), BY_RULE)
-    sizes = split_blocks(per_group, pixel_count, level, choice.blocks)
+    sizes = split_blocks(per_group, pixel_count, level, choice.blocks, source.words)
     weight4 = four_axes(weight)
     block = per_group * lanes if window.groups > 1 else window.out_channels
 
     def make() -> Iterator[Array]:
         for g in range(window.groups):
             own = weight4[g * block : (g + 1) * block]
-            own = paired_weights(own) if source.words is Words.PAIR else own
-            yield from pack_weights(own, sizes, level, channels)
+            own = paired_weights(own, level) if source.words is Words.PAIR else own
+            yield from pack_weights(own, sizes, level, channels, source.words)
 
     groups: list[Group] = []
     at = 0
     for g in range(window.groups):
         first = g * per_group
         for size in sizes:
-            groups.append(Group(first, size, at, g * (inputs // lanes) * plane))
+            begin = g * (inputs // (channels * source.words.each)) * plane
+            groups.append(Group(first, size, at, begin))
             at += size * lanes * depth * kh * kw
             first += size
     weights = low.weight(("conv", id(node), tuple(sizes)), make, at * 4)
@@ -95,7 +102,7 @@ def emit_direct(
     width = window.out_width
     flat = (kh, kw, sh, sw) == (1, 1, 1, 1) and row_stride == width * step
     flat = flat and target.row_stride == width * target.step
-    flat = flat and (residual is None or residual.row_stride == width * lanes)
+    flat = flat and (residual is None or residual.row_stride == width * residual.step)
     tile = Tile(
         blocks=1,
         sources=(),
@@ -113,13 +120,16 @@ def emit_direct(
         activation=ending.activation,
         words=source.words,
         store=Store.PAIR if isinstance(target, Paired) else Store.SUM,
+        target_parts=parts,
+        residual_parts=1 if residual is None else _parts(residual, lanes),
+        residual_pairs=isinstance(residual, Paired),
     )
     pixels = Pixels(
         lambda i: i // width * sh * row_stride + i % width * sw * step,
         lambda i: i // width * target.row_stride + i % width * target.step,
         None
         if residual is None
-        else lambda i: i // width * residual.row_stride + i % width * lanes,
+        else lambda i: i // width * residual.row_stride + i % width * residual.step,
         pixel_count,
         0 if flat else width,
     )
@@ -140,7 +150,7 @@ def emit_direct(
         body.pointer(source.tensor, offset=source.start),
         body.raw(weights),
         body.raw(bias_buffer(low, node, window, bias)),
-        "0" if residual is None else body.pointer(residual.view()),
+        "0" if residual is None else body.pointer(residual.word_view()),
         body.pointer(target.word_view(), written=True),
     )
     tasks, work = emit_contraction(body, plan, level, names)

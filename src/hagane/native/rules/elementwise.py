@@ -9,8 +9,17 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.native.expression import BOOL, FLOAT32, HALVES, Apply, Constant, Expression, Leaf
-from hagane.native.lowering import Lazy, Lowering, NotNative, Rule, leaves, operand
+from hagane.native.expression import (
+    BOOL,
+    FLOAT32,
+    HALVES,
+    Apply,
+    Constant,
+    Expression,
+    Leaf,
+    leaves,
+)
+from hagane.native.lowering import Lazy, Lowering, NotNative, Rule, operand
 from hagane.native.rules.formulas import BUILDERS, Attributes
 from hagane.native.tensor import Blocked, Tensor, row_major
 from hagane.ops.definition import Array

@@ -22,7 +22,7 @@ from hagane.native.contraction import (
 from hagane.native.dynamic_rows import emit_rows
 from hagane.native.elementwise import emit_elementwise
 from hagane.native.ending import follow
-from hagane.native.expression import FLOAT32, Apply, Expression, Leaf
+from hagane.native.expression import FLOAT32, Apply, Constant, Expression, Leaf
 from hagane.native.gemm import emit_batched
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lazy, Lowering, NotNative, Rule
@@ -30,7 +30,7 @@ from hagane.native.pairs import BFLOAT16, STORE, paired_weights
 from hagane.native.quads import UINT8, shifted
 from hagane.native.rules.typed_product import lower_typed_product
 from hagane.native.tensor import Buffer, Kind, Tensor
-from hagane.native.tile import Tile, Words, tile_pixels
+from hagane.native.tile import Tile, Words, tile_pixels, uses_tiles, whole_words
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim, product
 
@@ -106,14 +106,14 @@ def _lower_product(
         # A tile may read past the end of what is added; memory of the caller ends there.
         residual = low.copy(residual, low.new("residual", residual.dtype, residual.shape))
     target = low.result(ending.value)
-    words = Words.PAIR if low.pairs and k % 2 == 0 else Words.FLOAT
+    words = Words.PAIR if low.pairs and (level.tiles or k % 2 == 0) else Words.FLOAT
     choice = low.choices.get(product_key(low, rows, k, n), BY_RULE)
-    sizes = product_groups(n, rows, level, choice.blocks)
+    sizes = product_groups(n, rows, level, choice.blocks, words)
 
     def make() -> Iterable[Array]:
         maps = weight.T[:, :, None, None]
-        packed = paired_weights(maps) if words is Words.PAIR else maps
-        return pack_weights(packed, sizes, level, lanes)
+        packed = paired_weights(maps, level) if words is Words.PAIR else maps
+        return pack_weights(packed, sizes, level, lanes, words)
 
     def make_bias() -> Array:
         padded = np.zeros(row_length(n, level), np.float32)
@@ -121,7 +121,7 @@ def _lower_product(
             padded[:n] = bias
         return padded
 
-    count = -(-n // lanes) * lanes * (k // 2 if words is Words.PAIR else k) * 4
+    count = -(-n // lanes) * lanes * whole_words(k, words, level) * 4
     weights = low.weight(("matrix", id(node), tuple(sizes)), make, count)
     row = low.weight(("row", id(node)), make_bias, row_length(n, level) * 4)
     few = isinstance(rows, int) and rows < _FEW_ROWS
@@ -149,10 +149,12 @@ def _lower_product(
     )
 
 
-def product_groups(n: int, rows: Dim, level: Level, widest: int | None = None) -> list[int]:
+def product_groups(
+    n: int, rows: Dim, level: Level, widest: int | None = None, words: Words = Words.FLOAT
+) -> list[int]:
     """Return how the blocks of ``n`` columns are split into groups for one tile each."""
     pixels = rows if isinstance(rows, int) else 64
-    return split_blocks(-(-n // level.lanes), pixels, level, widest)
+    return split_blocks(-(-n // level.lanes), pixels, level, widest, words)
 
 
 def row_tile(level: Level, words: Words) -> Tile:
@@ -298,8 +300,21 @@ def packed_rows(low: Lowering, value: ir.Value | None, rows: Dim, k: int, words:
         kept = shifted(part) if words is Words.QUAD else part
         emit_elementwise(low, f"{label} '{name}'", kept, target, store=store)
     step = low.level.lanes
-    words_of_row = -(-k // each)
+    words_of_row = whole_words(k, words, low.level)
+    if rest and words is Words.PAIR and uses_tiles(low.level, words):
+        _fill_up(low, buffer, words, rows, plane, whole, rest)
     return Rows(Tensor(buffer, FLOAT32, (), (), 0), rows, words_of_row, step, (rows + 2) * step)
+
+
+def _fill_up(
+    low: Lowering, buffer: Buffer, words: Words, rows: Dim, plane: Dim, whole: int, rest: int
+) -> None:
+    """Clear what the last block has beyond a row's end: it counts nought, if it is finite."""
+    dtype, each, _ = _KEPT[words]
+    lanes = low.level.lanes * each
+    at = whole * plane + rest
+    target = Tensor(buffer, dtype, (rows, lanes - rest), (lanes, 1), at)
+    emit_elementwise(low, f"clear '{buffer.name}'", Constant(0, dtype), target)
 
 
 # How the numbers of a row are kept: their type, how many make a word, what stores them.

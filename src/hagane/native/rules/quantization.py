@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from hagane.native.elementwise import emit_elementwise
+from hagane.native.blocks import emit_image
 from hagane.native.expression import FLOAT32, Apply, Constant, Expression, Leaf
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lazy, Lowered, Lowering, NotNative, Rule, operand
@@ -69,7 +69,7 @@ def lower_quantize(low: Lowering, node: ir.Node) -> None:
         return
     if isinstance(scale, Constant) and rank == 4 and isinstance(arguments[2], Constant):
         image = new_quads(low, out, int(arguments[2].value))
-        emit_elementwise(low, _label(found, node), shifted(expression), image.view())
+        emit_image(low, _label(found, node), shifted(expression), image.view())
         low.quads[out] = image
         return
     _keep(low, node, replace(expression, arguments=(Leaf(low.plain(x)), scale, arguments[2])))
