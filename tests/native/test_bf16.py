@@ -173,6 +173,37 @@ def test_sums_of_convolutions_are_close_to_those_of_fp32(
 
 @needs_bf16
 @paired_levels
+@FEW
+@given(
+    st.integers(1, 2), st.integers(1, 4), st.integers(5, 40), st.integers(3, 40),
+    st.integers(3, 40), st.sampled_from([(1, 1), (3, 3), (7, 7), (2, 19)]), st.integers(1, 3),
+    st.booleans(),
+)  # fmt: skip
+def test_a_convolution_of_few_channels_is_that_of_fp32_but_for_rounding(
+    level: str, images: int, channels: int, maps: int, high: int, wide: int,
+    kernel: tuple[int, int], stride: int, last: bool,
+) -> None:  # fmt: skip
+    kh, kw = kernel
+    x = draw((images, high, wide, channels) if last else (images, channels, high, wide))
+    w = draw((maps, channels, kh, kw), 1)
+    pads = [kh // 2, kw // 2, kh - 1 - kh // 2, kw - 1 - kw // 2]
+    conv = helper.make_node(
+        "Conv", ["t" if last else "x", "w"], ["y"], pads=pads, strides=[stride] * 2
+    )
+    turn = helper.make_node("Transpose", ["x"], ["t"], perm=[0, 3, 1, 2])
+    proto = model([turn, conv] if last else [conv], {"x": x}, constants={"w": w})
+    exact = model([turn, conv] if last else [conv], {"x": x}, constants={"w": rounded(w)})
+    (got,) = session(proto, instructions=level).run(None, {"x": x})
+    if level == "amx" and maps > 8:
+        (want,) = session(exact, "fp32", engine="reference").run(None, {"x": rounded(x)})
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)
+    else:
+        (want,) = session(proto, "fp32", engine="reference").run(None, {"x": x})
+        np.testing.assert_allclose(got, want, rtol=0.03, atol=0.03 * np.abs(want).max())
+
+
+@needs_bf16
+@paired_levels
 def test_what_fills_the_last_block_does_not_count(level: str) -> None:
     """A product that is not a number must stay in its row, whatever lay in memory before."""
     x, w = draw((20, 48)), draw((48, 40), 1)

@@ -366,6 +366,28 @@ INLINE void hg_tiles_begin(int64_t rows) {
 }
 /* Without contents there is less to save when the system switches threads. */
 INLINE void hg_tiles_end(void) { __asm__ volatile("tilerelease" : : : "memory"); }
+/* Two rows of floats, rounded to bfloat16: first the one, then the other. */
+INLINE __m512i v_two_pairs(vf a, vf b) {
+  __m512i y;
+  __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(y) : "v"((__m512)b), "v"((__m512)a));
+  return y;
+}
+/* Pixels of two or four channels, rounded to bfloat16, n of them. */
+INLINE void v_store_pixels2(uint16_t *p, vf a, vf b, int64_t n) {
+  uint16_t at[32];
+  for (int i = 0; i < 16; i++) at[2 * i] = (uint16_t)i, at[2 * i + 1] = (uint16_t)(16 + i);
+  __m512i y = _mm512_permutexvar_epi16(_mm512_loadu_si512(at), v_two_pairs(a, b));
+  if (n == VL) _mm512_storeu_si512(p, y);
+  else __builtin_memcpy(p, &y, (size_t)n * 4);
+}
+INLINE void v_store_pixels4(uint16_t *p, vf a, vf b, vf c, vf d, int64_t n) {
+  uint16_t at[32];
+  for (int i = 0; i < 32; i++) at[i] = (uint16_t)(i / 4 + i % 4 * 16);
+  __m512i ab = v_two_pairs(a, b), cd = v_two_pairs(c, d), first = _mm512_loadu_si512(at), y[2];
+  y[0] = _mm512_permutex2var_epi16(ab, first, cd);
+  y[1] = _mm512_permutex2var_epi16(ab, _mm512_add_epi16(first, _mm512_set1_epi16(8)), cd);
+  __builtin_memcpy(p, y, n == VL ? sizeof y : (size_t)n * 8);
+}
 #endif
 
 /* ---- 16-bit floats: storage; arithmetic is that of float ---- */

@@ -14,6 +14,7 @@ from hagane.native.rules.depthwise import lower_depthwise
 from hagane.native.rules.direct import Source, emit_direct
 from hagane.native.rules.images import bias_buffer, four_axes, padded_planes, with_border
 from hagane.native.rules.narrow import is_narrow, lower_narrow
+from hagane.native.rules.stem import folded, folds_rows
 from hagane.native.rules.volume import lower_volume
 from hagane.native.rules.window import Window, needed_pads, window_of
 from hagane.native.tensor import Blocked, Pads
@@ -134,7 +135,7 @@ def _lower_direct(
     shape = low.fixed_shape(ending.value)
     target: Blocked | Paired
     # Vectors of floats do not write the wide blocks that matrix tiles read.
-    narrow = not low.level.tiles or _multiplies_pairs(low, window)
+    narrow = not low.level.tiles or _multiplies_pairs(low, window) or folds_rows(low, window)
     if narrow and _read_as_pairs(low, ending.value):
         target = new_paired(low, ending.value, shape)
     else:
@@ -158,9 +159,13 @@ def _lower_direct(
             target,
         )
         return
-    source = _source(low, x, window)
+    key = convolution_key(low, window)
+    if folds_rows(low, window):
+        window, weight, source = folded(low, x, window, four_axes(weight))
+    else:
+        source = _source(low, x, window)
     added = None if ending.residual is None else _added(low, ending.residual, source.words)
-    emit_direct(low, node, window, weight, bias, source, ending, added, target)
+    emit_direct(low, node, window, weight, bias, source, ending, added, target, key)
 
 
 def _added(low: Lowering, value: ir.Value, words: Words) -> Blocked | Paired:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from hagane.native.choices import BY_RULE, convolution_key
+from hagane.native.choices import BY_RULE
 from hagane.native.contraction import (
     Contraction,
     Group,
@@ -67,8 +67,12 @@ def emit_direct(
     ending: Ending,
     residual: Blocked | Paired | None,
     target: Blocked | Paired,
+    key: str = "",
 ) -> None:
-    """Write the kernel of a convolution in register tiles or matrix tiles."""
+    """Write the kernel of a convolution in register tiles or matrix tiles.
+
+    ``key`` names the layer among the forms that were found to be fastest, if it is measured.
+    """
     level, lanes = low.level, low.level.lanes
     (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
     step, plane, channels, row_stride = source.step, source.plane, source.channels, source.row
@@ -77,7 +81,7 @@ def emit_direct(
     inputs = window.channels // window.groups
     depth = whole_words(inputs, source.words, level)
     pixel_count = window.out_height * window.out_width
-    choice = low.choices.get(convolution_key(low, window), BY_RULE)
+    choice = low.choices.get(key, BY_RULE)
     sizes = split_blocks(per_group, pixel_count, level, choice.blocks, source.words)
     weight4 = four_axes(weight)
     block = per_group * lanes if window.groups > 1 else window.out_channels
