@@ -204,6 +204,39 @@ def test_a_convolution_of_few_channels_is_that_of_fp32_but_for_rounding(
 
 @needs_bf16
 @paired_levels
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("wide", [64, 80])
+@pytest.mark.parametrize("operator", ["Gelu", "Relu", "Tanh", "Identity"])
+def test_what_lies_between_two_products_is_computed_with_the_first(
+    level: str, operator: str, wide: int, dynamic: bool
+) -> None:
+    x, w1, w2 = draw((3, 15, 48)), draw((48, wide), 1) / 7, draw((wide, 24), 2) / 9
+    w3 = draw((48, 24), 3)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w1"], ["a"]),
+        helper.make_node("Add", ["a", "b"], ["c"]),
+        helper.make_node(operator, ["c"], ["d"]),
+        helper.make_node("MatMul", ["d", "w2"], ["e"]),
+        helper.make_node("MatMul", ["x", "w3"], ["f"]),
+        helper.make_node("Add", ["e", "f"], ["y"]),
+    ]
+    constants = {"w1": w1, "b": draw((wide,), 4), "w2": w2, "w3": w3}
+    shapes = {"x": ["batch", "tokens", 48]} if dynamic else None
+    proto = model(nodes, {"x": x}, constants=constants, shapes=shapes)
+    made = session(proto, instructions=level)
+    for rows in (15, 4) if dynamic else (15,):
+        part = np.ascontiguousarray(x[:, :rows])
+        (got,) = made.run(None, {"x": part})
+        (want,) = session(proto, "fp32", engine="reference").run(None, {"x": part})
+        assert np.abs(got - want).max() <= 0.02 * np.abs(want).max()
+    if level == "amx" and wide % 32 == 0:
+        names = [kernel.name for kernel in made.profile(runs=1).kernels]
+        assert len([name for name in names if name.startswith("MatMul")]) == 3
+        assert not any(name.startswith(operator) for name in names)
+
+
+@needs_bf16
+@paired_levels
 def test_what_fills_the_last_block_does_not_count(level: str) -> None:
     """A product that is not a number must stay in its row, whatever lay in memory before."""
     x, w = draw((20, 48)), draw((48, 40), 1)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from hagane.native.amx_tiles import LANES, ROWS, TILE_FLOATS, finish_function, product_function
+from hagane.native.expression import Expression
 from hagane.native.tile import Tile
 from hagane.symbolic import Dim, ceildiv
 
@@ -165,8 +166,8 @@ class _Rows:
 
     rows = f"hg_min({ROWS}, M)"
 
-    def __init__(self, step: int, columns: int):
-        self.step, self._columns = step, columns
+    def __init__(self, step: int, results: tuple[int, int]):
+        self.step, (self._target, self._residual) = step, results
 
     def source(self, tile: str) -> str:
         return f"hg_max(0, hg_min({tile} * {ROWS}, M - {ROWS})) * {self.step}"
@@ -175,7 +176,7 @@ class _Rows:
         top, first = f"{tile} * {ROWS}", f"hg_max(0, hg_min({tile} * {ROWS}, M - {ROWS}))"
         return (
             f"{{ int64_t top = {top}, row = top - {first}; KERNEL_finish{wide}({sums} + row * {LANES}, "
-            f"hg_min({ROWS}, M - top), b, r0 + top * {self._columns}, d0 + top * {self._columns}, last); }}"
+            f"hg_min({ROWS}, M - top), b, r0 + top * {self._residual}, d0 + top * {self._target}, last); }}"
         )
 
 
@@ -201,9 +202,15 @@ def _plan_loops(tile: Tile, groups: Sequence[Group], partial: int) -> _Loops:
 
 
 def emit_tiles(
-    body: Body, plan: Contraction, names: tuple[str, str, str, str, str]
+    body: Body,
+    plan: Contraction,
+    names: tuple[str, str, str, str, str],
+    after: Expression | None = None,
 ) -> tuple[int, float]:
-    """Write the loops of a contraction of pairs or quads; see ``emit_contraction``."""
+    """Write the loops of a contraction of pairs or quads; see ``emit_contraction``.
+
+    ``after`` is a function of one tensor, computed on results before they are stored.
+    """
     source, _, _, residual, target = names
     found = cover(plan.pixels)
     n_blocks = sum(group.blocks for group in plan.groups)
@@ -229,7 +236,9 @@ def emit_tiles(
         else f"int64_t chunk = piece, g0 = 0, g1 = {len(plan.groups)};",
         f"int64_t c0 = chunk * n_pairs / {chunks}, c1 = (chunk + 1) * n_pairs / {chunks};",
     )
-    _emit_loops(body, loops, tiles, names, steps, "0", -(-pairs // chunks) if by_group else 0)
+    planes = ("0", str(plan.tile.target_plane))
+    ahead = -(-pairs // chunks) if by_group else 0
+    _emit_loops(body, loops, tiles, names, steps, planes, ahead, after)
     return per_image * plan.images, flops * plan.images / _FLOPS_PER_NS
 
 
@@ -242,8 +251,13 @@ def emit_tile_rows(
     names: tuple[str, str, str, str, str],
     row_step: int,
     plane: Dim,
+    target: tuple[int, Dim],
+    after: Expression | None = None,
 ) -> Dim:
-    """Write the loops of a product with any number of rows; see ``emit_rows``."""
+    """Write the loops of a product with any number of rows; see ``emit_rows``.
+
+    ``target`` has the words between rows of the result, and between its blocks of columns.
+    """
     pairs = ceildiv(rows, ROWS * _HIGH)
     depth = tile.depth * tile.channels * tile.words.each
     each = max(1, round(_TASK_NS * _FLOPS_PER_NS / (2.0 * ROWS * _HIGH * _WIDE * LANES * depth)))
@@ -255,8 +269,9 @@ def emit_tile_rows(
         "int64_t chunk = q % n_chunks, g0 = q / n_chunks, g1 = g0 + 1;",
         "int64_t c0 = chunk * n_pairs / n_chunks, c1 = (chunk + 1) * n_pairs / n_chunks;",
     )
-    bytes_of_plane = f"{body.size(plane)} * 4"
-    _emit_loops(body, loops, _Rows(row_step, columns), names, (columns, columns), bytes_of_plane, 0)
+    planes = (f"{body.size(plane)} * 4", body.size(target[1]))
+    steps = (target[0], columns)
+    _emit_loops(body, loops, _Rows(row_step, steps), names, steps, planes, 0, after)
     return chunks * len(groups)
 
 
@@ -266,8 +281,9 @@ def _emit_loops(
     tiles: _Tiles,
     names: tuple[str, str, str, str, str],
     steps: tuple[int, int],
-    plane: str,
+    planes: tuple[str, str],
     pairs_of_task: int,
+    after: Expression | None,
 ) -> None:
     """Write the loops over groups, panels, pieces of the sum and blocks of results.
 
@@ -277,9 +293,11 @@ def _emit_loops(
         tiles: Over which rows.
         names: C pointers of source, weights, bias, residual and target.
         steps: Words between neighbouring pixels in the target, and in what is added.
-        plane: Bytes between blocks of inputs, where they are known only at run time.
+        planes: Bytes between blocks of inputs, where they are known only at run time, and words
+            between blocks of the target.
         pairs_of_task: Blocks of results of a group and task that is followed by the next group's
             task, whose weights are then fetched ahead; or 0.
+        after: Computed on results.
     """
     source, weights, bias, residual, target = names
     tile, per = loops.tile, loops.blocks_of_piece
@@ -291,23 +309,25 @@ def _emit_loops(
         for high in range(1, _HIGH + 1):
             name = f"KERNEL_product{high}{wide}"
             body.helper(product_function(name, high, wide, tile, tiles.step * 4, lines))
-        body.helper(finish_function(f"KERNEL_finish{wide}", wide, tile, steps, loops.partial != 0))
+        body.helper(
+            finish_function(f"KERNEL_finish{wide}", wide, tile, steps, loops.partial != 0, after)
+        )
     source_plane = "plane / 4" if tile.source_plane is None else str(tile.source_plane)
     table = ", ".join(f"{{{g.weights}, {g.first}, {g.blocks}, {g.source}}}" for g in loops.groups)
     body.helper(f"static const int64_t KERNEL_groups[{len(loops.groups)}][4] = {{{table}}};")
     n_panel = _PANEL if loops.pieces > 1 else 1
     body.add(
         f"float sums[{n_panel * _HIGH * max(loops.wide) * TILE_FLOATS}] __attribute__((aligned(64)));",
-        f"const int64_t plane = {plane}; (void)plane;",
+        f"const int64_t plane = {planes[0]}; (void)plane;",
         f"hg_tiles_begin({tiles.rows});",
         "for (int64_t g = g0; g < g1; g++) {",
         "const int64_t *G = KERNEL_groups[g];",
         f"const float *w0 = {weights} + G[0], *b = {bias} + G[1] * {LANES}, *s0 = {source} + G[3];",
-        f"float *d0 = {target} + {_place('G[1]', tile.target_plane, tile.target_parts, tile.part)};",
+        f"float *d0 = {target} + {_place('G[1]', planes[1], tile.target_parts, tile.part)};",
         "const float *r0 = 0;"
         if tile.residuals is None
         else f"const float *r0 = {residual} + "
-        f"{_place('G[1]', tile.residual_plane, tile.residual_parts, tile.residual_part)};",
+        f"{_place('G[1]', str(tile.residual_plane), tile.residual_parts, tile.residual_part)};",
         f"int64_t last = G[1] + G[2] == {total} ? {last} : {LANES}; (void)last;",
     )
     for wide in loops.wide:
@@ -331,7 +351,7 @@ def _emit_loops(
     body.add("}", "hg_tiles_end();")
 
 
-def _place(block: str, plane: int, parts: int, part: int) -> str:
+def _place(block: str, plane: str, parts: int, part: int) -> str:
     """Return C text of the words from the first channel block to another one."""
     if parts == 1:
         return f"{block} * {plane}"

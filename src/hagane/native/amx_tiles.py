@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from hagane.native.elementwise import expression_text
 from hagane.native.ending import bounded
+from hagane.native.expression import Expression, leaves
 from hagane.native.tile import Store, Tile, Words
 
 ROWS = LANES = 16
@@ -90,7 +92,14 @@ def product_function(
 """
 
 
-def finish_function(name: str, wide: int, tile: Tile, steps: tuple[int, int], partial: bool) -> str:
+def finish_function(
+    name: str,
+    wide: int,
+    tile: Tile,
+    steps: tuple[int, int],
+    partial: bool,
+    after: Expression | None = None,
+) -> str:
     """Return a C function that brings sums of neighbouring pixels where they belong.
 
     ``name(c, count, b, r, d, last)``: sums from ``c`` on, one row of a tile a pixel; the numbers of
@@ -103,6 +112,7 @@ def finish_function(name: str, wide: int, tile: Tile, steps: tuple[int, int], pa
         tile: What is done with the sums, and how blocks of channels lie.
         steps: Words between neighbouring pixels at ``d`` and at ``r``.
         partial: Whether the last block of channels may be a part of one.
+        after: A function of one tensor, which results take the place of.
     """
     target_step, residual_step = steps
     out = [
@@ -123,6 +133,13 @@ def finish_function(name: str, wide: int, tile: Tile, steps: tuple[int, int], pa
             at += j % tile.residual_parts * tile.residual_part
             out.append(f"    x{j} += {_added(tile, at, masked)};")
         value = bounded(f"x{j}", tile.activation)
+        if after is not None:
+            lines = [f"vf y{j} = {value};"]
+            value = expression_text(
+                after, tuple(leaves(after))[:1], {0: f"y{j}"}, lines, vector=True
+            )
+            out.append(f"    {{ {' '.join(lines)} x{j} = {value}; }}")
+            value = f"x{j}"
         at = j // tile.target_parts * tile.target_plane + j % tile.target_parts * tile.part
         out.append(f"    {_stored(tile, j, at, value, masked)}")
     return "\n".join([*out, "  }", "}\n"])

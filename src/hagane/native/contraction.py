@@ -16,6 +16,7 @@ import numpy as np
 
 from hagane.machine import Level
 from hagane.native.amx import emit_tiles, group_sizes
+from hagane.native.expression import Expression
 from hagane.native.kernel import Body
 from hagane.native.tile import Tile, Words, tile_function, tile_pixels, uses_tiles
 from hagane.ops.definition import Array
@@ -197,7 +198,11 @@ class Contraction:
 
 
 def emit_contraction(
-    body: Body, plan: Contraction, level: Level, names: tuple[str, str, str, str, str]
+    body: Body,
+    plan: Contraction,
+    level: Level,
+    names: tuple[str, str, str, str, str],
+    after: Expression | None = None,
 ) -> tuple[int, float]:
     """Write the loops of a contraction into ``body``.
 
@@ -206,12 +211,14 @@ def emit_contraction(
         plan: What to compute.
         level: For which vector instructions.
         names: C pointers of source, weights, bias, residual and target.
+        after: Computed on results before they are stored, where they come from matrix tiles.
 
     Returns:
         The number of tasks, and the estimated nanoseconds of one thread.
     """
     if uses_tiles(level, plan.tile.words):
-        return emit_tiles(body, plan, names)
+        return emit_tiles(body, plan, names, after)
+    assert after is None, "vectors of floats do without"
     source, weights, bias, residual, target = names
     lanes = level.lanes
     n_blocks = sum(group.blocks for group in plan.groups)

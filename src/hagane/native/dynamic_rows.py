@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hagane.machine import Level
-from hagane.native.amx import emit_tile_rows
 from hagane.native.contraction import Group
 from hagane.native.kernel import Body
-from hagane.native.tile import Tile, tile_function, tile_pixels, uses_tiles
+from hagane.native.tile import Tile, tile_function, tile_pixels
 from hagane.symbolic import Dim, ceildiv
 
 # One task should take about this long, at this many operations a nanosecond.
@@ -43,8 +42,6 @@ def emit_rows(
     Returns:
         The number of tasks.
     """
-    if uses_tiles(level, tile.words):
-        return emit_tile_rows(body, tile, rows, columns, groups, names, row_step, plane)
     source, weights, bias, residual, target = names
     lanes = level.lanes
     depth = tile.depth * tile.channels + tile.rest

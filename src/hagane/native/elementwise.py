@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -204,7 +204,7 @@ class _Writer:
             kind = "vm" if tensor.dtype == BOOL else "vf"
             names[k] = f"x{k}"
             lines.append(f"{kind} x{k} = {text};")
-        value = self._text(self.expression, names, lines, vector=True)
+        value = expression_text(self.expression, self.tensors, names, lines, vector=True)
         if self.target.dtype == BOOL:
             lines.append(f"v_store_mask(o + i, {value}, {rest or 'VL'});")
         else:
@@ -236,28 +236,45 @@ class _Writer:
             step = body.size(axis.strides[k + 1])
             read = _loaded(f"a{k}[i * {step}]", tensor.dtype)
             lines.append(f"{_register(tensor.dtype)} x{k} = {read};")
-        value = self._text(self.expression, names, lines, vector=False)
+        value = expression_text(self.expression, self.tensors, names, lines, vector=False)
         if self.target.dtype in HALVES:
             value = f"s_store{_ending(self.target.dtype)}({value})"
         body.add(*lines, f"o[i * {out_step}] = {value};", "}")
 
-    def _text(
-        self, expression: Expression, names: dict[int, str], lines: list[str], *, vector: bool
-    ) -> str:
-        if isinstance(expression, Leaf):
-            return names[list(self.tensors).index(expression.tensor)]
-        if isinstance(expression, Constant):
-            return _constant_text(expression, vector=vector)
-        arguments = [self._text(a, names, lines, vector=vector) for a in expression.arguments]
-        text = expression.template
-        if not vector:
-            text = text.replace("v_", "d_" if _is_double(expression) else "s_")
-        for i, argument in enumerate(arguments):
-            text = text.replace(f"{{{i}}}", argument)
-        name = f"t{len(lines)}"
-        kind = ("vm" if expression.mask else "vf") if vector else _register(expression.dtype)
-        lines.append(f"{kind} {name} = {text};")
-        return name
+
+def expression_text(
+    expression: Expression,
+    tensors: Sequence[Tensor],
+    names: Mapping[int, str],
+    lines: list[str],
+    *,
+    vector: bool,
+) -> str:
+    """Return the C name of what an expression gives for one vector or element.
+
+    Args:
+        expression: What is computed.
+        tensors: What it reads.
+        names: The C names of their elements, by position.
+        lines: Takes the declarations of what is computed on the way.
+        vector: Whether elements are vectors.
+    """
+    if isinstance(expression, Leaf):
+        return names[list(tensors).index(expression.tensor)]
+    if isinstance(expression, Constant):
+        return _constant_text(expression, vector=vector)
+    arguments = [
+        expression_text(a, tensors, names, lines, vector=vector) for a in expression.arguments
+    ]
+    text = expression.template
+    if not vector:
+        text = text.replace("v_", "d_" if _is_double(expression) else "s_")
+    for i, argument in enumerate(arguments):
+        text = text.replace(f"{{{i}}}", argument)
+    name = f"t{len(lines)}"
+    kind = ("vm" if expression.mask else "vf") if vector else _register(expression.dtype)
+    lines.append(f"{kind} {name} = {text};")
+    return name
 
 
 def _ending(dtype: np.dtype[Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import onnx_ir as ir
@@ -30,6 +30,10 @@ from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import schema_of
 from hagane.symbolic import Dim, Expr, product
+
+if TYPE_CHECKING:
+    from hagane.native.packed import Product, Rows
+    from hagane.native.tile import Words
 
 # Why a node is not native yet: it will be, once the sizes of the inputs are known.
 AT_RUN_TIME = "a size is known only at run time"
@@ -74,6 +78,8 @@ class Lowering:
         wanted_pads: The zero border that convolutions want around an image.
         kernels: The result, in order.
         quads: Images of bytes that lie in blocks, whether or not they lie elsewhere too.
+        packed: Left sides of products that lie in blocks of columns.
+        products: Products, by where they lie, that could be stored in another form.
     """
 
     level: Level
@@ -95,6 +101,8 @@ class Lowering:
     _blocked: dict[ir.Value, Blocked] = field(default_factory=dict)
     _paired: dict[ir.Value, Paired] = field(default_factory=dict)
     quads: dict[ir.Value, Quads] = field(default_factory=dict)
+    packed: dict[tuple[ir.Value, Words], Rows] = field(default_factory=dict)
+    products: dict[Buffer, Product] = field(default_factory=dict)
 
     # ---- what is known of a value ----
 

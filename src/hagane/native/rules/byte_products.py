@@ -13,6 +13,7 @@ from hagane.native.expression import FLOAT32, Apply, Constant, Leaf
 from hagane.native.int8 import emit_int8_product, pack_rows
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lazy, Lowering, NotNative, Rule
+from hagane.native.packed import packed_rows
 from hagane.native.quads import quad_weights
 from hagane.native.rules.byte_operands import (
     byte_weight,
@@ -26,7 +27,6 @@ from hagane.native.rules.byte_operands import (
 from hagane.native.rules.elementwise import keep
 from hagane.native.rules.matrix import (
     emit_product,
-    packed_rows,
     product_groups,
     row_length,
     row_tile,

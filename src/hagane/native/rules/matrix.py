@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
 
 from hagane.machine import Level
+from hagane.native.amx import emit_tile_rows
 from hagane.native.choices import BY_RULE, product_key
 from hagane.native.contraction import (
     Contraction,
@@ -20,17 +21,16 @@ from hagane.native.contraction import (
     split_blocks,
 )
 from hagane.native.dynamic_rows import emit_rows
-from hagane.native.elementwise import emit_elementwise
 from hagane.native.ending import follow
-from hagane.native.expression import FLOAT32, Apply, Constant, Expression, Leaf
+from hagane.native.expression import Expression
 from hagane.native.gemm import emit_batched
 from hagane.native.kernel import Body
-from hagane.native.lowering import Lazy, Lowering, NotNative, Rule
-from hagane.native.pairs import BFLOAT16, STORE, paired_weights
-from hagane.native.quads import UINT8, shifted
+from hagane.native.lowering import Lowering, NotNative, Rule
+from hagane.native.packed import Product, Rows, packed_rows
+from hagane.native.pairs import paired_weights
 from hagane.native.rules.typed_product import lower_typed_product
 from hagane.native.tensor import Buffer, Kind, Tensor
-from hagane.native.tile import Tile, Words, tile_pixels, uses_tiles, whole_words
+from hagane.native.tile import Store, Tile, Words, tile_pixels, uses_tiles, whole_words
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim, product
 
@@ -134,19 +134,16 @@ def _lower_product(
     tile = replace(row_tile(level, words), activation=ending.activation)
     low.lowered[ending.value] = target
     flops = 2.0 * n * k * (rows if isinstance(rows, int) else 64)
-    emit_product(
-        low,
-        node,
-        read,
-        (weights, row),
-        residual,
-        target,
-        tile,
-        followers,
-        flops,
-        sizes,
-        choice.order,
-    )
+
+    def emit(to: Tensor | Rows, after: Expression | None = None) -> None:
+        emit_product(
+            low, node, read, (weights, row), residual, to, tile, followers, flops, sizes,
+            choice.order, after,
+        )  # fmt: skip
+
+    emit(target)
+    if uses_tiles(level, words):
+        low.products[target.buffer] = Product(ending.value, len(low.kernels) - 1, n, emit)
 
 
 def product_groups(
@@ -168,37 +165,19 @@ def row_length(n: int, level: Level) -> int:
     return (-(-n // level.lanes) + 8) * level.lanes
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The left side of a product, as tiles read it; sizes count 32-bit words.
-
-    Attributes:
-        tensor: Its memory.
-        count: Rows.
-        words: Words of one row.
-        step: From one row to the next.
-        plane: From one block of words to the next.
-    """
-
-    tensor: Tensor
-    count: Dim
-    words: int
-    step: int
-    plane: Dim
-
-
 def emit_product(
     low: Lowering,
     node: ir.Node,
     rows: Rows,
     constants: tuple[Buffer, Buffer],
     residual: Tensor | None,
-    target: Tensor,
+    target: Tensor | Rows,
     tile: Tile,
     followers: Sequence[str],
     flops: float,
     sizes: Sequence[int],
     order: str | None = None,
+    after: Expression | None = None,
 ) -> None:
     """Write the kernel of a product of rows with packed weights.
 
@@ -208,16 +187,23 @@ def emit_product(
         rows: The left side.
         constants: The packed weights, and what sums start from, one number a column.
         residual: Rows that are added, or None.
-        target: The result, row-major; its last axis has the columns.
+        target: The result, row-major, its last axis the columns; or in blocks of pairs, which
+            matrix tiles write.
         tile: Words, activation and store; sizes and offsets are filled in.
         followers: Operators that are computed with it.
         flops: Operations, for profiles.
         sizes: Blocks of columns of each group, as the weights are packed.
         order: The loop order, if it is not left to the rules.
+        after: Computed on results before they are stored, by matrix tiles.
     """
     level, lanes = low.level, low.level.lanes
-    n = target.shape[-1]
-    assert isinstance(n, int)
+    if isinstance(target, Rows):
+        n, step_out, plane_out = target.words * 2, target.step, target.plane
+        tile = replace(tile, store=Store.PAIR, target_parts=2)
+    else:
+        columns = target.shape[-1]
+        assert isinstance(columns, int)
+        n, step_out, plane_out = columns, columns, lanes
     groups: list[Group] = []
     first = 0
     for size in sizes:
@@ -229,6 +215,7 @@ def emit_product(
         depth=rows.words // lanes,
         rest=rows.words % lanes,
         source_plane=rows.plane if isinstance(rows.plane, int) else None,
+        target_plane=plane_out if isinstance(plane_out, int) else 0,
         residual_plane=lanes,
     )
     body = Body()
@@ -237,23 +224,31 @@ def emit_product(
         body.raw(constants[0]),
         body.raw(constants[1]),
         "0" if residual is None else body.pointer(residual),
-        body.pointer(target, written=True, ctype="float"),
+        body.pointer(
+            target.tensor if isinstance(target, Rows) else target, written=True, ctype="float"
+        ),
     )
     count, step = rows.count, rows.step
+    if not isinstance(count, int) and uses_tiles(level, tile.words):
+        tasks = emit_tile_rows(
+            body, tile, count, n, groups, names, step, rows.plane, (step_out, plane_out), after
+        )
+        low.emit(node, body, tasks, work=flops / 1000, followers=followers)
+        return
     if not isinstance(count, int):
         tasks = emit_rows(body, tile, count, n, groups, level, names, step, rows.plane)
         low.emit(node, body, tasks, work=flops / 100, followers=followers)
         return
     pixels = Pixels(
         lambda i: i * step,
-        lambda i: i * n,
+        lambda i: i * step_out,
         None if residual is None else lambda i: i * n,
         count,
         0,
     )
     partial = n if n % lanes else 0
     plan = Contraction(tile, pixels, tuple(groups), 1, 0, 0, 0, partial, count * rows.words, order)
-    fixed, work = emit_contraction(body, plan, level, names)
+    fixed, work = emit_contraction(body, plan, level, names, after)
     low.emit(node, body, fixed, work=work, flops=flops, followers=followers)
 
 
@@ -266,93 +261,6 @@ def _reads_rows(k: int, level: Level) -> bool:
     lines, rest = divmod(k * 4, 64)
     sets = 64 if rest else 64 // math.gcd(lines, 64)
     return sets * 4 >= tile_pixels(level, 2)
-
-
-def packed_rows(low: Lowering, value: ir.Value | None, rows: Dim, k: int, words: Words) -> Rows:
-    """Copy a matrix into blocks of columns, ``(k / lanes, rows + 2, lanes)`` of 32-bit words.
-
-    A tile then reads one stream instead of one a row; rows whose distance is a power of two
-    would fall into the same few sets of the cache. The two spare rows break that distance too.
-    A value that is held back is computed straight into the blocks. Numbers are rounded to
-    bfloat16, or bytes shifted, as the words want them.
-    """
-    dtype, each, store = _KEPT[words]
-    lanes = low.level.lanes * each
-    whole, rest = divmod(k, lanes)
-    plane = (rows + 2) * lanes
-    name = "" if value is None else str(value.name)
-    buffer = low.new(f"{name} rows", dtype, ((whole + 1) * plane,)).buffer
-    found = low.get(value)
-    lazy = isinstance(found, Lazy) and not found.blocked
-    expression = found.expression if isinstance(found, Lazy) and lazy else None
-    if expression is not None:
-        parts = [_columns(expression, rows, k, at, n, w) for at, n, w in _parts(whole, rest, lanes)]
-        if any(part is None for part in parts):
-            expression = None
-    if expression is None:
-        expression = Leaf(low.contiguous(value))
-    label = "+".join(found.operators) if isinstance(found, Lazy) and lazy else "copy"
-    for first, count, width in _parts(whole, rest, lanes):
-        part = _columns(expression, rows, k, first, count, width)
-        assert part is not None
-        at = first // lanes * plane
-        target = Tensor(buffer, dtype, (rows, count, width), (lanes, plane, 1), at)
-        kept = shifted(part) if words is Words.QUAD else part
-        emit_elementwise(low, f"{label} '{name}'", kept, target, store=store)
-    step = low.level.lanes
-    words_of_row = whole_words(k, words, low.level)
-    if rest and words is Words.PAIR and uses_tiles(low.level, words):
-        _fill_up(low, buffer, words, rows, plane, whole, rest)
-    return Rows(Tensor(buffer, FLOAT32, (), (), 0), rows, words_of_row, step, (rows + 2) * step)
-
-
-def _fill_up(
-    low: Lowering, buffer: Buffer, words: Words, rows: Dim, plane: Dim, whole: int, rest: int
-) -> None:
-    """Clear what the last block has beyond a row's end: it counts nought, if it is finite."""
-    dtype, each, _ = _KEPT[words]
-    lanes = low.level.lanes * each
-    at = whole * plane + rest
-    target = Tensor(buffer, dtype, (rows, lanes - rest), (lanes, 1), at)
-    emit_elementwise(low, f"clear '{buffer.name}'", Constant(0, dtype), target)
-
-
-# How the numbers of a row are kept: their type, how many make a word, what stores them.
-_KEPT = {
-    Words.FLOAT: (FLOAT32, 1, ""),
-    Words.PAIR: (BFLOAT16, 2, STORE),
-    Words.QUAD: (UINT8, 4, ""),
-}
-
-
-def _parts(whole: int, rest: int, lanes: int) -> list[tuple[int, int, int]]:
-    """Return first column, blocks and width of the whole blocks and of the last, partial one."""
-    found = [(0, whole, lanes), (whole * lanes, 1, rest)]
-    return [part for part in found if part[1] and part[2]]
-
-
-def _columns(
-    expression: Expression, rows: Dim, k: int, first: int, count: int, width: int
-) -> Expression | None:
-    """Return an expression over some columns of its operands, ``(rows, count, width)``."""
-    if isinstance(expression, Leaf):
-        tensor = expression.tensor
-        if tensor.size == 1:
-            return Leaf(replace(tensor, shape=(), strides=()))
-        at = tensor.offset + first
-        if tensor.contiguous and tensor.size == rows * k and tensor.shape[-1] == k:
-            strides: tuple[Dim, ...] = (k, width, 1)
-            return Leaf(replace(tensor, shape=(rows, count, width), strides=strides, offset=at))
-        if tensor.contiguous and tensor.size == k and tensor.shape[-1] == k:
-            return Leaf(replace(tensor, shape=(count, width), strides=(width, 1), offset=at))
-        return None
-    if isinstance(expression, Apply):
-        arguments = [
-            _columns(argument, rows, k, first, count, width) for argument in expression.arguments
-        ]
-        kept = tuple(argument for argument in arguments if argument is not None)
-        return replace(expression, arguments=kept) if len(kept) == len(arguments) else None
-    return expression
 
 
 def _lower_general(low: Lowering, node: ir.Node) -> None:
