@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 from hagane.graph import legalise, load, verify
 from hagane.ops import infer_types
 from hagane.passes import optimize
-from tests.native.models import every_level, model, session
+from tests.native.models import every_narrow_level, model, session
 
 TYPES = (np.dtype(np.uint8), np.dtype(np.int8))
 every_type = pytest.mark.parametrize("dtype", TYPES, ids=["uint8", "int8"])
@@ -48,7 +48,7 @@ def both(proto: onnx.ModelProto, feed: dict[str, np.ndarray], level: str) -> lis
     return [got, session(proto, engine="reference").run(None, feed)]
 
 
-@every_level
+@every_narrow_level
 @every_type
 @FEW
 @given(st.data())
@@ -77,7 +77,7 @@ def test_convolutions_around_zero_equal_the_reference(
     within_a_unit(got, want)
 
 
-@every_level
+@every_narrow_level
 @every_type
 @FEW
 @given(st.integers(1, 20), st.integers(1, 150), st.integers(1, 80), st.booleans(), st.booleans())
@@ -162,7 +162,7 @@ def network(dtype: np.dtype[Any]) -> tuple[onnx.ModelProto, dict[str, np.ndarray
     return model(made.nodes, feed, ["y"], made.constants), feed
 
 
-@every_level
+@every_narrow_level
 @every_type
 def test_a_qdq_network_equals_onnx_runtime(level: str, dtype: np.dtype[Any]) -> None:
     proto, feed = network(dtype)
@@ -219,7 +219,7 @@ def test_what_8_bit_operators_cannot_say_stays(why: str) -> None:
     assert "QLinearConv" not in [node.op_type for node in found.graph]
 
 
-@every_level
+@every_narrow_level
 @every_type
 @pytest.mark.parametrize("bias", [True, False])
 def test_grouped_8_bit_convolutions_run_on_kernels_of_floats(

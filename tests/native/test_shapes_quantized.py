@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from tests.native.agreement import agree
-from tests.native.models import draw, every_level
+from tests.native.models import draw, every_narrow_level
 
 FEW = settings(max_examples=2, derandomize=True)
 MANY = settings(max_examples=150)
@@ -60,7 +60,7 @@ def check_bytes(level: str, left: str, right: str, data: st.DataObject) -> None:
     agree(nodes, {"a": a, "bf": b, "x": x}, level, constants=constants)
 
 
-@every_level
+@every_narrow_level
 @signs
 @FEW
 @given(st.data())
@@ -71,7 +71,7 @@ def test_products_of_bytes_of_any_sign(
 
 
 @pytest.mark.long
-@every_level
+@every_narrow_level
 @signs
 @MANY
 @given(st.data())
@@ -81,7 +81,7 @@ def test_many_products_of_bytes_of_any_sign(
     check_bytes(level, left, right, data)
 
 
-@every_level
+@every_narrow_level
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
 @pytest.mark.parametrize("axis", [-2, 0, 1])
 def test_scales_of_any_axis_and_type(level: str, dtype: str, axis: int) -> None:
@@ -99,7 +99,7 @@ def test_scales_of_any_axis_and_type(level: str, dtype: str, axis: int) -> None:
     agree(nodes, {"x": x}, level, constants=constants)
 
 
-@every_level
+@every_narrow_level
 @signs
 def test_models_of_dequantised_weights_give_what_floats_give(
     level: str, left: str, right: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -76,6 +77,36 @@ class Tensor:
         """Return the same contiguous elements under another shape."""
         assert self.contiguous
         return replace(self, shape=tuple(shape), strides=row_major(shape))
+
+    def viewed(self, shape: Sequence[Dim]) -> Tensor | None:
+        """Return the same elements under another shape where they lie, or None if they cannot.
+
+        Axes that belong together, such as the two that one is split into, need a common distance.
+        """
+        if self.contiguous:
+            return self.reshaped(shape)
+        old = [pair for pair in zip(self.shape, self.strides, strict=True) if pair[0] != 1]
+        new = [dim for dim in shape if dim != 1]
+        steps: list[Dim] = []
+        while new:
+            made, have = [new.pop(0)], [old.pop(0)] if old else []
+            while have and product(made) != product([dim for dim, _ in have]):
+                left, right = product(made), product([dim for dim, _ in have])
+                if not (isinstance(left, int) and isinstance(right, int)) or 0 in (left, right):
+                    return None
+                if left < right and new:
+                    made.append(new.pop(0))
+                elif left > right and old:
+                    have.append(old.pop(0))
+                else:
+                    return None
+            if not have or any(a[1] != b[0] * b[1] for a, b in itertools.pairwise(have)):
+                return None
+            steps += [have[-1][1] * stride for stride in row_major(made)]
+        if old:
+            return None
+        strides = [0 if dim == 1 else steps.pop(0) for dim in shape]
+        return replace(self, shape=tuple(shape), strides=tuple(strides))
 
     def broadcast(self, shape: Sequence[Dim]) -> Tensor:
         """Return a view of ``shape`` in which axes of length one repeat."""

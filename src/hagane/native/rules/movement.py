@@ -16,9 +16,9 @@ from hagane.symbolic import Dim, product, symbols_of
 def lower_reshape(low: Lowering, node: ir.Node) -> None:
     """Give the same elements another shape; the shape is known from type inference."""
     out = node.outputs[0]
-    found = low.contiguous(node.inputs[0])
     low.dtype(out)
-    low.lowered[out] = found.reshaped(low.shape(out))
+    view = low.plain(node.inputs[0]).viewed(low.shape(out))
+    low.lowered[out] = view or low.contiguous(node.inputs[0]).reshaped(low.shape(out))
 
 
 def lower_transpose(low: Lowering, node: ir.Node) -> None:
