@@ -50,6 +50,7 @@ def model(
 def session(proto: onnx.ModelProto, **entries: Any) -> hagane.InferenceSession:
     """Return a session with settings by key: ``engine``, ``instructions``, ``threads``."""
     options = hagane.SessionOptions()
+    options.precision = entries.pop("precision", "fp32")
     options.intra_op_num_threads = entries.pop("threads", 2)
     for key, value in entries.items():
         options.add_session_config_entry(f"hagane.{key}", value)

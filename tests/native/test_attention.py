@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from hagane.errors import KernelError
-from tests.native.models import compare, draw, every_level, model, refused, session
+from tests.native.models import RUNNABLE, compare, draw, every_level, model, refused, session
 
 FEW = settings(max_examples=10)
 OPSET = 24
@@ -31,6 +32,46 @@ def check(
     node = helper.make_node("Attention", inputs, list(outputs), name="attention", **attributes)
     proto = model([node], feed, outputs, opset=OPSET, shapes=shapes)
     return compare(proto, feed, level, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.skipif("amx" not in RUNNABLE, reason="this processor has no matrix tiles")
+@settings(max_examples=25)
+@given(
+    st.integers(1, 2), st.integers(1, 3), st.integers(3, 150), st.integers(1, 150),
+    st.integers(1, 70), st.integers(1, 70), st.sampled_from(["none", "float", "bool"]),
+    st.booleans(), st.booleans(),
+)  # fmt: skip
+def test_attention_in_bfloat16_is_near(
+    batch: int, heads: int, queries: int, keys: int, size: int, width: int, kind: str,
+    causal: bool, dynamic: bool,
+) -> None:  # fmt: skip
+    feed = {
+        "q": draw((batch, heads, queries, size)),
+        "k": draw((batch, heads, keys, size), 1),
+        "v": draw((batch, heads, keys, width), 2),
+    }
+    if kind != "none":
+        feed["mask"] = draw((1, 1, queries, keys), 3)
+    if kind == "bool":
+        feed["mask"] = feed["mask"] > -0.5
+        feed["mask"][..., 0, :] = False
+    node = helper.make_node("Attention", list(feed), ["y"], is_causal=int(causal))
+    lead = [batch, heads]
+    shapes: dict[str, Any] = {
+        "q": [*lead, "queries", size], "k": [*lead, "keys", size], "v": [*lead, "keys", width],
+        "mask": [1, 1, "queries", "keys"],
+    }  # fmt: skip
+    proto = model([node], feed, opset=OPSET, shapes=shapes if dynamic else None)
+    made = session(proto, precision="bf16")
+    for _ in range(2):
+        (got,) = made.run(None, feed)
+    assert refused(made) == {}
+    exact = {
+        name: array.astype(ml_dtypes.bfloat16).astype(np.float32) if name in "qkv" else array
+        for name, array in feed.items()
+    }
+    (want,) = session(proto, engine="reference").run(None, exact)
+    assert np.abs(got - want).max() <= 2.0**-8 * np.abs(feed["v"]).max()
 
 
 @every_level

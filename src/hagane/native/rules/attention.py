@@ -16,6 +16,7 @@ from hagane.native.expression import BOOL, FLOAT32, Leaf
 from hagane.native.gemm import panel_function
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering, NotNative, Rule
+from hagane.native.rules.attention_tiles import QUERIES, emit_attention_tiles, fits_tiles
 from hagane.native.tensor import Tensor
 from hagane.native.tile import float_text, tile_pixels
 from hagane.symbolic import Dim, ceildiv, floordiv, product
@@ -164,11 +165,10 @@ def _emit(low: Lowering, node: ir.Node, at: _Shapes) -> None:
     batch, heads, queries, size = at.q.shape
     keys, width = at.k.shape[2], at.v.shape[3]
     body = Body()
-    body.helper(panel_function("KERNEL_panel", rows, level))
-    body.helper(panel_function("KERNEL_row", 1, level))
+    tiles = fits_tiles(low, at.q, at.k, at.v)
     enough = product((batch, heads)) if isinstance(batch, int) else heads
     split = not isinstance(enough, int) or enough < 2 * low.threads
-    chunks = ceildiv(queries, rows * _TILES) if split else 1
+    chunks = ceildiv(queries, QUERIES if tiles else rows * _TILES) if split else 1
     q, k, v = (body.pointer(tensor) for tensor in (at.q, at.k, at.v))
     d = body.pointer(at.target, written=True)
     n_chunks, n_heads = body.size(chunks), body.size(heads)
@@ -188,7 +188,6 @@ def _emit(low: Lowering, node: ir.Node, at: _Shapes) -> None:
         f"const int64_t k2 = {body.size(at.k.strides[2])}, k3 = {body.size(at.k.strides[3])};",
         f"const int64_t v2 = {body.size(at.v.strides[2])}, v3 = {body.size(at.v.strides[3])};",
         f"const int64_t o2 = {body.size(at.target.strides[2])};",
-        f"const int64_t GK = (LK + {wide - 1}) / {wide}, GV = (W + {wide - 1}) / {wide}, LS = GK * {wide};",
         f"const int64_t past = {body.size(at.past)}; (void)past;",
     )
     masked = _add_mask(body, at.mask)
@@ -196,7 +195,15 @@ def _emit(low: Lowering, node: ir.Node, at: _Shapes) -> None:
     near = at.k.strides[3] == 1 and at.v.strides[3] == 1 and at.q.strides[3] == 1
     if near:
         _few_queries(body, at, softmax)
+    tasks = product((batch, heads, chunks))
+    if tiles:
+        shape = (batch, heads, queries, keys, size, width)
+        emit_attention_tiles(low, node, body, softmax, shape, at.scale, tasks)
+        return
+    body.helper(panel_function("KERNEL_panel", rows, level))
+    body.helper(panel_function("KERNEL_row", 1, level))
     body.add(
+        f"const int64_t GK = (LK + {wide - 1}) / {wide}, GV = (W + {wide - 1}) / {wide}, LS = GK * {wide};",
         f"float *PK = (float *)thread->scratch, *PV = PK + GK * HS * {wide};",
         f"float *PQ = PV + GV * LK * {wide}, *S = PQ + {rows} * HS, *PP = S + {rows} * LS;",
         f"float tile[{rows * wide}] __attribute__((aligned(64)));",
@@ -229,7 +236,6 @@ def _emit(low: Lowering, node: ir.Node, at: _Shapes) -> None:
     floats = g_keys * size * wide + g_values * keys * wide + rows * (size + g_keys * wide + keys)
     work = product((batch, heads, queries, keys, size + width))
     flops = 2.0 * work if isinstance(work, int) else 2.0e6
-    tasks = product((batch, heads, chunks))
     low.emit(node, body, tasks, work=flops / 60, flops=flops, scratch=floats * 4 + 64)
 
 
