@@ -21,12 +21,15 @@ class Choice:
         blocks: Channel blocks that one register tile computes together, at most.
         order: Whether a task is one group of channels, or all groups for some pixels.
         rows: Whether the rows of a product are read where they are, or packed first.
+        library: What computes it in the place of a kernel of our own; of the other fields it
+            heeds the order alone.
     """
 
     winograd: Literal[0, 2, 4] | None = None
     blocks: Literal[1, 2, 3, 4] | None = None
     order: Literal["groups", "pixels"] | None = None
     rows: Literal["direct", "packed"] | None = None
+    library: Literal["onednn"] | None = None
 
 
 _ALLOWED: Mapping[str, tuple[Any, ...]] = {
@@ -34,6 +37,7 @@ _ALLOWED: Mapping[str, tuple[Any, ...]] = {
     "blocks": (None, 1, 2, 3, 4),
     "order": (None, "groups", "pixels"),
     "rows": (None, "direct", "packed"),
+    "library": (None, "onednn"),
 }
 BY_RULE = Choice()
 Choices = Mapping[str, Choice]

@@ -303,6 +303,10 @@ class Lowering:
         """Return an image that lies in pairs and nowhere else."""
         return None if value in self.lowered else self._paired.get(value)
 
+    def image(self, value: ir.Value) -> Blocked | Paired:
+        """Return an image in blocks, of pairs if it lies in these already."""
+        return self._paired[value] if value in self._paired else self.blocked(value)
+
     def keep_image(self, value: ir.Value, image: Blocked | Paired) -> None:
         """Note where a value lies; one in pairs has no other form."""
         if isinstance(image, Paired):

@@ -35,6 +35,7 @@ class Buffer:
         data: Makes what a weight buffer holds, whole or in pieces, once its place is known.
         border: For bordered buffers, what must be equal for two values to share one.
         fill: The byte that a bordered buffer is filled with before the first run.
+        owner: What the content has addresses of, which must live as long.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Buffer:
     data: Callable[[], Array | Iterable[Array]] | None = None
     border: tuple[Any, ...] = ()
     fill: int = 0
+    owner: object = None
     position: int = field(default=-1)
 
 

@@ -23,6 +23,9 @@ from hagane.native.lowering import Lowering, NotNative
 from hagane.native.partition import lower_graph
 from hagane.native.peak import peak_flops
 from hagane.native.rules.convolution import reads_blocks
+from hagane.native.rules.library import usable
+from hagane.native.rules.library_convolution import divided_convolution
+from hagane.native.rules.library_product import divided_product
 from hagane.native.segment import Segment
 from hagane.ops import infer_types
 from hagane.ops.definition import Array
@@ -35,6 +38,10 @@ _GAIN = 1.03
 _QUIET = 0.9
 # Layers of less work than this, in operations, are not worth measuring.
 _LEAST_FLOPS = 1.0e6
+_BY_LIBRARY = (
+    Choice(library="onednn", order="groups"),
+    Choice(library="onednn", order="pixels"),
+)
 _ROUNDS = {"fast": 6, "full": 20}
 
 
@@ -66,12 +73,14 @@ class Tuned:
         gains: For each of these, the time of the rule's form over that of the choice.
         disturbed: Layers in whose measurement something else was running.
         left: Layers that there was no time for.
+        layers: The keys of the graph's layers, large or small, known or measured.
     """
 
     choices: dict[str, Choice]
     gains: dict[str, float]
     disturbed: frozenset[str]
     left: int
+    layers: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +114,25 @@ def tune(
     """
     low = Lowering(settings.level, types, constants, frozenset(), settings.threads, settings.pairs)
     layers: dict[str, _Layer] = {}
+    keys: set[str] = set()
     for node in graph:
         layer = _layer(low, node, settings)
-        if layer is not None and layer.key not in known and layer.flops >= _LEAST_FLOPS:
+        if layer is None:
+            continue
+        keys.add(layer.key)
+        if layer.key not in known and layer.flops >= _LEAST_FLOPS:
             layers.setdefault(layer.key, layer)
     ordered = sorted(layers.values(), key=lambda layer: -layer.flops)
     end = time.monotonic() + settings.seconds
-    tuned = Tuned({}, {}, frozenset(), 0)
+    choices: dict[str, Choice] = {}
+    gains: dict[str, float] = {}
+    left = 0
     best_peak = 0.0
     disturbed: set[str] = set()
     for number, layer in enumerate(ordered):
         if time.monotonic() > end:
-            return Tuned(tuned.choices, tuned.gains, frozenset(disturbed), len(ordered) - number)
+            left = len(ordered) - number
+            break
         segments = _segments(layer, settings)
         before = peak_flops(settings.level, settings.threads, rounds=3)
         times = _measure(segments, layer.feed, _ROUNDS[settings.mode], end)
@@ -135,10 +151,10 @@ def tune(
                 disturbed.add(layer.key)
         fastest = min(times, key=lambda choice: times[choice])
         gain = times[BY_RULE] / times[fastest]
-        tuned.choices[layer.key] = fastest if gain > _GAIN else BY_RULE
-        tuned.gains[layer.key] = gain if gain > _GAIN else 1.0
+        choices[layer.key] = fastest if gain > _GAIN else BY_RULE
+        gains[layer.key] = gain if gain > _GAIN else 1.0
         advance(number + 1, len(ordered))
-    return Tuned(tuned.choices, tuned.gains, frozenset(disturbed), 0)
+    return Tuned(choices, gains, frozenset(disturbed), left, frozenset(keys))
 
 
 def _layer(low: Lowering, node: ir.Node, settings: Settings) -> _Layer | None:
@@ -160,6 +176,8 @@ def _convolution(low: Lowering, node: ir.Node, settings: Settings) -> _Layer | N
     blocks: list[Choice] = [Choice(winograd=0, blocks=n, order=o) for n, o in _tiles(settings)]  # type: ignore[arg-type]
     if window.kernel == (3, 3) and window.strides == window.dilations == (1, 1):
         blocks += [Choice(winograd=2), Choice(winograd=4)] if window.groups == 1 else []
+    if usable(low) and divided_convolution(low, window) is not None:
+        blocks += _BY_LIBRARY
     flops = 2.0 * np.prod(low.fixed_shape(node.outputs[0])) * np.prod(shapes[1][1:])
     model, feed = _alone(node, shapes)
     forms = (BY_RULE, *blocks)
@@ -178,6 +196,8 @@ def _product(low: Lowering, node: ir.Node, settings: Settings) -> _Layer | None:
         Choice(blocks=blocks, order=order, rows=how)  # type: ignore[arg-type]
         for (blocks, order), how in itertools.product(_tiles(settings), read)
     ]
+    if usable(low) and divided_product(low, rows, k, n) is not None:
+        forms += _BY_LIBRARY
     model, feed = _alone(node, [low.fixed_shape(node.inputs[0]), weight.shape])
     flops = 2.0 * int(rows) * k * n
     return _Layer(product_key(low, rows, k, n), model, feed, flops, (BY_RULE, *forms))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,6 +29,7 @@ from hagane.native import (
     Settings,
     SizesUnknown,
     has_numbers,
+    library_obstacle,
     make_caller,
     peak_flops,
     plan_graph,
@@ -97,6 +98,7 @@ class Programs:
         overridable = any(value.is_graph_input() for value in model.graph.initializers.values())
         self._as_given = model.clone() if overridable else model
         self._specializes = False
+        self._lacks_library = False
         self._general: Program | None = None
         try:
             self._general = self._compile(model, types, wait_for_sizes=True)
@@ -183,6 +185,7 @@ class Programs:
                 len(found.disturbed),
                 len(found.choices),
             )
+        self._notice_library(found.layers, known)
         if found.left:
             self._logger.warning(
                 "there was no time to measure %d layers; set SessionOptions.tune_seconds above %g, "
@@ -191,6 +194,19 @@ class Programs:
                 budget,
             )
         return {**known, **found.choices}
+
+    def _notice_library(self, layers: Container[str], known: Choices) -> None:
+        """Say that oneDNN was chosen for layers before, if it cannot be used now."""
+        named = [key for key in known if key in layers and known[key].library == "onednn"]
+        reason = library_obstacle() if named else None
+        if reason is not None and not self._lacks_library:
+            self._lacks_library = True
+            self._logger.warning(
+                "oneDNN was measured to be fastest for %d layers, which are computed by other "
+                "kernels now: %s",
+                len(named),
+                reason,
+            )
 
     @property
     def _threads(self) -> int:

@@ -12,7 +12,14 @@ from hagane.native.lowering import Lowering, NotNative, Rule
 from hagane.native.pairs import Paired, new_paired
 from hagane.native.rules.depthwise import lower_depthwise
 from hagane.native.rules.direct import Source, emit_direct
-from hagane.native.rules.images import bias_buffer, four_axes, padded_planes, with_border
+from hagane.native.rules.images import (
+    FEW_CHANNELS,
+    bias_buffer,
+    four_axes,
+    padded_planes,
+    with_border,
+)
+from hagane.native.rules.library_convolution import calls_library, lower_by_library
 from hagane.native.rules.narrow import is_narrow, lower_narrow
 from hagane.native.rules.stem import folded, folds_rows
 from hagane.native.rules.volume import lower_volume
@@ -22,15 +29,14 @@ from hagane.native.tile import Words, block_words, uses_tiles
 from hagane.native.winograd import Shape, lower_winograd, tile_size
 from hagane.ops.definition import Array
 
-# Images with fewer channels than this are read as planes, without blocks.
-_FEW_CHANNELS = 4
-
 
 def winograd_size(low: Lowering, window: Window) -> int:
     """Return the tile of Winograd's algorithm where it is faster than the direct form, else 0."""
     if window.kernel != (3, 3) or window.strides != (1, 1) or window.dilations != (1, 1):
         return 0
     if window.groups != 1 or low.direct_only or (low.pairs and low.level.tiles):
+        return 0
+    if calls_library(low, window):
         return 0
     chosen = low.choices.get(convolution_key(low, window), BY_RULE).winograd
     if chosen is not None:
@@ -42,7 +48,7 @@ def _multiplies_pairs(low: Lowering, window: Window) -> bool:
     """Whether a convolution that reads blocks is computed on pairs of bfloat16."""
     return (
         low.pairs
-        and window.channels // window.groups > _FEW_CHANNELS
+        and window.channels // window.groups > FEW_CHANNELS
         and not (window.groups > 1 and window.groups == window.channels)
         and (window.groups == 1 or _has_whole_blocks(low, window))
         and not winograd_size(low, window)
@@ -68,6 +74,8 @@ def _winograd_shape(window: Window) -> Shape:
 
 def conv_pads(low: Lowering, window: Window) -> Pads:
     """Return the border that a convolution reads, in the form that it is computed in."""
+    if calls_library(low, window):
+        return 0, 0, 0, 0
     top, left, bottom, right = needed_pads(window)
     size = winograd_size(low, window)
     if size:
@@ -140,6 +148,11 @@ def _lower_direct(
         target = new_paired(low, ending.value, shape)
     else:
         target = low.new_blocked(ending.value, shape)
+    if calls_library(low, window):
+        added = None if ending.residual is None else low.image(ending.residual)
+        image = low.image(x) if low.pairs else low.blocked(x)
+        lower_by_library(low, node, window, weight, bias, image, ending, added, target)
+        return
     size = winograd_size(low, window)
     if size:
         residual = None if ending.residual is None else low.blocked(ending.residual)
@@ -186,7 +199,7 @@ def _source(low: Lowering, x: ir.Value, window: Window) -> Source:
         return Source(
             pairs.word_view(), start, pairs.step, plane, pairs.step, row, image, Words.PAIR
         )
-    if window.channels <= _FEW_CHANNELS and not isinstance(low.get(x), Blocked):
+    if window.channels <= FEW_CHANNELS and not isinstance(low.get(x), Blocked):
         tensor, (row, plane), image = padded_planes(low, x, window)
         return Source(tensor, 0, 1, plane, 1, row, image)
     source = _bordered(low, x, window)

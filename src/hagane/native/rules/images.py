@@ -10,6 +10,9 @@ from hagane.native.rules.window import Window, needed_pads
 from hagane.native.tensor import Blocked, Buffer, Kind, Pads, Tensor, blocked_floats
 from hagane.ops.definition import Array
 
+# Images of no more channels than this are read as planes, without blocks.
+FEW_CHANNELS = 4
+
 
 def four_axes(weight: Array) -> Array:
     """Return weights ``(out, in, rows, columns)``; those of one spatial axis have one row."""

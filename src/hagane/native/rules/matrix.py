@@ -28,6 +28,7 @@ from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering, NotNative, Rule
 from hagane.native.packed import Product, Rows, packed_rows
 from hagane.native.pairs import paired_weights
+from hagane.native.rules.library_product import lower_product
 from hagane.native.rules.typed_product import lower_typed_product
 from hagane.native.tensor import Buffer, Kind, Tensor
 from hagane.native.tile import Store, Tile, Words, tile_pixels, uses_tiles, whole_words
@@ -106,6 +107,10 @@ def _lower_product(
         # A tile may read past the end of what is added; memory of the caller ends there.
         residual = low.copy(residual, low.new("residual", residual.dtype, residual.shape))
     target = low.result(ending.value)
+    followers = (("Add",) if value is not node.outputs[0] else ()) + ending.operators
+    assert source is not None
+    if lower_product(low, node, source, weight, bias, ending, residual, target, followers):
+        return
     words = Words.PAIR if low.pairs and (level.tiles or k % 2 == 0) else Words.FLOAT
     choice = low.choices.get(product_key(low, rows, k, n), BY_RULE)
     sizes = product_groups(n, rows, level, choice.blocks, words)
@@ -130,7 +135,6 @@ def _lower_product(
         read = Rows(low.contiguous(source), rows, k, k, lanes)
     else:
         read = packed_rows(low, source, rows, k, words)
-    followers = (("Add",) if value is not node.outputs[0] else ()) + ending.operators
     tile = replace(row_tile(level, words), activation=ending.activation)
     low.lowered[ending.value] = target
     flops = 2.0 * n * k * (rows if isinstance(rows, int) else 64)
