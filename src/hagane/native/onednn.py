@@ -233,13 +233,14 @@ class Operation:
     """A product or convolution of fixed sizes.
 
     Attributes:
+        library: What it was made by.
         implementation: What oneDNN calls the kernel that it chose.
         weights_bytes: Bytes of packed weights.
         scratch_bytes: Bytes of scratch memory for a call.
     """
 
     def __init__(self, library: OneDnn, description: _Handle):
-        self._library, self._description = library, description
+        self.library, self._description = library, description
         weakref.finalize(self, library.call, "primitive_desc_destroy", description).atexit = False
         name = ctypes.c_char_p()
         library.call("primitive_desc_query", description, _IMPLEMENTATION, 0, ctypes.byref(name))
@@ -251,7 +252,7 @@ class Operation:
 
     def addresses(self) -> list[int]:
         """Return what ``hg_onednn_primitive`` in ``c/onednn.h`` holds; valid with this object."""
-        library, description = self._library, self._description
+        library, description = self.library, self._description
         with library.one_thread():
             if self._primitive is None:
                 self._primitive = library.make("primitive_create", description)
@@ -263,7 +264,7 @@ class Operation:
 
     def pack(self, weights: Array) -> Array:
         """Return float32 weights as bytes in the layout and precision that the operation reads."""
-        library = self._library
+        library = self.library
         made = np.zeros(self.weights_bytes + 64, np.uint8)
         packed = made[-made.ctypes.data % 64 :][: self.weights_bytes]
         weights = np.asarray(weights, np.float32)

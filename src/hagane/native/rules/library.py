@@ -78,11 +78,14 @@ class Split:
 
 
 def split(total: int, most: int, unit: int) -> Split:
-    """Return near-equal pieces of at most ``most``, multiples of ``unit`` where they can be."""
-    pieces = -(-total // max(1, most))
-    length = -(-total // pieces)
-    rounded = -(-length // unit) * unit
-    return Split(total, min(total, rounded if rounded <= max(most, unit) else length))
+    """Return near-equal pieces of at most ``most``, but of one ``unit`` at least.
+
+    Each is a multiple of the unit, but for the last one.
+    """
+    units = max(1, most // unit)
+    pieces = -(-total // (units * unit))
+    length = -(-total // (pieces * unit)) * unit
+    return Split(total, min(total, length))
 
 
 def aligned(count: int) -> int:
@@ -97,7 +100,7 @@ def declare_calls(
     low: Lowering, body: Body, node: ir.Node, operations: Sequence[Operation]
 ) -> None:
     """Give a kernel the addresses of oneDNN's functions and of some operations."""
-    library = onednn.load()
+    library = operations[0].library
     words = len(library.functions())
     body.helper(c_source("onednn.h"))
 
