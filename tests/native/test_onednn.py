@@ -154,7 +154,7 @@ def test_a_convolution_is_that_of_the_reference_kernel(
 
 
 @pytest.mark.parametrize("half", PRECISIONS)
-@pytest.mark.parametrize("groups", [2, 4])
+@pytest.mark.parametrize("groups", [2, 4, 16])
 def test_a_grouped_convolution_is_that_of_the_reference_kernel(half: bool, groups: int) -> None:
     feed = {"x": draw((2, 64, 9, 11))}
     nodes = [helper.make_node("Conv", ["x", "w"], ["y"], pads=[1] * 4, group=groups)]

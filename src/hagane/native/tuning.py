@@ -22,10 +22,12 @@ from hagane.native.engine import Library, compile_kernels
 from hagane.native.lowering import Lowering, NotNative
 from hagane.native.partition import lower_graph
 from hagane.native.peak import peak_flops
-from hagane.native.rules.convolution import reads_blocks
+from hagane.native.rules.convolution import reads_blocks, sizes_of
 from hagane.native.rules.library import usable
 from hagane.native.rules.library_convolution import divided_convolution
 from hagane.native.rules.library_product import divided_product
+from hagane.native.rules.narrow import is_narrow
+from hagane.native.rules.window import is_depthwise
 from hagane.native.segment import Segment
 from hagane.ops import infer_types
 from hagane.ops.definition import Array
@@ -169,19 +171,23 @@ def _layer(low: Lowering, node: ir.Node, settings: Settings) -> _Layer | None:
 
 
 def _convolution(low: Lowering, node: ir.Node, settings: Settings) -> _Layer | None:
-    window = reads_blocks(low, node)
-    if window is None or (window.groups > 1 and window.groups == window.channels):
+    window = sizes_of(low, node)
+    if window is None or is_narrow(low, window) or is_depthwise(window):
+        return None
+    by_library = usable(low) and divided_convolution(low, window) is not None
+    blocked = reads_blocks(low, node) is not None
+    if not blocked and not by_library:
         return None
     shapes = [low.fixed_shape(node.inputs[0]), low.fixed_shape(node.inputs[1])]
-    blocks: list[Choice] = [Choice(winograd=0, blocks=n, order=o) for n, o in _tiles(settings)]  # type: ignore[arg-type]
-    if window.kernel == (3, 3) and window.strides == window.dilations == (1, 1):
-        blocks += [Choice(winograd=2), Choice(winograd=4)] if window.groups == 1 else []
-    if usable(low) and divided_convolution(low, window) is not None:
-        blocks += _BY_LIBRARY
+    forms: list[Choice] = []
+    if blocked:
+        forms += [Choice(winograd=0, blocks=n, order=o) for n, o in _tiles(settings)]  # type: ignore[arg-type]
+        if window.kernel == (3, 3) and window.strides == window.dilations == (1, 1):
+            forms += [Choice(winograd=2), Choice(winograd=4)] if window.groups == 1 else []
+    forms += _BY_LIBRARY if by_library else ()
     flops = 2.0 * np.prod(low.fixed_shape(node.outputs[0])) * np.prod(shapes[1][1:])
     model, feed = _alone(node, shapes)
-    forms = (BY_RULE, *blocks)
-    return _Layer(convolution_key(low, window), model, feed, float(flops), forms)
+    return _Layer(convolution_key(low, window), model, feed, float(flops), (BY_RULE, *forms))
 
 
 def _product(low: Lowering, node: ir.Node, settings: Settings) -> _Layer | None:

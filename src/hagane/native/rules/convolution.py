@@ -23,7 +23,7 @@ from hagane.native.rules.library_convolution import calls_library, lower_by_libr
 from hagane.native.rules.narrow import is_narrow, lower_narrow
 from hagane.native.rules.stem import folded, folds_rows
 from hagane.native.rules.volume import lower_volume
-from hagane.native.rules.window import Window, needed_pads, window_of
+from hagane.native.rules.window import Window, is_depthwise, needed_pads, window_of
 from hagane.native.tensor import Blocked, Pads
 from hagane.native.tile import Words, block_words, uses_tiles
 from hagane.native.winograd import Shape, lower_winograd, tile_size
@@ -87,12 +87,18 @@ def conv_pads(low: Lowering, window: Window) -> Pads:
 
 def reads_blocks(low: Lowering, node: ir.Node) -> Window | None:
     """Return the sizes of a convolution that reads images in blocks, or None."""
+    window = sizes_of(low, node)
+    return window if window is not None and _is_blocked(low, window) else None
+
+
+def sizes_of(low: Lowering, node: ir.Node) -> Window | None:
+    """Return the sizes of a convolution of float32 over one or two axes, or None."""
     if node.op_type != "Conv":
         return None
     try:
         shape = low.fixed_shape(node.inputs[1])
         window = window_of(low, node, shape[2:], shape[0])
-        return window if low.is_float(node.inputs[0]) and _is_blocked(low, window) else None
+        return window if low.is_float(node.inputs[0]) else None
     except NotNative:
         return None
 
@@ -101,9 +107,9 @@ def _is_blocked(low: Lowering, window: Window) -> bool:
     lanes = low.level.lanes
     if is_narrow(low, window):
         return False
-    if window.groups == 1 or window.groups == window.channels == window.out_channels:
+    if window.groups == 1 or is_depthwise(window):
         return True
-    return (
+    return calls_library(low, window) or (
         window.channels // window.groups % lanes == 0
         and window.out_channels // window.groups % lanes == 0
     )
@@ -128,7 +134,7 @@ def lower_conv(low: Lowering, node: ir.Node) -> None:
     if not _is_blocked(low, window):
         _lower_by_loops(low, node, window, weight, bias)
         return
-    if window.groups > 1 and window.groups == window.channels == window.out_channels:
+    if is_depthwise(window):
         lower_depthwise(low, node, window, weight, bias)
     else:
         _lower_direct(low, node, window, weight, bias)

@@ -25,7 +25,7 @@ from hagane.ops.definition import Array
 Load = Callable[[str], str]
 # Bytes of weights, and of the rest, that a task may touch and find again in the second-level cache.
 WEIGHTS_BYTES = 640 << 10
-PIECE_BYTES = 512 << 10
+PIECE_BYTES = 1 << 20
 # Where parts of scratch memory and of packed weights begin.
 ALIGNED = 128
 # Operations a nanosecond that decide whether a layer is worth a second thread.

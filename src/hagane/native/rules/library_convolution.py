@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from hagane.native import onednn
 from hagane.native.choices import BY_RULE, convolution_key
-from hagane.native.ending import Ending, bounded
+from hagane.native.ending import Ending
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering
 from hagane.native.onednn import Operation
@@ -27,7 +27,6 @@ from hagane.native.rules.library import (
     FLOPS_PER_NS,
     PIECE_BYTES,
     WEIGHTS_BYTES,
-    Load,
     Split,
     aligned,
     bias_of,
@@ -38,7 +37,8 @@ from hagane.native.rules.library import (
     split,
     tasks_wanted,
 )
-from hagane.native.rules.window import Window
+from hagane.native.rules.library_patch import copy_in, copy_out, patch_of
+from hagane.native.rules.window import Window, is_depthwise
 from hagane.native.tensor import Blocked
 from hagane.ops.definition import Array
 
@@ -60,33 +60,10 @@ class Pieces:
     operations: tuple[Operation, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Patch:
-    """The part of an image that some rows of the result are computed of, border included.
-
-    A kernel of one tap leaves most pixels out if its strides are above one; these are not copied.
-
-    Attributes:
-        rows: Its rows, and their distance in the image.
-        columns: Its columns, and their distance in the image.
-        strides: Those of the convolution over it.
-    """
-
-    rows: tuple[int, int]
-    columns: tuple[int, int]
-    strides: tuple[int, int]
-
-
-def _patch(window: Window, rows: int) -> _Patch:
-    (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
-    high = (rows, sh) if kh == 1 else ((rows - 1) * sh + (kh - 1) * dh + 1, 1)
-    width = window.out_width
-    wide = (width, sw) if kw == 1 else ((width - 1) * sw + (kw - 1) * dw + 1, 1)
-    return _Patch(high, wide, (1 if kh == 1 else sh, 1 if kw == 1 else sw))
-
-
 def calls_library(low: Lowering, window: Window) -> bool:
-    """Whether a convolution that reads blocks is computed by oneDNN."""
+    """Whether a convolution of more channels than a few is computed by oneDNN."""
+    if is_depthwise(window):
+        return False
     choice = chosen(low, convolution_key(low, window))
     return choice is not None and divided_convolution(low, window, order=choice.order) is not None
 
@@ -95,9 +72,9 @@ def divided_convolution(
     low: Lowering, window: Window, *, biased: bool = False, order: str | None = None
 ) -> Pieces | None:
     """Return how oneDNN computes a convolution, or None if it does not."""
-    depth = window.channels // window.groups
-    if depth <= FEW_CHANNELS:
+    if window.channels <= FEW_CHANNELS:
         return None
+    depth = window.channels // window.groups
     itemsize = 2 if low.pairs else 4
     taps = window.kernel[0] * window.kernel[1]
     weights = window.out_channels * depth * taps
@@ -107,7 +84,7 @@ def divided_convolution(
     image = window.channels * window.height * window.width
     by_channels = weights > max(image, pixels * window.out_channels)
     by_channels = (by_channels if order is None else order == "groups") and window.groups == 1
-    patch = _patch(window, 1)
+    patch = patch_of(window, 1)
     row = patch.columns[0] * window.channels * itemsize * max(1, window.strides[0])
     row += window.out_width * channels.length * 4
     rows = split(window.out_height, PIECE_BYTES // row, 1)
@@ -120,7 +97,7 @@ def divided_convolution(
     operations: list[Operation] = []
     for high in rows.lengths:
         for wide in channels.lengths:
-            part = _patch(window, high)
+            part = patch_of(window, high)
             found = onednn.convolution(
                 (window.channels, part.rows[0], part.columns[0]),
                 (wide, depth, *window.kernel),
@@ -165,7 +142,7 @@ def lower_by_library(
     assert pieces is not None, "calls_library said that oneDNN computes it"
     rows, channels = pieces.rows, pieces.channels
     itemsize = 2 if low.pairs else 4
-    patch = _patch(window, rows.length)
+    patch = patch_of(window, rows.length)
     body = Body()
     declare_calls(low, body, node, pieces.operations)
     weight4 = four_axes(weight)
@@ -185,14 +162,15 @@ def lower_by_library(
     d = body.pointer(target.word_view(), written=True)
     patch_bytes = aligned(patch.rows[0] * patch.columns[0] * window.channels * itemsize)
     made_bytes = aligned(rows.length * window.out_width * channels.length * 4)
+    element = "uint16_t" if low.pairs else "float"
     per_image = rows.count * (channels.count if pieces.by_channels else 1)
     body.add(
         f"int64_t image = q / {per_image}, piece = q % {per_image};",
         f"int64_t a = piece % {rows.count}, top = a * {rows.length}, rows = {rows.size('a')};",
-        f"{_element(low)} *patch = ({_element(low)} *)scratch;",
+        f"{element} *patch = ({element} *)scratch;",
         f"float *made = (float *)(scratch + {patch_bytes});",
     )
-    _copy_in(body, window, patch, source, s, low.pairs)
+    copy_in(body, window, patch, source, s, half=low.pairs)
     begin, end = "0", str(channels.count)
     if pieces.by_channels:
         begin, end = f"piece / {rows.count}", f"piece / {rows.count} + 1"
@@ -208,7 +186,7 @@ def lower_by_library(
             f"scratch + {patch_bytes + made_bytes}",
         ),
     )
-    _copy_out(body, window, ending, residual, r, target, d)
+    copy_out(body, window, ending.activation, residual, r, target, d)
     body.add("}")
     depth = window.channels // window.groups
     pixels = window.images * window.out_height * window.out_width
@@ -227,103 +205,3 @@ def lower_by_library(
         followers=ending.operators,
     )
     low.keep_image(ending.value, target)
-
-
-def _element(low: Lowering) -> str:
-    return "uint16_t" if low.pairs else "float"
-
-
-def _copy_in(
-    body: Body, window: Window, patch: _Patch, source: Blocked | Paired, s: str, half: bool
-) -> None:
-    """Write the loops that bring the rows of a task from blocks into the patch."""
-    top, left, _, _ = window.pads
-    lanes, channels = source.lanes, window.channels
-    rows, row_step = patch.rows
-    columns, column_step = patch.columns
-    in_image = [x for x in range(columns) if 0 <= x * column_step - left < window.width]
-    low, high = (in_image[0], in_image[-1] + 1) if in_image else (columns, columns)
-    each = columns * channels
-    if rows == 1 or window.kernel[0] == 1:
-        taken = "rows"
-    else:
-        taken = (
-            f"(rows - 1) * {window.strides[0]} + {(window.kernel[0] - 1) * window.dilations[0] + 1}"
-        )
-    blocks = source.blocks
-    body.add(
-        f"for (int64_t i = 0; i < {taken}; i++) {{",
-        f"int64_t y = top * {window.strides[0]} + i * {row_step} - {top};",
-        f"{'uint16_t' if half else 'float'} *to = patch + i * {each};",
-        f"if (y < 0 || y >= {window.height}) {{ memset(to, 0, {each} * sizeof *to); continue; }}",
-    )
-    if low:
-        body.add(f"memset(to, 0, {low * channels} * sizeof *to);")
-    if high < columns:
-        body.add(f"memset(to + {high * channels}, 0, {(columns - high) * channels} * sizeof *to);")
-    image = blocks * source.plane_stride
-    first = low * column_step - left
-    copied = {
-        True: "memcpy(to + x * {c} + k * {v}, from, n * 2);",
-        False: "if (n == {v}) {store}(to + x * {c} + k * {v}, v_load(from)); "
-        "else {store}_n(to + x * {c} + k * {v}, v_load_n(from, n), n);",
-    }[isinstance(source, Paired)]
-    store = "v_store_pairs" if half else "v_store"
-    text = copied.format(c=channels, v=lanes, store=store)
-    if isinstance(source, Paired):
-        # A copy of known length is one instruction.
-        whole = text.replace("n * 2", str(lanes * 2))
-        text = f"if (n == {lanes}) {whole} else {text}"
-    body.add(
-        f"for (int64_t k = 0; k < {blocks}; k++) {{",
-        f"int64_t n = hg_min({lanes}, {channels} - k * {lanes});",
-        f"const float *from = {s} + image * {image} + k * {source.plane_stride}"
-        f" + y * {source.row_stride} + {first * source.step};",
-        f"for (int64_t x = {low}; x < {high}; x++, from += {column_step * source.step}) {{ {text} }}",
-        "} }",
-    )
-
-
-def _copy_out(
-    body: Body,
-    window: Window,
-    ending: Ending,
-    residual: Blocked | None,
-    r: str,
-    target: Blocked | Paired,
-    d: str,
-) -> None:
-    """Write the loops that bring a result into blocks, with what follows."""
-    lanes = target.lanes
-    store = "v_store_pairs" if isinstance(target, Paired) else "v_store"
-    at = f"image * {target.blocks * target.plane_stride} + (first / {lanes} + k) * {target.plane_stride}"
-    at += f" + (top + i) * {target.row_stride}"
-    body.add(
-        f"for (int64_t k = 0; k * {lanes} < columns; k++)",
-        "for (int64_t i = 0; i < rows; i++) {",
-        f"int64_t n = hg_min({lanes}, columns - k * {lanes});",
-        f"const float *from = made + i * {window.out_width} * columns + k * {lanes};",
-        f"float *to = {d} + {at};",
-    )
-    if residual is not None:
-        plane, row = residual.plane_stride, residual.row_stride
-        body.add(
-            f"const float *add = {r} + image * {residual.blocks * plane} + "
-            f"(first / {lanes} + k) * {plane} + (top + i) * {row};"
-        )
-
-    def value(load: Load) -> str:
-        text = load("from + x * columns")
-        if residual is not None:
-            text += f" + v_load(add + x * {lanes})"
-        return bounded(text, ending.activation)
-
-    whole = value(lambda place: f"v_load({place})")
-    part = value(lambda place: f"v_load_n({place}, n)")
-    place = f"to + x * {target.step}"
-    place = f"(uint16_t *)({place})" if isinstance(target, Paired) else place
-    body.add(
-        f"if (n == {lanes}) for (int64_t x = 0; x < {window.out_width}; x++) {store}({place}, {whole});",
-        f"else for (int64_t x = 0; x < {window.out_width}; x++) {store}({place}, {part});",
-        "}",
-    )

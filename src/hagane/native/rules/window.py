@@ -30,6 +30,11 @@ class Window:
     groups: int
 
 
+def is_depthwise(window: Window) -> bool:
+    """Whether each channel of an image is filtered by itself."""
+    return 1 < window.groups == window.channels == window.out_channels
+
+
 def window_of(low: Lowering, node: ir.Node, kernel: Sequence[int], out_channels: int) -> Window:
     """Return the sizes of a convolution or pooling node with numbers for all of them.
 
