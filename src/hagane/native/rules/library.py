@@ -18,7 +18,7 @@ from hagane.native.choices import BY_RULE, Choice
 from hagane.native.engine import c_source
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering
-from hagane.native.onednn import Operation
+from hagane.native.onednn_operations import Operation
 from hagane.native.tensor import Buffer
 from hagane.ops.definition import Array
 
@@ -93,7 +93,12 @@ def aligned(count: int) -> int:
     return -(-count // ALIGNED) * ALIGNED
 
 
-FAILURE = "oneDNN returned status {value}"
+def label(node: ir.Node, followers: Sequence[str]) -> str:
+    """Return what profiles and messages call a kernel."""
+    return f"{'+'.join((node.op_type, *followers))} '{node.name}' (oneDNN)"
+
+
+FAILURE = "it returned status {value}"
 
 
 def declare_calls(

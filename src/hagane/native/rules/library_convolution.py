@@ -12,12 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from hagane.native import onednn
 from hagane.native.choices import BY_RULE, convolution_key
 from hagane.native.ending import Ending
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering
-from hagane.native.onednn import Operation
+from hagane.native.onednn_operations import Operation, convolution
 from hagane.native.pairs import Paired
 from hagane.native.rules.images import FEW_CHANNELS, four_axes
 from hagane.native.rules.library import (
@@ -33,6 +32,7 @@ from hagane.native.rules.library import (
     call,
     chosen,
     declare_calls,
+    label,
     packed,
     split,
     tasks_wanted,
@@ -98,7 +98,7 @@ def divided_convolution(
     for high in rows.lengths:
         for wide in channels.lengths:
             part = patch_of(window, high)
-            found = onednn.convolution(
+            found = convolution(
                 (window.channels, part.rows[0], part.columns[0]),
                 (wide, depth, *window.kernel),
                 window.groups,
@@ -192,7 +192,7 @@ def lower_by_library(
     pixels = window.images * window.out_height * window.out_width
     flops = 2.0 * pixels * window.out_channels * depth * window.kernel[0] * window.kernel[1]
     low.emit(
-        node,
+        label(node, ending.operators),
         body,
         window.images * per_image,
         work=flops / FLOPS_PER_NS,
@@ -202,6 +202,5 @@ def lower_by_library(
         + max(made.scratch_bytes for made in pieces.operations)
         + 2 * ALIGNED,
         failure=FAILURE,
-        followers=ending.operators,
     )
     low.keep_image(ending.value, target)

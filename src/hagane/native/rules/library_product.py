@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from hagane.native import onednn
 from hagane.native.choices import product_key
 from hagane.native.elementwise import emit_elementwise
 from hagane.native.ending import Ending, bounded
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lazy, Lowering, operand
-from hagane.native.onednn import Operation
+from hagane.native.onednn_operations import Operation, product
 from hagane.native.pairs import BFLOAT16, STORE
 from hagane.native.rules.library import (
     ALIGNED,
@@ -30,6 +29,7 @@ from hagane.native.rules.library import (
     call,
     chosen,
     declare_calls,
+    label,
     loop_over_vectors,
     packed,
     split,
@@ -77,7 +77,7 @@ def divided_product(
     operations: list[Operation] = []
     for high in height.lengths:
         for wide in columns.lengths:
-            found = onednn.product(high, k, wide, low.pairs, biased)
+            found = product(high, k, wide, low.pairs, biased)
             if found is None:
                 return None
             operations.append(found)
@@ -158,14 +158,13 @@ def lower_product(
         body.add(f"for (int64_t i = 0; i < rows; i++) {loop}")
     flops = 2.0 * rows * k * n
     low.emit(
-        node,
+        label(node, followers),
         body,
         height.count * columns.count,
         work=flops / FLOPS_PER_NS,
         flops=flops,
         scratch=size + max(made.scratch_bytes for made in pieces.operations) + 2 * ALIGNED,
         failure=FAILURE,
-        followers=followers,
     )
     low.lowered[ending.value] = target
     return True
