@@ -32,7 +32,7 @@ from tests.native.test_safety_forks import in_child
 from tests.native.test_safety_sessions import resident_bytes, resources
 from tests.native.test_tuning import _Always
 
-pytestmark = pytest.mark.skipif(
+needs_library = pytest.mark.skipif(
     onednn.obstacle() is not None, reason=f"oneDNN: {onednn.obstacle()}"
 )
 FEW = settings(max_examples=15)
@@ -78,6 +78,7 @@ def by_reference(
     return np.asarray(want)
 
 
+@needs_library
 @FEW
 @given(
     st.integers(1, 130), st.integers(1, 200), st.integers(1, 200), st.sampled_from([1, 2, 3]),
@@ -112,6 +113,7 @@ def test_a_product_is_that_of_the_reference_kernel(
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
+@needs_library
 @FEW
 @given(
     st.integers(1, 2), st.integers(5, 40), st.integers(1, 70), st.integers(1, 14),
@@ -155,6 +157,7 @@ def test_a_convolution_is_that_of_the_reference_kernel(
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
+@needs_library
 @pytest.mark.parametrize("half", PRECISIONS)
 @pytest.mark.parametrize("groups", [2, 4, 16])
 def test_a_grouped_convolution_is_that_of_the_reference_kernel(half: bool, groups: int) -> None:
@@ -171,6 +174,7 @@ def test_a_grouped_convolution_is_that_of_the_reference_kernel(half: bool, group
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
+@needs_library
 @pytest.mark.parametrize("half", PRECISIONS)
 def test_large_layers_are_divided_and_stay_the_same(half: bool) -> None:
     feed = {"x": draw((1, 128, 40, 36))}
@@ -196,6 +200,7 @@ def test_large_layers_are_divided_and_stay_the_same(half: bool) -> None:
         np.testing.assert_allclose(segment.run([feed["x"]])[0], exact, rtol=0, atol=bound)
 
 
+@needs_library
 def test_layers_beside_other_kernels_share_images_with_them() -> None:
     # The border that the second convolution reads lies around what the first one writes, and
     # what the third one reads.
@@ -218,6 +223,7 @@ def test_layers_beside_other_kernels_share_images_with_them() -> None:
         np.testing.assert_allclose(segment.run([feed["x"]])[0], want, rtol=0, atol=bound)
 
 
+@needs_library
 def test_what_is_no_number_stays_so() -> None:
     x = draw((40, 64))
     x[3, 5] = np.nan
@@ -252,6 +258,7 @@ def codes(made: hagane.InferenceSession) -> str:
     return "".join(kernel.code for kernel in part.segment.kernels)
 
 
+@needs_library
 def test_a_choice_of_the_cache_is_followed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -313,6 +320,7 @@ def test_a_library_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
         onednn.OneDnn(str(broken))
 
 
+@needs_library
 def test_instructions_that_were_not_allowed_are_not_used() -> None:
     lower = [level for level in LEVELS if level != best_level()]
     proto, _ = small()
@@ -326,6 +334,7 @@ def test_instructions_that_were_not_allowed_are_not_used() -> None:
     assert not any("hg_onednn_run" in kernel.code for kernel in part.segment.kernels)
 
 
+@needs_library
 def test_layers_are_measured_with_the_library_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -355,6 +364,7 @@ def test_layers_are_measured_with_the_library_too(
     np.testing.assert_allclose(made.run(None, {"x": x})[0], want, rtol=1e-4, atol=1e-3)
 
 
+@needs_library
 def test_packed_weights_and_scratch_memory_are_in_the_plan(tmp_path: Path) -> None:
     proto, _ = small()
     plan = cached(tmp_path / "choices.json", proto).memory_plan({})
@@ -363,6 +373,7 @@ def test_packed_weights_and_scratch_memory_are_in_the_plan(tmp_path: Path) -> No
     assert segment.memory({})[0] == plan.weights
 
 
+@needs_library
 def test_the_callers_setting_of_openmp_stays(tmp_path: Path) -> None:
     openmp = ctypes.CDLL("libgomp.so.1")
     before = openmp.omp_get_max_threads()
@@ -375,6 +386,7 @@ def test_the_callers_setting_of_openmp_stays(tmp_path: Path) -> None:
         openmp.omp_set_num_threads(before)
 
 
+@needs_library
 @pytest.mark.parametrize("half", PRECISIONS)
 def test_threads_share_a_session_and_children_run_it(half: bool) -> None:
     nodes = [
@@ -437,10 +449,12 @@ def come_and_go(count: int) -> None:
     assert grown < 3 << 20 or "HAGANE_SANITIZE" in os.environ, f"{grown} bytes more"
 
 
+@needs_library
 def test_forty_models_leave_nothing_behind() -> None:
     come_and_go(40)
 
 
+@needs_library
 @pytest.mark.long
 def test_a_thousand_models_leave_nothing_behind() -> None:
     come_and_go(1000)
