@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -23,7 +24,7 @@ import hagane
 from hagane.errors import MissingExtra
 from hagane.graph import legalise, load
 from hagane.machine import LEVELS, best_level, multiplies_bfloat16, processor_name
-from hagane.native import Choice, onednn, plan_graph
+from hagane.native import Choice, Choices, onednn, plan_graph
 from hagane.native.partition import NativePart
 from hagane.native.segment import Segment
 from hagane.ops import infer_types
@@ -42,16 +43,15 @@ orders = st.sampled_from([None, "groups", "pixels"])
 
 
 def compiled(
-    proto: onnx.ModelProto, *, half: bool, threads: int, choice: Choice
+    proto: onnx.ModelProto, *, half: bool, threads: int, choice: Choice | Choices
 ) -> tuple[Segment, int]:
     """Return a model's one compiled part, and how many of its kernels call oneDNN."""
     made = load(proto)
     legalise(made)
     types = infer_types(made)
     constants = {v: v.const_value.numpy() for v in made.graph.initializers.values()}
-    plan = plan_graph(
-        made.graph, types, constants, threads=threads, pairs=half, choices=_Always(choice)
-    )
+    choices = _Always(choice) if isinstance(choice, Choice) else choice
+    plan = plan_graph(made.graph, types, constants, threads=threads, pairs=half, choices=choices)
     assert plan.refused == {}
     (part,) = plan.parts
     assert isinstance(part, NativePart)
@@ -221,6 +221,53 @@ def test_layers_beside_other_kernels_share_images_with_them() -> None:
         assert calls == 2
         bound = np.abs(want).max() * (2e-2 if half else 1e-5)
         np.testing.assert_allclose(segment.run([feed["x"]])[0], want, rtol=0, atol=bound)
+
+
+class _Some(dict[str, Choice]):
+    """oneDNN for layers whose key has a text in it, the rules' forms for others."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self._text = text
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return Choice(library="onednn") if self._text in key else default
+
+
+@needs_library
+@pytest.mark.parametrize("half", PRECISIONS)
+@pytest.mark.parametrize("channels", [24, 40, 64])
+@pytest.mark.parametrize(
+    ("which", "expected"), [("conv", 4), ("3x3", 2), ("1x1 1x1 1x1 0x0x0x0", 2)]
+)
+def test_blocks_with_additions_share_images_with_kernels_of_our_own(
+    half: bool, channels: int, which: str, expected: int
+) -> None:
+    feed = {"x": draw((2, channels, 9, 10))}
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["b", "w2"], ["c"], pads=[1] * 4),
+        helper.make_node("Relu", ["c"], ["d"]),
+        helper.make_node("Conv", ["d", "w3", "b3"], ["e"]),
+        helper.make_node("Add", ["e", "b"], ["f"]),
+        helper.make_node("Relu", ["f"], ["g"]),
+        helper.make_node("Conv", ["g", "w4"], ["y"], pads=[0, 1, 1, 0]),
+    ]
+    scale = np.float32(channels**-0.5)
+    constants = {
+        "w1": draw((channels, channels, 1, 1), 1) * scale,
+        "w2": draw((80, channels, 3, 3), 2) * scale / 3,
+        "w3": draw((channels, 80, 1, 1), 3) / 9, "b3": draw((channels,), 4),
+        "w4": draw((channels, channels, 3, 3), 5) * scale / 3,
+    }  # fmt: skip
+    proto = model(nodes, feed, constants=constants)
+    (want,) = session(proto, engine="reference").run(None, feed)
+    segment, calls = compiled(proto, half=half, threads=2, choice=_Some(which))
+    assert calls == expected
+    (got,) = segment.run([feed["x"]])
+    bound = np.abs(want).max() * (2e-2 if half else 1e-5)
+    np.testing.assert_allclose(got, want, rtol=0, atol=bound)
 
 
 @needs_library

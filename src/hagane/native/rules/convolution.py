@@ -155,9 +155,7 @@ def _lower_direct(
     else:
         target = low.new_blocked(ending.value, shape)
     if calls_library(low, window):
-        added = None if ending.residual is None else low.image(ending.residual)
-        image = low.image(x) if low.pairs else low.blocked(x)
-        lower_by_library(low, node, window, weight, bias, image, ending, added, target)
+        lower_by_library(low, node, window, weight, bias, ending, target)
         return
     size = winograd_size(low, window)
     if size:

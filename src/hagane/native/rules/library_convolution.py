@@ -119,9 +119,7 @@ def lower_by_library(
     window: Window,
     weight: Array,
     bias: Array | None,
-    source: Blocked | Paired,
     ending: Ending,
-    residual: Blocked | None,
     target: Blocked | Paired,
 ) -> None:
     """Write the kernel of a convolution that ``calls_library``.
@@ -132,12 +130,16 @@ def lower_by_library(
         window: Its sizes.
         weight: ``(out, in / groups, rows, columns)``, or without rows.
         bias: One number a channel, or None.
-        source: The image; of pairs only where products are of bfloat16.
-        ending: Its bounds are kept.
-        residual: What is added before these, or None.
+        ending: What is computed with it.
         target: The result.
     """
     order = low.choices.get(convolution_key(low, window), BY_RULE).order
+    x = node.inputs[0]
+    assert x is not None
+    source = low.image(x) if low.pairs else low.blocked(x)
+    residual = None
+    if ending.residual is not None:
+        residual = low.only_paired(ending.residual) or low.blocked(ending.residual)
     pieces = divided_convolution(low, window, biased=bias is not None, order=order)
     assert pieces is not None, "calls_library said that oneDNN computes it"
     rows, channels = pieces.rows, pieces.channels
@@ -158,7 +160,7 @@ def lower_by_library(
     s, w = body.pointer(source.word_view()), body.raw(weights, ctype="char")
     row = bias_of(low, node, bias)
     b = "0" if row is None else f"{body.raw(row)} + first"
-    r = "" if residual is None else body.pointer(residual.view())
+    r = "" if residual is None else body.pointer(residual.word_view())
     d = body.pointer(target.word_view(), written=True)
     patch_bytes = aligned(patch.rows[0] * patch.columns[0] * window.channels * itemsize)
     made_bytes = aligned(rows.length * window.out_width * channels.length * 4)
@@ -186,7 +188,7 @@ def lower_by_library(
             f"scratch + {patch_bytes + made_bytes}",
         ),
     )
-    copy_out(body, window, ending.activation, residual, r, target, d)
+    copy_out(body, window, low.level.lanes, ending.activation, (residual, r), (target, d))
     body.add("}")
     depth = window.channels // window.groups
     pixels = window.images * window.out_height * window.out_width

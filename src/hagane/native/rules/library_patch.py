@@ -103,57 +103,63 @@ def copy_in(
 def copy_out(
     body: Body,
     window: Window,
+    lanes: int,
     activation: Activation,
-    residual: Blocked | None,
-    r: str,
-    target: Blocked | Paired,
-    d: str,
+    residual: tuple[Blocked | Paired | None, str],
+    target: tuple[Blocked | Paired, str],
 ) -> None:
     """Write the loops that bring ``rows`` × ``columns`` of a result from ``made`` to their place.
 
     Args:
         body: Where they go.
         window: The convolution.
+        lanes: Of a vector.
         activation: Bounds of the result.
-        residual: What is added before these, or None.
-        r: C name of its first pixel inside the border.
-        target: The result.
-        d: C name of its first pixel inside the border.
+        residual: What is added before these, or None, and the C name of its first pixel inside
+            the border.
+        target: Where the result goes, and the same.
     """
-    lanes, width = target.lanes, window.out_width
-    paired = isinstance(target, Paired)
+    image, name = target
+    added, added_name = residual
+    width, paired = window.out_width, isinstance(image, Paired)
     store = "v_store_pairs" if paired else "v_store"
+    # What fills the last block is zero.
+    whole = f"(columns + {image.lanes - 1}) / {image.lanes} * {image.lanes // lanes}"
     body.add(
         "for (int64_t i = 0; i < rows; i++)",
         f"for (int64_t x0 = 0; x0 < {width}; x0 += {_PIXELS})",
-        f"for (int64_t k = 0; k * {lanes} < columns; k++) {{",
-        f"int64_t n = hg_min({lanes}, columns - k * {lanes}), x1 = hg_min({width}, x0 + {_PIXELS});",
-        f"int64_t block = first / {lanes} + k;",
+        f"for (int64_t k = 0; k < {whole}; k++) {{",
+        f"int64_t n = hg_max(0, hg_min({lanes}, columns - k * {lanes}));",
+        f"int64_t x1 = hg_min({width}, x0 + {_PIXELS}), vector = first / {lanes} + k;",
         f"const float *row = made + i * {width} * columns + k * {lanes};",
-        _row("float *to0", target, d),
+        _row("float *to0", image, name, lanes),
     )
-    if residual is not None:
-        body.add(_row("const float *add", residual, r))
+    if added is not None:
+        body.add(_row("const float *add0", added, added_name, lanes))
 
     def value(load: Load) -> str:
         text = load("row + x * columns")
-        if residual is not None:
-            text += f" + v_load(add + x * {lanes})"
+        if isinstance(added, Paired):
+            text += f" + v_load_bf16((const hg_bf16 *)(add0 + x * {added.step}))"
+        elif added is not None:
+            text += f" + v_load(add0 + x * {added.step})"
         return bounded(text, activation)
 
     body.add(
         "for (int64_t x = x0; x < x1; x++) {",
-        f"{'uint16_t' if paired else 'float'} *to = (void *)(to0 + x * {target.step});",
+        f"{'uint16_t' if paired else 'float'} *to = (void *)(to0 + x * {image.step});",
         f"if (n == {lanes}) {store}(to, {value(lambda place: f'v_load({place})')});",
-        f"else {store}(to, {value(lambda place: f'v_load_n({place}, n)')});",
+        f"else if (n) {store}(to, {value(lambda place: f'v_load_n({place}, n)')});",
+        f"else {store}(to, (vf){{0}});",
         "} }",
     )
 
 
-def _row(declared: str, image: Blocked | Paired, name: str) -> str:
-    """Return C text that declares where a row of one block of an image begins."""
-    plane = image.plane_stride
+def _row(declared: str, image: Blocked | Paired, name: str, lanes: int) -> str:
+    """Return C text that declares where a row of one vector of channels of an image begins."""
+    plane, parts = image.plane_stride, image.lanes // lanes
+    within = image.step // parts
     return (
-        f"{declared} = {name} + image * {image.blocks * plane} + block * {plane}"
-        f" + (top + i) * {image.row_stride};"
+        f"{declared} = {name} + image * {image.blocks * plane} + vector / {parts} * {plane}"
+        f" + vector % {parts} * {within} + (top + i) * {image.row_stride};"
     )
