@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from tests.native.test_tuning import _Always
 needs_library = pytest.mark.skipif(
     onednn.obstacle() is not None, reason=f"oneDNN: {onednn.obstacle()}"
 )
-FEW = settings(max_examples=15)
+FEW = settings(max_examples=10)
 PRECISIONS = [False, True] if multiplies_bfloat16(best_level()) else [False]
 half_or_not = st.sampled_from(PRECISIONS)
 orders = st.sampled_from([None, "groups", "pixels"])
@@ -236,7 +237,7 @@ class _Some(dict[str, Choice]):
 
 @needs_library
 @pytest.mark.parametrize("half", PRECISIONS)
-@pytest.mark.parametrize("channels", [24, 40, 64])
+@pytest.mark.parametrize("channels", [40, 64])
 @pytest.mark.parametrize(
     ("which", "expected"), [("conv", 4), ("3x3", 2), ("1x1 1x1 1x1 0x0x0x0", 2)]
 )
@@ -484,16 +485,18 @@ def come_and_go(count: int) -> None:
 
     for _ in range(20):
         once()
-    before, resident = resources(), 0
-    for number in range(count):
-        once()
-        if number == count // 2:
-            gc.collect()
-            resident = resident_bytes()
+    before = resources()
+    marks: list[int] = []
+    for _ in range(5):
+        for _ in range(count // 5):
+            once()
+        gc.collect()
+        marks.append(resident_bytes())
     assert resources() == before
+    # The allocator takes and returns memory now and then; what is lost is lost all the time.
     # AddressSanitizer keeps what is freed for a while.
-    grown = resident_bytes() - resident
-    assert grown < 3 << 20 or "HAGANE_SANITIZE" in os.environ, f"{grown} bytes more"
+    grown = min(later - sooner for sooner, later in pairwise(marks))
+    assert grown < 256 << 10 or "HAGANE_SANITIZE" in os.environ, f"resident bytes: {marks}"
 
 
 @needs_library

@@ -233,7 +233,7 @@ _NAME = "measured"
 
 
 def _segments(layer: _Layer, settings: Settings) -> dict[Choice, Segment]:
-    """Return the compiled forms of a layer."""
+    """Return the compiled forms of a layer, the rule's first; of equal ones the first alone."""
     types = infer_types(layer.model)
     graph = layer.model.graph
     constants = {
@@ -242,13 +242,17 @@ def _segments(layer: _Layer, settings: Settings) -> dict[Choice, Segment]:
         if value.const_value is not None
     }
     lowered: dict[Choice, Lowering] = {}
+    seen: set[tuple[str, ...]] = set()
     for form in layer.forms:
         choices = {} if form == BY_RULE else {layer.key: form}
         parts, _, _ = lower_graph(
             graph, types, constants, settings.level, settings.threads, settings.pairs, choices
         )
         (part,) = parts
-        if not isinstance(part, ir.Node):
+        assert not isinstance(part, ir.Node), "layers have kernels"
+        codes = tuple(kernel.code for kernel in part[1].kernels)
+        if codes not in seen:
+            seen.add(codes)
             lowered[form] = part[1]
     kernels = [kernel for low in lowered.values() for kernel in low.kernels]
     library = compile_kernels(kernels, settings.level)  # all at once, in parallel
