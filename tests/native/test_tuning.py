@@ -183,3 +183,14 @@ def test_settings_that_mean_nothing_are_refused(tmp_path: Path) -> None:
         tuned(tmp_path / "c.json", tune="on")
     with pytest.raises(InvalidArgument, match=r"tune_seconds: expected a positive number, got -1"):
         tuned(tmp_path / "c.json", tune_seconds=-1)
+
+
+def test_a_product_that_is_not_native_is_not_measured(tmp_path: Path) -> None:
+    x = draw((128, 64))
+    proto = model(
+        [helper.make_node("Gemm", ["x", "w"], ["y"], transA=1)], {"x": x},
+        constants={"w": draw((128, 128), 1)},
+    )  # fmt: skip
+    chosen = hagane.SessionOptions(tune="fast", tune_cache=str(tmp_path / "choices.json"))
+    (got,) = hagane.InferenceSession(proto, chosen).run(None, {"x": x})
+    np.testing.assert_allclose(got, x.T @ draw((128, 128), 1), rtol=1e-4, atol=1e-4)

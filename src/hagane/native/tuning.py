@@ -194,6 +194,8 @@ def _product(low: Lowering, node: ir.Node, settings: Settings) -> _Layer | None:
     weight = low.constant(node.inputs[1])
     if weight is None or weight.ndim != 2 or not low.is_float(node.inputs[0]):
         return None
+    if node.op_type == "Gemm" and low.attributes(node)["transA"]:
+        return None
     rows = product(low.fixed_shape(node.inputs[0])[:-1])
     transposed = node.op_type == "Gemm" and low.attributes(node)["transB"]
     k, n = weight.shape[::-1] if transposed else weight.shape
