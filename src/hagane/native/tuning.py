@@ -122,7 +122,8 @@ def tune(
         if layer is None:
             continue
         keys.add(layer.key)
-        if layer.key not in known and layer.flops >= _LEAST_FLOPS:
+        several = len(layer.forms) > 1
+        if several and layer.key not in known and layer.flops >= _LEAST_FLOPS:
             layers.setdefault(layer.key, layer)
     ordered = sorted(layers.values(), key=lambda layer: -layer.flops)
     end = time.monotonic() + settings.seconds
@@ -174,17 +175,14 @@ def _convolution(low: Lowering, node: ir.Node, settings: Settings) -> _Layer | N
     window = sizes_of(low, node)
     if window is None or is_narrow(low, window) or is_depthwise(window):
         return None
-    by_library = usable(low) and divided_convolution(low, window) is not None
-    blocked = reads_blocks(low, node) is not None
-    if not blocked and not by_library:
-        return None
     shapes = [low.fixed_shape(node.inputs[0]), low.fixed_shape(node.inputs[1])]
     forms: list[Choice] = []
-    if blocked:
+    if reads_blocks(low, node) is not None:
         forms += [Choice(winograd=0, blocks=n, order=o) for n, o in _tiles(settings)]  # type: ignore[arg-type]
         if window.kernel == (3, 3) and window.strides == window.dilations == (1, 1):
             forms += [Choice(winograd=2), Choice(winograd=4)] if window.groups == 1 else []
-    forms += _BY_LIBRARY if by_library else ()
+    if usable(low) and divided_convolution(low, window) is not None:
+        forms += _BY_LIBRARY
     flops = 2.0 * np.prod(low.fixed_shape(node.outputs[0])) * np.prod(shapes[1][1:])
     model, feed = _alone(node, shapes)
     return _Layer(convolution_key(low, window), model, feed, float(flops), (BY_RULE, *forms))
