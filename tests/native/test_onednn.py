@@ -272,6 +272,35 @@ def test_blocks_with_additions_share_images_with_kernels_of_our_own(
 
 
 @needs_library
+@pytest.mark.parametrize("half", PRECISIONS)
+@pytest.mark.parametrize(
+    ("which", "expected"), [("product", 4), ("48x64x", 2), ("x128x64", 1), ("x128x96", 1)]
+)
+def test_products_share_rows_with_kernels_of_our_own(half: bool, which: str, expected: int) -> None:
+    feed = {"x": draw((48, 64))}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w1"], ["a"]),
+        helper.make_node("Gelu", ["a"], ["b"]),
+        helper.make_node("MatMul", ["b", "w2"], ["c"]),
+        helper.make_node("MatMul", ["b", "w3"], ["d"]),
+        helper.make_node("Add", ["c", "x"], ["e"]),
+        helper.make_node("Tanh", ["e"], ["f"]),
+        helper.make_node("MatMul", ["f", "w4"], ["g"]),
+        helper.make_node("Mul", ["d", "g"], ["y"]),
+    ]
+    constants = {
+        "w1": draw((64, 128), 1) / 8, "w2": draw((128, 64), 2) / 11,
+        "w3": draw((128, 96), 3) / 11, "w4": draw((64, 96), 4) / 8,
+    }  # fmt: skip
+    proto = model(nodes, feed, constants=constants, opset=20)
+    (want,) = session(proto, engine="reference").run(None, feed)
+    segment, calls = compiled(proto, half=half, threads=2, choice=_Some(which))
+    assert calls == expected
+    bound = np.abs(want).max() * (3e-2 if half else 1e-5)
+    np.testing.assert_allclose(segment.run([feed["x"]])[0], want, rtol=0, atol=bound)
+
+
+@needs_library
 def test_what_is_no_number_stays_so() -> None:
     x = draw((40, 64))
     x[3, 5] = np.nan

@@ -80,6 +80,7 @@ class Lowering:
         quads: Images of bytes that lie in blocks, whether or not they lie elsewhere too.
         packed: Left sides of products that lie in blocks of columns.
         products: Products, by where they lie, that could be stored in another form.
+        rounded: Left sides of products that lie in row-major order, rounded to bfloat16.
     """
 
     level: Level
@@ -103,6 +104,7 @@ class Lowering:
     quads: dict[ir.Value, Quads] = field(default_factory=dict)
     packed: dict[tuple[ir.Value, Words], Rows] = field(default_factory=dict)
     products: dict[Buffer, Product] = field(default_factory=dict)
+    rounded: dict[ir.Value, Tensor] = field(default_factory=dict)
 
     # ---- what is known of a value ----
 

@@ -172,9 +172,11 @@ def lower_product(
 
 def _rounded(low: Lowering, source: ir.Value) -> Tensor:
     """Return a matrix rounded to bfloat16; one that is held back is computed straight into it."""
-    found = low.get(source)
-    if isinstance(found, Blocked) or (isinstance(found, Lazy) and found.blocked):
-        found = low.plain(source)
-    target = low.new(f"{source.name} rounded", BFLOAT16, low.shape(source))
-    emit_elementwise(low, f"round '{source.name}'", operand(found), target, store=STORE)
-    return target
+    if source not in low.rounded:
+        found = low.get(source)
+        if isinstance(found, Blocked) or (isinstance(found, Lazy) and found.blocked):
+            found = low.plain(source)
+        target = low.new(f"{source.name} rounded", BFLOAT16, low.shape(source))
+        emit_elementwise(low, f"round '{source.name}'", operand(found), target, store=STORE)
+        low.rounded[source] = target
+    return low.rounded[source]
