@@ -18,7 +18,8 @@ from hagane.machine import Level
 from hagane.native.amx import emit_tiles, group_sizes
 from hagane.native.expression import Expression
 from hagane.native.kernel import Body
-from hagane.native.tile import Tile, Words, tile_function, tile_pixels, uses_tiles
+from hagane.native.tile import Tile, Words, tile_pixels, uses_tiles
+from hagane.native.tile_code import tile_function
 from hagane.ops.definition import Array
 
 # One task should take about this long, at this many operations a nanosecond.

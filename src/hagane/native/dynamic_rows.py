@@ -8,7 +8,8 @@ from dataclasses import replace
 from hagane.machine import Level
 from hagane.native.contraction import Group
 from hagane.native.kernel import Body
-from hagane.native.tile import Tile, tile_function, tile_pixels
+from hagane.native.tile import Tile, tile_pixels
+from hagane.native.tile_code import tile_function
 from hagane.symbolic import Dim, ceildiv
 
 # One task should take about this long, at this many operations a nanosecond.

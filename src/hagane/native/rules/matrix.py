@@ -219,6 +219,7 @@ def emit_product(
         depth=rows.words // lanes,
         rest=rows.words % lanes,
         source_plane=rows.plane if isinstance(rows.plane, int) else None,
+        streams=_streams(rows, level, tile.words),
         target_plane=plane_out if isinstance(plane_out, int) else 0,
         residual_plane=lanes,
     )
@@ -254,6 +255,15 @@ def emit_product(
     plan = Contraction(tile, pixels, tuple(groups), 1, 0, 0, 0, partial, count * rows.words, order)
     fixed, work = emit_contraction(body, plan, level, names, after)
     low.emit(node, body, fixed, work=work, flops=flops, followers=followers)
+
+
+def _streams(rows: Rows, level: Level, words: Words) -> int:
+    """Return in how many parts few rows are summed: weights pass by but once, from memory."""
+    few = isinstance(rows.count, int) and rows.count < _FEW_ROWS
+    if not few or not level.assembly or uses_tiles(level, words):
+        return 1
+    blocks = rows.words // level.lanes
+    return next(n for n in (4, 2, 1) if blocks % n == 0) if blocks else 1
 
 
 def _reads_rows(k: int, level: Level) -> bool:
