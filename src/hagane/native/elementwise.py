@@ -297,7 +297,7 @@ def _is_double(expression: Apply) -> bool:
 
 
 def _constant_text(constant: Constant, *, vector: bool) -> str:
-    if constant.dtype == FLOAT32 or constant.dtype in HALVES:
+    if constant.dtype == FLOAT32 or constant.dtype in (NARROW if vector else HALVES):
         text = float_text(float(constant.value))
         return f"v_set1({text})" if vector else text
     if constant.dtype == BOOL:

@@ -25,6 +25,7 @@ from hagane.passes.fuse_layer_norm import fuse_layer_norm
 from hagane.passes.fuse_quantized import fuse_quantized
 from hagane.passes.fuse_rms_norm import fuse_rms_norm
 from hagane.passes.fuse_rotary import fuse_rotary
+from hagane.passes.gather_quantized import gather_quantized
 from hagane.passes.inline_branches import inline_branches
 from hagane.passes.join_reshapes import join_reshapes
 from hagane.passes.merge_common import merge_common
@@ -77,6 +78,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(remove_identity, "nodes that return what they are given are passed over"),
     Pass(merge_common, "equal nodes on equal inputs become one"),
     Pass(fuse_quantized, "operators between dequantisation and quantisation become 8-bit ones"),
+    Pass(gather_quantized, "tables of bytes are looked up before they are dequantised"),
     Pass(spread_quantized, "grouped 8-bit convolutions become convolutions of floats"),
     Pass(cancel_transposes, "transpositions that undo each other meet and go"),
     Pass(restore_softmax, "what older models flatten for Softmax of the last axis stays as it is"),
