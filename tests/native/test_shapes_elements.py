@@ -160,6 +160,22 @@ def test_whole_numbers_of_every_width(level: str, dtype: str) -> None:
 
 
 @every_level
+@pytest.mark.parametrize("dtype", WHOLE)
+def test_what_division_leaves_has_the_sign_of_the_divisor_or_of_the_dividend(
+    level: str, dtype: str
+) -> None:
+    info = np.iinfo(dtype)
+    edge = [info.min, info.max, 0, 1, 2, 3, 7, *([-1, -2, -3, -7] if info.min < 0 else [])]
+    divisors = [number for number in edge if number]
+    a, b = (m.reshape(-1) for m in np.meshgrid(np.array(edge, dtype), np.array(divisors, dtype)))
+    nodes = [
+        helper.make_node("Mod", ["a", "b"], ["modulus"]),
+        helper.make_node("Mod", ["a", "b"], ["remainder"], fmod=1),
+    ]
+    agree(nodes, {"a": a, "b": b}, level, native=True)
+
+
+@every_level
 def test_truth_values_combine_and_move(level: str) -> None:
     random = np.random.default_rng(0)
     a, b = random.integers(0, 2, (2, 6, 17)).astype(bool)

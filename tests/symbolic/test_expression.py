@@ -13,7 +13,9 @@ from hagane.symbolic import (
     floordiv,
     maximum,
     minimum,
+    number_of,
     parse_dim,
+    python_text,
     symbol,
     symbols_of,
 )
@@ -41,6 +43,17 @@ def test_division_agrees_with_integers(a: Dim, d: int, at: dict[str, int]) -> No
     assert evaluate(a // d, at) == x // d
     assert evaluate(a % d, at) == x % d
     assert evaluate(ceildiv(a, d), at) == -(-x // d)
+
+
+@given(dims, sizes)
+def test_the_number_of_a_value_is_what_it_evaluates_to(a: Dim, at: dict[str, int]) -> None:
+    assert number_of(a, at) == evaluate(a, at)
+    names = {name: f"at[{name!r}]" for name in at}
+    assert eval(python_text(a, names), {"at": at}) == evaluate(a, at)
+    assert number_of(maximum(a, 3) % 7, at) == evaluate(maximum(a, 3) % 7, at)
+    for name in symbols_of(a):
+        with pytest.raises(KeyError, match=name):
+            number_of(a, {key: size for key, size in at.items() if key != name})
 
 
 @given(dims)

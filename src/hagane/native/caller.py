@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hagane.machine import CodeCache, Compiler, NoCompiler, find_compiler
+from hagane.native.control import Loop
 from hagane.native.engine import c_source
 from hagane.native.segment import Segment
 from hagane.ops.definition import Array
@@ -33,7 +34,7 @@ def make_caller(segment: Segment, names: Sequence[str], order: Sequence[int]) ->
         names: The name of each of its inputs.
         order: Which of its outputs to return, in order.
     """
-    if segment.may_mismatch:
+    if segment.may_mismatch or segment.growing:
         return None
     try:
         module = _extension(find_compiler())
@@ -62,10 +63,17 @@ def make_caller(segment: Segment, names: Sequence[str], order: Sequence[int]) ->
         )
         for i in order
     ]
+    # A loop whose turns nobody knows may take any time.
+    endless = any(isinstance(c, Loop) and not isinstance(c.turns, int) for c in segment.controls)
     run = segment.engine.address("hg_run")
-    work = sum(kernel.work for kernel in segment.kernels)
     made: Caller = module.make(
-        run, context.program, inputs, outputs, context.fail, context, work > _SHORT_NS
+        run,
+        context.program,
+        inputs,
+        outputs,
+        context.fail,
+        context,
+        endless or segment.estimate.whole > _SHORT_NS,
     )
     return made
 

@@ -66,7 +66,12 @@ class Engine:
         )
         self.run = self._function("hg_run", ctypes.c_int64, ctypes.c_void_p)
         self.failure_value = self._function("hg_failure_value", ctypes.c_int64, ctypes.c_void_p)
-        self.set_stamps = self._function("hg_set_stamps", None, ctypes.c_void_p, ctypes.c_void_p)
+        self.set_control = self._function(
+            "hg_set_control", None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
+        )
+        self.watch = self._function(
+            "hg_watch", None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
+        )
         self.allocate = self._function("hg_allocate", ctypes.c_void_p, ctypes.c_size_t)
         self.allocated = self._function("hg_allocated", ctypes.c_int64)
         self.release = self._function("hg_release", None, ctypes.c_void_p, ctypes.c_size_t)
@@ -150,7 +155,7 @@ def kernel_name(code: str) -> str:
 
 def compile_kernels(kernels: Sequence[Kernel], level: Level, jobs: int | None = None) -> Library:
     """Return the library of some kernels, compiled in parallel unless it is in the cache."""
-    codes = {kernel_name(kernel.code): kernel.code for kernel in kernels}
+    codes = {kernel_name(kernel.code): kernel.code for kernel in kernels if kernel.code}
     compiler = find_compiler()
     flags = (*KERNEL_FLAGS, *level.flags, *sanitizer_flags())
     header = c_source("vector.h")

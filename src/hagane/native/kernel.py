@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hagane.native.control import Control
 from hagane.native.tensor import Buffer, Tensor
 from hagane.symbolic import Dim
 
@@ -57,6 +58,7 @@ class Kernel:
         failure: What a failure that it notes means, with ``{value}``, and ``{0}`` and so on for
             the sizes below.
         failure_sizes: Sizes that the text names.
+        control: What stands here in the place of code.
     """
 
     label: str
@@ -69,6 +71,7 @@ class Kernel:
     scratch: Dim = 0
     failure: str = ""
     failure_sizes: tuple[Dim, ...] = ()
+    control: Control | None = None
 
 
 @dataclass

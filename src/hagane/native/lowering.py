@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -81,6 +81,9 @@ class Lowering:
         packed: Left sides of products that lie in blocks of columns.
         products: Products, by where they lie, that could be stored in another form.
         rounded: Left sides of products that lie in row-major order, rounded to bfloat16.
+        inner: Whether this is the body of a loop or branch.
+        places: Where outputs of a body are to lie.
+        grown: Outputs of loops whose first size is known when they have ended.
     """
 
     level: Level
@@ -98,6 +101,9 @@ class Lowering:
     inputs: dict[ir.Value, Buffer] = field(default_factory=dict)
     results: dict[ir.Value, Buffer] = field(default_factory=dict)
     nodes: frozenset[ir.Node] = frozenset()
+    inner: bool = False
+    places: dict[ir.Value, Tensor] = field(default_factory=dict)
+    grown: set[ir.Value] = field(default_factory=set)
     _weights: dict[Any, Buffer] = field(default_factory=dict)
     _blocked: dict[ir.Value, Blocked] = field(default_factory=dict)
     _paired: dict[ir.Value, Paired] = field(default_factory=dict)
@@ -198,7 +204,10 @@ class Lowering:
     def result(self, value: ir.Value) -> Tensor:
         """Return fresh contiguous memory for a value, where the caller gets it if it is one."""
         dtype, shape = self.dtype(value), self.shape(value)
-        if value in self.outputs and value not in self.results:
+        if value in self.places and value not in self.results:
+            self.results[value] = self.places[value].buffer
+            return self.places[value]
+        if value in self.outputs and value not in self.results and not self.inner:
             buffer = Buffer(str(value.name), product(shape) * dtype.itemsize, Kind.OUTPUT)
             self.results[value] = buffer
             return Tensor(buffer, dtype, shape, row_major(shape))
@@ -400,6 +409,36 @@ class Lowering:
             if found.buffer is self.results.get(value) and found.contiguous:
                 continue
             self.copy(found, self.result(value))
+
+    # ---- bodies ----
+
+    def body(self, nodes: Sequence[ir.Node], known: Mapping[ir.Value, Array]) -> Lowering:
+        """Return the state for the body of one of the nodes.
+
+        Args:
+            nodes: The body's.
+            known: All constants that it reads, those of outer graphs included.
+        """
+        return replace(
+            self,
+            constants=known,
+            outputs=frozenset(),
+            wanted_pads={},
+            kernels=[],
+            lowered={},
+            done=set(),
+            inputs={},
+            results={},
+            nodes=frozenset(nodes),
+            inner=True,
+            places={},
+            _blocked={},
+            _paired={},
+            quads={},
+            packed={},
+            products={},
+            rounded={},
+        )
 
 
 def operand(found: Lowered) -> Expression:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hagane.native.kernel import Kernel
 from hagane.native.tensor import Buffer, Kind
-from hagane.symbolic import Dim, evaluate
+from hagane.symbolic import Dim, Expr, number_of, python_text, symbols_of
 
 _ALIGNMENT = 64
 # Reads of whole vectors may look this far past a value's end.
 _SLACK = 64
+# Bytes that reads past the end of the last value may touch.
+ARENA_SLACK = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,26 +32,55 @@ class MemoryPlan:
     filled: tuple[tuple[int, int, int], ...]
 
 
+class SizeCode:
+    """Python code that computes all sizes of a part at once from those that are named.
+
+    Args:
+        dims: The sizes; kept, so that each may be known by its identity.
+    """
+
+    def __init__(self, dims: Sequence[Dim]):
+        self._dims = [dim for dim in dims if isinstance(dim, Expr)]
+        places: dict[Dim, int] = {}
+        self._places = [places.setdefault(dim, len(places)) for dim in self._dims]
+        self._names = sorted({name for dim in places for name in symbols_of(dim)})
+        names = {name: f"s{i}" for i, name in enumerate(self._names)}
+        texts = "".join(f"{python_text(dim, names)}, " for dim in places)
+        self._function: Callable[..., tuple[int, ...]] = eval(  # our own text, of numbers
+            f"lambda {', '.join(names.values())}: ({texts})"
+        )
+
+    def compute(self, sizes: Mapping[str, int]) -> dict[int, int]:
+        """Return the number of each size by its identity; nothing if a name has no size."""
+        try:
+            found = self._function(*(sizes[name] for name in self._names))
+        except KeyError:
+            return {}
+        return {id(dim): found[place] for dim, place in zip(self._dims, self._places, strict=True)}
+
+
 class Numbers:
     """Sizes as numbers, each expression evaluated once.
 
     Args:
         sizes: Values of the names in them.
+        code: Computes those that are asked for most.
     """
 
-    def __init__(self, sizes: Mapping[str, int]):
+    def __init__(self, sizes: Mapping[str, int], code: SizeCode | None = None):
         self._sizes = sizes
+        self._by_identity = {} if code is None else code.compute(sizes)
         self._known: dict[Dim, int] = {}
 
     def __call__(self, dim: Dim) -> int:
         """Return the value of a size."""
         if isinstance(dim, int):
             return dim
-        found = self._known.get(dim)
+        found = self._by_identity.get(id(dim))
         if found is None:
-            value = evaluate(dim, self._sizes)
-            assert isinstance(value, int), value
-            found = self._known[dim] = value
+            found = self._known.get(dim)
+        if found is None:
+            found = self._known[dim] = number_of(dim, self._sizes)
         return found
 
 

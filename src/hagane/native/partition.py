@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import TensorType
 from hagane.machine import Level, best_level
 from hagane.native.choices import Choices
 from hagane.native.lowering import AT_RUN_TIME, Lowering, NotNative
-from hagane.native.rules import RULES
-from hagane.native.rules.byte_convolution import border_of_quads
-from hagane.native.rules.convolution import conv_pads, reads_blocks
+from hagane.native.members import has_rule, lower_nodes
+from hagane.native.reads import (
+    fold_constants,
+    read_values,
+    with_nested,
+)
+from hagane.native.rules.control import grown_outputs
 from hagane.native.segment import Segment, names_of_sizes
-from hagane.native.tensor import Buffer, Kind, Pads
-from hagane.ops.context import known_attributes
-from hagane.ops.definition import Array, Unsupported
+from hagane.native.tensor import Buffer, Kind
+from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
-from hagane.ops.registry import find, schema_of
 from hagane.symbolic import Dim, product
 
 _NO_CHOICES: Choices = {}
-# Folding a constant may enlarge it by this much, in bytes, but not more.
-_MOST_FOLDED = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,53 +55,6 @@ class Plan:
 
 class SizesUnknown(Exception):
     """Kernels of a graph need sizes that its types leave open."""
-
-
-def read_values(node: ir.Node) -> Iterator[ir.Value]:
-    """Yield the values that a node reads, those that its subgraphs capture included."""
-    yield from (value for value in node.inputs if value is not None)
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
-            yield from _captured(attribute.as_graph())
-
-
-def _captured(graph: ir.Graph) -> Iterator[ir.Value]:
-    own = set(graph.inputs) | set(graph.initializers.values())
-    for node in graph:
-        own.update(node.outputs)
-    for node in graph:
-        yield from (value for value in read_values(node) if value not in own)
-    yield from (value for value in graph.outputs if value not in own)
-
-
-def fold_constants(
-    nodes: Sequence[ir.Node], constants: Mapping[ir.Value, Array]
-) -> dict[ir.Value, Array]:
-    """Return the outputs of nodes whose inputs are all constant."""
-    known = dict(constants)
-    folded: dict[ir.Value, Array] = {}
-    for node in nodes:
-        op = find(node)
-        inputs = [value for value in node.inputs if value is not None]
-        if op.random or isinstance(op.reference, Unsupported) or not node.outputs:
-            continue
-        if any(value not in known for value in read_values(node)):
-            continue
-        if any(a.type == ir.AttributeType.GRAPH for a in node.attributes.values()):
-            continue
-        arguments = [None if value is None else known[value] for value in node.inputs]
-        attributes = known_attributes(node, schema_of(node).defaults)
-        with contextlib.suppress(Exception), np.errstate(all="ignore"):
-            results = op(arguments, attributes, len(node.outputs))
-            if not all(isinstance(result, np.ndarray | np.generic) for result in results):
-                continue
-            arrays = [np.asarray(result) for result in results]
-            size = sum(array.nbytes for array in arrays)
-            if size > _MOST_FOLDED + sum(known[value].nbytes for value in inputs):
-                continue
-            for value, array in zip(node.outputs, arrays, strict=False):
-                known[value] = folded[value] = array
-    return folded
 
 
 def plan_graph(
@@ -145,14 +97,17 @@ def plan_graph(
         members, low = item
         if not low.outputs:
             continue
-        equal = [pair for node in members for pair in types.assumed.get(node, ())]
+        equal = [pair for node in with_nested(members) for pair in types.assumed.get(node, ())]
         _read_sizes(low, graph, members, equal)
         inputs = tuple(low.inputs)
         outputs = tuple(sorted(low.outputs, key=lambda value: str(value.name)))
         segment = Segment(
             low.kernels,
             [(low.inputs[value], low.shape(value), low.dtype(value)) for value in inputs],
-            [(low.results[value], low.shape(value), low.dtype(value)) for value in outputs],
+            [
+                (low.results[value], _size_before_run(low, value), low.dtype(value))
+                for value in outputs
+            ],
             level,
             threads,
             settle,
@@ -162,6 +117,12 @@ def plan_graph(
     return Plan(parts, folded, refused)
 
 
+def _size_before_run(low: Lowering, value: ir.Value) -> tuple[Dim, ...]:
+    """Return the shape of an output, 0 in the place of a size that the run finds."""
+    shape = low.shape(value)
+    return (0, *shape[1:]) if value in low.grown else shape
+
+
 def _read_sizes(
     low: Lowering,
     graph: ir.Graph,
@@ -169,8 +130,9 @@ def _read_sizes(
     equal: Sequence[tuple[Dim, Dim]],
 ) -> None:
     """Make values inputs of a part whose shapes alone it needs, to know its named sizes."""
-    values = [*low.inputs, *low.outputs]
-    needed = names_of_sizes(low.kernels, [low.shape(value) for value in values], equal)
+    shapes = [low.shape(value) for value in low.inputs]
+    shapes += [_size_before_run(low, value) for value in low.outputs]
+    needed = names_of_sizes(low.kernels, shapes, equal)
     needed -= {str(dim) for value in low.inputs for dim in low.shape(value)}
     made = {value for node in members for value in node.outputs}
     read = [value for node in members for value in read_values(node) if value not in made]
@@ -230,10 +192,6 @@ def reference_nodes(
     }
 
 
-def _is_known(node: ir.Node, types: GraphTypes) -> bool:
-    return bool(node.outputs) and all(value in types.values for value in node.outputs)
-
-
 def _clusters(
     nodes: Sequence[ir.Node],
     refused: Mapping[ir.Node, str],
@@ -243,9 +201,7 @@ def _clusters(
     """Group nodes in an order that keeps native ones together."""
 
     def is_native(node: ir.Node) -> bool:
-        if node in refused:
-            return False
-        return node.domain in ("", "ai.onnx") and (node.op_type in RULES or _is_known(node, types))
+        return node not in refused and has_rule(node, types)
 
     produced = {value for node in nodes for value in node.outputs}
     waiting = {
@@ -253,18 +209,23 @@ def _clusters(
         for node in nodes
     }
     done: set[ir.Value] = set()
+    # A part cannot read what it only knows the size of when it has run.
+    grown = {value for node in nodes for value in grown_outputs(node, types)}
     left = list(nodes)
     clusters: list[tuple[bool, list[ir.Node]]] = []
     native = True
     while left:
         members: list[ir.Node] = []
         rest: list[ir.Node] = []
+        late: set[ir.Value] = set()
         for node in left:
             if is_native(node) == native and waiting[node] <= done:
                 members.append(node)
-                done.update(node.outputs)
+                done.update(value for value in node.outputs if value not in grown)
+                late.update(value for value in node.outputs if value in grown)
             else:
                 rest.append(node)
+        done |= late
         left = rest
         if members:
             clusters.append((native, members))
@@ -283,7 +244,7 @@ def _lower(
     choices: Choices,
     refused: dict[ir.Node, str],
 ) -> Lowering:
-    inside = frozenset(members)
+    inside = frozenset(with_nested(members))
     graph_outputs = set(graph.outputs)
     outputs = frozenset(
         value
@@ -291,18 +252,8 @@ def _lower(
         for value in node.outputs
         if value in graph_outputs or any(use.node not in inside for use in value.uses())
     )
-    low = Lowering(level, types, known, outputs, threads, pairs, choices, nodes=inside)
-    low.wanted_pads = _wanted_pads(low, members)
-    for node in members:
-        if node in low.done:
-            continue
-        low.done.add(node)
-        if _is_known(node, types):
-            continue
-        try:
-            RULES[node.op_type](low, node)
-        except NotNative as reason:
-            refused[node] = str(reason)
+    low = Lowering(level, types, known, outputs, threads, pairs, choices, nodes=frozenset(members))
+    refused.update(lower_nodes(low, members))
     try:
         low.finish()
     except NotNative as reason:
@@ -319,21 +270,3 @@ def _can_hold(low: Lowering, value: ir.Value) -> bool:
     except NotNative:
         return False
     return True
-
-
-def _wanted_pads(low: Lowering, members: Sequence[ir.Node]) -> dict[ir.Value, Pads]:
-    wanted: dict[ir.Value, Pads] = {}
-    for node in members:
-        window = reads_blocks(low, node)
-        value = node.inputs[0] if node.inputs else None
-        pads = border_of_quads(low, node) if window is None else conv_pads(low, window)
-        if pads is None or value is None:
-            continue
-        have = wanted.get(value, (0, 0, 0, 0))
-        wanted[value] = (
-            max(have[0], pads[0]),
-            max(have[1], pads[1]),
-            max(have[2], pads[2]),
-            max(have[3], pads[3]),
-        )
-    return wanted

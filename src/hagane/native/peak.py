@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from hagane.machine import Level
+from hagane.native.context import Spent
 from hagane.native.kernel import Kernel
 from hagane.native.segment import Segment
 
@@ -41,7 +40,8 @@ def peak_flops(level: Level, threads: int, rounds: int = 20) -> float:
     tasks = _TASKS * threads
     kernel = Kernel("peak", code, (), (), tasks, work=1e6, scratch=256)
     segment = Segment([kernel], [], [], level, threads)
-    times: list[int] = []
+    times: list[Spent] = []
     for _ in range(rounds):
         segment.run([], times)
-    return 2.0 * _SUMS * level.lanes * _STEPS * tasks / (float(np.min(times)) * 1e-9)
+    best = min(spent.nanoseconds for spent in times)
+    return 2.0 * _SUMS * level.lanes * _STEPS * tasks / (best * 1e-9)

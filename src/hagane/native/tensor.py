@@ -22,6 +22,7 @@ class Kind(enum.Enum):
     WEIGHT = "weight"
     INPUT = "input"
     OUTPUT = "output"
+    MOVING = "moving"  # lies elsewhere in each turn of a loop, perhaps in an input
 
 
 @dataclass(eq=False)

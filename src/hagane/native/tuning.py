@@ -18,6 +18,7 @@ import onnx_ir as ir
 from hagane.graph.types import TensorType
 from hagane.machine import Level
 from hagane.native.choices import BY_RULE, Choice, Choices, convolution_key, product_key
+from hagane.native.context import Spent
 from hagane.native.engine import Library, compile_kernels
 from hagane.native.lowering import Lowering, NotNative
 from hagane.native.partition import lower_graph
@@ -279,10 +280,10 @@ def _measure(
         if number > 1 and time.monotonic() > end:
             break
         for form, segment in segments.items():
-            times: list[int] = []
+            times: list[Spent] = []
             segment.run([feed], times)
             own = [
-                taken
+                taken.nanoseconds
                 for kernel, taken in zip(segment.kernels, times, strict=True)
                 if not kernel.label.startswith(("to blocks", "from blocks"))
             ]

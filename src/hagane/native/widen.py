@@ -6,15 +6,15 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import TensorType
-from hagane.native.rules import RULES, movement
+from hagane.native.rules import RULES, control, movement
 from hagane.native.rules.formulas import BUILDERS
 from hagane.ops.context import known_attributes
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import schema_of
 
 _HALVES = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
-# These move elements or have expressions of their own for 16-bit floats.
-_AS_THEY_ARE = frozenset({*BUILDERS, *movement.RULES} - {"Resize"})
+# These move elements, have expressions of their own for 16-bit floats, or have bodies.
+_AS_THEY_ARE = frozenset({*BUILDERS, *movement.RULES, *control.RULES} - {"Resize"})
 WIDENED = frozenset(RULES) - _AS_THEY_ARE
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from hagane.ops.definition import Array
 
 Precision: TypeAlias = Literal["fp32", "bf16"]
 Tuning: TypeAlias = Literal["off", "fast", "full"]
@@ -105,7 +109,8 @@ class RunOptions:
     """Settings of one run.
 
     Attributes:
-        terminate: Set to True, from another thread too, to end the run at the next node.
+        terminate: Set to True, from another thread too, to end the run at the next node, or at
+            the next turn of a loop.
         log_severity_level: 0 verbose to 4 fatal.
         log_verbosity_level: Accepted.
         logid: Accepted.
@@ -117,7 +122,21 @@ class RunOptions:
     log_verbosity_level: int = 0
     logid: str = ""
     only_execute_path_to_fetches: bool = False
+    _stop: Array = field(default_factory=lambda: np.zeros(1, np.int64), init=False, repr=False)
     _entries: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.terminate = self.terminate
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if name == "terminate" and "_stop" in self.__dict__:
+            self._stop[0] = bool(value)
+
+    @property
+    def stop(self) -> Array:
+        """One number, not 0 once ``terminate`` is true: what compiled loops look at."""
+        return self._stop
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         """Keep a setting by key; keys of other runtimes have no effect."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hagane.native import Mark, Spent
 from hagane.ops.definition import RuntimeValue
 from hagane.ops.values import describe_value
 from hagane.runtime.program import AnyStep, NativeStep, Observer
@@ -35,7 +36,7 @@ class Profile:
         step: AnyStep,
         inputs: Sequence[RuntimeValue],
         outputs: Sequence[RuntimeValue],
-        times: Sequence[int],
+        times: Sequence[Spent],
     ) -> None:
         """Add an event for a node, or for each kernel of a compiled part, that ended just now."""
         now = time.perf_counter_ns()
@@ -53,12 +54,14 @@ class Profile:
         with self._lock:
             self._events.extend(events)
 
-    def _kernels(self, step: NativeStep, times: Sequence[int], end: int) -> list[dict[str, Any]]:
-        at = end - sum(times)
+    def _kernels(self, step: NativeStep, times: Sequence[Spent], end: int) -> list[dict[str, Any]]:
+        at = end - sum(spent.nanoseconds for spent in times)
         events: list[dict[str, Any]] = []
-        for kernel, duration in zip(step.part.segment.kernels, times, strict=True):
+        for kernel, (duration, runs) in zip(step.part.segment.kernels, times, strict=True):
+            if isinstance(kernel.control, Mark):
+                continue
             operator, _, name = kernel.label.partition(" ")
-            shown = {"flops": kernel.flops, "engine": "native"}
+            shown = {"flops": kernel.flops * runs, "engine": "native"}
             events.append(self._event(name.strip("'") or operator, operator, at, duration, shown))
             at += duration
         return events
@@ -158,6 +161,8 @@ class ProfileReport:
 class _Recorder:
     """Notes what the kernels of one run took."""
 
+    stop = None
+
     def __init__(self) -> None:
         self.labels: list[tuple[str, str, float]] = []
         self.seconds: list[float] = []
@@ -168,13 +173,15 @@ class _Recorder:
         step: AnyStep,
         inputs: Sequence[RuntimeValue],
         outputs: Sequence[RuntimeValue],
-        times: Sequence[int],
+        times: Sequence[Spent],
     ) -> None:
         now = time.perf_counter()
         if isinstance(step, NativeStep):
             for kernel, taken in zip(step.part.segment.kernels, times, strict=True):
-                self.labels.append((kernel.label, "native", kernel.flops))
-                self.seconds.append(taken * 1e-9)
+                if isinstance(kernel.control, Mark):
+                    continue
+                self.labels.append((kernel.label, "native", kernel.flops * taken.runs))
+                self.seconds.append(taken.nanoseconds * 1e-9)
         else:
             self.labels.append((f"{step.op.name} '{step.node.name}'", "reference", 0.0))
             self.seconds.append(now - self._last)

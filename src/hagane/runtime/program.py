@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import HaganeError, KernelError
 from hagane.graph.verify import describe
-from hagane.native import NativePart, Plan, ShapeMismatch, is_pooled
+from hagane.native import NativePart, Plan, ShapeMismatch, Spent, is_pooled
 from hagane.ops.context import known_attributes
 from hagane.ops.definition import Array, OpDef, RuntimeValue
 from hagane.ops.registry import find, schema_of
@@ -27,6 +27,7 @@ class Body:
     attribute: str
     program: Program
     captures: tuple[tuple[int, int], ...]  # (outer slot, inner slot)
+    nothing: tuple[Array, ...]  # no slices of each output
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,23 @@ class Program:
                 yield from body.program.native_parts()
 
 
-# Called with a step, what it read, what it wrote, and the nanoseconds of each of its kernels.
-Observer = Callable[[AnyStep, Sequence[RuntimeValue], Sequence[RuntimeValue], Sequence[int]], None]
+class Observer(Protocol):
+    """Who is told of each step of a run, and may end it."""
+
+    @property
+    def stop(self) -> Array | None:
+        """One number that becomes 1 when loops shall make no other turn, if anything may do so."""
+
+    def __call__(
+        self,
+        step: AnyStep,
+        inputs: Sequence[RuntimeValue],
+        outputs: Sequence[RuntimeValue],
+        times: Sequence[Spent],
+    ) -> None:
+        """Take note of a step that ended, and of what each of its kernels took; may raise."""
+
+
 # Returns the parts of a graph, the native ones compiled, given the constants it can see.
 Planner = Callable[[ir.Graph, Mapping[ir.Value, Array]], Plan]
 
@@ -235,7 +251,19 @@ def _bodies(
         if attribute.type != ir.AttributeType.GRAPH:
             continue
         program, captured = _compile(attribute.as_graph(), planner, known)
-        yield Body(name, program, tuple((slot(value), inner) for value, inner in captured.items()))
+        captures = tuple((slot(value), inner) for value, inner in captured.items())
+        nothing = tuple(map(_nothing, attribute.as_graph().outputs))
+        yield Body(name, program, captures, nothing)
+
+
+def _nothing(value: ir.Value) -> Array:
+    """Return no tensors of a value's type, stacked: what a loop without turns leaves behind."""
+    dims = () if value.shape is None else value.shape.dims
+    shape = [dim if isinstance(dim, int) else 0 for dim in dims]
+    dtype: Any = np.float32
+    if isinstance(value.type, ir.TensorType) and value.type.dtype != ir.DataType.UNDEFINED:
+        dtype = value.type.dtype.numpy()
+    return np.zeros((0, *shape), dtype)
 
 
 def _plain_attributes(node: ir.Node) -> dict[str, Any]:
@@ -293,9 +321,10 @@ def execute(
 
 def _execute_native(step: NativeStep, frame: list[RuntimeValue], observe: Observer | None) -> None:
     arguments = [frame[number] for number in step.inputs]
-    times: list[int] | None = None if observe is None else []
+    times: list[Spent] | None = None if observe is None else []
+    stop = None if observe is None else observe.stop
     try:
-        results = step.part.segment.run(arguments, times)  # type: ignore[arg-type]
+        results = step.part.segment.run(arguments, times, stop)  # type: ignore[arg-type]
     except ShapeMismatch:
         for number, constant in step.late:
             frame[number] = constant_content(constant)
@@ -329,7 +358,7 @@ def _execute_step(step: Step, frame: list[RuntimeValue], observe: Observer | Non
     if step.bodies:
         attributes = {
             **attributes,
-            **{body.attribute: _function(body, frame, observe) for body in step.bodies},
+            **{body.attribute: _Function(body, frame, observe) for body in step.bodies},
         }
     try:
         results = step.op(arguments, attributes, len(step.outputs))
@@ -349,15 +378,19 @@ def _execute_step(step: Step, frame: list[RuntimeValue], observe: Observer | Non
         frame[number] = None
 
 
-def _function(
-    body: Body, frame: list[RuntimeValue], observe: Observer | None
-) -> Callable[..., list[RuntimeValue]]:
-    captured = {inner: frame[outer] for outer, inner in body.captures}
+class _Function:
+    """A body as a function of its inputs."""
 
-    def call(*inputs: RuntimeValue) -> list[RuntimeValue]:
-        return execute(body.program, inputs, captured, observe)
+    def __init__(self, body: Body, frame: list[RuntimeValue], observe: Observer | None):
+        self._body, self._observe = body, observe
+        self._captured = {inner: frame[outer] for outer, inner in body.captures}
 
-    return call
+    def __call__(self, *inputs: RuntimeValue) -> list[RuntimeValue]:
+        return execute(self._body.program, inputs, self._captured, self._observe)
+
+    def nothing(self, index: int) -> Array:
+        """Return no tensors of an output, stacked."""
+        return self._body.nothing[index].copy()
 
 
 def outputs_of(values: Sequence[RuntimeValue], shared: Sequence[RuntimeValue]) -> list[Any]:

@@ -16,6 +16,7 @@ import onnx_ir as ir
 from hagane.errors import InvalidArgument, KernelError
 from hagane.graph import ModelSource, legalise, load, save
 from hagane.graph.types import Type, from_ir_shape
+from hagane.native import Spent
 from hagane.ops import infer_types
 from hagane.ops.definition import RuntimeValue
 from hagane.ops.inference import declared_type
@@ -25,7 +26,7 @@ from hagane.runtime.feeds import Input, bind, random_feed
 from hagane.runtime.metadata import ModelMetadata, NodeArg, model_metadata, node_arg
 from hagane.runtime.options import RunOptions, SessionOptions
 from hagane.runtime.profile import Profile, ProfileReport, measure
-from hagane.runtime.program import AnyStep, execute, outputs_of
+from hagane.runtime.program import AnyStep, Observer, execute, outputs_of
 from hagane.runtime.specialize import MemoryPlan, Programs
 from hagane.runtime.value import OrtValue
 from hagane.symbolic import evaluate
@@ -248,25 +249,12 @@ class InferenceSession:
             )
         return [self._output_names.index(name) for name in names]
 
-    def _observer(self, options: RunOptions | None) -> Any:
-        profile = self._profile
-        if profile is None and options is None:
+    def _observer(self, options: RunOptions | None) -> Observer | None:
+        if self._profile is None and options is None:
             return None
-        if profile is not None:
-            profile.start_run()
-
-        def observe(
-            step: AnyStep,
-            inputs: Sequence[RuntimeValue],
-            outputs: Sequence[RuntimeValue],
-            times: Sequence[int],
-        ) -> None:
-            if profile is not None:
-                profile.record(step, inputs, outputs, times)
-            if options is not None and options.terminate:
-                raise KernelError("the run was ended by RunOptions.terminate")
-
-        return observe
+        if self._profile is not None:
+            self._profile.start_run()
+        return _Watch(self._profile, options)
 
     def run_with_ort_values(
         self,
@@ -332,6 +320,26 @@ class InferenceSession:
     def get_profiling_start_time_ns(self) -> int:
         """Return when recording began, in nanoseconds of ``time.perf_counter_ns``."""
         return 0 if self._profile is None else self._profile.start_ns
+
+
+class _Watch:
+    """Notes what the steps of a run take, and ends it when it is told to."""
+
+    def __init__(self, profile: Profile | None, options: RunOptions | None):
+        self._profile, self._options = profile, options
+        self.stop = None if options is None else options.stop
+
+    def __call__(
+        self,
+        step: AnyStep,
+        inputs: Sequence[RuntimeValue],
+        outputs: Sequence[RuntimeValue],
+        times: Sequence[Spent],
+    ) -> None:
+        if self._profile is not None:
+            self._profile.record(step, inputs, outputs, times)
+        if self._options is not None and self._options.terminate:
+            raise KernelError("the run was ended by RunOptions.terminate")
 
 
 def _declared(model: ir.Model, sizes: Mapping[str, int]) -> dict[str, Type | None]:

@@ -17,7 +17,7 @@ from hagane.symbolic.expression import (
     symbol,
 )
 from hagane.symbolic.parse import as_dim, parse_dim
-from hagane.symbolic.substitute import evaluate, symbols_of
+from hagane.symbolic.substitute import evaluate, number_of, python_text, symbols_of
 from hagane.symbolic.written import written_form
 
 __all__ = [
@@ -35,8 +35,10 @@ __all__ = [
     "maximum",
     "minimum",
     "mod",
+    "number_of",
     "parse_dim",
     "product",
+    "python_text",
     "symbol",
     "symbols_of",
     "written_form",

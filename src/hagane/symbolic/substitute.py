@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from math import lcm
 
 from hagane.symbolic.expression import (
     Atom,
     Dim,
     Expr,
+    Number,
     floordiv,
     maximum,
     minimum,
@@ -58,3 +61,69 @@ def _evaluate_atom(atom: Atom, sizes: Mapping[str, Dim]) -> Dim:
             return minimum(*arguments)
         case _:
             return maximum(*arguments)
+
+
+def number_of(value: Dim, sizes: Mapping[str, int]) -> int:
+    """Return the number that ``value`` is where all its names have sizes.
+
+    What ``evaluate`` would return, without making an expression on the way.
+
+    Raises:
+        KeyError: A name has no size.
+    """
+    return int(_number(value, sizes))
+
+
+def _number(value: Dim, sizes: Mapping[str, int]) -> Number:
+    if not isinstance(value, Expr):
+        return value
+    total: Number = 0
+    for monomial, coefficient in value.terms.items():
+        term = coefficient
+        for atom, power in monomial:
+            if atom.is_symbol:
+                factor: Number = sizes[atom.head]
+            else:
+                arguments = [_number(argument, sizes) for argument in atom.arguments]
+                factor = _CALLS[atom.head](arguments)
+            term = term * (factor if power == 1 else factor**power)
+        total = total + term
+    return total
+
+
+_CALLS: Mapping[str, Callable[[list[Number]], Number]] = {
+    "floor": lambda arguments: arguments[0] // arguments[1],
+    "mod": lambda arguments: arguments[0] % arguments[1],
+    "min": min,
+    "max": max,
+}
+
+
+def python_text(value: Dim, names: Mapping[str, str]) -> str:
+    """Return a Python expression for ``value``, given an identifier for each name in it.
+
+    With integers for the names it gives the integer that ``number_of`` does.
+    """
+    if not isinstance(value, Expr):
+        return f"({value})"
+    # Coefficients may be fractions whose sum is whole.
+    whole = lcm(*(Fraction(coefficient).denominator for coefficient in value.terms.values()))
+    terms = [
+        "*".join(
+            [str(int(coefficient * whole)), *(_atom_text(*power, names) for power in monomial)]
+        )
+        for monomial, coefficient in value.terms.items()
+    ]
+    total = f"({'+'.join(terms) or '0'})"
+    return total if whole == 1 else f"({total}//{whole})"
+
+
+def _atom_text(atom: Atom, power: int, names: Mapping[str, str]) -> str:
+    if atom.is_symbol:
+        text = names[atom.head]
+    elif atom.is_quotient:
+        left, right = (python_text(argument, names) for argument in atom.arguments)
+        text = f"({left}{'//' if atom.head == 'floor' else '%'}{right})"
+    else:
+        text = f"{atom.head}({', '.join(python_text(a, names) for a in atom.arguments)})"
+    return text if power == 1 else f"{text}**{power}"

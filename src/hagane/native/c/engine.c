@@ -1,9 +1,11 @@
-/* The part of the engine that every model shares: threads, phases, memory.
+/* The part of the engine that every model shares: threads, phases, control, memory.
  *
  * A program is a list of phases. A phase is one kernel and a number of tasks, which the threads
  * share out: each takes from its own part, then from the others'. Phases follow one another
- * through a barrier. Counters of a barrier only grow; a thread waits for `threads * epoch`, and so
- * cannot mistake the barrier of an earlier run for that of its own.
+ * through a barrier. Counters only grow: each thread counts how often it came to a phase, and so
+ * knows where the counters stood before and where they will stand when all are through.
+ *
+ * A phase may be a loop or a branch instead; the phases of its bodies follow it, and it runs them.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -36,12 +38,60 @@ typedef struct {
 typedef void (*hg_kernel)(char *const *pointers, const int64_t *sizes, int64_t task,
                           const hg_thread *thread);
 
+/* Pointers of kernels to a value that lies elsewhere in each turn of a loop. */
+typedef struct {
+  char **slot;
+  int64_t offset;
+} hg_patch;
+
+/* A value that a turn reads as the one before left it. Two places take turns: the result's, and a
+ * spare one; the first turn reads the initial value where it is. */
+typedef struct {
+  const hg_patch *before; /* who reads what was left */
+  int64_t n_before;
+  const hg_patch *after; /* who writes what is left */
+  int64_t n_after;
+  int64_t start, first, second; /* which of the phase's pointers: initial value, result, spare */
+  int64_t bytes;
+  char *now, *next;
+} hg_carried;
+
+/* A value of which each turn reads or writes one slice. */
+typedef struct {
+  const hg_patch *patches;
+  int64_t n_patches;
+  int64_t base;        /* which of the phase's pointers; below 0: `memory`, which grows */
+  int64_t start, step; /* bytes from there to the first slice, and from one to the next */
+  char *memory;
+  int64_t room; /* slices for which there is memory */
+} hg_scanned;
+
+/* What makes a phase a loop or a branch. Indices are of the phase's pointers, -1 for none. The
+ * phases of the body lie between the phase and `end`; of a branch with a true condition between it
+ * and `otherwise`, of one with a false one between that and `end`. */
+typedef struct {
+  int64_t loops;
+  int64_t otherwise, end;
+  int64_t turns, limit; /* the most turns: a number, or -1 and perhaps where it lies */
+  int64_t going;        /* whether to begin */
+  int64_t condition;    /* whether to go on, or which body to run */
+  int64_t count;        /* where the body reads the number of the turn */
+  int64_t n_carried;
+  hg_carried *carried;
+  int64_t n_scanned;
+  hg_scanned *scanned;
+  int64_t turn; /* the number of the turn; below 0 while none is being made */
+  int64_t made; /* turns of the last time */
+  int64_t verdict;
+} hg_control;
+
 typedef struct {
   hg_kernel kernel;
   char *const *pointers;
   const int64_t *sizes;
   int64_t tasks;
   int64_t serial; /* run by the first thread alone, without a barrier before the next serial one */
+  hg_control *control;
 } hg_phase;
 
 typedef struct {
@@ -55,11 +105,14 @@ typedef struct {
   hg_phase *phases;
   counter *claims; /* [phase][thread] */
   counter *done;   /* [phase] */
+  int64_t *epochs; /* [thread][phase]: how often the thread has come to the phase with others */
+  int64_t epochs_stride;
   char *scratch[MAX_THREADS];
   int64_t scratch_bytes;
-  int64_t epoch;
   volatile int64_t failure[2];
-  int64_t *stamps; /* [phase + 1] nanoseconds, or null */
+  int64_t *times; /* [2][phase]: nanoseconds, and how often it ran; or null */
+  int64_t mark;   /* when the last phase ended */
+  const volatile int64_t *stop; /* once it is not 0, loops make no other turn; or null */
 } hg_program;
 
 /* ---- memory ---- */
@@ -103,13 +156,23 @@ void hg_release(void *memory, size_t bytes) {
 
 /* ---- one program ---- */
 
+static void forget_grown(hg_control *control) {
+  for (int64_t i = 0; control != NULL && i < control->n_scanned; i++) {
+    free(control->scanned[i].memory);
+    control->scanned[i].memory = NULL, control->scanned[i].room = 0;
+  }
+}
+
 void hg_destroy(hg_program *program) {
   if (program == NULL) return;
   for (int64_t i = 0; i < program->threads; i++)
     hg_release(program->scratch[i], (size_t)program->scratch_bytes + 4096);
+  for (int64_t i = 0; program->phases != NULL && i < program->n_phases; i++)
+    forget_grown(program->phases[i].control);
   free(program->phases);
   free(program->claims);
   free(program->done);
+  free(program->epochs);
   free(program);
 }
 
@@ -125,7 +188,9 @@ hg_program *hg_create(int64_t n_phases, int64_t threads, int64_t scratch_bytes) 
   size_t n_claims = (size_t)((n_phases + 1) * threads);
   program->claims = aligned_alloc(128, n_claims * sizeof(counter));
   program->done = aligned_alloc(128, (size_t)(n_phases + 1) * sizeof(counter));
-  if (!program->phases || !program->claims || !program->done) {
+  program->epochs_stride = (n_phases + 15) / 16 * 16 + 16; /* no two threads in one cache line */
+  program->epochs = calloc((size_t)(program->epochs_stride * threads), sizeof(int64_t));
+  if (!program->phases || !program->claims || !program->done || !program->epochs) {
     hg_destroy(program);
     return NULL;
   }
@@ -141,9 +206,22 @@ hg_program *hg_create(int64_t n_phases, int64_t threads, int64_t scratch_bytes) 
   return program;
 }
 
+/* Say what a phase is, also in the place of what it was; not while the program runs. */
 void hg_set_phase(hg_program *program, int64_t index, void *kernel, char *const *pointers,
                   const int64_t *sizes, int64_t tasks, int64_t serial) {
-  program->phases[index] = (hg_phase){(hg_kernel)kernel, pointers, sizes, tasks, serial};
+  /* What was counted of it depends on the number of tasks. */
+  for (int64_t i = 0; i < program->threads; i++) {
+    atomic_store(&program->claims[index * program->threads + i].value, 0);
+    program->epochs[i * program->epochs_stride + index] = 0;
+  }
+  atomic_store(&program->done[index].value, 0);
+  forget_grown(program->phases[index].control);
+  program->phases[index] = (hg_phase){(hg_kernel)kernel, pointers, sizes, tasks, serial, NULL};
+}
+
+/* Make a phase a loop or a branch. The tables are the caller's, but for memory that grew. */
+void hg_set_control(hg_program *program, int64_t index, hg_control *control) {
+  program->phases[index].control = control;
 }
 
 static int64_t now(void) {
@@ -159,39 +237,181 @@ static void wait_for(_Atomic int64_t *value, int64_t target) {
   }
 }
 
-static void run_part(hg_program *program, int64_t self, int64_t threads, int64_t epoch) {
-  hg_thread thread = {program->scratch[self], program->failure, 0};
-  for (int64_t i = 0; i < program->n_phases; i++) {
-    const hg_phase *phase = &program->phases[i];
-    thread.phase = i;
-    if (threads == 1) {
-      for (int64_t q = 0; q < phase->tasks; q++)
-        phase->kernel(phase->pointers, phase->sizes, q, &thread);
-    } else if (phase->serial) {
-      if (self == 0)
-        for (int64_t q = 0; q < phase->tasks; q++)
-          phase->kernel(phase->pointers, phase->sizes, q, &thread);
-      /* Others go on to the next parallel phase, and wait there for all serial ones before it. */
-      int64_t last = i + 1 == program->n_phases || !program->phases[i + 1].serial;
-      if (last) {
-        if (self == 0) atomic_fetch_add_explicit(&program->done[i].value, threads, memory_order_acq_rel);
-        else wait_for(&program->done[i].value, threads * epoch);
-      }
-    } else {
-      counter *claims = program->claims + i * threads;
-      for (int64_t turn = 0; turn < threads; turn++) {
-        int64_t owner = self + turn < threads ? self + turn : self + turn - threads;
-        int64_t low = phase->tasks * owner / threads, high = phase->tasks * (owner + 1) / threads;
-        for (;;) {
-          int64_t q = low + atomic_fetch_add_explicit(&claims[owner].value, 1, memory_order_relaxed);
-          if (q >= high) break;
-          phase->kernel(phase->pointers, phase->sizes, q, &thread);
-        }
-      }
-      atomic_fetch_add_explicit(&program->done[i].value, 1, memory_order_acq_rel);
-      wait_for(&program->done[i].value, threads * epoch);
+/* Note the time since the last phase ended; the first thread does. */
+static void charge(hg_program *program, int64_t index, int64_t runs) {
+  if (program->times == NULL) return;
+  int64_t t = now();
+  program->times[index] += t - program->mark;
+  program->times[program->n_phases + index] += runs;
+  program->mark = t;
+}
+
+/* ---- control ---- */
+
+static void point(const hg_patch *patches, int64_t n, char *start) {
+  for (int64_t i = 0; i < n; i++) *patches[i].slot = start + patches[i].offset;
+}
+
+/* Begin a loop, or end one of its turns; 0 if there is no other. */
+static int64_t next_turn(hg_program *program, int64_t index) {
+  char *const *pointers = program->phases[index].pointers;
+  hg_control *control = program->phases[index].control;
+  int64_t read; /* which pointer tells whether to go on */
+  if (control->turn < 0) {
+    control->turn = 0;
+    read = control->going;
+    for (int64_t i = 0; i < control->n_carried; i++) {
+      hg_carried *value = &control->carried[i];
+      value->now = pointers[value->start], value->next = pointers[value->first];
     }
-    if (self == 0 && program->stamps != NULL) program->stamps[i + 1] = now();
+  } else {
+    control->turn++;
+    read = control->condition;
+    for (int64_t i = 0; i < control->n_carried; i++) {
+      hg_carried *value = &control->carried[i];
+      char *old = value->now;
+      value->now = value->next;
+      value->next = control->turn == 1 ? pointers[value->second] : old;
+    }
+  }
+  int64_t turn = control->turn, limit = INT64_MAX;
+  if (control->turns >= 0) limit = control->turns;
+  if (control->limit >= 0) limit = *(const int64_t *)pointers[control->limit];
+  int stopped = program->failure[0] != 0 || (program->stop != NULL && *program->stop != 0);
+  int going = !stopped && turn < limit && (read < 0 || *pointers[read]);
+  for (int64_t i = 0; going && i < control->n_scanned; i++) {
+    hg_scanned *value = &control->scanned[i];
+    char *base = value->base < 0 ? value->memory : pointers[value->base];
+    if (value->base < 0 && turn >= value->room) {
+      int64_t room = value->room < 8 ? 16 : 2 * value->room;
+      base = realloc(value->memory, (size_t)(room * value->step) + 64);
+      if (base == NULL) {
+        program->failure[0] = index + 1, program->failure[1] = room;
+        going = 0;
+        break;
+      }
+      value->memory = base, value->room = room;
+    }
+    point(value->patches, value->n_patches, base + value->start + turn * value->step);
+  }
+  if (!going) {
+    for (int64_t i = 0; i < control->n_carried; i++) {
+      hg_carried *value = &control->carried[i];
+      char *result = pointers[value->first];
+      if (value->now != result) memcpy(result, value->now, (size_t)value->bytes);
+    }
+    control->made = turn;
+    control->turn = -1;
+    return 0;
+  }
+  if (control->count >= 0) *(int64_t *)pointers[control->count] = turn;
+  for (int64_t i = 0; i < control->n_carried; i++) {
+    hg_carried *value = &control->carried[i];
+    point(value->before, value->n_before, value->now);
+    point(value->after, value->n_after, value->next);
+  }
+  return 1;
+}
+
+static int64_t judge(hg_program *program, int64_t index) {
+  const hg_phase *phase = &program->phases[index];
+  int64_t verdict = phase->control->loops ? next_turn(program, index)
+                                          : *phase->pointers[phase->control->condition] != 0;
+  charge(program, index, verdict);
+  return verdict;
+}
+
+/* Whether to run the body: the first thread judges, and moves the pointers, while the others wait. */
+static int64_t decide(hg_program *program, int64_t index, int64_t self, int64_t threads) {
+  hg_control *control = program->phases[index].control;
+  if (threads == 1) return judge(program, index);
+  _Atomic int64_t *come = &program->claims[index * threads].value;
+  _Atomic int64_t *open = &program->done[index].value;
+  int64_t epoch = ++program->epochs[self * program->epochs_stride + index];
+  if (self == 0) {
+    wait_for(come, (threads - 1) * epoch);
+    control->verdict = judge(program, index);
+    atomic_store_explicit(open, epoch, memory_order_release);
+  } else {
+    atomic_fetch_add_explicit(come, 1, memory_order_acq_rel);
+    wait_for(open, epoch);
+  }
+  return control->verdict;
+}
+
+static void run_range(hg_program *program, int64_t from, int64_t to, int64_t self, int64_t threads);
+
+static void run_control(hg_program *program, int64_t index, int64_t self, int64_t threads) {
+  const hg_control *control = program->phases[index].control;
+  if (control->loops) {
+    while (decide(program, index, self, threads))
+      run_range(program, index + 1, control->end, self, threads);
+  } else if (decide(program, index, self, threads)) {
+    run_range(program, index + 1, control->otherwise, self, threads);
+  } else {
+    run_range(program, control->otherwise, control->end, self, threads);
+  }
+}
+
+/* ---- phases ---- */
+
+static void run_alone(hg_program *program, int64_t index, hg_thread *thread) {
+  const hg_phase *phase = &program->phases[index];
+  if (phase->control != NULL) {
+    run_control(program, index, 0, 1);
+    return;
+  }
+  thread->phase = index;
+  for (int64_t q = 0; q < phase->tasks; q++)
+    phase->kernel(phase->pointers, phase->sizes, q, thread);
+  charge(program, index, 1);
+}
+
+static void run_shared(hg_program *program, int64_t index, int64_t self, int64_t threads,
+                       hg_thread *thread) {
+  const hg_phase *phase = &program->phases[index];
+  counter *claims = program->claims + index * threads;
+  int64_t epoch = ++program->epochs[self * program->epochs_stride + index];
+  thread->phase = index;
+  for (int64_t turn = 0; turn < threads; turn++) {
+    int64_t owner = self + turn < threads ? self + turn : self + turn - threads;
+    int64_t low = phase->tasks * owner / threads, high = phase->tasks * (owner + 1) / threads;
+    /* Each time, the threads claim the owner's tasks and then one each that is not there. */
+    int64_t before = (epoch - 1) * (high - low + threads);
+    for (;;) {
+      int64_t q =
+          low - before + atomic_fetch_add_explicit(&claims[owner].value, 1, memory_order_relaxed);
+      if (q >= high) break;
+      phase->kernel(phase->pointers, phase->sizes, q, thread);
+    }
+  }
+  atomic_fetch_add_explicit(&program->done[index].value, 1, memory_order_acq_rel);
+  wait_for(&program->done[index].value, threads * epoch);
+  if (self == 0) charge(program, index, 1);
+}
+
+static void run_range(hg_program *program, int64_t from, int64_t to, int64_t self, int64_t threads) {
+  hg_thread thread = {program->scratch[self], program->failure, 0};
+  int64_t next;
+  for (int64_t i = from; i < to; i = next) {
+    const hg_phase *phase = &program->phases[i];
+    next = phase->control == NULL ? i + 1 : phase->control->end;
+    if (threads == 1) {
+      run_alone(program, i, &thread);
+    } else if (phase->serial) {
+      if (self == 0) run_alone(program, i, &thread);
+      /* Others go on to the next parallel phase, and wait there for all serial ones before it. */
+      if (next < to && program->phases[next].serial) continue;
+      int64_t epoch = ++program->epochs[self * program->epochs_stride + i];
+      _Atomic int64_t *done = &program->done[i].value;
+      /* Of a serial loop, which the first thread runs alone, nobody else uses the counter. */
+      if (self == 0) atomic_fetch_add_explicit(done, threads, memory_order_acq_rel);
+      else wait_for(done, threads * epoch);
+    } else if (phase->control != NULL) {
+      run_control(program, i, self, threads);
+    } else {
+      run_shared(program, i, self, threads, &thread);
+    }
   }
 }
 
@@ -204,7 +424,6 @@ static struct {
   _Atomic int32_t sleeping;
   _Atomic int64_t active; /* workers that have not finished the current program */
   hg_program *program;
-  int64_t epoch;
   int32_t first; /* generation that new workers have seen */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -224,7 +443,8 @@ static void *work(void *argument) {
       }
     }
     seen = atomic_load(&pool.generation);
-    if (self < pool.program->threads) run_part(pool.program, self, pool.program->threads, pool.epoch);
+    if (self < pool.program->threads)
+      run_range(pool.program, 0, pool.program->n_phases, self, pool.program->threads);
     atomic_fetch_sub_explicit(&pool.active, 1, memory_order_acq_rel);
   }
   return NULL;
@@ -260,30 +480,26 @@ static int start_workers(int64_t wanted) {
 /* Run a program; -1 on success, else the index of the first phase that noted a failure. */
 int64_t hg_run(hg_program *program) {
   program->failure[0] = 0;
-  if (program->stamps != NULL) program->stamps[0] = now();
+  program->mark = program->times == NULL ? 0 : now();
   int shared = program->threads > 1 && pthread_mutex_trylock(&pool.lock) == 0;
   if (shared && pool.n_workers < program->threads - 1 && start_workers(program->threads - 1) != 0) {
     pthread_mutex_unlock(&pool.lock);
     shared = 0;
   }
   if (!shared) {
-    run_part(program, 0, 1, 0);
+    run_range(program, 0, program->n_phases, 0, 1);
   } else {
     pool.program = program;
-    pool.epoch = ++program->epoch;
     atomic_store(&pool.active, pool.n_workers);
     atomic_fetch_add_explicit(&pool.generation, 1, memory_order_seq_cst);
     if (atomic_load(&pool.sleeping) > 0)
       syscall(SYS_futex, &pool.generation, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
-    run_part(program, 0, program->threads, program->epoch);
-    /* No worker may read this program's claims once they are set back. */
+    run_range(program, 0, program->n_phases, 0, program->threads);
+    /* No worker may look at this program once its caller is free to change or destroy it. */
     for (int spins = 0; atomic_load_explicit(&pool.active, memory_order_acquire) > 0; spins++) {
       PAUSE();
       if (spins > SPIN_BEFORE_YIELD) sched_yield();
     }
-    int64_t n = program->n_phases * program->threads;
-    for (int64_t i = 0; i < n; i++)
-      atomic_store_explicit(&program->claims[i].value, 0, memory_order_relaxed);
     pthread_mutex_unlock(&pool.lock);
   }
   return program->failure[0] - 1;
@@ -291,5 +507,9 @@ int64_t hg_run(hg_program *program) {
 
 int64_t hg_failure_value(const hg_program *program) { return program->failure[1]; }
 
-/* Where to note the time after each phase: n_phases + 1 numbers, or null. */
-void hg_set_stamps(hg_program *program, int64_t *stamps) { program->stamps = stamps; }
+/* Where to add up what each phase takes, and how often it runs: twice n_phases numbers, or null.
+ * And what ends loops once it is not 0, or null. */
+void hg_watch(hg_program *program, int64_t *times, const int64_t *stop) {
+  program->times = times;
+  program->stop = stop;
+}

@@ -100,9 +100,12 @@ def _power(
 def _modulo(
     attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
 ) -> Expression:
-    if _is_float(dtype) and attributes["fmod"]:
-        return Apply("v_fmod({0}, {1})", tuple(arguments), dtype)
-    raise NotNative("a remainder of whole numbers")
+    if _is_float(dtype) and not attributes["fmod"]:
+        raise NotNative("a modulus of floating-point numbers")
+    name = "hg_remainder" if attributes["fmod"] else "hg_modulus"
+    if dtype.kind == "u":
+        name = "hg_remainder_unsigned"
+    return _template("v_fmod({0}, {1})", f"{name}({{0}}, {{1}})")(attributes, arguments, dtype)
 
 
 def _clip(

@@ -103,7 +103,7 @@ def _lower_product(
     level, lanes = low.level, low.level.lanes
     ending = follow(low, value)
     residual = None if ending.residual is None else low.contiguous(ending.residual)
-    if residual is not None and n % lanes and residual.buffer.kind is Kind.INPUT:
+    if residual is not None and n % lanes and residual.buffer.kind in (Kind.INPUT, Kind.MOVING):
         # A tile may read past the end of what is added; memory of the caller ends there.
         residual = low.copy(residual, low.new("residual", residual.dtype, residual.shape))
     target = low.result(ending.value)

@@ -13,6 +13,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.control.join import join, same_kind
 from hagane.ops.definition import Array, OpDef, RuntimeValue
 from hagane.ops.values import strings
+from hagane.symbolic import Dim
 
 
 def _loop(
@@ -33,14 +34,22 @@ def _loop(
         for items, item in zip(scanned, results[1 + len(state) :], strict=True):
             items.append(item)
         step += 1
-    return (*state, *map(stack, scanned))
+    first = 1 + len(state)
+    return (*state, *(stack(items, body, first + i) for i, items in enumerate(scanned)))
 
 
-def stack(items: list[RuntimeValue]) -> Array:
-    """Return the tensors of all iterations along a new first axis."""
+def stack(items: list[RuntimeValue], body: Callable[..., list[RuntimeValue]], index: int) -> Array:
+    """Return the tensors of all iterations along a new first axis.
+
+    Args:
+        items: One an iteration.
+        body: What computed them; its ``nothing`` returns the stack of none of an output, if it
+            has such a method.
+        index: Which output of the body they were.
+    """
     if not items:
-        # Neither rank nor element type of what was never computed is known here.
-        return np.zeros((0,), dtype=np.float32)
+        nothing: Callable[[int], Array] | None = getattr(body, "nothing", None)
+        return np.zeros((0,), dtype=np.float32) if nothing is None else nothing(index)
     arrays = [np.asarray(item) for item in items]
     if arrays[0].dtype == object:
         flat = strings([text for array in arrays for text in array.ravel()])
@@ -59,16 +68,17 @@ def _infer_loop(ctx: InferContext) -> Sequence[Any]:
     going = TensorType(ir.DataType.BOOL, ())
     state: list[Type | None] = [ctx.type(i + 2) if ctx.has(i + 2) else None for i in range(n_state)]
     outputs: list[Type | None] = []
+    known: list[Array | None] = []
     # A state that changes is widened, then the body is looked at again with the wider type: each
     # pass can only lose dimensions or a rank, so this ends.
     for _ in range(8):
         inputs = [step, going, *state]
-        outputs, _ = ctx.infer_graph(body, inputs, [None] * len(inputs))
+        outputs, known = ctx.infer_graph(body, inputs, [None] * len(inputs))
         wider = _widen(ctx, state, outputs[1 : 1 + n_state])
         if wider == state:
             break
         state = wider
-    count = _trip_count(ctx)
+    count = _trip_count(ctx, known[0])
     scanned = []
     for found in outputs[1 + n_state :]:
         if isinstance(found, TensorType):
@@ -90,20 +100,27 @@ def _widen(
     return result
 
 
-def _trip_count(ctx: InferContext) -> Any:
+def _trip_count(ctx: InferContext, goes_on: Array | None) -> Dim | None:
     """Return the number of iterations if the limit is known and no condition can stop early."""
     limit = ctx.dims(0) if ctx.has(0) and ctx.data(0) is not None else None
-    body: ir.Graph = ctx.attr("body")
-    outcome = body.outputs[0]
-    passed = outcome is body.inputs[1]
-    producer = outcome.producer()
-    while producer is not None and producer.op_type == "Identity":
-        source = producer.inputs[0]
-        passed = source is body.inputs[1]
-        producer = None if source is None else source.producer()
-    constant = producer is not None and producer.op_type == "Constant"
-    starts = not ctx.has(1) or ((known := ctx.constant(1)) is not None and bool(known.ravel()[0]))
-    return limit[0] if limit and starts and (passed or constant) else None
+    starts = not ctx.has(1) or is_true(ctx.constant(1))
+    always = is_true(goes_on) or hands_on(ctx.attr("body").outputs[0]) is ctx.attr("body").inputs[1]
+    return limit[0] if limit and starts and always else None
+
+
+def is_true(known: Array | None) -> bool:
+    """Whether a value is known to be true."""
+    return known is not None and known.dtype != object and bool(known.ravel()[0])
+
+
+def hands_on(value: ir.Value) -> ir.Value:
+    """Return the value that a chain of Identity nodes hands on."""
+    while (node := value.producer()) is not None and node.op_type == "Identity":
+        (source,) = node.inputs
+        if source is None:
+            break
+        value = source
+    return value
 
 
 OPERATORS = (OpDef("Loop", _infer_loop, _loop),)

@@ -44,8 +44,10 @@ def _scan(
     out_axes = scan_output_axes or (0,) * len(scanned)
     out_backwards = scan_output_directions or (0,) * len(scanned)
     stacked = []
-    for items, axis, reverse in zip(scanned, out_axes, out_backwards, strict=True):
-        array = stack(items)
+    for index, (items, axis, reverse) in enumerate(
+        zip(scanned, out_axes, out_backwards, strict=True)
+    ):
+        array = stack(items, body, n_state + index)
         stacked.append(np.moveaxis(np.flip(array, 0) if reverse else array, 0, axis))
     return (*state, *stacked)
 
