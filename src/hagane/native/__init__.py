@@ -4,9 +4,9 @@ from hagane.native.caller import Caller, make_caller
 from hagane.native.choices import Choice, Choices
 from hagane.native.choices import from_json as choice_from_json
 from hagane.native.choices import to_json as choice_to_json
-from hagane.native.onednn import obstacle as library_obstacle
 from hagane.native.context import Spent
 from hagane.native.control import Mark
+from hagane.native.onednn import obstacle as library_obstacle
 from hagane.native.outputs import is_pooled
 from hagane.native.partition import NativePart, Plan, SizesUnknown, plan_graph, reference_nodes
 from hagane.native.peak import peak_flops
