@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hagane.machine import LEVELS, best_level, cpu_features, level_named
-from hagane.machine.cpu import AVX2, AVX512, PORTABLE
+from hagane.machine import LEVELS, best_level, cpu, cpu_features, level_named
+from hagane.machine.cpu import AMX, AVX2, AVX512, PORTABLE
 
 needs_x86 = pytest.mark.skipif(
     platform.machine() not in ("x86_64", "AMD64"), reason="levels above portable are x86's"
@@ -32,11 +32,24 @@ def test_a_machine_that_lists_no_features_has_none(tmp_path: Path) -> None:
     assert cpu_features(str(tmp_path / "missing")) == frozenset()
 
 
+def test_matrix_tiles_need_the_systems_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "flags\t: avx512f amx_tile amx_bf16 amx_int8\n"
+    monkeypatch.setattr(cpu, "_may_use_tiles", lambda: True)
+    assert features(tmp_path, text) == {"avx512f", "amx_tile", "amx_bf16", "amx_int8"}
+    (tmp_path / "refused").mkdir()
+    monkeypatch.setattr(cpu, "_may_use_tiles", lambda: False)
+    assert features(tmp_path / "refused", text) == {"avx512f"}
+
+
 @needs_x86
 def test_the_best_level_is_the_widest_that_the_features_allow() -> None:
     assert best_level(frozenset()) is PORTABLE
     assert best_level(AVX2.needs) is AVX2
+    assert best_level(AMX.needs) is AMX
     assert best_level(AVX512.needs) is AVX512
+    assert best_level(AMX.needs - {"amx_int8"}) is AVX512
     assert best_level(AVX512.needs - {"avx512vl"}) is AVX2
 
 
@@ -47,9 +60,9 @@ def test_other_processors_get_portable_code(monkeypatch: pytest.MonkeyPatch) -> 
 
 @needs_x86
 def test_a_level_is_found_by_name() -> None:
-    everything = AVX512.needs | AVX2.needs
+    everything = AMX.needs | AVX512.needs | AVX2.needs
     assert [level_named(level.name, everything) for level in LEVELS] == list(LEVELS)
-    assert level_named(None, everything) is AVX512
+    assert level_named(None, everything) is AMX
     assert level_named("", frozenset()) is PORTABLE
 
 
@@ -67,6 +80,6 @@ def test_unknown_instructions_are_not_used(caplog: pytest.LogCaptureFixture) -> 
     with caplog.at_level(logging.WARNING, logger="hagane.machine"):
         assert level_named("sse9", frozenset()) is PORTABLE
     assert (
-        "there are no instructions 'sse9' (expected avx512, avx2, portable): kernels are "
+        "there are no instructions 'sse9' (expected amx, avx512, avx2, portable): kernels are "
         "generated for 'portable'"
     ) in caplog.text

@@ -228,13 +228,15 @@ def test_a_home_that_is_no_folder_is_passed_over(tmp_path: Path) -> None:
 def test_libraries_of_different_levels_never_meet() -> None:
     proto, _, _ = network()
     paths = []
-    for name in RUNNABLE:
+    # Floats are multiplied in vectors where there are matrix tiles too: that is one library.
+    names = [name for name in RUNNABLE if name != "amx"]
+    for name in names:
         made = session(proto, instructions=name)
         (part,) = made._programs.general.native_parts()
         paths.append(part.segment.library.path)
     # The same text for different instructions is a different library too.
     kernels = part.segment.kernels
-    portable = [level for level in LEVELS if level.name in RUNNABLE]
+    portable = [level for level in LEVELS if level.name in names]
     paths += [compile_kernels(kernels, level).path for level in portable if level.name != name]
     assert len(set(paths)) == len(paths)
 
@@ -249,7 +251,7 @@ def test_unknown_instructions_are_noticed(
     with caplog.at_level(logging.WARNING, logger="hagane"):
         made = session(proto, **({"instructions": "sse9"} if stated == "entry" else {}))
     np.testing.assert_allclose(made.run(None, feed)[0], want, rtol=1e-4, atol=1e-5)
-    assert "there are no instructions 'sse9' (expected avx512, avx2, portable)" in caplog.text
+    assert "there are no instructions 'sse9' (expected amx, avx512, avx2, portable)" in caplog.text
     assert f"kernels are generated for '{best_level().name}'" in caplog.text
 
 
