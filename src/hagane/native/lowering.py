@@ -318,9 +318,11 @@ class Lowering:
         """Return an image in blocks, of pairs if it lies in these already."""
         return self._paired[value] if value in self._paired else self.blocked(value)
 
-    def keep_image(self, value: ir.Value, image: Blocked | Paired) -> None:
-        """Note where a value lies; one in pairs has no other form."""
-        if isinstance(image, Paired):
+    def keep_image(self, value: ir.Value, image: Blocked | Paired | Quads) -> None:
+        """Note where a value lies; one in pairs or quads has no other form."""
+        if isinstance(image, Quads):
+            self.quads[value] = image
+        elif isinstance(image, Paired):
             self._paired[value] = image
         else:
             self.lowered[value] = image

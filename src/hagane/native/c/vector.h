@@ -366,6 +366,13 @@ INLINE void hg_tiles_begin(int64_t rows) {
 }
 /* Without contents there is less to save when the system switches threads. */
 INLINE void hg_tiles_end(void) { __asm__ volatile("tilerelease" : : : "memory"); }
+/* Pixels of four bytes, n of them; the bytes come as floats, and some of their bits are flipped. */
+INLINE void v_store_pixels_u8(uint8_t *p, vf a, vf b, vf c, vf d, int64_t n, uint32_t flipped) {
+  vu y = (vu)__builtin_convertvector(a, vi) | (vu)__builtin_convertvector(b, vi) << 8 |
+         (vu)__builtin_convertvector(c, vi) << 16 | (vu)__builtin_convertvector(d, vi) << 24;
+  y ^= flipped * 0x01010101u;
+  __builtin_memcpy(p, &y, n == VL ? sizeof y : (size_t)n * 4);
+}
 /* Two rows of floats, rounded to bfloat16: first the one, then the other. */
 INLINE __m512i v_two_pairs(vf a, vf b) {
   __m512i y;

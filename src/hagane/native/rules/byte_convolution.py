@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import onnx_ir as ir
 
-from hagane.native.contraction import (
-    Contraction,
-    Group,
-    Pixels,
-    emit_contraction,
-    pack_weights,
-    split_blocks,
-)
+from hagane.native.ending import Ending
 from hagane.native.int8 import emit_int8_product
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering, NotNative, Rule
-from hagane.native.quads import Quads, new_quads, quad_weights, to_quads
+from hagane.native.quads import Quads, new_quads, to_quads
 from hagane.native.rules import window as windows
 from hagane.native.rules.byte_operands import (
     byte_weight,
@@ -29,10 +20,11 @@ from hagane.native.rules.byte_operands import (
     scale_and_zero,
     signed_weight,
 )
-from hagane.native.rules.images import four_axes
+from hagane.native.rules.direct import Source, emit_direct
+from hagane.native.rules.stem import folded, folds_rows
 from hagane.native.rules.window import needed_pads, window_of
 from hagane.native.tensor import Pads, Tensor
-from hagane.native.tile import Store, Tile, Words, whole_words
+from hagane.native.tile import Words
 from hagane.ops.convolution.window import Window
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim
@@ -87,31 +79,16 @@ def _lower_quads(
     y_zero: int,
 ) -> None:
     level, lanes = low.level, low.level.lanes
-    image = _image(low, node.inputs[0], x_zero, needed_pads(window))
+    x = node.inputs[0]
+    assert x is not None
+    flops = 2.0 * window.images * window.out_height * window.out_width * weight.size
+    shift = 128 if low.dtype(x) == np.int8 else 0
     out, least, followers = _bounded_below(low, node.outputs[0], y_zero)
     target = new_quads(low, out, y_zero)
-    (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
-    depth = whole_words(window.channels, Words.QUAD, level)
-    parts = target.lanes // lanes
-    n_blocks, n_pixels = target.blocks * parts, window.out_height * window.out_width
-    sizes = split_blocks(n_blocks, n_pixels, level, words=Words.QUAD)
-
-    def make() -> Iterable[Array]:
-        words = quad_weights(four_axes(weight), level)
-        return pack_weights(words, sizes, level, image.step, Words.QUAD)
-
-    groups: list[Group] = []
-    first = at = 0
-    for size in sizes:
-        groups.append(Group(first, size, at))
-        at += size * lanes * depth * kh * kw
-        first += size
-    weights = low.weight(("quads", id(node)), make, at * 4)
-
-    maps, length = window.out_channels, (n_blocks + 8) * lanes
-    start = -image.zero * weight.astype(np.int64).sum((1, 2, 3))
+    maps, length = window.out_channels, (target.blocks * target.lanes // lanes + 8) * lanes
+    start = -(x_zero + shift) * weight.astype(np.int64).sum((1, 2, 3))
     start = start + (0 if bias is None else bias.astype(np.int64))
-    kept = parameters(
+    numbers = parameters(
         low,
         id(node),
         length,
@@ -121,52 +98,18 @@ def _lower_quads(
         np.full(length, _MOST, np.float32),
         np.full(length, least + target.shift, np.int32),
     )
-    tile = Tile(
-        blocks=1,
-        sources=(),
-        targets=(),
-        residuals=None,
-        depth=depth // image.step,
-        channels=image.step,
-        rest=depth % image.step,
-        source_plane=image.plane_stride,
-        target_plane=target.plane_stride,
-        taps=(kh, kw),
-        row_step=dh * image.row_stride,
-        column_step=dw * image.step,
-        words=Words.QUAD,
-        store=Store.QUAD,
-        parameters=kept.distance,
-        target_parts=parts,
-    )
-    width = window.out_width
-    flat = (kh, kw, sh, sw) == (1, 1, 1, 1)
-    flat = flat and image.row_stride == target.row_stride == width * image.step
-    pixels = Pixels(
-        lambda i: i // width * sh * image.row_stride + i % width * sw * image.step,
-        lambda i: i // width * target.row_stride + i % width * target.step,
-        None,
-        n_pixels,
-        0 if flat else width,
-    )
-    size = image.blocks * image.plane_stride
-    plan = Contraction(
-        tile, pixels, tuple(groups), window.images, size,
-        target.blocks * target.plane_stride, 0, 0, size,
-    )  # fmt: skip
-    body = Body()
-    start_of_filter = -window.pads[0] * image.row_stride - window.pads[1] * image.step
-    names = (
-        body.pointer(image.word_view(), offset=start_of_filter),
-        body.raw(weights),
-        body.raw(kept.buffer),
-        "0",
-        body.pointer(target.word_view(), written=True),
-    )
-    tasks, work = emit_contraction(body, plan, level, names)
-    flops = 2.0 * window.images * n_pixels * weight.size
-    low.emit(node, body, tasks, work=work, flops=flops, followers=followers)
-    low.quads[out] = target
+    if folds_rows(level, window):
+        window, weight, source = folded(low, x, window, weight, Words.QUAD, x_zero + shift)
+    else:
+        image = _image(low, x, x_zero, needed_pads(window))
+        first = -window.pads[0] * image.row_stride - window.pads[1] * image.step
+        plane, row = image.plane_stride, image.row_stride
+        source = Source(
+            image.word_view(), first, image.step, plane, image.step, row,
+            image.blocks * plane, Words.QUAD,
+        )  # fmt: skip
+    ending = Ending(out, operators=followers)
+    emit_direct(low, node, window, weight, numbers, source, ending, None, target, flops=flops)
 
 
 def _image(low: Lowering, value: ir.Value | None, zero: int, pads: Pads) -> Quads:

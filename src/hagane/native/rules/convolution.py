@@ -149,7 +149,7 @@ def _lower_direct(
     shape = low.fixed_shape(ending.value)
     target: Blocked | Paired
     # Vectors of floats do not write the wide blocks that matrix tiles read.
-    narrow = not low.level.tiles or _multiplies_pairs(low, window) or folds_rows(low, window)
+    narrow = not low.level.tiles or _multiplies_pairs(low, window) or folds_rows(low.level, window)
     if narrow and _read_as_pairs(low, ending.value):
         target = new_paired(low, ending.value, shape)
     else:
@@ -177,12 +177,13 @@ def _lower_direct(
         )
         return
     key = convolution_key(low, window)
-    if folds_rows(low, window):
+    flops = 2.0 * window.images * window.out_height * window.out_width * weight.size
+    if low.pairs and folds_rows(low.level, window):
         window, weight, source = folded(low, x, window, four_axes(weight))
     else:
         source = _source(low, x, window)
     added = None if ending.residual is None else _added(low, ending.residual, source.words)
-    emit_direct(low, node, window, weight, bias, source, ending, added, target, key)
+    emit_direct(low, node, window, weight, bias, source, ending, added, target, key, flops)
 
 
 def _added(low: Lowering, value: ir.Value, words: Words) -> Blocked | Paired:

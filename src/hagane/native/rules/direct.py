@@ -20,14 +20,18 @@ from hagane.native.ending import Ending
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering
 from hagane.native.pairs import Paired, paired_weights
+from hagane.native.quads import Quads, quad_weights
+from hagane.native.rules.byte_operands import Parameters
 from hagane.native.rules.images import bias_buffer, four_axes
 from hagane.native.rules.window import Window
 from hagane.native.tensor import Blocked, Tensor
 from hagane.native.tile import Store, Tile, Words, whole_words
 from hagane.ops.definition import Array
 
+_STORES = {Blocked: Store.SUM, Paired: Store.PAIR, Quads: Store.QUAD}
 
-def _parts(image: Blocked | Paired, lanes: int) -> int:
+
+def _parts(image: Blocked | Paired | Quads, lanes: int) -> int:
     """Return how many vectors of channels one block of an image holds."""
     return image.lanes // lanes
 
@@ -62,16 +66,28 @@ def emit_direct(
     node: ir.Node,
     window: Window,
     weight: Array,
-    bias: Array | None,
+    bias: Array | Parameters | None,
     source: Source,
     ending: Ending,
     residual: Blocked | Paired | None,
-    target: Blocked | Paired,
+    target: Blocked | Paired | Quads,
     key: str = "",
+    flops: float | None = None,
 ) -> None:
     """Write the kernel of a convolution in register tiles or matrix tiles.
 
-    ``key`` names the layer among the forms that were found to be fastest, if it is measured.
+    Args:
+        low: Takes the kernel.
+        node: The convolution.
+        window: Its sizes.
+        weight: ``(out, in / groups, rows, columns)``, or without rows.
+        bias: One number a channel; of quads all the numbers that a tile of them reads.
+        source: The image.
+        ending: What is computed with it.
+        residual: An image that is added.
+        target: The result.
+        key: Names the layer among the forms that were found to be fastest, if it is measured.
+        flops: Operations, for profiles, if they are not those of these sizes.
     """
     level, lanes = low.level, low.level.lanes
     (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
@@ -90,6 +106,7 @@ def emit_direct(
         for g in range(window.groups):
             own = weight4[g * block : (g + 1) * block]
             own = paired_weights(own, level) if source.words is Words.PAIR else own
+            own = quad_weights(own, level) if source.words is Words.QUAD else own
             yield from pack_weights(own, sizes, level, channels, source.words)
 
     groups: list[Group] = []
@@ -103,6 +120,9 @@ def emit_direct(
             first += size
     weights = low.weight(("conv", id(node), tuple(sizes)), make, at * 4)
 
+    numbers = bias
+    if not isinstance(numbers, Parameters):
+        numbers = Parameters(bias_buffer(low, node, window, numbers), 0)
     width = window.out_width
     flat = (kh, kw, sh, sw) == (1, 1, 1, 1) and row_stride == width * step
     flat = flat and target.row_stride == width * target.step
@@ -123,7 +143,8 @@ def emit_direct(
         column_step=dw * step,
         activation=ending.activation,
         words=source.words,
-        store=Store.PAIR if isinstance(target, Paired) else Store.SUM,
+        store=_STORES[type(target)],
+        parameters=numbers.distance,
         target_parts=parts,
         residual_parts=1 if residual is None else _parts(residual, lanes),
         residual_pairs=isinstance(residual, Paired),
@@ -153,11 +174,12 @@ def emit_direct(
     names = (
         body.pointer(source.tensor, offset=source.start),
         body.raw(weights),
-        body.raw(bias_buffer(low, node, window, bias)),
+        body.raw(numbers.buffer),
         "0" if residual is None else body.pointer(residual.word_view()),
         body.pointer(target.word_view(), written=True),
     )
     tasks, work = emit_contraction(body, plan, level, names)
-    flops = 2.0 * window.images * pixel_count * window.out_channels * inputs * kh * kw
+    if flops is None:
+        flops = 2.0 * window.images * pixel_count * window.out_channels * inputs * kh * kw
     low.emit(node, body, tasks, work=work, flops=flops, followers=ending.operators)
     low.keep_image(ending.value, target)

@@ -1,7 +1,7 @@
 """Convolutions of few channels in matrix tiles: a row of the filter is summed at once.
 
 Images of one to four channels, which a network begins with, are kept a pixel after the other, two or
-four bfloat16 each. What one row of the filter covers then lies in one piece, and fills a row of a
+four bfloat16 or four bytes each. What one row of the filter covers then lies in one piece, and fills a row of a
 matrix tile.
 """
 
@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
+from hagane.machine import Level
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering
 from hagane.native.rules.direct import Source
@@ -23,11 +24,10 @@ from hagane.ops.definition import Array
 _MOST_CHANNELS = 4
 
 
-def folds_rows(low: Lowering, window: Window) -> bool:
-    """Whether a convolution is computed in this form."""
+def folds_rows(level: Level, window: Window) -> bool:
+    """Whether a convolution of pairs or quads is computed in this form."""
     return (
-        low.pairs
-        and low.level.tiles
+        level.tiles
         and window.groups == 1
         and window.channels <= _MOST_CHANNELS
         and (window.dilations[1] == 1 or window.kernel[1] == 1)
@@ -35,7 +35,12 @@ def folds_rows(low: Lowering, window: Window) -> bool:
 
 
 def folded(
-    low: Lowering, x: ir.Value, window: Window, weight: Array
+    low: Lowering,
+    x: ir.Value,
+    window: Window,
+    weight: Array,
+    words: Words = Words.PAIR,
+    zero: int = 0,
 ) -> tuple[Window, Array, Source]:
     """Write the kernel that brings pixels together, and return the convolution that is left.
 
@@ -44,17 +49,19 @@ def folded(
         x: The image.
         window: The convolution's sizes.
         weight: ``(out, in, rows, columns)``.
+        words: Pairs or quads.
+        zero: What the border of quads holds.
 
     Returns:
-        Sizes, weights ``(out, 32, rows, steps)`` and source of a convolution whose columns are
-        blocks of 32 numbers, each of some pixels of a row.
+        Sizes, weights ``(out, block, rows, steps)`` and source of a convolution whose columns are
+        blocks of 32 or 64 numbers, each of some pixels of a row.
     """
-    block = Words.PAIR.each * block_words(low.level, Words.PAIR)
-    each = 2 if window.channels <= 2 else 4
+    block = words.each * block_words(low.level, words)
+    each = 2 if window.channels <= 2 and words is Words.PAIR else 4
     (kh, kw), (sh, sw) = window.kernel, window.strides
     steps = -(-kw * each // block)
     out = weight.shape[0]
-    spread = np.zeros((out, kh, steps * block // each, each), np.float32)
+    spread = np.zeros((out, kh, steps * block // each, each), weight.dtype)
     spread[:, :, :kw, : window.channels] = weight.transpose(0, 2, 3, 1)
     made = spread.reshape(out, kh, steps, block).transpose(0, 3, 1, 2)
     span = (window.out_width - 1) * sw + steps * block // each
@@ -63,9 +70,9 @@ def folded(
     high = max(
         (window.out_height - 1) * sh + (kh - 1) * window.dilations[0] + 1, top + window.height
     )
-    image = _emit_pixels(low, x, window, each, (high, wide))
-    row = wide * each // 2
-    source = Source(image, 0, each // 2, 0, block // 2, row, high * row, Words.PAIR)
+    image = _emit_pixels(low, x, window, (each, words, zero), (high, wide))
+    step, row = each // words.each, wide * each // words.each
+    source = Source(image, 0, step, 0, block // words.each, row, high * row, words)
     fake = replace(
         window,
         channels=block,
@@ -76,9 +83,17 @@ def folded(
 
 
 def _emit_pixels(
-    low: Lowering, x: ir.Value, window: Window, each: int, size: tuple[int, int]
+    low: Lowering,
+    x: ir.Value,
+    window: Window,
+    kept: tuple[int, Words, int],
+    size: tuple[int, int],
 ) -> Tensor:
-    """Write an image as pixels of ``each`` bfloat16 with a zero border, as 32-bit words."""
+    """Write an image as pixels within a border, as 32-bit words.
+
+    ``kept`` is how many numbers a pixel has, what they are, and what the border holds.
+    """
+    each, words, zero = kept
     source = low.plain(x)
     strides = source.strides
     if len(strides) == 3:
@@ -86,34 +101,37 @@ def _emit_pixels(
     high, wide = size
     top, left = window.pads[:2]
     lanes, channels = low.level.lanes, window.channels
-    count = window.images * high * wide * each * 2
+    bytes_ = 4 // words.each
+    count = window.images * high * wide * each * bytes_
     buffer = Buffer(f"{x.name} pixels", count, Kind.ARENA)
     body = Body()
-    s = body.pointer(source)
-    d = body.raw(buffer, written=True, ctype="uint16_t")
+    element = "uint8_t" if words is Words.QUAD else "uint16_t"
+    s = body.pointer(source, ctype="uint8_t" if words is Words.QUAD else None)
+    d = body.raw(buffer, written=True, ctype=element)
     n, c, h, w = (body.size(stride) for stride in strides)
-    unit = strides[3] == 1
+    load = "v_load" if words is Words.PAIR else "v_load_u8"
     loads = [
-        (
-            f"(k == VL ? v_load(s + {i} * {c}) : v_load_n(s + {i} * {c}, k))"
-            if unit
-            else f"v_load_strided(s + {i} * {c}, {w}, k)"
-        )
-        if i < channels
-        else "v_set1(0.f)"
-        for i in range(each)
+        f"{load}_strided(s + {i} * {c}, {w}, k)"
+        if strides[3] != 1
+        else f"(k == VL ? {load}(s + {i} * {c}) : {load}_n(s + {i} * {c}, k))"
+        for i in range(channels)
     ]
+    loads += ["v_set1(0.f)"] * (each - channels)
+    flip = ", 128" if source.dtype == np.int8 else ", 0" if words is Words.QUAD else ""
+    store = f"v_store_pixels{each}" if words is Words.PAIR else "v_store_pixels_u8"
     body.add(
         f"int64_t y = q % {high} - {top}, image = q / {high};",
-        f"uint16_t *to = {d} + q * {wide * each};",
-        f"if (y < 0 || y >= {window.height}) {{ memset(to, 0, {wide * each * 2}); return; }}",
-        f"const float *s = {s} + image * {n} + y * {h};",
-        f"memset(to, 0, {left * each * 2});",
+        f"{element} *to = {d} + q * {wide * each};",
+        f"if (y < 0 || y >= {window.height}) "
+        f"{{ memset(to, {zero}, {wide * each * bytes_}); return; }}",
+        f"__typeof__({s}) s = {s} + image * {n} + y * {h};",
+        f"memset(to, {zero}, {left * each * bytes_});",
         f"to += {left * each};",
         f"for (int64_t x = 0; x < {window.width}; x += {lanes}, s += {lanes} * {w}) {{",
         f"int64_t k = hg_min({lanes}, {window.width} - x);",
-        f"v_store_pixels{each}(to + x * {each}, {', '.join(loads)}, k); }}",
-        f"memset(to + {window.width * each}, 0, {(wide - left - window.width) * each * 2});",
+        f"{store}(to + x * {each}, {', '.join(loads)}, k{flip}); }}",
+        f"memset(to + {window.width * each}, {zero}, "
+        f"{(wide - left - window.width) * each * bytes_});",
     )
     work = float(window.images * high * wide)
     low.emit(f"pixels '{x.name}'", body, window.images * high, work=work)
