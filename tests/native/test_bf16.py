@@ -273,3 +273,28 @@ def test_another_precision_is_refused() -> None:
     proto = model([helper.make_node("Relu", ["x"], ["y"])], {"x": x})
     with pytest.raises(InvalidArgument, match=r"precision: expected 'fp32' or 'bf16', got 'int8'"):
         session(proto, "int8")
+
+
+@needs_bf16
+@paired_levels
+@pytest.mark.parametrize("operator", ["LeakyRelu", "Sigmoid", "HardSwish", "Elu", "Tanh", "Neg"])
+@pytest.mark.parametrize("channels", [3, 40])
+def test_a_function_of_a_convolution_is_computed_with_it(
+    level: str, operator: str, channels: int
+) -> None:
+    x = draw((2, channels, 9, 10))
+    w, w2 = draw((24, channels, 3, 3), 1) / 9, draw((8, 24, 1, 1), 2)
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], pads=[1] * 4),
+        helper.make_node(operator, ["a"], ["b"]),
+        helper.make_node("MaxPool", ["b"], ["c"], kernel_shape=[2, 2]),
+        helper.make_node("Conv", ["c", "w2"], ["y"]),
+    ]
+    proto = model(nodes, {"x": x}, constants={"w": w, "w2": w2})
+    made = session(proto, instructions=level)
+    (got,) = made.run(None, {"x": x})
+    (want,) = session(proto, "fp32", engine="reference").run(None, {"x": x})
+    assert np.abs(got - want).max() <= 0.02 * np.abs(want).max()
+    if level == "amx":
+        names = [kernel.name for kernel in made.profile(runs=1).kernels]
+        assert not any(name.startswith(operator) for name in names)

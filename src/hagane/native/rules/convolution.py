@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import onnx_ir as ir
 
 from hagane.native.choices import BY_RULE, convolution_key
-from hagane.native.ending import follow
+from hagane.native.ending import Ending, follow
+from hagane.native.expression import Expression
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering, NotNative, Rule
 from hagane.native.pairs import Paired, new_paired
 from hagane.native.rules.depthwise import lower_depthwise
 from hagane.native.rules.direct import Source, emit_direct
+from hagane.native.rules.elementwise import function_of
 from hagane.native.rules.images import (
     FEW_CHANNELS,
     bias_buffer,
@@ -146,11 +150,15 @@ def _lower_direct(
     x = node.inputs[0]
     assert x is not None
     ending = follow(low, node.outputs[0])
+    folds = low.pairs and folds_rows(low.level, window)
+    tiles = low.level.tiles and (folds or _multiplies_pairs(low, window))
+    after = None
+    if tiles and not calls_library(low, window):
+        ending, after = _with_function(low, ending)
     shape = low.fixed_shape(ending.value)
     target: Blocked | Paired
     # Vectors of floats do not write the wide blocks that matrix tiles read.
-    narrow = not low.level.tiles or _multiplies_pairs(low, window) or folds_rows(low.level, window)
-    if narrow and _read_as_pairs(low, ending.value):
+    if (tiles or not low.level.tiles) and _read_as_pairs(low, ending.value):
         target = new_paired(low, ending.value, shape)
     else:
         target = low.new_blocked(ending.value, shape)
@@ -178,12 +186,23 @@ def _lower_direct(
         return
     key = convolution_key(low, window)
     flops = 2.0 * window.images * window.out_height * window.out_width * weight.size
-    if low.pairs and folds_rows(low.level, window):
+    if folds:
         window, weight, source = folded(low, x, window, four_axes(weight))
     else:
         source = _source(low, x, window)
     added = None if ending.residual is None else _added(low, ending.residual, source.words)
-    emit_direct(low, node, window, weight, bias, source, ending, added, target, key, flops)
+    emit_direct(low, node, window, weight, bias, source, ending, added, target, key, flops, after)
+
+
+def _with_function(low: Lowering, ending: Ending) -> tuple[Ending, Expression | None]:
+    """Return an ending that includes the function that is computed of it alone, and that."""
+    found = function_of(low, ending.value)
+    if found is None:
+        return ending, None
+    node, expression = found
+    low.done.add(node)
+    names = (*ending.operators, node.op_type)
+    return replace(ending, value=node.outputs[0], operators=names), expression
 
 
 def _added(low: Lowering, value: ir.Value, words: Words) -> Blocked | Paired:

@@ -17,6 +17,7 @@ from hagane.native.contraction import (
     split_blocks,
 )
 from hagane.native.ending import Ending
+from hagane.native.expression import Expression
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering
 from hagane.native.pairs import Paired, paired_weights
@@ -73,6 +74,7 @@ def emit_direct(
     target: Blocked | Paired | Quads,
     key: str = "",
     flops: float | None = None,
+    after: Expression | None = None,
 ) -> None:
     """Write the kernel of a convolution in register tiles or matrix tiles.
 
@@ -88,6 +90,7 @@ def emit_direct(
         target: The result.
         key: Names the layer among the forms that were found to be fastest, if it is measured.
         flops: Operations, for profiles, if they are not those of these sizes.
+        after: Computed on results before they are stored, by matrix tiles.
     """
     level, lanes = low.level, low.level.lanes
     (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
@@ -178,7 +181,7 @@ def emit_direct(
         "0" if residual is None else body.pointer(residual.word_view()),
         body.pointer(target.word_view(), written=True),
     )
-    tasks, work = emit_contraction(body, plan, level, names)
+    tasks, work = emit_contraction(body, plan, level, names, after)
     if flops is None:
         flops = 2.0 * window.images * pixel_count * window.out_channels * inputs * kh * kw
     low.emit(node, body, tasks, work=work, flops=flops, followers=ending.operators)

@@ -18,10 +18,11 @@ from hagane.native.expression import (
     Expression,
     Leaf,
     leaves,
+    vectorizes,
 )
 from hagane.native.lowering import Lazy, Lowering, NotNative, Rule, operand
 from hagane.native.rules.formulas import BUILDERS, Attributes
-from hagane.native.tensor import Blocked, Tensor, row_major
+from hagane.native.tensor import Blocked, Buffer, Kind, Tensor, row_major
 from hagane.ops.definition import Array
 
 # Expressions that read more tensors than this are stored, so that kernels stay small.
@@ -100,6 +101,35 @@ def _check(low: Lowering, node: ir.Node, attributes: Attributes) -> None:
         raise NotNative("infinities of one sign")
     if node.op_type in ("Cast", "CastLike") and attributes.get("saturate", 1) != 1:
         raise NotNative("a cast without saturation")
+
+
+def function_of(low: Lowering, value: ir.Value) -> tuple[ir.Node, Expression] | None:
+    """Return the node that alone reads a float32 value and computes a function of it, and that.
+
+    The function reads one tensor, which stands for the value; all else in it is constant, and it
+    can be computed on vectors.
+    """
+    node = low.only_use(value)
+    if node is None or node.op_type not in BUILDERS or len(node.outputs) != 1:
+        return None
+    out = node.outputs[0]
+    if low.dtype(out) != FLOAT32 or low.shape(out) != low.shape(value):
+        return None
+    attributes = low.attributes(node)
+    try:
+        _check(low, node, attributes)
+    except NotNative:
+        return None
+    stand_in = Leaf(Tensor(Buffer(str(value.name), 0, Kind.ARENA), FLOAT32, (), ()))
+    n_inputs = 1 if node.op_type in ("Dropout", "CastLike", "Identity") else len(node.inputs)
+    operands: list[Expression | None] = []
+    for each in node.inputs[:n_inputs]:
+        found = stand_in if each is value else None if each is None else _scalar(low, each)
+        if each is not None and found is None:
+            return None
+        operands.append(found)
+    expression = _built(node, attributes, operands, FLOAT32)
+    return (node, expression) if vectorizes(expression) else None
 
 
 def keep(low: Lowering, value: ir.Value, lazy: Lazy) -> None:
