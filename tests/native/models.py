@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import hagane
 from hagane.machine import LEVELS, cpu_features
+from hagane.native import segment
+from hagane.native.kernel import Kernel
 
 RUNNABLE = [level.name for level in LEVELS if level.needs <= cpu_features()]
 # Only products of narrow numbers differ where there are matrix tiles.
@@ -83,6 +86,21 @@ def compare(
         assert made._programs._native, "the kernels could not be compiled"
         assert refused(made) == {}
     return got
+
+
+def compiled(monkeypatch: pytest.MonkeyPatch, make: Callable[[], object]) -> list[Kernel]:
+    """Return copies of the kernels that are compiled while ``make`` runs, with their code."""
+    found: list[Kernel] = []
+    compile_kernels = segment.compile_kernels
+
+    def watch(kernels: Sequence[Kernel], *arguments: Any, **named: Any) -> Any:
+        found.extend(dataclasses.replace(kernel) for kernel in kernels)
+        return compile_kernels(kernels, *arguments, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(segment, "compile_kernels", watch)
+        make()
+    return found
 
 
 def draw(shape: Sequence[int], seed: int = 0) -> np.ndarray:

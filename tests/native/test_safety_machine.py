@@ -19,7 +19,7 @@ from hagane.machine import LEVELS, best_level, find_compiler, level_named
 from hagane.machine.cpu import AVX2
 from hagane.native.engine import compile_kernels
 from tests.machine.disks import read_only, small_disk
-from tests.native.models import RUNNABLE, draw, model, session
+from tests.native.models import RUNNABLE, compiled, draw, model, session
 
 
 @pytest.fixture(autouse=True)
@@ -225,7 +225,7 @@ def test_a_home_that_is_no_folder_is_passed_over(tmp_path: Path) -> None:
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
-def test_libraries_of_different_levels_never_meet() -> None:
+def test_libraries_of_different_levels_never_meet(monkeypatch: pytest.MonkeyPatch) -> None:
     proto, _, _ = network()
     paths = []
     # Floats are multiplied in vectors where there are matrix tiles too: that is one library.
@@ -235,7 +235,7 @@ def test_libraries_of_different_levels_never_meet() -> None:
         (part,) = made._programs.general.native_parts()
         paths.append(part.segment.library.path)
     # The same text for different instructions is a different library too.
-    kernels = part.segment.kernels
+    kernels = compiled(monkeypatch, lambda: session(proto, instructions=name))
     portable = [level for level in LEVELS if level.name in names]
     paths += [compile_kernels(kernels, level).path for level in portable if level.name != name]
     assert len(set(paths)) == len(paths)
@@ -263,8 +263,9 @@ def test_instructions_that_the_cpu_lacks_are_not_run(
     monkeypatch.setattr("hagane.machine.cpu.cpu_features", lambda: AVX2.needs)
     with caplog.at_level(logging.WARNING, logger="hagane"):
         made = session(proto, instructions="avx512")
+        kernels = compiled(monkeypatch, lambda: session(proto, instructions="avx512"))
     np.testing.assert_allclose(made.run(None, feed)[0], want, rtol=1e-4, atol=1e-5)
     assert "the instructions 'avx512' need avx512bw" in caplog.text
     (part,) = made._programs.general.native_parts()
-    assert part.segment.library.path == compile_kernels(part.segment.kernels, AVX2).path
+    assert part.segment.library.path == compile_kernels(kernels, AVX2).path
     assert level_named(None) is AVX2

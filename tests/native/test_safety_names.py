@@ -15,8 +15,7 @@ from onnx import helper
 import hagane
 from hagane.errors import HaganeError, KernelError
 from hagane.machine import Compiler
-from hagane.native.kernel import Kernel
-from tests.native.models import draw, model, session
+from tests.native.models import compiled, draw, model, session
 
 MARK = "hostile"
 HOSTILE = [
@@ -88,19 +87,7 @@ def growing(text: str) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
 
 def codes(monkeypatch: pytest.MonkeyPatch, make: Callable[[], object]) -> set[str]:
     """Return the text of the kernels that are compiled meanwhile."""
-    from hagane.native import segment
-
-    found: set[str] = set()
-    compile_kernels = segment.compile_kernels
-
-    def watch(kernels: Sequence[Kernel], *arguments: Any, **named: Any) -> Any:
-        found.update(kernel.code for kernel in kernels)
-        return compile_kernels(kernels, *arguments, **named)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(segment, "compile_kernels", watch)
-        make()
-    return found
+    return {kernel.code for kernel in compiled(monkeypatch, make)}
 
 
 @each_text

@@ -11,7 +11,7 @@ import numpy as np
 from hagane.errors import KernelError
 from hagane.native.control import Branch, ControlTable, Loop, extents
 from hagane.native.engine import Memory
-from hagane.native.memory import ARENA_SLACK, MemoryPlan, Numbers, plan_memory
+from hagane.native.memory import ARENA_SLACK, Clearing, MemoryPlan, Numbers, plan_memory
 from hagane.native.tensor import Buffer, Kind
 from hagane.ops.definition import Array
 
@@ -104,6 +104,8 @@ class Context:
                 tasks,
                 serial,
             )
+        for clearing in self.plan.cleared:
+            self._clear(clearing, arena)
         self.table[:-1] = addresses
         self.numbers[:-1] = values
         self._controls = {
@@ -113,6 +115,21 @@ class Context:
         }
         for begin, made in self._controls.items():
             segment.engine.set_control(self.program, begin, made.address)
+
+    def _clear(self, clearing: Clearing, arena: Memory) -> None:
+        """Have a phase clear a border."""
+        border = clearing.border
+        numbers = np.array(
+            [
+                *(border.planes, border.step, border.plane, border.first, border.run, border.fill),
+                *(number for axis in border.axes for number in axis),
+            ],
+            np.int64,
+        )
+        start = arena.address + clearing.offset + border.start
+        engine, axes = self.segment.engine, len(border.axes)
+        if engine.add_border(self.program, clearing.kernel, start, numbers.ctypes.data, axes):
+            raise MemoryError("the tables of a compiled model")
 
     def _destroy(self) -> None:
         if self.program:

@@ -148,11 +148,13 @@ class Estimate:
         alone: Loops and branches that one thread runs by itself.
         whole: All, as often as they are likely to run.
         shared: What threads share of that.
+        often: How often each kernel is likely to run.
     """
 
     alone: frozenset[int]
     whole: float
     shared: float
+    often: tuple[float, ...]
 
 
 def estimate(controls: Sequence[Control | None], work: Sequence[float], least: float) -> Estimate:
@@ -183,7 +185,7 @@ def estimate(controls: Sequence[Control | None], work: Sequence[float], least: f
     shared = sum(
         one * times for one, times, by_one in zip(work, often, lonely, strict=True) if not by_one
     )
-    return Estimate(frozenset(alone), whole, shared)
+    return Estimate(frozenset(alone), whole, shared, tuple(often))
 
 
 # The engine's hg_patch, hg_carried, hg_scanned and hg_control, in 64-bit words.

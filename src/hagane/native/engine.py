@@ -64,6 +64,15 @@ class Engine:
             ctypes.c_int64,
             ctypes.c_int64,
         )
+        self.add_border = self._function(
+            "hg_add_border",
+            ctypes.c_int64,
+            ctypes.c_void_p,
+            ctypes.c_int64,
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+            ctypes.c_int64,
+        )
         self.run = self._function("hg_run", ctypes.c_int64, ctypes.c_void_p)
         self.failure_value = self._function("hg_failure_value", ctypes.c_int64, ctypes.c_void_p)
         self.set_control = self._function(

@@ -23,6 +23,7 @@ from hagane.native.tensor import (
     Pads,
     Tensor,
     blocked_floats,
+    keep_border,
     row_major,
 )
 from hagane.ops.context import known_attributes
@@ -218,11 +219,10 @@ class Lowering:
         pads = self.wanted_pads.get(value, (0, 0, 0, 0))
         lanes = self.level.lanes
         floats = blocked_floats(shape, lanes, pads)
-        kind = Kind.BORDERED if any(pads) else Kind.ARENA
-        border = (tuple(shape), pads)
-        return Blocked(
-            Buffer(str(value.name), floats * 4, kind, border=border), tuple(shape), lanes, pads
-        )
+        buffer = Buffer(str(value.name), floats * 4, Kind.ARENA)
+        image = Blocked(buffer, tuple(shape), lanes, pads)
+        keep_border(image.view(), image.plane_stride)
+        return image
 
     # ---- values in the form that a kernel wants ----
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from bisect import insort
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from hagane.native.control import estimate
 from hagane.native.kernel import Kernel
-from hagane.native.tensor import Buffer, Kind
+from hagane.native.tensor import Border, Buffer, Kind
 from hagane.symbolic import Dim, Expr, number_of, python_text, symbols_of
 
 _ALIGNMENT = 64
@@ -15,6 +17,25 @@ _ALIGNMENT = 64
 _SLACK = 64
 # Bytes that reads past the end of the last value may touch.
 ARENA_SLACK = 4096
+# Clearing borders may take this share of a run's estimated time,
+_CLEARING = 0.01
+# in nanoseconds of one thread for each byte and each stretch of them.
+_NS_OF_BYTE, _NS_OF_STRETCH = 0.04, 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Clearing:
+    """A border that something else may have written over, set anew while its pixels are written.
+
+    Attributes:
+        kernel: Index of the first kernel that writes pixels.
+        offset: Of the buffer, in bytes.
+        border: What to clear.
+    """
+
+    kernel: int
+    offset: int
+    border: Border
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +46,13 @@ class MemoryPlan:
         offsets: Of each buffer that lies in the arena.
         size: Of the whole arena.
         filled: Offset and size of the parts that are filled before the first run, and the byte.
+        cleared: Borders that are cleared in every run.
     """
 
     offsets: Mapping[Buffer, int]
     size: int
     filled: tuple[tuple[int, int, int], ...]
+    cleared: tuple[Clearing, ...]
 
 
 class SizeCode:
@@ -84,53 +107,123 @@ class Numbers:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A buffer of the arena: its size in bytes, and the kernels that it lives from and to."""
+
+    buffer: Buffer
+    size: int
+    first: int
+    last: int
+
+
 def plan_memory(kernels: Sequence[Kernel], number: Numbers) -> MemoryPlan:
     """Plan the arena: largest values first, each at the lowest offset that is free in its time.
 
     The greedy scheme by size of "Efficient Memory Management for Deep Neural Net Inference"
-    (Pisarchyk and Lee, 2020). A value that must keep its border shares its place only with
-    values of the same geometry.
+    (Pisarchyk and Lee, 2020). A value whose border must hold one number either has a place to
+    itself and others of the same border, or shares it with any and is cleared in every run, as
+    long as all clearing together takes little time.
     """
-
-    def size_of(buffer: Buffer) -> int:
-        return -(-(number(buffer.bytes) + _SLACK) // _ALIGNMENT) * _ALIGNMENT
-
     first: dict[Buffer, int] = {}
     last: dict[Buffer, int] = {}
     for index, kernel in enumerate(kernels):
         for pointer in kernel.pointers:
             first.setdefault(pointer.buffer, index)
             last[pointer.buffer] = index
-    placed: list[tuple[int, int, int, int]] = []  # offset, size, first, last
+    values = [
+        _Value(
+            buffer,
+            -(-(number(buffer.bytes) + _SLACK) // _ALIGNMENT) * _ALIGNMENT,
+            start,
+            last[buffer],
+        )
+        for buffer, start in first.items()
+        if buffer.kind in (Kind.ARENA, Kind.BORDERED)
+    ]
+    plan = _place(values, set())
+    cleared = _worth_clearing([v for v in values if v.buffer.border], kernels)
+    return min(plan, _place(values, cleared), key=lambda plan: plan.size) if cleared else plan
+
+
+def _worth_clearing(values: Sequence[_Value], kernels: Sequence[Kernel]) -> Set[tuple[Border, ...]]:
+    """Return borders to clear for the memory they free, as far as time allows."""
+    if not values:
+        return set()
+    time = estimate([k.control for k in kernels], [k.work for k in kernels], 0.0)
+    budget = _CLEARING * time.whole
+    cost: dict[tuple[Border, ...], float] = {}
+    size: dict[tuple[Border, ...], int] = {}
+    for value in values:
+        key = value.buffer.border
+        stretches = sum(border.runs + border.planes for border in key)
+        clearing = _NS_OF_BYTE * sum(border.bytes for border in key) + _NS_OF_STRETCH * stretches
+        # Loops and branches have no tasks that could clear anything.
+        often = math.inf if kernels[value.first].control else time.often[value.first]
+        cost[key] = cost.get(key, 0.0) + clearing * often
+        size[key] = value.size
+    chosen = set()
+    for key in sorted(cost, key=lambda key: cost[key] / size[key]):
+        if cost[key] <= budget:
+            budget -= cost[key]
+            chosen.add(key)
+    return chosen
+
+
+def _place(values: Sequence[_Value], cleared: Set[tuple[Border, ...]]) -> MemoryPlan:
+    """Place all values; those of borders that are not cleared after the rest."""
+    placed: list[tuple[int, int, _Value]] = []  # by offset; the second number makes them differ
     offsets: dict[Buffer, int] = {}
-    arena = [buffer for buffer in first if buffer.kind is Kind.ARENA]
-    bytes_of = {buffer: size_of(buffer) for buffer in arena}
-    for buffer in sorted(arena, key=lambda b: (-bytes_of[b], first[b])):
-        size = bytes_of[buffer]
+    shared = [
+        value for value in values if not value.buffer.border or value.buffer.border in cleared
+    ]
+    for value in sorted(shared, key=lambda value: (-value.size, value.first)):
         at = 0
-        for other, length, start, end in placed:
-            if end < first[buffer] or start > last[buffer]:
+        for other, _, neighbour in placed:
+            if neighbour.last < value.first or neighbour.first > value.last:
                 continue
-            if other - at >= size:
+            if other - at >= value.size:
                 break
-            at = max(at, other + length)
-        offsets[buffer] = at
-        insort(placed, (at, size, first[buffer], last[buffer]))
-    top = max((at + size for at, size, _, _ in placed), default=0)
-    filled: list[tuple[int, int, int]] = []
-    free: dict[object, list[tuple[int, int]]] = {}  # border -> (last use, offset)
-    bordered = [buffer for buffer in first if buffer.kind is Kind.BORDERED]
-    for buffer in sorted(bordered, key=lambda b: first[b]):
-        places = free.setdefault(buffer.border, [])
+            at = max(at, other + neighbour.size)
+        offsets[value.buffer] = at
+        insort(placed, (at, len(placed), value))
+    top = max((at + value.size for at, _, value in placed), default=0)
+    clearings, filled = _clearings(shared, offsets)
+    free: dict[object, list[tuple[int, int]]] = {}  # border and size -> (last use, offset)
+    own = [value for value in values if value.buffer not in offsets]
+    for value in sorted(own, key=lambda value: value.first):
+        places = free.setdefault((value.buffer.border, value.size), [])
         for i, (end, at) in enumerate(places):
-            if end < first[buffer]:
-                places[i] = (last[buffer], at)
-                offsets[buffer] = at
+            if end < value.first:
+                places[i] = (value.last, at)
+                offsets[value.buffer] = at
                 break
         else:
-            size = size_of(buffer)
-            offsets[buffer] = top
-            places.append((last[buffer], top))
-            filled.append((top, size, buffer.fill))
-            top += size
-    return MemoryPlan(offsets, top, tuple(filled))
+            offsets[value.buffer] = top
+            places.append((value.last, top))
+            filled.append((top, value.size, value.buffer.border[0].fill))
+            top += value.size
+    return MemoryPlan(offsets, top, tuple(filled), tuple(clearings))
+
+
+def _clearings(
+    values: Sequence[_Value], offsets: Mapping[Buffer, int]
+) -> tuple[list[Clearing], list[tuple[int, int, int]]]:
+    """Return which borders a run must clear, and which are filled once for all runs."""
+    clearings: list[Clearing] = []
+    filled: list[tuple[int, int, int]] = []
+    for value in values:
+        border, at = value.buffer.border, offsets[value.buffer]
+        if not border:
+            continue
+        # Whatever else lies here may come between: loops and branches have no one order.
+        alone = all(
+            other.buffer.border == border and offsets[other.buffer] == at
+            for other in values
+            if offsets[other.buffer] < at + value.size and at < offsets[other.buffer] + other.size
+        )
+        if alone:
+            filled.append((at, value.size, border[0].fill))
+        else:
+            clearings += [Clearing(value.first, at, part) for part in border]
+    return clearings, filled

@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from hagane.machine import Level
 from hagane.native.expression import Leaf
-from hagane.native.tensor import Blocked, Buffer, Kind, Pads, Tensor
+from hagane.native.tensor import Blocked, Buffer, Kind, Pads, Tensor, keep_border
 from hagane.native.tile import Words, block_words, whole_words
 from hagane.ops.definition import Array
 
@@ -92,13 +92,10 @@ def new_paired(low: Lowering, value: ir.Value, shape: tuple[int, ...]) -> Paired
     """Return fresh memory for an image of pairs, with the border that its readers want."""
     pads = low.wanted_pads.get(value, (0, 0, 0, 0))
     lanes = Words.PAIR.each * block_words(low.level, Words.PAIR)
-    made = Paired(Buffer("", 0, Kind.ARENA), shape, lanes, pads)
-    count = shape[0] * made.blocks * made.plane_stride * 4
-    kind = Kind.BORDERED if any(pads) else Kind.ARENA
-    border = ("pairs", shape, pads)
-    return Paired(
-        Buffer(f"{value.name} pairs", count, kind, border=border), shape, made.lanes, pads
-    )
+    image = Paired(Buffer(f"{value.name} pairs", 0, Kind.ARENA), shape, lanes, pads)
+    image.buffer.bytes = shape[0] * image.blocks * image.plane_stride * 4
+    keep_border(image.view(), 2 * image.plane_stride)
+    return image
 
 
 def to_pairs(low: Lowering, value: ir.Value, source: Blocked) -> Paired:

@@ -15,7 +15,7 @@ import onnx_ir as ir
 from hagane.machine import Level
 from hagane.native.expression import Apply, Expression
 from hagane.native.kernel import Body
-from hagane.native.tensor import Buffer, Kind, Pads, Tensor, row_major
+from hagane.native.tensor import Buffer, Kind, Pads, Tensor, keep_border, row_major
 from hagane.native.tile import Words, block_words, whole_words
 from hagane.ops.definition import Array
 
@@ -105,12 +105,11 @@ def new_quads(low: Lowering, value: ir.Value, zero: int) -> Quads:
     dtype, shape = low.dtype(value), low.fixed_shape(value)
     kept = zero + (128 if dtype == INT8 else 0)
     lanes = QUAD * block_words(low.level, Words.QUAD)
-    sizes = Quads(Buffer("", 0, Kind.ARENA), shape, lanes, pads, kept, dtype)
-    count = shape[0] * sizes.blocks * sizes.plane_stride * 4
-    kind = Kind.BORDERED if any(pads) else Kind.ARENA
-    border = ("quads", shape, pads, kept)
-    buffer = Buffer(f"{value.name} quads", count, kind, border=border, fill=kept)
-    return Quads(buffer, shape, lanes, pads, kept, dtype)
+    buffer = Buffer(f"{value.name} quads", 0, Kind.ARENA)
+    image = Quads(buffer, shape, lanes, pads, kept, dtype)
+    buffer.bytes = shape[0] * image.blocks * image.plane_stride * 4
+    keep_border(image.view(), QUAD * image.plane_stride, fill=kept)
+    return image
 
 
 def shifted(expression: Expression) -> Expression:

@@ -39,7 +39,7 @@ class Segment:
     """Kernels with their weights, ready to run.
 
     Args:
-        kernels: In order.
+        kernels: In order; their code is let go of once it is compiled.
         inputs: Buffer, shape and element type of each input.
         outputs: The same of each output.
         level: What the kernels were generated for.
@@ -69,6 +69,8 @@ class Segment:
         self._addresses = [
             self.library.address(kernel_name(k.code)) if k.code else None for k in self.kernels
         ]
+        for kernel in self.kernels:
+            kernel.code = ""  # megabytes, in models of many layers
         self.controls = [kernel.control for kernel in self.kernels]
         self.estimate: Estimate = estimate(
             self.controls, [kernel.work for kernel in self.kernels], _SERIAL_NS

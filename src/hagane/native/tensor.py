@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,11 +19,46 @@ class Kind(enum.Enum):
     """Who owns a buffer."""
 
     ARENA = "arena"  # planned over the run, shared with other values
-    BORDERED = "bordered"  # an own place whose border stays zero
+    BORDERED = "bordered"  # the same, but its border must hold one byte whenever it is read
     WEIGHT = "weight"
     INPUT = "input"
     OUTPUT = "output"
     MOVING = "moving"  # lies elsewhere in each turn of a loop, perhaps in an input
+
+
+@dataclass(frozen=True, slots=True)
+class Border:
+    """The bytes around an image's pixels, which all hold one number; sizes in bytes.
+
+    Attributes:
+        start: From the buffer's start to the first plane.
+        planes: How many planes there are.
+        step: From one plane to the next.
+        plane: Of one plane.
+        first: From a plane's start to its first pixel.
+        axes: Loops over the runs of pixels in a plane: count, and from one to the next.
+        run: Of pixels that follow one another.
+        fill: The number.
+    """
+
+    start: int
+    planes: int
+    step: int
+    plane: int
+    first: int
+    axes: tuple[tuple[int, int], ...]
+    run: int
+    fill: int
+
+    @property
+    def runs(self) -> int:
+        """How many runs of pixels all planes have."""
+        return self.planes * math.prod(count for count, _ in self.axes)
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes of all planes are no pixels."""
+        return self.planes * self.plane - self.runs * self.run
 
 
 @dataclass(eq=False)
@@ -34,8 +70,8 @@ class Buffer:
         bytes: Its size.
         kind: Who owns it.
         data: Makes what a weight buffer holds, whole or in pieces, once its place is known.
-        border: For bordered buffers, what must be equal for two values to share one.
-        fill: The byte that a bordered buffer is filled with before the first run.
+        border: For bordered buffers, what no kernel writes. Values of equal borders may follow one
+            another in a place without clearing it.
         owner: What the content has addresses of, which must live as long.
     """
 
@@ -43,8 +79,7 @@ class Buffer:
     bytes: Dim
     kind: Kind
     data: Callable[[], Array | Iterable[Array]] | None = None
-    border: tuple[Any, ...] = ()
-    fill: int = 0
+    border: tuple[Border, ...] = ()
     owner: object = None
     position: int = field(default=-1)
 
@@ -136,6 +171,51 @@ def row_major(shape: Sequence[Dim]) -> tuple[Dim, ...]:
         strides.append(step)
         step = step * dim
     return tuple(reversed(strides))
+
+
+def keep_border(
+    pixels: Tensor, plane: int, *, start: int = 0, step: int = 0, fill: int = 0
+) -> None:
+    """Note that what lies around some pixels must hold one number whenever it is read.
+
+    No kernel may write to it. A buffer whose planes are all pixels stays as it is.
+
+    Args:
+        pixels: Of known sizes, strides falling; changes its buffer.
+        plane: Elements of one plane.
+        start: Elements from the buffer's start to the first plane.
+        step: Elements from one plane to the next, if other parts lie between.
+        fill: The byte that the border is made of.
+    """
+    if plane == 0:
+        return
+    item = pixels.dtype.itemsize
+    planes = run = 1
+    axes: list[tuple[int, int]] = []
+    for count, stride in reversed(list(zip(pixels.shape, pixels.strides, strict=True))):
+        assert isinstance(count, int), pixels
+        assert isinstance(stride, int), pixels
+        if count != 1 and stride >= plane:
+            assert planes == 0 or stride == planes * (step or plane), pixels
+            planes *= count
+        elif count != 1 and stride == run and not axes:
+            run *= count
+        elif count != 1:
+            axes.insert(0, (count, stride * item))
+    assert isinstance(pixels.offset, int), pixels
+    border = Border(
+        start=start * item,
+        planes=planes,
+        step=(step or plane) * item,
+        plane=plane * item,
+        first=(pixels.offset - start) * item,
+        axes=tuple(axes),
+        run=run * item,
+        fill=fill,
+    )
+    if border.bytes:
+        pixels.buffer.kind = Kind.BORDERED
+        pixels.buffer.border += (border,)
 
 
 Pads = tuple[int, int, int, int]  # top, left, bottom, right

@@ -1,8 +1,8 @@
 /* The part of the engine that every model shares: threads, phases, control, memory.
  *
  * A program is a list of phases. A phase is one kernel and a number of tasks, which the threads
- * share out: each takes from its own part, then from the others'. Phases follow one another
- * through a barrier. Counters only grow: each thread counts how often it came to a phase, and so
+ * share out: each takes from its own part, then from the others'. Tasks may also clear borders.
+ * Phases follow one another through a barrier. Counters only grow: each thread counts how often it came to a phase, and so
  * knows where the counters stood before and where they will stand when all are through.
  *
  * A phase may be a loop or a branch instead; the phases of its bodies follow it, and it runs them.
@@ -85,6 +85,18 @@ typedef struct {
   int64_t verdict;
 } hg_control;
 
+/* Planes of pixels whose surroundings are set to one byte while a kernel writes the pixels. */
+#define BORDER_AXES 4
+#define BORDER_TASK_BYTES 16384
+typedef struct hg_border {
+  struct hg_border *next;
+  char *start;
+  int64_t planes, step, plane; /* bytes from one plane to the next, and of one */
+  int64_t first, run, fill;    /* bytes before the first pixel, of pixels in a row; the byte */
+  int64_t axes, counts[BORDER_AXES], strides[BORDER_AXES]; /* loops over the runs of a plane */
+  int64_t planes_of_task, tasks;
+} hg_border;
+
 typedef struct {
   hg_kernel kernel;
   char *const *pointers;
@@ -92,6 +104,8 @@ typedef struct {
   int64_t tasks;
   int64_t serial; /* run by the first thread alone, without a barrier before the next serial one */
   hg_control *control;
+  hg_border *borders;
+  int64_t all_tasks; /* with those of the borders */
 } hg_phase;
 
 typedef struct {
@@ -163,12 +177,22 @@ static void forget_grown(hg_control *control) {
   }
 }
 
+static void forget_borders(hg_phase *phase) {
+  for (hg_border *border = phase->borders, *next; border != NULL; border = next) {
+    next = border->next;
+    free(border);
+  }
+  phase->borders = NULL;
+}
+
 void hg_destroy(hg_program *program) {
   if (program == NULL) return;
   for (int64_t i = 0; i < program->threads; i++)
     hg_release(program->scratch[i], (size_t)program->scratch_bytes + 4096);
-  for (int64_t i = 0; program->phases != NULL && i < program->n_phases; i++)
+  for (int64_t i = 0; program->phases != NULL && i < program->n_phases; i++) {
     forget_grown(program->phases[i].control);
+    forget_borders(&program->phases[i]);
+  }
   free(program->phases);
   free(program->claims);
   free(program->done);
@@ -216,12 +240,78 @@ void hg_set_phase(hg_program *program, int64_t index, void *kernel, char *const 
   }
   atomic_store(&program->done[index].value, 0);
   forget_grown(program->phases[index].control);
-  program->phases[index] = (hg_phase){(hg_kernel)kernel, pointers, sizes, tasks, serial, NULL};
+  forget_borders(&program->phases[index]);
+  program->phases[index] =
+      (hg_phase){(hg_kernel)kernel, pointers, sizes, tasks, serial, NULL, NULL, tasks};
 }
 
 /* Make a phase a loop or a branch. The tables are the caller's, but for memory that grew. */
 void hg_set_control(hg_program *program, int64_t index, hg_control *control) {
   program->phases[index].control = control;
+}
+
+/* Let a phase that is no loop or branch also clear a border; -1 if there is no memory for it.
+ *
+ * numbers: planes, step, plane, first, run, fill, then the count and stride of each loop.
+ */
+int64_t hg_add_border(hg_program *program, int64_t index, char *start, const int64_t *numbers,
+                      int64_t axes) {
+  hg_border *border = calloc(1, sizeof *border);
+  if (border == NULL || axes > BORDER_AXES) {
+    free(border);
+    return -1;
+  }
+  *border = (hg_border){.start = start, .planes = numbers[0], .step = numbers[1],
+                        .plane = numbers[2], .first = numbers[3], .run = numbers[4],
+                        .fill = numbers[5], .axes = axes};
+  int64_t runs = 1;
+  for (int64_t k = 0; k < axes; k++) {
+    border->counts[k] = numbers[6 + 2 * k];
+    border->strides[k] = numbers[7 + 2 * k];
+    runs *= border->counts[k];
+  }
+  int64_t bytes = border->plane - runs * border->run; /* of one plane's border */
+  border->planes_of_task = 1 + BORDER_TASK_BYTES / (bytes + 1);
+  border->tasks = (border->planes + border->planes_of_task - 1) / border->planes_of_task;
+  hg_phase *phase = &program->phases[index];
+  border->next = phase->borders;
+  phase->borders = border;
+  phase->all_tasks += border->tasks;
+  return 0;
+}
+
+static void clear_border(const hg_border *border, int64_t task) {
+  int64_t from = task * border->planes_of_task, to = from + border->planes_of_task;
+  if (to > border->planes) to = border->planes;
+  int64_t runs = 1;
+  for (int64_t k = 0; k < border->axes; k++) runs *= border->counts[k];
+  for (int64_t p = from; p < to; p++) {
+    char *at = border->start + p * border->step, *end = at + border->plane;
+    char *pixels = at + border->first;
+    int64_t index[BORDER_AXES] = {0};
+    for (int64_t r = 0; r < runs; r++) {
+      memset(at, (int)border->fill, (size_t)(pixels - at));
+      at = pixels + border->run;
+      for (int64_t k = border->axes - 1; k >= 0; k--) {
+        pixels += border->strides[k];
+        if (++index[k] < border->counts[k]) break;
+        pixels -= border->strides[k] * border->counts[k];
+        index[k] = 0;
+      }
+    }
+    memset(at, (int)border->fill, (size_t)(end - at));
+  }
+}
+
+static void run_task(const hg_phase *phase, int64_t q, const hg_thread *thread) {
+  if (q < phase->tasks) {
+    phase->kernel(phase->pointers, phase->sizes, q, thread);
+    return;
+  }
+  q -= phase->tasks;
+  const hg_border *border = phase->borders;
+  for (; q >= border->tasks; border = border->next) q -= border->tasks;
+  clear_border(border, q);
 }
 
 static int64_t now(void) {
@@ -362,8 +452,7 @@ static void run_alone(hg_program *program, int64_t index, hg_thread *thread) {
     return;
   }
   thread->phase = index;
-  for (int64_t q = 0; q < phase->tasks; q++)
-    phase->kernel(phase->pointers, phase->sizes, q, thread);
+  for (int64_t q = 0; q < phase->all_tasks; q++) run_task(phase, q, thread);
   charge(program, index, 1);
 }
 
@@ -375,14 +464,15 @@ static void run_shared(hg_program *program, int64_t index, int64_t self, int64_t
   thread->phase = index;
   for (int64_t turn = 0; turn < threads; turn++) {
     int64_t owner = self + turn < threads ? self + turn : self + turn - threads;
-    int64_t low = phase->tasks * owner / threads, high = phase->tasks * (owner + 1) / threads;
+    int64_t low = phase->all_tasks * owner / threads;
+    int64_t high = phase->all_tasks * (owner + 1) / threads;
     /* Each time, the threads claim the owner's tasks and then one each that is not there. */
     int64_t before = (epoch - 1) * (high - low + threads);
     for (;;) {
       int64_t q =
           low - before + atomic_fetch_add_explicit(&claims[owner].value, 1, memory_order_relaxed);
       if (q >= high) break;
-      phase->kernel(phase->pointers, phase->sizes, q, thread);
+      run_task(phase, q, thread);
     }
   }
   atomic_fetch_add_explicit(&program->done[index].value, 1, memory_order_acq_rel);

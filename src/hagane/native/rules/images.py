@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from hagane.native.lowering import Lowering
 from hagane.native.rules.window import Window, needed_pads
-from hagane.native.tensor import Blocked, Buffer, Kind, Pads, Tensor, blocked_floats
+from hagane.native.tensor import Blocked, Buffer, Kind, Pads, Tensor, blocked_floats, keep_border
 from hagane.ops.definition import Array
 
 # Images of no more channels than this are read as planes, without blocks.
@@ -42,23 +42,12 @@ def padded_planes(
     row = window.width + left + right
     plane = (window.height + top + bottom) * row
     image = plane * window.channels
-    border = (
-        "planes",
-        window.images,
-        window.channels,
-        window.height,
-        window.width,
-        top,
-        left,
-        row,
-        plane,
-    )
     # Tiles read whole rows; the last one may look past the end by a vector.
     count = window.images * image + 64
-    kind = Kind.BORDERED if top or left or bottom or right else Kind.ARENA
-    buffer = Buffer(f"{value.name} padded", count * 4, kind, border=border)
+    buffer = Buffer(f"{value.name} padded", count * 4, Kind.ARENA)
     shape = (window.images, window.channels, window.height, window.width)
     inner = Tensor(buffer, source.dtype, shape, (image, plane, row, 1), top * row + left)
+    keep_border(inner, plane)
     if len(source.shape) == 3:
         source = Tensor(
             source.buffer,
@@ -75,7 +64,8 @@ def with_border(low: Lowering, value: ir.Value, source: Blocked, pads: Pads) -> 
     """Return a copy of an image within a wider zero border."""
     lanes = low.level.lanes
     floats = blocked_floats(source.shape, lanes, pads)
-    buffer = Buffer(f"{value.name} padded", floats * 4, Kind.BORDERED, border=(source.shape, pads))
+    buffer = Buffer(f"{value.name} padded", floats * 4, Kind.ARENA)
     target = Blocked(buffer, source.shape, lanes, pads)
+    keep_border(target.view(), target.plane_stride)
     low.copy(source.view(), target.view())
     return target

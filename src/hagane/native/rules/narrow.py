@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from hagane.native.ending import bounded, follow
 from hagane.native.kernel import Body
-from hagane.native.tensor import Buffer, Kind, Tensor
+from hagane.native.tensor import Buffer, Kind, Tensor, keep_border
 from hagane.ops.definition import Array
 
 if TYPE_CHECKING:
@@ -55,14 +55,16 @@ def lower_narrow(
     top, left, _, _ = window.pads
     rows = max(window.height + top, (window.out_height - 1) * sh + (kh - 1) * dh + 1)
     columns = max(window.width + left, (window.out_width - 1) * sw + (kw - 1) * dw + 1)
-    row = -(-columns // sw) + 8 * lanes  # tiles read whole vectors
+    row = -(-columns // sw)
     plane = rows * row
     image = window.channels * sw * plane
-    buffer = _planes(low, x, window, row, plane, image)
-
     registers = 24 if low.level.registers == 32 else 10
     out = window.out_channels
     wide = max(1, min(registers // out, 6, -(-window.out_width // lanes)))
+    # Tiles read whole vectors: past the end of a row what follows, past the last one what is there.
+    buffer = Buffer(f"{x.name} planes", (window.images * image + wide * lanes) * 4, Kind.ARENA)
+    _fill_planes(low, x, window, buffer, row, plane)
+
     weights = low.weight(
         ("narrow", id(node)),
         lambda: np.ascontiguousarray(weight.transpose(1, 2, 3, 0), np.float32),
@@ -117,22 +119,29 @@ def lower_narrow(
     low.lowered[ending.value] = target
 
 
-def _planes(low: Lowering, x: ir.Value, window: Window, row: int, plane: int, image: int) -> Buffer:
-    """Copy an image into planes of every stride-th column, within a zero border."""
+def _fill_planes(
+    low: Lowering, x: ir.Value, window: Window, buffer: Buffer, row: int, plane: int
+) -> None:
+    """Copy an image into planes of every stride-th column, within a zero border.
+
+    Args:
+        low: Where the copies go.
+        x: The image.
+        window: Sizes of the convolution.
+        buffer: The planes' memory.
+        row: Floats of a row with its border.
+        plane: Floats of a plane with its border.
+    """
     source = low.plain(x)
     top, left, _, _ = window.pads
     stride = window.strides[1]
-    border = ("narrow", window.images, window.channels, window.height, window.width)
-    key = (*border, top, left, stride, row, plane)
-    buffer = Buffer(f"{x.name} planes", window.images * image * 4 + 256, Kind.BORDERED, border=key)
+    image = window.channels * stride * plane
     strides = (
         source.strides if len(source.shape) == 4 else (*source.strides[:2], 0, source.strides[2])
     )
     for phase in range(stride):
         first = (phase - left) % stride
-        count = -(-(window.width - first) // stride)
-        if count <= 0:
-            continue
+        count = max(0, -(-(window.width - first) // stride))
         shape = (window.images, window.channels, window.height, count)
         part = Tensor(
             source.buffer,
@@ -142,5 +151,7 @@ def _planes(low: Lowering, x: ir.Value, window: Window, row: int, plane: int, im
             source.offset + first * strides[3],
         )
         at = phase * plane + top * row + (first + left) // stride
-        low.copy(part, Tensor(buffer, source.dtype, shape, (image, stride * plane, row, 1), at))
-    return buffer
+        pixels = Tensor(buffer, source.dtype, shape, (image, stride * plane, row, 1), at)
+        keep_border(pixels, plane, start=phase * plane, step=stride * plane)
+        if count:
+            low.copy(part, pixels)

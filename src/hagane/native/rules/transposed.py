@@ -11,7 +11,7 @@ from hagane.native.ending import Ending, follow
 from hagane.native.lowering import Lowering, NotNative, Rule
 from hagane.native.rules.direct import Source, emit_direct
 from hagane.native.rules.window import Window, needed_pads
-from hagane.native.tensor import Blocked, Buffer, Kind, Tensor, blocked_floats
+from hagane.native.tensor import Blocked, Buffer, Kind, Tensor, blocked_floats, keep_border
 from hagane.ops.definition import Array
 
 
@@ -68,8 +68,7 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
     stuffed_shape = (shape[0], shape[1], inner[0], inner[1])
     pads = needed_pads(window)
     floats = blocked_floats(stuffed_shape, lanes, pads)
-    border = ("stuffed", stuffed_shape, pads, tuple(strides))
-    buffer = Buffer(f"{x.name} spread", floats * 4, Kind.BORDERED, border=border)
+    buffer = Buffer(f"{x.name} spread", floats * 4, Kind.ARENA)
     stuffed = Blocked(buffer, stuffed_shape, lanes, pads)
     view, image = stuffed.view(), low.blocked(x).view()
     spread = Tensor(
@@ -85,6 +84,7 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
         ),
         view.offset,
     )
+    keep_border(spread, stuffed.plane_stride)
     low.copy(image, spread)
     ending = follow(low, node.outputs[0], residuals=False)
     target = low.new_blocked(ending.value, low.fixed_shape(ending.value))

@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering, NotNative
-from hagane.native.tensor import Buffer, Kind, Tensor
+from hagane.native.tensor import Buffer, Kind, Tensor, keep_border
 from hagane.ops.convolution.window import Window
 from hagane.ops.definition import Array
 
@@ -93,11 +93,9 @@ def _padded(low: Lowering, node: ir.Node, pads: list[tuple[int, int]]) -> Tensor
     area = high * wide
     strides = (channels * deep * area, deep * area, area, wide, 1)
     count = images * strides[0] + 64
-    bordered = any(before or after for before, after in pads)
-    buffer = Buffer(
-        f"{node.name} padded", count * 4, Kind.BORDERED if bordered else Kind.ARENA,
-        border=("volume", images, channels, *sizes, *pads),
-    )  # fmt: skip
+    buffer = Buffer(f"{node.name} padded", count * 4, Kind.ARENA)
     offset = sum(before * step for (before, _), step in zip(pads, strides[2:], strict=True))
-    low.copy(found, Tensor(buffer, found.dtype, found.shape, strides, offset))
+    inner = Tensor(buffer, found.dtype, found.shape, strides, offset)
+    keep_border(inner, deep * area)
+    low.copy(found, inner)
     return Tensor(buffer, found.dtype, found.shape, strides, 0)
