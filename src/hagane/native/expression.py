@@ -23,6 +23,8 @@ BOOL = np.dtype(np.bool_)
 HALVES = {np.dtype(np.float16): "f16", np.dtype(ml_dtypes.bfloat16): "bf16"}
 # Elements that vector code keeps as float32, and the ending of the functions that load and store.
 NARROW = {**HALVES, np.dtype(np.int8): "i8", np.dtype(np.uint8): "u8"}
+# Parts of the names of functions that take long.
+_LONG = ("exp", "log", "erf", "tanh", "pow", "sigmoid", "softplus", "mish", "swish", "gelu")
 # What vector code computes with.
 _VECTORS = frozenset({FLOAT32, BOOL, *NARROW})
 
@@ -77,9 +79,7 @@ def cost_of(expression: Expression) -> float:
     """Return roughly how many nanoseconds one element takes, divided by 16."""
     if not isinstance(expression, Apply):
         return 0.3
-    own = 1.0 + 6.0 * sum(
-        expression.template.count(name) for name in ("exp", "log", "erf", "tanh", "pow", "sigmoid")
-    )
+    own = 1.0 + 6.0 * sum(expression.template.count(name) for name in _LONG)
     return own + sum(cost_of(argument) for argument in expression.arguments)
 
 

@@ -135,24 +135,37 @@ INLINE float v_hmin(vf x) {
 /* 2^n for whole n in [-126, 127] */
 INLINE vf v_pow2(vf n) { return (vf)((__builtin_convertvector(n, vi) + 127) << 23); }
 
-/* e^x; relative error below 2e-7; underflows to zero, overflows to infinity. */
-INLINE vf v_exp(vf x) {
-  vf bound = v_min2(v_set1(89.f), v_max2(v_set1(-104.f), x));
-  vf n = v_round(bound * 1.44269504088896341f);
-  vf r = v_fma(n, v_set1(-0.693359375f), bound);
-  r = v_fma(n, v_set1(2.12194440e-4f), r);
+/* The accuracy of what follows is stated in units in the last place of the exact result (ulp), over
+ * all floats, results below 2^-126 included; tests/native/test_accuracy.py measures it. */
+
+/* x as n ln 2 + r; returns r. */
+INLINE vf v_exp_reduce(vf x, vf *n) {
+  vf bound = v_min2(v_set1(89.f), v_max2(v_set1(-110.f), x));
+  *n = v_round(bound * 1.44269504088896341f);
+  vf r = v_fma(*n, v_set1(-0.693359375f), bound);
+  return v_fma(*n, v_set1(2.12194440e-4f), r);
+}
+/* 2^n e^r as a product of two factors, so that results near the ends of the range come out right:
+ * what is to be multiplied with it goes between them, where nothing is lost below 2^-126. */
+INLINE vf v_exp_parts(vf n, vf r, vf *second) {
   vf p = v_set1(1.394110957e-03f);
   p = v_fma(p, r, v_set1(8.363175256e-03f));
   p = v_fma(p, r, v_set1(4.166637530e-02f));
   p = v_fma(p, r, v_set1(1.666657701e-01f));
   p = v_fma(p, r, v_set1(5.000000027e-01f));
-  p = v_fma(p, r * r, r + 1.f);
-  /* two factors, so that results near the ends of the range come out right */
+  p = v_fma(p, r * r, r) + 1.f;
   vf low = v_floor(n * 0.5f);
-  return p * v_pow2(low) * v_pow2(n - low);
+  *second = v_pow2(n - low);
+  return p * v_pow2(low);
+}
+/* e^x within 1.1 ulp; underflows to zero, overflows to infinity. */
+INLINE vf v_exp(vf x) {
+  vf n, second, r = v_exp_reduce(x, &n);
+  vf first = v_exp_parts(n, r, &second);
+  return first * second;
 }
 
-/* Natural logarithm; relative error below 3e-7. */
+/* Natural logarithm within 0.9 ulp. */
 INLINE vf v_log(vf x) {
   vm tiny = x < 1.17549435e-38f;
   vf y = v_sel(tiny, x * 8388608.f, x);
@@ -178,7 +191,21 @@ INLINE vf v_log(vf x) {
   return v_sel((x < 0.f) | (x != x), v_bits(0x7fc00000), result);
 }
 
-/* x times a polynomial in x^2, centred for stable evaluation; absolute error below 3e-7. */
+/* ln(1 + x) for x in [0, 1]. */
+INLINE vf v_log1p_unit(vf x) {
+  vf p = v_set1(-3.243980824e-03f);
+  p = v_fma(p, x, v_set1(1.985126246e-02f));
+  p = v_fma(p, x, v_set1(-5.695915878e-02f));
+  p = v_fma(p, x, v_set1(1.060361684e-01f));
+  p = v_fma(p, x, v_set1(-1.530557010e-01f));
+  p = v_fma(p, x, v_set1(1.967593146e-01f));
+  p = v_fma(p, x, v_set1(-2.495413213e-01f));
+  p = v_fma(p, x, v_set1(3.332996227e-01f));
+  p = v_fma(p, x, v_set1(-4.999990242e-01f));
+  return v_fma(p, x, v_set1(1.f)) * x;
+}
+
+/* x times a polynomial in x^2, near zero and, centred, farther off. Within 3.2 ulp. */
 INLINE vf v_erf(vf x) {
   vf bound = v_min2(v_set1(3.95f), v_max2(v_set1(-3.95f), x));
   vf t = v_fma(bound * bound, v_set1(2.f / (3.95f * 3.95f)), v_set1(-1.f));
@@ -199,12 +226,25 @@ INLINE vf v_erf(vf x) {
   p = v_fma(p, t, v_set1(1.331766362e-01f));
   p = v_fma(p, t, v_set1(-1.787694768e-01f));
   p = v_fma(p, t, v_set1(3.580007690e-01f));
-  /* from here on the nearest float is one, which 1 + erf(x) relies on */
-  return v_sel(v_abs(x) > 3.91f, v_copysign(v_set1(1.f), x), bound * p);
+  /* from here on the nearest float is one, which models that write 1 + erf(x) rely on */
+  vf far = v_sel(v_abs(x) > 3.91f, v_copysign(v_set1(1.f), x), bound * p);
+  vf u = x * x;
+  vf q = v_set1(7.853857598e-05f);
+  q = v_fma(q, u, v_set1(-8.010192487e-04f));
+  q = v_fma(q, u, v_set1(5.188327556e-03f));
+  q = v_fma(q, u, v_set1(-2.685381187e-02f));
+  q = v_fma(q, u, v_set1(1.128358515e-01f));
+  q = v_fma(q, u, v_set1(-3.761262582e-01f));
+  q = v_fma(q, u, v_set1(1.128379166e+00f));
+  return v_sel(u < 1.f, q * x, far);
 }
 
-INLINE vf v_sigmoid(vf x) { return 1.f / (1.f + v_exp(-x)); }
-/* Relative error below 4e-7. */
+/* Within 2.3 ulp. */
+INLINE vf v_sigmoid(vf x) {
+  vf e = v_exp(v_min2(v_set1(30.f), x)); /* from 17 on it is one */
+  return e / (1.f + e);
+}
+/* Within 1.3 ulp. */
 INLINE vf v_tanh(vf x) {
   vf u = x * x;
   vf p = v_set1(-6.113182565e-03f);
@@ -251,8 +291,74 @@ INLINE vf v_sign(vf x) {
 }
 INLINE vf v_trunc(vf x) { return v_copysign(v_floor(v_abs(x)), x); }
 INLINE vf v_div(vf a, vf b) { return a / b; }
+/* Within 2.4 ulp. */
 INLINE vf v_softplus(vf x) {
-  return v_max(x, v_set1(0.f)) + v_log(1.f + v_exp(-v_abs(x)));
+  return v_max2(v_set1(0.f), x) + v_log1p_unit(v_exp(-v_abs(x)));
+}
+
+/* The four below are max(x, 0) - |x| T(|x|), or the like, with a tail T that e^-|x| or e^(-x x / 2)
+ * times a factor gives: 1 + erf, 1 + tanh and 1 / (1 + e^-x) have lost it where x is far below zero.
+ * Where T is zero to any precision |x| is bounded, so that at -infinity they are zero, their limit. */
+
+/* x sigmoid(x) within 3 ulp. */
+INLINE vf v_swish(vf x) {
+  vf a = v_min2(v_set1(120.f), v_abs(x));
+  vf n, second, r = v_exp_reduce(-a, &n);
+  vf first = v_exp_parts(n, r, &second);
+  return v_max2(v_set1(0.f), x) - a * (first / v_fma(first, second, v_set1(1.f))) * second;
+}
+/* x tanh(ln(1 + e^x)) within 4.3 ulp. */
+INLINE vf v_mish(vf x) {
+  vf bound = v_max2(v_set1(-120.f), x);
+  vf n, second, r = v_exp_reduce(-v_abs(bound), &n);
+  vf first = v_exp_parts(n, r, &second);
+  vf e = first * second;
+  vm below = x < 0.f;
+  /* tanh(ln(1 + w)) is w (w + 2) / (w (w + 2) + 2); above zero e is 1 / w */
+  vf over = v_sel(below, first * (e + 2.f), v_fma(e, v_set1(2.f), v_set1(1.f)));
+  vf part = v_fma(e, v_sel(below, e + 2.f, e * 2.f), v_sel(below, v_set1(2.f), over));
+  return bound * (over / part) * v_sel(below, second, v_set1(1.f));
+}
+/* x times the normal distribution's integral, within 5.3 ulp. */
+INLINE vf v_gelu(vf x) {
+  vf a = v_min2(v_set1(14.5f), v_abs(x));
+  /* the square of the first half of its digits is exact; the rest is small enough to add to r */
+  vf high = (vf)((vi)a & (int32_t)0xfffff000);
+  vf n, second, r = v_exp_reduce(high * high * -0.5f, &n);
+  r = v_fma((a + high) * (a - high), v_set1(-0.5f), r);
+  vf first = v_exp_parts(n, r, &second);
+  /* e^(a a / 2) erfc(a / sqrt(2)) / 2 in terms of t */
+  vf t = 1.f / v_fma(a, v_set1(0.45f), v_set1(1.f));
+  vf p = v_set1(-3.779698668e-02f);
+  p = v_fma(p, t, v_set1(2.285895090e-01f));
+  p = v_fma(p, t, v_set1(-5.689430278e-01f));
+  p = v_fma(p, t, v_set1(7.067478819e-01f));
+  p = v_fma(p, t, v_set1(-3.789858413e-01f));
+  p = v_fma(p, t, v_set1(-7.908598862e-03f));
+  p = v_fma(p, t, v_set1(-7.159624326e-03f));
+  p = v_fma(p, t, v_set1(6.093419059e-02f));
+  p = v_fma(p, t, v_set1(1.458346535e-01f));
+  p = v_fma(p, t, v_set1(1.791348647e-01f));
+  p = v_fma(p, t, v_set1(1.795539310e-01f));
+  p = v_fma(p, t, v_set1(-9.537576015e-07f));
+  return v_max2(v_set1(0.f), x) - a * (first * p) * second;
+}
+/* x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 within 3.3 ulp, 120 at the portable level. */
+INLINE vf v_gelu_tanh(vf x) {
+  vf a = v_min2(v_set1(10.8f), v_abs(x));
+  /* u = -a (b + c a a), and what rounding leaves of it: it may be a hundred, and its error counts
+   * as many times; without fused products, at the portable level, some of that is lost */
+  vf square = a * a, cubed = square * 7.135481387e-02f;
+  vf rest = v_fma(square, v_set1(7.135481387e-02f), -cubed);
+  rest = v_fma(v_fma(a, a, -square), v_set1(7.135481387e-02f), rest);
+  rest = v_fma(square, v_set1(2.398832466e-09f), rest);
+  vf sum = cubed + 1.595769167e+00f, one = sum - cubed, two = sum - one;
+  rest += (1.595769167e+00f - one) + (cubed - two) + -4.534068054e-08f;
+  vf u = sum * -a;
+  vf n, second, r = v_exp_reduce(u, &n);
+  r += v_fma(sum, -a, -u) - rest * a;
+  vf first = v_exp_parts(n, r, &second);
+  return v_max2(v_set1(0.f), x) - a * (first / v_fma(first, second, v_set1(1.f))) * second;
 }
 INLINE vf v_num(float x) { return v_set1(x); }
 
@@ -459,6 +565,25 @@ HALVES(f16, v_of_f16, v_to_f16)
 HALVES(bf16, v_of_bf16, v_to_bf16)
 #undef HALVES
 
+/* For scalars, in double. */
+INLINE double hg_swish(double x) {
+  double a = x < -800 ? -800 : x, e = exp(-fabs(a));
+  return a * ((a < 0 ? e : 1) / (1 + e));
+}
+INLINE double hg_mish(double x) {
+  double a = x < -800 ? -800 : x, e = exp(-fabs(a));
+  return a * (a < 0 ? e * (e + 2) / (e * (e + 2) + 2) : (1 + 2 * e) / (1 + 2 * e + 2 * e * e));
+}
+INLINE double hg_gelu(double x) {
+  double a = x < -50 ? -50 : x;
+  return 0.5 * a * erfc(-0.70710678118654752440 * a);
+}
+INLINE double hg_gelu_tanh(double x) {
+  double a = x < -50 ? -50 : x, u = 1.59576912160573071176 * (a + 0.044715 * a * a * a);
+  double e = exp(-fabs(u));
+  return a * ((u < 0 ? e : 1) / (1 + e));
+}
+
 #define SCALARS(P, T, f)                                                              \
   INLINE T P##num(double x) { return (T)x; }                                          \
   INLINE T P##set1(T x) { return x; }                                                 \
@@ -488,7 +613,11 @@ HALVES(bf16, v_of_bf16, v_to_bf16)
   INLINE T P##atanh(T x) { return atanh##f(x); }                                      \
   INLINE T P##pow(T x, T y) { return pow##f(x, y); }                                  \
   INLINE T P##fmod(T x, T y) { return fmod##f(x, y); }                                \
-  INLINE T P##sigmoid(T x) { return 1 / (1 + exp##f(-x)); }                           \
+  INLINE T P##sigmoid(T x) { T e = exp##f(-fabs##f(x)); return (x < 0 ? e : 1) / (1 + e); } \
+  INLINE T P##swish(T x) { return (T)hg_swish(x); }                                   \
+  INLINE T P##mish(T x) { return (T)hg_mish(x); }                                     \
+  INLINE T P##gelu(T x) { return (T)hg_gelu(x); }                                     \
+  INLINE T P##gelu_tanh(T x) { return (T)hg_gelu_tanh(x); }                           \
   INLINE T P##softplus(T x) { return (x > 0 ? x : 0) + log1p##f(exp##f(-fabs##f(x))); } \
   INLINE T P##relu(T x) { return x > 0 || x != x ? x : 0; }                           \
   INLINE T P##reciprocal(T x) { return 1 / x; }                                       \

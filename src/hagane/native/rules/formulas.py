@@ -125,12 +125,16 @@ def _clip(
 def _gelu(
     attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
 ) -> Expression:
-    half = "{0} * v_num(0.5) * (v_num(1) + "
-    if attributes["approximate"] == "tanh":
-        inner = "v_tanh(v_num(0.7978845608028654) * ({0} + v_num(0.044715) * {0} * {0} * {0})))"
-    else:
-        inner = "v_erf({0} * v_num(0.7071067811865476)))"
-    return _template(half + inner)(attributes, arguments, dtype)
+    name = "v_gelu_tanh" if attributes["approximate"] == "tanh" else "v_gelu"
+    return _template(f"{name}({{0}})")(attributes, arguments, dtype)
+
+
+def _swish(
+    attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
+) -> Expression:
+    if attributes["alpha"] == 1.0:
+        return _template("v_swish({0})")(attributes, arguments, dtype)
+    return _with_numbers("{0} * v_sigmoid({1} * {0})", "alpha")(attributes, arguments, dtype)
 
 
 def _where(
@@ -242,8 +246,9 @@ BUILDERS: dict[str, Builder] = {
     "HardSigmoid": _with_numbers(
         "v_max(v_min({1} * {0} + {2}, v_num(1)), v_num(0))", "alpha", "beta"
     ),
+    # Near -3 the sum is exact, where x / 6 + 1/2 would keep few digits.
     "HardSwish": _template(
-        "{0} * v_max(v_min({0} * v_num(0.16666666666666666) + v_num(0.5), v_num(1)), v_num(0))"
+        "{0} * (v_max(v_min({0} + v_num(3), v_num(6)), v_num(0)) * v_num(0.16666666666666666))"
     ),
     "Identity": _first,
     "IsInf": _template("v_isinf({0})"),
@@ -255,7 +260,7 @@ BUILDERS: dict[str, Builder] = {
     "Max": _folded("v_max({0}, {1})", "({0} > {1} ? {0} : {1})"),
     "Mean": _mean,
     "Min": _folded("v_min({0}, {1})", "({0} < {1} ? {0} : {1})"),
-    "Mish": _template("{0} * v_tanh(v_softplus({0}))"),
+    "Mish": _template("v_mish({0})"),
     "Mod": _modulo,
     "Mul": _template("{0} * {1}", "{0} * {1}"),
     "Neg": _template("v_neg({0})", "0 - {0}"),
@@ -284,7 +289,7 @@ BUILDERS: dict[str, Builder] = {
     "Sqrt": _template("v_sqrt({0})"),
     "Sub": _template("{0} - {1}", "{0} - {1}"),
     "Sum": _folded("{0} + {1}", "{0} + {1}"),
-    "Swish": _with_numbers("{0} * v_sigmoid({1} * {0})", "alpha"),
+    "Swish": _swish,
     "Tan": _template("v_tan({0})"),
     "Tanh": _template("v_tanh({0})"),
     "ThresholdedRelu": _with_numbers("v_sel(v_gt({0}, {1}), {0}, v_num(0))", "alpha"),

@@ -216,11 +216,15 @@ def lower_softmax(low: Lowering, node: ir.Node) -> None:
         ]
     else:
         lines += [
-            "float total = 0; vf sum = {0}; i = 0;",
-            "for (; i + VL <= n; i += VL) sum += v_exp(v_load(x + i) - v_set1(m));",
-            "for (; i < n; i++) total += expf(x[i] - m);",
-            "float shift = m + logf(total + v_sum(sum));",
-            "for (i = 0; i < n; i++) y[i] = x[i] - shift;",
+            # The largest elements add one each, which the logarithm of one and a little is given
+            # apart from the rest, or that rest would be lost where one element is far the largest.
+            "vf sum = {0}, peaks = {0}, top = v_set1(m); i = 0;",
+            "for (; i + VL <= n; i += VL) { vf z = v_load(x + i) - top;",
+            "sum += v_sel(z == 0.f, v_set1(0.f), v_exp(z)); peaks += v_of_mask(z == 0.f); }",
+            "float rest = v_sum(sum), ones = v_sum(peaks) - 1.f;",
+            "for (; i < n; i++) { if (x[i] == m) ones += 1.f; else rest += expf(x[i] - m); }",
+            "float shift = log1pf(ones + rest);",
+            "for (i = 0; i < n; i++) y[i] = (x[i] - m) - shift;",
         ]
     _row_kernel(low, node, product(moved.shape[:-1]), moved.shape[-1], lines, body, 0.15)
     if not last:

@@ -1,0 +1,156 @@
+"""Accuracy of elementwise functions over all floats, as vector.h states it, against float64."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+from onnx import helper
+
+from tests.native.models import every_level, model, session
+
+ALPHA, GAMMA = float(np.float32(1.67326319217681884765625)), float(np.float32(1.05070102214813))
+erf, erfc = (np.vectorize(function, otypes=[np.float64]) for function in (math.erf, math.erfc))
+
+
+def floats() -> np.ndarray:
+    """Return floats of every exponent and sign, those in between that matter, and the edges."""
+    random = np.random.default_rng(0)
+    exponents = np.arange(255, dtype=np.uint32)[:, None] << 23
+    drawn = (exponents | random.integers(0, 1 << 23, (255, 40), dtype=np.uint32)).reshape(-1)
+    magnitudes = drawn.view(np.float32)
+    edges = [0.0, -0.0, 1.0, -1.0, 3.0, -3.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45]
+    return np.concatenate(
+        [
+            magnitudes,
+            -magnitudes,
+            np.linspace(-110, 110, 20001).astype(np.float32),
+            np.linspace(-4, 4, 20001).astype(np.float32),
+            np.array([*edges, np.finfo(np.float32).max, np.finfo(np.float32).min], np.float32),
+        ]
+    )
+
+
+X = floats()
+
+
+def softplus(x: np.ndarray) -> np.ndarray:
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def limited(x: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """Replace minus infinity times zero by the limit."""
+    return np.where(x == -np.inf, -0.0, value)
+
+
+def gelu(x: np.ndarray) -> np.ndarray:
+    return limited(x, x * 0.5 * erfc(-x / math.sqrt(2)))
+
+
+def gelu_tanh(x: np.ndarray) -> np.ndarray:
+    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
+    return limited(x, x / (1 + np.exp(-2 * inner)))
+
+
+def mish(x: np.ndarray) -> np.ndarray:
+    return limited(x, x * np.tanh(softplus(x)))
+
+
+def swish(x: np.ndarray) -> np.ndarray:
+    return limited(x, x / (1 + np.exp(-x)))
+
+
+def elu(x: np.ndarray) -> np.ndarray:
+    return np.where(x > 0, x, np.expm1(np.minimum(x, 0)))
+
+
+# Operator, attributes, exact result, and the largest error in units in the last place.
+FUNCTIONS: list[tuple[str, dict[str, Any], Any, float]] = [
+    ("Exp", {}, np.exp, 1.1),
+    ("Log", {}, np.log, 0.9),
+    ("Erf", {}, erf, 3.2),
+    ("Sigmoid", {}, lambda x: 1 / (1 + np.exp(-x)), 2.3),
+    ("Tanh", {}, np.tanh, 1.3),
+    ("Softplus", {}, softplus, 2.4),
+    ("Swish", {}, swish, 3.0),
+    ("Mish", {}, mish, 4.3),
+    ("Gelu", {}, gelu, 5.3),
+    ("Gelu", {"approximate": "tanh"}, gelu_tanh, 3.3),
+    ("Elu", {}, elu, 1.0),
+    ("Selu", {}, lambda x: GAMMA * np.where(x > 0, x, ALPHA * elu(x)), 2.0),
+    ("Celu", {"alpha": 2.0}, lambda x: np.where(x > 0, x, 2 * elu(x / 2)), 1.1),
+    ("HardSwish", {}, lambda x: x * np.clip((x + 3) / 6, 0, 1), 2.4),
+    ("Softsign", {}, lambda x: x / (1 + np.abs(x)), 1.6),
+    ("Sinh", {}, np.sinh, 4.0),
+    ("Cosh", {}, np.cosh, 4.0),
+    ("Asinh", {}, np.arcsinh, 4.0),
+    ("Acosh", {}, np.arccosh, 4.0),
+    ("Atanh", {}, np.arctanh, 4.0),
+]  # fmt: skip
+NAMES = [
+    name + "".join(f"-{v}" for v in attributes.values()) for name, attributes, _, _ in FUNCTIONS
+]
+
+
+def errors(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """Return errors in units in the last place of the exact results."""
+    want = exact.astype(np.float32)
+    unit = np.spacing(np.abs(want)).astype(np.float64)
+    found = np.abs(got.astype(np.float64) - exact) / unit
+    same = (got == want) | (np.isnan(got) & np.isnan(exact))
+    return np.where(same, np.minimum(np.nan_to_num(found), 0.5), np.nan_to_num(found, nan=np.inf))
+
+
+@every_level
+@np.errstate(all="ignore")
+def test_functions_are_as_accurate_as_stated(level: str) -> None:
+    nodes = [
+        helper.make_node(name, ["x"], [f"y{i}"], **attributes)
+        for i, (name, attributes, _, _) in enumerate(FUNCTIONS)
+    ]
+    outputs = [f"y{i}" for i in range(len(nodes))]
+    made = session(model(nodes, {"x": X}, outputs, opset=24), instructions=level)
+    results = made.run(None, {"x": X})
+    assert made._programs.refused == {}
+    x = X.astype(np.float64)
+    for name, got, (_, _, exact, bound) in zip(NAMES, results, FUNCTIONS, strict=True):
+        found = errors(got, exact(x))
+        worst = int(found.argmax())
+        # Without fused products, the argument of the exponential is less exact.
+        allowed = 120.0 if level == "portable" and name == "Gelu-tanh" else bound
+        assert found[worst] <= allowed, (name, X[worst], got[worst], found[worst])
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1.702])
+def test_swish_is_as_onnx_defines_it(alpha: float) -> None:
+    node = helper.make_node("Swish", ["x"], ["y"], alpha=alpha)
+    x = np.linspace(-20, 20, 4001).astype(np.float32)
+    (got,) = session(model([node], {"x": x}, opset=24)).run(None, {"x": x})
+    wide = x.astype(np.float64)
+    np.testing.assert_allclose(got, wide / (1 + np.exp(-alpha * wide)), rtol=1e-5)
+
+
+@every_level
+def test_the_logarithm_of_softmax_keeps_the_digits_of_what_is_near_zero(level: str) -> None:
+    random = np.random.default_rng(0)
+    x = random.standard_normal((64, 37)).astype(np.float32)
+    x[np.arange(64), random.integers(0, 37, 64)] += np.linspace(0, 30, 64).astype(np.float32)
+    x[8:16] += np.float32(4096)
+    x[16:20] = 7
+    x[20:24, ::2] = 40
+    proto = model([helper.make_node("LogSoftmax", ["x"], ["y"])], {"x": x})
+    made = session(proto, instructions=level)
+    (got,) = made.run(None, {"x": x})
+    assert made._programs.refused == {}
+    z = x.astype(np.float64) - x.max(-1, keepdims=True)
+    peak = z == 0
+    ones = peak.sum(-1, keepdims=True) - 1.0
+    rest = np.where(peak, 0, np.exp(z)).sum(-1, keepdims=True)
+    np.testing.assert_allclose(got, z - np.log1p(ones + rest), rtol=6e-7)
+    (theirs,) = ort.InferenceSession(
+        proto.SerializeToString(), providers=["CPUExecutionProvider"]
+    ).run(None, {"x": x})
+    np.testing.assert_allclose(got, theirs, rtol=1e-5, atol=1e-3)
