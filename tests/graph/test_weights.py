@@ -139,6 +139,41 @@ def test_a_weight_whose_length_is_wrong_is_left_for_the_complete_reader() -> Non
         load(model.SerializeToString())
 
 
+def held_by_a_node() -> onnx.ModelProto:
+    """Return ``y = x @ w`` whose weight is a Constant, as Paddle writes it."""
+    model = product()
+    (weight,) = model.graph.initializer
+    model.graph.node.insert(0, onnx.helper.make_node("Constant", [], ["w"], value=weight))
+    del model.graph.initializer[:]
+    return model
+
+
+def test_a_large_constant_stays_in_the_file_too(tmp_path: Path) -> None:
+    model, path = held_by_a_node(), tmp_path / "model.onnx"
+    data = model.SerializeToString()
+    assert len(without_weights(memoryview(data), "here", 4096)) < 1000
+    path.write_bytes(data)
+    node = next(iter(load(path).graph))
+    tensor = node.attributes["value"].as_tensor()
+    assert isinstance(tensor, StoredTensor)
+    assert not tensor.numpy().flags.owndata
+    weight = weight_of(product())
+    np.testing.assert_array_equal(tensor.numpy(), weight)
+    x = np.ones((3, 64), np.float32)
+    for engine in ("native", "reference"):
+        options = hagane.SessionOptions()
+        options.add_session_config_entry("hagane.engine", engine)
+        (y,) = hagane.InferenceSession(path, options).run(None, {"x": x})
+        np.testing.assert_allclose(y, x @ weight, rtol=1e-5, atol=1e-5)
+
+
+def test_a_damaged_constant_is_left_for_the_complete_reader() -> None:
+    model = held_by_a_node()
+    model.graph.node[0].attribute[0].t.dims[0] = 63
+    with pytest.raises(InvalidModel, match=r"'w'.*needs 16128 bytes, the file holds 16384"):
+        load(model.SerializeToString())
+
+
 @given(st.binary(max_size=200))
 def test_arbitrary_bytes_are_irregular_or_kept(data: bytes) -> None:
     try:

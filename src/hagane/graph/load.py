@@ -135,21 +135,31 @@ def _is_stored(tensor: onnx.TensorProto, place: str) -> bool:
 
 
 def _keep_stored(graph: ir.Graph, store: WeightStore, place: str) -> None:
-    """Point initializers that were left out, or lie in files beside the model, at their bytes."""
+    """Point weights that were left out, or lie in files beside the model, at their bytes."""
     beside: dict[Path, WeightStore] = {}
-    for value in graph.initializers.values():
-        tensor = value.const_value
-        if not isinstance(tensor, ir.ExternalTensor) or tensor.dtype.bitwidth < 8:
-            continue
+
+    def kept(tensor: ir.ExternalTensor) -> ir.TensorProtocol:
         found = store
         if str(tensor.location) != place:
             path = Path(tensor.path)
             if path not in beside:
                 beside[path] = WeightStore(path=path)
             found = beside[path]
-        kept = StoredTensor(found, tensor.offset or 0, tensor.dtype, tensor.shape, tensor.name)
-        kept.doc_string = tensor.doc_string
-        value.const_value = kept
+        made = StoredTensor(found, tensor.offset or 0, tensor.dtype, tensor.shape, tensor.name)
+        made.doc_string = tensor.doc_string
+        return made
+
+    for value in graph.initializers.values():
+        tensor = value.const_value
+        if isinstance(tensor, ir.ExternalTensor) and tensor.dtype.bitwidth >= 8:
+            value.const_value = kept(tensor)
+    for node in graph:
+        for name, attribute in node.attributes.items():
+            if attribute.type != ir.AttributeType.TENSOR:
+                continue
+            tensor = attribute.as_tensor()
+            if isinstance(tensor, ir.ExternalTensor) and tensor.dtype.bitwidth >= 8:
+                node.attributes[name] = ir.AttrTensor(name, kept(tensor))
 
 
 def _root_cause(error: BaseException) -> str:

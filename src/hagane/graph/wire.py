@@ -1,8 +1,9 @@
 """The wire format of a model's file, as far as it takes to leave the weights where they are.
 
-Protocol Buffers encode a message as fields, each a key and a value; weights are byte strings three
-messages deep: ``ModelProto.graph``, ``GraphProto.initializer``, ``TensorProto.raw_data``
-(protobuf.dev, "Encoding"; ``onnx.in.proto``, IR version 13).
+Protocol Buffers encode a message as fields, each a key and a value; weights are byte strings some
+messages deep: ``raw_data`` of a ``TensorProto``, which is ``ModelProto.graph.initializer`` or, in
+files of Paddle, ``ModelProto.graph.node.attribute.t`` (protobuf.dev, "Encoding"; ``onnx.in.proto``,
+IR version 13).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 import onnx
 
 # Keys: field number times eight, plus the kind of the value.
-_GRAPH, _INITIALIZER = 7 << 3 | 2, 5 << 3 | 2
+_GRAPH, _INITIALIZER, _NODE, _ATTRIBUTE, _TENSOR = (n << 3 | 2 for n in (7, 5, 1, 5, 5))
 _DIMS, _DIMS_PACKED, _DATA_TYPE, _RAW, _LOCATION = 1 << 3, 1 << 3 | 2, 2 << 3, 9 << 3 | 2, 14 << 3
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
@@ -30,6 +31,22 @@ _SIZES = {
     onnx.TensorProto.INT32: 4,
     onnx.TensorProto.INT64: 8,
 }
+
+
+class _Inside(dict[int, "_Inside"]):
+    """Keys of a message's fields that hold tensors, and where in them; empty for a tensor."""
+
+
+_MODEL = _Inside(
+    {
+        _GRAPH: _Inside(
+            {
+                _INITIALIZER: _Inside(),
+                _NODE: _Inside({_ATTRIBUTE: _Inside({_TENSOR: _Inside()})}),
+            }
+        )
+    }
+)
 
 
 class Irregular(Exception):
@@ -90,8 +107,9 @@ def _encoded(number: int) -> bytes:
 def without_weights(data: memoryview, place: str, least: int) -> bytes:
     """Return a model's bytes without its large weights, each of which names where it was.
 
-    An initializer whose raw data have as many bytes as its shape and type need becomes a tensor
-    with external data: ``place`` as the location, and the offset and length in ``data``.
+    An initializer, or a tensor that a node of the graph holds, whose raw data have as many bytes as
+    its shape and type need becomes a tensor with external data: ``place`` as the location, and the
+    offset and length in ``data``.
 
     Args:
         data: A serialized ``ModelProto``.
@@ -102,33 +120,35 @@ def without_weights(data: memoryview, place: str, least: int) -> bytes:
         Irregular: The bytes are not those of a model.
     """
     try:
-        return b"".join(_model(data, place, least))
+        found = _without(data, _Field(0, 0, 0, len(data)), _MODEL, place, least)
+        return bytes(data) if found is None else found
     except (IndexError, ValueError) as error:
         raise Irregular from error
 
 
-def _model(data: memoryview, place: str, least: int) -> Iterator[bytes]:
-    for field in _fields(data, 0, len(data)):
-        if field.key == _GRAPH:
-            graph = b"".join(_graph(data, field, place, least))
-            yield _encoded(_GRAPH) + _encoded(len(graph))
-            yield graph
-        else:
-            yield bytes(data[field.start : field.end])
-
-
-def _graph(data: memoryview, graph: _Field, place: str, least: int) -> Iterator[bytes]:
-    kept = graph.value
-    for field in _fields(data, graph.value, graph.end):
-        if field.key != _INITIALIZER or field.end - field.value < least:
+def _without(
+    data: memoryview, message: _Field, inside: _Inside, place: str, least: int
+) -> bytes | None:
+    """Return a message without the large weights in it, or None if it has none."""
+    if not inside:
+        return _without_raw(data, message, place, least)
+    pieces: list[bytes] = []
+    kept = message.value
+    for field in _fields(data, message.value, message.end):
+        if field.key not in inside or field.end - field.value < least:
             continue
-        tensor = _without_raw(data, field, place, least)
-        if tensor is None:
-            continue
-        yield bytes(data[kept : field.start])
-        yield _encoded(_INITIALIZER) + _encoded(len(tensor)) + tensor
-        kept = field.end
-    yield bytes(data[kept : graph.end])
+        part = _without(data, field, inside[field.key], place, least)
+        if part is not None:
+            pieces += [
+                bytes(data[kept : field.start]),
+                _encoded(field.key),
+                _encoded(len(part)),
+                part,
+            ]
+            kept = field.end
+    if not pieces:
+        return None
+    return b"".join([*pieces, bytes(data[kept : message.end])])
 
 
 def _without_raw(data: memoryview, tensor: _Field, place: str, least: int) -> bytes | None:
