@@ -39,13 +39,19 @@ def sanitizer_flags() -> tuple[str, ...]:
     return (f"-fsanitize={chosen}", "-fno-sanitize-recover=all", "-g", "-O1")
 
 
-def c_source(name: str) -> str:
-    """Return the text of one of the package's C files."""
-    return (resources.files("hagane.native") / "c" / name).read_text(encoding="utf-8")
+# What every kernel starts with, and what the engine is made of, in order.
+_HEADER = ("vector.h", "narrow.h", "scalar.h")
+_PARTS = ("engine.h", "program.c", "control.c", "threads.c")
+
+
+def c_source(*names: str) -> str:
+    """Return the text of some of the package's C files, one after the other."""
+    folder = resources.files("hagane.native") / "c"
+    return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
 
 
 class Engine:
-    """The functions of ``engine.c``."""
+    """The functions of the C files that make the engine."""
 
     def __init__(self, library: Path):
         self.library = ctypes.CDLL(str(library))
@@ -119,7 +125,7 @@ _lock = Lock()
 
 @cache
 def _compiled_engine(compiler: Compiler) -> Engine:
-    source = c_source("engine.c")
+    source = c_source(*_PARTS)
     cache_ = CodeCache("native")
     flags = (*_ENGINE_FLAGS, *sanitizer_flags())
     key = "\0".join((source, *flags, *compiler.command, compiler.version))
@@ -167,7 +173,7 @@ def compile_kernels(kernels: Sequence[Kernel], level: Level, jobs: int | None = 
     codes = {kernel_name(kernel.code): kernel.code for kernel in kernels if kernel.code}
     compiler = find_compiler()
     flags = (*KERNEL_FLAGS, *level.flags, *sanitizer_flags())
-    header = c_source("vector.h")
+    header = c_source(*_HEADER)
     key = "\0".join((*sorted(codes), header, *flags, *compiler.command, compiler.version))
     cache_ = CodeCache("native")
     jobs = usable_cores() if jobs is None else jobs

@@ -1,0 +1,131 @@
+/* The part of the engine that every model shares: threads, phases, control, memory.
+ *
+ * A program is a list of phases. A phase is one kernel and a number of tasks, which the threads
+ * share out: each takes from its own part, then from the others'. Tasks may also clear borders.
+ * Phases follow one another through a barrier. Counters only grow: each thread counts how often it
+ * came to a phase, and so knows where the counters stood before and where they will stand when all
+ * are through.
+ *
+ * A phase may be a loop or a branch instead; the phases of its bodies follow it, and it runs them.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define PAUSE() __builtin_ia32_pause()
+#else
+#define PAUSE() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+#endif
+#define MAX_THREADS 64
+#define SPIN_BEFORE_YIELD 4000
+#define SPIN_BEFORE_SLEEP 20000
+
+typedef struct {
+  char *scratch;
+  volatile int64_t *failure;
+  int64_t phase;
+} hg_thread;
+typedef void (*hg_kernel)(char *const *pointers, const int64_t *sizes, int64_t task,
+                          const hg_thread *thread);
+
+/* Pointers of kernels to a value that lies elsewhere in each turn of a loop. */
+typedef struct {
+  char **slot;
+  int64_t offset;
+} hg_patch;
+
+/* A value that a turn reads as the one before left it. Two places take turns: the result's, and a
+ * spare one; the first turn reads the initial value where it is. */
+typedef struct {
+  const hg_patch *before; /* who reads what was left */
+  int64_t n_before;
+  const hg_patch *after; /* who writes what is left */
+  int64_t n_after;
+  int64_t start, first, second; /* which of the phase's pointers: initial value, result, spare */
+  int64_t bytes;
+  char *now, *next;
+} hg_carried;
+
+/* A value of which each turn reads or writes one slice. */
+typedef struct {
+  const hg_patch *patches;
+  int64_t n_patches;
+  int64_t base;        /* which of the phase's pointers; below 0: `memory`, which grows */
+  int64_t start, step; /* bytes from there to the first slice, and from one to the next */
+  char *memory;
+  int64_t room; /* slices for which there is memory */
+} hg_scanned;
+
+/* What makes a phase a loop or a branch. Indices are of the phase's pointers, -1 for none. The
+ * phases of the body lie between the phase and `end`; of a branch with a true condition between it
+ * and `otherwise`, of one with a false one between that and `end`. */
+typedef struct {
+  int64_t loops;
+  int64_t otherwise, end;
+  int64_t turns, limit; /* the most turns: a number, or -1 and perhaps where it lies */
+  int64_t going;        /* whether to begin */
+  int64_t condition;    /* whether to go on, or which body to run */
+  int64_t count;        /* where the body reads the number of the turn */
+  int64_t n_carried;
+  hg_carried *carried;
+  int64_t n_scanned;
+  hg_scanned *scanned;
+  int64_t turn; /* the number of the turn; below 0 while none is being made */
+  int64_t made; /* turns of the last time */
+  int64_t verdict;
+} hg_control;
+
+/* Planes of pixels whose surroundings are set to one byte while a kernel writes the pixels. */
+#define BORDER_AXES 4
+#define BORDER_TASK_BYTES 16384
+typedef struct hg_border {
+  struct hg_border *next;
+  char *start;
+  int64_t planes, step, plane; /* bytes from one plane to the next, and of one */
+  int64_t first, run, fill;    /* bytes before the first pixel, of pixels in a row; the byte */
+  int64_t axes, counts[BORDER_AXES], strides[BORDER_AXES]; /* loops over the runs of a plane */
+  int64_t planes_of_task, tasks;
+} hg_border;
+
+typedef struct {
+  hg_kernel kernel;
+  char *const *pointers;
+  const int64_t *sizes;
+  int64_t tasks;
+  int64_t serial; /* run by the first thread alone, without a barrier before the next serial one */
+  hg_control *control;
+  hg_border *borders;
+  int64_t all_tasks; /* with those of the borders */
+} hg_phase;
+
+typedef struct {
+  _Atomic int64_t value;
+  char pad[120];
+} counter;
+
+typedef struct {
+  int64_t n_phases;
+  int64_t threads;
+  hg_phase *phases;
+  counter *claims; /* [phase][thread] */
+  counter *done;   /* [phase] */
+  int64_t *epochs; /* [thread][phase]: how often the thread has come to the phase with others */
+  int64_t epochs_stride;
+  char *scratch[MAX_THREADS];
+  int64_t scratch_bytes;
+  volatile int64_t failure[2];
+  int64_t *times; /* [2][phase]: nanoseconds, and how often it ran; or null */
+  int64_t mark;   /* when the last phase ended */
+  const volatile int64_t *stop; /* once it is not 0, loops make no other turn; or null */
+} hg_program;

@@ -1,0 +1,208 @@
+/* Memory, and programs as they are made. */
+
+/* ---- memory ---- */
+
+#define HUGE ((size_t)2 << 20)
+
+static _Atomic int64_t allocated;
+
+/* Bytes that hg_allocate has given and hg_release has not taken back. */
+int64_t hg_allocated(void) { return atomic_load(&allocated); }
+
+/* Zeroed memory on 2 MiB pages where the system grants them; null if there is none. */
+void *hg_allocate(size_t bytes) {
+  if (bytes < HUGE) {
+    void *small = NULL;
+    if (posix_memalign(&small, 64, bytes + 64) != 0) return NULL;
+    atomic_fetch_add(&allocated, (int64_t)bytes);
+    return memset(small, 0, bytes + 64);
+  }
+  size_t rounded = (bytes + HUGE - 1) & ~(HUGE - 1);
+  char *start = mmap(NULL, rounded + HUGE, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (start == MAP_FAILED) return NULL;
+  char *aligned = (char *)(((uintptr_t)start + HUGE - 1) & ~(uintptr_t)(HUGE - 1));
+  if (aligned > start) munmap(start, (size_t)(aligned - start));
+  char *end = start + rounded + HUGE;
+  if (end > aligned + rounded) munmap(aligned + rounded, (size_t)(end - aligned - rounded));
+  madvise(aligned, rounded, MADV_HUGEPAGE);
+  atomic_fetch_add(&allocated, (int64_t)bytes);
+  return aligned;
+}
+
+void hg_release(void *memory, size_t bytes) {
+  if (memory == NULL) return;
+  atomic_fetch_sub(&allocated, (int64_t)bytes);
+  if (bytes < HUGE)
+    free(memory);
+  else
+    munmap(memory, (bytes + HUGE - 1) & ~(HUGE - 1));
+}
+
+/* ---- one program ---- */
+
+static void forget_grown(hg_control *control) {
+  for (int64_t i = 0; control != NULL && i < control->n_scanned; i++) {
+    free(control->scanned[i].memory);
+    control->scanned[i].memory = NULL, control->scanned[i].room = 0;
+  }
+}
+
+static void forget_borders(hg_phase *phase) {
+  for (hg_border *border = phase->borders, *next; border != NULL; border = next) {
+    next = border->next;
+    free(border);
+  }
+  phase->borders = NULL;
+}
+
+void hg_destroy(hg_program *program) {
+  if (program == NULL) return;
+  for (int64_t i = 0; i < program->threads; i++)
+    hg_release(program->scratch[i], (size_t)program->scratch_bytes + 4096);
+  for (int64_t i = 0; program->phases != NULL && i < program->n_phases; i++) {
+    forget_grown(program->phases[i].control);
+    forget_borders(&program->phases[i]);
+  }
+  free(program->phases);
+  free(program->claims);
+  free(program->done);
+  free(program->epochs);
+  free(program);
+}
+
+hg_program *hg_create(int64_t n_phases, int64_t threads, int64_t scratch_bytes) {
+  hg_program *program = calloc(1, sizeof *program);
+  if (program == NULL) return NULL;
+  if (threads < 1) threads = 1;
+  if (threads > MAX_THREADS) threads = MAX_THREADS;
+  program->n_phases = n_phases;
+  program->threads = threads;
+  program->scratch_bytes = scratch_bytes;
+  program->phases = calloc((size_t)n_phases + 1, sizeof(hg_phase));
+  size_t n_claims = (size_t)((n_phases + 1) * threads);
+  program->claims = aligned_alloc(128, n_claims * sizeof(counter));
+  program->done = aligned_alloc(128, (size_t)(n_phases + 1) * sizeof(counter));
+  program->epochs_stride = (n_phases + 15) / 16 * 16 + 16; /* no two threads in one cache line */
+  program->epochs = calloc((size_t)(program->epochs_stride * threads), sizeof(int64_t));
+  if (!program->phases || !program->claims || !program->done || !program->epochs) {
+    hg_destroy(program);
+    return NULL;
+  }
+  memset(program->claims, 0, n_claims * sizeof(counter));
+  memset(program->done, 0, (size_t)(n_phases + 1) * sizeof(counter));
+  for (int64_t i = 0; i < threads; i++) {
+    program->scratch[i] = hg_allocate((size_t)scratch_bytes + 4096);
+    if (program->scratch[i] == NULL) {
+      hg_destroy(program);
+      return NULL;
+    }
+  }
+  return program;
+}
+
+/* Say what a phase is, also in the place of what it was; not while the program runs. */
+void hg_set_phase(hg_program *program, int64_t index, void *kernel, char *const *pointers,
+                  const int64_t *sizes, int64_t tasks, int64_t serial) {
+  /* What was counted of it depends on the number of tasks. */
+  for (int64_t i = 0; i < program->threads; i++) {
+    atomic_store(&program->claims[index * program->threads + i].value, 0);
+    program->epochs[i * program->epochs_stride + index] = 0;
+  }
+  atomic_store(&program->done[index].value, 0);
+  forget_grown(program->phases[index].control);
+  forget_borders(&program->phases[index]);
+  program->phases[index] =
+      (hg_phase){(hg_kernel)kernel, pointers, sizes, tasks, serial, NULL, NULL, tasks};
+}
+
+/* Make a phase a loop or a branch. The tables are the caller's, but for memory that grew. */
+void hg_set_control(hg_program *program, int64_t index, hg_control *control) {
+  program->phases[index].control = control;
+}
+
+/* Let a phase that is no loop or branch also clear a border; -1 if there is no memory for it.
+ *
+ * numbers: planes, step, plane, first, run, fill, then the count and stride of each loop.
+ */
+int64_t hg_add_border(hg_program *program, int64_t index, char *start, const int64_t *numbers,
+                      int64_t axes) {
+  hg_border *border = calloc(1, sizeof *border);
+  if (border == NULL || axes > BORDER_AXES) {
+    free(border);
+    return -1;
+  }
+  *border = (hg_border){.start = start, .planes = numbers[0], .step = numbers[1],
+                        .plane = numbers[2], .first = numbers[3], .run = numbers[4],
+                        .fill = numbers[5], .axes = axes};
+  int64_t runs = 1;
+  for (int64_t k = 0; k < axes; k++) {
+    border->counts[k] = numbers[6 + 2 * k];
+    border->strides[k] = numbers[7 + 2 * k];
+    runs *= border->counts[k];
+  }
+  int64_t bytes = border->plane - runs * border->run; /* of one plane's border */
+  border->planes_of_task = 1 + BORDER_TASK_BYTES / (bytes + 1);
+  border->tasks = (border->planes + border->planes_of_task - 1) / border->planes_of_task;
+  hg_phase *phase = &program->phases[index];
+  border->next = phase->borders;
+  phase->borders = border;
+  phase->all_tasks += border->tasks;
+  return 0;
+}
+
+static void clear_border(const hg_border *border, int64_t task) {
+  int64_t from = task * border->planes_of_task, to = from + border->planes_of_task;
+  if (to > border->planes) to = border->planes;
+  int64_t runs = 1;
+  for (int64_t k = 0; k < border->axes; k++) runs *= border->counts[k];
+  for (int64_t p = from; p < to; p++) {
+    char *at = border->start + p * border->step, *end = at + border->plane;
+    char *pixels = at + border->first;
+    int64_t index[BORDER_AXES] = {0};
+    for (int64_t r = 0; r < runs; r++) {
+      memset(at, (int)border->fill, (size_t)(pixels - at));
+      at = pixels + border->run;
+      for (int64_t k = border->axes - 1; k >= 0; k--) {
+        pixels += border->strides[k];
+        if (++index[k] < border->counts[k]) break;
+        pixels -= border->strides[k] * border->counts[k];
+        index[k] = 0;
+      }
+    }
+    memset(at, (int)border->fill, (size_t)(end - at));
+  }
+}
+
+static void run_task(const hg_phase *phase, int64_t q, const hg_thread *thread) {
+  if (q < phase->tasks) {
+    phase->kernel(phase->pointers, phase->sizes, q, thread);
+    return;
+  }
+  q -= phase->tasks;
+  const hg_border *border = phase->borders;
+  for (; q >= border->tasks; border = border->next) q -= border->tasks;
+  clear_border(border, q);
+}
+
+static int64_t now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void wait_for(_Atomic int64_t *value, int64_t target) {
+  for (int spins = 0; atomic_load_explicit(value, memory_order_acquire) < target; spins++) {
+    PAUSE();
+    if (spins > SPIN_BEFORE_YIELD) sched_yield();
+  }
+}
+
+/* Note the time since the last phase ended; the first thread does. */
+static void charge(hg_program *program, int64_t index, int64_t runs) {
+  if (program->times == NULL) return;
+  int64_t t = now();
+  program->times[index] += t - program->mark;
+  program->times[program->n_phases + index] += runs;
+  program->mark = t;
+}

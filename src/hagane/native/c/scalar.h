@@ -1,0 +1,98 @@
+/* What vectors have, for single numbers; division and rounding of whole numbers. */
+
+/* For scalars, in double. */
+INLINE double hg_swish(double x) {
+  double a = x < -800 ? -800 : x, e = exp(-fabs(a));
+  return a * ((a < 0 ? e : 1) / (1 + e));
+}
+INLINE double hg_mish(double x) {
+  double a = x < -800 ? -800 : x, e = exp(-fabs(a));
+  return a * (a < 0 ? e * (e + 2) / (e * (e + 2) + 2) : (1 + 2 * e) / (1 + 2 * e + 2 * e * e));
+}
+INLINE double hg_gelu(double x) {
+  double a = x < -50 ? -50 : x;
+  return 0.5 * a * erfc(-0.70710678118654752440 * a);
+}
+INLINE double hg_gelu_tanh(double x) {
+  double a = x < -50 ? -50 : x, u = 1.59576912160573071176 * (a + 0.044715 * a * a * a);
+  double e = exp(-fabs(u));
+  return a * ((u < 0 ? e : 1) / (1 + e));
+}
+
+#define SCALARS(P, T, f)                                                              \
+  INLINE T P##num(double x) { return (T)x; }                                          \
+  INLINE T P##set1(T x) { return x; }                                                 \
+  INLINE T P##abs(T x) { return fabs##f(x); }                                         \
+  INLINE T P##neg(T x) { return -x; }                                                 \
+  INLINE T P##sqrt(T x) { return sqrt##f(x); }                                        \
+  INLINE T P##round(T x) { return rint##f(x); }                                       \
+  INLINE T P##floor(T x) { return floor##f(x); }                                      \
+  INLINE T P##ceil(T x) { return ceil##f(x); }                                        \
+  INLINE T P##trunc(T x) { return trunc##f(x); }                                      \
+  INLINE T P##exp(T x) { return exp##f(x); }                                          \
+  INLINE T P##expm1(T x) { return expm1##f(x); }                                      \
+  INLINE T P##log(T x) { return log##f(x); }                                          \
+  INLINE T P##log1p(T x) { return log1p##f(x); }                                      \
+  INLINE T P##erf(T x) { return erf##f(x); }                                          \
+  INLINE T P##tanh(T x) { return tanh##f(x); }                                        \
+  INLINE T P##sin(T x) { return sin##f(x); }                                          \
+  INLINE T P##cos(T x) { return cos##f(x); }                                          \
+  INLINE T P##tan(T x) { return tan##f(x); }                                          \
+  INLINE T P##asin(T x) { return asin##f(x); }                                        \
+  INLINE T P##acos(T x) { return acos##f(x); }                                        \
+  INLINE T P##atan(T x) { return atan##f(x); }                                        \
+  INLINE T P##sinh(T x) { return sinh##f(x); }                                        \
+  INLINE T P##cosh(T x) { return cosh##f(x); }                                        \
+  INLINE T P##asinh(T x) { return asinh##f(x); }                                      \
+  INLINE T P##acosh(T x) { return acosh##f(x); }                                      \
+  INLINE T P##atanh(T x) { return atanh##f(x); }                                      \
+  INLINE T P##pow(T x, T y) { return pow##f(x, y); }                                  \
+  INLINE T P##fmod(T x, T y) { return fmod##f(x, y); }                                \
+  INLINE T P##sigmoid(T x) { T e = exp##f(-fabs##f(x)); return (x < 0 ? e : 1) / (1 + e); } \
+  INLINE T P##swish(T x) { return (T)hg_swish(x); }                                   \
+  INLINE T P##mish(T x) { return (T)hg_mish(x); }                                     \
+  INLINE T P##gelu(T x) { return (T)hg_gelu(x); }                                     \
+  INLINE T P##gelu_tanh(T x) { return (T)hg_gelu_tanh(x); }                           \
+  INLINE T P##softplus(T x) { return (x > 0 ? x : 0) + log1p##f(exp##f(-fabs##f(x))); } \
+  INLINE T P##relu(T x) { return x > 0 || x != x ? x : 0; }                           \
+  INLINE T P##reciprocal(T x) { return 1 / x; }                                       \
+  INLINE T P##sign(T x) { return x != x ? x : (T)((x > 0) - (x < 0)); }               \
+  INLINE T P##max(T a, T b) { return a > b || a != a ? a : b; }                       \
+  INLINE T P##min(T a, T b) { return a < b || a != a ? a : b; }                       \
+  INLINE T P##fma(T a, T b, T c) { return a * b + c; }                                \
+  INLINE T P##div(T a, T b) { return a / b; }                                         \
+  INLINE T P##sel(uint8_t m, T a, T b) { return m ? a : b; }                          \
+  INLINE T P##of_mask(uint8_t m) { return (T)m; }                                     \
+  INLINE uint8_t P##nonzero(T x) { return x != 0; }                                   \
+  INLINE uint8_t P##lt(T a, T b) { return a < b; }                                    \
+  INLINE uint8_t P##le(T a, T b) { return a <= b; }                                   \
+  INLINE uint8_t P##gt(T a, T b) { return a > b; }                                    \
+  INLINE uint8_t P##ge(T a, T b) { return a >= b; }                                   \
+  INLINE uint8_t P##eq(T a, T b) { return a == b; }                                   \
+  INLINE uint8_t P##isnan(T a) { return a != a; }                                     \
+  INLINE uint8_t P##isinf(T a) { return fabs##f(a) == (T)INFINITY; }                  \
+  INLINE uint8_t P##and(uint8_t a, uint8_t b) { return a & b; }                       \
+  INLINE uint8_t P##or(uint8_t a, uint8_t b) { return a | b; }                        \
+  INLINE uint8_t P##xor(uint8_t a, uint8_t b) { return a ^ b; }                       \
+  INLINE uint8_t P##not(uint8_t a) { return !a; }
+SCALARS(s_, float, f)
+SCALARS(d_, double, )
+#undef SCALARS
+
+// Round to even, add the zero point, keep within the type; not a number is zero.
+static inline int32_t hg_saturate(float v, int32_t zero, int32_t low, int32_t high) {
+  double r = __builtin_rint((double)v) + zero;
+  return r != r ? 0 : r < low ? low : r > high ? high : (int32_t)r;
+}
+static inline int32_t hg_saturate_d(double v, int32_t zero, int32_t low, int32_t high) {
+  double r = __builtin_rint(v) + zero;
+  return r != r ? 0 : r < low ? low : r > high ? high : (int32_t)r;
+}
+/* Division as NumPy has it for whole numbers: no trap at zero or at overflow. A remainder has the
+ * sign of the dividend, a modulus that of the divisor. */
+#define hg_quotient(a, b) ((b) == 0 ? 0 : (b) == -1 ? 0 - (a) : (a) / (b))
+#define hg_quotient_unsigned(a, b) ((b) == 0 ? 0 : (a) / (b))
+#define hg_remainder(a, b) ((b) == 0 || (b) == -1 ? 0 : (a) % (b))
+#define hg_remainder_unsigned(a, b) ((b) == 0 ? 0 : (a) % (b))
+#define hg_modulus(a, b) \
+  (hg_remainder(a, b) + (hg_remainder(a, b) != 0 && (hg_remainder(a, b) < 0) != ((b) < 0) ? (b) : 0))
