@@ -14,14 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from hagane.native.amx_tiles import (
-    LANES,
-    ROWS,
-    TILE_FLOATS,
-    ahead_function,
-    finish_function,
-    product_function,
-)
+from hagane.native.amx_tiles import LANES, ROWS, TILE_FLOATS, finish_function, product_function
 from hagane.native.expression import Expression
 from hagane.native.tile import Tile
 from hagane.symbolic import Dim, ceildiv
@@ -141,9 +134,6 @@ class _Tiles(Protocol):
     def finish(self, tile: str, sums: str, wide: int) -> str:
         """Return the statement that stores a tile's results."""
 
-    def ahead(self, tile: str, wide: int) -> str:
-        """Return the statement that fetches what they will be stored to."""
-
 
 class _Pixels:
     """Tiles of an image, from a table."""
@@ -170,12 +160,6 @@ class _Pixels:
             "b, r0 + R[3], d0 + R[2], last); }"
         )
 
-    def ahead(self, tile: str, wide: int) -> str:
-        return (
-            f"for (int64_t i = KERNEL_tiles[{tile}][1]; i < KERNEL_tiles[{tile}][2]; i++) "
-            f"KERNEL_ahead{wide}(KERNEL_runs[i][1], r0 + KERNEL_runs[i][3], d0 + KERNEL_runs[i][2]);"
-        )
-
 
 class _Rows:
     """Tiles of a matrix whose number of rows, ``M``, is known at run time."""
@@ -193,12 +177,6 @@ class _Rows:
         return (
             f"{{ int64_t top = {top}, row = top - {first}; KERNEL_finish{wide}({sums} + row * {LANES}, "
             f"hg_min({ROWS}, M - top), b, r0 + top * {self._residual}, d0 + top * {self._target}, last); }}"
-        )
-
-    def ahead(self, tile: str, wide: int) -> str:
-        return (
-            f"KERNEL_ahead{wide}(hg_min({ROWS}, M - {tile} * {ROWS}), "
-            f"r0 + {tile} * {ROWS * self._residual}, d0 + {tile} * {ROWS * self._target});"
         )
 
 
@@ -334,7 +312,6 @@ def _emit_loops(
         body.helper(
             finish_function(f"KERNEL_finish{wide}", wide, tile, steps, loops.partial != 0, after)
         )
-        body.helper(ahead_function(f"KERNEL_ahead{wide}", wide, tile, steps))
     source_plane = "plane / 4" if tile.source_plane is None else str(tile.source_plane)
     table = ", ".join(f"{{{g.weights}, {g.first}, {g.blocks}, {g.source}}}" for g in loops.groups)
     body.helper(f"static const int64_t KERNEL_groups[{len(loops.groups)}][4] = {{{table}}};")
@@ -364,8 +341,6 @@ def _emit_loops(
             f"for (int64_t at = top; at < hg_min(c1, top + {n_panel}); at++) {{",
             f"float *c = sums + (at - top) * {_HIGH * step}; int64_t t = at * {_HIGH};",
             f"const float *p = s0 + k * {source_plane}, *p0 = p + {tiles.source('t')};",
-            f"if (k + {per} >= {tile.depth}) {{ {tiles.ahead('t', wide)} "
-            f"if (t + 1 < n_tiles) {{ {tiles.ahead('(t + 1)', wide)} }} }}",
             f"if (t + 1 < n_tiles) {{ const float *p1 = p + {tiles.source('(t + 1)')};",
             f"pf = KERNEL_product2{wide}(p0, p1, w, c, pf, blocks, k, plane); }}",
             f"else pf = KERNEL_product1{wide}(p0, p0, w, c, pf, blocks, k, plane);",

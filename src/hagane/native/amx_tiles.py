@@ -145,33 +145,6 @@ def finish_function(
     return "\n".join([*out, "  }", "}\n"])
 
 
-def ahead_function(name: str, wide: int, tile: Tile, steps: tuple[int, int]) -> str:
-    """Return a C function that fetches what ``finish_function`` will touch: ``name(count, r, d)``.
-
-    Results go to lines that are rarely in the nearest cache; fetched while products are summed,
-    they cost nothing.
-    """
-
-    def places(plane: int, parts: int, part: int) -> list[int]:
-        found = [j // parts * plane + j % parts * part for j in range(wide)]
-        return [at for i, at in enumerate(found) if not i or at - found[i - 1] >= LANES]
-
-    lines = [
-        f'__asm__ volatile("prefetchw %0" : : "m"(d[{at}]));'
-        for at in places(tile.target_plane, tile.target_parts, tile.part)
-    ]
-    if tile.residuals is not None:
-        lines += [
-            f"__builtin_prefetch(r + {at});"
-            for at in places(tile.residual_plane, tile.residual_parts, tile.residual_part)
-        ]
-    return f"""INLINE void {name}(int64_t count, const float *r, const float *d) {{
-  (void)r;
-  for (int64_t i = 0; i < count; i++, d += {steps[0]}, r += {steps[1]}) {{ {" ".join(lines)} }}
-}}
-"""
-
-
 def _numbers(tile: Tile, block: int) -> list[str]:
     """Return declarations of a block's numbers: what sums start from, factors and so on."""
     count = {Store.SUM: 1, Store.PAIR: 1, Store.SCALED: 3, Store.QUAD: 5}[tile.store]
