@@ -154,3 +154,20 @@ def test_the_logarithm_of_softmax_keeps_the_digits_of_what_is_near_zero(level: s
         proto.SerializeToString(), providers=["CPUExecutionProvider"]
     ).run(None, {"x": x})
     np.testing.assert_allclose(got, theirs, rtol=1e-5, atol=1e-3)
+
+
+@every_level
+def test_shares_that_count_no_more_are_zero_and_never_denormal(level: str) -> None:
+    x = np.zeros((5, 40), np.float32)
+    x[0, 1:] = -np.float32(3.4e38)
+    x[1, 1:] = -np.inf
+    x[2] = -np.arange(40) * 3
+    x[3, 7] = np.nan
+    x[4] = -100.0
+    proto = model([helper.make_node("Softmax", ["x"], ["y"])], {"x": x})
+    (got,) = session(proto, instructions=level).run(None, {"x": x})
+    exact = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    want = exact / exact.sum(1, keepdims=True)
+    np.testing.assert_allclose(got, want, rtol=2e-6, atol=2e-35)
+    assert np.isnan(got[3]).all()
+    assert not np.any((got != 0) & (np.abs(got) < np.finfo(np.float32).tiny))

@@ -206,9 +206,9 @@ def lower_softmax(low: Lowering, node: ir.Node) -> None:
     if node.op_type == "Softmax":
         lines += [
             "vf sum = {0}; vf top = v_set1(m); i = 0;",
-            "for (; i + VL <= n; i += VL) { vf e = v_exp(v_load(x + i) - top); sum += e; v_store(y + i, e); }",
+            "for (; i + VL <= n; i += VL) { vf e = v_exp_share(v_load(x + i) - top); sum += e; v_store(y + i, e); }",
             "float total = v_sum(sum);",
-            "if (i < n) { vf e = v_exp(v_load_n(x + i, n - i) - top); v_store_n(y + i, e, n - i);",
+            "if (i < n) { vf e = v_exp_share(v_load_n(x + i, n - i) - top); v_store_n(y + i, e, n - i);",
             "for (int64_t k = 0; k < n - i; k++) total += e[k]; }",
             "vf scale = v_set1(1.f / total); i = 0;",
             "for (; i + VL <= n; i += VL) v_store(y + i, v_load(y + i) * scale);",
@@ -220,7 +220,7 @@ def lower_softmax(low: Lowering, node: ir.Node) -> None:
             # apart from the rest, or that rest would be lost where one element is far the largest.
             "vf sum = {0}, peaks = {0}, top = v_set1(m); i = 0;",
             "for (; i + VL <= n; i += VL) { vf z = v_load(x + i) - top;",
-            "sum += v_sel(z == 0.f, v_set1(0.f), v_exp(z)); peaks += v_of_mask(z == 0.f); }",
+            "sum += v_sel(z == 0.f, v_set1(0.f), v_exp_share(z)); peaks += v_of_mask(z == 0.f); }",
             "float rest = v_sum(sum), ones = v_sum(peaks) - 1.f;",
             "for (; i < n; i++) { if (x[i] == m) ones += 1.f; else rest += expf(x[i] - m); }",
             "float shift = log1pf(ones + rest);",
