@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from tests.native.models import compare, every_level, model, session
+from tests.native.models import compare, every_level, model, refused, session
 
 HALVES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
 every_half = pytest.mark.parametrize("dtype", HALVES, ids=["float16", "bfloat16"])
@@ -36,7 +36,7 @@ def close(proto: Any, feed: dict[str, np.ndarray], level: str, dtype: np.dtype[A
         np.testing.assert_allclose(
             left.astype(np.float32), wide, rtol=UNIT[dtype], atol=UNIT[dtype] * scale / 4
         )
-    assert made._programs.refused == {}
+    assert refused(made) == {}
 
 
 @every_level
@@ -124,7 +124,7 @@ def test_elements_are_moved_bit_by_bit(level: str, dtype: np.dtype[Any]) -> None
     (got,) = made.run(None, {"x": x})
     (want,) = session(proto, engine="reference").run(None, {"x": x})
     np.testing.assert_array_equal(got.view(np.uint16), want.view(np.uint16))
-    assert made._programs.refused == {}
+    assert refused(made) == {}
 
 
 @every_level

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 from hagane.graph import legalise, load, verify
 from hagane.ops import infer_types
 from hagane.passes import optimize
-from tests.native.models import every_narrow_level, model, session
+from tests.native.models import every_narrow_level, model, refused, session
 
 TYPES = (np.dtype(np.uint8), np.dtype(np.int8))
 every_type = pytest.mark.parametrize("dtype", TYPES, ids=["uint8", "int8"])
@@ -44,7 +44,7 @@ def both(proto: onnx.ModelProto, feed: dict[str, np.ndarray], level: str) -> lis
     """Return the results of both engines; nothing may be left to the reference kernels."""
     made = session(proto, instructions=level)
     got = made.run(None, feed)
-    assert made._programs.refused == {}
+    assert refused(made) == {}
     return [got, session(proto, engine="reference").run(None, feed)]
 
 
@@ -74,6 +74,32 @@ def test_convolutions_around_zero_equal_the_reference(
         "QLinearConv", names, ["y"], strides=[stride] * 2, dilations=[dilation] * 2, pads=pads
     )
     (got,), (want,) = both(model([node], {"x": x}, constants=constants), {"x": x}, level)
+    within_a_unit(got, want)
+
+
+@every_narrow_level
+@every_type
+@pytest.mark.parametrize("channels", [3, 24, 70])
+def test_images_of_floats_become_bytes_in_blocks_of_any_width(
+    level: str, dtype: np.dtype[Any], channels: int
+) -> None:
+    """As MobileNetV2 has it: a convolution of floats between two of bytes, a sum behind."""
+    x = draw((2, channels, 9, 8))
+    constants = {
+        "d": draw((channels, 1, 3, 3), 1), "s": np.float32(0.04), "z": np.array(9, dtype),
+        "w": draw_bytes((channels, channels, 1, 1), TYPES[1], 2), "sw": np.float32(0.01),
+        "zw": np.int8(0), "sy": np.float32(0.5),
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("Conv", ["x", "d"], ["a"], group=channels, pads=[1] * 4),
+        helper.make_node("QuantizeLinear", ["a", "s", "z"], ["q"]),
+        helper.make_node("QLinearConv", ["q", "s", "z", "w", "sw", "zw", "sy", "z"], ["c"]),
+        helper.make_node("DequantizeLinear", ["c", "sy", "z"], ["e"]),
+        helper.make_node("Add", ["e", "a"], ["f"]),
+        helper.make_node("QuantizeLinear", ["f", "sy", "z"], ["y"]),
+    ]
+    proto = model(nodes, {"x": x}, constants=constants)
+    (got,), (want,) = both(proto, {"x": x}, level)
     within_a_unit(got, want)
 
 
