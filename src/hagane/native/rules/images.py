@@ -10,7 +10,7 @@ from hagane.native.rules.window import Window, needed_pads
 from hagane.native.tensor import Blocked, Buffer, Kind, Pads, Tensor, blocked_floats, keep_border
 from hagane.ops.definition import Array
 
-# Images of no more channels than this are read as planes, without blocks.
+# Images of no more channels than this are read as planes, or a pixel after the other, without blocks.
 FEW_CHANNELS = 4
 
 

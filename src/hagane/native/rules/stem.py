@@ -16,12 +16,11 @@ from hagane.machine import Level
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering
 from hagane.native.rules.direct import Source
+from hagane.native.rules.images import FEW_CHANNELS
 from hagane.native.rules.window import Window
 from hagane.native.tensor import Buffer, Kind, Tensor
 from hagane.native.tile import Words, block_words
 from hagane.ops.definition import Array
-
-_MOST_CHANNELS = 4
 
 
 def folds_rows(level: Level, window: Window) -> bool:
@@ -29,7 +28,7 @@ def folds_rows(level: Level, window: Window) -> bool:
     return (
         level.tiles
         and window.groups == 1
-        and window.channels <= _MOST_CHANNELS
+        and window.channels <= FEW_CHANNELS
         and (window.dilations[1] == 1 or window.kernel[1] == 1)
     )
 
