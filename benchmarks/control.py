@@ -173,6 +173,59 @@ def growing() -> onnx.GraphProto:
     )
 
 
+HEADS, DEPTH = 4, 16
+
+
+def cache() -> onnx.GraphProto:
+    """64 turns of a layer that attends to the keys and values of all turns before."""
+    random = np.random.default_rng(0)
+    names = ("query", "key", "value", "out")
+    weights = {n: random.standard_normal((WIDTH, WIDTH)).astype(np.float32) / 8 for n in names}
+    row = np.array([1, 1, HEADS, DEPTH])
+    nodes = []
+    for name in names[:3]:
+        nodes += [
+            node("MatMul", f"s {name}", f"{name}_row"),
+            node("Reshape", f"{name}_row heads", f"{name}_heads"),
+            node("Transpose", f"{name}_heads", f"{name}_new", perm=[0, 2, 1, 3]),
+        ]
+    nodes += [
+        node("Concat", "keys key_new", "keys_now", axis=2),
+        node("Concat", "values value_new", "values_now", axis=2),
+        node("Transpose", "keys_now", "keys_turned", perm=[0, 1, 3, 2]),
+        node("MatMul", "query_new keys_turned", "products"),
+        node("Mul", "products scale", "scores"),
+        node("Softmax", "scores", "shares", axis=-1),
+        node("MatMul", "shares values_now", "mixed"),
+        node("Transpose", "mixed", "mixed_row", perm=[0, 2, 1, 3]),
+        node("Reshape", "mixed_row flat", "mixed_flat"),
+        node("MatMul", "mixed_flat out", "left"),
+        node("Add", "left s", "sum"),
+        node("Tanh", "sum", "t"),
+    ]
+    past = (1, HEADS, "past", DEPTH)
+    inner = loop(
+        nodes,
+        {"s": ("t", (1, 1, WIDTH)), "keys": ("keys_now", past), "values": ("values_now", past)},
+        constants={
+            **weights,
+            "heads": row,
+            "flat": np.array([1, 1, WIDTH]),
+            "scale": np.float32(DEPTH**-0.5),
+        },
+    )
+    return body(
+        [node("Loop", "turns - x none none", "y all_keys all_values", body=inner)],
+        [value("x", shape=(1, 1, WIDTH))],
+        [
+            value("y", shape=(1, 1, WIDTH)),
+            value("all_keys", shape=(1, HEADS, "all", DEPTH)),
+            value("all_values", shape=(1, HEADS, "all", DEPTH)),
+        ],
+        {"turns": np.int64(64), "none": np.zeros((1, HEADS, 0, DEPTH), np.float32)},
+    )
+
+
 def early() -> onnx.GraphProto:
     """A loop without a limit that ends after 500 turns, and keeps what each computed."""
     inner = loop(
@@ -216,7 +269,8 @@ def outer() -> onnx.GraphProto:
 
 
 CASES: dict[str, Callable[[], onnx.GraphProto]] = {
-    each.__name__: each for each in (counter, product, cell, branch, nested, growing, early, outer)
+    each.__name__: each
+    for each in (counter, product, cell, branch, nested, growing, cache, early, outer)
 }
 
 

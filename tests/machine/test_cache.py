@@ -113,6 +113,24 @@ def test_a_folder_entry_is_verified_as_a_whole(cache: CodeCache) -> None:
     assert (cache.get_folder("key", fill) / "vector.h.gch").read_text() == "translated"
 
 
+def test_a_large_file_is_read_again_only_when_it_changed(
+    cache: CodeCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, read = Maker(bytes(3 << 20)), []
+    read_bytes = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: (read.append(path), read_bytes(path))[1])
+    path = cache.get("key", make)
+    assert [cache.get("key", make) for _ in range(5)] == [path] * 5
+    assert len(read) == 1
+    before = path.stat()
+    with path.open("r+b") as file:
+        file.write(b"x")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert cache.find("key") is None
+    assert cache.get("key", make).read_bytes() == make.content
+    assert make.count == 2
+
+
 def test_keys_do_not_meet_and_may_hold_any_text(cache: CodeCache) -> None:
     keys = ["", "a", "a\0b", "../../x", "\ud800", "é", "a" * 10_000]
     paths = [cache.get(key, Maker(repr(key).encode())) for key in keys]

@@ -40,6 +40,7 @@ def node(kind: str, inputs: str, outputs: str, **attributes: Any) -> onnx.NodePr
 def by_onnxruntime(proto: onnx.ModelProto, feed: dict[str, np.ndarray]) -> list[np.ndarray]:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
+    options.intra_op_num_threads = 1  # ThreadSanitizer cannot see into its threads
     run = onnxruntime.InferenceSession(
         proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )

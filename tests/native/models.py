@@ -106,3 +106,43 @@ def compiled(monkeypatch: pytest.MonkeyPatch, make: Callable[[], object]) -> lis
 def draw(shape: Sequence[int], seed: int = 0) -> np.ndarray:
     """Return normal float32 numbers."""
     return np.random.default_rng(seed).standard_normal(tuple(shape)).astype(np.float32)
+
+
+def convolutions_and_sums(
+    images: int,
+    channels: int,
+    maps: int,
+    size: tuple[int, int],
+    kernel: tuple[int, int],
+    dilation: int,
+    *,
+    stride: int = 1,
+    between: str = "Relu",
+) -> tuple[onnx.ModelProto, np.ndarray]:
+    """Return a chain of convolutions whose results are also added to others, and its input."""
+    shapes = {
+        "w0": (channels, channels, 1, 1), "w1": (maps, channels, *kernel),
+        "w2": (maps, maps, 1, 1), "w3": (maps, channels, 1, 1), "w4": (9, maps, 3, 3),
+    }  # fmt: skip
+    weights = {
+        name: draw(shape, i) / np.float32(np.sqrt(np.prod(shape[1:])))
+        for i, (name, shape) in enumerate(shapes.items())
+    }
+    (kh, kw), d = kernel, dilation
+    pads = [(kh - 1) * d // 2, (kw - 1) * d // 2, kh // 2 * d, kw // 2 * d]
+    pads[2], pads[3] = (kh - 1) * d - pads[0], (kw - 1) * d - pads[1]
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["a"], strides=[stride] * 2),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["b", "w1"], ["c"], pads=pads, dilations=[d, d]),
+        helper.make_node(between, ["c"], ["e"]),
+        helper.make_node("Conv", ["e", "w2"], ["f"]),
+        helper.make_node("Conv", ["b", "w3"], ["g"]),
+        helper.make_node("Add", ["f", "g"], ["h"]),
+        helper.make_node("Relu", ["h"], ["i"]),
+        helper.make_node("Conv", ["i", "w2"], ["j"]),
+        helper.make_node("Add", ["i", "j"], ["k"]),
+        helper.make_node("Conv", ["k", "w4"], ["y"], strides=[2, 2], pads=[1, 1, 1, 1]),
+    ]
+    x = draw((images, channels, *size))
+    return model(nodes, {"x": x}, constants=weights), x

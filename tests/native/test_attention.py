@@ -7,14 +7,15 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 
 from hagane.errors import KernelError
+from tests.drawing import few
 from tests.native.models import RUNNABLE, compare, draw, every_level, model, refused, session
 
-FEW = settings(max_examples=10)
+FEW = few(10)
 OPSET = 24
 
 
@@ -35,7 +36,7 @@ def check(
 
 
 @pytest.mark.skipif("amx" not in RUNNABLE, reason="this processor has no matrix tiles")
-@settings(max_examples=25)
+@few(25)
 @given(
     st.integers(1, 2), st.integers(1, 3), st.integers(3, 150), st.integers(1, 150),
     st.integers(1, 70), st.integers(1, 70), st.sampled_from(["none", "float", "bool"]),

@@ -9,19 +9,20 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 
 import hagane
 from hagane.errors import InvalidArgument
 from hagane.machine import cpu_features
-from tests.native.models import RUNNABLE, model
+from tests.drawing import few
+from tests.native.models import RUNNABLE, convolutions_and_sums, model
 
 needs_bf16 = pytest.mark.skipif(
     "avx512_bf16" not in cpu_features(), reason="this processor has no products of bfloat16"
 )
-FEW = settings(max_examples=12)
+FEW = few(12)
 # The levels that have such products: in matrix tiles, and in vectors.
 paired_levels = pytest.mark.parametrize(
     "level", [name for name in RUNNABLE if name in ("amx", "avx512")]
@@ -143,32 +144,7 @@ def test_sums_of_convolutions_are_close_to_those_of_fp32(
     kernel: tuple[int, int], dilation: int,
 ) -> None:  # fmt: skip
     """Images are kept in bfloat16 between convolutions, and are added to results as they are."""
-    shapes = {
-        "w0": (channels, channels, 1, 1), "w1": (maps, channels, *kernel),
-        "w2": (maps, maps, 1, 1), "w3": (maps, channels, 1, 1), "w4": (9, maps, 3, 3),
-    }  # fmt: skip
-    weights = {
-        name: draw(shape, i) / np.float32(np.sqrt(np.prod(shape[1:])))
-        for i, (name, shape) in enumerate(shapes.items())
-    }
-    (kh, kw), d = kernel, dilation
-    pads = [(kh - 1) * d // 2, (kw - 1) * d // 2, kh // 2 * d, kw // 2 * d]
-    pads[2], pads[3] = (kh - 1) * d - pads[0], (kw - 1) * d - pads[1]
-    nodes = [
-        helper.make_node("Conv", ["x", "w0"], ["a"]),
-        helper.make_node("Relu", ["a"], ["b"]),
-        helper.make_node("Conv", ["b", "w1"], ["c"], pads=pads, dilations=[d, d]),
-        helper.make_node("Relu", ["c"], ["e"]),
-        helper.make_node("Conv", ["e", "w2"], ["f"]),
-        helper.make_node("Conv", ["b", "w3"], ["g"]),
-        helper.make_node("Add", ["f", "g"], ["h"]),
-        helper.make_node("Relu", ["h"], ["i"]),
-        helper.make_node("Conv", ["i", "w2"], ["j"]),
-        helper.make_node("Add", ["i", "j"], ["k"]),
-        helper.make_node("Conv", ["k", "w4"], ["y"], strides=[2, 2], pads=[1, 1, 1, 1]),
-    ]
-    x = draw((images, channels, high, wide))
-    proto = model(nodes, {"x": x}, constants=weights)
+    proto, x = convolutions_and_sums(images, channels, maps, (high, wide), kernel, dilation)
     (got,) = session(proto, instructions=level).run(None, {"x": x})
     (want,) = session(proto, "fp32", engine="reference").run(None, {"x": x})
     assert np.abs(got - want).max() <= 0.03 * np.abs(want).max()

@@ -161,16 +161,6 @@ def test_named_sizes_are_the_same_in_every_turn() -> None:
         same("y", left, right)
 
 
-def test_a_state_that_grows_runs_turn_by_turn_as_before() -> None:
-    nodes = [node("Concat", "a x", "t", axis=0), node("Identity", "go", "goes")]
-    body = looped(nodes, {"a": "t"}, shape=("rows",), goes="goes")
-    feed = {"n": np.array(4), "x": draw((3,))}
-    proto = model([node("Loop", "n - x", "y", body=body)], feed)
-    made = session(proto)
-    same("y", made.run(None, feed)[0], np.concatenate([feed["x"]] * 5))
-    assert refused(made) == {"Loop": "'a' changes its shape from turn to turn"}
-
-
 def test_an_endless_result_is_read_by_what_follows_the_loop() -> None:
     nodes = [node("Add", "a x", "t"), node("ReduceMax", "t - ", "m", keepdims=0)]
     nodes += [node("Less", "m bound", "goes"), node("Identity", "t", "u")]

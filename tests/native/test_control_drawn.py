@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
+from tests.drawing import few, many
 from tests.native.bodies import (
     BOOL,
     FLOAT,
@@ -22,8 +23,8 @@ from tests.native.bodies import (
 )
 from tests.native.models import draw, model
 
-FEW = settings(max_examples=6, derandomize=True)
-MANY = settings(max_examples=300)
+FEW = few(6)
+MANY = many(300)
 SHAPES: list[tuple[int, ...]] = [(), (3,), (2, 3)]
 
 
@@ -197,7 +198,7 @@ def test_scans_along_any_axes_in_any_direction(data: st.DataObject) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=100)
+@many(100)
 @given(st.data())
 def test_many_scans_along_any_axes_in_any_direction(data: st.DataObject) -> None:
     check_any_scan(data)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 
+from tests.drawing import few, many
 from tests.native.models import compare, draw, every_level, model, session
 
-FEW = settings(max_examples=12)
-MANY = settings(max_examples=150)
+FEW = few(12)
+MANY = many(150)
 
 
 @st.composite
@@ -172,3 +173,26 @@ def test_convolution_into_few_channels_equals_its_reference(
     ]
     proto = model(nodes, {"x": x}, constants={"w": w, "b": draw((channels,), 2)})
     compare(proto, {"x": x}, level)
+
+
+@every_level
+@pytest.mark.parametrize(
+    "shape", [[2, 20, 9], [2, 20, 1, 9], [2, 20, 9, 1], [2, 20, 3, 3], [20, 18]]
+)
+def test_an_image_of_one_long_axis_keeps_its_blocks_under_another_shape(
+    level: str, shape: list[int]
+) -> None:
+    x = draw((2, 5, 9, 1))
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 0, 1, 0]),
+        helper.make_node("Reshape", ["c", "s"], ["r"]),
+        helper.make_node("Add", ["r", "b"], ["a"]),
+        helper.make_node("Tanh", ["a"], ["y"]),
+    ]
+    constants = {
+        "w": draw((20, 5, 3, 1), 1),
+        "s": np.array(shape),
+        "b": draw((20, 1) if len(shape) == 3 else (1,), 2),
+    }
+    compare(model(nodes, {"x": x}, ["y", "r"], constants), {"x": x}, level)
+    compare(model(nodes, {"x": x}, ["y"], constants), {"x": x}, level)

@@ -7,10 +7,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
+from tests.drawing import few
 from tests.native.models import compare, every_level, model, refused, session
 
 HALVES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
@@ -59,7 +60,7 @@ def test_every_bit_pattern_keeps_its_meaning(level: str, dtype: np.dtype[Any]) -
 
 @every_level
 @every_half
-@settings(max_examples=20)
+@few(20)
 @given(st.integers(0, 2**32 - 1))
 def test_float32_rounds_to_the_nearest_with_ties_to_even(
     level: str, dtype: np.dtype[Any], seed: int

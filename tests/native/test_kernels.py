@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from onnx import helper
 
 from hagane.errors import KernelError
+from tests.drawing import few
 from tests.native.models import compare, draw, every_level, model, refused, session
 from tests.native.test_safety_names import codes
 
-FEW = settings(max_examples=12)
+FEW = few(12)
 
 UNARY = [
     "Abs", "Ceil", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish",
@@ -104,8 +105,34 @@ def test_products_with_constant_matrices(level: str, m: int, k: int, n: int, row
     nodes.append(helper.make_node("Relu", ["q" if row else "p"], ["y"]))
     proto = model(nodes, {"x": x}, constants=constants)
     compare(proto, {"x": x}, level, rtol=1e-4, atol=1e-4)
-    dynamic = model(nodes, {"x": x}, constants=constants, shapes={"x": ["rows", k]})
-    compare(dynamic, {"x": x}, level, rtol=1e-4, atol=1e-4)
+
+
+# One compiled model serves every number of rows, and has kernels for many of them.
+@every_level
+@few(4)
+@given(
+    st.lists(st.integers(1, 40), min_size=6, max_size=9),
+    st.integers(1, 70),
+    st.integers(1, 90),
+    st.booleans(),
+)
+def test_products_of_any_number_of_rows(
+    level: str, rows: list[int], k: int, n: int, row: bool
+) -> None:
+    constants = {"w": draw((k, n), 1), "b": draw((n,), 2)}
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"])]
+    if row:
+        nodes.append(helper.make_node("Add", ["p", "b"], ["q"]))
+    nodes.append(helper.make_node("Relu", ["q" if row else "p"], ["y"]))
+    x = draw((1, k))
+    proto = model(nodes, {"x": x}, constants=constants, shapes={"x": ["rows", k]})
+    made, reference = session(proto, instructions=level), session(proto, engine="reference")
+    for m in rows:
+        x = draw((m, k), m)
+        got, want = made.run(None, {"x": x})[0], reference.run(None, {"x": x})[0]
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+    assert refused(made) == {}
+    assert not made._programs._by_shape
 
 
 @every_level

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 
@@ -23,6 +23,7 @@ from hagane.native.kernel import Kernel, Pointer
 from hagane.native.memory import MemoryPlan, Numbers, plan_memory
 from hagane.native.tensor import Border, Buffer, Kind, Tensor, keep_border
 from hagane.symbolic import Dim
+from tests.drawing import few
 from tests.native.models import compare, draw, every_level, model, session
 
 BYTE = np.dtype(np.uint8)
@@ -82,7 +83,7 @@ def cleared_by_the_engine(borders: Sequence[Border], arena: np.ndarray, threads:
         )
         at = arena.ctypes.data + border.start
         assert engine.add_border(program, 0, at, numbers.ctypes.data, len(border.axes)) == 0
-    assert engine.run(program) == -1
+    assert engine.run(program, None, None) == -1
     engine.destroy(ctypes.c_void_p(program))
 
 
@@ -98,7 +99,7 @@ def test_a_border_is_all_of_the_planes_but_the_pixels(pixels: Tensor) -> None:
         assert pixels.buffer.kind is Kind.ARENA
 
 
-@settings(max_examples=60)
+@few(60)
 @given(images(), images(), st.sampled_from((1, 2)))
 def test_the_engine_clears_borders_and_nothing_else(one: Tensor, two: Tensor, threads: int) -> None:
     shift = int(one.buffer.bytes)
@@ -136,7 +137,7 @@ def test_a_phase_that_becomes_another_clears_no_border_any_more() -> None:
         engine.set_phase(program, 0, None, None, None, 0, 0)
         start = arena.ctypes.data + at
         assert engine.add_border(program, 0, start, numbers.ctypes.data, 0) == 0
-    assert engine.run(program) == -1
+    assert engine.run(program, None, None) == -1
     engine.destroy(ctypes.c_void_p(program))
     assert np.flatnonzero(arena == 3).tolist() == [32, 33, 38, 39]
 
@@ -190,7 +191,7 @@ def test_no_two_values_that_live_at_once_overlap(
                 assert end <= plan.offsets[two] or plan.offsets[two] + int(two.bytes) <= start
 
 
-@settings(max_examples=300)
+@few(300)
 @given(programs())
 def test_borders_are_whole_whatever_used_the_place_before(
     program: tuple[list[Kernel], dict[Buffer, Tensor | None]],

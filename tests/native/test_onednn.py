@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 
@@ -19,13 +19,14 @@ from hagane.native import Choice, Choices, onednn, plan_graph
 from hagane.native.partition import NativePart
 from hagane.native.segment import Segment
 from hagane.ops import infer_types
+from tests.drawing import few
 from tests.native.models import draw, model, session
 from tests.native.test_tuning import _Always
 
 needs_library = pytest.mark.skipif(
     onednn.obstacle() is not None, reason=f"oneDNN: {onednn.obstacle()}"
 )
-FEW = settings(max_examples=10)
+FEW = few(10)
 PRECISIONS = [False, True] if multiplies_bfloat16(best_level()) else [False]
 half_or_not = st.sampled_from(PRECISIONS)
 orders = st.sampled_from([None, "groups", "pixels"])

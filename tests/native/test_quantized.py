@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 
+from hagane.machine import usable_cores
+from tests.drawing import few
 from tests.native.models import compare, every_narrow_level, model, refused, session
 
 _TYPES = (np.int8, np.uint8)
@@ -40,7 +42,7 @@ def test_numbers_go_to_bytes_and_back(level: str, dtype: type) -> None:
 
 
 @every_narrow_level
-@settings(max_examples=15)
+@few(15)
 @given(st.data())
 def test_products_of_bytes_are_exact(level: str, data: st.DataObject) -> None:
     rows, k, n = (data.draw(st.integers(1, high)) for high in (14, 70, 140))
@@ -63,7 +65,18 @@ def test_products_of_bytes_are_exact(level: str, data: st.DataObject) -> None:
 
 
 @every_narrow_level
-@settings(max_examples=12)
+def test_more_products_of_bytes_are_compiled_than_files_of_c(level: str) -> None:
+    random = np.random.default_rng(3)
+    count = 2 * usable_cores() + 1
+    a = _bytes(random, np.uint8, (4, 10))
+    constants = {f"b{n}": _bytes(random, np.int8, (10, 5 + n)) for n in range(count)}
+    nodes = [helper.make_node("MatMulInteger", ["a", f"b{n}"], [f"y{n}"]) for n in range(count)]
+    proto = model(nodes, {"a": a}, [f"y{n}" for n in range(count)], constants)
+    compare(proto, {"a": a}, level)
+
+
+@every_narrow_level
+@few(12)
 @given(st.data())
 def test_convolutions_of_bytes_are_exact(level: str, data: st.DataObject) -> None:
     channels, maps, size = (data.draw(st.integers(1, high)) for high in (5, 70, 9))
@@ -123,3 +136,17 @@ def test_triangles_shifts_and_shrinking_equal_their_reference(level: str) -> Non
     )
     compare(proto, feeds, level)
     assert refused(session(proto)) == {}
+
+
+@every_narrow_level
+def test_several_products_of_bytes_are_compiled_together(level: str) -> None:
+    random = np.random.default_rng(5)
+    a = _bytes(random, np.uint8, (5, 12))
+    # More than there are files that are compiled side by side.
+    constants = {f"b{n}": _bytes(random, np.uint8, (12, n)) for n in range(9, 21)}
+    nodes = [
+        helper.make_node("MatMulInteger", ["a", name, "", "z"], [f"y{name}"]) for name in constants
+    ]
+    outputs = [f"y{name}" for name in constants]
+    proto = model(nodes, {"a": a}, outputs, {**constants, "z": np.array(7, np.uint8)})
+    compare(proto, {"a": a}, level)

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 
 import hagane
 from hagane.errors import KernelError
+from tests.drawing import few
 from tests.native.models import draw, every_level, model, session
 
 FAR = [2**31, -(2**31) - 1, 2**62, 2**63 - 1, -(2**63)]
@@ -162,7 +163,7 @@ def test_a_look_up_in_a_loop_names_its_node() -> None:
 
 
 @every_level
-@settings(max_examples=25)
+@few(25)
 @given(
     st.integers(1, 9),
     st.integers(0, 3),
@@ -189,7 +190,7 @@ def test_any_indices_give_what_numpy_gives_or_an_error(
 
 
 @every_level
-@settings(max_examples=25)
+@few(25)
 @given(st.lists(st.sampled_from([0, 1, 3, 5, 99, -1, -5, -99, *FAR[2:]]), min_size=3, max_size=3))
 def test_bounds_of_a_slice_from_the_data_are_clamped(level: str, drawn: list[int]) -> None:
     start, end, step = drawn

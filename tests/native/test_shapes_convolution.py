@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 
+from tests.drawing import few, many
 from tests.native.agreement import agree
 from tests.native.models import draw, every_level
 
-FEW = settings(max_examples=3, derandomize=True)
-MANY = settings(max_examples=400)
+FEW = few(3)
+MANY = many(400)
 
 
 @st.composite

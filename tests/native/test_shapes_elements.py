@@ -7,16 +7,17 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from onnx import TensorProto, helper
 
+from tests.drawing import few, many
 from tests.native.agreement import agree
 from tests.native.models import draw, every_level
 
-FEW = settings(max_examples=3, derandomize=True)
-MANY = settings(max_examples=300)
+FEW = few(3)
+MANY = many(300)
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
 WHOLE = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 _TINY = np.finfo(np.float32).smallest_subnormal

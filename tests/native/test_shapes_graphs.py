@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.drawing import few, many
 from tests.native.agreement import same
 from tests.native.models import every_level, model, session
 from tests.native.random_graphs import Sketch, graphs
 
-FEW = settings(max_examples=6, derandomize=True)
-MANY = settings(max_examples=2000)
+FEW = few(6)
+MANY = many(2000)
 
 
 def check_graph(level: str, sketch: Sketch, threads: int, symbolic: str) -> None:

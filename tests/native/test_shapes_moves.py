@@ -7,16 +7,17 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from onnx import helper
 
+from tests.drawing import few, many
 from tests.native.agreement import agree
 from tests.native.models import draw, every_level
 
-FEW = settings(max_examples=3, derandomize=True)
-MANY = settings(max_examples=300)
+FEW = few(3)
+MANY = many(300)
 TYPES = ["float32", "int64", "uint8", "bool", "float64", "float16", "int16", "bfloat16"]
 
 
@@ -203,7 +204,7 @@ def check_resize(level: str, drawn: Any) -> None:
 
 
 @every_level
-@settings(max_examples=6, derandomize=True)
+@few(6)
 @given(resizes())
 def test_images_are_resized_in_every_mode(level: str, drawn: Any) -> None:
     check_resize(level, drawn)

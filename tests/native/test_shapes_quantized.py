@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 
+from tests.drawing import few, many
 from tests.native.agreement import agree
 from tests.native.models import draw, every_narrow_level
 
-FEW = settings(max_examples=2, derandomize=True)
-MANY = settings(max_examples=150)
+FEW = few(2)
+MANY = many(150)
 PAIRS = list(itertools.product(("int8", "uint8"), repeat=2))
 signs = pytest.mark.parametrize(("left", "right"), PAIRS)
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 
+from tests.drawing import few, many
 from tests.native.agreement import agree
 from tests.native.models import draw, every_level
 
-FEW = settings(max_examples=3, derandomize=True)
-MANY = settings(max_examples=300)
+FEW = few(3)
+MANY = many(300)
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
 

@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from onnx import helper
 
+from tests.drawing import few, many
 from tests.native.agreement import agree, same
 from tests.native.models import compare, draw, every_level, model, session
 from tests.native.test_shapes_elements import EDGE, FLOATS, kind_of
 
-FEW = settings(max_examples=3, derandomize=True)
-MANY = settings(max_examples=300)
+FEW = few(3)
+MANY = many(300)
 SUMS = ["ReduceSum", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare"]
 OTHERS = ["ReduceMax", "ReduceMin", "ReduceProd", "ReduceLogSum", "ReduceLogSumExp"]
 

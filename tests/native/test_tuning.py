@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 
@@ -21,6 +21,7 @@ from hagane.machine import LEVELS, processor_name
 from hagane.native import Choice, plan_graph
 from hagane.native.choices import from_json, to_json
 from hagane.ops import infer_types
+from tests.drawing import few
 from tests.native.models import draw, every_level, model, session
 
 CHOICES = st.builds(
@@ -61,7 +62,7 @@ def network() -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
 
 
 @every_level
-@settings(max_examples=12)
+@few(12)
 @given(CHOICES)
 def test_every_form_computes_the_same(level: str, choice: Choice) -> None:
     proto, feed = network()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 
+from tests.drawing import few
 from tests.native.models import compare, draw, every_level, model
 
-FEW = settings(max_examples=5)
+FEW = few(5)
 
 
 @every_level

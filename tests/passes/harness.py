@@ -65,10 +65,12 @@ def _alone(one: Pass, made: ir.Model) -> list[str]:
 
 
 def _known(before: Type, after: Type, types: GraphTypes) -> Type:
-    """Return the type after, with sizes that nothing told before as they were."""
+    """Return the type after, with what nothing told before as it was."""
     if not isinstance(before, TensorType) or not isinstance(after, TensorType):
         return after
-    if before.shape is None or after.shape is None:
+    if before.shape is None:
+        return TensorType(after.dtype, None)
+    if after.shape is None:
         return after
     dims = (
         old if symbols_of(old) & types.invented else new

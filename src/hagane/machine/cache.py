@@ -37,6 +37,12 @@ _NO_ROOM_TEXTS = ("No space left on device", "Disk quota exceeded", "File too la
 # Bytes written to a folder since its entries were last counted.
 _written: dict[Path, int] = {}
 
+# Bytes. A larger file, such as a header translated ahead, is read once a process as long as it
+# stays what it was; a smaller one each time.
+_READ_AGAIN = 1 << 20
+# Their checksums by device and inode, and what they were when they were read.
+_read: dict[tuple[int, int], tuple[tuple[int, ...], str]] = {}
+
 
 class CodeCache:
     """Compiled code in folders of one file or several, by the hash of what it was made from.
@@ -226,7 +232,16 @@ def _name(key: str) -> str:
 
 
 def _checksum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    found = path.lstat()
+    place = found.st_dev, found.st_ino
+    # Whoever writes to a file changes the time of its last change, which nobody can set.
+    now = found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    if place in _read and _read[place][0] == now:
+        return _read[place][1]
+    checksum = hashlib.sha256(path.read_bytes()).hexdigest()
+    if found.st_size > _READ_AGAIN:
+        _read[place] = now, checksum
+    return checksum
 
 
 def _bytes_of(path: Path) -> int:

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from hagane.native.amx_tiles import LANES, ROWS, TILE_FLOATS, finish_function, product_function
+from hagane.native.amx_loops import HIGH, WIDE, emit_loops, plan_loops
+from hagane.native.amx_tiles import LANES, ROWS
 from hagane.native.expression import Expression
 from hagane.native.tile import Tile
 from hagane.symbolic import Dim, ceildiv
@@ -23,20 +24,18 @@ if TYPE_CHECKING:
     from hagane.native.contraction import Contraction, Group, Pixels
     from hagane.native.kernel import Body
 
-# Channel blocks of one block of results, and its tiles of rows.
-_WIDE = _HIGH = 2
-# Multiplications of a block of results whose weights stay in the nearest cache: 16 KiB.
-_STEPS = 8
-# Blocks of results whose sums wait between two such pieces.
-_PANEL = 4
 # One task should take about this long, at this many operations a nanosecond.
 _TASK_NS = 12_000.0
 _FLOPS_PER_NS = 1_000.0
+# Blocks of rows of an image from which on tasks are made of rows.
+_MANY = 16
+# So many blocks of an unknown number of rows share the fetching of later weights.
+_AHEAD = 4
 
 
 def group_sizes(n_blocks: int) -> list[int]:
     """Return how channel blocks are split into groups, for one block of results each."""
-    return [_WIDE] * (n_blocks // _WIDE) + [1] * (n_blocks % _WIDE)
+    return [WIDE] * (n_blocks // WIDE) + [1] * (n_blocks % WIDE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,19 +121,6 @@ def _steps(pixels: Pixels) -> tuple[int, int]:
     return pixels.target(1) - pixels.target(0), added
 
 
-class _Tiles(Protocol):
-    """What the loops ask of the rows that they go over, as C text."""
-
-    step: int
-    rows: str
-
-    def source(self, tile: str) -> str:
-        """Return the words from the source's start to a tile's first row."""
-
-    def finish(self, tile: str, sums: str, wide: int) -> str:
-        """Return the statement that stores a tile's results."""
-
-
 class _Pixels:
     """Tiles of an image, from a table."""
 
@@ -157,7 +143,7 @@ class _Pixels:
         return (
             f"for (int64_t i = KERNEL_tiles[{tile}][1]; i < KERNEL_tiles[{tile}][2]; i++) {{ "
             f"const int32_t *R = KERNEL_runs[i]; KERNEL_finish{wide}({sums} + R[0] * {LANES}, R[1], "
-            "b, r0 + R[3], d0 + R[2], last); }"
+            f"b, r0 + R[3], d0 + R[2], last, s0 + {self.source(tile)} + R[0] * {self.step}, w0, plane); }}"
         )
 
 
@@ -176,29 +162,9 @@ class _Rows:
         top, first = f"{tile} * {ROWS}", f"hg_max(0, hg_min({tile} * {ROWS}, M - {ROWS}))"
         return (
             f"{{ int64_t top = {top}, row = top - {first}; KERNEL_finish{wide}({sums} + row * {LANES}, "
-            f"hg_min({ROWS}, M - top), b, r0 + top * {self._residual}, d0 + top * {self._target}, last); }}"
+            f"hg_min({ROWS}, M - top), b, r0 + top * {self._residual}, d0 + top * {self._target}, last, "
+            f"s0 + top * {self.step}, w0, plane); }}"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Loops:
-    """What is fixed about the loops of one kernel."""
-
-    tile: Tile
-    groups: Sequence[Group]
-    wide: tuple[int, ...]  # blocks of groups, each once
-    blocks_of_piece: int
-    pieces: int
-    partial: int
-
-
-def _plan_loops(tile: Tile, groups: Sequence[Group], partial: int) -> _Loops:
-    assert tile.rest == 0
-    assert tile.channels == LANES
-    taps = tile.taps[0] * tile.taps[1]
-    per = tile.depth if tile.depth * taps <= _STEPS * 3 // 2 else max(1, round(_STEPS / taps))
-    wide = tuple(sorted({group.blocks for group in groups}))
-    return _Loops(tile, groups, wide, per, -(-tile.depth // per), partial)
 
 
 def emit_tiles(
@@ -207,39 +173,102 @@ def emit_tiles(
     names: tuple[str, str, str, str, str],
     after: Expression | None = None,
 ) -> tuple[int, float]:
-    """Write the loops of a contraction of pairs or quads; see ``emit_contraction``.
+    """Write the loops of a contraction of pairs, triples or quads; see ``emit_contraction``.
 
     ``after`` is a function of one tensor, computed on results before they are stored.
     """
     source, _, _, residual, target = names
     found = cover(plan.pixels)
     n_blocks = sum(group.blocks for group in plan.groups)
-    flops = 2.0 * plan.pixels.count * n_blocks * LANES * plan.depth() * plan.tile.words.each
-    pairs = -(-len(found.tiles) // _HIGH)
+    words = plan.tile.words
+    flops = 2.0 * plan.pixels.count * n_blocks * LANES * plan.depth() * words.each * words.products
+    pairs = -(-len(found.tiles) // HIGH)
     weight_words = n_blocks * LANES * plan.depth()
+    if words.pieces > 1:
+        large = takes_rows(len(found.tiles))
+    else:
+        large = weight_words * 2 <= plan.source_floats
     by_group = len(plan.groups) > 1 and (
-        weight_words * 2 > plan.source_floats if plan.order is None else plan.order == "groups"
+        not large if plan.order is None else plan.order == "groups"
     )
-    of_piece = flops / (len(plan.groups) if by_group else 1)
-    chunks = -(-pairs // max(1, min(pairs, round(_TASK_NS * _FLOPS_PER_NS * pairs / of_piece))))
-    per_image = chunks * (len(plan.groups) if by_group else 1)
+    loops = plan_loops(plan.tile, plan.groups, plan.target_width % LANES, pairs, by_group=by_group)
+    parts = -(-len(plan.groups) // loops.groups_of_task) if by_group else 1
+    each = max(1, min(pairs, round(_TASK_NS * _FLOPS_PER_NS * pairs * parts / flops)))
+    if words.pieces > 1:
+        each = loops.panel  # weights are cut anew for each task
+    chunks = -(-pairs // each)
+    if words.pieces > 1 and not by_group:
+        chunks = min(-(-chunks // plan.threads) * plan.threads, pairs)
+    per_image = chunks * parts
     steps = _steps(plan.pixels)
-    loops = _plan_loops(plan.tile, plan.groups, plan.target_width % LANES)
     tiles = _Pixels(body, found)
     body.add(
         f"int64_t image = q / {per_image}, piece = q % {per_image};",
         f"{source} += image * {plan.source_image}; {target} += image * {plan.target_image};",
         f"{residual} += image * {plan.residual_image};" if plan.tile.residuals is not None else "",
         f"const int64_t n_tiles = {len(found.tiles)}, n_pairs = {pairs};",
-        f"int64_t chunk = piece % {chunks}, g0 = piece / {chunks}, g1 = g0 + 1;"
+        f"int64_t chunk = piece % {chunks}, g0 = piece / {chunks} * {loops.groups_of_task};"
+        f"int64_t g1 = hg_min({len(plan.groups)}, g0 + {loops.groups_of_task});"
         if by_group
         else f"int64_t chunk = piece, g0 = 0, g1 = {len(plan.groups)};",
         f"int64_t c0 = chunk * n_pairs / {chunks}, c1 = (chunk + 1) * n_pairs / {chunks};",
     )
+    if plan.float_plane is not None:
+        spans = [(c * pairs // chunks, (c + 1) * pairs // chunks) for c in range(chunks)]
+        span = _split_rows(body, plan, found, spans, source)
+        loops = replace(loops, tile=replace(loops.tile, source_plane=span * LANES * words.pieces))
+        names = ("near", *names[1:])
     planes = ("0", str(plan.tile.target_plane))
     ahead = -(-pairs // chunks) if by_group else 0
-    _emit_loops(body, loops, tiles, names, steps, planes, ahead, after)
+    emit_loops(body, loops, tiles, names, steps, planes, ahead, after)
     return per_image * plan.images, flops * plan.images / _FLOPS_PER_NS
+
+
+def takes_rows(tiles: int) -> bool:
+    """Whether tasks of numbers in pieces are made of rows, all groups for some of the tiles."""
+    return tiles >= 2 * _MANY
+
+
+def _split_rows(
+    body: Body, plan: Contraction, found: _Cover, tasks: Sequence[tuple[int, int]], source: str
+) -> int:
+    """Write the loop that splits what a task reads of an image of floats; return pixels of a plane.
+
+    Args:
+        body: Has ``c0`` and ``c1``, and gets ``near``, which is where the image would begin.
+        plan: The image's distances.
+        found: The tiles.
+        tasks: First and last block of rows of each task.
+        source: The image's C pointer.
+    """
+    tile = plan.tile
+    assert plan.float_plane is not None
+    pixel = LANES * tile.words.pieces
+    reach = (tile.taps[0] - 1) * tile.row_step + (tile.taps[1] - 1) * tile.column_step
+    reach = (reach + (found.rows - 1) * found.step) // pixel + 1
+    tiles = [at // pixel for at, _ in found.tiles]
+    lows = [min(tiles[first * HIGH : last * HIGH]) for first, last in tasks]
+    counts = [
+        max(tiles[first * HIGH : last * HIGH]) + reach - low
+        for (first, last), low in zip(tasks, lows, strict=True)
+    ]
+    table = ", ".join(f"{{{low}, {count}}}" for low, count in zip(lows, counts, strict=True))
+    body.helper(f"static const int32_t KERNEL_spans[{len(tasks)}][2] = {{{table}}};")
+    span = max(counts)
+    body.scratch = span * pixel * tile.depth * 4 + 64
+    body.add(
+        "float *near = (float *)(((uintptr_t)thread->scratch + 63) & ~(uintptr_t)63);",
+        "{ const int64_t low = KERNEL_spans[chunk][0], count = KERNEL_spans[chunk][1];",
+        f"for (int64_t block = 0; block < {tile.depth}; block++) {{",
+        f"const float *from = {source} + block * {2 * plan.float_plane} + low * {LANES};",
+        f"uint16_t *to = (uint16_t *)(near + block * {span * pixel});",
+        f"for (int64_t i = 0; i < count; i++, from += {LANES}, to += {2 * pixel}) {{",
+        "v_store_triples(to, v_load(from));",
+        f"v_store_triples(to + {LANES}, 2 * block + 1 < {plan.float_blocks} ? "
+        f"v_load(from + {plan.float_plane}) : v_set1(0.f)); }} }}",
+        f"near -= low * {pixel}; }}",
+    )
+    return span
 
 
 def emit_tile_rows(
@@ -253,16 +282,17 @@ def emit_tile_rows(
     plane: Dim,
     target: tuple[int, Dim],
     after: Expression | None = None,
+    chunks: Dim | None = None,
 ) -> Dim:
     """Write the loops of a product with any number of rows; see ``emit_rows``.
 
     ``target`` has the words between rows of the result, and between its blocks of columns.
     """
-    pairs = ceildiv(rows, ROWS * _HIGH)
-    depth = tile.depth * tile.channels * tile.words.each
-    each = max(1, round(_TASK_NS * _FLOPS_PER_NS / (2.0 * ROWS * _HIGH * _WIDE * LANES * depth)))
-    chunks = ceildiv(pairs, each)
-    loops = _plan_loops(tile, groups, columns % LANES)
+    pairs = ceildiv(rows, ROWS * HIGH)
+    depth = tile.depth * tile.channels * tile.words.each * tile.words.products
+    each = max(1, round(_TASK_NS * _FLOPS_PER_NS / (2.0 * ROWS * HIGH * WIDE * LANES * depth)))
+    chunks = ceildiv(pairs, each) if chunks is None else chunks
+    loops = plan_loops(tile, groups, columns % LANES, 1, by_group=False)
     body.add(
         f"const int64_t M = {body.size(rows)}, n_tiles = (M + {ROWS - 1}) / {ROWS};",
         f"const int64_t n_pairs = {body.size(pairs)}, n_chunks = {body.size(chunks)};",
@@ -271,88 +301,6 @@ def emit_tile_rows(
     )
     planes = (f"{body.size(plane)} * 4", body.size(target[1]))
     steps = (target[0], columns)
-    _emit_loops(body, loops, _Rows(row_step, steps), names, steps, planes, 0, after)
+    ahead = _AHEAD if tile.words.pieces > 1 else 0
+    emit_loops(body, loops, _Rows(row_step, steps), names, steps, planes, ahead, after)
     return chunks * len(groups)
-
-
-def _emit_loops(
-    body: Body,
-    loops: _Loops,
-    tiles: _Tiles,
-    names: tuple[str, str, str, str, str],
-    steps: tuple[int, int],
-    planes: tuple[str, str],
-    pairs_of_task: int,
-    after: Expression | None,
-) -> None:
-    """Write the loops over groups, panels, pieces of the sum and blocks of results.
-
-    Args:
-        body: The kernel's body; it has ``c0`` and ``c1``, ``g0`` and ``g1``, ``n_tiles``.
-        loops: What is summed.
-        tiles: Over which rows.
-        names: C pointers of source, weights, bias, residual and target.
-        steps: Words between neighbouring pixels in the target, and in what is added.
-        planes: Bytes between blocks of inputs, where they are known only at run time, and words
-            between blocks of the target.
-        pairs_of_task: Blocks of results of a group and task that is followed by the next group's
-            task, whose weights are then fetched ahead; or 0.
-        after: Computed on results.
-    """
-    source, weights, bias, residual, target = names
-    tile, per = loops.tile, loops.blocks_of_piece
-    taps = tile.taps[0] * tile.taps[1]
-    total = sum(group.blocks for group in loops.groups)
-    last = loops.partial or LANES
-    for wide in loops.wide:
-        lines = -(-wide * LANES // pairs_of_task) if pairs_of_task else 0
-        for high in range(1, _HIGH + 1):
-            name = f"KERNEL_product{high}{wide}"
-            body.helper(product_function(name, high, wide, tile, tiles.step * 4, lines))
-        body.helper(
-            finish_function(f"KERNEL_finish{wide}", wide, tile, steps, loops.partial != 0, after)
-        )
-    source_plane = "plane / 4" if tile.source_plane is None else str(tile.source_plane)
-    table = ", ".join(f"{{{g.weights}, {g.first}, {g.blocks}, {g.source}}}" for g in loops.groups)
-    body.helper(f"static const int64_t KERNEL_groups[{len(loops.groups)}][4] = {{{table}}};")
-    n_panel = _PANEL if loops.pieces > 1 else 1
-    body.add(
-        f"float sums[{n_panel * _HIGH * max(loops.wide) * TILE_FLOATS}] __attribute__((aligned(64)));",
-        f"const int64_t plane = {planes[0]}; (void)plane;",
-        f"hg_tiles_begin({tiles.rows});",
-        "for (int64_t g = g0; g < g1; g++) {",
-        "const int64_t *G = KERNEL_groups[g];",
-        f"const float *w0 = {weights} + G[0], *b = {bias} + G[1] * {LANES}, *s0 = {source} + G[3];",
-        f"float *d0 = {target} + {_place('G[1]', planes[1], tile.target_parts, tile.part)};",
-        "const float *r0 = 0;"
-        if tile.residuals is None
-        else f"const float *r0 = {residual} + "
-        f"{_place('G[1]', str(tile.residual_plane), tile.residual_parts, tile.residual_part)};",
-        f"int64_t last = G[1] + G[2] == {total} ? {last} : {LANES}; (void)last;",
-    )
-    for wide in loops.wide:
-        step = wide * TILE_FLOATS
-        words = step * taps  # of one block of inputs
-        body.add(
-            f"if (G[2] == {wide}) {{ const float *pf = w0 + {tile.depth * words};",
-            f"for (int64_t top = c0; top < c1; top += {n_panel})",
-            f"for (int64_t k = 0; k < {tile.depth}; k += {per}) {{",
-            f"const float *w = w0 + k * {words}; int64_t blocks = hg_min({per}, {tile.depth} - k);",
-            f"for (int64_t at = top; at < hg_min(c1, top + {n_panel}); at++) {{",
-            f"float *c = sums + (at - top) * {_HIGH * step}; int64_t t = at * {_HIGH};",
-            f"const float *p = s0 + k * {source_plane}, *p0 = p + {tiles.source('t')};",
-            f"if (t + 1 < n_tiles) {{ const float *p1 = p + {tiles.source('(t + 1)')};",
-            f"pf = KERNEL_product2{wide}(p0, p1, w, c, pf, blocks, k, plane); }}",
-            f"else pf = KERNEL_product1{wide}(p0, p0, w, c, pf, blocks, k, plane);",
-            f"if (k + {per} >= {tile.depth}) {{ {tiles.finish('t', 'c', wide)}",
-            f"if (t + 1 < n_tiles) {tiles.finish('(t + 1)', f'(c + {step})', wide)} }}",
-            "} } }",
-        )
-    body.add("}", "hg_tiles_end();")
-
-
-def _place(block: str, plane: str, parts: int, part: int) -> str:
-    """Return C text of the words from the first channel block to another one."""
-    if parts == 1:
-        return f"{block} * {plane}"
-    return f"({block} / {parts} * {plane} + {block} % {parts} * {part})"

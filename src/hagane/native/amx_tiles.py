@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hagane.native.elementwise import expression_text
 from hagane.native.ending import bounded
 from hagane.native.expression import Expression, leaves
@@ -10,11 +12,20 @@ from hagane.native.tile import Store, Tile, Words
 ROWS = LANES = 16
 TILE_FLOATS = ROWS * LANES
 _TILE_BYTES = 4 * TILE_FLOATS
-_PRODUCT = {Words.PAIR: "tdpbf16ps", Words.QUAD: "tdpbusd"}
+_PRODUCT = {Words.PAIR: "tdpbf16ps", Words.TRIPLE: "tdpbf16ps", Words.QUAD: "tdpbusd"}
+# Which piece of the inputs is multiplied with which one of the weights, small products first. What
+# is left out is less than 2^-22 of a product, to either side. From one to the next,
+# only one side is loaded.
+_ORDER = {1: ((0, 0),), 3: ((2, 0), (1, 0), (1, 1), (0, 1), (0, 0), (0, 2))}
 
 
 def product_function(
-    name: str, high: int, wide: int, tile: Tile, row_step: int, prefetch: int
+    name: str,
+    high: int,
+    wide: int,
+    tile: Tile,
+    row_step: int,
+    prefetch: int,
 ) -> str:
     """Return a C function that adds products to a block of ``high`` × ``wide`` tiles.
 
@@ -49,19 +60,21 @@ def product_function(
     text += ["2:", *(f"mov %[p{i}], %[x{i}]" for i in range(high))]
     if rows > 1:
         text += [f"mov ${rows}, %[kh]", "3:"]
+    pieces = tile.words.pieces
     for column in range(columns):
-        at = column * tile.column_step * 4
-        for j in range(wide):
-            place = (column * wide + j) * _TILE_BYTES
-            text.append(f"tileloadd {place}(%[w],%[line],1), {weights[j]}")
-            if j == 0:
-                text.append(f"tileloadd {at}(%[x0],%[step],1), {inputs[0]}")
-            text.append(f"{operation} {weights[j]}, {inputs[0]}, {results[0][j]}")
-        for i in range(1, high):
-            text.append(f"tileloadd {at}(%[x{i}],%[step],1), {inputs[i]}")
-            text += [f"{operation} {weights[j]}, {inputs[i]}, {results[i][j]}" for j in range(wide)]
+        loaded: tuple[int | None, int | None] = (None, None)
+        for of_input, of_weight in _ORDER[pieces]:
+            at = column * tile.column_step * 4 + of_input * 64
+            for i, j in itertools.product(range(high), range(wide)):
+                place = ((column * pieces + of_weight) * wide + j) * _TILE_BYTES
+                if i == 0 and of_weight != loaded[1]:
+                    text.append(f"tileloadd {place}(%[w],%[line],1), {weights[j]}")
+                if j == 0 and of_input != loaded[0]:
+                    text.append(f"tileloadd {at}(%[x{i}],%[step],1), {inputs[i]}")
+                text.append(f"{operation} {weights[j]}, {inputs[i]}, {results[i][j]}")
+            loaded = of_input, of_weight
         text += [f"prefetcht1 {64 * (column * prefetch + n)}(%[pf])" for n in range(prefetch)]
-    text.append(f"add ${columns * wide * _TILE_BYTES}, %[w]")
+    text.append(f"add ${columns * wide * pieces * _TILE_BYTES}, %[w]")
     if prefetch:
         text.append(f"add ${64 * prefetch * columns}, %[pf]")
     if rows > 1:
@@ -96,35 +109,48 @@ def finish_function(
     name: str,
     wide: int,
     tile: Tile,
+    row_step: int,
     steps: tuple[int, int],
     partial: bool,
     after: Expression | None = None,
 ) -> str:
     """Return a C function that brings sums of neighbouring pixels where they belong.
 
-    ``name(c, count, b, r, d, last)``: sums from ``c`` on, one row of a tile a pixel; the numbers of
-    the channels at ``b``, what is added at ``r``, results at ``d``. The last block has ``last``
-    channels.
+    ``name(c, count, b, r, d, last, p, w, plane)``: sums from ``c`` on, one row of a tile a pixel;
+    the numbers of the channels at ``b``, what is added at ``r``, results at ``d``. The last block has
+    ``last`` channels. Sums of numbers in pieces that are not finite are summed again, from the inputs
+    at ``p`` and the weights at ``w``.
 
     Args:
         name: The function's name.
         wide: Tiles of channels.
         tile: What is done with the sums, and how blocks of channels lie.
+        row_step: Words between neighbouring pixels at ``p``.
         steps: Words between neighbouring pixels at ``d`` and at ``r``.
         partial: Whether the last block of channels may be a part of one.
         after: A function of one tensor, which results take the place of.
     """
     target_step, residual_step = steps
+    if tile.store is Store.QUAD:
+        return _finish_bytes(name, wide, tile, target_step)
     out = [
         f"INLINE void {name}(const float *c, int64_t count, const float *b, const float *r, float *d,"
-        " int64_t last) {",
-        "  (void)r, (void)last;",
+        " int64_t last, const float *p, const float *w, int64_t plane) {",
+        "  (void)r, (void)last, (void)p, (void)w, (void)plane;",
     ]
+    split = tile.words.pieces > 1
+    if split:
+        out.insert(0, _sum_function(f"{name}_sum", wide, tile))
     for j in range(wide):
         out += [f"  {line}" for line in _numbers(tile, j)]
     out.append(
         f"  for (int64_t i = 0; i < count; i++, c += {LANES}, d += {target_step}, r += {residual_step}) {{"
     )
+    if split:
+        bad = " | ".join(f"v_not_finite(v_load(c + {j * TILE_FLOATS}))" for j in range(wide))
+        out.append(
+            f"    if (__builtin_expect({bad}, 0)) {name}_sum(p + i * {row_step}, w, (float *)c, plane);"
+        )
     for j in range(wide):
         out.append(f"    vf x{j} = {_scaled(tile, j)};")
         masked = partial and j == wide - 1
@@ -145,10 +171,76 @@ def finish_function(
     return "\n".join([*out, "  }", "}\n"])
 
 
+def _sum_function(name: str, wide: int, tile: Tile) -> str:
+    """Return a C function that sums one row as floats: ``name(p, w, c, plane)``.
+
+    Pieces of infinity, multiplied one by one, are no numbers.
+    """
+    rows, columns = tile.taps
+    plane = "plane / 4" if tile.source_plane is None else str(tile.source_plane)
+    return f"""static __attribute__((noinline)) void {name}(const float *p, const float *w, float *c,
+    int64_t plane) {{
+  vf sums[{wide}] = {{{{0}}}};
+  (void)plane;
+  for (int64_t k = 0; k < {tile.depth}; k++)
+    for (int64_t y = 0; y < {rows}; y++)
+      for (int64_t x = 0; x < {columns}; x++, w += {2 * wide * TILE_FLOATS}) {{
+        const uint16_t *s = (const uint16_t *)(p + k * {plane} + y * {tile.row_step} + x * {tile.column_step});
+        for (int64_t i = 0; i < hg_min(32, {32 * tile.depth - tile.missing} - k * 32); i++)
+          for (int64_t j = 0; j < {wide}; j++)
+            sums[j] = v_fma(v_set1(s_load_triple(s + i)), v_load(w + (i * {wide} + j) * {LANES}), sums[j]);
+      }}
+  for (int64_t j = 0; j < {wide}; j++) v_store(c + j * {TILE_FLOATS}, sums[j]);
+}}
+"""
+
+
+def _finish_bytes(name: str, wide: int, tile: Tile, target_step: int) -> str:
+    """Return the function for bytes: four vectors of sums become one vector."""
+    at_once = 4 // wide
+    rows = [f"{i * tile.parameters // 4}" for i in range(5)]
+    out = [
+        f"INLINE void {name}(const float *c, int64_t count, const float *b, const float *r, float *d,"
+        " int64_t last, const float *p, const float *w, int64_t plane) {",
+        "  (void)r, (void)last, (void)p, (void)w, (void)plane;",
+        *(f"  {line}" for j in range(wide) for line in _numbers(tile, j)),
+        f"  __m512i zero = _mm512_loadu_si512(b + {rows[2]}), least = _mm512_loadu_si512(b + {rows[3]});",
+        f"  __m512 most = _mm512_loadu_ps(b + {rows[4]}); (void)most;",
+        "  int64_t i = 0;",
+    ]
+    for pixels in (at_once, 1):
+        values = []
+        for v in range(4):
+            pixel, j = divmod(v, wide) if pixels > 1 else (0, v % wide)
+            sums = f"(__m512i)((vi)v_load(c + {pixel * LANES + j * TILE_FLOATS}) + (vi)start{j})"
+            both = f"{sums}, (__m512)factor{j}"
+            values.append(
+                f"hg_scaled({both}, most)" if tile.limited else f"hg_scaled_freely({both})"
+            )
+        out += [
+            f"  for (; i + {pixels} <= count; i += {pixels}, c += {pixels * LANES}, "
+            f"d += {pixels * target_step}) {{",
+            f"    __m512i y = hg_bytes_in_rows({', '.join(values)}, zero);",
+            "    y = _mm512_max_epu8(y, least);",
+        ]
+        width = 16 * wide
+        for pixel in range(pixels):
+            part = "_mm512_castsi512_si128(y)" if width == 16 else "_mm512_castsi512_si256(y)"
+            if pixel:
+                kind = "32x4" if width == 16 else "64x4"
+                part = f"_mm512_extracti{kind}_epi{kind[:2]}(y, {pixel})"
+            kind = (
+                "_mm_storeu_si128((__m128i *)" if width == 16 else "_mm256_storeu_si256((__m256i *)"
+            )
+            out.append(f"    {kind}(d + {pixel * target_step}), {part});")
+        out.append("  }")
+    return "\n".join([*out, "}\n"])
+
+
 def _numbers(tile: Tile, block: int) -> list[str]:
     """Return declarations of a block's numbers: what sums start from, factors and so on."""
-    count = {Store.SUM: 1, Store.PAIR: 1, Store.SCALED: 3, Store.QUAD: 5}[tile.store]
-    names = ("start", "factor", "shift", "most", "least")[:count]
+    count = {Store.SCALED: 3, Store.QUAD: 2}.get(tile.store, 1)
+    names = ("start", "factor", "shift")[:count]
     return [
         f"vf {name}{block} = v_load(b + {i * tile.parameters // 4 + block * LANES});"
         for i, name in enumerate(names)
@@ -158,29 +250,23 @@ def _numbers(tile: Tile, block: int) -> list[str]:
 def _scaled(tile: Tile, j: int) -> str:
     """Return C text of a sum with what it starts from, as a vector of floats or their bits."""
     sums = f"v_load(c + {j * TILE_FLOATS})"
-    if tile.words is Words.PAIR:
+    if tile.words is not Words.QUAD:
         return f"{sums} + start{j}"
     whole = f"((vi){sums} + (vi)start{j})"
     if tile.store is Store.SCALED:
         return f"v_fma(__builtin_convertvector({whole}, vf), factor{j}, shift{j})"
-    if tile.store is Store.QUAD:
-        return f"v_min2(__builtin_convertvector({whole}, vf) * factor{j}, most{j})"
     return f"(vf){whole}"
 
 
 def _added(tile: Tile, at: int, masked: bool) -> str:
-    if tile.residual_pairs:
+    if tile.residual_words is Words.PAIR:
         return f"v_load_bf16((const uint16_t *)(r + {at}))"
+    if tile.residual_words is Words.TRIPLE:
+        return f"v_load_triples((const uint16_t *)(r + {at}))"
     return f"v_load_n(r + {at}, last)" if masked else f"v_load(r + {at})"
 
 
 def _stored(tile: Tile, j: int, at: int, value: str, masked: bool) -> str:
-    if tile.store is Store.PAIR:
-        return f"v_store_pairs((uint16_t *)(d + {at}), {value});"
-    if tile.store is Store.QUAD:
-        whole = f"_mm512_cvtps_epi32((__m512){value})"
-        bytes_ = (
-            f"_mm512_max_epi32(_mm512_add_epi32({whole}, (__m512i)shift{j}), (__m512i)least{j})"
-        )
-        return f"_mm_storeu_si128((__m128i *)(d + {at}), _mm512_cvtusepi32_epi8({bytes_}));"
+    if tile.store in (Store.PAIR, Store.TRIPLE):
+        return f"v_store_{tile.store.value}s((uint16_t *)(d + {at}), {value});"
     return f"v_store_n(d + {at}, {value}, last);" if masked else f"v_store(d + {at}, {value});"

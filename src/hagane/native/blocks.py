@@ -44,7 +44,7 @@ def emit_image(
         if left:
             at = into.offset + count * into.strides[1]
             last = replace(_first(into, left), offset=at)
-            emit_elementwise(low, label, Constant(0, target.dtype), last)
+            emit_elementwise(low, label, Constant(0, target.dtype), last, store=store)
 
 
 def _part(tensor: Tensor, part: int, parts: int, lanes: int) -> Tensor:

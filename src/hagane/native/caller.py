@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
-import sysconfig
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hagane.machine import CodeCache, Compiler, NoCompiler, find_compiler
 from hagane.native.control import Loop
-from hagane.native.engine import c_source
+from hagane.native.extension import load_extension
 from hagane.native.segment import Segment
 from hagane.ops.definition import Array
 
@@ -36,9 +30,8 @@ def make_caller(segment: Segment, names: Sequence[str], order: Sequence[int]) ->
     """
     if segment.may_mismatch or segment.growing:
         return None
-    try:
-        module = _extension(find_compiler())
-    except (NoCompiler, ImportError, OSError):
+    module = load_extension()
+    if module is None:
         return None  # the slower way through ctypes serves
     context = segment.context({})
     table = context.table.ctypes.data
@@ -76,30 +69,3 @@ def make_caller(segment: Segment, names: Sequence[str], order: Sequence[int]) ->
         endless or segment.estimate.whole > _SHORT_NS,
     )
     return made
-
-
-@cache
-def _extension(compiler: Compiler) -> Any:
-    source = c_source("call.c")
-    include = (sysconfig.get_paths()["include"], np.get_include())
-    if not (Path(include[0]) / "Python.h").exists():
-        raise ImportError("Python's headers are not installed")
-    flags = ("-O2", "-std=gnu11", "-fPIC", "-w", *(f"-I{folder}" for folder in include))
-    key = "\0".join((source, np.__version__, *flags, *compiler.command, compiler.version))
-
-    def build(folder: Path) -> Path:
-        written = folder / "call.c"
-        written.write_text(source, encoding="utf-8")
-        library = folder / "call.so"
-        compiler.build([written], library, flags)
-        return library
-
-    def load(path: Path) -> Any:
-        loader = importlib.machinery.ExtensionFileLoader("hagane_call", str(path))
-        spec = importlib.util.spec_from_loader("hagane_call", loader)
-        assert spec is not None
-        module = importlib.util.module_from_spec(spec)
-        loader.exec_module(module)
-        return module
-
-    return CodeCache("native").load(key, build, load)

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from hagane.errors import KernelError
-from hagane.native.control import Branch, ControlTable, Loop, extents
+from hagane.native.control import Branch, Loop, extents
+from hagane.native.control_table import ControlTable
 from hagane.native.engine import Memory
+from hagane.native.extension import load_extension
 from hagane.native.memory import ARENA_SLACK, Clearing, MemoryPlan, Numbers, plan_memory
 from hagane.native.tensor import Buffer, Kind
 from hagane.ops.definition import Array
+from hagane.symbolic import Dim
 
 if TYPE_CHECKING:
     from hagane.native.segment import Segment
@@ -38,6 +41,8 @@ class Context:
         self.arena: Memory | None = None
         self.program: int | None = None
         self._scratch = -1
+        self._extension = load_extension()
+        self._entry = segment.engine.address("hg_run")
         self.fit(shapes, number)
 
     def fit(self, shapes: tuple[tuple[int, ...], ...], number: Numbers) -> None:
@@ -70,18 +75,19 @@ class Context:
         outputs = {buffer: i for i, (buffer, _, _) in enumerate(segment.outputs)}
         self.input_patches: list[tuple[int, int, int]] = []
         self.output_patches: list[tuple[int, int, int]] = []
-        moving: dict[Buffer, list[tuple[int, int]]] = {}
+        moving: dict[Buffer, list[tuple[int, Dim]]] = {}
         table, numbers = self._starts
         set_phase = segment.engine.set_phase
         addresses: list[int] = []
         values: list[int] = []
+        turning: list[tuple[int, Dim]] = []  # addresses of sizes that may differ from turn to turn
         for index, kernel in enumerate(segment.kernels):
             p0, d0 = len(addresses), len(values)
             for pointer in kernel.pointers:
                 buffer, offset, address = pointer.buffer, number(pointer.offset), 0
                 if buffer.kind is Kind.MOVING:
                     place = table + 8 * len(addresses)
-                    moving.setdefault(buffer, []).append((place, offset))
+                    moving.setdefault(buffer, []).append((place, pointer.offset))
                 elif buffer in inputs:
                     self.input_patches.append((len(addresses), inputs[buffer], offset))
                 elif buffer in outputs:
@@ -92,6 +98,7 @@ class Context:
                 else:
                     address = arena.address + self.plan.offsets[buffer] + offset
                 addresses.append(address)
+            turning += ((numbers + 8 * (d0 + i), dim) for i, dim in enumerate(kernel.sizes))
             values += map(number, kernel.sizes)
             tasks = number(kernel.tasks)
             serial = int(segment.is_serial(index, tasks))
@@ -109,11 +116,14 @@ class Context:
         self.table[:-1] = addresses
         self.numbers[:-1] = values
         self._controls = {
-            begin: ControlTable(control, extent, moving, number)
+            begin: ControlTable(control, begin, extent, moving, number)
             for begin, extent in extents(segment.controls).items()
             if isinstance(control := segment.controls[begin], Loop | Branch)
         }
+        turning += (item for made in self._controls.values() for item in made.numbers)
+        all_tasks = [(index, kernel.tasks) for index, kernel in enumerate(segment.kernels)]
         for begin, made in self._controls.items():
+            made.follow(turning, all_tasks)
             segment.engine.set_control(self.program, begin, made.address)
 
     def _clear(self, clearing: Clearing, arena: Memory) -> None:
@@ -150,20 +160,30 @@ class Context:
         ends = [array.ctypes.data for array in results]
         for slot, number, offset in self.output_patches:
             table[slot] = ends[number] + offset
-        failed = self.segment.engine.run(self.program)
+        failed = self._run()
         if failed >= 0:
             self.fail(failed)
         if self.segment.growing:
             self._take_grown(results)
         return results
 
+    def _run(self) -> int:
+        """Run the program and return the kernel that failed, or -1; a signal may end it."""
+        if self._extension is None:  # Ctrl-C then waits until the last loop has ended
+            return int(self.segment.engine.run(self.program, None, None))
+        return int(self._extension.run(self._entry, self.program))
+
     def _take_grown(self, results: list[Array]) -> None:
         """Put what grew while loops ran in the place of the outputs that stand for it."""
         for number, (buffer, _, dtype) in enumerate(self.segment.outputs):
             for control in self._controls.values():
-                start = control.grown(buffer)
-                if start is not None:
-                    shape = (control.made, *results[number].shape[1:])
+                found = control.grown(buffer)
+                if found is not None:
+                    start, dims = found
+                    shape: tuple[int, ...] = (control.made, *results[number].shape[1:])
+                    if dims is not None:
+                        last = self._number.with_sizes(control.sizes(left=True))
+                        shape = tuple(map(last, dims))
                     results[number] = array = self._new_output(number, shape, dtype)
                     if array.nbytes:
                         ctypes.memmove(array.ctypes.data, start, array.nbytes)
@@ -176,7 +196,10 @@ class Context:
         """
         kernel = self.segment.kernels[index]
         value = self.segment.engine.failure_value(self.program)
-        sizes = [self._number(size) for size in kernel.failure_sizes]
+        names: dict[str, int] = {}
+        for control in self._controls.values():
+            names |= control.sizes(left=False)
+        sizes = [self._number.with_sizes(names)(size) for size in kernel.failure_sizes]
         raise KernelError(f"{kernel.label} failed: {kernel.failure.format(*sizes, value=value)}")
 
     def _new_outputs(self) -> list[Array]:

@@ -83,7 +83,8 @@ def pack_weights(
     """Yield weights in the order in which tiles read them, a group at a time.
 
     Args:
-        weights: ``(out, in, rows, columns)``, 32-bit words.
+        weights: ``(out, in, rows, columns)``, 32-bit words; numbers that are cut into pieces as
+            floats, two for each word.
         sizes: Channel blocks of each group.
         level: Gives the lanes of a block.
         channels: Input channels of one block.
@@ -94,9 +95,10 @@ def pack_weights(
         block of input channels is not padded. For matrix tiles
         ``(in blocks, rows, columns, group blocks, channels, lanes)``.
     """
+    channels *= words.weights
     out, depth, rows, columns = weights.shape
     lanes, taps = level.lanes, rows * columns
-    apart = uses_tiles(level, words)
+    apart = uses_tiles(level, words) and words.weights == 1
     whole, rest = divmod(depth, channels)
     first = 0
     for size in sizes:
@@ -179,6 +181,10 @@ class Contraction:
             (row-major output); 0 where blocks are padded.
         source_floats: Floats that one image's input takes, to choose the loop order.
         order: The loop order, if it is not left to that.
+        float_plane: Floats from one block of input channels to the next, where inputs lie in blocks
+            of float32 and matrix tiles read their pieces; offsets count words of these.
+        float_blocks: How many such blocks there are.
+        threads: How many share the work.
     """
 
     tile: Tile
@@ -191,6 +197,9 @@ class Contraction:
     target_width: int
     source_floats: int
     order: str | None = None
+    float_plane: int | None = None
+    float_blocks: int = 0
+    threads: int = 1
 
     def depth(self) -> int:
         """Return multiplications for one output element."""

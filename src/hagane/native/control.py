@@ -8,11 +8,9 @@ addresses into the pointers of the kernels that read or write them.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
-
-import numpy as np
 
 from hagane.native.tensor import Buffer
 from hagane.symbolic import Dim
@@ -41,7 +39,11 @@ class Carried:
         start: Which of the loop's pointers is the initial value.
         first: Which is the result.
         second: Which is a spare place of the same size.
-        size: Bytes.
+        size: Bytes of the initial value.
+        grown: Bytes of what a turn leaves, if these differ from turn to turn: the engine then has
+            two places of its own, and there is no ``second``.
+        result: The output that is made of what grew; there is no ``first``.
+        shape: What a turn reads.
     """
 
     before: Buffer
@@ -50,6 +52,9 @@ class Carried:
     first: int
     second: int
     size: Dim
+    grown: Dim | None = None
+    result: Buffer | None = None
+    shape: tuple[Dim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,28 @@ class Scanned:
 
 
 @dataclass(frozen=True, slots=True)
+class Turning:
+    """Sizes that differ from turn to turn.
+
+    The kernel behind the loop's computes all numbers that follow from them; the engine calls it
+    before each turn and brings the numbers to where they are read.
+
+    Attributes:
+        names: Each with its size before the first turn, and what a turn makes of the sizes.
+        dims: What that kernel computes, in order; the sizes themselves follow.
+        numbers: Where it leaves them.
+        temporaries: Values of the body that have no fixed size, and places of their own.
+        scratch: The scratch memory that a turn needs, if that differs too.
+    """
+
+    names: tuple[tuple[str, Dim, Dim], ...]
+    dims: tuple[Dim, ...]
+    numbers: Buffer
+    temporaries: tuple[Buffer, ...]
+    scratch: Dim
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
     """Turns of a body. Numbers are of the kernel's pointers; ``NONE`` is none.
 
@@ -83,6 +110,7 @@ class Loop:
         count: Where the body reads the number of the turn.
         carried: Values that turns hand on.
         scanned: Values in slices.
+        turning: Sizes that differ from turn to turn, if any do.
     """
 
     turns: Dim | None
@@ -92,6 +120,7 @@ class Loop:
     count: int
     carried: tuple[Carried, ...]
     scanned: tuple[Scanned, ...]
+    turning: Turning | None = None
 
     def dims(self) -> Iterator[Dim]:
         """Yield the sizes in it."""
@@ -99,6 +128,9 @@ class Loop:
             yield self.turns
         yield from (value.size for value in self.carried)
         yield from (dim for value in self.scanned for dim in (value.start, value.step))
+        if self.turning is not None:
+            for _, start, after in self.turning.names:
+                yield from (start, after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,83 +220,27 @@ def estimate(controls: Sequence[Control | None], work: Sequence[float], least: f
     return Estimate(frozenset(alone), whole, shared, tuple(often))
 
 
-# The engine's hg_patch, hg_carried, hg_scanned and hg_control, in 64-bit words.
-_PATCH, _CARRIED, _SCANNED, _CONTROL = 2, 10, 7, 15
-_MEMORY, _MADE = 5, 13  # where hg_scanned has `memory`, and hg_control `made`
-
-
-class ControlTable:
-    """What the engine reads of one loop or branch.
-
-    Args:
-        control: What it is.
-        extent: Its kernels.
-        patches: For each moving buffer, the addresses of kernels' pointers and their offsets.
-        number: Evaluates a size.
-    """
-
-    def __init__(
-        self,
-        control: Loop | Branch,
-        extent: Extent,
-        patches: Mapping[Buffer, Sequence[tuple[int, int]]],
-        number: Callable[[Dim], int],
-    ):
-        self._patches: list[np.ndarray] = []
-        self.control = control
-        row = np.full(_CONTROL, NONE, np.int64)
-        self._row = row
-        row[:3] = isinstance(control, Loop), extent.otherwise, extent.end
-        row[8] = row[10] = 0
-        if isinstance(control, Branch):
-            row[6] = control.condition
-            return
-        turns = NONE if control.turns is None else max(0, number(control.turns))
-        row[3:8] = turns, control.limit, control.going, control.condition, control.count
-        self._carried = np.zeros((len(control.carried) + 1, _CARRIED), np.int64)
-        for into, value in zip(self._carried, control.carried, strict=False):
-            into[:4] = (*self._patched(patches, value.before), *self._patched(patches, value.after))
-            into[4:8] = value.start, value.first, value.second, number(value.size)
-        self._scanned = np.zeros((len(control.scanned) + 1, _SCANNED), np.int64)
-        for into, part in zip(self._scanned, control.scanned, strict=False):
-            into[:2] = self._patched(patches, part.slice)
-            into[2:5] = part.base, number(part.start), number(part.step)
-        row[8:10] = len(control.carried), self._carried.ctypes.data
-        row[10:12] = len(control.scanned), self._scanned.ctypes.data
-
-    def _patched(
-        self, patches: Mapping[Buffer, Sequence[tuple[int, int]]], buffer: Buffer
-    ) -> tuple[int, int]:
-        found = patches.get(buffer, ())
-        table = np.array([*found, (0, 0)], np.int64).reshape(-1, _PATCH)
-        self._patches.append(table)
-        return table.ctypes.data, len(found)
-
-    @property
-    def address(self) -> int:
-        """Where the engine's structure lies."""
-        return int(self._row.ctypes.data)
-
-    @property
-    def made(self) -> int:
-        """The turns that the loop made last."""
-        return int(self._row[_MADE])
-
-    def grown(self, buffer: Buffer) -> int | None:
-        """Return where the slices lie that make an output, 0 if there are none yet."""
-        if isinstance(self.control, Loop):
-            for row, part in zip(self._scanned, self.control.scanned, strict=False):
-                if part.result is buffer:
-                    return int(row[_MEMORY])
-        return None
-
-
 def grows(controls: Sequence[Control | None]) -> frozenset[Buffer]:
-    """Return the outputs whose first size is known when a loop has ended."""
+    """Return the outputs whose size is known when a loop has ended."""
     return frozenset(
-        part.result
+        part
         for control in controls
         if isinstance(control, Loop)
-        for part in control.scanned
-        if part.result is not None
+        for part in _left(control)
+        if part is not None
     )
+
+
+def _left(loop: Loop) -> Iterator[Buffer | None]:
+    yield from (part.result for part in loop.scanned)
+    yield from (value.result for value in loop.carried)
+
+
+def turning_names(controls: Sequence[Control | None]) -> dict[str, Dim]:
+    """Return the names of sizes that differ from turn to turn, and what they begin as."""
+    return {
+        name: start
+        for control in controls
+        if isinstance(control, Loop) and control.turning is not None
+        for name, start, _ in control.turning.names
+    }

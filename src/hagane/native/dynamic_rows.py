@@ -26,6 +26,7 @@ def emit_rows(
     names: tuple[str, str, str, str, str],
     row_step: int,
     plane: Dim,
+    chunks: Dim | None = None,
 ) -> Dim:
     """Write the loops of a product: rows in near-equal tiles, of any size up to the largest.
 
@@ -39,6 +40,7 @@ def emit_rows(
         names: C pointers of source, weights, bias, residual and target.
         row_step: Floats from one row to the next.
         plane: Floats from one block of columns of a packed matrix to the next.
+        chunks: Into how many tasks the rows are cut, if that is not left to the rules.
 
     Returns:
         The number of tasks.
@@ -50,14 +52,14 @@ def emit_rows(
     most = tile_pixels(level, widest)
     tiles = ceildiv(rows, most)
     each = max(1, round(_TASK_FLOPS / (2.0 * most * widest * lanes * depth)))
-    chunks = ceildiv(tiles, each)
+    chunks = ceildiv(tiles, each) if chunks is None else chunks
     table = ", ".join(f"{{{g.weights}, {g.first}, {g.blocks}}}" for g in groups)
-    body.helper(f"static const int64_t KERNEL_groups[{len(groups)}][3] = {{{table}}};")
+    body.helper(f"static const int64_t KERNEL_columns[{len(groups)}][3] = {{{table}}};")
     n_chunks, n_tiles = body.size(chunks), body.size(tiles)
     body.add(
         f"const int64_t M = {body.size(rows)}, plane = {body.size(plane)} * 4; (void)plane;",
         f"int64_t g = q / {n_chunks}, chunk = q % {n_chunks};",
-        "const int64_t *G = KERNEL_groups[g];",
+        "const int64_t *G = KERNEL_columns[g];",
         f"const float *w = {weights} + G[0], *b = {bias} + G[1] * {lanes};",
         f"for (int64_t t = chunk * {n_tiles} / {n_chunks}; t < (chunk + 1) * {n_tiles} / {n_chunks}; t++) {{",
         f"int64_t top = t * M / {n_tiles}, height = (t + 1) * M / {n_tiles} - top;",

@@ -171,6 +171,7 @@ class _Writer:
         self.out = out
         self.names = names
         self.body = body
+        self.own_store = bool(store)
         self.store = store or "v_store" + _ending(target.dtype)
 
     def pointers(self, offsets: Sequence[str]) -> None:
@@ -237,6 +238,9 @@ class _Writer:
             read = _loaded(f"a{k}[i * {step}]", tensor.dtype)
             lines.append(f"{_register(tensor.dtype)} x{k} = {read};")
         value = expression_text(self.expression, self.tensors, names, lines, vector=False)
+        if self.own_store:
+            body.add(*lines, f"{self.store}_n(o + i * {out_step}, v_set1({value}), 1);", "}")
+            return
         if self.target.dtype in HALVES:
             value = f"s_store{_ending(self.target.dtype)}({value})"
         body.add(*lines, f"o[i * {out_step}] = {value};", "}")

@@ -39,6 +39,8 @@ def sanitizer_flags() -> tuple[str, ...]:
     return (f"-fsanitize={chosen}", "-fno-sanitize-recover=all", "-g", "-O1")
 
 
+# Characters of C that are worth a compiler of their own: it takes 30 ms before it reads the first.
+_UNIT = 16_000
 # What every kernel starts with, and what the engine is made of, in order.
 _HEADER = ("vector.h", "narrow.h", "scalar.h")
 _PARTS = ("engine.h", "program.c", "control.c", "threads.c")
@@ -79,7 +81,9 @@ class Engine:
             ctypes.c_void_p,
             ctypes.c_int64,
         )
-        self.run = self._function("hg_run", ctypes.c_int64, ctypes.c_void_p)
+        self.run = self._function(
+            "hg_run", ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
+        )
         self.failure_value = self._function("hg_failure_value", ctypes.c_int64, ctypes.c_void_p)
         self.set_control = self._function(
             "hg_set_control", None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
@@ -183,7 +187,8 @@ def compile_kernels(kernels: Sequence[Kernel], level: Level, jobs: int | None = 
         nonlocal cached
         cached = False
         include = f"-I{_header_folder(cache_, compiler, header, flags)}"
-        units: list[list[str]] = [[] for _ in range(max(1, min(2 * jobs, len(codes))))]
+        most = min(2 * jobs, len(codes), 1 + sum(map(len, codes.values())) // _UNIT)
+        units: list[list[str]] = [[] for _ in range(max(1, most))]
         # Long ones first, each to the shortest unit so far.
         for name, code in sorted(codes.items(), key=lambda item: -len(item[1])):
             unit = min(units, key=lambda texts: sum(map(len, texts)))

@@ -26,7 +26,7 @@ _ROWS = 6
 _TILE = """
 #define HG_INT8_ROWS %(rows)d
 %(target)s
-static void int8_tile(const uint8_t *a, int64_t lda, int64_t m, const int8_t *b, int64_t k4, int32_t *sum) {
+static void KERNEL_int8_tile(const uint8_t *a, int64_t lda, int64_t m, const int8_t *b, int64_t k4, int32_t *sum) {
 %(body)s
 }
 """
@@ -143,7 +143,7 @@ def emit_int8_product(
         f"int64_t block = q / {body.size(tiles)}, r0 = q % {body.size(tiles)} * {rows_of_tile};",
         f"int64_t m = hg_min({size} - r0, {rows_of_tile}), n0 = block * 64, w = hg_min({n} - n0, 64);",
         f"int32_t sum[{rows_of_tile} * 64] __attribute__((aligned(64)));",
-        f"int8_tile({a} + r0 * {quads * 4}, {quads * 4}, m, {b} + block * {quads * 256}, {quads}, sum);",
+        f"KERNEL_int8_tile({a} + r0 * {quads * 4}, {quads * 4}, m, {b} + block * {quads * 256}, {quads}, sum);",
         "for (int64_t r = 0; r < m; r++) {",
         "int32_t own = 0;",
         f"if (zb) for (int64_t i = 0; i < {k}; i++) own += {a}[(r0 + r) * {quads * 4} + i];",

@@ -78,6 +78,8 @@ class Kernel:
 class Body:
     """A C function under construction."""
 
+    scratch: int = 0  # bytes of memory that each thread needs
+
     lines: list[str] = field(default_factory=list)
     pointers: list[Pointer] = field(default_factory=list)
     sizes: list[Dim] = field(default_factory=list)

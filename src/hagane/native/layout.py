@@ -1,4 +1,8 @@
-"""Kernels that bring images into blocks of channels and back."""
+"""Kernels that bring images into blocks of channels and back.
+
+All blocks of some pixels come before those of the next ones: large images are computed a share of
+their pixels by each thread, and what another one wrote last is slow to read.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,21 @@ def _four(source: Tensor) -> tuple[Tensor, int, int]:
     return source, int(source.shape[2]), int(source.shape[3])
 
 
+# Pixels of one task.
+_PIXELS = 64
+
+
+def _loops(shape: tuple[int, ...], rows: int, columns: int, blocks: int) -> tuple[list[str], int]:
+    """Return lines that set ``image``, ``y``, ``x0``, ``x1`` and ``block`` of a task, and the tasks."""
+    parts = -(-columns // _PIXELS)
+    lines = [
+        f"int64_t block = q % {blocks}, part = q / {blocks} % {parts};",
+        f"int64_t y = q / {blocks * parts} % {rows}, image = q / {blocks * parts * rows};",
+        f"int64_t x0 = part * {_PIXELS}, x1 = hg_min({columns}, x0 + {_PIXELS});",
+    ]
+    return lines, shape[0] * rows * parts * blocks
+
+
 def emit_block(low: Lowering, source: Tensor, target: Blocked) -> None:
     """Write the kernel that copies a plain image into blocks; channels past the last are zero."""
     tensor, rows, columns = _four(source)
@@ -32,26 +51,21 @@ def emit_block(low: Lowering, source: Tensor, target: Blocked) -> None:
     d = body.pointer(target.view(), written=True)
     n_stride, c_stride, h_stride, w_stride = (body.size(stride) for stride in tensor.strides)
     channels, lanes = target.shape[1], target.lanes
+    lines, tasks = _loops(target.shape, rows, columns, target.blocks)
     body.add(
-        f"int64_t y = q % {rows}, block = q / {rows} % {target.blocks};",
-        f"int64_t image = q / {rows * target.blocks};",
+        *lines,
         f"const float *s = {s} + image * {n_stride} + block * {lanes} * {c_stride} + y * {h_stride};",
         f"float *d = {d} + (image * {target.blocks} + block) * {target.plane_stride}"
         f" + y * {target.row_stride};",
         f"int64_t n = hg_min({lanes}, {channels} - block * {lanes});",
-        f"for (int64_t x = 0; x < {columns}; x++) {{",
+        "for (int64_t x = x0; x < x1; x++) {",
         "vf v = {0};",
         f"for (int64_t c = 0; c < n; c++) v[c] = s[c * {c_stride} + x * {w_stride}];",
         f"v_store(d + x * {lanes}, v);",
         "}",
     )
     elements = target.floats
-    low.emit(
-        f"to blocks '{source.buffer.name}'",
-        body,
-        target.shape[0] * target.blocks * rows,
-        work=elements * 0.4,
-    )
+    low.emit(f"to blocks '{source.buffer.name}'", body, tasks, work=elements * 0.4)
 
 
 def emit_unblock(low: Lowering, source: Blocked, target: Tensor) -> None:
@@ -61,21 +75,16 @@ def emit_unblock(low: Lowering, source: Blocked, target: Tensor) -> None:
     s = body.pointer(source.view())
     d = body.pointer(tensor, written=True)
     channels, lanes = source.shape[1], source.lanes
+    lines, tasks = _loops(source.shape, rows, columns, source.blocks)
     body.add(
-        f"int64_t y = q % {rows}, block = q / {rows} % {source.blocks};",
-        f"int64_t image = q / {rows * source.blocks};",
+        *lines,
         f"const float *s = {s} + (image * {source.blocks} + block) * {source.plane_stride}"
         f" + y * {source.row_stride};",
         f"float *d = {d} + (image * {channels} + block * {lanes}) * {rows * columns}"
         f" + y * {columns};",
         f"int64_t n = hg_min({lanes}, {channels} - block * {lanes});",
         "for (int64_t c = 0; c < n; c++)",
-        f"  for (int64_t x = 0; x < {columns}; x++)",
+        "  for (int64_t x = x0; x < x1; x++)",
         f"    d[c * {rows * columns} + x] = s[x * {lanes} + c];",
     )
-    low.emit(
-        f"from blocks '{source.buffer.name}'",
-        body,
-        source.shape[0] * source.blocks * rows,
-        work=source.floats * 0.4,
-    )
+    low.emit(f"from blocks '{source.buffer.name}'", body, tasks, work=source.floats * 0.4)

@@ -26,6 +26,7 @@ from hagane.native.tensor import (
     keep_border,
     row_major,
 )
+from hagane.native.tile import Words
 from hagane.ops.context import known_attributes
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
@@ -34,7 +35,6 @@ from hagane.symbolic import Dim, Expr, product
 
 if TYPE_CHECKING:
     from hagane.native.packed import Product, Rows
-    from hagane.native.tile import Words
 
 # Why a node is not native yet: it will be, once the sizes of the inputs are known.
 AT_RUN_TIME = "a size is known only at run time"
@@ -84,7 +84,7 @@ class Lowering:
         rounded: Left sides of products that lie in row-major order, rounded to bfloat16.
         inner: Whether this is the body of a loop or branch.
         places: Where outputs of a body are to lie.
-        grown: Outputs of loops whose first size is known when they have ended.
+        grown: Outputs of loops whose shape is known when they have ended, and what to begin with.
     """
 
     level: Level
@@ -104,7 +104,7 @@ class Lowering:
     nodes: frozenset[ir.Node] = frozenset()
     inner: bool = False
     places: dict[ir.Value, Tensor] = field(default_factory=dict)
-    grown: set[ir.Value] = field(default_factory=set)
+    grown: dict[ir.Value, tuple[Dim, ...]] = field(default_factory=dict)
     _weights: dict[Any, Buffer] = field(default_factory=dict)
     _blocked: dict[ir.Value, Blocked] = field(default_factory=dict)
     _paired: dict[ir.Value, Paired] = field(default_factory=dict)
@@ -112,6 +112,13 @@ class Lowering:
     packed: dict[tuple[ir.Value, Words], Rows] = field(default_factory=dict)
     products: dict[Buffer, Product] = field(default_factory=dict)
     rounded: dict[ir.Value, Tensor] = field(default_factory=dict)
+
+    @property
+    def words(self) -> Words:
+        """What products of floats are computed on, where tiles or pairs are at hand."""
+        if self.pairs:
+            return Words.PAIR
+        return Words.TRIPLE if self.level.tiles else Words.FLOAT
 
     # ---- what is known of a value ----
 
@@ -355,7 +362,7 @@ class Lowering:
                 tasks,
                 work,
                 flops,
-                scratch,
+                scratch or body.scratch,
                 failure,
                 failure_sizes,
             )

@@ -95,6 +95,10 @@ class Numbers:
         self._by_identity = {} if code is None else code.compute(sizes)
         self._known: dict[Dim, int] = {}
 
+    def with_sizes(self, sizes: Mapping[str, int]) -> Numbers:
+        """Return the same for other values of some names."""
+        return Numbers({**self._sizes, **sizes})
+
     def __call__(self, dim: Dim) -> int:
         """Return the value of a size."""
         if isinstance(dim, int):

@@ -19,7 +19,7 @@ from hagane.native.expression import (
     vectorizes,
 )
 from hagane.native.lowering import Lazy, Lowered, operand
-from hagane.native.pairs import BFLOAT16, STORE
+from hagane.native.pairs import BFLOAT16, SPLIT, STORE
 from hagane.native.quads import UINT8, shifted
 from hagane.native.tensor import Buffer, Tensor
 from hagane.native.tile import Words, uses_tiles, whole_words
@@ -39,6 +39,7 @@ class Rows:
         words: Words of one row.
         step: From one row to the next.
         plane: From one block of words to the next.
+        kept: What a word holds; of numbers in pieces, ``words`` counts those of one piece.
     """
 
     tensor: Tensor
@@ -46,6 +47,7 @@ class Rows:
     words: int
     step: int
     plane: Dim
+    kept: Words
 
 
 def packed_rows(low: Lowering, value: ir.Value | None, rows: Dim, k: int, words: Words) -> Rows:
@@ -68,6 +70,7 @@ def packed_rows(low: Lowering, value: ir.Value | None, rows: Dim, k: int, words:
 def _pack(low: Lowering, value: ir.Value, found: Lowered, rows: Dim, k: int, words: Words) -> Rows:
     dtype, each, store = _KEPT[words]
     lanes = low.level.lanes * each
+    step = lanes * words.pieces
     whole, rest = divmod(k, lanes)
     name = str(value.name)
     packed = new_rows(low, name, rows, k, words)
@@ -85,10 +88,10 @@ def _pack(low: Lowering, value: ir.Value, found: Lowered, rows: Dim, k: int, wor
         part = _columns(expression, rows, k, first, count, width)
         assert part is not None
         at = first // lanes * plane
-        target = Tensor(buffer, dtype, (rows, count, width), (lanes, plane, 1), at)
+        target = Tensor(buffer, dtype, (rows, count, width), (step, plane, 1), at)
         kept = shifted(part) if words is Words.QUAD else part
         emit_elementwise(low, f"{label} '{name}'", kept, target, store=store)
-    if rest and words is Words.PAIR and uses_tiles(low.level, words):
+    if rest and each == 2 and uses_tiles(low.level, words):
         _fill_up(low, buffer, words, rows, plane, whole, rest)
     return packed
 
@@ -96,11 +99,12 @@ def _pack(low: Lowering, value: ir.Value, found: Lowered, rows: Dim, k: int, wor
 def new_rows(low: Lowering, name: str, rows: Dim, k: int, words: Words) -> Rows:
     """Return fresh memory for ``rows`` rows of ``k`` numbers in blocks."""
     lanes = low.level.lanes
-    plane = (rows + 2) * lanes
+    step = lanes * words.pieces
+    plane = (rows + 2) * step
     count = (k // (lanes * words.each) + 1) * plane
     buffer = low.new(f"{name} rows", FLOAT32, (count,)).buffer
     tensor = Tensor(buffer, FLOAT32, (), (), 0)
-    return Rows(tensor, rows, whole_words(k, words, low.level), lanes, plane)
+    return Rows(tensor, rows, whole_words(k, words, low.level), step, plane, words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +130,7 @@ def _by_producer(
     """Let the product that a value is a function of store it in blocks at once, if it can."""
     expression = found.expression if isinstance(found, Lazy) else operand(found)
     read = set(leaves(expression))
-    if words is not Words.PAIR or len(read) != 1 or not vectorizes(expression):
+    if words.each != 2 or len(read) != 1 or not vectorizes(expression):
         return None
     (tensor,) = read
     made = low.products.get(tensor.buffer)
@@ -148,9 +152,10 @@ def _fill_up(
 ) -> None:
     """Clear what the last block has beyond a row's end: it counts nought, if it is finite."""
     dtype, each, _ = _KEPT[words]
-    lanes = low.level.lanes * each
+    lanes, pieces = low.level.lanes * each, words.pieces
     at = whole * plane + rest
-    target = Tensor(buffer, dtype, (rows, lanes - rest), (lanes, 1), at)
+    shape, strides = (rows, pieces, lanes - rest), (lanes * pieces, lanes, 1)
+    target = Tensor(buffer, dtype, shape, strides, at)
     emit_elementwise(low, f"clear '{buffer.name}'", Constant(0, dtype), target)
 
 
@@ -158,6 +163,7 @@ def _fill_up(
 _KEPT = {
     Words.FLOAT: (FLOAT32, 1, ""),
     Words.PAIR: (BFLOAT16, 2, STORE),
+    Words.TRIPLE: (BFLOAT16, 2, SPLIT),
     Words.QUAD: (UINT8, 4, ""),
 }
 

@@ -119,8 +119,7 @@ def plan_graph(
 
 def _size_before_run(low: Lowering, value: ir.Value) -> tuple[Dim, ...]:
     """Return the shape of an output, 0 in the place of a size that the run finds."""
-    shape = low.shape(value)
-    return (0, *shape[1:]) if value in low.grown else shape
+    return low.grown.get(value) or low.shape(value)
 
 
 def _read_sizes(

@@ -179,3 +179,23 @@ def quad_weights(weight: Array, level: Level) -> Array:
     padded[:, :depth] = weight
     quads = padded.reshape(out, -1, QUAD, rows, columns).transpose(0, 1, 3, 4, 2)
     return np.ascontiguousarray(quads).view(np.uint32)[..., 0]
+
+
+def store_pixels(place: str, pixels: int, used: int, lanes: int) -> list[str]:
+    """Return the C code that stores the first pixels of a vector ``y`` of 64 bytes.
+
+    Args:
+        place: C text of where the first one goes.
+        pixels: How many.
+        used: Bytes of a pixel that ``y`` has.
+        lanes: Bytes from one pixel to the next, where they go.
+    """
+    if used == lanes:
+        if pixels * used == 64:
+            return [f"_mm512_storeu_si512({place}, y);"]
+        return [f"_mm512_mask_storeu_epi32({place}, {hex((1 << pixels * used // 4) - 1)}, y);"]
+    if used == 32:
+        store, part = "_mm256_storeu_si256((__m256i *)", "_mm512_extracti64x4_epi64"
+    else:
+        store, part = "_mm_storeu_si128((__m128i *)", "_mm512_extracti32x4_epi32"
+    return [f"{store}({place} + {i * lanes}), {part}(y, {i}));" for i in range(pixels)]

@@ -10,14 +10,14 @@ import numpy as np
 
 from hagane.machine import Level, Lock
 from hagane.native.context import Context, Spent
-from hagane.native.control import Branch, Estimate, Loop, estimate, grows
+from hagane.native.control import Branch, Estimate, Loop, estimate, grows, turning_names
 from hagane.native.engine import Engine, Library, Memory, compile_kernels, kernel_name, load_engine
 from hagane.native.kernel import Kernel
 from hagane.native.memory import ARENA_SLACK, Numbers, SizeCode, plan_memory
 from hagane.native.outputs import OutputPool
 from hagane.native.tensor import Buffer, Kind
 from hagane.ops.definition import Array
-from hagane.symbolic import Dim, symbols_of
+from hagane.symbolic import Dim, number_of, symbol, symbols_of
 
 # Kernels of less work than this, in nanoseconds, are not worth a barrier.
 _SERIAL_NS = 1500.0
@@ -79,16 +79,19 @@ class Segment:
         self._weights, self._weight_offsets = self._place_weights(settle)
         self._equal = tuple(equal)
         shapes = [shape for _, shape, _ in (*self.inputs, *self.outputs)]
-        self._symbols = sorted(names_of_sizes(self.kernels, shapes, self._equal))
+        self._turning = turning_names(self.controls)
+        names = names_of_sizes(self.kernels, shapes, self._equal)
+        self._symbols = sorted(names - self._turning.keys())
         self.may_mismatch = bool(self._symbols)
         outer = (dim for shape in shapes for dim in shape)
         inner = (dim for kernel in self.kernels for dim in _dims(kernel))
         self.code = SizeCode([*outer, *inner])
         self._named = [
-            (number, axis, str(dim))
+            (number, axis, name, distance)
             for number, (_, shape, _) in enumerate(self.inputs)
             for axis, dim in enumerate(shape)
-            if symbols_of(dim) == {str(dim)}
+            for name in symbols_of(dim)
+            if isinstance(distance := dim - symbol(name), int)
         ]
         self.pool = OutputPool()
         self._free: list[Context] = []
@@ -148,11 +151,11 @@ class Segment:
         for array, (_, shape, dtype) in zip(arrays, self.inputs, strict=True):
             if array.ndim != len(shape) or array.dtype != dtype:
                 raise ShapeMismatch
-        for index, axis, name in self._named:
-            sizes.setdefault(name, arrays[index].shape[axis])
-        if any(name not in sizes for name in self._symbols):
+        for index, axis, name, distance in self._named:
+            sizes.setdefault(name, arrays[index].shape[axis] - distance)
+        if any(sizes.get(name, -1) < 0 for name in self._symbols):
             raise ShapeMismatch
-        number = Numbers(sizes, self.code)
+        number = self._numbers(sizes)
         for array, (_, shape, _) in zip(arrays, self.inputs, strict=True):
             if array.shape != tuple(map(number, shape)):
                 raise ShapeMismatch
@@ -166,15 +169,20 @@ class Segment:
         Args:
             sizes: Named dimensions of the inputs.
         """
-        plan = plan_memory(self.kernels, Numbers(sizes))
-        return self._weights.size, plan.size + ARENA_SLACK + self._scratch(sizes)
+        number = self._numbers(sizes)
+        scratch = self.threads_of_run() * (self.scratch_of(number) + _SCRATCH_SLACK)
+        return self._weights.size, plan_memory(self.kernels, number).size + ARENA_SLACK + scratch
 
     def threads_of_run(self) -> int:
         """Return how many threads a run uses: small programs do with one."""
         return min(self.threads, 64) if self.estimate.shared > _SMALL_NS else 1
 
-    def _scratch(self, sizes: Mapping[str, int]) -> int:
-        return self.threads_of_run() * (self.scratch_of(Numbers(sizes)) + _SCRATCH_SLACK)
+    def _numbers(self, sizes: Mapping[str, int]) -> Numbers:
+        """Return the numbers of all sizes before the first turn of any loop."""
+        begun = dict(sizes)
+        for name, start in self._turning.items():
+            begun[name] = number_of(start, begun)
+        return Numbers(begun, self.code)
 
     def scratch_of(self, number: Numbers) -> int:
         """Return the bytes of scratch memory that each thread needs."""
@@ -208,7 +216,7 @@ class Segment:
 
     def context(self, sizes: Mapping[str, int]) -> Context:
         """Return memory and tables of their own for one caller."""
-        return Context(self, (), Numbers(sizes, self.code))
+        return Context(self, (), self._numbers(sizes))
 
     def _take(self, shapes: tuple[tuple[int, ...], ...], arrays: Sequence[Array]) -> Context:
         with self._lock:

@@ -34,12 +34,28 @@ class Words(enum.Enum):
 
     FLOAT = "vfmadd231ps"
     PAIR = "vdpbf16ps"  # two bfloat16
+    TRIPLE = "tdpbf16ps"  # a third of two float32, each the sum of three bfloat16
     QUAD = "vpdpbusd"  # four bytes, those of the inputs unsigned, those of the weights signed
 
     @property
     def each(self) -> int:
         """How many numbers a word holds."""
-        return {Words.FLOAT: 1, Words.PAIR: 2, Words.QUAD: 4}[self]
+        return {Words.FLOAT: 1, Words.PAIR: 2, Words.TRIPLE: 2, Words.QUAD: 4}[self]
+
+    @property
+    def weights(self) -> int:
+        """How many words of weights, kept as they are multiplied or as floats, stand for one."""
+        return 2 if self is Words.TRIPLE else 1
+
+    @property
+    def products(self) -> int:
+        """How many products of words are summed for one of numbers."""
+        return 6 if self is Words.TRIPLE else 1
+
+    @property
+    def pieces(self) -> int:
+        """How many words, one after the other in a block, make up a number together."""
+        return 3 if self is Words.TRIPLE else 1
 
 
 class Store(enum.Enum):
@@ -47,8 +63,19 @@ class Store(enum.Enum):
 
     SUM = "sum"  # as they were summed: float32, or int32 of quads
     PAIR = "pair"  # rounded to bfloat16
+    TRIPLE = "triple"  # split into three bfloat16
     SCALED = "scaled"  # int32 to float32: times a factor, plus a shift, of each channel
     QUAD = "quad"  # int32 to bytes: times a factor, rounded, plus the zero point
+
+    @classmethod
+    def of(cls, words: Words) -> Store:
+        """Return how results are kept that a product of such words reads."""
+        return {
+            Words.FLOAT: cls.SUM,
+            Words.PAIR: cls.PAIR,
+            Words.TRIPLE: cls.TRIPLE,
+            Words.QUAD: cls.QUAD,
+        }[words]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +96,7 @@ class Tile:
         residual_plane: The same of what is added.
         target_parts: Blocks of output channels that one block of the target holds.
         residual_parts: The same of what is added.
-        residual_pairs: Whether what is added is kept in bfloat16.
+        residual_words: How what is added is kept.
         taps: Rows and columns of the filter.
         row_step: From one filter row to the next in the input.
         column_step: From one filter column to the next in the input.
@@ -79,9 +106,11 @@ class Tile:
             own: memory gives more to several streams than to one.
         words: What a word holds; "channels" above count words.
         store: How results are kept.
-        parameters: Bytes from the biases to the factors of the channels, from there to their
-            shifts or zero points, and for bytes from there to the largest result before
-            rounding, and from there to the least byte.
+        missing: Inputs of the last block that there are no weights for, where they are cut.
+        parameters: Bytes from the biases to the factors of the channels, and from there to their
+            shifts. For bytes to the zero point instead, 16 bits each, from there to the least
+            byte, to the largest result before rounding, and to ``IN_ROWS``.
+        limited: Whether there is a largest result before rounding.
     """
 
     blocks: int
@@ -102,20 +131,26 @@ class Tile:
     streams: int = 1
     words: Words = Words.FLOAT
     store: Store = Store.SUM
+    missing: int = 0
     parameters: int = 0
+    limited: bool = False
     target_parts: int = 1
     residual_parts: int = 1
-    residual_pairs: bool = False
+    residual_words: Words = Words.FLOAT
 
     @property
     def part(self) -> int:
         """Words from one block of output channels to the next, in one block of the target."""
-        return {Store.PAIR: 8, Store.QUAD: 4}.get(self.store, 16)
+        return {Store.PAIR: 8, Store.TRIPLE: 8, Store.QUAD: 4}.get(self.store, 16)
 
     @property
     def residual_part(self) -> int:
         """The same of what is added."""
-        return 8 if self.residual_pairs else 16
+        return 16 if self.residual_words is Words.FLOAT else 8
+
+
+# Where narrowing four vectors of 32 bits to bytes leaves the words of the first one, and so on.
+IN_ROWS = tuple(4 * i + j for j in range(4) for i in range(4))
 
 
 def uses_tiles(level: Level, words: Words) -> bool:

@@ -11,6 +11,8 @@ from hagane.native.tile import Store, Tile, Words, float_text
 _WHOLE_BLOCKS = {Words.FLOAT: (16, 8), Words.PAIR: (16, 8), Words.QUAD: (16, 4)}
 # Sums of more products than this are cut into stretches of about so many.
 _CHAIN, _STRETCH = 768, 512
+# Vectors of 32-bit numbers that become one of bytes.
+QUAD = 4
 # How far ahead of each stream weights are fetched, in bytes.
 _AHEAD = 1024
 
@@ -192,8 +194,11 @@ class _Assembler:
             self._constant(low, tile.activation.low)
         if tile.activation.high is not None:
             self._constant(high, tile.activation.high)
+        if tile.store is Store.QUAD:
+            self._bytes()
+            return
         for j in range(tile.blocks):
-            if tile.store in (Store.SCALED, Store.QUAD):
+            if tile.store is Store.SCALED:
                 self._parameters(j)
             for t in range(self.pixels):
                 acc = self.accumulator(j, t)
@@ -230,20 +235,44 @@ class _Assembler:
         if tile.store is Store.PAIR:
             half = acc.replace("zmm", "ymm")
             lines += [f"vcvtneps2bf16 {acc}, {half}", f"vmovups {half}, {at}(%[d])"]
-        elif tile.store is Store.QUAD:
-            factor, zero = self._scaling()
-            lines += [
-                f"vcvtdq2ps {acc}, {acc}",
-                f"vmulps {factor}, {acc}, {acc}",
-                # What is too large for an int32 would become the smallest one.
-                f"vminps {3 * tile.parameters + self.vector * block}(%[b]), {acc}, {acc}",
-                f"vcvtps2dq {acc}, {acc}",
-                f"vpaddd {zero}, {acc}, {acc}",
-                f"vpmaxsd {4 * tile.parameters + self.vector * block}(%[b]), {acc}, {acc}",
-                f"vpmovusdb {acc}, {at}(%[d])",
-            ]
         else:
             lines.append(f"vmovups {acc}, {at}(%[d])")
+
+    def _bytes(self) -> None:
+        """Scale sums, round them, and store the bytes of four pixels together."""
+        tile, lines = self.tile, self.lines
+        order = self.weights[0]
+        factor, zero = self._scaling()
+        lines.append(f"vmovdqu32 {5 * tile.parameters}(%[b]), {order}")
+        lines.append(f"vmovdqu32 {2 * tile.parameters}(%[b]), {zero}")
+        for j in range(tile.blocks):
+            lines.append(f"vmovups {tile.parameters + j * self.vector}(%[b]), {factor}")
+            for first in range(0, self.pixels, QUAD):
+                pixels = range(first, min(first + QUAD, self.pixels))
+                accs = [self.accumulator(j, t) for t in pixels]
+                for acc in accs:
+                    lines.append(f"vcvtdq2ps {acc}, {acc}")
+                    lines.append(f"vmulps {factor}, {acc}, {acc}")
+                    if tile.limited:
+                        lines.append(f"vminps {4 * tile.parameters}(%[b]), {acc}, {acc}")
+                    lines.append(f"vcvtps2dq {acc}, {acc}")
+                y = accs[0]
+                pairs = [accs[i : i + 2] for i in range(0, len(accs), 2)]
+                for pair in pairs:
+                    lines.append(f"vpackssdw {pair[-1]}, {pair[0]}, {pair[0]}")
+                    lines.append(f"vpaddsw {zero}, {pair[0]}, {pair[0]}")
+                lines += [
+                    f"vpackuswb {pairs[-1][0]}, {y}, {y}",
+                    f"vpmaxub {3 * tile.parameters}(%[b]), {y}, {y}",
+                    f"vpermd {y}, {order}, {y}",
+                ]
+                places = [(j * tile.target_plane + tile.targets[t]) * 4 for t in pixels]
+                if places == [places[0] + 16 * i for i in range(QUAD)]:
+                    lines.append(f"vmovdqu32 {y}, {places[0]}(%[d])")
+                    continue
+                lines.append(f"vmovdqu32 {y.replace('zmm', 'xmm')}, {places[0]}(%[d])")
+                for i, at in enumerate(places[1:], 1):
+                    lines.append(f"vextracti32x4 ${i}, {y}, {at}(%[d])")
 
     def _constant(self, register: str, value: float) -> None:
         bits = struct.unpack("<I", struct.pack("<f", value))[0]

@@ -72,6 +72,8 @@ _WEIGHT = {
 # What a machine of this class does in a nanosecond, for choosing: operations of one thread, bytes
 # of weights from memory for all threads, bytes of a transform for one.
 _FLOPS, _WEIGHT_BYTES, _TRANSFORM_BYTES = 105.0, 18.0, 15.0
+# The same operations and bytes of one with matrix tiles.
+_WITH_TILES = 180.0, 12.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,25 +91,31 @@ class Shape:
         return -(-self.out_height // size), -(-self.out_width // size)
 
 
-def tile_size(shape: Shape, threads: int, direct_speed: float = 1.0) -> int:
+def tile_size(
+    shape: Shape, threads: int, direct_speed: float = 1.0, in_tiles: float | None = None
+) -> int:
     """Return 4 or 2 where that many pixels at once are estimated to be fastest, else 0.
 
-    The direct form does ``direct_speed`` times the arithmetic in the same time.
+    The direct form does ``direct_speed`` times the arithmetic in the same time. In matrix tiles it
+    takes ``in_tiles`` nanoseconds of a processor that has them.
     """
     pairs = shape.channels * shape.out_channels
+    speed, memory = (_FLOPS, _WEIGHT_BYTES) if in_tiles is None else _WITH_TILES
 
     def estimate(size: int) -> float:
         rows, columns = shape.tiles(size)
         pixels = shape.images * rows * columns
         points = (size + 2) ** 2
-        multiply = 2.0 * points * pairs * pixels / (_FLOPS * threads)
+        multiply = 2.0 * points * pairs * pixels / (speed * threads)
         moved = 4.0 * points * pixels * (shape.channels + shape.out_channels)
-        load = 4.0 * points * pairs / _WEIGHT_BYTES
+        load = 4.0 * points * pairs / memory
         return max(multiply, load) + moved / (_TRANSFORM_BYTES * threads) + 4000.0
 
     pixels = shape.images * shape.out_height * shape.out_width
     direct = max(2.0 * 9 * pairs * pixels / (_FLOPS * threads), 4.0 * 9 * pairs / _WEIGHT_BYTES)
     direct /= direct_speed
+    if in_tiles is not None:
+        direct = in_tiles
     best = min((2, 4), key=estimate)
     small = shape.channels < 16 or shape.out_channels < 16
     return 0 if small or estimate(best) > 0.9 * direct else best

@@ -25,6 +25,7 @@ from hagane.graph.types import (
     to_ir_type,
 )
 from hagane.graph.verify import describe
+from hagane.ops.control.growth import CHANGING
 from hagane.ops.definition import Array
 from hagane.ops.node import MAX_KNOWN_ELEMENTS, infer_node
 from hagane.ops.registry import unsupported_nodes
@@ -219,7 +220,10 @@ class _Walker:
         )
 
     def _is_invented(self, dim: Dim) -> bool:
-        return isinstance(dim, Expr) and str(dim) in self.result.invented
+        # One name cannot stand for a size that differs from turn to turn.
+        name = str(dim)
+        changes = name.startswith(f"{CHANGING}_")
+        return isinstance(dim, Expr) and name in self.result.invented and not changes
 
 
 def _write_back(result: GraphTypes) -> None:

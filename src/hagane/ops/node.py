@@ -133,8 +133,9 @@ def _check_node(ctx: InferContext, schema: Schema, node: ir.Node) -> dict[str, T
 
 
 def _check_counts(ctx: InferContext, schema: Schema, node: ir.Node) -> None:
-    count = ctx.n_inputs
-    while count > 0 and node.inputs[count - 1] is None:
+    count, optional = ctx.n_inputs, [parameter.optional for parameter in schema.inputs]
+    # An absent input at the end counts where the operator knows it: a Loop has at least two.
+    while count > 0 and node.inputs[count - 1] is None and not any(optional[count - 1 : count]):
         count -= 1
     if not schema.min_inputs <= count <= schema.max_inputs:
         ctx.fail(f"expected {_span(schema.min_inputs, schema.max_inputs)} inputs, got {count}")

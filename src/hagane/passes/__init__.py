@@ -33,6 +33,7 @@ from hagane.passes.remove_dead import remove_dead
 from hagane.passes.remove_identity import remove_identity
 from hagane.passes.restore_softmax import restore_softmax
 from hagane.passes.spread_quantized import spread_quantized
+from hagane.passes.stack_appended import stack_appended
 from hagane.passes.unroll_sequences import unroll_sequences
 
 
@@ -75,6 +76,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(fold_constants, "what follows from constants and known sizes is computed ahead"),
     Pass(fold_shapes, "shapes that the model computes become constants, named sizes left open"),
     Pass(unroll_sequences, "pieces taken out of a sequence become those of Split"),
+    Pass(stack_appended, "what turns of a loop only add to an end is stacked and joined once"),
     Pass(remove_identity, "nodes that return what they are given are passed over"),
     Pass(merge_common, "equal nodes on equal inputs become one"),
     Pass(fuse_quantized, "operators between dequantisation and quantisation become 8-bit ones"),

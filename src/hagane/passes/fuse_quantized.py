@@ -38,8 +38,8 @@ def fuse_quantized(graph: ir.Graph, types: GraphTypes) -> list[str]:
     """Replace operators between DequantizeLinear and QuantizeLinear by 8-bit ones.
 
     * ``Quantize(Relu?(Conv(Dequantize(x), Dequantize(w), b)))`` becomes QLinearConv, with Max for
-      a Relu. ``x`` has one scale, ``w`` one for all or one a map; ``b`` is a constant. A grouped
-      convolution stays as it is.
+      a Relu, Max and Min for a Clip. ``x`` has one scale, ``w`` one for all or one a map; ``b`` is
+      a constant. A grouped convolution stays as it is, unless each channel has a filter of its own.
     * ``MatMul(Dequantize(x), Dequantize(w))`` and such a Gemm become MatMulInteger, a cast, and a
       product with the scales; ``w`` has one scale for all or one a column.
 
@@ -91,17 +91,21 @@ def _single_use(value: ir.Value, graph: ir.Graph) -> ir.Node | None:
 def _convolution(graph: ir.Graph, node: ir.Node, types: GraphTypes) -> int:
     x, weight = _dequantized(node.inputs[0], types), _dequantized(node.inputs[1], types)
     attributes = known_attributes(node, schema_of(node).defaults)
-    if x is None or weight is None or int(attributes["group"]) != 1:
+    if x is None or weight is None:
         return 0
     content = constant(weight.value, types)
-    if x.scale.size != 1 or content is None or content.dtype not in _BYTES or content.ndim != 4:
+    if x.scale.size != 1 or content is None or content.dtype not in _BYTES:
+        return 0
+    groups = int(attributes["group"])
+    depthwise = content.shape[:2] == (groups, 1) and content.ndim in (3, 4)
+    if not depthwise and (groups != 1 or content.ndim != 4):
         return 0
     if weight.scale.size != 1 and weight.axis % content.ndim != 0:
         return 0
-    last, relu = node, False
+    bounds = _Bounds()
     follower = _single_use(node.outputs[0], graph)
-    if follower is not None and follower.op_type == "Relu":
-        last, relu = follower, True
+    if follower is not None and (found := _bounds(follower, types)) is not None:
+        bounds = found
         follower = _single_use(follower.outputs[0], graph)
     if follower is None or follower.op_type != "QuantizeLinear":
         return 0
@@ -123,11 +127,44 @@ def _convolution(graph: ir.Graph, node: ir.Node, types: GraphTypes) -> int:
     if bias.size:
         inputs.append(_constant(graph, name, "bias", bias))
     made = [ir.Node("", "QLinearConv", inputs, list(node.attributes.values()), name=name)]
-    if relu:
-        zero = _constant(graph, name, "least", y_zero)
-        made.append(ir.Node("", "Max", [made[0].outputs[0], zero], name=last.name))
+    info = np.iinfo(y_zero.dtype)
+    for operator, bound in (("Max", bounds.low), ("Min", bounds.high)):
+        if bound is None:
+            continue
+        # What quantises a bound bounds what is quantised: rounding keeps the order of numbers.
+        whole = np.rint(np.float32(bound) / y_scale) + np.float32(y_zero)
+        least = np.clip(whole, info.min, info.max).astype(y_zero.dtype)
+        if int(least) != (info.min if operator == "Max" else info.max):
+            value = _constant(graph, name, operator.lower(), least)
+            made.append(ir.Node("", operator, [made[-1].outputs[0], value], name=bounds.name))
     _replace(graph, follower, made, types)
     return 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """What a rectification or a clip keeps its input between, and its name."""
+
+    low: float | None = None
+    high: float | None = None
+    name: str | None = None
+
+
+def _bounds(node: ir.Node, types: GraphTypes) -> _Bounds | None:
+    """Return the constant bounds of an activation; None if it is another operator."""
+    if node.op_type == "Relu":
+        return _Bounds(0.0, None, node.name)
+    if node.op_type != "Clip":
+        return None
+    found: list[float | None] = [None, None]
+    for i, value in enumerate(node.inputs[1:3]):
+        if value is None:
+            continue
+        array = constant(value, types)
+        if array is None or array.size != 1 or np.isnan(array).any():
+            return None
+        found[i] = float(array.reshape(-1)[0])
+    return _Bounds(found[0], found[1], node.name)
 
 
 def _quantizer(node: ir.Node, types: GraphTypes) -> tuple[Array, Array] | None:

@@ -21,9 +21,10 @@ from hagane.passes.edit import (
 def spread_quantized(graph: ir.Graph, types: GraphTypes) -> list[str]:
     """Replace QLinearConv of several groups by a convolution of floats; return where.
 
-    A group has few products for each byte that is read, so that 8-bit arithmetic gains nothing
-    there, while kernels of floats exist. Weights, scales and zero points are constants. Sums are
-    of floats: a result in the middle of two bytes may be rounded to the other one.
+    Kernels of floats exist for these. Weights, scales and zero points are constants. Sums are
+    of floats: a result in the middle of two bytes may be rounded to the other one. A convolution
+    in which each channel has a filter of its own stays as it is, if it has one or two spatial axes
+    and its result one constant scale.
     """
     changed: list[str] = []
     for node in list(graph):
@@ -39,6 +40,8 @@ def spread_quantized(graph: ir.Graph, types: GraphTypes) -> list[str]:
         if weight is None or w_scale is None or w_zero is None or x_scale is None:
             continue
         if x_scale.size != 1 or (bias_value is not None and bias is None):
+            continue
+        if _has_kernels(node, types):
             continue
         if shape_of(node.inputs[0], types) is None or shape_of(node.outputs[0], types) is None:
             continue
@@ -63,3 +66,14 @@ def spread_quantized(graph: ir.Graph, types: GraphTypes) -> list[str]:
         )  # fmt: skip
         substitute(graph, types, node, "QuantizeLinear", [made, y_scale, y_zero])
     return changed
+
+
+def _has_kernels(node: ir.Node, types: GraphTypes) -> bool:
+    """Whether a convolution is one of bytes that the engine computes as it stands."""
+    weight, y_scale, y_zero = (constant(node.inputs[i], types) for i in (3, 6, 7))
+    x_zero = constant(node.inputs[2], types)
+    if weight is None or y_scale is None or y_zero is None or x_zero is None:
+        return False
+    groups = int(attributes_of(node)["group"])
+    depthwise = weight.shape[:2] == (groups, 1) and weight.ndim in (3, 4)
+    return depthwise and y_scale.size == y_zero.size == x_zero.size == 1

@@ -10,6 +10,10 @@
 #define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
 #include <numpy/arrayobject.h>
 #include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+typedef int64_t (*runner)(void *program, int64_t (*ask)(void *), void *asker);
 
 typedef struct {
   char **slot;
@@ -26,7 +30,7 @@ typedef struct {
 } port;
 
 typedef struct {
-  int64_t (*run)(void *);
+  runner run;
   void *program;
   int long_running; /* let other Python threads go on meanwhile */
   int busy;
@@ -51,6 +55,25 @@ static void release(PyObject *capsule) {
 
 static void point(const port *at, char *start) {
   for (Py_ssize_t i = 0; i < at->n_patches; i++) *at->patches[i].slot = start + at->patches[i].offset;
+}
+
+/* Whether a signal came whose handler raises, such as that of Ctrl-C. Python runs handlers in the
+ * main thread alone, so that others need not ask; they would wait for the interpreter. */
+static int64_t is_interrupted(void *at) {
+  PyThreadState **state = at;
+  if (syscall(SYS_gettid) != getpid()) return 0;
+  PyEval_RestoreThread(*state);
+  int raised = PyErr_CheckSignals();
+  *state = PyEval_SaveThread();
+  return raised;
+}
+
+/* Run a program while other Python threads go on; Python's error is set if a signal ended it. */
+static int64_t run_aside(runner run, void *program) {
+  PyThreadState *state = PyEval_SaveThread();
+  int64_t failed = run(program, is_interrupted, &state);
+  PyEval_RestoreThread(state);
+  return failed;
 }
 
 static PyObject *call(PyObject *capsule, PyObject *feed) {
@@ -92,14 +115,14 @@ static PyObject *call(PyObject *capsule, PyObject *feed) {
   Py_INCREF(capsule);
   if (self->long_running) {
     self->busy = 1;
-    Py_BEGIN_ALLOW_THREADS;
-    failed = self->run(self->program);
-    Py_END_ALLOW_THREADS;
+    failed = run_aside(self->run, self->program);
     self->busy = 0;
   } else {
-    failed = self->run(self->program);
+    failed = self->run(self->program, NULL, NULL);
   }
-  if (failed >= 0) {
+  if (PyErr_Occurred()) {
+    Py_CLEAR(results);
+  } else if (failed >= 0) {
     PyObject *raised = PyObject_CallFunction(self->failed, "L", (long long)failed);
     Py_XDECREF(raised);
     Py_CLEAR(results);
@@ -162,7 +185,7 @@ static PyObject *make(PyObject *module, PyObject *arguments) {
     return NULL;
   caller *self = calloc(1, sizeof *self);
   if (self == NULL) return PyErr_NoMemory();
-  self->run = (int64_t(*)(void *))(uintptr_t)run;
+  self->run = (runner)(uintptr_t)run;
   self->program = (void *)(uintptr_t)program;
   self->long_running = long_running;
   self->n_inputs = PyList_GET_SIZE(inputs);
@@ -187,7 +210,17 @@ static PyObject *make(PyObject *module, PyObject *arguments) {
   return result;
 }
 
+/* run(run, program): the index of the phase that failed, or -1 */
+static PyObject *run_program(PyObject *module, PyObject *arguments) {
+  (void)module;
+  unsigned long long run, program;
+  if (!PyArg_ParseTuple(arguments, "KK", &run, &program)) return NULL;
+  int64_t failed = run_aside((runner)(uintptr_t)run, (void *)(uintptr_t)program);
+  return PyErr_Occurred() ? NULL : PyLong_FromLongLong(failed);
+}
+
 static PyMethodDef methods[] = {
+    {"run", run_program, METH_VARARGS, "Run a program; signals end it between turns of loops."},
     {"make", make, METH_VARARGS, "Return a function from a feed to the outputs."},
     {NULL, NULL, 0, NULL},
 };

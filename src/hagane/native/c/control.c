@@ -4,32 +4,131 @@ static void point(const hg_patch *patches, int64_t n, char *start) {
   for (int64_t i = 0; i < n; i++) *patches[i].slot = start + patches[i].offset;
 }
 
+/* ---- sizes that differ from turn to turn ---- */
+
+/* Memory of at least some bytes, whose content may be lost; null if there is none. */
+static char *make_room(char **memory, int64_t *room, int64_t bytes) {
+  if (bytes < 0) return NULL; /* more than a number of bytes can be */
+  if (*memory == NULL || *room < bytes) {
+    free(*memory);
+    *room = bytes + bytes / 2 + 4096;
+    *memory = malloc((size_t)*room + 64);
+  }
+  return *memory;
+}
+
+/* Give each thread at least so much scratch memory; 0 if there is none. */
+static int widen_scratch(hg_program *program, int64_t bytes) {
+  if (bytes <= program->scratch_bytes) return 1;
+  char *fresh[MAX_THREADS];
+  bytes += bytes / 2;
+  for (int64_t i = 0; i < program->threads; i++) {
+    fresh[i] = hg_allocate((size_t)bytes + 4096);
+    if (fresh[i] != NULL) continue;
+    while (i-- > 0) hg_release(fresh[i], (size_t)bytes + 4096);
+    return 0;
+  }
+  for (int64_t i = 0; i < program->threads; i++) {
+    hg_release(program->scratch[i], (size_t)program->scratch_bytes + 4096);
+    program->scratch[i] = fresh[i];
+  }
+  program->scratch_bytes = bytes;
+  return 1;
+}
+
+/* Make sizes, tasks and temporary values those of the turn to come; 0 if there is no memory. */
+static int resize(hg_program *program, int64_t index) {
+  hg_control *control = program->phases[index].control;
+  const hg_phase *sizer = &program->phases[control->sizer];
+  hg_thread thread = {program->scratch[0], program->failure, control->sizer};
+  sizer->kernel(sizer->pointers, sizer->sizes, 0, &thread);
+  const int64_t *computed = control->computed;
+  for (int64_t i = 0; i < control->n_numbers; i++)
+    *(int64_t *)control->numbers[i].place = computed[control->numbers[i].which];
+  for (int64_t i = 0; i < control->n_tasks; i++) {
+    hg_phase *phase = &program->phases[control->tasks[i].place];
+    int64_t tasks = computed[control->tasks[i].which];
+    if (tasks == phase->tasks) continue;
+    phase->all_tasks += tasks - phase->tasks;
+    phase->tasks = tasks;
+    forget_counts(program, control->tasks[i].place);
+  }
+  for (int64_t i = 0; i < control->n_moved; i++) {
+    hg_moved *value = &control->moved[i];
+    char *memory = make_room(&value->memory, &value->room, value->bytes);
+    if (memory == NULL) return 0;
+    point(value->patches, value->n_patches, memory);
+  }
+  for (int64_t i = 0; i < control->n_carried; i++) {
+    hg_carried *value = &control->carried[i];
+    int64_t which = control->turn & 1;
+    if (value->grows == 0) continue;
+    value->next = make_room(&value->memory[which], &value->room[which], value->bytes);
+    if (value->next == NULL) return 0;
+  }
+  return control->scratch < 0 || widen_scratch(program, computed[control->scratch]);
+}
+
+/* ---- turns ---- */
+
+/* Let what a turn left be what the next one reads, or begin with the initial values. */
+static void hand_on(hg_control *control, char *const *pointers) {
+  int64_t turn = ++control->turn;
+  for (int64_t i = 0; i < control->n_carried; i++) {
+    hg_carried *value = &control->carried[i];
+    char *old = value->now;
+    value->now = turn == 0 ? pointers[value->start] : value->next;
+    if (value->grows == 0)
+      value->next = pointers[turn == 0 ? value->first : value->second];
+    if (value->grows == 0 && turn > 1) value->next = old;
+  }
+}
+
+/* Bring what the last turn left to the results. */
+static void leave(hg_control *control, char *const *pointers) {
+  for (int64_t i = 0; i < control->n_carried; i++) {
+    hg_carried *value = &control->carried[i];
+    if (value->first < 0) continue;
+    char *result = pointers[value->first];
+    /* Of a loop that is ended before its first turn, `bytes` may be those of another time. */
+    int64_t bytes = control->turn == 0 ? value->begun : value->bytes;
+    if (value->now != result) memcpy(result, value->now, (size_t)bytes);
+  }
+  control->made = control->turn;
+  control->turn = -1;
+}
+
+/* Ask the caller now and then whether to go on. Turns are counted between looks at the clock, which
+ * would take longer than a short turn. */
+static void consult(hg_program *program, hg_control *control) {
+  int64_t t = now(), since = t - control->looked;
+  if (control->run == program->run) {
+    if (since > ASK_NS / LOOKS) control->stride = control->stride / 2 + 1;
+    else if (control->stride < 1024) control->stride *= 2;
+  }
+  control->run = program->run;
+  control->looked = t;
+  control->left = control->stride;
+  if (program->asked_in != program->run) {
+    program->asked_in = program->run, program->asked = t;
+  } else if (t - program->asked > ASK_NS) {
+    program->asked = t;
+    program->ended = program->ask(program->asker) != 0;
+  }
+}
+
 /* Begin a loop, or end one of its turns; 0 if there is no other. */
 static int64_t next_turn(hg_program *program, int64_t index) {
   char *const *pointers = program->phases[index].pointers;
   hg_control *control = program->phases[index].control;
-  int64_t read; /* which pointer tells whether to go on */
-  if (control->turn < 0) {
-    control->turn = 0;
-    read = control->going;
-    for (int64_t i = 0; i < control->n_carried; i++) {
-      hg_carried *value = &control->carried[i];
-      value->now = pointers[value->start], value->next = pointers[value->first];
-    }
-  } else {
-    control->turn++;
-    read = control->condition;
-    for (int64_t i = 0; i < control->n_carried; i++) {
-      hg_carried *value = &control->carried[i];
-      char *old = value->now;
-      value->now = value->next;
-      value->next = control->turn == 1 ? pointers[value->second] : old;
-    }
-  }
+  hand_on(control, pointers);
   int64_t turn = control->turn, limit = INT64_MAX;
+  int64_t read = turn == 0 ? control->going : control->condition; /* tells whether to go on */
   if (control->turns >= 0) limit = control->turns;
   if (control->limit >= 0) limit = *(const int64_t *)pointers[control->limit];
-  int stopped = program->failure[0] != 0 || (program->stop != NULL && *program->stop != 0);
+  if (program->ask != NULL && program->ended == 0 && --control->left <= 0) consult(program, control);
+  int stopped = program->failure[0] != 0 || program->ended != 0 ||
+                (program->stop != NULL && *program->stop != 0);
   int going = !stopped && turn < limit && (read < 0 || *pointers[read]);
   for (int64_t i = 0; going && i < control->n_scanned; i++) {
     hg_scanned *value = &control->scanned[i];
@@ -46,17 +145,15 @@ static int64_t next_turn(hg_program *program, int64_t index) {
     }
     point(value->patches, value->n_patches, base + value->start + turn * value->step);
   }
+  if (going && control->count >= 0) *(int64_t *)pointers[control->count] = turn;
+  if (going && control->sizer >= 0 && !resize(program, index)) {
+    program->failure[0] = index + 1, program->failure[1] = turn + 1;
+    going = 0;
+  }
   if (!going) {
-    for (int64_t i = 0; i < control->n_carried; i++) {
-      hg_carried *value = &control->carried[i];
-      char *result = pointers[value->first];
-      if (value->now != result) memcpy(result, value->now, (size_t)value->bytes);
-    }
-    control->made = turn;
-    control->turn = -1;
+    leave(control, pointers);
     return 0;
   }
-  if (control->count >= 0) *(int64_t *)pointers[control->count] = turn;
   for (int64_t i = 0; i < control->n_carried; i++) {
     hg_carried *value = &control->carried[i];
     point(value->before, value->n_before, value->now);

@@ -30,6 +30,10 @@
 #define MAX_THREADS 64
 #define SPIN_BEFORE_YIELD 4000
 #define SPIN_BEFORE_SLEEP 20000
+/* How often the caller of a program is asked between turns whether to go on, and how much more often
+ * than that the clock is looked at. */
+#define ASK_NS 50000000
+#define LOOKS 16
 
 typedef struct {
   char *scratch;
@@ -53,8 +57,11 @@ typedef struct {
   const hg_patch *after; /* who writes what is left */
   int64_t n_after;
   int64_t start, first, second; /* which of the phase's pointers: initial value, result, spare */
-  int64_t bytes;
+  int64_t bytes, begun; /* of what a turn leaves, and of the initial value */
   char *now, *next;
+  int64_t grows;           /* two places of its own take turns instead: its size changes */
+  char *memory[2];
+  int64_t room[2];
 } hg_carried;
 
 /* A value of which each turn reads or writes one slice. */
@@ -66,6 +73,22 @@ typedef struct {
   char *memory;
   int64_t room; /* slices for which there is memory */
 } hg_scanned;
+
+/* A value of a body whose size differs from turn to turn. */
+typedef struct {
+  const hg_patch *patches;
+  int64_t n_patches;
+  int64_t bytes;
+  char *memory;
+  int64_t room;
+} hg_moved;
+
+/* A number that differs from turn to turn: where it is read, or of which phase it is, and which of
+ * those computed it is. */
+typedef struct {
+  int64_t place;
+  int64_t which;
+} hg_number;
 
 /* What makes a phase a loop or a branch. Indices are of the phase's pointers, -1 for none. The
  * phases of the body lie between the phase and `end`; of a branch with a true condition between it
@@ -84,6 +107,17 @@ typedef struct {
   int64_t turn; /* the number of the turn; below 0 while none is being made */
   int64_t made; /* turns of the last time */
   int64_t verdict;
+  int64_t sizer; /* the phase that computes what differs from turn to turn, or -1 */
+  int64_t n_numbers;
+  const hg_number *numbers;
+  int64_t n_tasks;
+  const hg_number *tasks;
+  const int64_t *computed; /* where the numbers are computed */
+  int64_t n_moved;
+  hg_moved *moved;
+  int64_t scratch; /* which number is the scratch memory that each thread needs, or -1 */
+  int64_t left, stride; /* turns until the clock is looked at, and from one look to the next */
+  int64_t looked, run;  /* when it was last, and in which run */
 } hg_control;
 
 /* Planes of pixels whose surroundings are set to one byte while a kernel writes the pixels. */
@@ -128,4 +162,8 @@ typedef struct {
   int64_t *times; /* [2][phase]: nanoseconds, and how often it ran; or null */
   int64_t mark;   /* when the last phase ended */
   const volatile int64_t *stop; /* once it is not 0, loops make no other turn; or null */
+  int64_t (*ask)(void *);       /* whether loops shall make no other turn, as the caller says */
+  void *asker;
+  int64_t run, asked_in, asked; /* the number of the run; in which the caller was asked, and when */
+  int64_t ended;                /* the caller said so */
 } hg_program;

@@ -4,24 +4,32 @@
 
 typedef uint8_t vb __attribute__((vector_size(VL), aligned(1), may_alias));
 typedef int8_t vc __attribute__((vector_size(VL), aligned(1), may_alias));
-/* Compilers widen vectors of bytes and of 16 bits one by one, if left to themselves. */
+/* Compilers widen and narrow vectors of bytes and of 16 bits one by one, if left to themselves. */
 #if defined(__AVX512F__)
 #define WIDE_u8(p) ((vi)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(p))))
 #define WIDE_i8(p) ((vi)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(p))))
 #define WIDE_u16(x) ((vu)_mm512_cvtepu16_epi32((__m256i)(x)))
+#define LOW_BYTES(x) ((vb)_mm512_cvtepi32_epi8((__m512i)(x)))
 #elif defined(__AVX2__)
 #define WIDE_u8(p) ((vi)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(p))))
 #define WIDE_i8(p) ((vi)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p))))
 #define WIDE_u16(x) ((vu)_mm256_cvtepu16_epi32((__m128i)(x)))
+INLINE vb hg_low_bytes(vi x) {
+  __m256i y = _mm256_shuffle_epi8((__m256i)x, _mm256_set1_epi32(0x0c080400));
+  __m128i low = _mm256_castsi256_si128(y), high = _mm256_extracti128_si256(y, 1);
+  return (vb)_mm_cvtsi128_si64(_mm_unpacklo_epi32(low, high));
+}
+#define LOW_BYTES(x) hg_low_bytes(x)
 #else
 #define WIDE_u8(p) __builtin_convertvector(*(const vb *)(p), vi)
 #define WIDE_i8(p) __builtin_convertvector(*(const vc *)(p), vi)
 #define WIDE_u16(x) __builtin_convertvector(x, vu)
+#define LOW_BYTES(x) __builtin_convertvector(x, vb)
 #endif
 #define BYTES(N, T, V)                                                                   \
   INLINE vf v_load_##N(const T *p) { return __builtin_convertvector(WIDE_##N(p), vf); }  \
   INLINE void v_store_##N(T *p, vf x) {                                                  \
-    *(V *)p = __builtin_convertvector(__builtin_convertvector(x, vi), V);                \
+    *(V *)p = (V)LOW_BYTES(__builtin_convertvector(x, vi));                              \
   }                                                                                      \
   INLINE vf v_load_##N##_n(const T *p, int64_t n) {                                      \
     V x = {0};                                                                           \
@@ -29,7 +37,7 @@ typedef int8_t vc __attribute__((vector_size(VL), aligned(1), may_alias));
     return v_load_##N((const T *)&x);                                                    \
   }                                                                                      \
   INLINE void v_store_##N##_n(T *p, vf x, int64_t n) {                                   \
-    V y = __builtin_convertvector(__builtin_convertvector(x, vi), V);                    \
+    V y = (V)LOW_BYTES(__builtin_convertvector(x, vi));                                  \
     __builtin_memcpy(p, &y, (size_t)n);                                                  \
   }                                                                                      \
   INLINE vf v_load_##N##_strided(const T *p, int64_t stride, int64_t n) {                \
@@ -40,8 +48,29 @@ typedef int8_t vc __attribute__((vector_size(VL), aligned(1), may_alias));
 BYTES(u8, uint8_t, vb)
 BYTES(i8, int8_t, vc)
 #undef BYTES
+/* x / by where inverse is 1 / by, rounded, and neither is near the ends of its range: a product, and
+ * what it leaves of x. Right but for a last digit once in millions; what exceeds a thousand million
+ * may be less exact. */
+INLINE vf v_over(vf x, vf by, vf inverse) {
+#if defined(__AVX512F__) || defined(__AVX2__)
+  vf y = v_min2(v_set1(1e9f), v_max2(v_set1(-1e9f), x * inverse));
+  return v_fma(v_fma(-y, by, x), inverse, y);
+#else
+  (void)inverse;
+  return x / by;
+#endif
+}
+INLINE float s_over(float x, float by, float inverse) {
+  (void)inverse;
+  return x / by;
+}
 /* Rounded to even, the zero point added, kept within the type; not a number is zero. */
 INLINE vf v_quantize(vf x, vf zero, float low, float high) {
+#if defined(__AVX512F__)
+  __mmask16 number = _mm512_cmp_ps_mask((__m512)x, (__m512)x, _CMP_ORD_Q);
+  __m512 least = (__m512)v_max2(v_set1(low), v_round(x) + zero);
+  return (vf)_mm512_maskz_min_ps(number, (__m512)v_set1(high), least);
+#endif
   vf y = v_min2(v_set1(high), v_max2(v_set1(low), v_round(x) + zero));
   return v_sel(x != x, v_set1(0.f), y);
 }
@@ -87,6 +116,49 @@ INLINE void v_store_pixels_u8(uint8_t *p, vf a, vf b, vf c, vf d, int64_t n, uin
          (vu)__builtin_convertvector(c, vi) << 16 | (vu)__builtin_convertvector(d, vi) << 24;
   y ^= flipped * 0x01010101u;
   __builtin_memcpy(p, &y, n == VL ? sizeof y : (size_t)n * 4);
+}
+/* Adds four products of unsigned and signed bytes to each int32. On processors that have it only. */
+INLINE __m512i hg_dot_quads(__m512i sums, __m512i x, __m512i w) {
+  __asm__("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(x), "v"(w));
+  return sums;
+}
+/* Four rows of bytes as words of one byte of each: y[k] has bytes 4k to 4k + 3 of each 128 bits. */
+INLINE void hg_interleave(__m512i a, __m512i b, __m512i c, __m512i d, __m512i *y) {
+  __m512i ab = _mm512_unpacklo_epi8(a, b), cd = _mm512_unpacklo_epi8(c, d);
+  y[0] = _mm512_unpacklo_epi16(ab, cd), y[1] = _mm512_unpackhi_epi16(ab, cd);
+  ab = _mm512_unpackhi_epi8(a, b), cd = _mm512_unpackhi_epi8(c, d);
+  y[2] = _mm512_unpacklo_epi16(ab, cd), y[3] = _mm512_unpackhi_epi16(ab, cd);
+}
+/* Two pixels of 32 bytes, or four of 16, that lie some bytes apart. */
+INLINE __m512i hg_two_pixels(const uint8_t *p, int64_t step) {
+  __m512i y = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)p));
+  return _mm512_inserti64x4(y, _mm256_loadu_si256((const __m256i *)(p + step)), 1);
+}
+INLINE __m512i hg_four_pixels(const uint8_t *p, int64_t step) {
+  __m512i y = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)p));
+  y = _mm512_inserti32x4(y, _mm_loadu_si128((const __m128i *)(p + step)), 1);
+  y = _mm512_inserti32x4(y, _mm_loadu_si128((const __m128i *)(p + 2 * step)), 2);
+  return _mm512_inserti32x4(y, _mm_loadu_si128((const __m128i *)(p + 3 * step)), 3);
+}
+/* Sums times factors, at most a limit, as whole numbers. What is too large for an int32 would become
+ * the smallest one. */
+INLINE __m512i hg_scaled(__m512i sums, __m512 factors, __m512 limit) {
+  __m512 y = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), factors);
+  return _mm512_cvtps_epi32(_mm512_min_ps(y, limit));
+}
+INLINE __m512i hg_scaled_freely(__m512i sums, __m512 factors) {
+  return _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_cvtepi32_ps(sums), factors));
+}
+/* Whole numbers plus a zero point of 16 bits as unsigned bytes; what was interleaved lies in its old
+ * order. */
+INLINE __m512i hg_bytes(__m512i a, __m512i b, __m512i c, __m512i d, __m512i zero) {
+  __m512i ab = _mm512_adds_epi16(_mm512_packs_epi32(a, b), zero);
+  return _mm512_packus_epi16(ab, _mm512_adds_epi16(_mm512_packs_epi32(c, d), zero));
+}
+/* The same as the bytes of a, then those of b, and so on. */
+INLINE __m512i hg_bytes_in_rows(__m512i a, __m512i b, __m512i c, __m512i d, __m512i zero) {
+  const __m512i at = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  return _mm512_permutexvar_epi32(at, hg_bytes(a, b, c, d, zero));
 }
 /* Two rows of floats, rounded to bfloat16: first the one, then the other. */
 INLINE __m512i v_two_pairs(vf a, vf b) {
@@ -173,3 +245,60 @@ INLINE vh v_to_f16(vf x) {
 HALVES(f16, v_of_f16, v_to_f16)
 HALVES(bf16, v_of_bf16, v_to_bf16)
 #undef HALVES
+
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+/* Float32 as the sum of three bfloat16, which lie 32 numbers apart. The sum is exact but for
+ * numbers below 2^-102, whose last piece may be lost. Numbers above the largest bfloat16 begin with
+ * their upper half, infinity with itself and nothing after it. The small pieces come first in a sum:
+ * the other two may be more than there is. */
+#define PIECE 32
+INLINE vf v_put_piece(uint16_t *p, vf x) {
+  __m256i y;
+  __asm__("vcvtneps2bf16 %1, %0" : "=v"(y) : "v"((__m512)x));
+  __builtin_memcpy(p, &y, sizeof y);
+  return x - v_of_bf16((vh)y);
+}
+static __attribute__((noinline, unused)) void v_store_large(uint16_t *p, vf x) {
+  vm infinite = v_abs(x) == v_set1(INFINITY);
+  vf high = v_sel(v_abs(x) < v_set1(0x1p127f), x, (vf)((vu)x & 0xffff0000u));
+  v_put_piece(p, v_sel(x != x, x, high));
+  vf rest = v_sel(infinite, v_set1(0.f), x - v_load_bf16(p));
+  v_put_piece(p + 2 * PIECE, v_put_piece(p + PIECE, rest));
+}
+INLINE void v_store_triples(uint16_t *p, vf x) {
+  if (__builtin_expect(_mm512_cmp_ps_mask((__m512)v_abs(x), _mm512_set1_ps(0x1p127f), _CMP_NLT_UQ), 0))
+    v_store_large(p, x);
+  else v_put_piece(p + 2 * PIECE, v_put_piece(p + PIECE, v_put_piece(p, x)));
+}
+INLINE void v_store_triples_n(uint16_t *p, vf x, int64_t n) {
+  uint16_t y[2 * PIECE + VL];
+  v_store_triples(y, x);
+  for (int i = 0; i < 3; i++) __builtin_memcpy(p + i * PIECE, y + i * PIECE, (size_t)n * 2);
+}
+INLINE vf v_load_triples(const uint16_t *p) {
+  return v_load_bf16(p) + (v_load_bf16(p + PIECE) + v_load_bf16(p + 2 * PIECE));
+}
+INLINE float s_load_triple(const uint16_t *p) {
+  return s_load_bf16(p[0]) + (s_load_bf16(p[PIECE]) + s_load_bf16(p[2 * PIECE]));
+}
+/* Weights of float32, [blocks][32][wide][16], cut into tiles of their pieces,
+ * [blocks][3][wide][16][16], the first number of a word below the second one. There are rows of
+ * inputs; the last block may be a part of one. */
+INLINE void v_cut_tiles(const float *w, uint32_t *to, int64_t blocks, int64_t wide, int64_t rows) {
+  const __m512i upper = _mm512_set1_epi32((int)0xffff0000), zero = _mm512_setzero_si512();
+  for (; blocks > 0; blocks--, to += 3 * wide * 256)
+    for (int64_t i = 0; i < 16; i++, rows -= 2, w += 2 * wide * VL)
+      for (int64_t j = 0; j < wide; j++) {
+        __m512i a = rows > 0 ? (__m512i)v_load(w + j * VL) : zero;
+        __m512i b = rows > 1 ? (__m512i)v_load(w + (wide + j) * VL) : zero;
+        for (int64_t piece = 0; piece < 3; piece++) {
+          __m512i low = _mm512_srli_epi32(a, 16); /* low | (b & upper) */
+          _mm512_store_si512(to + ((piece * wide + j) * 16 + i) * 16,
+                             _mm512_ternarylogic_epi32(low, b, upper, 0xf8));
+          a = (__m512i)((__m512)a - (__m512)_mm512_and_si512(a, upper));
+          b = (__m512i)((__m512)b - (__m512)_mm512_and_si512(b, upper));
+        }
+      }
+}
+INLINE int v_not_finite(vf x) { return _mm512_fpclass_ps_mask((__m512)x, 0x99); }
+#endif

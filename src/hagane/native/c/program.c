@@ -46,6 +46,15 @@ static void forget_grown(hg_control *control) {
     free(control->scanned[i].memory);
     control->scanned[i].memory = NULL, control->scanned[i].room = 0;
   }
+  for (int64_t i = 0; control != NULL && i < control->n_moved; i++) {
+    free(control->moved[i].memory);
+    control->moved[i].memory = NULL, control->moved[i].room = 0;
+  }
+  for (int64_t i = 0; control != NULL && i < 2 * control->n_carried; i++) {
+    hg_carried *value = &control->carried[i / 2];
+    free(value->memory[i % 2]);
+    value->memory[i % 2] = NULL, value->room[i % 2] = 0;
+  }
 }
 
 static void forget_borders(hg_phase *phase) {
@@ -101,15 +110,19 @@ hg_program *hg_create(int64_t n_phases, int64_t threads, int64_t scratch_bytes) 
   return program;
 }
 
-/* Say what a phase is, also in the place of what it was; not while the program runs. */
-void hg_set_phase(hg_program *program, int64_t index, void *kernel, char *const *pointers,
-                  const int64_t *sizes, int64_t tasks, int64_t serial) {
-  /* What was counted of it depends on the number of tasks. */
+/* What was counted of a phase depends on the number of its tasks; no thread may be in it. */
+static void forget_counts(hg_program *program, int64_t index) {
   for (int64_t i = 0; i < program->threads; i++) {
     atomic_store(&program->claims[index * program->threads + i].value, 0);
     program->epochs[i * program->epochs_stride + index] = 0;
   }
   atomic_store(&program->done[index].value, 0);
+}
+
+/* Say what a phase is, also in the place of what it was; not while the program runs. */
+void hg_set_phase(hg_program *program, int64_t index, void *kernel, char *const *pointers,
+                  const int64_t *sizes, int64_t tasks, int64_t serial) {
+  forget_counts(program, index);
   forget_grown(program->phases[index].control);
   forget_borders(&program->phases[index]);
   program->phases[index] =

@@ -42,6 +42,7 @@ static void run_range(hg_program *program, int64_t from, int64_t to, int64_t sel
   int64_t next;
   for (int64_t i = from; i < to; i = next) {
     const hg_phase *phase = &program->phases[i];
+    thread.scratch = program->scratch[self]; /* a loop may have made it larger */
     next = phase->control == NULL ? i + 1 : phase->control->end;
     if (threads == 1) {
       run_alone(program, i, &thread);
@@ -124,9 +125,15 @@ static int start_workers(int64_t wanted) {
   return 0;
 }
 
-/* Run a program; -1 on success, else the index of the first phase that noted a failure. */
-int64_t hg_run(hg_program *program) {
+/* Run a program; -1 on success, else the index of the first phase that noted a failure.
+ *
+ * ask: called now and then between turns of loops by this thread; once it does not return 0, loops
+ * make no other turn. Null if there is none.
+ */
+int64_t hg_run(hg_program *program, int64_t (*ask)(void *), void *asker) {
   program->failure[0] = 0;
+  program->ask = ask, program->asker = asker;
+  program->ended = 0, program->run++;
   program->mark = program->times == NULL ? 0 : now();
   int shared = program->threads > 1 && pthread_mutex_trylock(&pool.lock) == 0;
   if (shared && pool.n_workers < program->threads - 1 && start_workers(program->threads - 1) != 0) {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import onnx_ir as ir
 
@@ -9,28 +11,32 @@ from hagane.native.ending import Ending
 from hagane.native.int8 import emit_int8_product
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering, NotNative, Rule
-from hagane.native.quads import Quads, new_quads, to_quads
+from hagane.native.quads import new_quads
 from hagane.native.rules import window as windows
+from hagane.native.rules.byte_depthwise import is_near, lower_depthwise_quads
 from hagane.native.rules.byte_operands import (
+    MOST,
+    bounded_bytes,
     byte_weight,
     has_quads,
+    image_of_quads,
+    may_overflow,
     one_for_all,
     parameters,
     requantize,
     scale_and_zero,
     signed_weight,
 )
+from hagane.native.rules.byte_planes import lower_depthwise_planes
 from hagane.native.rules.direct import Source, emit_direct
-from hagane.native.rules.stem import folded, folds_rows
-from hagane.native.rules.window import needed_pads, window_of
+from hagane.native.rules.images import FEW_CHANNELS
+from hagane.native.rules.stem import by_pixels, folded, folds_rows
+from hagane.native.rules.window import is_depthwise, needed_pads, window_of
 from hagane.native.tensor import Pads, Tensor
-from hagane.native.tile import Words
+from hagane.native.tile import IN_ROWS, Words
 from hagane.ops.convolution.window import Window
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim
-
-# The largest result before rounding; larger ones are as far outside of a byte.
-_MOST = 1.0e6
 
 
 def border_of_quads(low: Lowering, node: ir.Node) -> Pads | None:
@@ -45,27 +51,54 @@ def border_of_quads(low: Lowering, node: ir.Node) -> Pads | None:
 
 
 def lower_qlinear_conv(low: Lowering, node: ir.Node) -> None:
-    """Lower QLinearConv of one group with constant weights, scales and zero points."""
+    """Lower QLinearConv with constant weights, scales and zero points, of one group or depthwise."""
     weight = byte_weight(low, node.inputs[3])
     x_scale, x_zero = scale_and_zero(low, node, 1)
-    w_scale, w_zero = scale_and_zero(low, node, 4)
+    w_scale = low.constant(node.inputs[4])
     y_scale, y_zero = scale_and_zero(low, node, 6)
     bias_value = node.inputs[8] if len(node.inputs) > 8 else None
     bias = low.constant(bias_value)
-    if bias_value is not None and bias is None:
-        raise NotNative("a bias known only at run time")
-    factor = (x_scale * w_scale).astype(np.float64)  # in float32, as the operator has it
-    signed = signed_weight(weight, w_zero)
-    if has_quads(low) and signed is not None and weight.ndim == 4:
+    if w_scale is None or (bias_value is not None and bias is None):
+        raise NotNative("a scale or bias known only at run time")
+    factor = (x_scale * w_scale.reshape(-1)).astype(
+        np.float64
+    )  # in float32, as the operator has it
+    scale = factor / np.float64(y_scale[0])
+    if weight.ndim in (3, 4):
         window = window_of(low, node, weight.shape[2:], weight.shape[0])
-        if window.groups == 1:
-            scale = factor / np.float64(y_scale[0])
-            _lower_quads(low, node, window, signed, x_zero, scale, bias, y_zero)
+        if is_depthwise(window):
+            filters = _around_zero(low, node, weight)
+            in_blocks = has_quads(low) and weight.ndim == 4 and is_near(window)
+            if in_blocks and _fit_bytes(filters):
+                lower_depthwise_quads(
+                    low, node, window, filters.astype(np.int8), x_zero, scale, bias, y_zero
+                )
+                return
+            result = float(y_scale[0]), y_zero
+            lower_depthwise_planes(low, node, window, filters, x_zero, factor, bias, result)
             return
+    w_zero = one_for_all(low, node.inputs[5])
+    signed = signed_weight(weight, w_zero)
+    if has_quads(low) and signed is not None and weight.ndim == 4 and window.groups == 1:
+        _lower_quads(low, node, window, signed, x_zero, scale, bias, y_zero)
+        return
     sums, pixels = _convolved(low, node, weight, x_zero, w_zero)
     target = low.result(node.outputs[0])
     requantize(low, node, sums, target, factor, bias, (float(y_scale[0]), y_zero), pixels)
     low.lowered[node.outputs[0]] = target
+
+
+def _fit_bytes(numbers: Array) -> bool:
+    limits = np.iinfo(np.int8)
+    return bool((numbers >= limits.min).all() and (numbers <= limits.max).all())
+
+
+def _around_zero(low: Lowering, node: ir.Node, weight: Array) -> Array:
+    """Return weights less their zero point, which may differ from channel to channel."""
+    zero = low.constant(node.inputs[5])
+    if zero is None:
+        raise NotNative("a zero point known only at run time")
+    return weight.astype(np.int32) - zero.astype(np.int32).reshape(-1, *[1] * (weight.ndim - 1))
 
 
 def _lower_quads(
@@ -83,25 +116,31 @@ def _lower_quads(
     assert x is not None
     flops = 2.0 * window.images * window.out_height * window.out_width * weight.size
     shift = 128 if low.dtype(x) == np.int8 else 0
-    out, least, followers = _bounded_below(low, node.outputs[0], y_zero)
+    out, (least, most), followers = bounded_bytes(low, node.outputs[0])
     target = new_quads(low, out, y_zero)
     maps, length = window.out_channels, (target.blocks * target.lanes // lanes + 8) * lanes
     start = -(x_zero + shift) * weight.astype(np.int64).sum((1, 2, 3))
     start = start + (0 if bias is None else bias.astype(np.int64))
+    scale = np.broadcast_to(factor, (maps,)).astype(np.float32)
     numbers = parameters(
         low,
         id(node),
         length,
         start.astype(np.int32),
-        np.broadcast_to(factor, (maps,)).astype(np.float32),
-        np.full(length, target.zero, np.int32),
-        np.full(length, _MOST, np.float32),
-        np.full(length, least + target.shift, np.int32),
+        scale,
+        np.full(2 * length, target.zero, np.int16),
+        np.full(4 * length, least + target.shift, np.uint8),
+        np.full(length, MOST if most is None else most - y_zero, np.float32),
+        np.resize(np.array(IN_ROWS, np.int32), length),
     )
+    limited = most is not None or may_overflow(weight, start, scale)
+    numbers = replace(numbers, limited=limited)
     if folds_rows(level, window):
         window, weight, source = folded(low, x, window, weight, Words.QUAD, x_zero + shift)
+    elif window.channels <= FEW_CHANNELS and not level.tiles and x not in low.quads:
+        source = by_pixels(low, x, window, x_zero + shift)
     else:
-        image = _image(low, x, x_zero, needed_pads(window))
+        image = image_of_quads(low, x, x_zero, needed_pads(window))
         first = -window.pads[0] * image.row_stride - window.pads[1] * image.step
         plane, row = image.plane_stride, image.row_stride
         source = Source(
@@ -110,34 +149,6 @@ def _lower_quads(
         )  # fmt: skip
     ending = Ending(out, operators=followers)
     emit_direct(low, node, window, weight, numbers, source, ending, None, target, flops=flops)
-
-
-def _image(low: Lowering, value: ir.Value | None, zero: int, pads: Pads) -> Quads:
-    """Return an image in quads whose border holds the zero point."""
-    assert value is not None
-    found = low.quads.get(value)
-    shift = 128 if low.dtype(value) == np.int8 else 0
-    fits = found is not None and found.zero == zero + shift
-    if found is None or not fits or any(h < w for h, w in zip(found.pads, pads, strict=True)):
-        found = to_quads(low, value, low.plain(value), zero)
-        low.quads.setdefault(value, found)
-    return found
-
-
-def _bounded_below(
-    low: Lowering, value: ir.Value, zero: int
-) -> tuple[ir.Value, int, tuple[str, ...]]:
-    """Return what a maximum with the zero point makes of bytes: rectification, and the bound."""
-    least = int(np.iinfo(low.dtype(value)).min)
-    node = low.only_use(value)
-    if node is None or node.op_type != "Max" or len(node.inputs) != 2:
-        return value, least, ()
-    (other,) = [v for v in node.inputs if v is not value] or [None]
-    array = low.constant(other)
-    if array is None or array.size != 1:
-        return value, least, ()
-    low.done.add(node)
-    return node.outputs[0], max(least, int(array.reshape(-1)[0])), ("Max",)
 
 
 def lower_conv_integer(low: Lowering, node: ir.Node) -> None:

@@ -10,11 +10,14 @@ import onnx_ir as ir
 from hagane.machine import multiplies_bytes
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering, NotNative
-from hagane.native.tensor import Buffer, Tensor
+from hagane.native.quads import Quads, to_quads
+from hagane.native.tensor import Buffer, Pads, Tensor
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim
 
 _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
+# The largest result before rounding; larger ones are as far outside of a byte.
+MOST = 1.0e6
 
 
 def has_quads(low: Lowering) -> bool:
@@ -55,6 +58,48 @@ def signed_weight(weight: Array, zero: int) -> Array | None:
     return weight if zero == 0 else None
 
 
+def image_of_quads(low: Lowering, value: ir.Value | None, zero: int, pads: Pads) -> Quads:
+    """Return an image in quads whose border holds the zero point."""
+    assert value is not None
+    found = low.quads.get(value)
+    shift = 128 if low.dtype(value) == np.int8 else 0
+    fits = found is not None and found.zero == zero + shift
+    if found is None or not fits or any(h < w for h, w in zip(found.pads, pads, strict=True)):
+        found = to_quads(low, value, low.plain(value), zero)
+        low.quads.setdefault(value, found)
+    return found
+
+
+def bounded_bytes(
+    low: Lowering, value: ir.Value
+) -> tuple[ir.Value, tuple[int, int | None], tuple[str, ...]]:
+    """Return what a maximum and a minimum with constants make of bytes, and these bounds.
+
+    They stand for a rectification or for a clip. Without a minimum the upper bound is None.
+    """
+    least, most = int(np.iinfo(low.dtype(value)).min), None
+    names: list[str] = []
+    for operator in ("Max", "Min"):
+        node = low.only_use(value)
+        if node is None or node.op_type != operator or len(node.inputs) != 2:
+            continue
+        (other,) = [v for v in node.inputs if v is not value] or [None]
+        array = low.constant(other)
+        if array is None or array.size != 1:
+            continue
+        bound = int(array.reshape(-1)[0])
+        if operator == "Max":
+            least = max(least, bound)
+        elif bound < least:
+            continue
+        else:
+            most = bound
+        low.done.add(node)
+        names.append(operator)
+        value = node.outputs[0]
+    return value, (least, most), tuple(names)
+
+
 @dataclass(frozen=True, slots=True)
 class Parameters:
     """Numbers of each output channel that a tile of quads reads, in one buffer.
@@ -62,10 +107,27 @@ class Parameters:
     Attributes:
         buffer: What sums start from, then the factors, and so on as ``Tile`` has it.
         distance: Bytes from one row of numbers to the next.
+        limited: Whether there is a largest result before rounding.
     """
 
     buffer: Buffer
     distance: int
+    limited: bool = False
+
+
+def may_overflow(weight: Array, start: Array, factor: Array) -> bool:
+    """Whether a sum of bytes times signed weights, scaled, may be no int32.
+
+    Args:
+        weight: ``(out, in, rows, columns)``.
+        start: What sums start from, one number a channel.
+        factor: The same of what they are scaled by.
+    """
+    signed = weight.astype(np.int64)
+    most = start + 255 * np.maximum(signed, 0).sum((1, 2, 3))
+    least = start + 255 * np.minimum(signed, 0).sum((1, 2, 3))
+    far = np.maximum(np.abs(most), np.abs(least)) * np.abs(factor.astype(np.float64))
+    return not float(far.max(initial=0)) < 2.0**30
 
 
 def parameters(low: Lowering, key: object, length: int, *rows: Array) -> Parameters:
@@ -74,7 +136,8 @@ def parameters(low: Lowering, key: object, length: int, *rows: Array) -> Paramet
     def make() -> Array:
         kept = np.zeros((len(rows), length), np.uint32)
         for into, row in zip(kept, rows, strict=True):
-            into[: row.size] = np.ascontiguousarray(row).view(np.uint32)
+            words = np.ascontiguousarray(row).view(np.uint32)
+            into[: words.size] = words
         return kept.reshape(-1)
 
     buffer = low.weight(("parameters", key), make, len(rows) * length * 4)

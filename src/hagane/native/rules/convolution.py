@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
+from hagane.native.amx import takes_rows
 from hagane.native.choices import BY_RULE, convolution_key
 from hagane.native.ending import Ending, follow
 from hagane.native.expression import Expression
@@ -30,6 +31,7 @@ from hagane.native.rules.volume import lower_volume
 from hagane.native.rules.window import Window, is_depthwise, needed_pads, window_of
 from hagane.native.tensor import Blocked, Pads
 from hagane.native.tile import Words, block_words, uses_tiles
+from hagane.native.triples import splits, tiles_ns, tiles_of_image
 from hagane.native.winograd import Shape, lower_winograd, tile_size
 from hagane.ops.definition import Array
 
@@ -45,23 +47,60 @@ def winograd_size(low: Lowering, window: Window) -> int:
     chosen = low.choices.get(convolution_key(low, window), BY_RULE).winograd
     if chosen is not None:
         return chosen
-    return tile_size(_winograd_shape(window), low.threads, 2.0 if low.pairs else 1.0)
+    direct = None
+    if _direct_words(low, window) is Words.TRIPLE:
+        direct = tiles_ns(*_product_of(window), low.threads)
+    return tile_size(_winograd_shape(window), low.threads, 2.0 if low.pairs else 1.0, direct)
 
 
-def _multiplies_pairs(low: Lowering, window: Window) -> bool:
-    """Whether a convolution that reads blocks is computed on pairs of bfloat16."""
-    return (
-        low.pairs
-        and window.channels // window.groups > FEW_CHANNELS
+def _words(low: Lowering, window: Window) -> Words:
+    """Return what the words of a convolution that reads blocks hold, in the form it is computed in."""
+    return Words.FLOAT if winograd_size(low, window) else _direct_words(low, window)
+
+
+def _direct_words(low: Lowering, window: Window) -> Words:
+    """Return what they hold in the direct form."""
+    inputs = window.channels // window.groups
+    pairs = (
+        low.words is not Words.FLOAT
+        and inputs > FEW_CHANNELS
         and not (window.groups > 1 and window.groups == window.channels)
         and (window.groups == 1 or _has_whole_blocks(low, window))
-        and not winograd_size(low, window)
     )
+    if pairs and low.words is Words.TRIPLE:
+        pixels = window.out_height * window.out_width
+        read = inputs * -(-window.height * window.width // pixels)
+        pairs = not calls_library(low, window) and not low.direct_only
+        taps = window.kernel[0] * window.kernel[1]
+        product = _product_of(window)
+        near = window.follows or takes_rows(product[0] // window.images)
+        pairs = pairs and splits(
+            low, window.images * pixels, inputs * taps, product, read, near=near
+        )
+    return low.words if pairs else Words.FLOAT
+
+
+def _splits_rows(low: Lowering, window: Window) -> bool:
+    """Whether tasks split the part of an image of floats that they read."""
+    if window.groups > 1 or _words(low, window) is not Words.TRIPLE:
+        return False
+    tiles, _, _ = _product_of(window)
+    return takes_rows(tiles // window.images)
+
+
+def _product_of(window: Window) -> tuple[int, int, int]:
+    """Return tiles of rows, inputs, blocks filled up, and outputs of a group's product."""
+    left, right = needed_pads(window)[1::2]
+    columns = window.width + left + right
+    tiles = tiles_of_image(window.out_height, window.out_width, window.strides, columns)
+    taps = window.kernel[0] * window.kernel[1]
+    inputs, outs = window.channels // window.groups, window.out_channels // window.groups
+    return window.images * tiles, -(-inputs // 32) * 32 * taps, outs
 
 
 def _has_whole_blocks(low: Lowering, window: Window) -> bool:
     """Whether each group of channels begins with a block of pairs."""
-    lanes = Words.PAIR.each * block_words(low.level, Words.PAIR)
+    lanes = low.words.each * block_words(low.level, low.words)
     sizes = (window.channels // window.groups, window.out_channels // window.groups)
     return not any(size % lanes for size in sizes)
 
@@ -151,7 +190,7 @@ def _lower_direct(
     assert x is not None
     ending = follow(low, node.outputs[0])
     folds = low.pairs and folds_rows(low.level, window)
-    tiles = low.level.tiles and (folds or _multiplies_pairs(low, window))
+    tiles = low.level.tiles and (folds or _words(low, window) is not Words.FLOAT)
     after = None
     if tiles and not calls_library(low, window):
         ending, after = _with_function(low, ending)
@@ -213,16 +252,17 @@ def _added(low: Lowering, value: ir.Value, words: Words) -> Blocked | Paired:
 
 def _source(low: Lowering, x: ir.Value, window: Window) -> Source:
     """Return the image in the form that the direct convolution of these sizes reads."""
-    if _multiplies_pairs(low, window):
+    words = _words(low, window)
+    if _splits_rows(low, window):
+        return _floats(low, x, window)
+    if words is not Words.FLOAT:
         pairs = low.paired(x)
         if any(have < want for have, want in zip(pairs.pads, needed_pads(window), strict=True)):
             raise NotNative("an image of pairs without its border")
         start = _first_tap(window, pairs.row_stride, pairs.step)
         plane, row = pairs.plane_stride, pairs.row_stride
-        image = pairs.blocks * plane
-        return Source(
-            pairs.word_view(), start, pairs.step, plane, pairs.step, row, image, Words.PAIR
-        )
+        image, channels = pairs.blocks * plane, pairs.lanes // 2
+        return Source(pairs.word_view(), start, pairs.step, plane, channels, row, image, words)
     if window.channels <= FEW_CHANNELS and not isinstance(low.get(x), Blocked):
         tensor, (row, plane), image = padded_planes(low, x, window)
         return Source(tensor, 0, 1, plane, 1, row, image)
@@ -231,6 +271,17 @@ def _source(low: Lowering, x: ir.Value, window: Window) -> Source:
     plane, row = source.plane_stride, source.row_stride
     image = source.blocks * plane
     return Source(source.view(), start, source.lanes, plane, source.lanes, row, image)
+
+
+def _floats(low: Lowering, x: ir.Value, window: Window) -> Source:
+    """Return an image of floats that matrix tiles read in pieces, split by each task."""
+    image, words = _bordered(low, x, window), Words.TRIPLE
+    start = _first_tap(window, image.row_stride, image.lanes)
+    step = image.lanes * words.pieces
+    row = image.row_stride * words.pieces
+    floats = (image.plane_stride, image.blocks)
+    whole = image.blocks * image.plane_stride
+    return Source(image.view(), start, step, 0, image.lanes, row, whole, words, floats)
 
 
 def _first_tap(window: Window, row: int, step: int) -> int:
@@ -250,7 +301,7 @@ def _read_as_pairs(low: Lowering, value: ir.Value) -> bool:
 
     Matrix tiles also add images of pairs to their results.
     """
-    if not low.pairs or value in low.outputs:
+    if low.words is Words.FLOAT or value in low.outputs:
         return False
     for use in value.uses():
         if use.node not in low.nodes:
@@ -264,7 +315,9 @@ def _read_as_pairs(low: Lowering, value: ir.Value) -> bool:
 
 def _reads_pairs(low: Lowering, node: ir.Node) -> bool:
     window = reads_blocks(low, node)
-    return window is not None and _multiplies_pairs(low, window)
+    if window is None or _splits_rows(low, window):
+        return False
+    return _words(low, window) is not Words.FLOAT
 
 
 def _is_added(low: Lowering, node: ir.Node, value: ir.Value) -> bool:

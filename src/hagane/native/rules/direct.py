@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from hagane.machine import Level
 from hagane.native.choices import BY_RULE
 from hagane.native.contraction import (
     Contraction,
@@ -20,7 +21,7 @@ from hagane.native.ending import Ending
 from hagane.native.expression import Expression
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering
-from hagane.native.pairs import Paired, paired_weights
+from hagane.native.pairs import Paired, paired_weights, split_weights
 from hagane.native.quads import Quads, quad_weights
 from hagane.native.rules.byte_operands import Parameters
 from hagane.native.rules.images import bias_buffer, four_axes
@@ -29,7 +30,19 @@ from hagane.native.tensor import Blocked, Tensor
 from hagane.native.tile import Store, Tile, Words, whole_words
 from hagane.ops.definition import Array
 
-_STORES = {Blocked: Store.SUM, Paired: Store.PAIR, Quads: Store.QUAD}
+# How weights are kept.
+_KEPT: Mapping[Words, Callable[[Array, Level], Array]] = {
+    Words.FLOAT: lambda weight, level: weight,
+    Words.PAIR: paired_weights,
+    Words.TRIPLE: split_weights,
+    Words.QUAD: quad_weights,
+}
+
+
+def _store(target: Blocked | Paired | Quads) -> Store:
+    if isinstance(target, Paired):
+        return Store.of(target.words)
+    return Store.QUAD if isinstance(target, Quads) else Store.SUM
 
 
 def _parts(image: Blocked | Paired | Quads, lanes: int) -> int:
@@ -50,6 +63,8 @@ class Source:
         row: From one row to the next.
         image: From one image to the next.
         words: What a word of it holds; "floats" and "channels" count words.
+        floats: Where the image lies in blocks of float32 and is split by the task that reads it, the
+            distance of the blocks and how many there are; ``start`` and ``image`` then count floats.
     """
 
     tensor: Tensor
@@ -60,6 +75,7 @@ class Source:
     row: int
     image: int
     words: Words = Words.FLOAT
+    floats: tuple[int, int] | None = None
 
 
 def emit_direct(
@@ -97,6 +113,9 @@ def emit_direct(
     step, plane, channels, row_stride = source.step, source.plane, source.channels, source.row
     parts = _parts(target, lanes)
     per_group = -(-window.out_channels // window.groups // (lanes * parts)) * parts
+    if isinstance(target, Quads):
+        # Whatever fills a block of bytes is multiplied by zeros; of other numbers it might be NaN.
+        per_group = -(-window.out_channels // window.groups // lanes)
     inputs = window.channels // window.groups
     depth = whole_words(inputs, source.words, level)
     pixel_count = window.out_height * window.out_width
@@ -108,8 +127,7 @@ def emit_direct(
     def make() -> Iterator[Array]:
         for g in range(window.groups):
             own = weight4[g * block : (g + 1) * block]
-            own = paired_weights(own, level) if source.words is Words.PAIR else own
-            own = quad_weights(own, level) if source.words is Words.QUAD else own
+            own = _KEPT[source.words](own, level)
             yield from pack_weights(own, sizes, level, channels, source.words)
 
     groups: list[Group] = []
@@ -119,7 +137,7 @@ def emit_direct(
         for size in sizes:
             begin = g * (inputs // (channels * source.words.each)) * plane
             groups.append(Group(first, size, at, begin))
-            at += size * lanes * depth * kh * kw
+            at += size * lanes * depth * kh * kw * source.words.weights
             first += size
     weights = low.weight(("conv", id(node), tuple(sizes)), make, at * 4)
 
@@ -146,11 +164,12 @@ def emit_direct(
         column_step=dw * step,
         activation=ending.activation,
         words=source.words,
-        store=_STORES[type(target)],
+        store=_store(target),
         parameters=numbers.distance,
+        limited=numbers.limited,
         target_parts=parts,
         residual_parts=1 if residual is None else _parts(residual, lanes),
-        residual_pairs=isinstance(residual, Paired),
+        residual_words=residual.words if isinstance(residual, Paired) else Words.FLOAT,
     )
     pixels = Pixels(
         lambda i: i // width * sh * row_stride + i % width * sw * step,
@@ -172,6 +191,9 @@ def emit_direct(
         0,
         source.image,
         choice.order,
+        None if source.floats is None else source.floats[0],
+        0 if source.floats is None else source.floats[1],
+        low.threads,
     )
     body = Body()
     names = (

@@ -32,11 +32,15 @@ from hagane.native.rules.library_product import lower_product
 from hagane.native.rules.typed_product import lower_typed_product
 from hagane.native.tensor import Buffer, Kind, Tensor
 from hagane.native.tile import Store, Tile, Words, tile_pixels, uses_tiles, whole_words
+from hagane.native.triples import splits
 from hagane.ops.definition import Array
-from hagane.symbolic import Dim, product
+from hagane.symbolic import Dim, ceildiv, product
 
 # Fewer rows than this are read where they are.
 _FEW_ROWS = 4
+# What an unknown number of rows is taken for, from how many on matrix tiles multiply numbers in
+# pieces, and how many make a task then.
+_USUAL_ROWS, _TILE_ROWS, _TASK_ROWS = 128, 24, 256
 
 
 def lower_matmul(low: Lowering, node: ir.Node) -> None:
@@ -111,7 +115,7 @@ def _lower_product(
     assert source is not None
     if lower_product(low, node, source, weight, bias, ending, residual, target, followers):
         return
-    words = Words.PAIR if low.pairs and (level.tiles or k % 2 == 0) else Words.FLOAT
+    words = _words(low, rows, k, n)
     choice = low.choices.get(product_key(low, rows, k, n), BY_RULE)
     sizes = product_groups(n, rows, level, choice.blocks, words)
 
@@ -126,28 +130,43 @@ def _lower_product(
             padded[:n] = bias
         return padded
 
-    count = -(-n // lanes) * lanes * whole_words(k, words, level) * 4
+    deep = k if words is Words.TRIPLE else whole_words(k, words, level)
+    count = -(-n // lanes) * lanes * deep * 4
     weights = low.weight(("matrix", id(node), tuple(sizes)), make, count)
     row = low.weight(("row", id(node)), make_bias, row_length(n, level) * 4)
     few = isinstance(rows, int) and rows < _FEW_ROWS
     direct = few or _reads_rows(k, level) if choice.rows is None else choice.rows == "direct"
     if direct and words is Words.FLOAT:
-        read = Rows(low.contiguous(source), rows, k, k, lanes)
+        read = Rows(low.contiguous(source), rows, k, k, lanes, words)
     else:
         read = packed_rows(low, source, rows, k, words)
-    tile = replace(row_tile(level, words), activation=ending.activation)
+    plain = None
+    if words is Words.TRIPLE and not isinstance(rows, int):
+        plain = Rows(low.contiguous(source), rows, k, k, lanes, Words.FLOAT)
+    missing = whole_words(k, words, level) * 2 - k if words is Words.TRIPLE else 0
+    tile = replace(row_tile(level, words), activation=ending.activation, missing=missing)
     low.lowered[ending.value] = target
     flops = 2.0 * n * k * (rows if isinstance(rows, int) else 64)
 
     def emit(to: Tensor | Rows, after: Expression | None = None) -> None:
         emit_product(
             low, node, read, (weights, row), residual, to, tile, followers, flops, sizes,
-            choice.order, after,
+            choice.order, after, plain,
         )  # fmt: skip
 
     emit(target)
-    if uses_tiles(level, words):
+    if uses_tiles(level, words) and plain is None:
         low.products[target.buffer] = Product(ending.value, len(low.kernels) - 1, n, emit)
+
+
+def _words(low: Lowering, rows: Dim, k: int, n: int) -> Words:
+    """Return what the words of a product's two sides hold."""
+    if low.pairs:
+        return Words.PAIR if low.level.tiles or k % 2 == 0 else Words.FLOAT
+    if low.words is Words.FLOAT:
+        return Words.FLOAT
+    count = rows if isinstance(rows, int) else _USUAL_ROWS
+    return Words.TRIPLE if splits(low, count, k, (-(-count // 16), k, n), k) else Words.FLOAT
 
 
 def product_groups(
@@ -182,6 +201,7 @@ def emit_product(
     sizes: Sequence[int],
     order: str | None = None,
     after: Expression | None = None,
+    plain: Rows | None = None,
 ) -> None:
     """Write the kernel of a product of rows with packed weights.
 
@@ -199,19 +219,20 @@ def emit_product(
         sizes: Blocks of columns of each group, as the weights are packed.
         order: The loop order, if it is not left to the rules.
         after: Computed on results before they are stored, by matrix tiles.
+        plain: The rows as floats, for vectors to multiply if there are few, where nobody knows.
     """
     level, lanes = low.level, low.level.lanes
     if isinstance(target, Rows):
         n, step_out, plane_out = target.words * 2, target.step, target.plane
-        tile = replace(tile, store=Store.PAIR, target_parts=2)
+        tile = replace(tile, store=Store.of(target.kept), target_parts=2)
     else:
         columns = target.shape[-1]
         assert isinstance(columns, int)
         n, step_out, plane_out = columns, columns, lanes
     groups: list[Group] = []
-    first = 0
+    first, deep = 0, rows.words * tile.words.weights - tile.missing
     for size in sizes:
-        groups.append(Group(first, size, first * lanes * rows.words))
+        groups.append(Group(first, size, first * lanes * deep))
         first += size
     tile = replace(
         tile,
@@ -234,6 +255,34 @@ def emit_product(
         ),
     )
     count, step = rows.count, rows.step
+    if plain is not None:
+        few = body.pointer(plain.tensor)
+        chunks = ceildiv(count, _TASK_ROWS)
+        body.add(f"if ({body.size(count)} >= {_TILE_ROWS}) {{")
+        tasks = emit_tile_rows(
+            body,
+            tile,
+            count,
+            n,
+            groups,
+            names,
+            step,
+            rows.plane,
+            (step_out, plane_out),
+            after,
+            chunks,
+        )
+        depth, rest = divmod(plain.words, lanes)
+        vectors = replace(
+            tile, words=Words.FLOAT, depth=depth, rest=rest, missing=0, source_plane=lanes
+        )
+        body.add("} else {")
+        emit_rows(
+            body, vectors, count, n, groups, level, (few, *names[1:]), plain.step, lanes, chunks
+        )
+        body.add("}")
+        low.emit(node, body, tasks, work=flops / 100, followers=followers)
+        return
     if not isinstance(count, int) and uses_tiles(level, tile.words):
         tasks = emit_tile_rows(
             body, tile, count, n, groups, names, step, rows.plane, (step_out, plane_out), after
@@ -252,7 +301,19 @@ def emit_product(
         0,
     )
     partial = n if n % lanes else 0
-    plan = Contraction(tile, pixels, tuple(groups), 1, 0, 0, 0, partial, count * rows.words, order)
+    plan = Contraction(
+        tile,
+        pixels,
+        tuple(groups),
+        1,
+        0,
+        0,
+        0,
+        partial,
+        count * rows.words,
+        order,
+        threads=low.threads,
+    )
     fixed, work = emit_contraction(body, plan, level, names, after)
     low.emit(node, body, fixed, work=work, flops=flops, followers=followers)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,15 +11,33 @@ import onnx_ir as ir
 from hagane.native.kernel import Body, c_type
 from hagane.native.lowering import Lazy, Lowering, NotNative, Rule
 from hagane.native.tensor import Blocked, Tensor
-from hagane.symbolic import Dim, product, symbols_of
+from hagane.symbolic import Dim, maximum, minimum, product, symbols_of
 
 
 def lower_reshape(low: Lowering, node: ir.Node) -> None:
     """Give the same elements another shape; the shape is known from type inference."""
     out = node.outputs[0]
     low.dtype(out)
+    image = _same_image(low, node.inputs[0], out)
+    if image is not None:
+        low.lowered[out] = image
+        return
     view = low.plain(node.inputs[0]).viewed(low.shape(out))
     low.lowered[out] = view or low.contiguous(node.inputs[0]).reshaped(low.shape(out))
+
+
+def _same_image(low: Lowering, value: ir.Value | None, out: ir.Value) -> Blocked | None:
+    """Return an image in blocks under another shape that has its one long axis elsewhere."""
+    found = low.lowered.get(value) if value is not None else None
+    if isinstance(found, Lazy) and found.blocked:
+        found = low.stored(value)
+    if not isinstance(found, Blocked) or any(found.pads) or out in low.outputs:
+        return None
+    shape = low.fixed_shape(out)
+    if len(shape) not in (3, 4) or shape[:2] != found.shape[:2] or 0 in shape:
+        return None
+    long = [max(sizes) for sizes in (shape[2:], found.shape[2:]) if math.prod(sizes) == max(sizes)]
+    return replace(found, shape=shape) if len(long) == 2 else None
 
 
 def lower_transpose(low: Lowering, node: ir.Node) -> None:
@@ -75,7 +94,7 @@ def _ints(low: Lowering, node: ir.Node, index: int) -> list[int] | None:
 
 
 def lower_slice(low: Lowering, node: ir.Node) -> None:
-    """Return a view of a slice whose bounds are fixed."""
+    """Return a view of a slice whose bounds are fixed; the size of the axis may be open."""
     found = low.plain(node.inputs[0])
     rank = len(found.shape)
     starts = _ints(low, node, 1)
@@ -87,12 +106,9 @@ def lower_slice(low: Lowering, node: ir.Node) -> None:
     for start, step, axis in zip(starts, steps, axes, strict=True):
         axis = _normal(axis, rank)
         size = shape[axis]
-        if isinstance(size, int):
-            start = start + size if start < 0 else start
-            start = min(max(start, 0), size - 1 if step < 0 else size)
-        elif start < 0 or step < 0 or start > 0:
-            raise NotNative("a slice of an axis whose size is known only at run time")
-        offset = offset + start * strides[axis]
+        first: Dim = start + size if start < 0 else start
+        first = minimum(maximum(first, 0), size - 1 if step < 0 else size)
+        offset = offset + first * strides[axis]
         strides[axis] = strides[axis] * step
         shape[axis] = out_shape[axis]
     low.lowered[node.outputs[0]] = Tensor(

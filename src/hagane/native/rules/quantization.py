@@ -12,6 +12,7 @@ from hagane.native.expression import FLOAT32, Apply, Constant, Expression, Leaf
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lazy, Lowered, Lowering, NotNative, Rule, operand
 from hagane.native.quads import new_quads, shifted
+from hagane.native.rules.byte_sums import DEQUANTIZE, sums_bytes
 from hagane.native.rules.elementwise import keep
 from hagane.native.tensor import Blocked
 from hagane.symbolic import Dim
@@ -19,7 +20,8 @@ from hagane.symbolic import Dim
 _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 
-_DEQUANTIZE = "(({0} - {2}) * {1})"
+# Smaller scales, or the inverse of such, are divided by.
+_LEAST_SCALE = 2.0**-60
 
 
 def _label(found: Lowered, node: ir.Node) -> str:
@@ -59,9 +61,13 @@ def lower_quantize(low: Lowering, node: ir.Node) -> None:
     zero = _along(low, node, node.inputs[2] if len(node.inputs) > 2 else None, rank)
     assert scale is not None
     found = low.get(x)
-    arguments = (operand(found), scale, zero or Constant(0, FLOAT32))
+    arguments: tuple[Expression, ...] = operand(found), scale, zero or Constant(0, FLOAT32)
     least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
-    text = f"v_quantize({{0}} / {{1}}, {{2}}, {least}.f, {most}.f)"
+    quotient = "{0} / {1}"
+    if isinstance(scale, Constant) and _LEAST_SCALE < scale.value < 1 / _LEAST_SCALE:
+        quotient = "v_over({0}, {1}, {3})"  # a division takes as long as ten products
+        arguments += (Constant(float(1 / np.float32(scale.value)), FLOAT32),)
+    text = f"v_quantize({quotient}, {{2}}, {least}.f, {most}.f)"
     expression = Apply(text, arguments, dtype)
     in_blocks = isinstance(found, Blocked) or (isinstance(found, Lazy) and found.blocked)
     if not in_blocks:
@@ -69,10 +75,12 @@ def lower_quantize(low: Lowering, node: ir.Node) -> None:
         return
     if isinstance(scale, Constant) and rank == 4 and isinstance(arguments[2], Constant):
         image = new_quads(low, out, int(arguments[2].value))
-        emit_image(low, _label(found, node), shifted(expression), image.view())
+        label, sum_ = _label(found, node), arguments[0]
+        if not sums_bytes(low, label, sum_, float(scale.value), image.zero, image):
+            emit_image(low, label, shifted(expression), image.view())
         low.quads[out] = image
         return
-    _keep(low, node, replace(expression, arguments=(Leaf(low.plain(x)), scale, arguments[2])))
+    _keep(low, node, replace(expression, arguments=(Leaf(low.plain(x)), *arguments[1:])))
 
 
 def lower_dequantize(low: Lowering, node: ir.Node) -> None:
@@ -90,12 +98,12 @@ def lower_dequantize(low: Lowering, node: ir.Node) -> None:
     if image is not None and isinstance(scale, Constant) and whole:
         point = float(image.shift + (0 if zero is None else zero.value))  # type: ignore[union-attr]
         kept = (Leaf(image.view()), scale, Constant(point, FLOAT32))
-        lazy = Lazy(Apply(_DEQUANTIZE, kept, FLOAT32), FLOAT32, low.shape(out), True)
+        lazy = Lazy(Apply(DEQUANTIZE, kept, FLOAT32), FLOAT32, low.shape(out), True)
         keep(low, out, replace(lazy, operators=(node.op_type,)))
         return
     found = operand(low.get(x))
     if found.dtype in _BYTES:
-        _keep(low, node, Apply(_DEQUANTIZE, (found, scale, zero or Constant(0, FLOAT32)), FLOAT32))
+        _keep(low, node, Apply(DEQUANTIZE, (found, scale, zero or Constant(0, FLOAT32)), FLOAT32))
         return
     terms = (found, scale, zero or Constant(0, found.dtype))
     text = "((float)((int64_t){0} - (int64_t){2}) * {1})"

@@ -1,4 +1,4 @@
-"""Convolutions of few channels in matrix tiles: a row of the filter is summed at once.
+"""Convolutions of few channels: pixels side by side; in matrix tiles a row of the filter at once.
 
 Images of one to four channels, which a network begins with, are kept a pixel after the other, two or
 four bfloat16 or four bytes each. What one row of the filter covers then lies in one piece, and fills a row of a
@@ -79,6 +79,23 @@ def folded(
         dilations=(window.dilations[0], block // each),
     )
     return fake, made, source
+
+
+def by_pixels(low: Lowering, x: ir.Value, window: Window, zero: int) -> Source:
+    """Write the kernel that brings bytes of a pixel together, one word for at most four channels.
+
+    Args:
+        low: Takes the kernel.
+        x: The image.
+        window: The convolution's sizes.
+        zero: What the border holds.
+    """
+    (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
+    top, left = window.pads[:2]
+    high = max((window.out_height - 1) * sh + (kh - 1) * dh + 1, top + window.height)
+    wide = max((window.out_width - 1) * sw + (kw - 1) * dw + 1, left + window.width)
+    image = _emit_pixels(low, x, window, (4, Words.QUAD, zero), (high, wide))
+    return Source(image, 0, 1, 0, 1, wide, high * wide, Words.QUAD)
 
 
 def _emit_pixels(

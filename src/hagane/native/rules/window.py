@@ -11,10 +11,18 @@ import onnx_ir as ir
 from hagane.native.lowering import Lowering, NotNative
 from hagane.native.tensor import Pads
 
+# What is computed with a convolution, and how many of them in a row at most.
+_FUNCTIONS = ("Add", "Relu", "Clip", "LeakyRelu", "Gelu", "Sigmoid", "HardSwish", "Swish")
+_CHAIN = 4
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A convolution's sizes, in the two-dimensional form that a one-dimensional one takes too."""
+    """A convolution's sizes, in the two-dimensional form that a one-dimensional one takes too.
+
+    ``follows`` is set where the image is what another convolution gives, perhaps with functions
+    and sums of it, so that it may lie in whatever form this one wants.
+    """
 
     images: int
     channels: int
@@ -28,6 +36,7 @@ class Window:
     dilations: tuple[int, int]
     pads: Pads
     groups: int
+    follows: bool = False
 
 
 def is_depthwise(window: Window) -> bool:
@@ -68,7 +77,20 @@ def window_of(low: Lowering, node: ir.Node, kernel: Sequence[int], out_channels:
         (int(dilations[0]), int(dilations[1])),
         (int(begin[0]), int(begin[1]), int(end[0]), int(end[1])),
         int(attributes.get("group", 1)),
+        _follows(node.inputs[0]),
     )
+
+
+def _follows(value: ir.Value | None) -> bool:
+    """Whether a value is what a convolution gives, which is not depthwise, or a function of it."""
+    for _ in range(_CHAIN):
+        node = None if value is None else value.producer()
+        if node is None or node.op_type not in (*_FUNCTIONS, "Conv"):
+            return False
+        if node.op_type == "Conv":
+            return node.attributes.get_int("group", 1) == 1
+        value = node.inputs[0]
+    return False
 
 
 def _pads(

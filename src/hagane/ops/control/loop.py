@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,18 @@ import onnx_ir as ir
 
 from hagane.graph.types import TensorType, Type
 from hagane.ops.context import InferContext
+from hagane.ops.control.growth import (
+    CHANGING,
+    Growth,
+    Place,
+    growths,
+    shared_names,
+    with_sizes,
+)
 from hagane.ops.control.join import join, same_kind
 from hagane.ops.definition import Array, OpDef, RuntimeValue
 from hagane.ops.values import strings
-from hagane.symbolic import Dim
+from hagane.symbolic import Dim, Expr, evaluate, symbols_of
 
 
 def _loop(
@@ -66,38 +75,101 @@ def _infer_loop(ctx: InferContext) -> Sequence[Any]:
         ctx.fail(f"expected the body to have {ctx.n_outputs + 1} outputs, got {len(body.outputs)}")
     step = TensorType(ir.DataType.INT64, ())
     going = TensorType(ir.DataType.BOOL, ())
-    state: list[Type | None] = [ctx.type(i + 2) if ctx.has(i + 2) else None for i in range(n_state)]
-    outputs: list[Type | None] = []
-    known: list[Array | None] = []
-    # A state that changes is widened, then the body is looked at again with the wider type: each
-    # pass can only lose dimensions or a rank, so this ends.
-    for _ in range(8):
+    starts = [ctx.type(i + 2) if ctx.has(i + 2) else None for i in range(n_state)]
+
+    def infer(state: Sequence[Type | None]) -> _Found:
         inputs = [step, going, *state]
-        outputs, known = ctx.infer_graph(body, inputs, [None] * len(inputs))
-        wider = _widen(ctx, state, outputs[1 : 1 + n_state])
-        if wider == state:
+        types, values = ctx.infer_graph(body, inputs, [None] * len(inputs))
+        return _Found(types[1 : 1 + n_state], types[1 + n_state :], values[0])
+
+    state, opened, found = _settle(ctx, starts, infer)
+    count = _trip_count(ctx, found.goes_on)
+    final = _final_sizes(growths(starts, state, found.states), count)
+    final |= {name: ctx.fresh() for name in opened if name not in final}
+    scanned = []
+    for type_ in found.items:
+        if isinstance(type_, TensorType):
+            # An item of another shape in each turn fits only where there is one.
+            type_ = with_sizes(type_, {name: ctx.fresh() for name in opened})
+            assert isinstance(type_, TensorType)
+            inner = type_.shape
+            size = ctx.fresh("steps") if count is None else count
+            type_ = TensorType(type_.dtype, None if inner is None else (size, *inner))
+        scanned.append(type_)
+    return [*(with_sizes(type_, final) for type_ in state), *scanned]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is known of a body's outputs."""
+
+    states: Sequence[Type | None]
+    items: Sequence[Type | None]
+    goes_on: Array | None
+
+
+def _settle(
+    ctx: InferContext,
+    starts: Sequence[Type | None],
+    infer: Callable[[Sequence[Type | None]], _Found],
+) -> tuple[Sequence[Type | None], list[str], _Found]:
+    """Return types of states that hold in every turn, names in them, and what the body makes.
+
+    A state that changes is widened, then the body is looked at again with the wider type: each time
+    can only lose dimensions or a rank, so this ends.
+    """
+    opened: list[Dim] = []
+
+    def fresh() -> Expr:
+        opened.append(made := ctx.fresh(CHANGING))
+        return made
+
+    state, found = starts, infer(starts)
+    for _ in range(8):
+        wider = _widen(ctx, state, found.states, fresh, opened)
+        if wider == list(state):
             break
         state = wider
-    count = _trip_count(ctx, known[0])
-    scanned = []
-    for found in outputs[1 + n_state :]:
-        if isinstance(found, TensorType):
-            inner = found.shape
-            size = ctx.fresh("steps") if count is None else count
-            found = TensorType(found.dtype, None if inner is None else (size, *inner))
-        scanned.append(found)
-    return [*state, *scanned]
+        found = infer(state)
+    grown = growths(starts, state, found.states)
+    if shared := shared_names(grown):
+        closer = [with_sizes(type_, shared) for type_ in state]
+        again = infer(closer)
+        after = growths(starts, closer, again.states)
+        if all(
+            place in after and after[place].after == evaluate(grown[place].after, shared)
+            for place in grown
+        ):
+            state, found = closer, again
+        else:
+            found = infer(state)
+    return state, [str(dim) for dim in opened], found
 
 
 def _widen(
-    ctx: InferContext, before: Sequence[Type | None], after: Sequence[Type | None]
+    ctx: InferContext,
+    before: Sequence[Type | None],
+    after: Sequence[Type | None],
+    fresh: Callable[[], Expr],
+    opened: Container[Dim],
 ) -> list[Type | None]:
     result: list[Type | None] = []
     for index, (left, right) in enumerate(zip(before, after, strict=True)):
         if not same_kind(left, right):
             ctx.fail(f"loop state {index} begins as {left} and becomes {right}")
-        result.append(join(left, right, ctx.fresh))
+        result.append(join(left, right, fresh, opened))
     return result
+
+
+def _final_sizes(grown: Mapping[Place, Growth], count: Dim | None) -> dict[str, Dim]:
+    """Return what sizes are after the last turn, by the names that they have before one."""
+    if count is None or (isinstance(count, Expr) and {str(count)} != symbols_of(count)):
+        return {}  # (what is no plain name might be negative)
+    return {
+        str(growth.before): growth.start + growth.step * count
+        for growth in grown.values()
+        if isinstance(growth.step, int) and {str(growth.before)} == symbols_of(growth.before)
+    }
 
 
 def _trip_count(ctx: InferContext, goes_on: Array | None) -> Dim | None:
@@ -105,7 +177,9 @@ def _trip_count(ctx: InferContext, goes_on: Array | None) -> Dim | None:
     limit = ctx.dims(0) if ctx.has(0) and ctx.data(0) is not None else None
     starts = not ctx.has(1) or is_true(ctx.constant(1))
     always = is_true(goes_on) or hands_on(ctx.attr("body").outputs[0]) is ctx.attr("body").inputs[1]
-    return limit[0] if limit and starts and always else None
+    if not (limit and starts and always):
+        return None
+    return limit[0] if isinstance(limit[0], Expr) else max(0, limit[0])
 
 
 def is_true(known: Array | None) -> bool:

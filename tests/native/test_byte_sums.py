@@ -1,0 +1,112 @@
+"""Sums of images of bytes, and quantising by products in the place of divisions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import helper
+
+from tests.native.models import compare, compiled, every_narrow_level, model, session
+from tests.native.test_quads import TYPES, both, draw_bytes, every_type, within_a_unit
+
+FEW = settings(max_examples=8)
+
+
+def residual(
+    channels: int, size: tuple[int, int], dtype: np.dtype[Any], scales: tuple[float, float, float],
+    *, rectified: bool = False, seed: int = 0,
+) -> tuple[Any, dict[str, np.ndarray]]:  # fmt: skip
+    """Return a model that adds two convolutions of bytes, and convolves the sum."""
+    x = draw_bytes((2, 5, *size), dtype, seed)
+    constants: dict[str, np.ndarray] = {
+        "sx": np.array(np.float32(0.02)), "zx": draw_bytes((), dtype, seed + 1),
+        "sw": np.array(np.float32(0.01)), "zw": np.int8(0), "zy": draw_bytes((), dtype, seed + 2),
+        "last": draw_bytes((4, channels, 3, 3), TYPES[1], seed + 3),
+    }  # fmt: skip
+    nodes = []
+    for i, name in enumerate("ab"):
+        constants |= {
+            f"w{name}": draw_bytes((channels, 5, 1, 1), TYPES[1], seed + 4 + i),
+            f"s{name}": np.array(np.float32(scales[i])),
+            f"z{name}": draw_bytes((), dtype, seed + 6 + i),
+        }
+        made = ["x", "sx", "zx", f"w{name}", "sw", "zw", f"s{name}", f"z{name}"]
+        nodes += [
+            helper.make_node("QLinearConv", made, [f"{name}q"]),
+            helper.make_node("DequantizeLinear", [f"{name}q", f"s{name}", f"z{name}"], [name]),
+        ]
+    constants["sy"] = np.array(np.float32(scales[2]))
+    nodes.append(helper.make_node("Add", ["a", "b"], ["sum"]))
+    if rectified:
+        nodes.append(helper.make_node("Relu", ["sum"], ["kept"]))
+    nodes += [
+        helper.make_node("QuantizeLinear", ["kept" if rectified else "sum", "sy", "zy"], ["q"]),
+        helper.make_node(
+            "QLinearConv", ["q", "sy", "zy", "last", "sw", "zw", "sx", "zx"], ["y"], pads=[1] * 4
+        ),
+    ]
+    return model(nodes, {"x": x}, ["q", "y"], constants), {"x": x}
+
+
+@every_narrow_level
+@every_type
+@FEW
+@given(st.integers(1, 150), st.integers(1, 9), st.integers(1, 9), st.booleans(), st.integers(0, 99))
+def test_sums_of_bytes_equal_the_reference(
+    level: str, dtype: np.dtype[Any], channels: int, high: int, wide: int, relu: bool, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    scales = tuple(float(n) for n in random.uniform(0.02, 0.2, 3))
+    proto, feed = residual(
+        channels,
+        (high, wide),
+        dtype,
+        scales,
+        rectified=relu,
+        seed=seed,  # type: ignore[arg-type]
+    )
+    got, want = both(proto, feed, level)
+    for left, right in zip(got, want, strict=True):
+        within_a_unit(left, right)
+
+
+@every_narrow_level
+@pytest.mark.parametrize("scales", [(0.25, 0.5, 0.125), (0.5, 1.0, 1e-9), (1e-30, 3e-30, 2e-30)])
+def test_sums_of_bytes_stay_within_a_byte_whatever_the_scales(
+    level: str, scales: tuple[float, float, float]
+) -> None:
+    proto, feed = residual(24, (6, 7), TYPES[0], scales)
+    got, want = both(proto, feed, level)
+    within_a_unit(got[0], want[0])
+
+
+@pytest.mark.parametrize("level", ["amx", "avx512"])
+def test_a_sum_of_bytes_is_one_kernel_of_bytes(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hagane.machine import level_named, multiplies_bytes
+
+    if level_named(level).name != level or not multiplies_bytes(level_named(level)):
+        pytest.skip("no products of bytes here")
+    proto, _ = residual(24, (6, 7), TYPES[0], (0.1, 0.2, 0.15), rectified=True)
+    del proto.graph.output[0]
+    kernels = compiled(monkeypatch, lambda: session(proto, instructions=level))
+    (code,) = (k.code for k in kernels if "Add" in k.label)
+    assert "hg_bytes_in_rows" in code
+
+
+@every_narrow_level
+@pytest.mark.parametrize("scale", [1e-30, 3e-7, 0.1, 1 / 3, 1.0, 7e4, 1e30])
+def test_quotients_are_rounded_as_divisions_are(level: str, scale: float) -> None:
+    """Halves too, which come out even, and what is too large or no number."""
+    random = np.random.default_rng(0)
+    step = np.float32(scale)
+    x = (random.uniform(-140, 270, 6000).astype(np.float32) * step).astype(np.float32)
+    halves = (np.arange(-140, 270, dtype=np.float32) + np.float32(0.5)) * step
+    far = np.float32([0.0, -0.0, np.inf, -np.inf, np.nan, 3e38, -3e38, 1e-40])
+    x = np.concatenate([x, halves, far])
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"])]
+    constants = {"s": np.array(step), "z": np.array(7, np.int8)}
+    compare(model(nodes, {"x": x}, ["y"], constants), {"x": x}, level, rtol=0, atol=0)
