@@ -15,8 +15,13 @@ import hagane
 from hagane.machine import LEVELS, cpu_features
 from hagane.native import segment
 from hagane.native.kernel import Kernel
+from tests.native.emulated_tiles import may_emulate_tiles
 
-RUNNABLE = [level.name for level in LEVELS if level.needs <= cpu_features()]
+RUNNABLE = [
+    level.name
+    for level in LEVELS
+    if level.needs <= cpu_features() or (level.tiles and may_emulate_tiles())
+]
 # Only products of narrow numbers differ where there are matrix tiles.
 every_level = pytest.mark.parametrize("level", [name for name in RUNNABLE if name != "amx"])
 every_narrow_level = pytest.mark.parametrize("level", RUNNABLE)

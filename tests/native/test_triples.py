@@ -21,6 +21,7 @@ needs_tiles = pytest.mark.skipif("amx" not in RUNNABLE, reason="no matrix tiles 
 FEW = few(12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 # Half a unit in the last place of a float32, and how many of them a sum may be off by.
 HALF, OFF = 2.0**-24, 16
+TOLERANCE = {"fp32": 4e-6, "bf16": 3e-2}
 SPECIAL = [np.inf, -np.inf, np.nan, 3.4e38, -3.4028235e38, 1e-42, 0.0]
 
 
@@ -117,6 +118,42 @@ def test_convolutions_agree_with_those_of_vectors(
     )
     want, got = (run(proto, x, level) for level in ("avx512", "amx"))
     assert np.abs(got - want).max() <= 4e-6 * np.abs(want).max()
+
+
+@needs_tiles
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize(("maps", "side"), [(48, 20), (9, 7), (40, 32)])
+def test_what_fills_wide_blocks_is_added_to_nothing(precision: str, maps: int, side: int) -> None:
+    """The last convolution reads blocks twice as wide as those that the sum before it adds."""
+    proto, x = convolutions_and_sums(1, 37, maps, (side, side), (1, 1), 1, between="LeakyRelu")
+    want = run(proto, x, "avx512")
+    got = run(proto, x, precision=precision)
+    assert np.abs(got - want).max() <= TOLERANCE[precision] * np.abs(want).max()
+
+
+@needs_tiles
+@pytest.mark.parametrize("level", ["avx512", "amx"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("function", ["Log", "Reciprocal"])
+@pytest.mark.parametrize("maps", [21, 24, 37])
+@pytest.mark.parametrize("side", [9, 30])
+def test_what_fills_blocks_of_channels_need_not_stay_finite(
+    level: str, precision: str, function: str, maps: int, side: int
+) -> None:
+    x = 1 + np.abs(draw((1, 40, side, side)))
+    weights = {"v": np.abs(draw((maps, 40, 1, 1), 1)), "w": draw((20, maps, 3, 3), 2)}
+    nodes = [
+        helper.make_node("Conv", ["x", "v"], ["a"]),
+        helper.make_node(function, ["a"], ["b"]),
+        helper.make_node("Add", ["a", "b"], ["c"]),
+        helper.make_node("Conv", ["b", "w"], ["d"], pads=[1] * 4),
+        helper.make_node("Conv", ["c", "w"], ["e"], pads=[1] * 4),
+        helper.make_node("Add", ["d", "e"], ["y"]),
+    ]
+    proto = model(nodes, {"x": x}, constants=weights)
+    want = run(proto, x, "avx2")
+    got = run(proto, x, level, precision=precision)
+    assert np.abs(got - want).max() <= TOLERANCE[precision] * np.abs(want).max()
 
 
 @needs_tiles

@@ -143,7 +143,7 @@ class _Pixels:
         return (
             f"for (int64_t i = KERNEL_tiles[{tile}][1]; i < KERNEL_tiles[{tile}][2]; i++) {{ "
             f"const int32_t *R = KERNEL_runs[i]; KERNEL_finish{wide}({sums} + R[0] * {LANES}, R[1], "
-            f"b, r0 + R[3], d0 + R[2], last, s0 + {self.source(tile)} + R[0] * {self.step}, w0, plane); }}"
+            f"b, r0 + R[3], d0 + R[2], left, s0 + {self.source(tile)} + R[0] * {self.step}, w0, plane); }}"
         )
 
 
@@ -162,7 +162,7 @@ class _Rows:
         top, first = f"{tile} * {ROWS}", f"hg_max(0, hg_min({tile} * {ROWS}, M - {ROWS}))"
         return (
             f"{{ int64_t top = {top}, row = top - {first}; KERNEL_finish{wide}({sums} + row * {LANES}, "
-            f"hg_min({ROWS}, M - top), b, r0 + top * {self._residual}, d0 + top * {self._target}, last, "
+            f"hg_min({ROWS}, M - top), b, r0 + top * {self._residual}, d0 + top * {self._target}, left, "
             f"s0 + top * {self.step}, w0, plane); }}"
         )
 
@@ -191,7 +191,9 @@ def emit_tiles(
     by_group = len(plan.groups) > 1 and (
         not large if plan.order is None else plan.order == "groups"
     )
-    loops = plan_loops(plan.tile, plan.groups, plan.target_width % LANES, pairs, by_group=by_group)
+    loops = plan_loops(
+        plan.tile, plan.groups, plan.width, pairs, padded=plan.padded, by_group=by_group
+    )
     parts = -(-len(plan.groups) // loops.groups_of_task) if by_group else 1
     each = max(1, min(pairs, round(_TASK_NS * _FLOPS_PER_NS * pairs * parts / flops)))
     if words.pieces > 1:
@@ -256,16 +258,18 @@ def _split_rows(
     body.helper(f"static const int32_t KERNEL_spans[{len(tasks)}][2] = {{{table}}};")
     span = max(counts)
     body.scratch = span * pixel * tile.depth * 4 + 64
+    plane = plan.float_plane
     body.add(
         "float *near = (float *)(((uintptr_t)thread->scratch + 63) & ~(uintptr_t)63);",
         "{ const int64_t low = KERNEL_spans[chunk][0], count = KERNEL_spans[chunk][1];",
         f"for (int64_t block = 0; block < {tile.depth}; block++) {{",
-        f"const float *from = {source} + block * {2 * plan.float_plane} + low * {LANES};",
+        f"const int64_t left = {plan.float_channels} - block * {2 * LANES};",
+        f"const __mmask16 first = hg_lanes(left), second = hg_lanes(left - {LANES});",
+        f"const float *from = {source} + block * {2 * plane} + low * {LANES};",
         f"uint16_t *to = (uint16_t *)(near + block * {span * pixel});",
         f"for (int64_t i = 0; i < count; i++, from += {LANES}, to += {2 * pixel}) {{",
-        "v_store_triples(to, v_load(from));",
-        f"v_store_triples(to + {LANES}, 2 * block + 1 < {plan.float_blocks} ? "
-        f"v_load(from + {plan.float_plane}) : v_set1(0.f)); }} }}",
+        "v_store_triples(to, v_load_kept(from, first));",
+        f"v_store_triples(to + {LANES}, v_load_kept(from + {plane}, second)); }} }}",
         f"near -= low * {pixel}; }}",
     )
     return span
@@ -292,7 +296,7 @@ def emit_tile_rows(
     depth = tile.depth * tile.channels * tile.words.each * tile.words.products
     each = max(1, round(_TASK_NS * _FLOPS_PER_NS / (2.0 * ROWS * HIGH * WIDE * LANES * depth)))
     chunks = ceildiv(pairs, each) if chunks is None else chunks
-    loops = plan_loops(tile, groups, columns % LANES, 1, by_group=False)
+    loops = plan_loops(tile, groups, columns, 1, padded=False, by_group=False)
     body.add(
         f"const int64_t M = {body.size(rows)}, n_tiles = (M + {ROWS - 1}) / {ROWS};",
         f"const int64_t n_pairs = {body.size(pairs)}, n_chunks = {body.size(chunks)};",

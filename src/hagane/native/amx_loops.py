@@ -56,7 +56,8 @@ class Loops:
         chunk: Blocks of inputs that are summed for all groups of a task before others are.
         panel: Blocks of rows that a stretch of weights is read for.
         groups_of_task: At most so many groups make a task, where tasks are made of groups.
-        partial: Channels of the last block, or 0 if it is whole.
+        width: Output channels that exist; blocks may hold some more.
+        padded: Whether results are stored for all channels of all blocks.
     """
 
     tile: Tile
@@ -65,7 +66,8 @@ class Loops:
     chunk: int
     panel: int
     groups_of_task: int
-    partial: int
+    width: int
+    padded: bool
 
     @property
     def wide(self) -> tuple[int, ...]:
@@ -79,11 +81,11 @@ class Loops:
 
 
 def plan_loops(
-    tile: Tile, groups: Sequence[Group], partial: int, pairs: int, *, by_group: bool
+    tile: Tile, groups: Sequence[Group], width: int, pairs: int, *, padded: bool, by_group: bool
 ) -> Loops:
     """Return the loops over ``pairs`` blocks of rows, or more, of which tasks take some.
 
-    ``by_group`` is set where a task has some groups only.
+    ``by_group`` is set where a task has some groups only; ``Loops`` tells of the others.
     """
     assert tile.rest == 0
     assert tile.channels == LANES
@@ -95,7 +97,7 @@ def plan_loops(
         stretch = -(-depth // -(-depth * taps // steps))
     panel, chunk, together = PANEL[pieces], depth, 1
     if pieces == 1:
-        return Loops(tile, groups, stretch, chunk, panel, together, partial)
+        return Loops(tile, groups, stretch, chunk, panel, together, width, padded)
     block = HIGH * ROWS * LANES * 4 * pieces
     if by_group and min(panel, pairs) * block * depth > _NEAR:
         panel = panel // 2
@@ -104,7 +106,7 @@ def plan_loops(
         together = max(1, min(_GROUPS, len(groups) // 4)) if chunk < depth else 1
     elif not by_group:
         panel = max(4, min(panel, _NEAR // (block * depth)))
-    return Loops(tile, groups, stretch, chunk, panel, together, partial)
+    return Loops(tile, groups, stretch, chunk, panel, together, width, padded)
 
 
 def emit_loops(
@@ -133,8 +135,7 @@ def emit_loops(
     """
     source, weights, bias, residual, target = names
     tile, pieces = loops.tile, loops.tile.words.pieces
-    total = sum(group.blocks for group in loops.groups)
-    last = loops.partial or LANES
+    partial = loops.width < LANES * sum(group.blocks for group in loops.groups)
     for wide in loops.wide:
         lines = wide * LANES * tile.words.weights
         ahead = -(-lines // min(loops.panel, pairs_of_task)) if pairs_of_task else 0
@@ -142,8 +143,9 @@ def emit_loops(
             name = f"KERNEL_product{high}{wide}"
             body.helper(product_function(name, high, wide, tile, tiles.step * 4, ahead))
         finish = f"KERNEL_finish{wide}"
-        whole = loops.partial == 0
-        body.helper(finish_function(finish, wide, tile, tiles.step, steps, not whole, after))
+        body.helper(
+            finish_function(finish, wide, tile, tiles.step, steps, partial, loops.padded, after)
+        )
     table = ", ".join(f"{{{g.weights}, {g.first}, {g.blocks}, {g.source}}}" for g in loops.groups)
     body.helper(f"static const int64_t KERNEL_groups[{len(loops.groups)}][4] = {{{table}}};")
     one = loops.stretch == tile.depth and pieces == 1
@@ -171,7 +173,7 @@ def emit_loops(
         if tile.residuals is None
         else f"const float *r0 = {residual} + "
         f"{_place('G[1]', str(tile.residual_plane), tile.residual_parts, tile.residual_part)};",
-        f"int64_t last = G[1] + G[2] == {total} ? {last} : {LANES}; (void)last;",
+        f"const int64_t left = {loops.width} - G[1] * {LANES}; (void)left;",
     )
     for wide in loops.wide:
         words = wide * TILE_FLOATS * loops.taps * tile.words.weights  # of one block of inputs

@@ -112,14 +112,15 @@ def finish_function(
     row_step: int,
     steps: tuple[int, int],
     partial: bool,
+    padded: bool,
     after: Expression | None = None,
 ) -> str:
     """Return a C function that brings sums of neighbouring pixels where they belong.
 
-    ``name(c, count, b, r, d, last, p, w, plane)``: sums from ``c`` on, one row of a tile a pixel;
-    the numbers of the channels at ``b``, what is added at ``r``, results at ``d``. The last block has
-    ``last`` channels. Sums of numbers in pieces that are not finite are summed again, from the inputs
-    at ``p`` and the weights at ``w``.
+    ``name(c, count, b, r, d, left, p, w, plane)``: sums from ``c`` on, one row of a tile a pixel;
+    the numbers of the channels at ``b``, what is added at ``r``, results at ``d``. From the first
+    channel on, ``left`` exist. Sums of numbers in pieces that are not finite are summed again, from
+    the inputs at ``p`` and the weights at ``w``.
 
     Args:
         name: The function's name.
@@ -127,7 +128,10 @@ def finish_function(
         tile: What is done with the sums, and how blocks of channels lie.
         row_step: Words between neighbouring pixels at ``p``.
         steps: Words between neighbouring pixels at ``d`` and at ``r``.
-        partial: Whether the last block of channels may be a part of one.
+        partial: Whether some channels may not exist. Nothing is added to these, and functions of
+            them are zero: results may lie in wider blocks than what is added, and zero weights meet
+            them in the next product, where an infinity would not vanish.
+        padded: Whether results of channels that do not exist are stored.
         after: A function of one tensor, which results take the place of.
     """
     target_step, residual_step = steps
@@ -135,14 +139,18 @@ def finish_function(
         return _finish_bytes(name, wide, tile, target_step)
     out = [
         f"INLINE void {name}(const float *c, int64_t count, const float *b, const float *r, float *d,"
-        " int64_t last, const float *p, const float *w, int64_t plane) {",
-        "  (void)r, (void)last, (void)p, (void)w, (void)plane;",
+        " int64_t left, const float *p, const float *w, int64_t plane) {",
+        "  (void)r, (void)left, (void)p, (void)w, (void)plane;",
     ]
     split = tile.words.pieces > 1
     if split:
         out.insert(0, _sum_function(f"{name}_sum", wide, tile))
     for j in range(wide):
         out += [f"  {line}" for line in _numbers(tile, j)]
+        if partial:
+            out.append(
+                f"  const __mmask16 lanes{j} = hg_lanes(left - {j * LANES}); (void)lanes{j};"
+            )
     out.append(
         f"  for (int64_t i = 0; i < count; i++, c += {LANES}, d += {target_step}, r += {residual_step}) {{"
     )
@@ -153,11 +161,10 @@ def finish_function(
         )
     for j in range(wide):
         out.append(f"    vf x{j} = {_scaled(tile, j)};")
-        masked = partial and j == wide - 1
         if tile.residuals is not None:
             at = j // tile.residual_parts * tile.residual_plane
             at += j % tile.residual_parts * tile.residual_part
-            out.append(f"    x{j} += {_added(tile, at, masked)};")
+            out.append(f"    x{j} += {_added(tile, at, f'lanes{j}' if partial else '')};")
         value = bounded(f"x{j}", tile.activation)
         if after is not None:
             lines = [f"vf y{j} = {value};"]
@@ -165,9 +172,10 @@ def finish_function(
                 after, tuple(leaves(after))[:1], {0: f"y{j}"}, lines, vector=True
             )
             out.append(f"    {{ {' '.join(lines)} x{j} = {value}; }}")
-            value = f"x{j}"
+            value = f"v_kept(x{j}, lanes{j})" if partial and padded else f"x{j}"
         at = j // tile.target_parts * tile.target_plane + j % tile.target_parts * tile.part
-        out.append(f"    {_stored(tile, j, at, value, masked)}")
+        cut = f"lanes{j}" if partial and not padded else ""
+        out.append(f"    {_stored(tile, at, value, cut)}")
     return "\n".join([*out, "  }", "}\n"])
 
 
@@ -201,8 +209,8 @@ def _finish_bytes(name: str, wide: int, tile: Tile, target_step: int) -> str:
     rows = [f"{i * tile.parameters // 4}" for i in range(5)]
     out = [
         f"INLINE void {name}(const float *c, int64_t count, const float *b, const float *r, float *d,"
-        " int64_t last, const float *p, const float *w, int64_t plane) {",
-        "  (void)r, (void)last, (void)p, (void)w, (void)plane;",
+        " int64_t left, const float *p, const float *w, int64_t plane) {",
+        "  (void)r, (void)left, (void)p, (void)w, (void)plane;",
         *(f"  {line}" for j in range(wide) for line in _numbers(tile, j)),
         f"  __m512i zero = _mm512_loadu_si512(b + {rows[2]}), least = _mm512_loadu_si512(b + {rows[3]});",
         f"  __m512 most = _mm512_loadu_ps(b + {rows[4]}); (void)most;",
@@ -258,15 +266,15 @@ def _scaled(tile: Tile, j: int) -> str:
     return f"(vf){whole}"
 
 
-def _added(tile: Tile, at: int, masked: bool) -> str:
+def _added(tile: Tile, at: int, lanes: str) -> str:
     if tile.residual_words is Words.PAIR:
         return f"v_load_bf16((const uint16_t *)(r + {at}))"
     if tile.residual_words is Words.TRIPLE:
         return f"v_load_triples((const uint16_t *)(r + {at}))"
-    return f"v_load_n(r + {at}, last)" if masked else f"v_load(r + {at})"
+    return f"v_load_kept(r + {at}, {lanes})" if lanes else f"v_load(r + {at})"
 
 
-def _stored(tile: Tile, j: int, at: int, value: str, masked: bool) -> str:
+def _stored(tile: Tile, at: int, value: str, lanes: str) -> str:
     if tile.store in (Store.PAIR, Store.TRIPLE):
         return f"v_store_{tile.store.value}s((uint16_t *)(d + {at}), {value});"
-    return f"v_store_n(d + {at}, {value}, last);" if masked else f"v_store(d + {at}, {value});"
+    return f"v_store_kept(d + {at}, {value}, {lanes});" if lanes else f"v_store(d + {at}, {value});"

@@ -47,6 +47,21 @@ def emit_image(
             emit_elementwise(low, label, Constant(0, target.dtype), last, store=store)
 
 
+def clear_beyond(low: Lowering, label: str, channels: int, target: Tensor, *, store: str) -> None:
+    """Write the kernel that clears what fills the vector of an image's last channels.
+
+    What is computed of it need not be zero, or finite: ``Log``, say. Arguments are those of
+    ``emit_elementwise``.
+    """
+    wide, left = int(target.shape[-1]), -channels % low.level.lanes
+    if left:
+        block, first = divmod(channels, wide)
+        at = target.offset + block * target.strides[1] + first
+        shape = (target.shape[0], 1, *target.shape[2:-1], left)
+        beyond = replace(target, shape=shape, offset=at)
+        emit_elementwise(low, label, Constant(0, target.dtype), beyond, store=store)
+
+
 def _part(tensor: Tensor, part: int, parts: int, lanes: int) -> Tensor:
     """Return one vector of every wide block, or the narrow blocks that match it."""
     if not tensor.shape or tensor.shape[-1] == 1:

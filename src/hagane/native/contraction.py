@@ -177,13 +177,13 @@ class Contraction:
         source_image: Floats from one image's input to the next.
         target_image: The same of the output.
         residual_image: The same of what is added.
-        target_width: Output channels that exist, where a block past them must not be written
-            (row-major output); 0 where blocks are padded.
+        width: Output channels that exist; blocks may hold some more.
+        padded: Whether all channels of all blocks are written; those of row-major rows are not.
         source_floats: Floats that one image's input takes, to choose the loop order.
         order: The loop order, if it is not left to that.
         float_plane: Floats from one block of input channels to the next, where inputs lie in blocks
             of float32 and matrix tiles read their pieces; offsets count words of these.
-        float_blocks: How many such blocks there are.
+        float_channels: How many channels they hold; whatever fills the last block counts nought.
         threads: How many share the work.
     """
 
@@ -194,11 +194,12 @@ class Contraction:
     source_image: int
     target_image: int
     residual_image: int
-    target_width: int
+    width: int
+    padded: bool
     source_floats: int
     order: str | None = None
     float_plane: int | None = None
-    float_blocks: int = 0
+    float_channels: int = 0
     threads: int = 1
 
     def depth(self) -> int:
@@ -275,7 +276,7 @@ def emit_contraction(
         body.add(f"const float *r0 = {residual} + G[1] * {plan.tile.residual_plane};")
     else:
         body.add("const float *r0 = 0;")
-    partial = plan.target_width % lanes if plan.target_width else 0
+    partial = 0 if plan.padded else plan.width % lanes
     for size, starts in sorted(per_size.items()):
         body.add(f"if (G[2] == {size}) {{")
         _emit_tiles(body, plan, level, size, starts, chunks, by_group, partial)

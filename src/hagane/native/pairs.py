@@ -113,12 +113,13 @@ def new_paired(low: Lowering, value: ir.Value, shape: tuple[int, ...]) -> Paired
 
 def to_pairs(low: Lowering, value: ir.Value, source: Blocked) -> Paired:
     """Write the kernel that rounds an image in blocks to pairs, or cuts its numbers into pieces."""
-    from hagane.native.blocks import emit_image
+    from hagane.native.blocks import clear_beyond, emit_image
 
     target = new_paired(low, value, source.shape)
     name, store = ("round", STORE) if target.words is Words.PAIR else ("split", SPLIT)
     # What fills the last block counts nought, and must not be infinite by chance: it is cleared.
     emit_image(low, f"{name} '{value.name}'", Leaf(source.view()), target.view(), store=store)
+    clear_beyond(low, f"clear '{value.name}'", source.shape[1], target.view(), store=store)
     return target
 
 

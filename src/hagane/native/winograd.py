@@ -224,12 +224,13 @@ def lower_winograd(
         tile,
         Pixels(lambda i: i * lanes, lambda i: i * lanes, None, pixels, 0),
         tuple(groups),
-        1,
-        0,
-        0,
-        0,
-        0,
-        0,
+        images=1,
+        source_image=0,
+        target_image=0,
+        residual_image=0,
+        width=points * out_blocks * lanes,
+        padded=True,
+        source_floats=0,
     )
     body = Body()
     names = (

@@ -279,7 +279,7 @@ def _floats(low: Lowering, x: ir.Value, window: Window) -> Source:
     start = _first_tap(window, image.row_stride, image.lanes)
     step = image.lanes * words.pieces
     row = image.row_stride * words.pieces
-    floats = (image.plane_stride, image.blocks)
+    floats = (image.plane_stride, window.channels)
     whole = image.blocks * image.plane_stride
     return Source(image.view(), start, step, 0, image.lanes, row, whole, words, floats)
 

@@ -64,7 +64,8 @@ class Source:
         image: From one image to the next.
         words: What a word of it holds; "floats" and "channels" count words.
         floats: Where the image lies in blocks of float32 and is split by the task that reads it, the
-            distance of the blocks and how many there are; ``start`` and ``image`` then count floats.
+            distance of the blocks and how many channels they hold; ``start`` and ``image`` then count
+            floats.
     """
 
     tensor: Tensor
@@ -188,12 +189,13 @@ def emit_direct(
         source.image,
         target.blocks * target.plane_stride,
         0 if residual is None else residual.blocks * residual.plane_stride,
-        0,
-        source.image,
-        choice.order,
-        None if source.floats is None else source.floats[0],
-        0 if source.floats is None else source.floats[1],
-        low.threads,
+        width=window.out_channels,
+        padded=True,
+        source_floats=source.image,
+        order=choice.order,
+        float_plane=None if source.floats is None else source.floats[0],
+        float_channels=0 if source.floats is None else source.floats[1],
+        threads=low.threads,
     )
     body = Body()
     names = (

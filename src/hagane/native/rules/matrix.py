@@ -300,18 +300,18 @@ def emit_product(
         count,
         0,
     )
-    partial = n if n % lanes else 0
     plan = Contraction(
         tile,
         pixels,
         tuple(groups),
-        1,
-        0,
-        0,
-        0,
-        partial,
-        count * rows.words,
-        order,
+        images=1,
+        source_image=0,
+        target_image=0,
+        residual_image=0,
+        width=n,
+        padded=False,
+        source_floats=count * rows.words,
+        order=order,
         threads=low.threads,
     )
     fixed, work = emit_contraction(body, plan, level, names, after)
