@@ -18,6 +18,7 @@ from hagane.machine import Level
 from hagane.native.amx import emit_tiles, group_sizes
 from hagane.native.expression import Expression
 from hagane.native.kernel import Body
+from hagane.native.pooled import Pool
 from hagane.native.tile import Tile, Words, tile_pixels, uses_tiles
 from hagane.native.tile_code import tile_function
 from hagane.ops.definition import Array
@@ -166,6 +167,23 @@ def tile_starts(pixels: Pixels, most: int) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True, slots=True)
+class Band:
+    """A row of windows that are pooled.
+
+    Attributes:
+        pool: The windows, side by side in the band's pixels.
+        source: Floats from one row of windows to the next in the source.
+        target: The same in the target.
+        plane: Floats from one block of channels of the target to the next.
+    """
+
+    pool: Pool
+    source: int
+    target: int
+    plane: int
+
+
+@dataclass(frozen=True, slots=True)
 class Contraction:
     """A sum over input channels and filter taps, for every pixel of every image.
 
@@ -185,6 +203,8 @@ class Contraction:
             of float32 and matrix tiles read their pieces; offsets count words of these.
         float_channels: How many channels they hold; whatever fills the last block counts nought.
         threads: How many share the work.
+        band: If windows of pixels are pooled, ``pixels`` are those of one row of windows, which a
+            task computes for itself before it stores their results. Not in matrix tiles.
     """
 
     tile: Tile
@@ -201,6 +221,7 @@ class Contraction:
     float_plane: int | None = None
     float_channels: int = 0
     threads: int = 1
+    band: Band | None = None
 
     def depth(self) -> int:
         """Return multiplications for one output element."""
@@ -233,14 +254,15 @@ def emit_contraction(
     source, weights, bias, residual, target = names
     lanes = level.lanes
     n_blocks = sum(group.blocks for group in plan.groups)
-    flops = 2.0 * plan.pixels.count * n_blocks * lanes * plan.depth()
+    bands = 1 if plan.band is None else plan.band.pool.height
+    flops = 2.0 * plan.pixels.count * bands * n_blocks * lanes * plan.depth()
     per_size = {
         size: tile_starts(plan.pixels, tile_pixels(level, size))
         for size in {group.blocks for group in plan.groups}
     }
     n_tiles = max(len(starts) for starts in per_size.values())
     weight_floats = n_blocks * lanes * plan.depth()
-    target_floats = n_blocks * lanes * plan.pixels.count
+    target_floats = n_blocks * lanes * plan.pixels.count * bands
     by_group = len(plan.groups) > 1 and (
         weight_floats * 2 > max(plan.source_floats, target_floats)
         if plan.order is None
@@ -248,7 +270,7 @@ def emit_contraction(
     )
     flops_of_piece = flops / (len(plan.groups) if by_group else 1)
     tiles_of_task = max(1, min(n_tiles, round(_TASK_NS * _FLOPS_PER_NS * n_tiles / flops_of_piece)))
-    chunks = -(-n_tiles // tiles_of_task)
+    chunks = -(-n_tiles // tiles_of_task) if plan.band is None else bands
     per_image = chunks * (len(plan.groups) if by_group else 1)
 
     table = ", ".join(
@@ -266,11 +288,15 @@ def emit_contraction(
         body.add(f"int64_t chunk = piece % {chunks}, g = piece / {chunks};", "{")
     else:
         body.add("int64_t chunk = piece;", f"for (int64_t g = 0; g < {len(plan.groups)}; g++) {{")
+    place = f"{target} + G[1] * {plan.tile.target_plane}"
+    if plan.band is not None:
+        place = "(float *)(((uintptr_t)thread->scratch + 63) & ~(uintptr_t)63)"
+        body.scratch = max(per_size) * plan.pixels.count * lanes * 4 + 64
     body.add(
         "const int64_t *G = KERNEL_groups[g];",
         f"const float *w = {weights} + G[0], *b = {bias} + G[1] * {lanes};",
         f"const float *s0 = {source} + G[3];",
-        f"float *d0 = {target} + G[1] * {plan.tile.target_plane};",
+        f"float *d0 = {place};",
     )
     if plan.tile.residuals is not None:
         body.add(f"const float *r0 = {residual} + G[1] * {plan.tile.residual_plane};")
@@ -279,10 +305,33 @@ def emit_contraction(
     partial = 0 if plan.padded else plan.width % lanes
     for size, starts in sorted(per_size.items()):
         body.add(f"if (G[2] == {size}) {{")
-        _emit_tiles(body, plan, level, size, starts, chunks, by_group, partial)
+        if plan.band is None:
+            _emit_tiles(body, plan, level, size, starts, chunks, by_group, partial)
+        else:
+            body.add(f"s0 += chunk * {plan.band.source};", "const int64_t band = chunk;")
+            body.add("{ const int64_t chunk = 0;")
+            _emit_tiles(body, plan, level, size, starts, 1, False, partial)
+            body.add("}", *_pooling(plan, plan.band, size, lanes, target))
         body.add("}")
     body.add("}")
     return per_image * plan.images, flops * plan.images / _FLOPS_PER_NS
+
+
+def _pooling(plan: Contraction, band: Band, blocks: int, lanes: int, target: str) -> list[str]:
+    """Return the loops that pool a band of some blocks of channels."""
+    pool, row = band.pool, band.pool.width * band.pool.columns
+    places = [
+        f"v_load(p + {(y * row + x) * lanes})"
+        for y in range(pool.rows)
+        for x in range(pool.columns)
+    ]
+    return [
+        f"for (int64_t j = 0; j < {blocks}; j++) {{",
+        f"const float *p = d0 + j * {plan.tile.target_plane};",
+        f"float *d = {target} + (G[1] + j) * {band.plane} + band * {band.target};",
+        f"for (int64_t x = 0; x < {pool.width}; x++, p += {pool.columns * lanes}, d += {lanes})",
+        f"v_store(d, {pool.reduced(places)}); }}",
+    ]
 
 
 def _emit_tiles(

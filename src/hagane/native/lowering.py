@@ -79,6 +79,7 @@ class Lowering:
         wanted_pads: The zero border that convolutions want around an image.
         kernels: The result, in order.
         quads: Images of bytes that lie in blocks, whether or not they lie elsewhere too.
+        planes: The zero borders of plain images that have them.
         packed: Left sides of products that lie in blocks of columns.
         products: Products, by where they lie, that could be stored in another form.
         rounded: Left sides of products that lie in row-major order, rounded to bfloat16.
@@ -109,6 +110,7 @@ class Lowering:
     _blocked: dict[ir.Value, Blocked] = field(default_factory=dict)
     _paired: dict[ir.Value, Paired] = field(default_factory=dict)
     quads: dict[ir.Value, Quads] = field(default_factory=dict)
+    planes: dict[Buffer, Pads] = field(default_factory=dict)
     packed: dict[tuple[ir.Value, Words], Rows] = field(default_factory=dict)
     products: dict[Buffer, Product] = field(default_factory=dict)
     rounded: dict[ir.Value, Tensor] = field(default_factory=dict)

@@ -14,8 +14,9 @@ from hagane.native.expression import Expression
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering, NotNative, Rule
 from hagane.native.pairs import Paired, new_paired
+from hagane.native.pooled import with_pool
 from hagane.native.rules.depthwise import lower_depthwise
-from hagane.native.rules.direct import Source, emit_direct
+from hagane.native.rules.direct import Source, band_pays, emit_direct
 from hagane.native.rules.elementwise import function_of
 from hagane.native.rules.images import (
     FEW_CHANNELS,
@@ -29,7 +30,7 @@ from hagane.native.rules.narrow import is_narrow, lower_narrow
 from hagane.native.rules.stem import folded, folds_rows
 from hagane.native.rules.volume import lower_volume
 from hagane.native.rules.window import Window, is_depthwise, needed_pads, window_of
-from hagane.native.tensor import Blocked, Pads
+from hagane.native.tensor import Blocked, Pads, Tensor
 from hagane.native.tile import Words, block_words, uses_tiles
 from hagane.native.triples import splits, tiles_ns, tiles_of_image
 from hagane.native.winograd import Shape, lower_winograd, tile_size
@@ -194,6 +195,13 @@ def _lower_direct(
     after = None
     if tiles and not calls_library(low, window):
         ending, after = _with_function(low, ending)
+    pool = None
+    if (
+        low.words is Words.FLOAT
+        and not calls_library(low, window)
+        and not winograd_size(low, window)
+    ):
+        ending, pool = with_pool(low, ending, band_pays)
     shape = low.fixed_shape(ending.value)
     target: Blocked | Paired
     # Vectors of floats do not write the wide blocks that matrix tiles read.
@@ -224,13 +232,16 @@ def _lower_direct(
         )
         return
     key = convolution_key(low, window)
-    flops = 2.0 * window.images * window.out_height * window.out_width * weight.size
+    pixels = window.out_height * window.out_width if pool is None else pool.pixels
+    flops = 2.0 * window.images * pixels * weight.size
     if folds:
         window, weight, source = folded(low, x, window, four_axes(weight))
     else:
         source = _source(low, x, window)
     added = None if ending.residual is None else _added(low, ending.residual, source.words)
-    emit_direct(low, node, window, weight, bias, source, ending, added, target, key, flops, after)
+    emit_direct(
+        low, node, window, weight, bias, source, ending, added, target, key, flops, after, pool
+    )
 
 
 def _with_function(low: Lowering, ending: Ending) -> tuple[Ending, Expression | None]:
@@ -263,7 +274,7 @@ def _source(low: Lowering, x: ir.Value, window: Window) -> Source:
         plane, row = pairs.plane_stride, pairs.row_stride
         image, channels = pairs.blocks * plane, pairs.lanes // 2
         return Source(pairs.word_view(), start, pairs.step, plane, channels, row, image, words)
-    if window.channels <= FEW_CHANNELS and not isinstance(low.get(x), Blocked):
+    if _reads_planes(low, x, window):
         tensor, (row, plane), image = padded_planes(low, x, window)
         return Source(tensor, 0, 1, plane, 1, row, image)
     source = _bordered(low, x, window)
@@ -271,6 +282,14 @@ def _source(low: Lowering, x: ir.Value, window: Window) -> Source:
     plane, row = source.plane_stride, source.row_stride
     image = source.blocks * plane
     return Source(source.view(), start, source.lanes, plane, source.lanes, row, image)
+
+
+def _reads_planes(low: Lowering, x: ir.Value, window: Window) -> bool:
+    """Whether an image of few channels is read as planes, or any one that lies in them with a border."""
+    found = low.get(x)
+    if isinstance(found, Tensor) and found.buffer in low.planes:
+        return window.channels <= low.level.lanes
+    return window.channels <= FEW_CHANNELS and not isinstance(found, Blocked)
 
 
 def _floats(low: Lowering, x: ir.Value, window: Window) -> Source:

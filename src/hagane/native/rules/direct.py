@@ -10,6 +10,7 @@ import onnx_ir as ir
 from hagane.machine import Level
 from hagane.native.choices import BY_RULE
 from hagane.native.contraction import (
+    Band,
     Contraction,
     Group,
     Pixels,
@@ -22,6 +23,7 @@ from hagane.native.expression import Expression
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering
 from hagane.native.pairs import Paired, paired_weights, split_weights
+from hagane.native.pooled import Pool
 from hagane.native.quads import Quads, quad_weights
 from hagane.native.rules.byte_operands import Parameters
 from hagane.native.rules.images import bias_buffer, four_axes
@@ -37,6 +39,15 @@ _KEPT: Mapping[Words, Callable[[Array, Level], Array]] = {
     Words.TRIPLE: split_weights,
     Words.QUAD: quad_weights,
 }
+
+
+# Pixels of a row of windows: enough for a register tile, and few enough for the nearest caches.
+_BAND = range(8, 1024)
+
+
+def band_pays(pool: Pool) -> bool:
+    """Whether rows of windows make register tiles that are worth pooling at once."""
+    return pool.pixels // pool.height in _BAND
 
 
 def _store(target: Blocked | Paired | Quads) -> Store:
@@ -92,6 +103,7 @@ def emit_direct(
     key: str = "",
     flops: float | None = None,
     after: Expression | None = None,
+    pool: Pool | None = None,
 ) -> None:
     """Write the kernel of a convolution in register tiles or matrix tiles.
 
@@ -108,6 +120,7 @@ def emit_direct(
         key: Names the layer among the forms that were found to be fastest, if it is measured.
         flops: Operations, for profiles, if they are not those of these sizes.
         after: Computed on results before they are stored, by matrix tiles.
+        pool: Windows of results that the target has one of each, where register tiles compute them.
     """
     level, lanes = low.level, low.level.lanes
     (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
@@ -145,9 +158,15 @@ def emit_direct(
     numbers = bias
     if not isinstance(numbers, Parameters):
         numbers = Parameters(bias_buffer(low, node, window, numbers), 0)
-    width = window.out_width
+    width = window.out_width if pool is None else pool.width * pool.columns
+    band, target_row, target_plane = None, target.row_stride, target.plane_stride
+    if pool is not None:
+        assert isinstance(target, Blocked)
+        pixel_count = pool.rows * width
+        band = Band(pool, pool.rows * sh * row_stride, target_row, target_plane)
+        target_row, target_plane = width * lanes, pixel_count * lanes
     flat = (kh, kw, sh, sw) == (1, 1, 1, 1) and row_stride == width * step
-    flat = flat and target.row_stride == width * target.step
+    flat = flat and target_row == width * target.step
     flat = flat and (residual is None or residual.row_stride == width * residual.step)
     tile = Tile(
         blocks=1,
@@ -158,7 +177,7 @@ def emit_direct(
         channels=channels,
         rest=depth % channels,
         source_plane=plane,
-        target_plane=target.plane_stride,
+        target_plane=target_plane,
         residual_plane=0 if residual is None else residual.plane_stride,
         taps=(kh, kw),
         row_step=dh * row_stride,
@@ -174,7 +193,7 @@ def emit_direct(
     )
     pixels = Pixels(
         lambda i: i // width * sh * row_stride + i % width * sw * step,
-        lambda i: i // width * target.row_stride + i % width * target.step,
+        lambda i: i // width * target_row + i % width * target.step,
         None
         if residual is None
         else lambda i: i // width * residual.row_stride + i % width * residual.step,
@@ -196,6 +215,7 @@ def emit_direct(
         float_plane=None if source.floats is None else source.floats[0],
         float_channels=0 if source.floats is None else source.floats[1],
         threads=low.threads,
+        band=band,
     )
     body = Body()
     names = (
@@ -208,5 +228,6 @@ def emit_direct(
     tasks, work = emit_contraction(body, plan, level, names, after)
     if flops is None:
         flops = 2.0 * window.images * pixel_count * window.out_channels * inputs * kh * kw
+        flops *= 1 if pool is None else pool.height
     low.emit(node, body, tasks, work=work, flops=flops, followers=ending.operators)
     low.keep_image(ending.value, target)

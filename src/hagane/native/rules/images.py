@@ -9,6 +9,7 @@ from hagane.native.lowering import Lowering
 from hagane.native.rules.window import Window, needed_pads
 from hagane.native.tensor import Blocked, Buffer, Kind, Pads, Tensor, blocked_floats, keep_border
 from hagane.ops.definition import Array
+from hagane.symbolic import number_of
 
 # Images of no more channels than this are read as planes, or a pixel after the other, without blocks.
 FEW_CHANNELS = 4
@@ -38,7 +39,10 @@ def padded_planes(
 ) -> tuple[Tensor, tuple[int, int], int]:
     """Return an image as planes within a zero border, its row and plane strides, and its size."""
     source = low.plain(value)
-    top, left, bottom, right = needed_pads(window)
+    needed = top, left, bottom, right = needed_pads(window)
+    have = low.planes.get(source.buffer)
+    if have is not None and all(a >= b for a, b in zip(have, needed, strict=True)):
+        return _from_border(source, window)
     row = window.width + left + right
     plane = (window.height + top + bottom) * row
     image = plane * window.channels
@@ -58,6 +62,39 @@ def padded_planes(
         )
     low.copy(source, inner)
     return Tensor(buffer, source.dtype, shape, (image, plane, row, 1), 0), (row, plane), image
+
+
+def _from_border(source: Tensor, window: Window) -> tuple[Tensor, tuple[int, int], int]:
+    """Return planes from where a filter begins to read their border."""
+    image, plane, *rows, _ = (number_of(stride, {}) for stride in source.strides)
+    row = rows[0] if rows else 0
+    top, left, _, _ = window.pads
+    shape = (window.images, window.channels, window.height, window.width)
+    tensor = Tensor(
+        source.buffer,
+        source.dtype,
+        shape,
+        (image, plane, row, 1),
+        source.offset - top * row - left,
+    )
+    return tensor, (row, plane), image
+
+
+def new_planes(low: Lowering, value: ir.Value) -> Tensor:
+    """Return fresh memory for a plain image, with the zero border that its readers want."""
+    pads = low.wanted_pads.get(value)
+    if pads is None or value in low.outputs or value in low.places:
+        return low.result(value)
+    # Blocks of one channel are planes.
+    image = Blocked(Buffer(f"{value.name} planes", 0, Kind.ARENA), low.fixed_shape(value), 1, pads)
+    image.buffer.bytes = (image.floats + 64) * 4
+    keep_border(image.view(), image.plane_stride)
+    low.planes[image.buffer] = pads
+    view = image.view()
+    shape, strides = view.shape[:-1], view.strides[:-1]
+    if len(image.shape) == 3:
+        shape, strides = (*shape[:2], shape[3]), (*strides[:2], strides[3])
+    return Tensor(image.buffer, view.dtype, shape, strides, view.offset)
 
 
 def with_border(low: Lowering, value: ir.Value, source: Blocked, pads: Pads) -> Blocked:
