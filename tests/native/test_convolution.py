@@ -88,22 +88,6 @@ def test_many_convolutions_equal_their_reference(
     check_convolution(drawn, bias, ending, level)
 
 
-@every_level
-@pytest.mark.parametrize("size", [(17, 12), (28, 28), (14, 9)])
-@pytest.mark.parametrize("pads", [[1, 1, 1, 1], [0, 0, 0, 0], [2, 0, 1, 1]])
-def test_winograd_equals_its_reference(level: str, size: tuple[int, int], pads: list[int]) -> None:
-    x, w = draw((2, 48, *size)), draw((40, 48, 3, 3), 1) / np.float32(20)
-    nodes = [
-        helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=pads),
-        helper.make_node("Conv", ["x", "w", "b"], ["d"], pads=pads),
-        helper.make_node("Relu", ["c"], ["r"]),
-        helper.make_node("Add", ["d", "r"], ["y"]),
-    ]
-    proto = model(nodes, {"x": x}, constants={"w": w, "b": draw((40,), 3)})
-    # F(4 x 4) loses about two bits of what the direct form keeps; results reach 8.
-    compare(proto, {"x": x}, level, atol=1e-4)
-
-
 @st.composite
 def pools(data: st.DrawFn) -> tuple[str, dict[str, object], tuple[int, ...]]:
     """Draw a pooling node: operator, attributes, input shape."""

@@ -21,14 +21,6 @@ def largest_error(
 
 
 @every_level
-@pytest.mark.parametrize("size", [28, 56])
-def test_winograd_loses_little_more_than_one_digit_in_seven(level: str, size: int) -> None:
-    x, w = np.abs(draw((1, 64, size, size))), draw((64, 64, 3, 3), 1)
-    nodes = [helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])]
-    assert largest_error(nodes, {"x": x}, {"w": w}, level) < 2e-6
-
-
-@every_level
 @pytest.mark.parametrize("operator", ["MatMul", "Conv"])
 def test_what_is_added_to_a_sum_does_not_round_its_terms(level: str, operator: str) -> None:
     if operator == "MatMul":

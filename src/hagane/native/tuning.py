@@ -23,7 +23,7 @@ from hagane.native.engine import Library, compile_kernels
 from hagane.native.lowering import Lowering, NotNative
 from hagane.native.partition import lower_graph
 from hagane.native.peak import peak_flops
-from hagane.native.rules.convolution import reads_blocks, sizes_of
+from hagane.native.rules.convolution import reads_blocks, sizes_of, winograd_sizes
 from hagane.native.rules.library import usable
 from hagane.native.rules.library_convolution import divided_convolution
 from hagane.native.rules.library_product import divided_product
@@ -180,8 +180,7 @@ def _convolution(low: Lowering, node: ir.Node, settings: Settings) -> _Layer | N
     forms: list[Choice] = []
     if reads_blocks(low, node) is not None:
         forms += [Choice(winograd=0, blocks=n, order=o) for n, o in _tiles(settings)]  # type: ignore[arg-type]
-        if window.kernel == (3, 3) and window.strides == window.dilations == (1, 1):
-            forms += [Choice(winograd=2), Choice(winograd=4)] if window.groups == 1 else []
+        forms += [Choice(winograd=n) for n in winograd_sizes(window)]  # type: ignore[arg-type]
     if usable(low) and divided_convolution(low, window) is not None:
         forms += _BY_LIBRARY
     flops = 2.0 * np.prod(low.fixed_shape(node.outputs[0])) * np.prod(shapes[1][1:])

@@ -1,14 +1,15 @@
-"""3 × 3 convolution of stride one by Winograd's minimal filtering, F(2 × 2) and F(4 × 4).
+"""Convolution of stride one by Winograd's minimal filtering, over one axis or two.
 
-Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (CVPR 2016): tiles of the
-image are transformed, multiplied point by point with transformed weights (one matrix product a
-point), and transformed back. Multiplications fall by 2.25 and 4; rounding grows a little.
+Tiles of the image are transformed, multiplied point by point with transformed weights (one matrix
+product a point), and transformed back (Lavin and Gray, "Fast Algorithms for Convolutional Neural
+Networks", CVPR 2016). Filters of 3 × 3 taps take 2.25 or 4 times fewer multiplications, of 5 × 5 2.8
+times, of five in a row 1.7 or 2.5; rounding grows a little (``filtering.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir as ir
@@ -22,52 +23,14 @@ from hagane.native.contraction import (
     split_blocks,
 )
 from hagane.native.ending import Ending, bounded
+from hagane.native.filtering import Axis, axis, combine, sizes_of
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering
 from hagane.native.pairs import STORE, Paired
+from hagane.native.pooled import Pool
 from hagane.native.tensor import Blocked, Buffer, Tensor
-from hagane.native.tile import Tile, float_text
+from hagane.native.tile import Tile
 from hagane.ops.definition import Array
-
-# The finite points of F(4 x 4) are 0, a, -a, b and -b with a b = 1. Small whole numbers, the usual
-# choice, lose four times as much: what counts is that no power of a point is large or small.
-# Barabasz et al., "Error analysis and improving the accuracy of Winograd convolution for deep
-# neural networks" (ACM TOMS 46(4), 2020), search for points with this in mind.
-_A, _B = 2 / 3, 3 / 2
-_S = _A * _A + _B * _B
-_NA, _NB = 2 * _A**2 * (_A**2 - _B**2), 2 * _B**2 * (_B**2 - _A**2)
-
-_INPUT = {
-    2: ((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1)),
-    4: (
-        (1, 0, -_S, 0, 1, 0),
-        (0, -_B, -_B * _B, _A, 1, 0),
-        (0, _B, -_B * _B, -_A, 1, 0),
-        (0, -_A, -_A * _A, _B, 1, 0),
-        (0, _A, -_A * _A, -_B, 1, 0),
-        (0, 1, 0, -_S, 0, 1),
-    ),
-}
-_OUTPUT = {
-    2: ((1, 1, 1, 0), (0, 1, -1, -1)),
-    4: (
-        (1, 1, 1, 1, 1, 0),
-        (0, _A, -_A, _B, -_B, 0),
-        (0, _A**2, _A**2, _B**2, _B**2, 0),
-        (0, _A**3, -(_A**3), _B**3, -(_B**3), 1),
-    ),
-}
-_WEIGHT = {
-    2: ((1, 0, 0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0, 0, 1)),
-    4: (
-        (1, 0, 0),
-        (1 / _NA, _A / _NA, _A**2 / _NA),
-        (1 / _NA, -_A / _NA, _A**2 / _NA),
-        (1 / _NB, _B / _NB, _B**2 / _NB),
-        (1 / _NB, -_B / _NB, _B**2 / _NB),
-        (0, 0, 1),
-    ),
-}
 
 # What a machine of this class does in a nanosecond, for choosing: operations of one thread, bytes
 # of weights from memory for all threads, bytes of a transform for one.
@@ -76,19 +39,58 @@ _FLOPS, _WEIGHT_BYTES, _TRANSFORM_BYTES = 105.0, 18.0, 15.0
 _WITH_TILES = 180.0, 12.0
 
 
+# So many points are as many as are transformed at once.
+_MOST_POINTS = 36
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The sizes of a 3 × 3 convolution of stride one."""
+    """The sizes of a convolution of stride one, without dilation, and of its tiles.
+
+    Attributes:
+        images: How many images.
+        channels: Of an image.
+        out_channels: Of a result.
+        out_height: Rows of a result.
+        out_width: Columns of a result.
+        kernel: Rows and columns of the filter.
+    """
 
     images: int
     channels: int
     out_channels: int
     out_height: int
     out_width: int
+    kernel: tuple[int, int]
+
+    def axes(self, size: int) -> tuple[Axis, Axis]:
+        """Return the transforms of rows and of columns, for ``size`` pixels where there are taps."""
+        rows, columns = (axis(size if taps > 1 else 1, taps) for taps in self.kernel)
+        return rows, columns
 
     def tiles(self, size: int) -> tuple[int, int]:
-        """Return rows and columns of tiles that give ``size`` × ``size`` pixels each."""
-        return -(-self.out_height // size), -(-self.out_width // size)
+        """Return rows and columns of tiles."""
+        rows, columns = self.axes(size)
+        return -(-self.out_height // rows.size), -(-self.out_width // columns.size)
+
+    def points(self, size: int) -> int:
+        """Return how many points a tile has."""
+        rows, columns = self.axes(size)
+        return rows.side * columns.side
+
+    def pools(self, size: int, pool: Pool) -> bool:
+        """Whether tiles are made of whole windows."""
+        rows, columns = self.axes(size)
+        whole = rows.size % pool.rows == 0 and columns.size % pool.columns == 0
+        return whole and self.out_width > 1
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes that tiles may have."""
+        taps = {taps for taps in self.kernel if taps > 1}
+        if len(taps) != 1:
+            return ()
+        return tuple(n for n in sizes_of(*taps) if self.points(n) <= _MOST_POINTS)
 
 
 def tile_size(
@@ -101,39 +103,92 @@ def tile_size(
     """
     pairs = shape.channels * shape.out_channels
     speed, memory = (_FLOPS, _WEIGHT_BYTES) if in_tiles is None else _WITH_TILES
+    if not shape.sizes or shape.channels < 16 or shape.out_channels < 16:
+        return 0
 
     def estimate(size: int) -> float:
         rows, columns = shape.tiles(size)
         pixels = shape.images * rows * columns
-        points = (size + 2) ** 2
+        points = shape.points(size)
         multiply = 2.0 * points * pairs * pixels / (speed * threads)
         moved = 4.0 * points * pixels * (shape.channels + shape.out_channels)
         load = 4.0 * points * pairs / memory
         return max(multiply, load) + moved / (_TRANSFORM_BYTES * threads) + 4000.0
 
     pixels = shape.images * shape.out_height * shape.out_width
-    direct = max(2.0 * 9 * pairs * pixels / (_FLOPS * threads), 4.0 * 9 * pairs / _WEIGHT_BYTES)
+    taps = shape.kernel[0] * shape.kernel[1]
+    direct = max(
+        2.0 * taps * pairs * pixels / (_FLOPS * threads), 4.0 * taps * pairs / _WEIGHT_BYTES
+    )
     direct /= direct_speed
     if in_tiles is not None:
         direct = in_tiles
-    best = min((2, 4), key=estimate)
-    small = shape.channels < 16 or shape.out_channels < 16
-    return 0 if small or estimate(best) > 0.9 * direct else best
+    best = min(shape.sizes, key=estimate)
+    return 0 if estimate(best) > 0.9 * direct else best
 
 
-def _combine(row: Sequence[float], names: Sequence[str]) -> str:
-    """Return C text of a sum of multiples of vectors."""
-    text = ""
-    for factor, name in zip(row, names, strict=True):
-        if factor == 0:
-            continue
-        if not text:
-            text = name if factor == 1 else f"{name} * {float_text(float(factor))}"
-        elif abs(factor) == 1:
-            text = f"({text}) {'+' if factor > 0 else '-'} {name}"
-        else:
-            text = f"v_fma({name}, v_set1({float_text(float(factor))}), {text})"
-    return text
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """How far apart images, blocks of channels, rows and pixels lie, in words.
+
+    An image of one column is turned into one of one row.
+    """
+
+    image: int
+    block: int
+    row: int
+    step: int
+
+    @classmethod
+    def of(cls, image: Blocked | Paired, *, turned: bool) -> _Place:
+        """Return the place of an image."""
+        row, step = image.row_stride, image.step
+        if turned:
+            row, step = step, row
+        return cls(image.blocks * image.plane_stride, image.plane_stride, row, step)
+
+    def tile(self, pointer: str, rows: int) -> str:
+        """Return C text of a pointer to the first of a row of tiles, some rows high."""
+        return f"{pointer} + image * {self.image} + block * {self.block} + ty * {rows * self.row}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Tiles:
+    """The tiles of an image, and where their points lie.
+
+    Attributes:
+        shape: The convolution, of one row rather than of one column.
+        size: Pixels of a tile along an axis with taps.
+        plane: Floats of one point of all tiles, for one block of channels.
+        turned: Whether columns stand for rows.
+    """
+
+    shape: Shape
+    size: int
+    plane: int
+    turned: bool
+
+    def loops(self, blocks: int) -> tuple[str, ...]:
+        """Return the beginning of a kernel with a task for each row of tiles, block and image."""
+        rows = self.shape.tiles(self.size)[0]
+        return (
+            f"int64_t ty = q % {rows}, block = q / {rows} % {blocks}, image = q / {rows * blocks};",
+        )
+
+    def points(self, pointer: str, lanes: int) -> str:
+        """Return C text of a pointer to the first point of a row of tiles."""
+        rows, columns = self.shape.tiles(self.size)
+        return f"{pointer} + block * {self.plane} + (image * {rows} + ty) * {columns * lanes}"
+
+    def tasks(self, blocks: int) -> int:
+        """Return the number of tasks."""
+        return self.shape.images * blocks * self.shape.tiles(self.size)[0]
+
+    def work(self, blocks: int, lanes: int) -> float:
+        """Return the estimated nanoseconds of one thread."""
+        rows, columns = self.shape.tiles(self.size)
+        points = self.shape.points(self.size)
+        return 0.2 * self.shape.images * rows * columns * blocks * lanes * points
 
 
 def lower_winograd(
@@ -148,6 +203,7 @@ def lower_winograd(
     ending: Ending,
     residual: Blocked | None,
     target: Blocked | Paired,
+    pool: Pool | None = None,
 ) -> None:
     """Write the three kernels of a convolution.
 
@@ -155,40 +211,48 @@ def lower_winograd(
         low: Where they go.
         node: The convolution.
         shape: Its sizes.
-        size: Pixels of a tile's side.
+        size: Pixels of a tile along an axis with taps.
         source: The image, in a border wide enough for whole tiles.
         start: Floats from the image's first pixel to the filter's first tap.
-        weight: ``(out, in, 3, 3)``.
+        weight: ``(out, in, rows, columns)``.
         bias: Packed, one number a channel.
         ending: What follows.
         residual: What is added, or None.
         target: The result.
+        pool: Windows that tiles are made of, if they are pooled.
     """
     level, lanes = low.level, low.level.lanes
+    turned = shape.out_width == shape.kernel[1] == 1 and pool is None
+    if turned:
+        shape = replace(
+            shape, out_height=1, out_width=shape.out_height, kernel=(1, shape.kernel[0])
+        )
+    if pool is not None:
+        high, wide = pool.height * pool.rows, pool.width * pool.columns
+        shape = replace(shape, out_height=high, out_width=wide)
     rows, columns = shape.tiles(size)
-    side = size + 2
-    points = side * side
+    points, taps = shape.points(size), shape.kernel[0] * shape.kernel[1]
     pixels = shape.images * rows * columns
     in_blocks, out_blocks = -(-shape.channels // lanes), -(-shape.out_channels // lanes)
     # Planes a power of two apart would fall into the same few sets of the cache.
     plane = pixels * lanes + 2 * lanes
+    tiles = _Tiles(shape, size, plane, turned)
     floats = np.dtype(np.float32)
     transformed = low.new(f"{node.name} U", floats, (points * in_blocks * plane,))
     products = low.new(f"{node.name} M", floats, (points * out_blocks * plane,))
-    _transform_input(low, node, shape, size, source, start, transformed, plane)
+    _transform_input(low, node, tiles, source, start, transformed)
 
     sizes = split_blocks(out_blocks, pixels, level)
     count = out_blocks * lanes * shape.channels
 
     def make() -> Array:
-        matrix = np.array(_WEIGHT[size])
-        spread = np.kron(matrix, matrix)  # (points, 9)
+        spread = np.kron(*(np.array(each.weight) for each in shape.axes(size)))  # (points, taps)
         packed = np.empty((points, count), np.float32)
         first = at = 0
         for blocks in sizes:
             # One group at a time: in double precision, all take four times the result.
             group = weight[first * lanes : (first + blocks) * lanes]
-            exact = spread @ group.reshape(-1, 9).astype(np.float64).T
+            exact = spread @ group.reshape(-1, taps).astype(np.float64).T
             moved = exact.astype(np.float32).reshape(points, len(group), shape.channels, 1, 1)
             length = blocks * lanes * shape.channels
             for p in range(points):
@@ -241,74 +305,77 @@ def lower_winograd(
         body.pointer(products, written=True),
     )
     tasks, work = emit_contraction(body, plan, level, names)
-    flops = 2.0 * 9 * shape.images * shape.out_height * shape.out_width
+    flops = 2.0 * taps * shape.images * shape.out_height * shape.out_width
     flops *= shape.channels * shape.out_channels
     low.emit(node, body, tasks, work=work, flops=flops, followers=ending.operators)
-    _transform_output(low, node, shape, size, products, plane, bias, ending, residual, target)
+    _transform_output(low, node, tiles, products, bias, ending, residual, target, pool)
     low.keep_image(ending.value, target)
 
 
 def _transform_input(
     low: Lowering,
     node: ir.Node,
-    shape: Shape,
-    size: int,
+    tiles: _Tiles,
     source: Blocked,
     start: int,
     transformed: Tensor,
-    plane: int,
 ) -> None:
-    lanes, side = source.lanes, size + 2
-    rows, columns = shape.tiles(size)
+    lanes = source.lanes
+    rows, columns = tiles.shape.axes(tiles.size)
+    place = _Place.of(source, turned=tiles.turned)
     body = Body()
     s = body.pointer(source.view(), offset=start)
     d = body.pointer(transformed, written=True)
     body.add(
-        f"int64_t ty = q % {rows}, block = q / {rows} % {source.blocks}, image = q / {rows * source.blocks};",
-        f"const float *s = {s} + (image * {source.blocks} + block) * {source.plane_stride}"
-        f" + ty * {size * source.row_stride};",
-        f"float *d = {d} + block * {plane} + (image * {rows} + ty) * {columns * lanes};",
-        f"for (int64_t tx = 0; tx < {columns}; tx++, s += {size * lanes}, d += {lanes}) {{",
+        *tiles.loops(source.blocks),
+        f"const float *s = {place.tile(s, rows.size)};",
+        f"float *d = {tiles.points(d, lanes)};",
+        f"for (int64_t tx = 0; tx < {tiles.shape.tiles(tiles.size)[1]}; tx++, "
+        f"s += {columns.size * place.step}, d += {lanes}) {{",
     )
-    matrix = _INPUT[size]
-    for x in range(side):
-        loads = [f"d{y}_{x}" for y in range(side)]
+    for x in range(columns.side):
+        loads = [f"d{y}_{x}" for y in range(rows.side)]
         body.add(
             " ".join(
-                f"vf {name} = v_load(s + {y * source.row_stride + x * lanes});"
+                f"vf {name} = v_load(s + {y * place.row + x * place.step});"
                 for y, name in enumerate(loads)
             ),
-            " ".join(f"vf e{a}_{x} = {_combine(matrix[a], loads)};" for a in range(side)),
+            " ".join(f"vf e{a}_{x} = {combine(row, loads)};" for a, row in enumerate(rows.input)),
         )
-    step = source.blocks * plane
-    for a in range(side):
-        names = [f"e{a}_{x}" for x in range(side)]
-        for b in range(side):
-            body.add(f"v_store(d + {(a * side + b) * step}L, {_combine(matrix[b], names)});")
+    step = source.blocks * tiles.plane
+    for a in range(rows.side):
+        names = [f"e{a}_{x}" for x in range(columns.side)]
+        for b, row in enumerate(columns.input):
+            point = a * columns.side + b
+            body.add(f"v_store(d + {point * step}L, {combine(row, names)});")
     body.add("}")
-    moved = shape.images * rows * columns * source.blocks * lanes * side * side
     low.emit(
         f"Conv '{node.name}' (input transform)",
         body,
-        shape.images * source.blocks * rows,
-        work=moved * 0.2,
+        tiles.tasks(source.blocks),
+        work=tiles.work(source.blocks, lanes),
     )
 
 
 def _transform_output(
     low: Lowering,
     node: ir.Node,
-    shape: Shape,
-    size: int,
+    tiles: _Tiles,
     products: Tensor,
-    plane: int,
     bias: Buffer,
     ending: Ending,
     residual: Blocked | None,
     target: Blocked | Paired,
+    pool: Pool | None,
 ) -> None:
-    lanes, side = target.lanes, size + 2
-    rows, columns = shape.tiles(size)
+    lanes, shape = low.level.lanes, tiles.shape
+    rows, columns = shape.axes(tiles.size)
+    window = (1, 1) if pool is None else (pool.rows, pool.columns)
+    height, width = (
+        (shape.out_height, shape.out_width) if pool is None else (pool.height, pool.width)
+    )
+    high, wide = rows.size // window[0], columns.size // window[1]  # results of a tile
+    place = _Place.of(target, turned=tiles.turned)
     body = Body()
     s = body.pointer(products)
     b = body.raw(bias)
@@ -317,52 +384,51 @@ def _transform_output(
     name = STORE if isinstance(target, Paired) else "v_store"
     kind = "uint16_t" if isinstance(target, Paired) else "float"
     body.add(
-        f"int64_t ty = q % {rows}, block = q / {rows} % {target.blocks}, image = q / {rows * target.blocks};",
-        f"const float *s = {s} + block * {plane} + (image * {rows} + ty) * {columns * lanes};",
-        f"float *d = {d} + (image * {target.blocks} + block) * {target.plane_stride}"
-        f" + ty * {size * target.row_stride};",
+        *tiles.loops(target.blocks),
+        f"const float *s = {tiles.points(s, lanes)};",
+        f"float *d = {place.tile(d, high)};",
     )
+    added = None
     if residual is not None:
-        body.add(
-            f"const float *r = {r} + (image * {residual.blocks} + block) * {residual.plane_stride}"
-            f" + ty * {size * residual.row_stride};"
-        )
+        added = _Place.of(residual, turned=tiles.turned)
+        body.add(f"const float *r = {added.tile(str(r), rows.size)};")
     body.add(
         f"vf bias = v_load({b} + block * {lanes});",
-        f"int64_t high = hg_min({size}, {shape.out_height} - ty * {size});",
-        f"for (int64_t tx = 0; tx < {columns}; tx++, s += {lanes}) {{",
-        f"int64_t wide = hg_min({size}, {shape.out_width} - tx * {size});",
+        f"const int64_t down = {height} - ty * {high}; (void)down;",
+        f"for (int64_t tx = 0; tx < {shape.tiles(tiles.size)[1]}; tx++, s += {lanes}) {{",
+        f"const int64_t right = {width} - tx * {wide}; (void)right;",
     )
-    matrix = _OUTPUT[size]
-    step = target.blocks * plane
-    for x in range(side):
-        loads = [f"d{y}_{x}" for y in range(side)]
+    step = target.blocks * tiles.plane
+    for x in range(columns.side):
+        loads = [f"d{y}_{x}" for y in range(rows.side)]
         body.add(
             " ".join(
-                f"vf {name} = v_load(s + {(y * side + x) * step}L);" for y, name in enumerate(loads)
+                f"vf {name} = v_load(s + {(y * columns.side + x) * step}L);"
+                for y, name in enumerate(loads)
             ),
-            " ".join(f"vf e{a}_{x} = {_combine(matrix[a], loads)};" for a in range(size)),
+            " ".join(f"vf e{a}_{x} = {combine(row, loads)};" for a, row in enumerate(rows.output)),
         )
-    for a in range(size):
-        names = [f"e{a}_{x}" for x in range(side)]
-        if shape.out_height % size:
-            body.add(f"if ({a} < high) {{")
-        for c in range(size):
-            value = f"({_combine(matrix[c], names)}) + bias"
-            if residual is not None:
-                value = f"{value} + v_load(r + {a * residual.row_stride} + (tx * {size} + {c}) * {lanes})"
-            store = (
-                f"{name}(({kind} *)(d + {a * target.row_stride} + (tx * {size} + {c}) * {target.step}), "
-                f"{bounded(value, ending.activation)});"
-            )
-            body.add(f"if ({c} < wide) {store}" if shape.out_width % size else store)
-        if shape.out_height % size:
-            body.add("}")
+
+    def result(a: int, c: int) -> str:
+        value = f"({combine(columns.output[c], [f'e{a}_{x}' for x in range(columns.side)])}) + bias"
+        if added is not None:
+            value += f" + v_load(r + {a * added.row} + (tx * {columns.size} + {c}) * {added.step})"
+        return bounded(value, ending.activation)
+
+    for i, j in itertools.product(range(high), range(wide)):
+        conditions = [f"{i} < down"] * bool(height % high) + [f"{j} < right"] * bool(width % wide)
+        pixels = itertools.product(range(window[0]), range(window[1]))
+        values = [result(i * window[0] + a, j * window[1] + c) for a, c in pixels]
+        value = values[0] if pool is None else pool.reduced(values)
+        at = f"d + {i * place.row} + (tx * {wide} + {j}) * {place.step}"
+        body.add(
+            f"if ({' && '.join(conditions)})" if conditions else "",
+            f"{name}(({kind} *)({at}), {value});",
+        )
     body.add("}")
-    moved = shape.images * rows * columns * target.blocks * lanes * side * side
     low.emit(
         f"Conv '{node.name}' (output transform)",
         body,
-        shape.images * target.blocks * rows,
-        work=moved * 0.2,
+        tiles.tasks(target.blocks),
+        work=tiles.work(target.blocks, lanes),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
@@ -37,11 +38,16 @@ from hagane.native.winograd import Shape, lower_winograd, tile_size
 from hagane.ops.definition import Array
 
 
+def winograd_sizes(window: Window) -> tuple[int, ...]:
+    """Return the tiles of Winograd's algorithm that there are for a convolution."""
+    if window.strides != (1, 1) or window.dilations != (1, 1) or window.groups != 1:
+        return ()
+    return _winograd_shape(window).sizes
+
+
 def winograd_size(low: Lowering, window: Window) -> int:
     """Return the tile of Winograd's algorithm where it is faster than the direct form, else 0."""
-    if window.kernel != (3, 3) or window.strides != (1, 1) or window.dilations != (1, 1):
-        return 0
-    if window.groups != 1 or low.direct_only or (low.pairs and low.level.tiles):
+    if not winograd_sizes(window) or low.direct_only or (low.pairs and low.level.tiles):
         return 0
     if calls_library(low, window):
         return 0
@@ -113,6 +119,7 @@ def _winograd_shape(window: Window) -> Shape:
         window.out_channels,
         window.out_height,
         window.out_width,
+        window.kernel,
     )
 
 
@@ -123,9 +130,10 @@ def conv_pads(low: Lowering, window: Window) -> Pads:
     top, left, bottom, right = needed_pads(window)
     size = winograd_size(low, window)
     if size:
-        rows, columns = _winograd_shape(window).tiles(size)
-        bottom = max(bottom, rows * size + 2 - top - window.height)
-        right = max(right, columns * size + 2 - left - window.width)
+        shape = _winograd_shape(window)
+        (rows, columns), (high, wide) = shape.tiles(size), shape.axes(size)
+        bottom = max(bottom, rows * high.size + high.taps - 1 - top - window.height)
+        right = max(right, columns * wide.size + wide.taps - 1 - left - window.width)
     return top, left, bottom, right
 
 
@@ -195,13 +203,10 @@ def _lower_direct(
     after = None
     if tiles and not calls_library(low, window):
         ending, after = _with_function(low, ending)
-    pool = None
-    if (
-        low.words is Words.FLOAT
-        and not calls_library(low, window)
-        and not winograd_size(low, window)
-    ):
-        ending, pool = with_pool(low, ending, band_pays)
+    pool, size = None, winograd_size(low, window)
+    if (size or low.words is Words.FLOAT) and not calls_library(low, window):
+        pays = partial(_winograd_shape(window).pools, size) if size else band_pays
+        ending, pool = with_pool(low, ending, pays)
     shape = low.fixed_shape(ending.value)
     target: Blocked | Paired
     # Vectors of floats do not write the wide blocks that matrix tiles read.
@@ -212,7 +217,6 @@ def _lower_direct(
     if calls_library(low, window):
         lower_by_library(low, node, window, weight, bias, ending, target)
         return
-    size = winograd_size(low, window)
     if size:
         residual = None if ending.residual is None else low.blocked(ending.residual)
         image = _bordered(low, x, window)
@@ -229,6 +233,7 @@ def _lower_direct(
             ending,
             residual,
             target,
+            pool,
         )
         return
     key = convolution_key(low, window)
