@@ -93,6 +93,63 @@ def _floats(rows: Sequence[Sequence[Fraction]]) -> Matrix:
     return tuple(tuple(float(value) for value in row) for row in rows)
 
 
+def transform(matrix: Matrix, names: Sequence[str], made: Sequence[str]) -> list[str]:
+    """Return C statements that declare products of a matrix with vectors.
+
+    Points come in pairs of two signs. So two rows have a part in common and one whose sign differs,
+    and two columns are added or subtracted for all rows: that is done once.
+
+    Args:
+        matrix: A row for each result.
+        names: The vectors.
+        made: Names of the results.
+    """
+    columns = list(zip(*matrix, strict=True))
+    lines: list[str] = []
+    sums: list[str] = []
+    kept: list[tuple[float, ...]] = []
+    at = 0
+    while at < len(columns):
+        first, second = columns[at], columns[at + 1] if at + 1 < len(columns) else ()
+        if len(matrix) > 1 and second and _mirrored(first, second):
+            halves = (f"{made[0]}_s{at}", f"{made[0]}_d{at}")
+            for half, sign, pick in ((halves[0], "+", 1), (halves[1], "-", -1)):
+                part = tuple(
+                    a if a == pick * b else 0.0 for a, b in zip(first, second, strict=True)
+                )
+                if any(part):
+                    lines.append(f"vf {half} = {names[at]} {sign} {names[at + 1]};")
+                    sums.append(half)
+                    kept.append(part)
+            at += 2
+        else:
+            sums.append(names[at])
+            kept.append(first)
+            at += 1
+    rows = list(zip(*kept, strict=True))
+    at = 0
+    while at < len(rows):
+        first, second = rows[at], rows[at + 1] if at + 1 < len(rows) else ()
+        if second and _mirrored(first, second) and sum(map(bool, first)) > 2:
+            same = [a if a == b else 0.0 for a, b in zip(first, second, strict=True)]
+            other = [a if a != b else 0.0 for a, b in zip(first, second, strict=True)]
+            even, odd = f"{made[at]}_e", f"{made[at]}_o"
+            lines += [f"vf {even} = {combine(same, sums)};", f"vf {odd} = {combine(other, sums)};"]
+            lines += [f"vf {made[at]} = {even} + {odd};", f"vf {made[at + 1]} = {even} - {odd};"]
+            at += 2
+        else:
+            lines.append(f"vf {made[at]} = {combine(first, sums)};")
+            at += 1
+    return lines
+
+
+def _mirrored(first: Sequence[float], second: Sequence[float]) -> bool:
+    """Whether numbers differ in the sign of some alone, and not of all."""
+    pairs = list(zip(first, second, strict=True))
+    same, other = (any(a and a == sign * b for a, b in pairs) for sign in (1, -1))
+    return all(abs(a) == abs(b) for a, b in pairs) and same and other
+
+
 def combine(row: Sequence[float], names: Sequence[str]) -> str:
     """Return C text of a sum of multiples of vectors."""
     terms = [(factor, name) for factor, name in zip(row, names, strict=True) if factor]

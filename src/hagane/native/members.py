@@ -9,7 +9,7 @@ import onnx_ir as ir
 from hagane.native.lowering import Lowering, NotNative
 from hagane.native.rules import RULES
 from hagane.native.rules.byte_convolution import border_of_quads
-from hagane.native.rules.convolution import conv_pads, reads_blocks
+from hagane.native.rules.convolution import border_read
 from hagane.native.tensor import Pads
 from hagane.ops.inference import GraphTypes
 
@@ -47,9 +47,8 @@ def lower_nodes(low: Lowering, nodes: Sequence[ir.Node]) -> dict[ir.Node, str]:
 def _wanted_pads(low: Lowering, members: Sequence[ir.Node]) -> Mapping[ir.Value, Pads]:
     wanted: dict[ir.Value, Pads] = {}
     for node in members:
-        window = reads_blocks(low, node)
         value = node.inputs[0] if node.inputs else None
-        pads = border_of_quads(low, node) if window is None else conv_pads(low, window)
+        pads = border_read(low, node) or border_of_quads(low, node)
         if pads is None or value is None:
             continue
         have = wanted.get(value, (0, 0, 0, 0))

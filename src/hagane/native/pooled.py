@@ -37,11 +37,16 @@ class Pool:
         """Pixels of all windows."""
         return self.rows * self.columns * self.height * self.width
 
-    def reduced(self, vectors: Sequence[str]) -> str:
-        """Return C text of a window's result."""
+    def combined(self, vectors: Sequence[str]) -> str:
+        """Return C text of the largest number, or of the sum."""
         text = vectors[0]
         for vector in vectors[1:]:
             text = f"v_max2({text}, {vector})" if self.largest else f"({text} + {vector})"
+        return text
+
+    def reduced(self, vectors: Sequence[str]) -> str:
+        """Return C text of a window's result."""
+        text = self.combined(vectors)
         return text if self.largest else f"{text} / {len(vectors)}.f"
 
 

@@ -23,7 +23,7 @@ from hagane.native.contraction import (
     split_blocks,
 )
 from hagane.native.ending import Ending, bounded
-from hagane.native.filtering import Axis, axis, combine, sizes_of
+from hagane.native.filtering import Axis, axis, sizes_of, transform
 from hagane.native.kernel import Body
 from hagane.native.lowering import Lowering
 from hagane.native.pairs import STORE, Paired
@@ -340,14 +340,15 @@ def _transform_input(
                 f"vf {name} = v_load(s + {y * place.row + x * place.step});"
                 for y, name in enumerate(loads)
             ),
-            " ".join(f"vf e{a}_{x} = {combine(row, loads)};" for a, row in enumerate(rows.input)),
+            *transform(rows.input, loads, [f"e{a}_{x}" for a in range(rows.side)]),
         )
     step = source.blocks * tiles.plane
     for a in range(rows.side):
         names = [f"e{a}_{x}" for x in range(columns.side)]
-        for b, row in enumerate(columns.input):
-            point = a * columns.side + b
-            body.add(f"v_store(d + {point * step}L, {combine(row, names)});")
+        made = [f"f{a}_{b}" for b in range(columns.side)]
+        body.add(*transform(columns.input, names, made))
+        for b, name in enumerate(made):
+            body.add(f"v_store(d + {(a * columns.side + b) * step}L, {name});")
     body.add("}")
     low.emit(
         f"Conv '{node.name}' (input transform)",
@@ -406,11 +407,14 @@ def _transform_output(
                 f"vf {name} = v_load(s + {(y * columns.side + x) * step}L);"
                 for y, name in enumerate(loads)
             ),
-            " ".join(f"vf e{a}_{x} = {combine(row, loads)};" for a, row in enumerate(rows.output)),
+            *transform(rows.output, loads, [f"e{a}_{x}" for a in range(rows.size)]),
         )
+    for a in range(rows.size):
+        names = [f"e{a}_{x}" for x in range(columns.side)]
+        body.add(*transform(columns.output, names, [f"f{a}_{c}" for c in range(columns.size)]))
 
     def result(a: int, c: int) -> str:
-        value = f"({combine(columns.output[c], [f'e{a}_{x}' for x in range(columns.side)])}) + bias"
+        value = f"f{a}_{c} + bias"
         if added is not None:
             value += f" + v_load(r + {a * added.row} + (tx * {columns.size} + {c}) * {added.step})"
         return bounded(value, ending.activation)

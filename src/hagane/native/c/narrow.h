@@ -94,8 +94,7 @@ INLINE void v_store_pairs_n(uint16_t *p, vf x, int64_t n) {
 #endif
 
 #if defined(__AVX512F__)
-/* The first n lanes, none if n is below zero; numbers of some lanes, zero in the others. */
-INLINE __mmask16 hg_lanes(int64_t n) { return (__mmask16)(n < 16 ? n < 0 ? 0 : (1 << n) - 1 : 0xffff); }
+/* Numbers of some lanes, zero in the others. */
 INLINE vf v_kept(vf x, __mmask16 lanes) { return (vf)_mm512_maskz_mov_ps(lanes, (__m512)x); }
 INLINE vf v_load_kept(const float *p, __mmask16 lanes) { return (vf)_mm512_maskz_loadu_ps(lanes, p); }
 INLINE void v_store_kept(float *p, vf x, __mmask16 lanes) {

@@ -43,16 +43,42 @@ typedef uint32_t vu __attribute__((vector_size(VL * 4), aligned(4), may_alias));
 typedef uint16_t vh __attribute__((vector_size(VL * 2), aligned(2), may_alias));
 typedef vi vm; /* each lane all ones or zero */
 
-INLINE vf v_set1(float x) { return x + (vf){0}; }
 INLINE vf v_load(const float *p) { return *(const vf *)p; }
 INLINE void v_store(float *p, vf x) { *(vf *)p = x; }
-/* The first n lanes; the others read as zero. */
+/* A number in every lane; the first n lanes of memory, of which the others read as zero. */
+#if defined(__AVX512F__)
+INLINE vf v_set1(float x) { return (vf)_mm512_set1_ps(x); }
+INLINE __mmask16 hg_lanes(int64_t n) { return (__mmask16)(n < 16 ? n < 0 ? 0 : (1 << n) - 1 : 0xffff); }
+INLINE vf v_load_n(const float *p, int64_t n) { return (vf)_mm512_maskz_loadu_ps(hg_lanes(n), p); }
+INLINE void v_store_n(float *p, vf x, int64_t n) { _mm512_mask_storeu_ps(p, hg_lanes(n), (__m512)x); }
+#else
+#if defined(__AVX2__)
+INLINE vf v_set1(float x) { return (vf)_mm256_set1_ps(x); }
+#else
+INLINE vf v_set1(float x) { return (vf){x, x, x, x, x, x, x, x}; }
+#endif
 INLINE vf v_load_n(const float *p, int64_t n) {
   vf x = {0};
   __builtin_memcpy(&x, p, (size_t)n * 4);
   return x;
 }
 INLINE void v_store_n(float *p, vf x, int64_t n) { __builtin_memcpy(p, &x, (size_t)n * 4); }
+#endif
+
+/* Every other number of two vectors, one after the other. */
+#if defined(__AVX512F__)
+INLINE vf hg_every_other(vf a, vf b, int first) {
+  const __m512i at = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  __m512i from = _mm512_add_epi32(at, _mm512_set1_epi32(first));
+  return (vf)_mm512_permutex2var_ps((__m512)a, from, (__m512)b);
+}
+#else
+INLINE vf hg_every_other(vf a, vf b, int first) {
+  vf x;
+  for (int i = 0; i < VL / 2; i++) x[i] = a[2 * i + first], x[VL / 2 + i] = b[2 * i + first];
+  return x;
+}
+#endif
 
 INLINE vf v_sel(vm m, vf a, vf b) { return (vf)((m & (vi)a) | (~m & (vi)b)); }
 INLINE vf v_bits(uint32_t bits) { return (vf)((int32_t)bits + (vi){0}); }
@@ -98,6 +124,7 @@ EACH_LANE(v_ceil, ceilf)
 /* NaN in either operand gives NaN, as NumPy and ONNX have it. */
 INLINE vf v_max(vf a, vf b) { return v_sel(a != a, a, v_max2(a, b)); }
 INLINE vf v_min(vf a, vf b) { return v_sel(a != a, a, v_min2(a, b)); }
+INLINE float s_max2(float a, float b) { return a > b ? a : b; }
 INLINE vf v_relu(vf x) { return v_max2(v_set1(0.f), x); }
 
 #if defined(__AVX512F__)

@@ -19,6 +19,7 @@ from hagane.native.pooled import with_pool
 from hagane.native.rules.depthwise import lower_depthwise
 from hagane.native.rules.direct import Source, band_pays, emit_direct
 from hagane.native.rules.elementwise import function_of
+from hagane.native.rules.filtered import filtered_axis, filtered_pads, lower_filtered
 from hagane.native.rules.images import (
     FEW_CHANNELS,
     bias_buffer,
@@ -137,10 +138,23 @@ def conv_pads(low: Lowering, window: Window) -> Pads:
     return top, left, bottom, right
 
 
+def border_read(low: Lowering, node: ir.Node) -> Pads | None:
+    """Return the zero border that a convolution reads of an image, or None if it is none of ours."""
+    window = sizes_of(low, node)
+    if window is None:
+        return None
+    found = filtered_axis(low, node, window)
+    if found is not None:
+        return filtered_pads(window, found)
+    return conv_pads(low, window) if _is_blocked(low, window) else None
+
+
 def reads_blocks(low: Lowering, node: ir.Node) -> Window | None:
     """Return the sizes of a convolution that reads images in blocks, or None."""
     window = sizes_of(low, node)
-    return window if window is not None and _is_blocked(low, window) else None
+    if window is None or filtered_axis(low, node, window) is not None:
+        return None
+    return window if _is_blocked(low, window) else None
 
 
 def sizes_of(low: Lowering, node: ir.Node) -> Window | None:
@@ -180,6 +194,10 @@ def lower_conv(low: Lowering, node: ir.Node) -> None:
         lower_volume(low, node, weight, bias)
         return
     window = window_of(low, node, weight.shape[2:], weight.shape[0])
+    found = filtered_axis(low, node, window)
+    if found is not None:
+        lower_filtered(low, node, window, found, four_axes(weight), bias)
+        return
     if is_narrow(low, window):
         lower_narrow(low, node, window, four_axes(weight), bias)
         return

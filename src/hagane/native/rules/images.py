@@ -35,11 +35,14 @@ def bias_buffer(low: Lowering, node: ir.Node, window: Window, bias: Array | None
 
 
 def padded_planes(
-    low: Lowering, value: ir.Value, window: Window
+    low: Lowering, value: ir.Value, window: Window, pads: Pads | None = None
 ) -> tuple[Tensor, tuple[int, int], int]:
-    """Return an image as planes within a zero border, its row and plane strides, and its size."""
+    """Return an image as planes within a zero border, its row and plane strides, and its size.
+
+    The border is what the filter reads, or ``pads``.
+    """
     source = low.plain(value)
-    needed = top, left, bottom, right = needed_pads(window)
+    needed = top, left, bottom, right = needed_pads(window) if pads is None else pads
     have = low.planes.get(source.buffer)
     if have is not None and all(a >= b for a, b in zip(have, needed, strict=True)):
         return _from_border(source, window)
