@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from hagane.native.filtering import axis, combine, sizes_of
+from hagane.native.filtering import axis, combine, sizes_of, transform
 from hagane.native.pooled import Pool
 from hagane.native.rules import convolution
 from hagane.native.winograd import Shape, tile_size
@@ -153,6 +154,31 @@ def test_large_layers_are_transformed_and_small_ones_are_not() -> None:
     assert tile_size(Shape(1, 256, 512, 1, 2048, (1, 5)), 2) == 4
     assert tile_size(Shape(1, 8, 64, 28, 28, (3, 3)), 1) == 0
     assert tile_size(Shape(1, 16, 16, 4, 4, (3, 3)), 1) == 0
+
+
+def computed(lines: list[str], vectors: dict[str, float]) -> dict[str, float]:
+    """Return what C statements declare, on numbers."""
+    names: dict[str, Any] = dict(vectors)
+    names |= {"v_fma": lambda a, b, c: a * b + c, "v_set1": lambda x: x}
+    for line in lines:
+        name, text = re.fullmatch(r"vf (\w+) = (.*);", line).groups()  # type: ignore[union-attr]
+        text = re.sub(r"0x[\d.a-f]+p[+-]\d+f", lambda m: repr(float.fromhex(m[0][:-1])), text)
+        names[name] = eval(text, {}, names)
+    return names
+
+
+@every_form
+@pytest.mark.parametrize("which", ["input", "output"])
+def test_shared_parts_of_a_transform_add_up_to_its_product(
+    kernel: tuple[int, int], size: int, which: str
+) -> None:
+    found = axis(size, max(kernel))
+    matrix = np.array(getattr(found, which))
+    x = np.random.default_rng(0).standard_normal(found.side)
+    vectors = {f"d{i}": float(value) for i, value in enumerate(x)}
+    made = [f"e{i}" for i in range(len(matrix))]
+    names = computed(transform(getattr(found, which), list(vectors), made), vectors)
+    np.testing.assert_allclose([names[name] for name in made], matrix @ x, rtol=1e-6, atol=1e-6)
 
 
 def test_sums_of_multiples_begin_with_a_plain_term() -> None:

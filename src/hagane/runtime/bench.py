@@ -206,7 +206,7 @@ def _time(run: Callable[[], Any], seconds: float) -> list[float]:
 
 
 def _peak(threads: int) -> float:
-    """Return the best FLOP/s of float32 that was seen, of registers or of NumPy's matrix product."""
+    """Return the best FLOP/s of float32 that registers or NumPy's matrix product reached."""
     size = 1024
     a = np.ones((size, size), dtype=np.float32)
     a @ a
