@@ -55,7 +55,10 @@ class _Assembler:
         self.wide = level.lanes == 16
         self.product = tile.words.value
         self.pixels = len(tile.sources)
-        used = tile.blocks * self.pixels
+        # Few sums would wait for one another: those of each stream are kept apart.
+        apart = tile.blocks * self.pixels * tile.streams <= level.registers // 2
+        self.chains = tile.streams if apart else 1
+        used = tile.blocks * self.pixels * self.chains
         self.weights = [f"%%{self.register}{used + j}" for j in range(tile.blocks)]
         free = range(used + tile.blocks, level.registers)
         self.spare = [f"%%{self.register}{i}" for i in free][-3:]
@@ -64,8 +67,9 @@ class _Assembler:
         self.turn = 0
         self.folds = False
 
-    def accumulator(self, block: int, pixel: int) -> str:
-        return f"%%{self.register}{block * self.pixels + pixel}"
+    def accumulator(self, block: int, pixel: int, stream: int = 0) -> str:
+        chain = stream % self.chains * self.tile.blocks
+        return f"%%{self.register}{(chain + block) * self.pixels + pixel}"
 
     def start(self) -> None:
         tile = self.tile
@@ -76,6 +80,8 @@ class _Assembler:
                     self.lines.append(f"vmovups {j * self.vector}(%[b]), {acc}")
                 else:
                     self.lines.append(f"vmovaps {self.accumulator(j, 0)}, {acc}")
+                for chain in range(1, self.chains):
+                    self.lines.append(_cleared(self.accumulator(j, t, chain)))
 
     def multiply(self, channel: int, weight: int, stream: int = 0) -> None:
         tile = self.tile
@@ -92,14 +98,14 @@ class _Assembler:
             if tile.blocks == 1 and self.wide and tile.words is not Words.QUAD:
                 broadcast = f"{at}(%[p])%{{1to16%}}"
                 self.lines.append(
-                    f"{self.product} {broadcast}, {self.weights[0]}, {self.accumulator(0, t)}"
+                    f"{self.product} {broadcast}, {self.weights[0]}, {self.accumulator(0, t, stream)}"
                 )
                 continue
             x = self.spare[self.turn % len(self.spare)]
             self.turn += 1
             self.lines.append(f"vbroadcastss {at}(%[p]), {x}")
             for j in range(tile.blocks):
-                acc = self.accumulator(j, t)
+                acc = self.accumulator(j, t, stream)
                 self.lines.append(f"{self.product} {self.weights[j]}, {x}, {acc}")
 
     def prefetch(self) -> None:
@@ -186,6 +192,14 @@ class _Assembler:
             for c in range(channels):
                 self.multiply(column * tile.column_step + c, column * channels + c)
         self.lines.append(f"add ${columns * channels * tile.blocks * self.vector}, %[w]")
+
+    def join(self) -> None:
+        """Add up the sums of all streams."""
+        for chain in range(1, self.chains):
+            for j in range(self.tile.blocks):
+                for t in range(self.pixels):
+                    acc = self.accumulator(j, t)
+                    self.lines.append(f"vaddps {self.accumulator(j, t, chain)}, {acc}, {acc}")
 
     def finish(self) -> None:
         tile, lines = self.tile, self.lines
@@ -297,6 +311,7 @@ def _assembly(name: str, tile: Tile, level: Level) -> str:
         writer.lines.append(f"add ${passed * tile.channels * row}, %[w]")
         writer.lines.append(f"add ${passed * (tile.source_plane or 0) * 4}, %[s]")
     writer.section(1 if tile.rest else 0, tile.rest)
+    writer.join()
     if writer.folds:
         for i in range(tile.blocks * writer.pixels):
             acc = f"%%{writer.register}{i}"
