@@ -21,6 +21,7 @@ from hagane.native.filtering import Axis, axis, sizes_of, transform
 from hagane.native.kernel import Body
 from hagane.native.pooled import Pool, with_pool
 from hagane.native.rules.images import new_planes, padded_planes
+from hagane.native.rules.narrow import UNROLLED
 from hagane.native.tensor import Pads
 from hagane.native.tile import Activation
 from hagane.ops.definition import Array
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
     from hagane.native.lowering import Lowering
     from hagane.native.rules.window import Window
 
-# Columns of a filter up to which loops over them are written out.
-_UNROLLED = 8
 # Bytes of images that are computed as planes though blocks of channels would be full.
 _SMALL = 32 << 10
+# Bytes of a task's points and products that should stay in the second cache.
+_NEAR = 1 << 20
 # Channels of results that are computed at once, at most.
 _MOST_MAPS = 16
 # Vectors of results that share a weight in a register.
@@ -52,6 +53,8 @@ def filtered_axis(low: Lowering, node: ir.Node, window: Window) -> Axis | None:
     if not sizes:
         return None
     found = axis(max(sizes), kh)
+    if 4 * found.side * (window.channels + window.out_channels) * window.out_width > _NEAR:
+        return None
     if window.out_channels * 2 > lanes:
         pixels = window.out_channels * window.out_height * window.out_width
         read = window.channels * window.height * window.width
@@ -253,7 +256,7 @@ def _multiply(body: Body, task: _Task, lanes: int, weights: str, kw: int, dw: in
                 f"const float *w = {weights} + p * {task.channels * kw * task.maps};",
                 f"for (int64_t c = 0; c < {task.channels}; c++, u += {task.length}) {{",
             )
-            unrolled = range(kw) if kw <= _UNROLLED else range(1)
+            unrolled = range(kw) if kw <= UNROLLED else range(1)
             if len(unrolled) < kw:
                 body.add(f"const float *line = u; for (int64_t j = 0; j < {kw}; j++) {{")
             for j in unrolled:

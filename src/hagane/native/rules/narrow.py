@@ -8,6 +8,7 @@ neighbouring outputs read neighbouring inputs.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from hagane.native.rules.window import Window
 
 
+# Columns of a filter up to which loops over them are written out.
+UNROLLED = 8
 # Pooled rows may leave as much more of their vectors empty.
 _FILLED = 0.75
 
@@ -124,12 +127,22 @@ def lower_narrow(
     start = np.zeros(out, np.float32) if bias is None else bias.astype(np.float32)
     first = low.weight(("narrow bias", id(node)), lambda: start, out * 4)
     target = new_planes(low, ending.value)
-    d_image, d_plane, d_row = (target.strides[0], target.strides[1], target.strides[-2])
-    if len(target.shape) == 3:
-        d_row = 0
+    d_image, d_plane, *d_rows, _ = target.strides
+    d_row = d_rows[0] if d_rows else 0
     body = Body()
     s, w, b = body.raw(buffer), body.raw(weights), body.raw(first)
     d = body.pointer(target, written=True)
+    places = {
+        (v, r, k): v * lanes + r * sh * row
+        for v, r, k in itertools.product(range(form.wide), range(form.rows), range(form.columns))
+    }
+    taps = [
+        [
+            (k * sw + j * dw) % form.phases * plane + (k * sw + j * dw) // form.phases
+            for k in range(form.columns)
+        ]
+        for j in range(kw)
+    ]
     body.add(
         f"int64_t y = q % {form.height}, image = q / {form.height};",
         f"const float *s = {s} + image * {image} + y * {form.rows * sh * row};",
@@ -137,46 +150,21 @@ def lower_narrow(
         f"for (int64_t x = 0; x < {form.width}; x += {form.wide * lanes}) {{",
         f"const int64_t n = {form.width} - x;",
     )
-    offsets = [
-        [
-            (k * sw + j * dw) % form.phases * plane + (k * sw + j * dw) // form.phases
-            for k in range(form.columns)
-        ]
-        for j in range(kw)
-    ]
     for begin in range(0, out, form.maps):
         maps = range(begin, min(out, begin + form.maps))
-        places = list(itertools.product(range(form.wide), range(form.rows), range(form.columns)))
+        names = {(o, at): f"a{o}_" + "_".join(map(str, at)) for o in maps for at in places}
         body.add(
             "{",
-            *(f"vf a{o}_{v}_{r}_{k} = v_set1({b}[{o}]);" for o in maps for v, r, k in places),
+            *(f"vf {name} = v_set1({b}[{o}]);" for (o, _), name in names.items()),
             f"const float *w = {w};",
             f"for (int64_t c = 0; c < {window.channels}; c++)",
-            f"for (int64_t i = 0; i < {kh}; i++, w += {kw * out}) {{",
+            f"for (int64_t i = 0; i < {kh}; i++) {{",
             f"const float *p = s + c * {form.phases * plane} + i * {dh * row} + x;",
         )
-        for j in range(kw):
-            body.add(
-                "{",
-                *(
-                    f"vf x{v}_{r}_{k} = v_load(p + {offsets[j][k] + r * sh * row + v * lanes});"
-                    for v, r, k in places
-                ),
-            )
-            for o in maps:
-                updates = " ".join(
-                    f"a{o}_{v}_{r}_{k} = v_fma(x{v}_{r}_{k}, k, a{o}_{v}_{r}_{k});"
-                    for v, r, k in places
-                )
-                body.add(f"{{ vf k = v_set1(w[{j * out + o}]); {updates} }}")
-            body.add("}")
+        _multiply(body, names, places, taps, out)
         body.add("}")
         for o, v in itertools.product(maps, range(form.wide)):
-            values = [
-                bounded(f"a{o}_{v}_{r}_{k}", ending.activation)
-                for r in range(form.rows)
-                for k in range(form.columns)
-            ]
+            values = [bounded(names[o, at], ending.activation) for at in places if at[0] == v]
             value = values[0] if pool is None else pool.reduced(values)
             place = f"d + {o * d_plane} + x + {v * lanes}"
             body.add(
@@ -196,6 +184,43 @@ def lower_narrow(
         followers=ending.operators,
     )
     low.lowered[ending.value] = target
+
+
+def _multiply(
+    body: Body,
+    names: Mapping[tuple[int, tuple[int, int, int]], str],
+    places: Mapping[tuple[int, int, int], int],
+    taps: Sequence[Sequence[int]],
+    out: int,
+) -> None:
+    """Write the sums over one row of the filter, of ``p`` times ``w``, which it leaves at the next row.
+
+    Args:
+        body: The kernel.
+        names: Sums, by channel and place.
+        places: Floats from ``p`` to each vector of results, by vector, row and column of a window.
+        taps: From there to each tap, for every column of a window.
+        out: Channels of the result.
+    """
+    unrolled = len(taps) <= UNROLLED
+    if not unrolled:
+        table = ", ".join(f"{{{', '.join(map(str, tap))}}}" for tap in taps)
+        size = f"[{len(taps)}][{len(taps[0])}]"
+        body.helper(f"static const int32_t KERNEL_columns{size} = {{{table}}};")
+        body.add(f"for (int64_t j = 0; j < {len(taps)}; j++, w += {out}) {{")
+    for j, tap in enumerate(taps if unrolled else [[0] * len(taps[0])]):
+        body.add("{")
+        for at, offset in places.items():
+            far = str(offset + tap[at[2]]) if unrolled else f"{offset} + KERNEL_columns[j][{at[2]}]"
+            body.add(f"vf x{'_'.join(map(str, at))} = v_load(p + {far});")
+        for o in dict.fromkeys(o for o, _ in names):
+            sums = " ".join(
+                f"{names[o, at]} = v_fma(x{'_'.join(map(str, at))}, k, {names[o, at]});"
+                for at in places
+            )
+            body.add(f"{{ vf k = v_set1(w[{j * out + o}]); {sums} }}")
+        body.add("}")
+    body.add(f"w += {len(taps) * out};" if unrolled else "}")
 
 
 def _fill_planes(
