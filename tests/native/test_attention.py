@@ -63,7 +63,7 @@ def test_attention_in_bfloat16_is_near(
         "mask": [1, 1, "queries", "keys"],
     }  # fmt: skip
     proto = model([node], feed, opset=OPSET, shapes=shapes if dynamic else None)
-    made = session(proto, precision="bf16")
+    made = session(proto, precision="bf16", instructions="amx")
     for _ in range(2):
         (got,) = made.run(None, feed)
     assert refused(made) == {}
