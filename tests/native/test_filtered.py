@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -93,3 +96,29 @@ def test_few_rows_or_strides_take_other_forms(monkeypatch: pytest.MonkeyPatch) -
     assert form((64, 64), 6, (1, 5)) is None
     assert form((64, 64), 40, (5, 5)) is None
     assert form((5, 64), 6, (5, 5)) is None
+
+
+def test_small_programs_give_the_same_however_often_they_run() -> None:
+    """After some runs in a row workers are woken, and after a pause they sleep again."""
+    x, v, w = draw((1, 1, 28, 28)), draw((8, 1, 5, 5), 1), draw((16, 8, 5, 5), 2)
+    nodes = [
+        helper.make_node("Conv", ["x", "v"], ["a"], pads=[2] * 4),
+        helper.make_node("MaxPool", ["a"], ["b"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("Conv", ["b", "w"], ["c"], pads=[2] * 4),
+        helper.make_node("MaxPool", ["c"], ["y"], kernel_shape=[3, 3], strides=[3, 3]),
+    ]
+    proto = model(nodes, {"x": x}, constants={"v": v, "w": w})
+    (want,) = session(proto, threads=1).run(None, {"x": x})
+    made = [session(proto, threads=2) for _ in range(2)]
+
+    def run_often(which: int) -> None:
+        for _ in range(4):
+            for _ in range(300):
+                (got,) = made[which].run(None, {"x": x})
+                np.testing.assert_array_equal(got, want)
+            time.sleep(0.002)
+
+    run_often(0)
+    with ThreadPoolExecutor(3) as pool:
+        for done in [pool.submit(run_often, which) for which in (0, 0, 1)]:
+            done.result()

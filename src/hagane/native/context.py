@@ -63,6 +63,8 @@ class Context:
             self.program = engine.create(len(self.segment.kernels), threads, scratch)
             if not self.program:
                 raise MemoryError("the tables of a compiled model")
+            if self.segment.small:
+                engine.set_small(self.program)
             self._scratch = scratch
         self._fill_tables(number, self.arena)
         self.output_shapes = [

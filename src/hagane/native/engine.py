@@ -84,6 +84,7 @@ class Engine:
         self.run = self._function(
             "hg_run", ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
         )
+        self.set_small = self._function("hg_small", None, ctypes.c_void_p)
         self.failure_value = self._function("hg_failure_value", ctypes.c_int64, ctypes.c_void_p)
         self.set_control = self._function(
             "hg_set_control", None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p

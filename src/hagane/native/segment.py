@@ -21,8 +21,8 @@ from hagane.symbolic import Dim, number_of, symbol, symbols_of
 
 # Kernels of less work than this, in nanoseconds, are not worth a barrier.
 _SERIAL_NS = 1500.0
-# Programs of less work than this run on one thread.
-_SMALL_NS = 40_000.0
+# Programs of less work than this run on one thread; of less than that, only while others are awake.
+_TINY_NS, _SMALL_NS = 4_000.0, 40_000.0
 # After copying this many bytes of weights, what they were made of is let go.
 _SETTLE_BYTES = 8 << 20
 # The engine adds as much to scratch memory.
@@ -174,8 +174,13 @@ class Segment:
         return self._weights.size, plan_memory(self.kernels, number).size + ARENA_SLACK + scratch
 
     def threads_of_run(self) -> int:
-        """Return how many threads a run uses: small programs do with one."""
-        return min(self.threads, 64) if self.estimate.shared > _SMALL_NS else 1
+        """Return how many threads a run uses: tiny programs do with one."""
+        return min(self.threads, 64) if self.estimate.shared > _TINY_NS else 1
+
+    @property
+    def small(self) -> bool:
+        """Whether a run takes less time than to wake a thread."""
+        return self.estimate.shared <= _SMALL_NS
 
     def _numbers(self, sizes: Mapping[str, int]) -> Numbers:
         """Return the numbers of all sizes before the first turn of any loop."""

@@ -30,6 +30,9 @@
 #define MAX_THREADS 64
 #define SPIN_BEFORE_YIELD 4000
 #define SPIN_BEFORE_SLEEP 20000
+/* A small program that has run so often, each time so soon after the last one, is shared. */
+#define OFTEN 16
+#define SOON_NS 100000
 /* How often the caller of a program is asked between turns whether to go on, and how much more often
  * than that the clock is looked at. */
 #define ASK_NS 50000000
@@ -166,4 +169,6 @@ typedef struct {
   void *asker;
   int64_t run, asked_in, asked; /* the number of the run; in which the caller was asked, and when */
   int64_t ended;                /* the caller said so */
+  int64_t small;                /* done before a sleeping worker has woken up */
+  int64_t called, often;        /* when a small program began last, and how often so soon again */
 } hg_program;

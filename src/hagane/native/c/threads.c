@@ -88,6 +88,7 @@ static void *work(void *argument) {
         if (atomic_load(&pool.generation) == seen)
           syscall(SYS_futex, &pool.generation, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
         atomic_fetch_sub(&pool.sleeping, 1);
+        spins = 0;
       }
     }
     seen = atomic_load(&pool.generation);
@@ -125,6 +126,25 @@ static int start_workers(int64_t wanted) {
   return 0;
 }
 
+static void wake_workers(void) {
+  syscall(SYS_futex, &pool.generation, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+/* Whether to share a program with the workers. A small one is shared if it runs again and again, and
+ * only while they are awake; else they are woken for the next time. */
+static int finds_workers(hg_program *program) {
+  int64_t wanted = program->threads - 1;
+  if (!program->small) return pool.n_workers >= wanted || start_workers(wanted) == 0;
+  int64_t time = now();
+  program->often = time - program->called < SOON_NS ? program->often + 1 : 0;
+  program->called = time;
+  if (program->often < OFTEN) return 0;
+  if (pool.n_workers >= wanted && atomic_load(&pool.sleeping) == 0) return 1;
+  program->often = 0;
+  if (pool.n_workers >= wanted || start_workers(wanted) == 0) wake_workers();
+  return 0;
+}
+
 /* Run a program; -1 on success, else the index of the first phase that noted a failure.
  *
  * ask: called now and then between turns of loops by this thread; once it does not return 0, loops
@@ -136,7 +156,7 @@ int64_t hg_run(hg_program *program, int64_t (*ask)(void *), void *asker) {
   program->ended = 0, program->run++;
   program->mark = program->times == NULL ? 0 : now();
   int shared = program->threads > 1 && pthread_mutex_trylock(&pool.lock) == 0;
-  if (shared && pool.n_workers < program->threads - 1 && start_workers(program->threads - 1) != 0) {
+  if (shared && !finds_workers(program)) {
     pthread_mutex_unlock(&pool.lock);
     shared = 0;
   }
@@ -146,8 +166,7 @@ int64_t hg_run(hg_program *program, int64_t (*ask)(void *), void *asker) {
     pool.program = program;
     atomic_store(&pool.active, pool.n_workers);
     atomic_fetch_add_explicit(&pool.generation, 1, memory_order_seq_cst);
-    if (atomic_load(&pool.sleeping) > 0)
-      syscall(SYS_futex, &pool.generation, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+    if (atomic_load(&pool.sleeping) > 0) wake_workers();
     run_range(program, 0, program->n_phases, 0, program->threads);
     /* No worker may look at this program once its caller is free to change or destroy it. */
     for (int spins = 0; atomic_load_explicit(&pool.active, memory_order_acquire) > 0; spins++) {
@@ -158,6 +177,9 @@ int64_t hg_run(hg_program *program, int64_t (*ask)(void *), void *asker) {
   }
   return program->failure[0] - 1;
 }
+
+/* Say that a program takes less time than waking a worker. */
+void hg_small(hg_program *program) { program->small = 1; }
 
 int64_t hg_failure_value(const hg_program *program) { return program->failure[1]; }
 

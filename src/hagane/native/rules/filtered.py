@@ -120,6 +120,14 @@ class _Task:
         """Of all points of some rows of tiles."""
         return self.together * self.axis.side * self.channels * self.length
 
+    def groups(self, lanes: int) -> list[range]:
+        """Return the channels of the result that are multiplied at once."""
+        registers = 24 if lanes == 16 else 10
+        most = max(1, registers // (min(self.across, _WIDE) * self.together))
+        count = -(-self.maps // most)
+        ends = [self.maps * i // count for i in range(count + 1)]
+        return [range(low, high) for low, high in itertools.pairwise(ends)]
+
     def products(self, lanes: int) -> int:
         """The same of their products."""
         return self.together * self.axis.side * self.maps * self.across * lanes
@@ -178,12 +186,16 @@ def lower_filtered(
     d_image, d_plane, *d_rows, _ = target.strides
     d_row = d_rows[0] if d_rows else 0
     tasks = -(-height // (each * whole))
+    # Few rows: threads share the channels, and each finds all points for itself.
+    parts = len(task.groups(lanes)) if tasks * window.images < low.threads else 1
     body = Body()
     s, w, b = body.pointer(source), body.raw(weights), body.raw(first)
     d = body.pointer(target, written=True)
     body.scratch = 4 * (task.transformed + task.products(lanes) + task.results(lanes) + lanes) + 64
     body.add(
-        f"const int64_t y0 = q % {tasks} * {each * whole}, image = q / {tasks};",
+        f"const int64_t y0 = q % {tasks} * {each * whole}, image = q / {tasks} % {window.images};",
+        f"const int64_t part = q / {tasks * window.images}, o0 = {out} * part / {parts};",
+        f"const int64_t o1 = {out} * (part + 1) / {parts};",
         f"const float *s = {s} + image * {image};",
         "float *U = (float *)(((uintptr_t)thread->scratch + 63) & ~(uintptr_t)63);",
         f"float *M = U + {task.transformed}, *R = M + {task.products(lanes)};",
@@ -191,13 +203,13 @@ def lower_filtered(
         f"for (int64_t t0 = 0; t0 < tall; t0 += {task.together}) {{",
     )
     _transform(body, task, lanes, row, plane)
-    _multiply(body, task, lanes, w, kw, dw)
+    _multiply(body, task, lanes, w, kw, dw, parts)
     _collect(body, task, lanes, b, ending.activation)
     body.add("}")
     if pool is None:
         body.add(
             f"const int64_t high = hg_min({each * whole}, {height} - y0);",
-            f"for (int64_t o = 0; o < {out}; o++)",
+            "for (int64_t o = o0; o < o1; o++)",
             "for (int64_t y = 0; y < high; y++)",
             f"memcpy({d} + image * {d_image} + o * {d_plane} + (y0 + y) * {d_row}, "
             f"R + (o * {task.tiles * found.size} + y) * {across * lanes}, {width * 4});",
@@ -207,7 +219,7 @@ def lower_filtered(
     low.emit(
         node,
         body,
-        window.images * tasks,
+        window.images * tasks * parts,
         work=flops / 2 / _FLOPS_PER_NS,
         flops=flops,
         followers=ending.operators,
@@ -236,16 +248,16 @@ def _transform(body: Body, task: _Task, lanes: int, row: int, plane: int) -> Non
     )
 
 
-def _multiply(body: Body, task: _Task, lanes: int, weights: str, kw: int, dw: int) -> None:
+def _multiply(
+    body: Body, task: _Task, lanes: int, weights: str, kw: int, dw: int, parts: int
+) -> None:
     """Write the products: for each point a convolution along rows."""
-    registers = 24 if lanes == 16 else 10
     wide = min(task.across, _WIDE)
-    groups = -(-task.maps // max(1, registers // (wide * task.together)))
-    most = -(-task.maps // groups)
     point, side = task.channels * task.length, task.axis.side
     body.add(f"for (int64_t p = 0; p < {side}; p++) {{")
-    for begin in range(0, task.maps, most):
-        maps = range(begin, min(task.maps, begin + most))
+    for part, maps in enumerate(task.groups(lanes)):
+        if parts > 1:
+            body.add(f"if (part == {part}) {{")
         for left in range(0, task.across, wide):
             vectors = range(left, min(task.across, left + wide))
             places = list(itertools.product(range(task.together), vectors))
@@ -289,6 +301,8 @@ def _multiply(body: Body, task: _Task, lanes: int, weights: str, kw: int, dw: in
                 ),
                 "}",
             )
+        if parts > 1:
+            body.add("}")
     body.add("}")
 
 
@@ -298,7 +312,7 @@ def _collect(body: Body, task: _Task, lanes: int, bias: str, activation: Activat
     loads, made = [f"d{p}" for p in range(side)], [f"e{y}" for y in range(task.axis.size)]
     body.add(
         f"for (int64_t t = 0; t < hg_min({task.together}, tall - t0); t++)",
-        f"for (int64_t o = 0; o < {task.maps}; o++)",
+        "for (int64_t o = o0; o < o1; o++)",
         f"for (int64_t x = 0; x < {row}; x += {lanes}) {{",
         f"const float *from = M + (t * {side * task.maps} + o) * {row} + x;",
         f"float *to = R + (o * {task.tiles} + t0 + t) * {task.axis.size * row} + x;",
@@ -320,7 +334,7 @@ def _pool(body: Body, task: _Task, lanes: int, pool: Pool, plane: str, d_row: st
     mean = "" if pool.largest else f" / {pool.rows * pool.columns}.f"
     body.add(
         f"const int64_t high = hg_min({rows}, {pool.height} - y0 / {pool.rows});",
-        f"for (int64_t o = 0; o < {task.maps}; o++) for (int64_t y = 0; y < high; y++) {{",
+        "for (int64_t o = o0; o < o1; o++) for (int64_t y = 0; y < high; y++) {",
         f"const float *from = R + (o * {rows} + y) * {pool.rows * row};",
         f"float *to = {plane} + (y0 / {pool.rows} + y) * {d_row};",
     )
