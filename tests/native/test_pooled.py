@@ -25,7 +25,11 @@ def pooled(
     **attributes: object,
 ) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     """Return Conv, Relu, pooling and another Conv of the result."""
-    weights = {"v": draw((maps, shape[1], *kernel), 1), "w": draw((5, maps, *[3] * len(kernel)), 2)}
+    shapes = {"v": (maps, shape[1], *kernel), "w": (5, maps, *[3] * len(kernel))}
+    weights = {
+        name: draw(each, i) / np.float32(np.sqrt(np.prod(each[1:])))
+        for i, (name, each) in enumerate(shapes.items(), 1)
+    }
     weights["b"] = draw((maps,), 3)
     pads = [k // 2 for k in kernel] * 2
     nodes = [
