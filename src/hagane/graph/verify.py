@@ -27,8 +27,8 @@ def verify(model: ir.Model) -> None:
 def describe(node: ir.Node) -> str:
     """Return the node's operator and name, the way every message speaks of it."""
     domain = f"{node.domain}::" if node.domain else ""
-    label = node.name or ", ".join(f"-> {value.name}" for value in node.outputs[:1])
-    return f"{domain}{node.op_type} '{label}'"
+    label = node.name or ", ".join(f"-> {value.name}" for value in node.outputs[:1] if value.name)
+    return f"{domain}{node.op_type} '{label}'" if label else f"{domain}{node.op_type}"
 
 
 def _graphs(graph: ir.Graph) -> Iterator[ir.Graph]:

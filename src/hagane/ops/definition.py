@@ -13,6 +13,7 @@ import numpy.typing as npt
 from hagane.graph.types import Shape, Type
 
 if TYPE_CHECKING:
+    from hagane.ops.builder.interpreter import Call
     from hagane.ops.context import InferContext
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -21,6 +22,7 @@ RuntimeValue: TypeAlias = "Array | list[Any] | dict[Any, Any] | None"
 Kernel: TypeAlias = Callable[..., Any]
 InferRule: TypeAlias = "Callable[[InferContext], Sequence[Shape | Type | None]]"
 DataRule: TypeAlias = "Callable[[InferContext], Sequence[Array | None]]"
+VjpRule: TypeAlias = "Callable[[Call, Sequence[Any]], Sequence[Any]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,11 @@ class OpDef:
         data: Computes output values from input values that hold dimensions, so that shape
             arithmetic inside a graph resolves. None where values of outputs never matter.
         random: Whether two runs may differ.
-        vjp: The gradient, written in other operators.
+        vjp: The gradient, written in other operators: takes the call, with its outputs, and the
+            gradients of these (None where there is none), and returns the gradient of each input,
+            None where the result does not depend on it.
+        compose: The operator as other operators over the builder, called as the reference is.
+            None where it is none of several.
     """
 
     name: str
@@ -54,7 +60,8 @@ class OpDef:
     domain: str = ""
     data: DataRule | None = None
     random: bool = False
-    vjp: Unsupported = Unsupported("training arrives with nn/")
+    vjp: VjpRule | Unsupported = Unsupported("its gradient is not written yet")
+    compose: Kernel | None = None
     keywords: frozenset[str] = field(init=False, default=frozenset())
 
     def __post_init__(self) -> None:
