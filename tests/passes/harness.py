@@ -9,10 +9,11 @@ import onnx
 import onnx_ir as ir
 from onnx import helper
 
-from hagane.graph import legalise, load, verify
+from hagane.graph import load, verify
 from hagane.graph.types import TensorType, Type
 from hagane.ops import GraphTypes, infer_types
 from hagane.passes import PASSES, Pass, optimize
+from hagane.passes.legalise import legalise
 from hagane.symbolic import symbols_of
 from tests.native.models import model, session
 

@@ -10,10 +10,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import hagane
-from hagane.graph import legalise, load
+from hagane.graph import load
 from hagane.native.rules import RULES
 from hagane.ops import infer_types
 from hagane.passes import LACKING, PASSES, optimize
+from hagane.passes.legalise import legalise
 from tests.native.models import draw, model, session
 from tests.passes.harness import applied
 

@@ -14,7 +14,7 @@ import typer
 from hagane.cli.feeds import parse_pair
 from hagane.cli.progress import working
 from hagane.errors import InvalidArgument
-from hagane.graph import legalise, load, to_text
+from hagane.graph import load, to_text
 from hagane.graph.draw import to_svg
 from hagane.graph.types import TensorType, Type
 from hagane.native import reference_nodes
@@ -22,6 +22,7 @@ from hagane.ops import GraphTypes, infer_types
 from hagane.ops.cost import flops
 from hagane.ops.values import tensor_to_array
 from hagane.passes import LACKING, PASSES, Change, optimize
+from hagane.passes.legalise import legalise
 from hagane.symbolic import Dim, symbols_of
 
 # So many nodes are named for each pass; ``--json`` names all.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hagane.graph.legalise import CURRENT_OPSETS
+from hagane.graph.opsets import CURRENT_OPSETS
 from hagane.native.rules import RULES
 from hagane.ops.definition import OpDef, Unsupported
 from hagane.ops.registry import operators

@@ -16,14 +16,14 @@ import onnx.defs
 import onnx_ir as ir
 
 from hagane.errors import UnsupportedModel
-from hagane.graph.legalise import broadcast, inputs, meaning, ml, resize, scan
-from hagane.graph.legalise.rewrite import Site
+from hagane.graph.opsets import CURRENT_OPSETS
 from hagane.graph.verify import describe
+from hagane.passes.legalise import broadcast, inputs, meaning, ml, resize, scan
+from hagane.passes.legalise.rewrite import Site
 
 Adapter: TypeAlias = Callable[[Site], None]
 
 OLDEST_OPSET = 6
-CURRENT_OPSETS: Mapping[str, int] = {"": 28, "ai.onnx.ml": 5, "com.microsoft": 1}
 
 _REDUCTIONS = (
     "ReduceL1",
