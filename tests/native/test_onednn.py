@@ -15,9 +15,10 @@ from onnx import helper
 
 from hagane.graph import load
 from hagane.machine import best_level, multiplies_bfloat16
-from hagane.native import Choice, Choices, onednn, plan_graph
-from hagane.native.partition import NativePart
-from hagane.native.segment import Segment
+from hagane.native import Choice, Choices, plan_graph
+from hagane.native.plan.partition import NativePart
+from hagane.native.rules.onednn import binding
+from hagane.native.run.segment import Segment
 from hagane.ops import infer_types
 from hagane.passes.legalise import legalise
 from tests.drawing import few
@@ -25,7 +26,7 @@ from tests.native.models import draw, model, session
 from tests.native.test_tuning import _Always
 
 needs_library = pytest.mark.skipif(
-    onednn.obstacle() is not None, reason=f"oneDNN: {onednn.obstacle()}"
+    binding.obstacle() is not None, reason=f"oneDNN: {binding.obstacle()}"
 )
 FEW = few(10)
 PRECISIONS = [False, True] if multiplies_bfloat16(best_level()) else [False]
