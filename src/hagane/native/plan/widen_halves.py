@@ -6,6 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import TensorType
+from hagane.graph.walk import all_graphs
 from hagane.native.rules import RULES, movement
 from hagane.native.rules.control import operators
 from hagane.native.rules.formulas import BUILDERS
@@ -25,11 +26,12 @@ def widen_halves(graph: ir.Graph, types: GraphTypes) -> int:
     Each 16-bit input is cast to float32, each output back, as the reference kernels do. Casts
     become part of the kernels around them.
     """
+    return sum(_widen_nodes(one, types) for one in list(all_graphs(graph)))
+
+
+def _widen_nodes(graph: ir.Graph, types: GraphTypes) -> int:
     count = 0
     for node in list(graph):
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH:
-                count += widen_halves(attribute.as_graph(), types)
         if node.op_type == "Softmax" and _half(node.inputs[0], types) == ir.DataType.FLOAT16:
             _take_softmax_apart(graph, node, types)
             count += 1
