@@ -14,6 +14,7 @@ from hagane.ops.definition import Array, OpDef
 from hagane.ops.folding import fold_call
 from hagane.ops.registry import find, schema_of
 from hagane.ops.schema import Parameter, Schema, describe_types, tensor_dtype, type_string
+from hagane.ops.traits import Trait
 from hagane.symbolic import Expr
 
 # Values up to this many elements are followed; shape arithmetic stays far below it.
@@ -97,13 +98,9 @@ def _fold(op: OpDef, inputs: Sequence[Array | None], ctx: InferContext) -> list[
     return arrays
 
 
-# Operators whose output can be much larger than all their inputs together.
-_EXPANDING = frozenset({"ConstantOfShape", "Expand", "Range", "Tile", "EyeLike", "Resize", "Pad"})
-
-
 def _is_small(ctx: InferContext) -> bool:
     """Whether the node's output, as far as its type rule tells, is worth computing."""
-    if ctx.op.name not in _EXPANDING:
+    if Trait.EXPANDING not in ctx.op.traits:
         return True
     try:
         outputs = ctx.op.infer(ctx)

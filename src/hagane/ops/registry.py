@@ -12,6 +12,7 @@ from hagane.graph.verify import describe
 from hagane.graph.walk import all_nodes
 from hagane.ops.definition import OpDef
 from hagane.ops.schema import Schema, onnx_schema
+from hagane.ops.traits import Trait
 
 
 @cache
@@ -33,6 +34,11 @@ def find(node: ir.Node) -> OpDef:
         return operators()[node.domain, node.op_type]
     except KeyError:
         raise UnsupportedModel([_missing(node)]) from None
+
+
+def has_trait(node: ir.Node | None, traits: Trait) -> bool:
+    """Whether a node's operator has one of some traits."""
+    return node is not None and bool(find(node).traits & traits)
 
 
 def schema_of(node: ir.Node) -> Schema:
