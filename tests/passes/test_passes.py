@@ -25,7 +25,7 @@ def test_every_pass_says_what_it_does() -> None:
 
 
 def test_operators_that_passes_make_have_native_kernels_or_are_listed_as_lacking() -> None:
-    assert {one.makes for one in PASSES if one.makes} - set(RULES) == LACKING
+    assert {one.makes for one in PASSES if one.makes} - {name for _, name in RULES} == LACKING
 
 
 def test_no_pass_makes_an_operator_that_the_engine_lacks() -> None:

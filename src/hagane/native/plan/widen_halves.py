@@ -17,7 +17,7 @@ from hagane.ops.registry import schema_of
 _HALVES = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 # These move elements, have expressions of their own for 16-bit floats, or have bodies.
 _AS_THEY_ARE = frozenset({*BUILDERS, *movement.RULES, *operators.RULES} - {"Resize"})
-WIDENED = frozenset(RULES) - _AS_THEY_ARE
+WIDENED = frozenset(name for domain, name in RULES if not domain) - _AS_THEY_ARE
 
 
 def widen_halves(graph: ir.Graph, types: GraphTypes) -> int:
@@ -32,11 +32,13 @@ def widen_halves(graph: ir.Graph, types: GraphTypes) -> int:
 def _widen_nodes(graph: ir.Graph, types: GraphTypes) -> int:
     count = 0
     for node in list(graph):
-        if node.op_type == "Softmax" and _half(node.inputs[0], types) == ir.DataType.FLOAT16:
+        if (node.domain, node.op_type) == ("", "Softmax") and _half(
+            node.inputs[0], types
+        ) == ir.DataType.FLOAT16:
             _take_softmax_apart(graph, node, types)
             count += 1
             continue
-        if node.op_type not in WIDENED or node.domain not in ("", "ai.onnx"):
+        if node.op_type not in WIDENED or node.domain != "":
             continue
         count += _widen(graph, node, types)
     return count
