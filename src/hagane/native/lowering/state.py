@@ -180,7 +180,9 @@ class Lowering:
             return None
         (use,) = value.uses()
         node = use.node
-        return node if node in self.nodes and node not in self.done else None
+        # (Rules look for readers among operators of ONNX, by their names.)
+        waits = node in self.nodes and node not in self.done and node.domain == ""
+        return node if waits else None
 
     def attributes(self, node: ir.Node) -> dict[str, Any]:
         """Return a node's attributes, defaults filled in."""

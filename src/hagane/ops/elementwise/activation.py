@@ -13,6 +13,7 @@ from hagane.ops.definition import Array, OpDef
 from hagane.ops.elementwise.unary import erf
 from hagane.ops.precision import widened
 from hagane.ops.rules import same_shape
+from hagane.ops.traits import Trait
 
 
 def softplus(x: Array) -> Array:
@@ -102,7 +103,7 @@ def _thresholded_relu(x: Array, *, alpha: float = 1.0) -> Array:
 
 
 def _activation(name: str, kernel: Any) -> OpDef:
-    return OpDef(name, same_shape, widened(kernel))
+    return OpDef(name, same_shape, widened(kernel), traits=Trait.ELEMENTWISE)
 
 
 OPERATORS = (
@@ -113,8 +114,8 @@ OPERATORS = (
     _activation("HardSwish", _hard_swish),
     _activation("LeakyRelu", _leaky_relu),
     _activation("Mish", _mish),
-    OpDef("PRelu", _infer_prelu, widened(_prelu)),
-    OpDef("Relu", same_shape, lambda x: np.maximum(x, x.dtype.type(0))),
+    OpDef("PRelu", _infer_prelu, widened(_prelu), traits=Trait.ELEMENTWISE),
+    OpDef("Relu", same_shape, lambda x: np.maximum(x, x.dtype.type(0)), traits=Trait.ELEMENTWISE),
     _activation("Selu", _selu),
     _activation("Shrink", _shrink),
     _activation("Sigmoid", sigmoid),

@@ -13,6 +13,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.precision import widened
 from hagane.ops.rules import broadcast, exact
+from hagane.ops.traits import Trait
 from hagane.symbolic import Expr, floordiv, mod
 
 
@@ -108,7 +109,7 @@ def _mean(*xs: Array) -> Array:
 
 
 def _binary(name: str, function: Any, **facets: Any) -> OpDef:
-    return OpDef(name, broadcast, lambda x, y: function(x, y), **facets)
+    return OpDef(name, broadcast, lambda x, y: function(x, y), traits=Trait.ELEMENTWISE, **facets)
 
 
 OPERATORS = (
@@ -117,14 +118,14 @@ OPERATORS = (
     _binary("BitwiseAnd", np.bitwise_and),
     _binary("BitwiseOr", np.bitwise_or),
     _binary("BitwiseXor", np.bitwise_xor),
-    OpDef("BitShift", broadcast, _shift),
+    OpDef("BitShift", broadcast, _shift, traits=Trait.ELEMENTWISE),
     _binary("Div", divide, data=_divide_data),
-    OpDef("Mean", broadcast, _mean),
-    OpDef("Mod", broadcast, _mod, data=_data(mod)),
+    OpDef("Mean", broadcast, _mean, traits=Trait.ELEMENTWISE | Trait.VARIADIC),
+    OpDef("Mod", broadcast, _mod, data=_data(mod), traits=Trait.ELEMENTWISE),
     _binary("Mul", np.multiply, data=_data(lambda a, b: a * b)),
     _binary("Or", np.logical_or),
-    OpDef("Pow", _infer_power, _power),
+    OpDef("Pow", _infer_power, _power, traits=Trait.ELEMENTWISE),
     _binary("Sub", np.subtract, data=_data(lambda a, b: a - b)),
-    OpDef("Sum", broadcast, _sum),
+    OpDef("Sum", broadcast, _sum, traits=Trait.ELEMENTWISE | Trait.VARIADIC),
     _binary("Xor", np.logical_xor),
 )

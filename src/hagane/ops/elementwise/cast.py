@@ -12,6 +12,7 @@ from hagane.graph.types import TensorType, Type
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.rules import exact
+from hagane.ops.traits import Trait
 from hagane.ops.values import array_dtype, strings
 from hagane.symbolic import Expr, floor
 
@@ -186,6 +187,8 @@ def _infer_bit_cast(ctx: InferContext) -> Sequence[Type]:
 
 OPERATORS = (
     OpDef("BitCast", _infer_bit_cast, _bit_cast),
-    OpDef("Cast", _infer_cast, _cast, data=_data),
-    OpDef("CastLike", _infer_cast_like, _cast_like, data=_data),
+    OpDef("Cast", _infer_cast, _cast, data=_data, traits=Trait.ELEMENTWISE | Trait.FREE),
+    OpDef(
+        "CastLike", _infer_cast_like, _cast_like, data=_data, traits=Trait.ELEMENTWISE | Trait.FREE
+    ),
 )

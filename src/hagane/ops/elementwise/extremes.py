@@ -10,6 +10,7 @@ import numpy as np
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.rules import broadcast, exact
+from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, maximum, minimum
 
 
@@ -46,7 +47,19 @@ def _infer_clip(ctx: InferContext) -> Sequence[tuple[Dim, ...]]:
 
 
 OPERATORS = (
-    OpDef("Clip", _infer_clip, _clip),
-    OpDef("Max", broadcast, lambda *xs: np.asarray(reduce(np.maximum, xs)), data=_data(maximum)),
-    OpDef("Min", broadcast, lambda *xs: np.asarray(reduce(np.minimum, xs)), data=_data(minimum)),
+    OpDef("Clip", _infer_clip, _clip, traits=Trait.ELEMENTWISE),
+    OpDef(
+        "Max",
+        broadcast,
+        lambda *xs: np.asarray(reduce(np.maximum, xs)),
+        data=_data(maximum),
+        traits=Trait.ELEMENTWISE | Trait.VARIADIC,
+    ),
+    OpDef(
+        "Min",
+        broadcast,
+        lambda *xs: np.asarray(reduce(np.minimum, xs)),
+        data=_data(minimum),
+        traits=Trait.ELEMENTWISE | Trait.VARIADIC,
+    ),
 )

@@ -10,13 +10,14 @@ import numpy as np
 from hagane.ops.definition import Array, Kernel, OpDef, data_by_reference
 from hagane.ops.precision import widened
 from hagane.ops.rules import same_shape
+from hagane.ops.traits import Trait
 
 
 def _unary(name: str, kernel: Kernel, **facets: object) -> OpDef:
     def reference(x: Array) -> Array:
         return np.asarray(kernel(x)).astype(x.dtype, copy=False)
 
-    return OpDef(name, same_shape, reference, **facets)  # type: ignore[arg-type]
+    return OpDef(name, same_shape, reference, traits=Trait.ELEMENTWISE, **facets)  # type: ignore[arg-type]
 
 
 @cache
@@ -78,8 +79,8 @@ OPERATORS = (
     OpDef("Det", _infer_det, _det),
     _unary("Erf", erf),
     _unary("Exp", np.exp),
-    OpDef("IsInf", same_shape, _is_inf),
-    OpDef("IsNaN", same_shape, lambda x: np.isnan(x)),
+    OpDef("IsInf", same_shape, _is_inf, traits=Trait.ELEMENTWISE),
+    OpDef("IsNaN", same_shape, lambda x: np.isnan(x), traits=Trait.ELEMENTWISE),
     _unary("Log", np.log),
     _unary("Neg", np.negative, data=data_by_reference),
     _unary("Not", np.logical_not),

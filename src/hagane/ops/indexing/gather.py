@@ -9,6 +9,7 @@ import numpy as np
 
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.traits import Trait
 
 
 def checked(indices: Array, size: int, axis: int) -> Array:
@@ -116,7 +117,9 @@ OPERATORS = (
         _array_feature_extractor,
         domain="ai.onnx.ml",
     ),
-    OpDef("Gather", _infer_gather, _gather, data=_gather_data),
-    OpDef("GatherElements", _infer_gather_elements, _gather_elements),
-    OpDef("GatherND", _infer_gather_nd, _gather_nd),
+    OpDef("Gather", _infer_gather, _gather, data=_gather_data, traits=Trait.FREE | Trait.MOVING),
+    OpDef(
+        "GatherElements", _infer_gather_elements, _gather_elements, traits=Trait.FREE | Trait.MOVING
+    ),
+    OpDef("GatherND", _infer_gather_nd, _gather_nd, traits=Trait.FREE | Trait.MOVING),
 )

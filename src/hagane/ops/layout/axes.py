@@ -10,6 +10,7 @@ import numpy as np
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef, data_by_reference
 from hagane.ops.rules import same_shape
+from hagane.ops.traits import Trait
 
 
 def _infer_transpose(ctx: InferContext) -> Sequence[Any]:
@@ -77,8 +78,26 @@ def _reverse_sequence(
 
 
 OPERATORS = (
-    OpDef("ReverseSequence", same_shape, _reverse_sequence),
-    OpDef("Squeeze", _infer_squeeze, _squeeze, data=data_by_reference),
-    OpDef("Transpose", _infer_transpose, _transpose, data=data_by_reference),
-    OpDef("Unsqueeze", _infer_unsqueeze, _unsqueeze, data=data_by_reference),
+    OpDef("ReverseSequence", same_shape, _reverse_sequence, traits=Trait.MOVING),
+    OpDef(
+        "Squeeze",
+        _infer_squeeze,
+        _squeeze,
+        data=data_by_reference,
+        traits=Trait.FREE | Trait.MOVING | Trait.RESHAPING,
+    ),
+    OpDef(
+        "Transpose",
+        _infer_transpose,
+        _transpose,
+        data=data_by_reference,
+        traits=Trait.FREE | Trait.MOVING,
+    ),
+    OpDef(
+        "Unsqueeze",
+        _infer_unsqueeze,
+        _unsqueeze,
+        data=data_by_reference,
+        traits=Trait.FREE | Trait.MOVING | Trait.RESHAPING,
+    ),
 )

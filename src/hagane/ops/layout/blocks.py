@@ -7,6 +7,7 @@ from typing import Any
 
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, floordiv
 
 
@@ -47,6 +48,6 @@ def _infer_space_to_depth(ctx: InferContext) -> Sequence[Any]:
 
 
 OPERATORS = (
-    OpDef("DepthToSpace", _infer_depth_to_space, _depth_to_space),
-    OpDef("SpaceToDepth", _infer_space_to_depth, _space_to_depth),
+    OpDef("DepthToSpace", _infer_depth_to_space, _depth_to_space, traits=Trait.FREE | Trait.MOVING),
+    OpDef("SpaceToDepth", _infer_space_to_depth, _space_to_depth, traits=Trait.FREE | Trait.MOVING),
 )

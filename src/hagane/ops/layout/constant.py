@@ -12,6 +12,7 @@ from hagane.graph.types import TensorType
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.rules import exact
+from hagane.ops.traits import Trait
 from hagane.ops.values import LOW_PRECISION, array_dtype, strings
 from hagane.symbolic import Dim, Expr, ceildiv, maximum
 
@@ -150,14 +151,15 @@ def _constant_of_shape_data(ctx: InferContext) -> Sequence[Array | None]:
 
 
 OPERATORS = (
-    OpDef("Constant", _infer_constant, _constant),
+    OpDef("Constant", _infer_constant, _constant, traits=Trait.FREE),
     OpDef(
         "ConstantOfShape",
         _infer_constant_of_shape,
         _constant_of_shape,
         data=_constant_of_shape_data,
+        traits=Trait.EXPANDING | Trait.FREE,
     ),
-    OpDef("EyeLike", _infer_eye_like, _eye_like),
-    OpDef("OneHot", _infer_one_hot, _one_hot),
-    OpDef("Range", _infer_range, _range),
+    OpDef("EyeLike", _infer_eye_like, _eye_like, traits=Trait.EXPANDING),
+    OpDef("OneHot", _infer_one_hot, _one_hot, traits=Trait.FREE),
+    OpDef("Range", _infer_range, _range, traits=Trait.EXPANDING | Trait.FREE),
 )

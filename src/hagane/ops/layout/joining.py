@@ -9,6 +9,7 @@ import numpy as np
 
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef, data_by_reference
+from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, ceildiv
 
 
@@ -84,6 +85,8 @@ def _infer_split(ctx: InferContext) -> Sequence[Any]:
 
 
 OPERATORS = (
-    OpDef("Concat", _infer_concat, _concat, data=data_by_reference),
-    OpDef("Split", _infer_split, _split, data=data_by_reference),
+    OpDef(
+        "Concat", _infer_concat, _concat, data=data_by_reference, traits=Trait.FREE | Trait.VARIADIC
+    ),
+    OpDef("Split", _infer_split, _split, data=data_by_reference, traits=Trait.FREE | Trait.MOVING),
 )

@@ -9,6 +9,7 @@ import numpy as np
 
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.traits import Trait
 from hagane.symbolic import definitely_different
 
 _NUMPY_MODES = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
@@ -67,4 +68,4 @@ def _infer_pad(ctx: InferContext) -> Sequence[Any]:
     return [tuple(shape)]
 
 
-OPERATORS = (OpDef("Pad", _infer_pad, _pad),)
+OPERATORS = (OpDef("Pad", _infer_pad, _pad, traits=Trait.EXPANDING | Trait.FREE),)

@@ -10,6 +10,7 @@ import numpy as np
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef, RuntimeValue, data_by_reference
 from hagane.ops.rules import same_type
+from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, floordiv, product
 
 
@@ -156,11 +157,43 @@ def _expand_data(ctx: InferContext) -> Sequence[Array | None]:
 
 
 OPERATORS = (
-    OpDef("Expand", _infer_expand, _expand, data=_expand_data),
-    OpDef("Flatten", _infer_flatten, _flatten, data=data_by_reference),
-    OpDef("Identity", same_type, _identity, data=data_by_reference),
-    OpDef("Reshape", _infer_reshape, _reshape, data=data_by_reference),
-    OpDef("Shape", _infer_shape, _shape, data=_shape_data),
-    OpDef("Size", lambda ctx: [()], lambda x: np.array(x.size, dtype=np.int64), data=_size_data),
-    OpDef("Tile", _infer_tile, _tile, data=data_by_reference),
+    OpDef(
+        "Expand",
+        _infer_expand,
+        _expand,
+        data=_expand_data,
+        traits=Trait.EXPANDING | Trait.FREE | Trait.MOVING | Trait.REPEATING,
+    ),
+    OpDef(
+        "Flatten",
+        _infer_flatten,
+        _flatten,
+        data=data_by_reference,
+        traits=Trait.FREE | Trait.MOVING | Trait.RESHAPING,
+    ),
+    OpDef(
+        "Identity", same_type, _identity, data=data_by_reference, traits=Trait.FREE | Trait.MOVING
+    ),
+    OpDef(
+        "Reshape",
+        _infer_reshape,
+        _reshape,
+        data=data_by_reference,
+        traits=Trait.FREE | Trait.MOVING | Trait.RESHAPING,
+    ),
+    OpDef("Shape", _infer_shape, _shape, data=_shape_data, traits=Trait.FREE),
+    OpDef(
+        "Size",
+        lambda ctx: [()],
+        lambda x: np.array(x.size, dtype=np.int64),
+        data=_size_data,
+        traits=Trait.FREE,
+    ),
+    OpDef(
+        "Tile",
+        _infer_tile,
+        _tile,
+        data=data_by_reference,
+        traits=Trait.EXPANDING | Trait.FREE | Trait.MOVING | Trait.REPEATING,
+    ),
 )

@@ -9,6 +9,7 @@ import numpy as np
 
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.traits import Trait
 from hagane.symbolic import (
     Dim,
     Expr,
@@ -169,7 +170,7 @@ def _infer_compress(ctx: InferContext) -> Sequence[Any]:
 
 OPERATORS = (
     OpDef("CenterCropPad", _infer_center_crop_pad, _center_crop_pad),
-    OpDef("Compress", _infer_compress, _compress),
-    OpDef("Slice", _infer_slice, _slice, data=_slice_data),
+    OpDef("Compress", _infer_compress, _compress, traits=Trait.FREE | Trait.MOVING),
+    OpDef("Slice", _infer_slice, _slice, data=_slice_data, traits=Trait.FREE | Trait.MOVING),
     OpDef("Trilu", lambda ctx: [ctx.shape(0)], _trilu),
 )

@@ -11,6 +11,7 @@ from hagane.graph.types import Shape
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.precision import widened
+from hagane.ops.traits import Trait
 
 
 def product_shape(ctx: InferContext, left: Shape, right: Shape) -> Shape:
@@ -97,7 +98,7 @@ def _matmul_integer(
 
 
 OPERATORS = (
-    OpDef("Gemm", _infer_gemm, _gemm),
-    OpDef("MatMul", _infer_matmul, matmul),
+    OpDef("Gemm", _infer_gemm, _gemm, traits=Trait.LINEAR),
+    OpDef("MatMul", _infer_matmul, matmul, traits=Trait.LINEAR),
     OpDef("MatMulInteger", _infer_matmul, _matmul_integer),
 )

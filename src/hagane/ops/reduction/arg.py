@@ -11,6 +11,7 @@ import onnx_ir as ir
 from hagane.graph.types import TensorType
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, product
 
 
@@ -91,6 +92,6 @@ def _infer_unique(ctx: InferContext) -> Sequence[Any]:
 OPERATORS = (
     OpDef("ArgMax", _infer_arg, _arg(np.argmax)),
     OpDef("ArgMin", _infer_arg, _arg(np.argmin)),
-    OpDef("NonZero", _infer_non_zero, _non_zero),
+    OpDef("NonZero", _infer_non_zero, _non_zero, traits=Trait.FREE),
     OpDef("Unique", _infer_unique, _unique),
 )

@@ -12,6 +12,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.precision import widened
 from hagane.ops.rules import exact
+from hagane.ops.traits import Trait
 from hagane.symbolic import maximum, minimum
 
 Fold = Callable[[Array, tuple[int, ...], bool], Array]
@@ -62,7 +63,7 @@ def _reduction(
             chosen = tuple(range(x.ndim))
         return np.asarray(fold(x, chosen, bool(keepdims))).astype(x.dtype, copy=False)
 
-    return OpDef(name, _infer_reduce, reference, **facets)
+    return OpDef(name, _infer_reduce, reference, traits=Trait.REDUCING, **facets)
 
 
 def _mean(x: Array, axes: tuple[int, ...], keep: bool) -> Array:

@@ -16,14 +16,15 @@ import onnx.defs
 import onnx_ir as ir
 
 from hagane.errors import UnsupportedModel
-from hagane.graph.legalise import broadcast, inputs, meaning, ml, resize, scan
-from hagane.graph.legalise.rewrite import Site
+from hagane.graph.opsets import CURRENT_OPSETS
 from hagane.graph.verify import describe
+from hagane.graph.walk import all_graphs, all_nodes
+from hagane.passes.legalise import broadcast, inputs, meaning, ml, resize, scan
+from hagane.passes.legalise.rewrite import Site
 
 Adapter: TypeAlias = Callable[[Site], None]
 
 OLDEST_OPSET = 6
-CURRENT_OPSETS: Mapping[str, int] = {"": 28, "ai.onnx.ml": 5, "com.microsoft": 1}
 
 _REDUCTIONS = (
     "ReduceL1",
@@ -86,7 +87,8 @@ def legalise(model: ir.Model) -> None:
     if problems:
         raise UnsupportedModel(problems)
     counter = _Counter()
-    for graph in list(_graphs(model.graph)):
+    # Bodies come before the graphs around them, so that rewrites see legal ones.
+    for graph in reversed(list(all_graphs(model.graph))):
         _normalise_domains(graph)
         for node in list(graph):
             version = opsets.get(node.domain, CURRENT_OPSETS.get(node.domain, 0))
@@ -135,13 +137,12 @@ def _too_old(root: ir.Graph, version: int) -> Iterator[str]:
     """Yield the nodes whose form changed between an opset below the oldest and that one."""
     if not 1 <= version < OLDEST_OPSET:
         return
-    for graph in _graphs(root):
-        for node in graph:
-            if node.domain in ("", "ai.onnx") and not _unchanged(node.op_type, version):
-                yield (
-                    f"{describe(node)}: opset {version} has another form of it; models from "
-                    f"opset {OLDEST_OPSET} on are supported"
-                )
+    for node in all_nodes(root):
+        if node.domain in ("", "ai.onnx") and not _unchanged(node.op_type, version):
+            yield (
+                f"{describe(node)}: opset {version} has another form of it; models from "
+                f"opset {OLDEST_OPSET} on are supported"
+            )
 
 
 def _unchanged(op_type: str, version: int) -> bool:
@@ -159,12 +160,3 @@ def _apply(adapt: Adapter, site: Site) -> str | None:
     except UnsupportedModel as error:
         return error.problems[0]
     return None
-
-
-def _graphs(graph: ir.Graph) -> Iterator[ir.Graph]:
-    """Yield subgraphs before the graph that holds them, so that rewrites see legal bodies."""
-    for node in graph:
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH:
-                yield from _graphs(attribute.as_graph())
-    yield graph

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from hagane.graph.legalise.rewrite import Site
+from hagane.passes.legalise.rewrite import Site
 
 
 def binary_7(site: Site) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from hagane.graph.legalise.rewrite import Site
+from hagane.passes.legalise.rewrite import Site
 
 # Before opset 11, output pixel i came from input coordinate i / scale, rounded down.
 _OLD_COORDINATES = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}

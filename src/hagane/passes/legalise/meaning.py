@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hagane.graph.legalise.rewrite import Site
+from hagane.passes.legalise.rewrite import Site
 
 
 def batch_normalization_14(site: Site) -> None:

@@ -10,7 +10,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from hagane.errors import UnsupportedModel
-from hagane.graph import CURRENT_OPSETS, legalise, load
+from hagane.graph import CURRENT_OPSETS, load
+from hagane.passes.legalise import legalise
 from tests.oracle import assert_agrees, assert_node_agrees, node_model
 
 

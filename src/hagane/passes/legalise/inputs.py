@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from hagane.graph.legalise.rewrite import Site
+from hagane.passes.legalise.rewrite import Site
 
 
 def axes_to_input(site: Site) -> None:
