@@ -34,7 +34,8 @@ class SampleError(LoadingError):
     """The dataset raised while it made a sample.
 
     What an iterator raises is of this class and, where Python allows it, also of the class that
-    the dataset raised, so that ``except ValueError`` catches a ``ValueError`` from a worker.
+    the dataset raised, so that ``except ValueError`` catches a ``ValueError`` from a worker. A
+    class that only the worker can import is left out; its name is in the text.
 
     Attributes:
         index: Index that the dataset was asked for.
@@ -87,5 +88,5 @@ def _sample_error_class(original: type[BaseException]) -> type[SampleError]:
         return SampleError
     try:
         return type(original.__name__, (SampleError, original), {"__module__": original.__module__})
-    except TypeError:  # two C layouts that do not go together
+    except Exception:  # two C layouts that do not go together, or a class that is not to be derived
         return SampleError

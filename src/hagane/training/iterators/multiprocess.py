@@ -6,7 +6,6 @@ import collections
 import os
 import time
 import warnings
-import weakref
 from typing import Any
 
 from hagane.errors import InvalidArgument
@@ -14,17 +13,14 @@ from hagane.training.errors import IteratorFinalized, LoadingError
 from hagane.training.iterators.base import Collation, Iterator
 from hagane.training.iterators.batch import make_batch
 from hagane.training.iterators.cores import default_worker_count
-from hagane.training.iterators.layout import assemble, read_layout
+from hagane.training.iterators.layout import assemble
+from hagane.training.iterators.lending import LEASES, MOST_SLOTS, Lender
 from hagane.training.iterators.orders import OrderFunction
 from hagane.training.iterators.pool import Pool, Setting, Task
 from hagane.training.iterators.protocol import MOST_WORKERS
 from hagane.training.iterators.randomness import Loader
 from hagane.training.iterators.state import IteratorState
 
-# Batches that may be in the caller's hands before the next ones are given out as copies: the one
-# in use, the one before it that a loop variable still names, and one to spare.
-_LEASES = 3
-_MOST_SLOTS = 1000
 # Seconds that workers may take to start and open the dataset, whatever dataset_timeout says.
 _START_TIMEOUT = 30.0
 _METHODS = ("forkserver", "spawn", "fork")
@@ -108,15 +104,15 @@ class MultiprocessIterator(Iterator):
         self._loader = Loader(self.dataset, keep_global=True)
         self._tasks: collections.deque[tuple[Task, IteratorState]] = collections.deque()
         self._ahead = self._state
-        self._leases: dict[int, Any] = {}
+        self._lender = Lender()
         self._noticed = False
         self._owner = os.getpid()
 
     def _setting(self) -> Setting:
-        ahead = min(_MOST_SLOTS, self.n_processes + self.n_prefetch)
+        ahead = min(MOST_SLOTS, self.n_processes + self.n_prefetch)
         return Setting(
             workers=self.n_processes,
-            slots=ahead + _LEASES,
+            slots=ahead + LEASES,
             collate=self.collate if callable(self.collate) else None,
             stacked=self.collate == "stack",
             limit=None if self.shared_mem is None else self.shared_mem * self.batch_size,
@@ -144,7 +140,10 @@ class MultiprocessIterator(Iterator):
             pool.release(task.slot)
             self._submit(pool)
             raise task.failure
-        batch = self._give_out(pool, task)
+        batch, notice = self._lender.give_out(pool, task, self.copy, assemble)
+        if notice and not self._noticed:
+            self._noticed = True
+            warnings.warn(notice, self.SharedMemoryWarning, stacklevel=2)
         self._submit(pool)
         return batch
 
@@ -168,7 +167,7 @@ class MultiprocessIterator(Iterator):
 
     def _submit(self, pool: Pool) -> None:
         """Keep as many batches in the making as there is room for."""
-        most = pool.setting.slots - _LEASES
+        most = pool.setting.slots - LEASES
         while len(self._tasks) < most:
             if not pool.free_slots():
                 if self._tasks:
@@ -220,27 +219,6 @@ class MultiprocessIterator(Iterator):
                 stacklevel=3,
             )
 
-    def _give_out(self, pool: Pool, task: Task) -> Any:
-        copy = self.copy or len(self._leases) >= _LEASES
-        data, buffers, memory, lease = pool.lease(task, copy)
-        layout = read_layout(data, buffers)
-        if layout.notice and not self._noticed:
-            self._noticed = True
-            warnings.warn(layout.notice, self.SharedMemoryWarning, stacklevel=3)
-        batch = assemble(layout, memory)
-        slot = task.slot
-        if lease is None:
-            pool.release(slot)
-        else:
-            leases, free = self._leases, pool.release
-
-            def returned(_: Any) -> None:
-                leases.pop(slot, None)
-                free(slot)
-
-            leases[slot] = weakref.ref(lease, returned)
-        return batch
-
     # Going back
 
     def _place(self, state: IteratorState) -> None:
@@ -267,7 +245,7 @@ class MultiprocessIterator(Iterator):
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        gone = ("_pool", "_tasks", "_ahead", "_leases", "_loader", "_owner")
+        gone = ("_pool", "_tasks", "_ahead", "_lender", "_loader", "_owner")
         return {name: value for name, value in self.__dict__.items() if name not in gone}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -29,13 +29,14 @@ import numpy as np
 from hagane.training.errors import DatasetError, LoadingError, WorkerDied
 from hagane.training.iterators import worker as worker_module
 from hagane.training.iterators.failures import remote_failure
-from hagane.training.iterators.memory import Descriptor, Slot, create
+from hagane.training.iterators.memory import HEADER, Descriptor, Slot, create, extend
 from hagane.training.iterators.parcel import Parcel, pack
 from hagane.training.iterators.protocol import (
     DONE,
     MESSAGE,
     READY,
     RETIRED,
+    SKIPPED,
     UNUSABLE,
     Control,
     Progress,
@@ -106,6 +107,14 @@ class _Place:
 
 
 @dataclass(slots=True)
+class _Revoked:
+    """The slot of an attempt that was given up, and the processes that may still write there."""
+
+    slot: int
+    holders: set[int]
+
+
+@dataclass(slots=True)
 class _Plumbing:
     """What must be given back whatever happens; apart from the pool so that it can outlive it."""
 
@@ -150,7 +159,7 @@ class Pool:
         self._plumbing = _Plumbing(os.getpid())
         self._finalizer = weakref.finalize(self, self._plumbing.close)
         self._memory = self._keep(create(setting.slots, setting.folder))
-        self._control = Control(self._memory, setting.slots)
+        self._control = Control(self._memory)
         self._parcel = pack(dataset, setting.collate, setting.method, setting.folder)
         self._plumbing.parcel = self._parcel
         self._tasks_read, self._tasks_write = map(self._keep, os.pipe())
@@ -164,6 +173,7 @@ class Pool:
         self._unsent: collections.deque[bytes] = collections.deque()
         self._failed_starts = 0
         self._suspects: set[int] = set()
+        self._revoked: dict[int, _Revoked] = {}
         self._broken: Exception | None = None
         self._poll = select.poll()
         self._poll.register(self._results_read, select.POLLIN)
@@ -194,7 +204,6 @@ class Pool:
         assignment = Assignment(
             number,
             Descriptor(self._memory),
-            self.setting.slots,
             Descriptor(self._tasks_read),
             Descriptor(self._results_write),
             parents_ends if self.setting.method == "fork" else (),
@@ -254,25 +263,51 @@ class Pool:
         buffers = [whole[begin : begin + size] for begin, size in table.reshape(-1, 2).tolist()]
         return data, buffers, memory, None if copy else lease
 
+    def _free_slot(self) -> int:
+        """Return a slot that nobody writes to or reads: a new one if need be."""
+        if not self._free:
+            extend(self._memory, len(self._slots) + 1)
+            self._slots.append(Slot(self._memory, len(self._slots)))
+            return len(self._slots) - 1
+        return self._free.popleft()
+
+    def _revoke(self, task: Task) -> None:
+        """Give up an attempt that some worker may have begun without saying so.
+
+        Its slot is used again only when that worker, whichever it is, has answered or is dead: a
+        process that the system stopped may go on at any later time and write.
+        """
+        self._slots[task.slot].owner = -1
+        self._revoked[task.ticket] = _Revoked(task.slot, set(self.pids()))
+
+    def _clear(self, process: int, ticket: int = -1) -> None:
+        """Note that a process holds no attempt but, at most, those sent after this."""
+        for old, revoked in list(self._revoked.items()):
+            revoked.holders.discard(process)
+            if old == ticket or not revoked.holders:
+                del self._revoked[old]
+                self.release(revoked.slot)
+
     # Tasks
 
     def submit(self, draw: Draw, seed: int) -> Task:
-        """Queue a draw; there must be a free slot."""
-        task = Task(draw, seed, self._free.popleft())
+        """Queue a draw; there should be a free slot."""
+        task = Task(draw, seed, self._free_slot())
         self._send(task)
         return task
 
     def _send(self, task: Task) -> None:
         count = len(task.draw.indices)
         slot = self._slots[task.slot]
-        slot.map(8 + 16 * count)
-        head = slot.view(0, (1 + 2 * count,), np.dtype(np.int64))
+        slot.map(HEADER + 8 + 16 * count)
+        head = slot.view(HEADER, (1 + 2 * count,), np.dtype(np.int64))
         head[0] = task.seed
         head[1 : 1 + count] = task.draw.indices
         head[1 + count :] = task.draw.sweeps
         task.ticket = self._next_ticket
         self._next_ticket += 1
         self._tickets[task.ticket] = task
+        slot.owner = task.ticket
         self._unsent.append(TaskMessage(task.ticket, task.slot, count).pack())
         self._flush()
 
@@ -358,6 +393,9 @@ class Pool:
                 return
 
     def _take(self, result: ResultMessage) -> None:
+        # A worker does one thing after the other, and all it said before an attempt was revoked
+        # was read before: what it says now comes after that attempt.
+        self._clear(result.process, result.ticket)
         if result.kind == READY:
             self._places[result.worker].ready = True
             self._failed_starts = 0
@@ -376,6 +414,8 @@ class Pool:
                 self.release(task.slot)
             elif result.kind == DONE:
                 task.result = result
+            elif result.kind == SKIPPED:  # an attempt that was not given up is never skipped
+                self._send(task)
             else:
                 task.failure = self._failure(task, result)
 
@@ -383,7 +423,10 @@ class Pool:
         slot = self._slots[task.slot]
         memory = slot.map(result.offset + result.length, there=True)
         data = memory[result.offset : result.offset + result.length]
-        return remote_failure(data, task.draw, result.worker, result.process)
+        try:
+            return remote_failure(data, task.draw, result.worker, result.process)
+        except Exception as error:  # whatever it is, the caller must not wait for ever
+            return LoadingError(f"a worker's error cannot be read in this process: {error!r}")
 
     def _bury(self) -> None:
         """Replace processes that ended, and have what they were at made again."""
@@ -393,6 +436,7 @@ class Pool:
             self._receive()  # it may have finished its batch first
             self._poll.unregister(place.process.sentinel)
             self._plumbing.processes.remove(place.process)
+            self._clear(place.process.pid)
             progress = self._control.progress(number)
             if self._broken is None:
                 if not place.retired:
@@ -427,6 +471,8 @@ class Pool:
 
     def _again(self, task: Task) -> None:
         task.attempts += 1
+        dead, task.slot = task.slot, self._free_slot()
+        self.release(dead)
         self._send(task)
 
     def _look_for_lost(self) -> None:
@@ -445,9 +491,9 @@ class Pool:
             self._receive()
         for ticket in sorted(lost & set(self._tickets)):
             task = self._tickets.pop(ticket)
-            if ticket < self._control.floor:
-                self.release(task.slot)
-            else:
+            self._revoke(task)
+            if ticket >= self._control.floor:
+                task.slot = self._free_slot()
                 self._send(task)
 
 

@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hagane.training.iterators.memory import CONTROL_BYTES, SPAN
+from hagane.training.iterators.memory import CONTROL_BYTES
 
 MESSAGE = struct.Struct("<8q")
 _ENTRY = 8  # control words of a worker
@@ -26,7 +26,7 @@ class TaskMessage(NamedTuple):
     """Make the batch whose indices and sweeps stand at the start of ``slot``.
 
     Attributes:
-        ticket: Unique to one attempt at one batch.
+        ticket: Unique to one attempt at one batch; its slot bears it as owner.
         slot: Slot to read the draw from and write the batch to.
         samples: Number of samples.
     """
@@ -92,8 +92,8 @@ class Control:
     the sample that it is at, so that they can be read also after it was killed.
     """
 
-    def __init__(self, descriptor: int, slots: int):
-        self._memory = mmap.mmap(descriptor, CONTROL_BYTES, offset=slots * SPAN)
+    def __init__(self, descriptor: int):
+        self._memory = mmap.mmap(descriptor, CONTROL_BYTES)
         self.words = memoryview(self._memory).cast("q")
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import pickle
 import select
 import signal
 import sys
@@ -18,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from hagane.training.errors import SharedMemoryFull
+from hagane.training.iterators.failures import pack_failure
 from hagane.training.iterators.gather import gather, gatherable
 from hagane.training.iterators.layout import Layout, RaggedColumn
-from hagane.training.iterators.memory import Descriptor, Slot
+from hagane.training.iterators.memory import HEADER, Descriptor, Slot
 from hagane.training.iterators.parcel import Parcel
 from hagane.training.iterators.protocol import (
     DONE,
@@ -48,7 +48,6 @@ class Assignment:
     Attributes:
         number: Its place among the workers.
         memory: The file of the slots.
-        slots: Number of slots.
         tasks: Pipe to read tasks from.
         results: Pipe to write results to.
         close: Descriptors to close first; a forked worker must not keep the parent's ends.
@@ -62,7 +61,6 @@ class Assignment:
 
     number: int
     memory: Descriptor
-    slots: int
     tasks: Descriptor
     results: Descriptor
     close: tuple[int, ...]
@@ -125,7 +123,7 @@ class _Worker:
         self._number = assignment.number
         self._tasks = assignment.tasks.number
         self._results = assignment.results.number
-        self._control = Control(assignment.memory.number, assignment.slots)
+        self._control = Control(assignment.memory.number)
         self._words = self._control.words
         self._base = self._control.base(self._number)
         self._slots: dict[int, Slot] = {}
@@ -176,9 +174,9 @@ class _Worker:
             slot = Slot(self._assignment.memory.number, task.slot)
             self._slots[task.slot] = slot
         try:
-            if task.ticket < self._control.floor:
-                raise _Abandoned
+            self._check_wanted(task, slot)
             place = self._make(task, slot)
+            self._check_wanted(task, slot)
             self._send(DONE, task.ticket, *place)
         except _Abandoned:
             self._send(SKIPPED, task.ticket)
@@ -188,9 +186,18 @@ class _Worker:
             self._fail(task, slot, error, words[base + 1])
         words[base] = -1
 
+    def _check_wanted(self, task: TaskMessage, slot: Slot) -> None:
+        """Raise _Abandoned if the batch, or this attempt at it, was given up.
+
+        A slot that was given up is not used again before this worker has said that it saw so;
+        what it wrote meanwhile was written where nobody looks.
+        """
+        if task.ticket < self._words[0] or slot.owner != task.ticket:
+            raise _Abandoned
+
     def _make(self, task: TaskMessage, slot: Slot) -> tuple[int, int, int]:
-        slot.map(8 + 16 * task.samples)
-        head = slot.view(0, (1 + 2 * task.samples,), np.dtype(np.int64)).copy()
+        slot.map(HEADER + 8 + 16 * task.samples)
+        head = slot.view(HEADER, (1 + 2 * task.samples,), np.dtype(np.int64)).copy()
         seed, indices = int(head[0]), head[1 : 1 + task.samples]
         job = self._assignment
         writer = BatchWriter(
@@ -206,7 +213,7 @@ class _Worker:
     def _load(
         self, task: TaskMessage, seed: int, indices: Any, sweeps: Any, writer: BatchWriter
     ) -> Layout:
-        words, ticket, clock = self._words, task.ticket, time.monotonic_ns
+        words, slot, clock = self._words, writer.slot, time.monotonic_ns
         at, since = self._base + 1, self._base + 2
         samples: list[Any] = []
 
@@ -218,8 +225,7 @@ class _Worker:
         def entering(place: int) -> None:
             words[at] = place
             words[since] = clock()
-            if ticket < words[0]:
-                raise _Abandoned
+            self._check_wanted(task, slot)
 
         assert self._loader is not None
         self._loader.load(seed, indices.tolist(), sweeps.tolist(), begin, entering)
@@ -235,12 +241,11 @@ class _Worker:
         return layout
 
     def _fail(self, task: TaskMessage, slot: Slot, error: BaseException, place: int) -> None:
-        text = "".join(traceback.format_exception(error))
-        try:
-            data = pickle.dumps((place, text, type(error), str(error)), protocol=5)
-        except Exception:
-            data = pickle.dumps((place, text, None, str(error)), protocol=5)
-        slot.used = 0
+        if slot.owner != task.ticket:
+            self._send(SKIPPED, task.ticket)
+            return
+        data = pack_failure(error, place)
+        slot.used = HEADER
         try:
             offset = slot.reserve(len(data))
             slot.write(offset, data)

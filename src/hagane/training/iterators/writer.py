@@ -21,7 +21,7 @@ from hagane.training.iterators.layout import (
     describe,
     flatten,
 )
-from hagane.training.iterators.memory import Slot
+from hagane.training.iterators.memory import HEADER, Slot
 from hagane.training.iterators.together import array_column, transpose
 
 Collate = Callable[[list[Any]], Any]
@@ -189,7 +189,7 @@ class BatchWriter:
 
     def restart(self) -> Callable[[Any], object]:
         """Forget what was written; return what takes the samples, one after the other."""
-        self.slot.used = 0
+        self.slot.used = HEADER
         self._overflow = 0
         self._tree: Tree | None = None
         self._columns: list[_Column] = []
