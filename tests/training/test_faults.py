@@ -29,6 +29,7 @@ from hagane.training.iterators import MultiprocessIterator, MultithreadIterator,
 from hagane.training.iterators.pool import Pool, Setting
 from hagane.training.iterators.protocol import MESSAGE, TaskMessage
 from hagane.training.iterators.state import Draw
+from hagane.training.iterators.worker import Work
 from tests.training.sample_datasets import Faulty, Foreign, Mixed
 
 ROOT = Path(__file__).parents[2]
@@ -203,7 +204,7 @@ def test_a_stalled_sample_of_an_abandoned_batch_is_reported_too(tmp_path: Path) 
 
 def test_a_task_that_a_worker_took_and_lost_is_sent_again(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
-    setting = Setting(1, 3, None, False, None, "forkserver", None, None)
+    setting = Setting(1, 3, None, None, Work(False, None, None), "forkserver", None)
     pool = Pool(Faulty("waits", at=0, gate=str(gate)), setting)
     try:
         first, second = (
@@ -211,7 +212,7 @@ def test_a_task_that_a_worker_took_and_lost_is_sent_again(tmp_path: Path) -> Non
         )
         while pool._control.progress(0).ticket != first.ticket:
             pool.wait(first, 0.01)
-        taken = TaskMessage.unpack(os.read(pool._tasks_read, MESSAGE.size))
+        taken = TaskMessage.unpack(os.read(pool._queues[0].read, MESSAGE.size))
         assert taken.ticket == second.ticket
         gate.touch()
         assert pool.wait(first, SOON)

@@ -8,6 +8,8 @@ The tree continues that of ``hagane.errors``::
     │   └── InvalidState                        a saved state does not fit the iterator
     └── LoadingError      (RuntimeError)        a batch could not be made
         ├── SampleError                         the dataset raised; also of the type it raised
+        ├── CollationError (TypeError)          samples that make no batch
+        ├── LoadingTimeout                      a batch took longer than ``timeout``
         ├── WorkerDied                          a process ended twice over the same batch
         ├── SharedMemoryFull (MemoryError)      no room for another batch
         └── IteratorFinalized (NotImplementedError)  used after ``finalize``
@@ -53,6 +55,14 @@ class SampleError(LoadingError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return SampleError, (self.message, self.index, self.remote_traceback)
+
+
+class CollationError(LoadingError, TypeError):
+    """Samples that default collation cannot put together."""
+
+
+class LoadingTimeout(LoadingError):
+    """A batch that took longer than a loader's ``timeout``."""
 
 
 class WorkerDied(LoadingError):

@@ -6,6 +6,7 @@ import collections
 import os
 import time
 import warnings
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from hagane.errors import InvalidArgument
@@ -20,6 +21,7 @@ from hagane.training.iterators.pool import Pool, Setting, Task
 from hagane.training.iterators.protocol import MOST_WORKERS
 from hagane.training.iterators.randomness import Loader
 from hagane.training.iterators.state import IteratorState
+from hagane.training.iterators.worker import Work
 
 # Seconds that workers may take to start and open the dataset, whatever dataset_timeout says.
 _START_TIMEOUT = 30.0
@@ -56,6 +58,9 @@ class MultiprocessIterator(Iterator):
             system has.
         memory_folder: Folder of the shared memory; None takes anonymous memory, which no limit
             on ``/dev/shm`` concerns.
+        drop_last: Leave out the samples of an epoch that fill no batch.
+        shard: (rank, number of ranks): give only this rank's share of each epoch.
+        worker_init: Called in each worker with its number, before the first sample.
     """
 
     class TimeoutWarning(RuntimeWarning):
@@ -73,7 +78,7 @@ class MultiprocessIterator(Iterator):
         n_processes: int | None = None,
         n_prefetch: int = 1,
         shared_mem: int | None = None,
-        order_sampler: OrderFunction | None = None,
+        order_sampler: OrderFunction | Iterable[int] | None = None,
         dataset_timeout: float | None = 30.0,
         maxtasksperchild: int | None = None,
         *,
@@ -82,8 +87,13 @@ class MultiprocessIterator(Iterator):
         copy: bool = False,
         start_method: str | None = None,
         memory_folder: str | None = None,
+        drop_last: bool = False,
+        shard: tuple[int, int] | None = None,
+        worker_init: Callable[[int], object] | None = None,
     ):
-        super().__init__(dataset, batch_size, repeat, shuffle, order_sampler, seed, collate)
+        super().__init__(
+            dataset, batch_size, repeat, shuffle, order_sampler, seed, collate, drop_last, shard
+        )
         if start_method is not None and start_method not in _METHODS:
             raise InvalidArgument(
                 f"start_method: expected one of {', '.join(_METHODS)}, got {start_method!r}"
@@ -97,6 +107,12 @@ class MultiprocessIterator(Iterator):
         self.copy = copy
         self.start_method = start_method or "forkserver"
         self.memory_folder = memory_folder
+        if worker_init is not None and not callable(worker_init):
+            raise InvalidArgument(
+                f"worker_init: expected None or a function of a worker's number, "
+                f"got {worker_init!r}"
+            )
+        self.worker_init = worker_init
         self._begin()
 
     def _begin(self) -> None:
@@ -114,10 +130,14 @@ class MultiprocessIterator(Iterator):
             workers=self.n_processes,
             slots=ahead + LEASES,
             collate=self.collate if callable(self.collate) else None,
-            stacked=self.collate == "stack",
-            limit=None if self.shared_mem is None else self.shared_mem * self.batch_size,
+            begin=self.worker_init,
+            work=Work(
+                stacked=self.collate == "stack",
+                limit=None if self.shared_mem is None else self.shared_mem * self.batch_size,
+                most_tasks=self.maxtasksperchild,
+                workers=self.n_processes,
+            ),
             method=self.start_method,
-            most_tasks=self.maxtasksperchild,
             folder=self.memory_folder,
         )
 

@@ -19,7 +19,7 @@ _ENTRY = 8  # control words of a worker
 MOST_WORKERS = 511
 _TEXT_BEGIN = (MOST_WORKERS + 1) * _ENTRY * 8
 
-READY, DONE, FAILED, SKIPPED, RETIRED, UNUSABLE = range(6)
+READY, DONE, FAILED, SKIPPED, RETIRED, UNUSABLE, ENDED = range(7)
 
 
 class TaskMessage(NamedTuple):
@@ -29,31 +29,36 @@ class TaskMessage(NamedTuple):
         ticket: Unique to one attempt at one batch; its slot bears it as owner.
         slot: Slot to read the draw from and write the batch to.
         samples: Number of samples.
+        keys: Bytes of a pickle, behind the draw, of what the dataset is asked for; 0 if that
+            are the indices.
     """
 
     ticket: int
     slot: int
     samples: int
+    keys: int = 0
 
     def pack(self) -> bytes:
         """Return the bytes of the message."""
-        return MESSAGE.pack(*self, 0, 0, 0, 0, 0)
+        return MESSAGE.pack(*self, 0, 0, 0, 0)
 
     @classmethod
     def unpack(cls, data: bytes) -> TaskMessage:
         """Return the message that bytes hold."""
-        return cls(*MESSAGE.unpack(data)[:3])
+        return cls(*MESSAGE.unpack(data)[:4])
 
 
 class ResultMessage(NamedTuple):
     """What became of a task.
 
     Attributes:
-        kind: READY, DONE, FAILED, SKIPPED, RETIRED or UNUSABLE.
+        kind: READY, DONE, FAILED, SKIPPED, RETIRED, UNUSABLE or ENDED; the last says that the
+            worker's part of an iterable dataset has no more batches.
         worker: Number of the worker's place.
         process: Process id of the worker.
         ticket: The task's ticket; -1 where there is no task.
-        offset: Where in the slot the layout, or the pickled failure, begins.
+        offset: Where in the slot the layout, or the pickled failure, begins. With UNUSABLE 1 if
+            it was ``worker_init`` that raised.
         length: Its length in bytes.
         buffers: Number of out-of-band buffers listed behind it.
     """
