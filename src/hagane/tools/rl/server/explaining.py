@@ -1,0 +1,20 @@
+"""Routes that start explanations of steps and list those that were made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from hagane.tools.rl.server.state import State
+
+
+async def start(request: Request) -> Response:
+    """Explain."""
+    return JSONResponse({}, 202)
+
+
+def listed(state: State, request: Request) -> dict[str, Any]:
+    """List."""
+    return {}
