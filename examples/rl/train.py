@@ -18,10 +18,10 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import torch
-from training import actors, recurrent, soft, values
 from training.settings import AGENTS, Settings
 
 from hagane.tools.rl import games
+from training import actors, recurrent, soft, values
 
 FAMILIES = {
     "dqn": values,
@@ -59,7 +59,10 @@ def train_one(name: str, settings: Settings) -> tuple[object, list[list[float]]]
     def report(step: int, act) -> None:
         curve.append([step, score(act, settings)])
         spent = time.monotonic() - started
-        print(f"{name} seed {settings.seed}: step {step}: {curve[-1][1]:.1f} ({spent:.0f} s)", flush=True)
+        print(
+            f"{name} seed {settings.seed}: step {step}: {curve[-1][1]:.1f} ({spent:.0f} s)",
+            flush=True,
+        )
 
     return FAMILIES[settings.algorithm].train(settings, report), curve
 

@@ -1,4 +1,4 @@
-"""A2C and PPO, with discrete and with Gaussian policies (Mnih et al. 2016; Schulman et al. 2017)."""
+"""A2C and PPO, with discrete and Gaussian policies (Mnih et al. 2016; Schulman et al. 2017)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ class Actor(nn.Module):
     def act(self, observation: np.ndarray):
         """Return the likeliest action."""
         with torch.no_grad():
-            out = self.policy(self.policy_body(torch.as_tensor(np.asarray(observation, np.float32))[None]))[0]
+            out = self.policy(
+                self.policy_body(torch.as_tensor(np.asarray(observation, np.float32))[None])
+            )[0]
         if self.discrete:
             return int(out.argmax())
         return (out.numpy() * self.reach).clip(-self.reach, self.reach)
@@ -100,7 +102,11 @@ def _collect(envs, actor: Actor, states: np.ndarray, s: Settings):
             policy, value = actor(seen)
             action = policy.sample()
             chance = policy.log_prob(action)
-        taken = action.numpy() if actor.discrete else (action.numpy() * actor.reach).clip(-actor.reach, actor.reach)
+        taken = (
+            action.numpy()
+            if actor.discrete
+            else (action.numpy() * actor.reach).clip(-actor.reach, actor.reach)
+        )
         states, rewards, ended, cut, info = envs.step(taken)
         rewards = rewards * s.scale
         if cut.any() and "final_obs" in info:
@@ -110,7 +116,11 @@ def _collect(envs, actor: Actor, states: np.ndarray, s: Settings):
                     rewards[lane] += s.discount * float(actor(last)[1][0])
         going = 1.0 - (ended | cut)
         for column, item in zip(keep, (seen, action, chance, value, rewards, going), strict=True):
-            column.append(torch.as_tensor(np.asarray(item), dtype=torch.float32) if isinstance(item, np.ndarray) else item)
+            column.append(
+                torch.as_tensor(np.asarray(item), dtype=torch.float32)
+                if isinstance(item, np.ndarray)
+                else item
+            )
     with torch.no_grad():
         following = actor(torch.as_tensor(states, dtype=torch.float32))[1]
     seen, actions, chances, values, rewards, going = (torch.stack(column) for column in keep)
@@ -121,7 +131,9 @@ def _collect(envs, actor: Actor, states: np.ndarray, s: Settings):
         trace = error + s.discount * TRACE * going[step] * trace
         advantages[step] = trace
         following = values[step]
-    flat = [item.flatten(0, 1) for item in (seen, actions, chances, advantages, advantages + values)]
+    flat = [
+        item.flatten(0, 1) for item in (seen, actions, chances, advantages, advantages + values)
+    ]
     return flat, states
 
 
@@ -135,7 +147,9 @@ def _learn(actor: Actor, optimizer: torch.optim.Optimizer, batch, s: Settings) -
             chance = policy.log_prob(actions[rows])
             if s.algorithm == "ppo":
                 ratio = (chance - before[rows]).exp()
-                gain = torch.minimum(ratio * advantages[rows], ratio.clamp(0.8, 1.2) * advantages[rows])
+                gain = torch.minimum(
+                    ratio * advantages[rows], ratio.clamp(0.8, 1.2) * advantages[rows]
+                )
             else:
                 gain = chance * advantages[rows]
             loss = -gain.mean() + 0.5 * (returns[rows] - values).square().mean()

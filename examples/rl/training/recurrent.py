@@ -77,7 +77,9 @@ def train(settings: Settings, report: Callable[[int, Callable], None]) -> Memory
         random = np.random.random() < 1 + share * (settings.epsilon - 1)
         action = env.action_space.sample() if random else int(values.argmax())
         following, reward, ended, cut, _ = env.step(action)
-        for column, item in zip(piece[1:], (state, action, reward, float(not ended), 1.0), strict=True):
+        for column, item in zip(
+            piece[1:], (state, action, reward, float(not ended), 1.0), strict=True
+        ):
             column.append(item)
         state, hidden = following, after
         if ended or cut or len(piece[1]) == LENGTH:
@@ -126,7 +128,9 @@ def _filled(piece: tuple, last: np.ndarray) -> tuple:
 
 def _loss(network: Memory, target: Memory, pieces: list[tuple], s: Settings) -> torch.Tensor:
     chosen = [pieces[index] for index in np.random.randint(0, len(pieces), 32)]
-    hidden, seen, actions, rewards, going, real = (torch.stack(c) for c in zip(*chosen, strict=True))
+    hidden, seen, actions, rewards, going, real = (
+        torch.stack(c) for c in zip(*chosen, strict=True)
+    )
     online, theirs, ours, aims = hidden, hidden, [], []
     for step in range(LENGTH + 1):
         if step == BURN:
@@ -142,4 +146,6 @@ def _loss(network: Memory, target: Memory, pieces: list[tuple], s: Settings) -> 
     wanted = rewards + s.discount * going * aims_all[:, 1:].gather(-1, best)[..., 0]
     weight = real.clone()
     weight[:, :BURN] *= (hidden.abs().sum(-1, keepdim=True) == 0).float()  # stale states elsewhere
-    return (F.smooth_l1_loss(taken, wanted.detach(), reduction="none") * weight).sum() / weight.sum()
+    return (
+        F.smooth_l1_loss(taken, wanted.detach(), reduction="none") * weight
+    ).sum() / weight.sum()

@@ -90,7 +90,11 @@ def body(shape: tuple[int, ...], width: int) -> nn.Sequential:
         channels, height, breadth = shape
         inner = 16 * (height - 2) * (breadth - 2)
         return nn.Sequential(
-            nn.Conv2d(channels, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(inner, width // 2), nn.ReLU()
+            nn.Conv2d(channels, 16, 3),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(inner, width // 2),
+            nn.ReLU(),
         )
     return nn.Sequential(
         nn.Linear(shape[0], width), nn.ReLU(), nn.Linear(width, width // 2), nn.ReLU()

@@ -19,7 +19,11 @@ from .snapshot import Drawing
 def layers(inputs: int, outputs: int, width: int) -> nn.Sequential:
     """Return two wide layers and one narrow."""
     return nn.Sequential(
-        nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, outputs)
+        nn.Linear(inputs, width),
+        nn.ReLU(),
+        nn.Linear(width, width),
+        nn.ReLU(),
+        nn.Linear(width, outputs),
     )
 
 
@@ -61,7 +65,9 @@ class Soft(nn.Module):
         squashed = d.node("Tanh", mean)
         d.node("Mul", squashed, d.constant(np.float32([self.reach])), name="action_deterministic")
         both = d.node("Concat", "observation", squashed, axis=1)
-        d.node("Min", d.through(both, self.first), d.through(both, self.second), name="action_value")
+        d.node(
+            "Min", d.through(both, self.first), d.through(both, self.second), name="action_value"
+        )
         outputs = {"action_deterministic": ["batch", self.size], "action_value": ["batch", 1]}
         d.save(path, {"observation": ["batch", *shape]}, outputs, facts)
 
@@ -90,7 +96,8 @@ def train(settings: Settings, report: Callable[[int, Callable], None]) -> Soft:
         if step >= settings.start:
             rows = [kept[index] for index in np.random.randint(0, len(kept), settings.batch)]
             states, actions, rewards, after, going = (
-                torch.as_tensor(np.asarray(column, np.float32)) for column in zip(*rows, strict=True)
+                torch.as_tensor(np.asarray(column, np.float32))
+                for column in zip(*rows, strict=True)
             )
             with torch.no_grad():
                 drawn, chance = agent.draw(after)

@@ -152,7 +152,9 @@ def _loss(network: Values, target: Values, batch: list[torch.Tensor], s: Setting
     error = goal[:, None, :] - chosen[:, :, None]
     places = (torch.arange(QUANTILES) + 0.5) / QUANTILES
     weight = (places[None, :, None] - (error.detach() < 0).float()).abs()
-    huber = F.huber_loss(chosen[:, :, None].expand_as(error), goal[:, None, :].expand_as(error), reduction="none")
+    huber = F.huber_loss(
+        chosen[:, :, None].expand_as(error), goal[:, None, :].expand_as(error), reduction="none"
+    )
     return (weight * huber).mean(-1).sum(-1).mean()
 
 

@@ -117,6 +117,19 @@ class World:
             return None
         return np.asarray(console.getRAM(), np.uint8)
 
+    def objects(self) -> dict[str, list[float]]:
+        """Return the box of each thing as shares of height and width, where it names them."""
+        inner = getattr(self.env, "unwrapped", self.env)
+        call = getattr(inner, "objects", None)
+        shape = getattr(getattr(inner, "observation_space", None), "shape", None)
+        if not callable(call) or not shape or len(shape) < 2:
+            return {}
+        height, width = shape[-2:]
+        return {
+            str(name): [top / height, left / width, bottom / height, right / width]
+            for name, (top, left, bottom, right) in call().items()
+        }
+
     def close(self) -> None:
         """Close it, whatever it says to that."""
         close = getattr(self.env, "close", None)
@@ -138,8 +151,8 @@ _MEANINGS = {
 def make_world(name: str, frames: int | None = None) -> World:
     """Make an environment of Gymnasium by its id.
 
-    Atari games (``ALE/...``) are prepared as Mnih et al. 2015 do: grey, 84 × 84, every fourth frame,
-    the last ``frames`` of them stacked, ``(frames, 84, 84)`` of uint8.
+    Atari games (``ALE/...``) are prepared as Mnih et al. 2015 do: grey, 84 × 84, every fourth
+    frame, the last ``frames`` of them stacked, ``(frames, 84, 84)`` of uint8.
 
     Args:
         name: such as ``CartPole-v1`` or ``ALE/Breakout-v5``.
@@ -228,7 +241,7 @@ class Stacked:
 
 
 class AtariFrames(Stacked):
-    """Atari as Mnih et al. 2015 prepare it: grey, 84 × 84, four steps at a time, brightest of two."""
+    """Atari as Mnih et al. 2015 prepare it: grey, 84 × 84, four frames a step, brightest of two."""
 
     skip = 4
 

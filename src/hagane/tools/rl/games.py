@@ -30,6 +30,7 @@ class Bricks(gymnasium.Env[npt.NDArray[np.float32], int]):
         self.render_mode = render_mode
         self.observation_space = gymnasium.spaces.Box(0.0, 1.0, (4, SIDE, SIDE), np.float32)
         self.action_space = gymnasium.spaces.Discrete(3)  # type: ignore[assignment]
+        self.paddle, self.last, self.time = 4, 1, 0
         self._clear()
 
     def get_action_meanings(self) -> tuple[str, ...]:
@@ -69,7 +70,7 @@ class Bricks(gymnasium.Env[npt.NDArray[np.float32], int]):
         seen[3, self.before[0], self.before[1]] = 1
         return seen
 
-    def render(self) -> npt.NDArray[np.uint8]:  # type: ignore[override]
+    def render(self) -> npt.NDArray[np.uint8]:
         """Return the state in colours, ``(160, 160, 3)``."""
         return draw(self.picture())
 
@@ -147,5 +148,5 @@ def hidden_cart_pole(render_mode: str | None = None) -> gymnasium.Env[Any, Any]:
 def register() -> None:
     """Make ``hagane/Bricks-v0`` and ``hagane/CartPoleHidden-v0`` known to Gymnasium, once."""
     if "hagane/Bricks-v0" not in gymnasium.registry:
-        gymnasium.register("hagane/Bricks-v0", Bricks)
-        gymnasium.register("hagane/CartPoleHidden-v0", hidden_cart_pole)
+        gymnasium.register("hagane/Bricks-v0", f"{__name__}:Bricks")
+        gymnasium.register("hagane/CartPoleHidden-v0", f"{__name__}:hidden_cart_pole")

@@ -17,8 +17,8 @@ from hagane.tools.rl.errors import AgentFault
 def load_agent(reference: str, environment: Any = None) -> tuple[Watched, Any]:
     """Return the agent that a reference names, and the environment if it brings one.
 
-    ``make()`` returns an agent, or an agent and its environment; ``make(env)`` is given the one that
-    ``--env`` names. A Stable-Baselines3 archive needs that library.
+    ``make()`` returns an agent, or an agent and its environment; ``make(env)`` is given the one
+    that ``--env`` names. A Stable-Baselines3 archive needs that library.
 
     Args:
         reference: ``FILE.py:make``, ``module:make``, ``FILE.onnx`` or ``FILE.zip``.
@@ -28,9 +28,9 @@ def load_agent(reference: str, environment: Any = None) -> tuple[Watched, Any]:
         AgentFault: there is no such file or function, it fails, or it returns no agent.
     """
     if reference.endswith(".onnx"):
-        from hagane.tools.rl.agents.onnx import OnnxAgent
+        from hagane.tools.rl.agents.onnx import loaded
 
-        return Watched(OnnxAgent(reference), Path(reference).name), None
+        return Watched(loaded(reference), Path(reference).name), None
     if reference.endswith(".zip"):
         from hagane.tools.rl.agents.stable_baselines import StableBaselinesAgent
 

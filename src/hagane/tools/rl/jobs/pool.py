@@ -6,6 +6,7 @@ ended, as is one that takes too much memory; one that dies leaves an error, and 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -286,10 +287,8 @@ def _fail(job: Job, message: str, trace: str = "") -> None:
 
 def _bury(worker: Worker) -> None:
     worker.kill()
-    try:
+    with contextlib.suppress(Exception):
         worker.status()
-    except Exception:
-        pass
     worker.close()
 
 

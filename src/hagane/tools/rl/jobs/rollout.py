@@ -52,6 +52,7 @@ def roll_out(
                 keeping = _kept(keeping, observation, warnings)
             shown = agent.explain(observation)
             action = agent.act(observation)
+            memory, boxes = world.ram(), world.objects()
             following, reward, terminated, truncated, _ = world.step(action)
             total += reward
             line: dict[str, Any] = {
@@ -69,9 +70,10 @@ def roll_out(
                 line["seed"] = seed
                 line["agent"] = agent.name
                 line["environment"] = world.name
-            ram = world.ram()
-            if ram is not None:
-                line["ram"] = ram.tobytes().hex()
+            if memory is not None:
+                line["ram"] = memory.tobytes().hex()
+            if boxes:
+                line["objects"] = boxes
             log.write(json.dumps(line, allow_nan=False) + "\n")
             log.flush()
             progress(step + 1, steps)

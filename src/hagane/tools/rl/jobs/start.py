@@ -16,7 +16,6 @@ from typing import Any, Protocol
 
 from hagane.tools.rl.jobs.setting import Setting
 
-
 _PROGRAM = "from hagane.tools.rl.jobs.worker import main; main()"
 
 

@@ -31,7 +31,9 @@ _TRACE = 4000
 class Making(Protocol):
     """What yields the agent and the environment of a job."""
 
-    meanings: dict[str, str]
+    @property
+    def meanings(self) -> dict[str, str]:
+        """Names of actions that were given."""
 
     def make(self, index: int = 0) -> tuple[Watched, World]:
         """Return both."""
@@ -118,6 +120,17 @@ def do(
     if kind == "rollout":
         folder = Path(job["rollout_dir"])
         return roll_out(agent, world, folder, job["step_count"], job["seed"], channel.progress)
+    if kind == "saliency":
+        from hagane.tools.rl.explain.job import Request, explain_steps
+
+        request = Request(**job["request"])
+        folder = Path(job["rollout_dir"])
+        return explain_steps(agent, world, folder, job["name"], request, channel.progress)
+    if kind == "video":
+        from hagane.tools.rl.jobs.video import make_video
+
+        words = {key: job[key] for key in ("name", "first", "last", "fps", "explanation")}
+        return make_video(Path(job["rollout_dir"]), **words, progress=channel.progress)
     if kind == "profile":
         return profile(agent, world, setting.meanings)
     raise HaganeError(f"job: there is no kind {kind!r}")
@@ -135,7 +148,8 @@ def profile(agent: Watched, world: World, given: dict[str, str]) -> dict[str, An
     meanings = given or agent.meanings() or world.meanings()
     notes = []
     widths = {
-        len(record[key]) for key in ("action_probs", "action_values", "action_logits")
+        len(record[key])
+        for key in ("action_probs", "action_values", "action_logits")
         if key in record
     }
     wanted = count if count is not None else next(iter(widths), None)

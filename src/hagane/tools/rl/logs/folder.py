@@ -49,7 +49,7 @@ class LogFolder:
         """Return the newest rollout by the time in its name, None if there is none."""
         ids = self.ids()
         timed = [name for name in ids if _is_time(name)]
-        return (timed or ids or [None])[-1]
+        return (timed or ids)[-1] if ids else None
 
     def rollout(self, name: str) -> Path:
         """Return the folder of a rollout.

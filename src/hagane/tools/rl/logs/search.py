@@ -1,10 +1,10 @@
 """Steps of a log where something happens: ``max(action_values) drops by 0.5``, ``reward > 0``.
 
-A condition is ``QUANTITY drops by NUMBER``, ``QUANTITY rises by NUMBER``, ``QUANTITY changes``, or a
-comparison ``QUANTITY < NUMBER`` with ``<``, ``<=``, ``>``, ``>=``, ``=``, ``!=``. A quantity is a
+A condition is ``QUANTITY drops by NUMBER``, ``QUANTITY rises by NUMBER``, ``QUANTITY changes``, or
+a comparison ``QUANTITY < NUMBER`` with ``<``, ``<=``, ``>``, ``>=``, ``=``, ``!=``. A quantity is a
 column (``reward``, ``state_value``, ``action``, ``done``, ``action_values.0``) or ``max``, ``min``,
-``mean``, ``sum``, ``spread`` (greatest minus second greatest) or ``entropy`` of a vector. Conditions
-are joined by ``and``.
+``mean``, ``sum``, ``spread`` (greatest minus second greatest) or ``entropy`` of a vector.
+Conditions are joined by ``and``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _OF = re.compile(r"(max|min|mean|sum|spread|entropy)\s*\(\s*([A-Za-z_]+)\s*\)")
 _MOVES = re.compile(r"(.+?)\s+(drops|rises)\s+by\s+(?:more\s+than\s+)?(\S+)")
 _CHANGES = re.compile(r"(.+?)\s+changes")
 _COMPARES = re.compile(r"(.+?)\s*(<=|>=|!=|==|<|>|=)\s*(\S+)")
-_EXAMPLES = "'max(action_values) drops by 0.5', 'reward > 0', 'action changes', 'entropy(action_probs) < 0.1'"
+_EXAMPLES = (
+    "'max(action_values) drops by 0.5', 'reward > 0', 'action changes', "
+    "'entropy(action_probs) < 0.1'"
+)
 
 
 def find_steps(log: Log, condition: str) -> Steps:
@@ -44,7 +47,7 @@ def find_steps(log: Log, condition: str) -> Steps:
     return np.flatnonzero(holds)
 
 
-def _holds(log: Log, part: str) -> npt.NDArray[np.bool_]:
+def _holds(log: Log, part: str) -> Any:
     moves = _MOVES.fullmatch(part)
     if moves:
         by = _number(moves[3], part)
@@ -69,7 +72,7 @@ def _holds(log: Log, part: str) -> npt.NDArray[np.bool_]:
     )
 
 
-def _difference(log: Log, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _difference(log: Log, values: Any) -> Any:
     difference = np.diff(values, prepend=np.nan)
     episode = log.columns.get("episode")
     if episode is not None:
@@ -77,7 +80,7 @@ def _difference(log: Log, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return difference
 
 
-def _quantity(log: Log, text: str) -> npt.NDArray[Any]:
+def _quantity(log: Log, text: str) -> Any:
     text = text.strip()
     inner = _OF.fullmatch(text)
     if inner is None:
@@ -102,10 +105,8 @@ def _quantity(log: Log, text: str) -> npt.NDArray[Any]:
         return ordered[-1] - ordered[-2] if len(ordered) > 1 else ordered[-1] * 0
     if inner[1] == "entropy":
         safe = np.clip(table, 1e-30, None)
-        result: npt.NDArray[Any] = -(table * np.log(safe)).sum(axis=0)
-        return result
-    reduced: npt.NDArray[Any] = getattr(np, inner[1])(table, axis=0)
-    return reduced
+        return -(table * np.log(safe)).sum(axis=0)
+    return getattr(np, inner[1])(table, axis=0)
 
 
 def _number(text: str, part: str) -> float:

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 
 from hagane.tools.rl.errors import NoSuchRollout, RlError
 from hagane.tools.rl.jobs.pool import TooManyJobs
-from hagane.tools.rl.server import exporting, explaining, reading, rollouts
+from hagane.tools.rl.server import explaining, exporting, reading, rollouts
 from hagane.tools.rl.server.guard import Guard
 from hagane.tools.rl.server.live import Live
 from hagane.tools.rl.server.openapi import openapi
@@ -46,6 +46,7 @@ def make_app(state: State, token: str, port: int) -> ASGIApp:
             Route(f"{one}/search", answered(reading.search), methods=get),
             Route(f"{one}/saliency", explaining.start, methods=post),
             Route(f"{one}/explanations", answered(explaining.listed), methods=get),
+            Route(f"{one}/explanations/{{name}}", explaining.maps, methods=get),
             Route(f"{one}/export", exporting.start, methods=post),
             Route(f"{one}/export", exporting.exported, methods=get),
             Route("/api/jobs/{number:int}", rollouts.cancel, methods=["DELETE"]),

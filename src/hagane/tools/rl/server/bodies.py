@@ -28,7 +28,7 @@ async def read_object(request: Request) -> dict[str, Any]:
 
 
 def whole(
-    body: Mapping[str, Any], key: str, low: int, high: int, default: int | None | type = int
+    body: Mapping[str, Any], key: str, low: int, high: int, default: int | type | None = int
 ) -> Any:
     """Return a whole number of a body.
 

@@ -85,9 +85,7 @@ def serve(
     """
     token = secrets.token_urlsafe(24)
     port = listening.getsockname()[1]
-    pool = Pool(
-        starter, files, most=limits.jobs, patience=limits.patience, limit=limits.memory
-    )
+    pool = Pool(starter, files, most=limits.jobs, patience=limits.patience, limit=limits.memory)
     profile = {
         "agent_type": agents[0],
         "action_meanings": {},
