@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from hagane.frontends.libraries.registry import LibraryTables
 from hagane.frontends.python.findings import CheckError
 from hagane.frontends.python.interpreter import Interpreter
 from hagane.frontends.python.type_text import parse_type
@@ -172,7 +173,7 @@ def inferred(call: Call, folder: Path, symbolic: bool) -> Inferred:
     file = folder / "call.py"
     file.write_text(call.module())
     knowledge = Knowledge(sample=dict(call.sizes))
-    t = Interpreter(knowledge, folder)
+    t = Interpreter(knowledge, folder, LibraryTables())
     module = t.load_source(file, "call")
     function = t.module_attribute(module, "call")
     assert function is not MISSING

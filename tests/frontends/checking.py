@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-from hagane.frontends.python.check import Request, check_source
+from hagane.checking import Request, check_source
 from hagane.frontends.python.findings import Report
 
 HEADER = """

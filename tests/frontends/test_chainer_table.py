@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hagane.frontends.python.check import Request, check_source
+from hagane.checking import Request, check_source
 from hagane.frontends.python.findings import Report
 
 from .chainer_calls import RIGHT, WRONG

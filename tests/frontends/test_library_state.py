@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from hagane.frontends.python.check import Request, check_source
+from hagane.checking import Request, check_source
 from hagane.frontends.python.findings import Report
 
 HEAD = """import chainer

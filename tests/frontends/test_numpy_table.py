@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hagane.frontends.python.check import Request, check_source
+from hagane.checking import Request, check_source
 from hagane.frontends.python.findings import Report
 from hagane.frontends.python.values import DType, Real, Tensor
 from hagane.graph.types import dtype_name

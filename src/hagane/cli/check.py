@@ -9,11 +9,9 @@ from typing import Annotated
 
 import typer
 
+from hagane.checking import Request, check_imported, check_source, explore
 from hagane.errors import InvalidArgument
-from hagane.frontends.python.check import Request, check_source
-from hagane.frontends.python.explore import explore
 from hagane.frontends.python.findings import Report
-from hagane.frontends.python.imported import check_imported
 from hagane.frontends.python.render import (
     render_text,
     render_types,

@@ -56,7 +56,7 @@ _PYTHON = {
 }  # fmt: skip
 
 
-class Tables:
+class LibraryTables:
     """The tables of all libraries."""
 
     @cached_property
@@ -451,4 +451,4 @@ def _is_real_attribute(kind: str, name: str) -> bool:
     return found is not None and hasattr(found, name)
 
 
-__all__ = ["Many", "Tables"]
+__all__ = ["LibraryTables", "Many"]

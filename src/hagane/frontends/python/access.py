@@ -6,10 +6,10 @@ import ast
 from types import FunctionType
 from typing import Any
 
-from hagane.frontends.libraries.registry import Tables
 from hagane.frontends.python.arithmetic import apply_plain
 from hagane.frontends.python.core import Core
 from hagane.frontends.python.findings import CheckError
+from hagane.frontends.python.tables import Tables
 from hagane.frontends.python.values import (
     MISSING,
     Bound,

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hagane.frontends.libraries.registry import Tables
 from hagane.frontends.python.core import Core, Exit
 from hagane.frontends.python.findings import CheckError
 from hagane.frontends.python.printing import name_of
+from hagane.frontends.python.tables import Tables
 from hagane.frontends.python.values import (
     MISSING,
     Bound,

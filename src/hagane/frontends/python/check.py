@@ -14,6 +14,7 @@ from hagane.frontends.python.annotations import read_annotation
 from hagane.frontends.python.findings import CheckError, Note, Problem, Report
 from hagane.frontends.python.interpreter import Interpreter
 from hagane.frontends.python.modules import SourceError
+from hagane.frontends.python.tables import Tables
 from hagane.frontends.python.type_text import Axis, TensorText, TypeText, parse_type
 from hagane.frontends.python.values import (
     MISSING,
@@ -53,14 +54,14 @@ class Request:
     sizes: Mapping[str, int] = field(default_factory=dict)
 
 
-def check_source(request: Request) -> Report:
+def check_source(request: Request, tables: Tables) -> Report:
     """Check a file from its source alone; nothing of it is run."""
-    return interpret(request, Knowledge(sample=dict(request.sizes))).collector.report
+    return interpret(request, Knowledge(sample=dict(request.sizes)), tables).collector.report
 
 
-def interpret(request: Request, knowledge: Knowledge) -> Interpreter:
+def interpret(request: Request, knowledge: Knowledge, tables: Tables) -> Interpreter:
     """Check a file from its source alone, and return the interpreter with all it found."""
-    interpreter = Interpreter(knowledge, request.file.parent)
+    interpreter = Interpreter(knowledge, request.file.parent, tables)
     report = interpreter.collector.report
     with _DeepRecursion():
         try:
@@ -88,10 +89,11 @@ def check_object(
     found: Any,
     types: Sequence[Any],
     named: Mapping[str, Any],
+    tables: Tables,
     sizes: Mapping[str, int] | None = None,
 ) -> Report:
     """Check a real object: its attributes are known values, its source is interpreted."""
-    interpreter = Interpreter(Knowledge(sample=dict(sizes or {})), Path.cwd())
+    interpreter = Interpreter(Knowledge(sample=dict(sizes or {})), Path.cwd(), tables)
     report = interpreter.collector.report
     with _DeepRecursion():
         try:

@@ -1,12 +1,14 @@
 """Operators applied to tensors of the program: nodes are made, and typed by the rules of ``ops/``.
 
-The library tables (:mod:`hagane.frontends.libraries`) say everything through this.
+Library tables say everything through this: by its own ``op``, or by functions over the builder,
+of which it is an interpreter.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -17,6 +19,8 @@ from hagane.errors import TypeInferenceError, UnsupportedModel
 from hagane.frontends.python.findings import CheckError
 from hagane.frontends.python.values import Tensor, Value
 from hagane.graph.types import SequenceType, Shape, TensorType, Type, dtype_name
+from hagane.ops.builder import Call, interpreting, op
+from hagane.ops.builder.types import attributes_of
 from hagane.ops.definition import Array
 from hagane.ops.node import infer_node
 from hagane.ops.values import array_dtype
@@ -39,6 +43,7 @@ class Emitter:
     """
 
     strict = True
+    level = 0
 
     def __init__(self, knowledge: Knowledge, assume: Callable[[str], None]):
         self.knowledge = knowledge
@@ -47,6 +52,7 @@ class Emitter:
         self.tensors: dict[ir.Value, Tensor] = {}
         self.label = ""
         self.kind = "torch.Tensor"
+        self._place: str | None = None  # where results lie, whatever their operands say
         self.counterexample: dict[str, int] = {}
         self.claim: Term | None = None
         self.exact: set[str] = set()
@@ -193,7 +199,7 @@ class Emitter:
     ) -> Tensor:
         """Return a tensor that no operator made."""
         value = ir.Value(name=name, type=ir.TensorType(dtype))
-        return Tensor(dtype, shape, kind or self.kind, value, known, device)
+        return Tensor(dtype, shape, kind or self.kind, value, self, known, device)
 
     def constant(self, content: Value, dtype: ir.DataType | None = None) -> Tensor:
         """Return known content as a tensor; nested lists may hold sizes."""
@@ -201,7 +207,10 @@ class Emitter:
         if dtype is not None and array.dtype != object:
             array = array.astype(dtype.numpy())
         found = dtype or (ir.DataType.INT64 if array.dtype == object else array_dtype(array))
-        return self.new(found, tuple(array.shape), known=array)
+        made = self.new(found, tuple(array.shape), known=array)
+        if array.dtype.kind not in "OSU":  # sizes are computed where a graph is written
+            made.value.const_value = ir.tensor(array)
+        return made
 
     def op(
         self,
@@ -219,30 +228,48 @@ class Emitter:
             The output; a tuple where ``outputs`` is more than one.
         """
         tensors = [self._tensor(item) for item in inputs]
-        given = [tensor for tensor in tensors if tensor is not None]
         if name in _ARITHMETIC:
-            self._refuse_luck(given)
-        place = common_device(given) if device is None else device
+            self._refuse_luck([tensor for tensor in tensors if tensor is not None])
+        before, self._place = self._place, device
+        try:
+            with interpreting(self):
+                made = op(name, *tensors, outputs=outputs, domain=domain, **attributes)
+        finally:
+            self._place = before
+        if kind:
+            for tensor in (made,) if outputs == 1 else made:
+                tensor.kind = kind
+        return made
+
+    # The interpreter of the builder.
+
+    def apply(self, call: Call, n_outputs: int) -> Sequence[Tensor]:
+        """Record a node, and return its outputs, typed by the rule of the operator."""
+        given = [tensor for tensor in call.inputs if tensor is not None]
+        place = common_device(given) if self._place is None else self._place
+        kinds = [tensor.kind for tensor in given if not tensor.known_only]
         node = ir.Node(
-            domain,
-            name,
-            [None if tensor is None else tensor.value for tensor in tensors],
-            [
-                ir.Attr(key, *_attribute(item))
-                for key, item in attributes.items()
-                if item is not None
-            ],
-            num_outputs=outputs,
+            call.op.domain,
+            call.op.name,
+            [None if tensor is None else tensor.value for tensor in call.inputs],
+            attributes_of(call.attributes),
+            num_outputs=n_outputs,
             name=self.label or None,
         )
-        kinds = [tensor.kind for tensor in given if not tensor.known_only]
-        made = self._infer(node, tensors)
+        made = self._infer(node, call.inputs)
         self.nodes.append(node)
-        result = [
-            self._wrap(value, type_, known, kind or (kinds[0] if kinds else self.kind), place)
+        return [
+            self._wrap(value, type_, known, kinds[0] if kinds else self.kind, place)
             for value, (type_, known) in zip(node.outputs, made, strict=True)
         ]
-        return result[0] if outputs == 1 else tuple(result)
+
+    def type_of(self, value: Tensor) -> TensorType:
+        """Return the type of a tensor."""
+        return TensorType(value.dtype, value.shape)
+
+    def content_of(self, value: Tensor) -> Array | None:
+        """Return the content of a tensor, if it is known."""
+        return value.known
 
     def typed(
         self, name: str, inputs: Sequence[Tensor], dtype: ir.DataType, shape: Shape | None
@@ -268,10 +295,9 @@ class Emitter:
         """Return ``x`` on another device."""
         if x.device == device:
             return x
-        made = Tensor(x.dtype, x.shape, x.kind, x.value, x.known, device)
+        made = replace(x, device=device, parameter=False)
         if x.known_only:
             made.value = ir.Value(type=ir.TensorType(x.dtype))
-        made.origin = x.origin
         return made
 
     def _infer(
@@ -303,7 +329,7 @@ class Emitter:
             raise AssertionError("sequences are lists of the program")
         dtype = type_.dtype if isinstance(type_, TensorType) else ir.DataType.UNDEFINED
         shape = type_.shape if isinstance(type_, TensorType) else None
-        made = Tensor(dtype, shape, kind, value, known, device)
+        made = Tensor(dtype, shape, kind, value, self, known, device)
         self.tensors[value] = made
         return made
 
@@ -356,21 +382,6 @@ class Emitter:
 
 def _no_graphs(*_: Any) -> NoReturn:
     raise AssertionError("no operator with a subgraph is emitted by tables")
-
-
-def _attribute(value: Any) -> tuple[ir.AttributeType, Any]:
-    if isinstance(value, bool | int):
-        return ir.AttributeType.INT, int(value)
-    if isinstance(value, float):
-        return ir.AttributeType.FLOAT, value
-    if isinstance(value, str):
-        return ir.AttributeType.STRING, value
-    items = list(value)
-    if any(isinstance(item, float) for item in items):
-        return ir.AttributeType.FLOATS, [float(item) for item in items]
-    if items and isinstance(items[0], str):
-        return ir.AttributeType.STRINGS, items
-    return ir.AttributeType.INTS, [int(item) for item in items]
 
 
 def common_device(tensors: Sequence[Tensor]) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 from hagane.frontends.python.check import Request, interpret
 from hagane.frontends.python.findings import Note, Problem, Report
+from hagane.frontends.python.tables import Tables
 from hagane.frontends.python.type_text import (
     DTYPES,
     Axis,
@@ -35,11 +36,14 @@ from hagane.symbolic.questions import Knowledge
 _MAX_EXAMPLES = 64
 
 
-def explore(request: Request, *, seconds: float = 60.0, replay: bool = True) -> Report:
+def explore(
+    request: Request, tables: Tables, *, seconds: float = 60.0, replay: bool = True
+) -> Report:
     """Check a program, then look for sizes that reach its other branches.
 
     Args:
         request: What to check; plain numbers in its inputs are sizes of the first example.
+        tables: What names of libraries mean.
         seconds: How long to look for further examples.
         replay: Whether to run the real program with the inputs of each error. This imports the
             file.
@@ -48,7 +52,7 @@ def explore(request: Request, *, seconds: float = 60.0, replay: bool = True) -> 
         The report of the check, with the errors of all examples. Each error carries the concrete
         inputs that trigger it, and whether the framework fails with them.
     """
-    first = interpret(request, Knowledge(sample=dict(request.sizes)))
+    first = interpret(request, Knowledge(sample=dict(request.sizes)), tables)
     report = first.collector.report
     if not report.checked:
         return report
@@ -59,8 +63,8 @@ def explore(request: Request, *, seconds: float = 60.0, replay: bool = True) -> 
     errors: dict[tuple[int, str, str], Problem] = {}
     for problem in report.errors:
         _add(errors, problem, inputs, {**sample, **problem.counterexample})
-    _search(replace(request, inputs={n: _show(t) for n, t in inputs.items()}), inputs, sample,
-            report, errors, time.monotonic() + seconds)  # fmt: skip
+    shown = replace(request, inputs={n: _show(t) for n, t in inputs.items()})
+    _search(shown, tables, inputs, sample, report, errors, time.monotonic() + seconds)
     report.errors = sorted(errors.values(), key=lambda p: (p.place.file, p.place.line))
     if replay and report.errors:
         _replay_all(request, inputs, report)
@@ -69,6 +73,7 @@ def explore(request: Request, *, seconds: float = 60.0, replay: bool = True) -> 
 
 def _search(
     request: Request,
+    tables: Tables,
     inputs: Mapping[str, TypeText],
     sample: dict[str, int],
     report: Report,
@@ -81,7 +86,7 @@ def _search(
         current = queue.pop(0)
         examples += 1
         knowledge = Knowledge(sample=dict(current), concolic=True)
-        found = interpret(replace(request, sizes=current), knowledge)
+        found = interpret(replace(request, sizes=current), knowledge, tables)
         for problem in found.collector.report.errors:
             _add(errors, problem, inputs, current)
         for text in found.collector.report.conditions:

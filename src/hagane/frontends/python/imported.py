@@ -10,9 +10,10 @@ from hagane.frontends.python.check import Request, check_object
 from hagane.frontends.python.explore import import_file
 from hagane.frontends.python.findings import CheckError, Note, Report
 from hagane.frontends.python.modules import SourceError, effects_at_import
+from hagane.frontends.python.tables import Tables
 
 
-def check_imported(request: Request, from_source: Report) -> Report:
+def check_imported(request: Request, from_source: Report, tables: Tables) -> Report:
     """Check the real object that ``request`` names; keep what the source alone gave if that fails.
 
     What importing does beyond definitions is said in the notices.
@@ -37,7 +38,7 @@ def check_imported(request: Request, from_source: Report) -> Report:
             )
         )
         return from_source
-    report = check_object(found, (), request.inputs, request.sizes)
+    report = check_object(found, (), request.inputs, tables, request.sizes)
     if not report.checked:
         return from_source
     report.notices[:0] = notices

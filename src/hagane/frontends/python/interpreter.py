@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hagane.frontends.libraries.registry import Tables
 from hagane.frontends.python.access import Access
 from hagane.frontends.python.annotations import Annotations
 from hagane.frontends.python.builtin import Builtins
@@ -16,6 +15,7 @@ from hagane.frontends.python.lift import Lift
 from hagane.frontends.python.loops import Loops
 from hagane.frontends.python.modules import Modules
 from hagane.frontends.python.statements import Statements
+from hagane.frontends.python.tables import Tables
 from hagane.frontends.python.values import MISSING, Frame, Host, Library, ModuleRef, Tensor, Value
 from hagane.symbolic.questions import Knowledge
 
@@ -37,12 +37,13 @@ class Interpreter(
     Args:
         knowledge: What is known of sizes.
         root: The folder that imports start from, beside that of the importing file.
+        tables: What names of libraries mean.
     """
 
-    def __init__(self, knowledge: Knowledge, root: Path):
+    def __init__(self, knowledge: Knowledge, root: Path, tables: Tables):
         super().__init__(knowledge)
         self.root = root
-        self.tables = Tables()
+        self.tables = tables
 
     def tensor_operator(self, name: str, left: Value, right: Value) -> Value:
         """Return an operator of which at least one operand is a tensor."""

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from hagane.frontends.libraries.registry import Tables
 from hagane.frontends.python.core import Core
 from hagane.frontends.python.modules import SourceError, parse_file
+from hagane.frontends.python.tables import Tables
 from hagane.frontends.python.values import (
     MISSING,
     Bound,

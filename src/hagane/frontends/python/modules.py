@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hagane.frontends.libraries.registry import Tables
 from hagane.frontends.python.core import Core
 from hagane.frontends.python.findings import CheckError, Note, Problem
+from hagane.frontends.python.tables import Tables
 from hagane.frontends.python.values import (
     MISSING,
     Frame,

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hagane.frontends.libraries.registry import Tables
+from hagane.frontends.python.tables import Tables
 from hagane.frontends.python.values import (
     Class,
     DictRef,

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import onnx_ir as ir
 
 from hagane.graph.types import Shape
+from hagane.ops.builder import Interpreter
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim, Expr
 from hagane.symbolic.term import Term
@@ -52,6 +53,7 @@ class Tensor:
         shape: Sizes; None when not even the rank is known.
         kind: The class it has in the program: ``torch.Tensor``, ``numpy.ndarray``, ...
         value: The graph value it stands for.
+        interpreter: What gives operators on it a meaning.
         known: Its content, if that is known and small; object arrays hold sizes.
         device: ``cpu``, ``cuda:0``, ...; empty if unknown.
         origin: The expression it came from.
@@ -62,10 +64,15 @@ class Tensor:
     shape: Shape | None
     kind: str
     value: ir.Value
+    interpreter: Interpreter
     known: Array | None = None
     device: str = "cpu"
     origin: Origin | None = None
     parameter: bool = False
+
+    def seen_as(self, kind: str) -> Tensor:
+        """Return the same value as an object of another class, such as ``numpy.ndarray``."""
+        return replace(self, kind=kind, parameter=False)
 
     @property
     def known_only(self) -> bool:

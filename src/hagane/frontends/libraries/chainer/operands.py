@@ -35,9 +35,7 @@ def variable(t: Core, value: Value, name: str = "x") -> Tensor:
         t.fail("value", f"the parameter '{name}' is not initialised yet", value)
     if value.kind == VARIABLE:
         return value
-    return Tensor(
-        value.dtype, value.shape, VARIABLE, value.value, value.known, value.device, value.origin
-    )
+    return value.seen_as(VARIABLE)
 
 
 def variables(t: Core, values: Value, name: str) -> list[Tensor]:

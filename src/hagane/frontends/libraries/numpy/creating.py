@@ -114,7 +114,7 @@ def array(
     if wanted is not None:
         made = cast(t, made, wanted)
     if made is a:
-        made = Tensor(a.dtype, a.shape, KIND, a.value, a.known, a.device, a.origin)
+        made = a.seen_as(KIND)
     if isinstance(ndmin, int) and made.shape is not None and len(made.shape) < ndmin:
         shape = (*[1] * (ndmin - len(made.shape)), *made.shape)
         made = typed(t, "Reshape", [made], made.dtype, shape)

@@ -142,7 +142,7 @@ def to_array(t: Core, value: Value, dtype: ir.DataType | None = None) -> Tensor:
 def _as_ndarray(x: Tensor) -> Tensor:
     if x.kind == KIND:
         return x
-    return Tensor(x.dtype, x.shape, KIND, x.value, x.known, x.device, x.origin)
+    return x.seen_as(KIND)
 
 
 def _many_array(t: Core, value: Many, dtype: ir.DataType | None) -> Tensor:

@@ -144,8 +144,8 @@ def numpy(t: Core, self: Value, **_: Value) -> Tensor:
             self,
             remedy="move it with .cpu()",
         )
-    x = t.emit.typed("Identity", [self], self.dtype, self.shape)
-    return Tensor(x.dtype, x.shape, "numpy.ndarray", x.value, self.known, "cpu")
+    x: Tensor = t.op("Identity", self, device="cpu")
+    return x.seen_as("numpy.ndarray")
 
 
 def _same(name: str) -> None:

@@ -229,7 +229,7 @@ def tensor(
     content = data[0] if len(data) == 1 else list(data)
     if isinstance(content, Tensor):
         moved = t.emit.on(content, device_of(device, content.device))
-        x = Tensor(moved.dtype, moved.shape, "torch.Tensor", moved.value, moved.known, moved.device)
+        x = moved.seen_as("torch.Tensor")
         return cast(t, x, dtype_of(dtype, x.dtype))
     if isinstance(content, Many):
         element = content.element

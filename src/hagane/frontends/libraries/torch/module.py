@@ -251,7 +251,7 @@ def state_dict(t: Core, self: Value, *_: Value, **__: Value) -> Value:
 @TORCH.function("nn.Parameter", "nn.parameter.Parameter", "nn.Buffer")
 def parameter(t: Core, data: Value, requires_grad: Value = True) -> Tensor:
     """Return a trained tensor."""
-    x = Tensor(data.dtype, data.shape, data.kind, data.value, data.known, data.device, data.origin)
+    x = data.seen_as(data.kind)
     x.parameter = True
     x.known = None
     return x

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from hagane.frontends.python.core import Exit
 from hagane.frontends.python.heap import Heap, join_contents
 from hagane.frontends.python.interpreter import Interpreter
+from hagane.frontends.python.tables import Tables
 from hagane.frontends.python.values import (
     MISSING,
     Choice,
@@ -52,14 +53,15 @@ class Paths(Interpreter):
 
     Args:
         found: The function.
+        tables: What it may use of libraries.
     """
 
     collector: Refusing
     knowledge: Numbers
 
-    def __init__(self, found: PythonFunction):
+    def __init__(self, found: PythonFunction, tables: Tables):
         knowledge = Numbers()
-        super().__init__(knowledge, Path(found.source.name).parent)
+        super().__init__(knowledge, Path(found.source.name).parent, tables)
         self.found = found
         self.heap = _Objects()
         self.collector = Refusing(knowledge, found)
