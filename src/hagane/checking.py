@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from hagane.frontends.libraries.registry import LibraryTables
-from hagane.frontends.python import check as checks
-from hagane.frontends.python import explore as exploring
-from hagane.frontends.python import imported
-from hagane.frontends.python.check import Request
-from hagane.frontends.python.findings import Problem, Report, TypedExpression
+from hagane.frontends.python.enter import check as checks
+from hagane.frontends.python.enter import explore as exploring
+from hagane.frontends.python.enter import imported
+from hagane.frontends.python.enter.check import Request
+from hagane.frontends.python.report.findings import Problem, Report, TypedExpression
 
 __all__ = [
     "Problem",

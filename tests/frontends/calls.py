@@ -22,10 +22,10 @@ from typing import Any
 import torch
 
 from hagane.frontends.libraries.registry import LibraryTables
-from hagane.frontends.python.findings import CheckError
-from hagane.frontends.python.interpreter import Interpreter
-from hagane.frontends.python.type_text import parse_type
-from hagane.frontends.python.values import (
+from hagane.frontends.python.enter.interpreter import Interpreter
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.type_text import parse_type
+from hagane.frontends.python.values.values import (
     MISSING,
     ListRef,
     Many,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hagane.checking import Request, check_source
-from hagane.frontends.python.findings import Report
+from hagane.frontends.python.report.findings import Report
 
 HEADER = """
 import math

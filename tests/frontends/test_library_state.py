@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 
 from hagane.checking import Request, check_source
-from hagane.frontends.python.findings import Report
+from hagane.frontends.python.report.findings import Report
 
 HEAD = """import chainer
 import chainer.functions as F

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("torch")
 
 from hagane.checking import check
-from hagane.frontends.python.values import Tensor
+from hagane.frontends.python.values.values import Tensor
 from hagane.graph.types import dtype_name
 
 from .calls import Call, real, sections

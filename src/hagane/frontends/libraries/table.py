@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
 
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.findings import CheckError
-from hagane.frontends.python.values import MISSING, Instance, Tensor, Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import MISSING, Instance, Tensor, Value
 from hagane.ops.builder import interpreting
 
 Handler = Callable[..., Value]

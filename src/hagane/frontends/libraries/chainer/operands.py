@@ -17,9 +17,9 @@ from hagane.frontends.libraries.numpy.operands import (
     size,
     sizes,
 )
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.findings import CheckError
-from hagane.frontends.python.values import Many, Tensor, Value, is_size
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import Many, Tensor, Value, is_size
 from hagane.graph.types import dtype_name
 from hagane.symbolic import Dim
 

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from hagane.frontends.python.core import Exit
-from hagane.frontends.python.heap import Heap, join_contents
-from hagane.frontends.python.interpreter import Interpreter
-from hagane.frontends.python.tables import Tables
-from hagane.frontends.python.values import (
+from hagane.frontends.python.enter.interpreter import Interpreter
+from hagane.frontends.python.interpret.core import Exit
+from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.values.heap import Heap, join_contents
+from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
     Frame,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hagane.frontends.python.values import (
+from hagane.frontends.python.values.values import (
     Choice,
     Function,
     Host,

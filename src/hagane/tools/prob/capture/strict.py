@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hagane.errors import HaganeError
-from hagane.frontends.python.arithmetic import BINARY
-from hagane.frontends.python.tables import Tables
-from hagane.frontends.python.values import (
+from hagane.frontends.python.interpret.arithmetic import BINARY
+from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
     DictRef,
