@@ -35,7 +35,11 @@ if TYPE_CHECKING:
     )
 
 # Modules that are attributes from the start and load when they are first used.
-_MODULES = {"prob": "hagane.prob"}
+_MODULES = {
+    "datasets": "hagane.datasets",
+    "iterators": "hagane.iterators",
+    "prob": "hagane.prob",
+}
 
 _PUBLIC = {
     "Report": "hagane.checking",
