@@ -15,6 +15,7 @@ from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.elementary import sum_over
 from hagane.ops.functions.windows import add_windows, explicit_pads, weight_gradient
 from hagane.ops.precision import widened
+from hagane.ops.traits import Trait
 from hagane.ops.vjp import DISCRETE
 
 
@@ -149,6 +150,6 @@ def bias_gradient(g: Any) -> Any:
 
 
 OPERATORS = (
-    OpDef("Conv", infer_conv, _conv, vjp=_conv_vjp),
+    OpDef("Conv", infer_conv, _conv, traits=Trait.LINEAR, vjp=_conv_vjp),
     OpDef("ConvInteger", lambda ctx: infer_conv(ctx, bias=None), _conv_integer, vjp=DISCRETE),
 )

@@ -17,6 +17,7 @@ from hagane.ops.functions.elementary import div, mean_over, mul, where
 from hagane.ops.functions.shapes import reshape_like
 from hagane.ops.functions.windows import add_windows, explicit_pads, ones_kernel, planes
 from hagane.ops.precision import widened
+from hagane.ops.traits import Trait
 from hagane.ops.vjp import through
 
 
@@ -268,10 +269,23 @@ OPERATORS = (
         "GlobalAveragePool",
         _infer_global,
         widened(_global_average),
+        traits=Trait.REDUCING,
         vjp=through(lambda x: mean_over(x, _all_spatial_axes(x))),
     ),
-    OpDef("GlobalLpPool", _infer_global, widened(_global_lp), vjp=_global_lp_vjp),
-    OpDef("GlobalMaxPool", _infer_global, _global_max, vjp=through(_composed_global_max)),
+    OpDef(
+        "GlobalLpPool",
+        _infer_global,
+        widened(_global_lp),
+        traits=Trait.REDUCING,
+        vjp=_global_lp_vjp,
+    ),
+    OpDef(
+        "GlobalMaxPool",
+        _infer_global,
+        _global_max,
+        traits=Trait.REDUCING,
+        vjp=through(_composed_global_max),
+    ),
     OpDef("LpPool", _infer_pool, _lp_pool, vjp=_lp_vjp),
     OpDef("MaxPool", _infer_pool, max_pool, vjp=_max_vjp),
 )

@@ -13,6 +13,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.elementary import cast, div, mask_like, mul, sub, where
 from hagane.ops.precision import widened
+from hagane.ops.traits import Trait
 
 
 @widened
@@ -55,4 +56,4 @@ def _dropout_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
     return [mul(gradients[0], factor), *rest]
 
 
-OPERATORS = (OpDef("Dropout", _infer_dropout, _dropout, random=True, vjp=_dropout_vjp),)
+OPERATORS = (OpDef("Dropout", _infer_dropout, _dropout, traits=Trait.RANDOM, vjp=_dropout_vjp),)
