@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hagane.ops.builder import op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.contrib.declare import (
     DOMAIN,
@@ -21,8 +22,10 @@ from hagane.ops.convolution.conv import convolve, infer_conv
 from hagane.ops.convolution.window import Window
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.elementwise.activation import sigmoid
+from hagane.ops.functions.elementary import add, mul, swapped, transpose
 from hagane.ops.linear.matmul import product_shape
 from hagane.ops.precision import widened
+from hagane.ops.vjp import through
 
 
 def activate(y: Array, name: str | None, parameters: Sequence[float]) -> Array:
@@ -136,11 +139,100 @@ def _infer_fused_matmul(ctx: InferContext) -> Sequence[Any]:
     return [product_shape(ctx, *shapes)]
 
 
+def _composed_activation(y: Any, name: str | None, parameters: Sequence[float]) -> Any:
+    match name:
+        case None | "":
+            return y
+        case "LeakyRelu":
+            return op("LeakyRelu", y, alpha=(parameters or (0.01,))[0])
+        case "Clip":
+            return op("Clip", y, *parameters)
+        case "HardSigmoid":
+            alpha, beta = parameters or (0.2, 0.5)
+            return op("HardSigmoid", y, alpha=alpha, beta=beta)
+    return op(name, y)
+
+
+def _composed_conv(
+    x: Any,
+    w: Any,
+    b: Any = None,
+    z: Any = None,
+    *,
+    activation: str | None = None,
+    activation_params: Sequence[float] | None = None,
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Any:
+    y = op(
+        "Conv",
+        x,
+        w,
+        b,
+        auto_pad=auto_pad,
+        dilations=dilations,
+        group=group,
+        kernel_shape=kernel_shape,
+        pads=pads,
+        strides=strides,
+    )
+    y = y if z is None else add(y, z)
+    return _composed_activation(y, activation, activation_params or ())
+
+
+def _composed_gemm(
+    a: Any,
+    b: Any,
+    c: Any = None,
+    *,
+    activation: str | None = None,
+    activation_alpha: float | None = None,
+    activation_beta: float | None = None,
+    activation_gamma: float | None = None,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Any:
+    y = op("Gemm", a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
+    given = (activation_alpha, activation_beta, activation_gamma)
+    return _composed_activation(y, activation, [value for value in given if value is not None])
+
+
+def _composed_turn(x: Any, trans: int, batch: int) -> Any:
+    rank = rank_of(x)
+    if batch and rank > 2:
+        x = transpose(x, [*range(1, rank - 1), 0, rank - 1])
+    return swapped(x) if trans and rank > 1 else x
+
+
+def _composed_matmul(
+    a: Any,
+    b: Any,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+    transBatchA: int = 0,
+    transBatchB: int = 0,
+) -> Any:
+    left, right = _composed_turn(a, transA, transBatchA), _composed_turn(b, transB, transBatchB)
+    return mul(op("MatMul", left, right), alpha)
+
+
+def _define(name: str, infer: Any, kernel: Any, composed: Any) -> OpDef:
+    return OpDef(name, infer, kernel, domain=DOMAIN, compose=composed, vjp=through(composed))
+
+
 OPERATORS = (
-    OpDef("FusedConv", infer_conv, _fused_conv, domain=DOMAIN),
-    OpDef("FusedGemm", _infer_gemm, _fused_gemm, domain=DOMAIN),
-    OpDef("FusedMatMul", _infer_fused_matmul, _fused_matmul, domain=DOMAIN),
-    OpDef("TransposeMatMul", _infer_fused_matmul, _fused_matmul, domain=DOMAIN),
+    _define("FusedConv", infer_conv, _fused_conv, _composed_conv),
+    _define("FusedGemm", _infer_gemm, _fused_gemm, _composed_gemm),
+    _define("FusedMatMul", _infer_fused_matmul, _fused_matmul, _composed_matmul),
+    _define("TransposeMatMul", _infer_fused_matmul, _fused_matmul, _composed_matmul),
 )
 
 _TRANS = {"alpha": 1.0, "transA": 0, "transB": 0}

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from hagane.ops import layout
+from hagane.ops.builder import Call, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.contrib.declare import ANY, DOMAIN, FLOATS, INDICES, INT_LIST, declare
 from hagane.ops.convolution.pool import infer_pool, max_pool
-from hagane.ops.definition import Array, OpDef
+from hagane.ops.definition import Array, OpDef, Unsupported
+from hagane.ops.functions.elementary import (
+    neg,
+    sqrt,
+    square,
+    sub,
+    sum_over,
+    swapped,
+    transpose,
+    unsqueeze,
+)
 from hagane.ops.indexing.gather import OPERATORS as GATHERS
 from hagane.ops.precision import widened
+from hagane.ops.vjp import reshaped, through
 from hagane.symbolic import Dim, floordiv
 
 
 def _moved(name: str, source: Sequence[OpDef]) -> OpDef:
-    (op,) = (op for op in source if op.key == ("", name))
-    return OpDef(name, op.infer, op.reference, domain=DOMAIN, data=op.data, traits=op.traits)
+    (found,) = (one for one in source if one.key == ("", name))
+    return replace(found, domain=DOMAIN)
 
 
 @widened
@@ -109,16 +122,40 @@ def _infer_nhwc_max_pool(ctx: InferContext) -> Sequence[Any]:
     return [(n, *spatial, c)]
 
 
+def _inverse_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    turned = swapped(call.outputs[0])
+    return [neg(op("MatMul", turned, op("MatMul", gradients[0], turned)))]
+
+
+def _composed_cdist(a: Any, b: Any, *, metric: str) -> Any:
+    squares = sum_over(square(sub(unsqueeze(a, [1]), unsqueeze(b, [0]))), [2], keepdims=False)
+    return sqrt(squares) if metric == "euclidean" else squares
+
+
+def _composed_nhwc_max_pool(x: Any, **attributes: Any) -> Any:
+    rank = rank_of(x)
+    y = op("MaxPool", transpose(x, [0, rank - 1, *range(1, rank - 1)]), **attributes)
+    return transpose(y, [0, *range(2, rank), 1])
+
+
+def _nhwc_max_pool_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    return through(lambda x: _composed_nhwc_max_pool(x, **call.attributes))(call, gradients)
+
+
+_FOURIER_GAP = Unsupported("use DFT of ONNX, which has a gradient")
+
 OPERATORS = (
-    OpDef("CDist", _infer_cdist, _cdist, domain=DOMAIN),
-    OpDef("ExpandDims", _infer_expand_dims, _expand_dims, domain=DOMAIN),
+    OpDef("CDist", _infer_cdist, _cdist, domain=DOMAIN, vjp=through(_composed_cdist)),
+    OpDef("ExpandDims", _infer_expand_dims, _expand_dims, domain=DOMAIN, vjp=reshaped),
     _moved("GatherND", GATHERS),
-    OpDef("Inverse", _infer_inverse, _inverse, domain=DOMAIN),
-    OpDef("Irfft", _infer_irfft, _irfft, domain=DOMAIN),
-    OpDef("NhwcMaxPool", _infer_nhwc_max_pool, _nhwc_max_pool, domain=DOMAIN),
+    OpDef("Inverse", _infer_inverse, _inverse, domain=DOMAIN, vjp=_inverse_vjp),
+    OpDef("Irfft", _infer_irfft, _irfft, domain=DOMAIN, vjp=_FOURIER_GAP),
+    OpDef(
+        "NhwcMaxPool", _infer_nhwc_max_pool, _nhwc_max_pool, domain=DOMAIN, vjp=_nhwc_max_pool_vjp
+    ),
     _moved("Pad", layout.OPERATORS),
     _moved("Range", layout.OPERATORS),
-    OpDef("Rfft", _infer_rfft, _rfft, domain=DOMAIN),
+    OpDef("Rfft", _infer_rfft, _rfft, domain=DOMAIN, vjp=_FOURIER_GAP),
     _moved("Trilu", layout.OPERATORS),
 )
 
