@@ -18,11 +18,11 @@ from hagane.native.kernels.expression import (
     Expression,
     Leaf,
     cost_of,
+    float_text,
     vectorizes,
 )
 from hagane.native.kernels.kernel import Body, c_type
 from hagane.native.kernels.tensor import Tensor
-from hagane.native.tiles.tile import float_text
 from hagane.symbolic import Dim, ceildiv, product
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from hagane.native.tiles.tile import NO_ACTIVATION, Activation, float_text
+from hagane.native.tiles.tile import NO_ACTIVATION, Activation
 
 if TYPE_CHECKING:
     from hagane.native.lowering.state import Lowering
@@ -69,12 +69,3 @@ def _bounds(low: Lowering, node: ir.Node) -> Activation | None:
                 return None
             bounds[i] = float(array.reshape(-1)[0])
     return Activation(bounds[0], bounds[1])
-
-
-def bounded(value: str, activation: Activation) -> str:
-    """Return C text of a vector within an activation's bounds."""
-    if activation.low is not None:
-        value = f"v_max2(v_set1({float_text(activation.low)}), {value})"
-    if activation.high is not None:
-        value = f"v_min2(v_set1({float_text(activation.high)}), {value})"
-    return value

@@ -34,7 +34,7 @@ from hagane.ops.registry import schema_of
 from hagane.symbolic import Dim, Expr, product
 
 if TYPE_CHECKING:
-    from hagane.native.rules.products.packed import Product, Rows
+    from hagane.native.layouts.rows import Product, Rows
 
 # Why a node is not native yet: it will be, once the sizes of the inputs are known.
 AT_RUN_TIME = "a size is known only at run time"
@@ -121,6 +121,12 @@ class Lowering:
         if self.pairs:
             return Words.PAIR
         return Words.TRIPLE if self.level.tiles else Words.FLOAT
+
+    @property
+    def circumstances(self) -> str:
+        """What the best form of a kernel depends on beside its sizes, but for the processor."""
+        precision = "bf16" if self.pairs else "fp32"
+        return f"{precision} {self.level.name} threads {self.threads}"
 
     # ---- what is known of a value ----
 

@@ -15,12 +15,13 @@ from hagane.native.kernels.reads import (
     read_values,
     with_nested,
 )
+from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Buffer, Kind
 from hagane.native.lowering.choices import Choices
 from hagane.native.lowering.state import AT_RUN_TIME, Lowering, NotNative
 from hagane.native.plan.apply_rules import has_rule, lower_nodes
 from hagane.native.rules.control.operators import grown_outputs
-from hagane.native.run.segment import Segment, names_of_sizes
+from hagane.native.run.segment import Segment
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
 from hagane.symbolic import Dim, product

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from hagane.native.kernels.elementwise_loops import merged_axes
+from hagane.native.kernels.expression import float_text
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Blocked, Tensor
 from hagane.native.lowering.state import Lowering, NotNative, Rule
 from hagane.native.rules.convolution.pooling import reduce_planes
-from hagane.native.tiles.tile import float_text
 from hagane.symbolic import Dim, product
 
 # One task handles about this many elements.

@@ -8,10 +8,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
 
 from hagane.machine import CodeCache, Compiler, Level, Lock, find_compiler, usable_cores
+from hagane.native.c import c_source
 from hagane.native.kernels.kernel import Kernel
 
 _ENGINE_FLAGS = ("-O2", "-std=gnu11", "-fPIC", "-w")
@@ -44,12 +44,6 @@ _UNIT = 16_000
 # What every kernel starts with, and what the engine is made of, in order.
 _HEADER = ("vector.h", "small_types.h", "scalar.h")
 _PARTS = ("engine.h", "program.c", "control.c", "threads.c")
-
-
-def c_source(*names: str) -> str:
-    """Return the text of some of the package's C files, one after the other."""
-    folder = resources.files("hagane.native") / "c"
-    return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
 
 
 class Engine:

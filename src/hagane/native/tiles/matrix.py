@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hagane.native.kernels.expression import Expression
+from hagane.native.tiles.contraction import WIDE
 from hagane.native.tiles.matrix_code import LANES, ROWS
-from hagane.native.tiles.matrix_loops import HIGH, WIDE, emit_loops, plan_loops
+from hagane.native.tiles.matrix_loops import HIGH, emit_loops, plan_loops
 from hagane.native.tiles.tile import Tile
 from hagane.symbolic import Dim, ceildiv
 
@@ -31,11 +32,6 @@ _FLOPS_PER_NS = 1_000.0
 _MANY = 16
 # So many blocks of an unknown number of rows share the fetching of later weights.
 _AHEAD = 4
-
-
-def group_sizes(n_blocks: int) -> list[int]:
-    """Return how channel blocks are split into groups, for one block of results each."""
-    return [WIDE] * (n_blocks // WIDE) + [1] * (n_blocks % WIDE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from hagane.native.kernels.kernel import Body
     from hagane.native.tiles.contraction import Group
 
-# Channel blocks of one block of results, and its tiles of rows.
-WIDE = HIGH = 2
+# Tiles of rows of one block of results.
+HIGH = 2
 # Multiplications of a block of results whose weights stay in the nearest cache: 16 KiB, or 24 KiB of
 # numbers in three pieces.
 _STEPS = {1: 8, 3: 4}

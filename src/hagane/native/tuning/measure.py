@@ -17,15 +17,16 @@ import onnx_ir as ir
 
 from hagane.graph.types import TensorType
 from hagane.machine import Level
-from hagane.native.lowering.choices import BY_RULE, Choice, Choices, convolution_key, product_key
+from hagane.native.lowering.choices import BY_RULE, Choice, Choices
 from hagane.native.lowering.state import Lowering, NotNative
 from hagane.native.plan.partition import lower_graph
 from hagane.native.rules.convolution.choose import reads_blocks, sizes_of, winograd_sizes
 from hagane.native.rules.convolution.few_outputs import is_narrow
-from hagane.native.rules.convolution.window import is_depthwise
+from hagane.native.rules.convolution.window import convolution_key, is_depthwise
 from hagane.native.rules.onednn.calls import usable
 from hagane.native.rules.onednn.convolution import divided_convolution
 from hagane.native.rules.onednn.product import divided_product
+from hagane.native.rules.products.packed import product_key
 from hagane.native.run.context import Spent
 from hagane.native.run.engine import Library, compile_kernels
 from hagane.native.run.segment import Segment

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from hagane.native.kernels.expression import float_text
 from hagane.native.kernels.kernel import Body
 from hagane.native.layouts.quads import QUAD, Quads, new_quads, store_pixels
 from hagane.native.lowering.state import Lowering
@@ -28,7 +29,6 @@ from hagane.native.rules.bytes.operands import (
 )
 from hagane.native.rules.convolution.images import four_axes
 from hagane.native.rules.convolution.window import Window, needed_pads
-from hagane.native.tiles.tile import float_text
 from hagane.ops.definition import Array
 
 # Bytes of a vector, and vectors that hold the sums of as many bytes.

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import onnx_ir as ir
 
 from hagane.machine import multiplies_bytes
 from hagane.native.kernels.kernel import Body
-from hagane.native.kernels.tensor import Buffer, Pads, Tensor
+from hagane.native.kernels.tensor import Pads, Tensor
 from hagane.native.layouts.quads import Quads, to_quads
 from hagane.native.lowering.state import Lowering, NotNative
+from hagane.native.tiles.tile import Parameters
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim
 
@@ -98,21 +97,6 @@ def bounded_bytes(
         names.append(operator)
         value = node.outputs[0]
     return value, (least, most), tuple(names)
-
-
-@dataclass(frozen=True, slots=True)
-class Parameters:
-    """Numbers of each output channel that a tile of quads reads, in one buffer.
-
-    Attributes:
-        buffer: What sums start from, then the factors, and so on as ``Tile`` has it.
-        distance: Bytes from one row of numbers to the next.
-        limited: Whether there is a largest result before rounding.
-    """
-
-    buffer: Buffer
-    distance: int
-    limited: bool = False
 
 
 def may_overflow(weight: Array, start: Array, factor: Array) -> bool:

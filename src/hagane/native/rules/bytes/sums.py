@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from hagane.native.kernels.expression import FLOAT32, Apply, Constant, Expression, Leaf
+from hagane.native.kernels.expression import FLOAT32, Apply, Constant, Expression, Leaf, float_text
 from hagane.native.kernels.kernel import Body
 from hagane.native.layouts.quads import QUAD, Quads, store_pixels
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.bytes.operands import has_quads
 from hagane.native.rules.formulas import BUILDERS
-from hagane.native.tiles.tile import float_text
 
 # What a dequantised value is, of the value, its scale and its zero point.
 DEQUANTIZE = "(({0} - {2}) * {1})"

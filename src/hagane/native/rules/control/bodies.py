@@ -19,10 +19,10 @@ from hagane.native.kernels.control import (
 )
 from hagane.native.kernels.kernel import Kernel, Pointer
 from hagane.native.kernels.reads import captured, fold_constants, with_nested
+from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor, row_major
 from hagane.native.lowering.state import AT_RUN_TIME, Lowering, NotNative
 from hagane.native.rules.control.changing_sizes import SizesOfTurns, names_that_turn
-from hagane.native.run.segment import names_of_sizes
 from hagane.ops.control.growth import growths
 from hagane.ops.control.loop import hands_on
 from hagane.ops.definition import Array

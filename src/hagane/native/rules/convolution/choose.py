@@ -12,7 +12,7 @@ from hagane.native.kernels.expression import Expression
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Blocked, Pads, Tensor
 from hagane.native.layouts.pairs import Paired, new_paired
-from hagane.native.lowering.choices import BY_RULE, convolution_key
+from hagane.native.lowering.choices import BY_RULE
 from hagane.native.lowering.epilogue import Ending, follow
 from hagane.native.lowering.state import Lowering, NotNative, Rule
 from hagane.native.rules.convolution.depthwise import lower_depthwise
@@ -29,7 +29,13 @@ from hagane.native.rules.convolution.images import (
 from hagane.native.rules.convolution.pooled import with_pool
 from hagane.native.rules.convolution.stem import folded, folds_rows
 from hagane.native.rules.convolution.volume import lower_volume
-from hagane.native.rules.convolution.window import Window, is_depthwise, needed_pads, window_of
+from hagane.native.rules.convolution.window import (
+    Window,
+    convolution_key,
+    is_depthwise,
+    needed_pads,
+    window_of,
+)
 from hagane.native.rules.convolution.winograd import Shape, lower_winograd, tile_size
 from hagane.native.rules.elementwise import function_of
 from hagane.native.rules.onednn.convolution import calls_library, lower_by_library

@@ -6,10 +6,11 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.kernel import Body
-from hagane.native.lowering.epilogue import Ending, bounded, follow
+from hagane.native.lowering.epilogue import Ending, follow
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.convolution.images import bias_buffer, with_border
 from hagane.native.rules.convolution.window import Window, needed_pads
+from hagane.native.tiles.tile import bounded
 from hagane.ops.definition import Array
 
 

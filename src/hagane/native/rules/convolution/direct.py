@@ -16,20 +16,19 @@ from hagane.native.layouts.quads import Quads, quad_weights
 from hagane.native.lowering.choices import BY_RULE
 from hagane.native.lowering.epilogue import Ending
 from hagane.native.lowering.state import Lowering
-from hagane.native.rules.bytes.operands import Parameters
 from hagane.native.rules.convolution.images import bias_buffer, four_axes
-from hagane.native.rules.convolution.pooled import Pool
 from hagane.native.rules.convolution.window import Window
 from hagane.native.tiles.contraction import (
     Band,
     Contraction,
     Group,
     Pixels,
-    emit_contraction,
+    Pool,
     pack_weights,
     split_blocks,
 )
-from hagane.native.tiles.tile import Store, Tile, Words, whole_words
+from hagane.native.tiles.register_loops import emit_contraction
+from hagane.native.tiles.tile import Parameters, Store, Tile, Words, whole_words
 from hagane.ops.definition import Array
 
 # How weights are kept.

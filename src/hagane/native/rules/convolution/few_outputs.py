@@ -17,9 +17,11 @@ import onnx_ir as ir
 
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor, keep_border
-from hagane.native.lowering.epilogue import bounded, follow
+from hagane.native.lowering.epilogue import follow
 from hagane.native.rules.convolution.images import new_planes
-from hagane.native.rules.convolution.pooled import Pool, with_pool
+from hagane.native.rules.convolution.pooled import with_pool
+from hagane.native.tiles.contraction import Pool
+from hagane.native.tiles.tile import bounded
 from hagane.ops.definition import Array
 
 if TYPE_CHECKING:

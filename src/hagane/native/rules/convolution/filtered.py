@@ -18,12 +18,13 @@ import onnx_ir as ir
 
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Pads
-from hagane.native.lowering.epilogue import bounded, follow
+from hagane.native.lowering.epilogue import follow
 from hagane.native.rules.convolution.few_outputs import UNROLLED
 from hagane.native.rules.convolution.filtering import Axis, axis, sizes_of, transform
 from hagane.native.rules.convolution.images import new_planes, padded_planes
-from hagane.native.rules.convolution.pooled import Pool, with_pool
-from hagane.native.tiles.tile import Activation
+from hagane.native.rules.convolution.pooled import with_pool
+from hagane.native.tiles.contraction import Pool
+from hagane.native.tiles.tile import Activation, bounded
 from hagane.ops.definition import Array
 
 if TYPE_CHECKING:

@@ -2,52 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
 from hagane.native.lowering.epilogue import Ending
+from hagane.native.tiles.contraction import Pool
 
 if TYPE_CHECKING:
     from hagane.native.lowering.state import Lowering
-
-
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """Windows side by side that cover an image but for rows and columns at its end.
-
-    Attributes:
-        rows: Of a window.
-        columns: Of a window.
-        height: Of the result.
-        width: Of the result.
-        largest: Whether the largest number of a window counts, or else the mean.
-    """
-
-    rows: int
-    columns: int
-    height: int
-    width: int
-    largest: bool
-
-    @property
-    def pixels(self) -> int:
-        """Pixels of all windows."""
-        return self.rows * self.columns * self.height * self.width
-
-    def combined(self, vectors: Sequence[str]) -> str:
-        """Return C text of the largest number, or of the sum."""
-        text = vectors[0]
-        for vector in vectors[1:]:
-            text = f"v_max2({text}, {vector})" if self.largest else f"({text} + {vector})"
-        return text
-
-    def reduced(self, vectors: Sequence[str]) -> str:
-        """Return C text of a window's result."""
-        text = self.combined(vectors)
-        return text if self.largest else f"{text} / {len(vectors)}.f"
 
 
 def with_pool(

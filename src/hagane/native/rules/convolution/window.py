@@ -124,3 +124,11 @@ def needed_pads(window: Window) -> Pads:
     bottom = max(0, (window.out_height - 1) * sh + (kh - 1) * dh + 1 - top - window.height)
     right = max(0, (window.out_width - 1) * sw + (kw - 1) * dw + 1 - left - window.width)
     return (top, left, bottom, right)
+
+
+def convolution_key(low: Lowering, window: Window) -> str:
+    """Return what the best form of a convolution depends on, but for the processor."""
+    sizes = [window.images, window.channels, window.height, window.width, window.out_channels]
+    shapes = (window.kernel, window.strides, window.dilations, window.pads)
+    text = " ".join("x".join(map(str, item)) for item in (sizes, *shapes))
+    return f"conv {text} g{window.groups} {low.circumstances}"

@@ -17,19 +17,19 @@ import onnx_ir as ir
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Blocked, Buffer, Tensor
 from hagane.native.layouts.pairs import STORE, Paired
-from hagane.native.lowering.epilogue import Ending, bounded
+from hagane.native.lowering.epilogue import Ending
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.convolution.filtering import Axis, axis, sizes_of, transform
-from hagane.native.rules.convolution.pooled import Pool
 from hagane.native.tiles.contraction import (
     Contraction,
     Group,
     Pixels,
-    emit_contraction,
+    Pool,
     pack_weights,
     split_blocks,
 )
-from hagane.native.tiles.tile import Tile
+from hagane.native.tiles.register_loops import emit_contraction
+from hagane.native.tiles.tile import Tile, bounded
 from hagane.ops.definition import Array
 
 # What a machine of this class does in a nanosecond, for choosing: operations of one thread, bytes

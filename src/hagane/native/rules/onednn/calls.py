@@ -13,13 +13,13 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.machine import best_level
+from hagane.native.c import c_source
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Buffer
 from hagane.native.lowering.choices import BY_RULE, Choice
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.onednn import binding
 from hagane.native.rules.onednn.operations import Operation
-from hagane.native.run.engine import c_source
 from hagane.ops.definition import Array
 
 Load = Callable[[str], str]

@@ -15,11 +15,11 @@ import onnx_ir as ir
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Blocked
 from hagane.native.layouts.pairs import Paired
-from hagane.native.lowering.choices import BY_RULE, convolution_key
+from hagane.native.lowering.choices import BY_RULE
 from hagane.native.lowering.epilogue import Ending
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.convolution.images import FEW_CHANNELS, four_axes
-from hagane.native.rules.convolution.window import Window, is_depthwise
+from hagane.native.rules.convolution.window import Window, convolution_key, is_depthwise
 from hagane.native.rules.onednn.calls import (
     ALIGNED,
     COLUMNS,

@@ -11,8 +11,7 @@ from hagane.native.kernels.elementwise_loops import emit_elementwise
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Blocked, Tensor
 from hagane.native.layouts.pairs import BFLOAT16, STORE
-from hagane.native.lowering.choices import product_key
-from hagane.native.lowering.epilogue import Ending, bounded
+from hagane.native.lowering.epilogue import Ending
 from hagane.native.lowering.state import Lazy, Lowering, operand
 from hagane.native.rules.onednn.calls import (
     ALIGNED,
@@ -36,7 +35,8 @@ from hagane.native.rules.onednn.calls import (
     tasks_wanted,
 )
 from hagane.native.rules.onednn.operations import Operation, product
-from hagane.native.tiles.tile import NO_ACTIVATION
+from hagane.native.rules.products.packed import product_key
+from hagane.native.tiles.tile import NO_ACTIVATION, bounded
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim
 

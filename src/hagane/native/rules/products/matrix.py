@@ -14,23 +14,18 @@ from hagane.native.kernels.expression import Expression
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor
 from hagane.native.layouts.pairs import paired_weights
-from hagane.native.lowering.choices import BY_RULE, product_key
+from hagane.native.layouts.rows import Product, Rows
+from hagane.native.lowering.choices import BY_RULE
 from hagane.native.lowering.epilogue import follow
 from hagane.native.lowering.state import Lowering, NotNative, Rule
 from hagane.native.rules.onednn.product import lower_product
 from hagane.native.rules.products.gemm import emit_batched
-from hagane.native.rules.products.packed import Product, Rows, packed_rows
+from hagane.native.rules.products.packed import packed_rows, product_key
 from hagane.native.rules.products.typed_product import lower_typed_product
-from hagane.native.tiles.contraction import (
-    Contraction,
-    Group,
-    Pixels,
-    emit_contraction,
-    pack_weights,
-    split_blocks,
-)
+from hagane.native.tiles.contraction import Contraction, Group, Pixels, pack_weights, split_blocks
 from hagane.native.tiles.dynamic_rows import emit_rows
 from hagane.native.tiles.matrix import emit_tile_rows
+from hagane.native.tiles.register_loops import emit_contraction
 from hagane.native.tiles.tile import Store, Tile, Words, tile_pixels, uses_tiles, whole_words
 from hagane.native.tiles.triples import splits
 from hagane.ops.definition import Array

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import onnx_ir as ir
@@ -21,33 +20,13 @@ from hagane.native.kernels.expression import (
 from hagane.native.kernels.tensor import Buffer, Tensor
 from hagane.native.layouts.pairs import BFLOAT16, SPLIT, STORE
 from hagane.native.layouts.quads import UINT8, shifted
+from hagane.native.layouts.rows import Rows
 from hagane.native.lowering.state import Lazy, Lowered, operand
 from hagane.native.tiles.tile import Words, uses_tiles, whole_words
 from hagane.symbolic import Dim
 
 if TYPE_CHECKING:
     from hagane.native.lowering.state import Lowering
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The left side of a product, as tiles read it; sizes count 32-bit words.
-
-    Attributes:
-        tensor: Its memory.
-        count: Rows.
-        words: Words of one row.
-        step: From one row to the next.
-        plane: From one block of words to the next.
-        kept: What a word holds; of numbers in pieces, ``words`` counts those of one piece.
-    """
-
-    tensor: Tensor
-    count: Dim
-    words: int
-    step: int
-    plane: Dim
-    kept: Words
 
 
 def packed_rows(low: Lowering, value: ir.Value | None, rows: Dim, k: int, words: Words) -> Rows:
@@ -105,23 +84,6 @@ def new_rows(low: Lowering, name: str, rows: Dim, k: int, words: Words) -> Rows:
     buffer = low.new(f"{name} rows", FLOAT32, (count,)).buffer
     tensor = Tensor(buffer, FLOAT32, (), (), 0)
     return Rows(tensor, rows, whole_words(k, words, low.level), step, plane, words)
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """A product that is lowered, and may yet be lowered to something else.
-
-    Attributes:
-        value: What it gives.
-        index: Its kernel's place in the list.
-        columns: Of the result.
-        again: Appends a kernel that stores a function of the result in blocks of rows.
-    """
-
-    value: ir.Value
-    index: int
-    columns: int
-    again: Callable[[Rows, Expression | None], None]
 
 
 def _by_producer(
@@ -196,3 +158,8 @@ def _columns(
         kept = tuple(argument for argument in arguments if argument is not None)
         return replace(expression, arguments=kept) if len(kept) == len(arguments) else None
     return expression
+
+
+def product_key(low: Lowering, rows: Dim, k: int, n: int) -> str:
+    """Return what the best form of a product of (rows, k) and (k, n) depends on."""
+    return f"product {rows}x{k}x{n} {low.circumstances}"
