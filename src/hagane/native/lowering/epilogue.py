@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
+from hagane.native.lowering.state import Lowering
 from hagane.native.tiles.tile import NO_ACTIVATION, Activation
-
-if TYPE_CHECKING:
-    from hagane.native.lowering.state import Lowering
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +18,13 @@ class Ending:
         value: The value that is stored in the end.
         residual: A value added before the activation.
         activation: The bounds of the result.
-        operators: The operators that are computed with it.
+        nodes: The nodes that are computed with it.
     """
 
     value: ir.Value
     residual: ir.Value | None = None
     activation: Activation = NO_ACTIVATION
-    operators: tuple[str, ...] = ()
+    nodes: tuple[ir.Node, ...] = ()
 
 
 def follow(low: Lowering, value: ir.Value, *, residuals: bool = True) -> Ending:
@@ -38,12 +35,12 @@ def follow(low: Lowering, value: ir.Value, *, residuals: bool = True) -> Ending:
             (other,) = [v for v in node.inputs if v is not ending.value] or [None]
             if other is None or ending.activation != NO_ACTIVATION:
                 break
-            if low.shape(other) != low.shape(ending.value) or not _is_ready(low, other):
+            if low.facts.shape(other) != low.facts.shape(ending.value) or not _is_ready(low, other):
                 break
-            ending = Ending(node.outputs[0], other, operators=(*ending.operators, "Add"))
+            ending = Ending(node.outputs[0], other, nodes=(*ending.nodes, node))
         elif (found := _bounds(low, node)) is not None and ending.activation == NO_ACTIVATION:
-            names = (*ending.operators, node.op_type)
-            ending = Ending(node.outputs[0], ending.residual, found, names)
+            nodes = (*ending.nodes, node)
+            ending = Ending(node.outputs[0], ending.residual, found, nodes)
         else:
             break
         low.done.add(node)
@@ -52,7 +49,9 @@ def follow(low: Lowering, value: ir.Value, *, residuals: bool = True) -> Ending:
 
 def _is_ready(low: Lowering, value: ir.Value) -> bool:
     return (
-        low.is_placed(value) or low.constant(value) is not None or value.producer() not in low.nodes
+        low.forms.is_placed(value)
+        or low.facts.constant(value) is not None
+        or value.producer() not in low.facts.nodes
     )
 
 
@@ -64,7 +63,7 @@ def _bounds(low: Lowering, node: ir.Node) -> Activation | None:
     bounds: list[float | None] = [None, None]
     for i, value in enumerate(node.inputs[1:3]):
         if value is not None:
-            array = low.constant(value)
+            array = low.facts.constant(value)
             if array is None:
                 return None
             bounds[i] = float(array.reshape(-1)[0])

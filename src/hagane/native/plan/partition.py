@@ -18,7 +18,8 @@ from hagane.native.kernels.reads import (
 from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Buffer, Kind
 from hagane.native.lowering.choices import Choices
-from hagane.native.lowering.state import AT_RUN_TIME, Lowering, NotNative
+from hagane.native.lowering.facts import AT_RUN_TIME, Facts, NotNative
+from hagane.native.lowering.state import Lowering
 from hagane.native.plan.apply_rules import has_rule, lower_nodes
 from hagane.native.rules.control.operators import grown_outputs
 from hagane.native.run.segment import Segment
@@ -96,17 +97,20 @@ def plan_graph(
             parts.append(item)
             continue
         members, low = item
-        if not low.outputs:
+        if not low.facts.outputs:
             continue
         equal = [pair for node in with_nested(members) for pair in types.assumed.get(node, ())]
         _read_sizes(low, graph, members, equal)
-        inputs = tuple(low.inputs)
-        outputs = tuple(sorted(low.outputs, key=lambda value: str(value.name)))
+        inputs = tuple(low.forms.inputs)
+        outputs = tuple(sorted(low.facts.outputs, key=lambda value: str(value.name)))
         segment = Segment(
-            low.kernels,
-            [(low.inputs[value], low.shape(value), low.dtype(value)) for value in inputs],
+            low.recorder.kernels,
             [
-                (low.results[value], _size_before_run(low, value), low.dtype(value))
+                (low.forms.inputs[value], low.facts.shape(value), low.facts.dtype(value))
+                for value in inputs
+            ],
+            [
+                (low.forms.results[value], _size_before_run(low, value), low.facts.dtype(value))
                 for value in outputs
             ],
             level,
@@ -120,7 +124,7 @@ def plan_graph(
 
 def _size_before_run(low: Lowering, value: ir.Value) -> tuple[Dim, ...]:
     """Return the shape of an output, 0 in the place of a size that the run finds."""
-    return low.grown.get(value) or low.shape(value)
+    return low.forms.grown.get(value) or low.facts.shape(value)
 
 
 def _read_sizes(
@@ -130,21 +134,21 @@ def _read_sizes(
     equal: Sequence[tuple[Dim, Dim]],
 ) -> None:
     """Make values inputs of a part whose shapes alone it needs, to know its named sizes."""
-    shapes = [low.shape(value) for value in low.inputs]
-    shapes += [_size_before_run(low, value) for value in low.outputs]
-    needed = names_of_sizes(low.kernels, shapes, equal)
-    needed -= {str(dim) for value in low.inputs for dim in low.shape(value)}
+    shapes = [low.facts.shape(value) for value in low.forms.inputs]
+    shapes += [_size_before_run(low, value) for value in low.facts.outputs]
+    needed = names_of_sizes(low.recorder.kernels, shapes, equal)
+    needed -= {str(dim) for value in low.forms.inputs for dim in low.facts.shape(value)}
     made = {value for node in members for value in node.outputs}
     read = [value for node in members for value in read_values(node) if value not in made]
     for value in (*read, *graph.inputs):
-        found = low.types.types.get(value)
+        found = low.facts.types.types.get(value)
         if not needed or not isinstance(found, TensorType) or found.shape is None:
             continue
         given = needed & {str(dim) for dim in found.shape}
-        if given and value not in low.inputs and value not in low.constants:
+        if given and value not in low.forms.inputs and value not in low.facts.constants:
             with contextlib.suppress(NotNative):
-                size = product(found.shape) * low.dtype(value).itemsize
-                low.inputs[value] = Buffer(str(value.name), size, Kind.INPUT)
+                size = product(found.shape) * low.facts.dtype(value).itemsize
+                low.forms.inputs[value] = Buffer(str(value.name), size, Kind.INPUT)
                 needed -= given
 
 
@@ -252,7 +256,8 @@ def _lower(
         for value in node.outputs
         if value in graph_outputs or any(use.node not in inside for use in value.uses())
     )
-    low = Lowering(level, types, known, outputs, threads, pairs, choices, nodes=frozenset(members))
+    facts = Facts(level, types, known, outputs, threads, pairs, choices, nodes=frozenset(members))
+    low = Lowering.of(facts, lower_nodes)
     refused.update(lower_nodes(low, members))
     try:
         low.finish()
@@ -266,7 +271,7 @@ def _lower(
 
 def _can_hold(low: Lowering, value: ir.Value) -> bool:
     try:
-        low.dtype(value)
+        low.facts.dtype(value)
     except NotNative:
         return False
     return True

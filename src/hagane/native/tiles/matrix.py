@@ -12,18 +12,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from hagane.native.kernels.expression import Expression
-from hagane.native.tiles.contraction import WIDE
+from hagane.native.kernels.kernel import Body
+from hagane.native.tiles.contraction import WIDE, Contraction, Group, Pixels
 from hagane.native.tiles.matrix_code import LANES, ROWS
 from hagane.native.tiles.matrix_loops import HIGH, emit_loops, plan_loops
 from hagane.native.tiles.tile import Tile
 from hagane.symbolic import Dim, ceildiv
-
-if TYPE_CHECKING:
-    from hagane.native.kernels.kernel import Body
-    from hagane.native.tiles.contraction import Contraction, Group, Pixels
 
 # One task should take about this long, at this many operations a nanosecond.
 _TASK_NS = 12_000.0

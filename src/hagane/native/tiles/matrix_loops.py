@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from hagane.native.kernels.expression import Expression
+from hagane.native.kernels.kernel import Body
+from hagane.native.tiles.contraction import Group
 from hagane.native.tiles.matrix_code import (
     LANES,
     ROWS,
@@ -20,10 +22,6 @@ from hagane.native.tiles.matrix_code import (
     product_function,
 )
 from hagane.native.tiles.tile import Tile
-
-if TYPE_CHECKING:
-    from hagane.native.kernels.kernel import Body
-    from hagane.native.tiles.contraction import Group
 
 # Tiles of rows of one block of results.
 HIGH = 2

@@ -84,7 +84,7 @@ def sums_bytes(
         body.add("{", *sums, *store_pixels("o", rest, used, lanes), "}")
     body.add("}")
     elements = float(planes * rows * columns * used)
-    low.emit(label, body, planes * chunks, work=elements * 0.15, flops=elements)
+    low.recorder.emit(label, body, planes * chunks, work=elements * 0.15, flops=elements)
     return True
 
 
@@ -101,7 +101,7 @@ def _image(low: Lowering, side: Expression) -> tuple[Quads, float, float] | None
     kept, scale, zero = side.arguments
     if not isinstance(kept, Leaf):
         return None
-    image = next((q for q in low.quads.values() if q.buffer is kept.tensor.buffer), None)
+    image = next((q for q in low.forms.quads.values() if q.buffer is kept.tensor.buffer), None)
     if image is None or not isinstance(scale, Constant) or not isinstance(zero, Constant):
         return None
     return image, float(scale.value), float(zero.value)

@@ -18,15 +18,15 @@ def lower_depthwise(
     low: Lowering, node: ir.Node, window: Window, weight: Array, bias: Array | None
 ) -> None:
     """Write the kernel of a convolution in which each channel has a filter of its own."""
-    lanes = low.level.lanes
+    lanes = low.facts.level.lanes
     x = node.inputs[0]
     assert x is not None
     ending = follow(low, node.outputs[0], residuals=False)
-    source = low.blocked(x)
+    source = low.forms.blocked(x)
     pads = needed_pads(window)
     if any(have < want for have, want in zip(source.pads, pads, strict=True)):
         source = with_border(low, x, source, pads)
-    target = low.new_blocked(ending.value, low.fixed_shape(ending.value))
+    target = low.forms.new_blocked(ending.value, low.facts.fixed_shape(ending.value))
     kh, kw = window.kernel
     taps = kh * kw
     blocks = source.blocks
@@ -36,7 +36,7 @@ def lower_depthwise(
         padded[: window.channels] = weight.reshape(window.channels, taps)
         return padded.reshape(blocks, lanes, taps).transpose(0, 2, 1).reshape(-1)
 
-    weights = low.weight(("depthwise", id(node)), make, blocks * lanes * taps * 4)
+    weights = low.recorder.weight(("depthwise", id(node)), make, blocks * lanes * taps * 4)
     body = Body()
     start = -window.pads[0] * source.row_stride - window.pads[1] * lanes
     s = body.pointer(source.view(), offset=start)
@@ -52,7 +52,7 @@ def lower_depthwise(
         f"const float *w = {w} + block * {taps * lanes};",
         f"vf bias = v_load({b} + block * {lanes});",
     )
-    in_registers = taps <= (9 if low.level.registers == 32 else 0)
+    in_registers = taps <= (9 if low.facts.level.registers == 32 else 0)
     if in_registers:
         body.add(*(f"vf w{i} = v_load(w + {i * lanes});" for i in range(taps)))
     body.add(
@@ -61,7 +61,7 @@ def lower_depthwise(
         f"float *out = d + y * {target.row_stride};",
         "int64_t x = 0;",
     )
-    width = min(window.out_width, 8 if low.level.registers == 32 else 4)
+    width = min(window.out_width, 8 if low.facts.level.registers == 32 else 4)
     for count in (width, 1):
         if count == 1 and window.out_width % width == 0 and width > 1:
             continue
@@ -71,15 +71,15 @@ def lower_depthwise(
         body.add("}")
     body.add("}")
     flops = 2.0 * taps * window.channels * window.out_height * window.out_width * window.images
-    low.emit(
+    low.recorder.emit(
         node,
         body,
         window.images * blocks * chunks,
         work=flops / 40,
         flops=flops,
-        followers=ending.operators,
+        followers=ending.nodes,
     )
-    low.lowered[ending.value] = target
+    low.forms[ending.value] = target
 
 
 def _depthwise_pixels(

@@ -121,7 +121,7 @@ def emit_direct(
         after: Computed on results before they are stored, by matrix tiles.
         pool: Windows of results that the target has one of each, where register tiles compute them.
     """
-    level, lanes = low.level, low.level.lanes
+    level, lanes = low.facts.level, low.facts.level.lanes
     (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
     step, plane, channels, row_stride = source.step, source.plane, source.channels, source.row
     parts = _parts(target, lanes)
@@ -132,7 +132,7 @@ def emit_direct(
     inputs = window.channels // window.groups
     depth = whole_words(inputs, source.words, level)
     pixel_count = window.out_height * window.out_width
-    choice = low.choices.get(key, BY_RULE)
+    choice = low.facts.choices.get(key, BY_RULE)
     sizes = split_blocks(per_group, pixel_count, level, choice.blocks, source.words)
     weight4 = four_axes(weight)
     block = per_group * lanes if window.groups > 1 else window.out_channels
@@ -152,7 +152,7 @@ def emit_direct(
             groups.append(Group(first, size, at, begin))
             at += size * lanes * depth * kh * kw * source.words.weights
             first += size
-    weights = low.weight(("conv", id(node), tuple(sizes)), make, at * 4)
+    weights = low.recorder.weight(("conv", id(node), tuple(sizes)), make, at * 4)
 
     numbers = bias
     if not isinstance(numbers, Parameters):
@@ -213,7 +213,7 @@ def emit_direct(
         order=choice.order,
         float_plane=None if source.floats is None else source.floats[0],
         float_channels=0 if source.floats is None else source.floats[1],
-        threads=low.threads,
+        threads=low.facts.threads,
         band=band,
     )
     body = Body()
@@ -228,5 +228,5 @@ def emit_direct(
     if flops is None:
         flops = 2.0 * window.images * pixel_count * window.out_channels * inputs * kh * kw
         flops *= 1 if pool is None else pool.height
-    low.emit(node, body, tasks, work=work, flops=flops, followers=ending.operators)
-    low.keep_image(ending.value, target)
+    low.recorder.emit(node, body, tasks, work=work, flops=flops, followers=ending.nodes)
+    low.forms[ending.value] = target

@@ -24,18 +24,18 @@ def with_pool(
         return ending, None
     node, pool = found
     low.done.add(node)
-    names = (*ending.operators, node.op_type)
-    return replace(ending, value=node.outputs[0], operators=names), pool
+    nodes = (*ending.nodes, node)
+    return replace(ending, value=node.outputs[0], nodes=nodes), pool
 
 
 def _pool_of(low: Lowering, value: ir.Value) -> tuple[ir.Node, Pool] | None:
     node = low.only_use(value)
     if node is None or node.op_type not in ("MaxPool", "AveragePool"):
         return None
-    if len(node.outputs) > 1 and low.uses(node.outputs[1]):
+    if len(node.outputs) > 1 and low.facts.uses(node.outputs[1]):
         return None
-    attributes = low.attributes(node)
-    size, out = low.fixed_shape(value)[2:], low.fixed_shape(node.outputs[0])[2:]
+    attributes = low.facts.attributes(node)
+    size, out = low.facts.fixed_shape(value)[2:], low.facts.fixed_shape(node.outputs[0])[2:]
     kernel = list(attributes["kernel_shape"])
     rank = len(kernel)
     strides = list(attributes.get("strides") or [1] * rank)

@@ -12,7 +12,8 @@ from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Blocked, Tensor
 from hagane.native.layouts.pairs import BFLOAT16, STORE
 from hagane.native.lowering.epilogue import Ending
-from hagane.native.lowering.state import Lazy, Lowering, operand
+from hagane.native.lowering.forms import Lazy, operand
+from hagane.native.lowering.state import Lowering
 from hagane.native.rules.onednn.calls import (
     ALIGNED,
     COLUMNS,
@@ -64,10 +65,10 @@ def divided_product(
     """Return how oneDNN computes a product of (rows, k) and (k, n), or None if it does not."""
     if not isinstance(rows, int):
         return None
-    itemsize = 2 if low.pairs else 4
+    itemsize = 2 if low.facts.pairs else 4
     columns = split(n, WEIGHTS_BYTES // (k * itemsize), COLUMNS)
     height = split(rows, PIECE_BYTES // (k * itemsize + columns.length * 4), ROWS)
-    wanted = tasks_wanted(low.threads, 2.0 * rows * k * n)
+    wanted = tasks_wanted(low.facts.threads, 2.0 * rows * k * n)
     by_columns = k * n > rows * (k + n) if order is None else order == "groups"
     if height.count * columns.count < wanted:
         parts = -(-wanted // (height.count if by_columns else columns.count))
@@ -77,7 +78,7 @@ def divided_product(
     operations: list[Operation] = []
     for high in height.lengths:
         for wide in columns.lengths:
-            found = product(high, k, wide, low.pairs, biased)
+            found = product(high, k, wide, low.facts.pairs, biased)
             if found is None:
                 return None
             operations.append(found)
@@ -93,7 +94,7 @@ def lower_product(
     ending: Ending,
     residual: Tensor | None,
     target: Tensor,
-    followers: Sequence[str],
+    followers: Sequence[ir.Node],
 ) -> bool:
     """Lower a product to calls of oneDNN if that was chosen; return whether it was.
 
@@ -106,7 +107,7 @@ def lower_product(
         ending: Its bounds are kept.
         residual: What is added before these, ``(rows, n)``, or None.
         target: The result, in row-major order.
-        followers: Operators that are computed with it.
+        followers: Nodes that are computed with it.
     """
     k, n = weight.shape
     rows = target.size // n
@@ -117,7 +118,7 @@ def lower_product(
     if pieces is None:
         return False
     height, columns = pieces.rows, pieces.columns
-    read = _rounded(low, source) if low.pairs else low.contiguous(source)
+    read = _rounded(low, source) if low.facts.pairs else low.forms.contiguous(source)
     body = Body()
     declare_calls(low, body, node, pieces.operations)
     own = pieces.operations[: len(columns.lengths)]
@@ -157,7 +158,7 @@ def lower_product(
         loop = loop_over_vectors("columns", f"d + i * {n}", "v_store", value)
         body.add(f"for (int64_t i = 0; i < rows; i++) {loop}")
     flops = 2.0 * rows * k * n
-    low.emit(
+    low.recorder.emit(
         label(node, followers),
         body,
         height.count * columns.count,
@@ -166,17 +167,19 @@ def lower_product(
         scratch=size + max(made.scratch_bytes for made in pieces.operations) + 2 * ALIGNED,
         failure=FAILURE,
     )
-    low.lowered[ending.value] = target
+    low.forms[ending.value] = target
     return True
 
 
 def _rounded(low: Lowering, source: ir.Value) -> Tensor:
     """Return a matrix rounded to bfloat16; one that is held back is computed straight into it."""
-    if source not in low.rounded:
-        found = low.get(source)
+    if source not in low.forms.rounded:
+        found = low.forms.get(source)
         if isinstance(found, Blocked) or (isinstance(found, Lazy) and found.blocked):
-            found = low.plain(source)
-        target = low.new(f"{source.name} rounded", BFLOAT16, low.shape(source))
-        emit_elementwise(low, f"round '{source.name}'", operand(found), target, store=STORE)
-        low.rounded[source] = target
-    return low.rounded[source]
+            found = low.forms.plain(source)
+        target = low.recorder.new(f"{source.name} rounded", BFLOAT16, low.facts.shape(source))
+        emit_elementwise(
+            low.recorder, f"round '{source.name}'", operand(found), target, store=STORE
+        )
+        low.forms.rounded[source] = target
+    return low.forms.rounded[source]
