@@ -11,7 +11,7 @@ from hagane.native.tiles.tile import NO_ACTIVATION, Activation
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class Epilogue:
     """What follows a convolution or matrix product at once, computed on its registers.
 
     Attributes:
@@ -27,24 +27,26 @@ class Ending:
     nodes: tuple[ir.Node, ...] = ()
 
 
-def follow(low: Lowering, value: ir.Value, *, residuals: bool = True) -> Ending:
+def follow(low: Lowering, value: ir.Value, *, residuals: bool = True) -> Epilogue:
     """Return the addition and the activation that may be computed with ``value``."""
-    ending = Ending(value)
-    while (node := low.only_use(ending.value)) is not None:
-        if node.op_type == "Add" and residuals and ending.residual is None:
-            (other,) = [v for v in node.inputs if v is not ending.value] or [None]
-            if other is None or ending.activation != NO_ACTIVATION:
+    epilogue = Epilogue(value)
+    while (node := low.only_use(epilogue.value)) is not None:
+        if node.op_type == "Add" and residuals and epilogue.residual is None:
+            (other,) = [v for v in node.inputs if v is not epilogue.value] or [None]
+            if other is None or epilogue.activation != NO_ACTIVATION:
                 break
-            if low.facts.shape(other) != low.facts.shape(ending.value) or not _is_ready(low, other):
+            if low.facts.shape(other) != low.facts.shape(epilogue.value) or not _is_ready(
+                low, other
+            ):
                 break
-            ending = Ending(node.outputs[0], other, nodes=(*ending.nodes, node))
-        elif (found := _bounds(low, node)) is not None and ending.activation == NO_ACTIVATION:
-            nodes = (*ending.nodes, node)
-            ending = Ending(node.outputs[0], ending.residual, found, nodes)
+            epilogue = Epilogue(node.outputs[0], other, nodes=(*epilogue.nodes, node))
+        elif (found := _bounds(low, node)) is not None and epilogue.activation == NO_ACTIVATION:
+            nodes = (*epilogue.nodes, node)
+            epilogue = Epilogue(node.outputs[0], epilogue.residual, found, nodes)
         else:
             break
         low.done.add(node)
-    return ending
+    return epilogue
 
 
 def _is_ready(low: Lowering, value: ir.Value) -> bool:

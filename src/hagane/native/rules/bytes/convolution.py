@@ -10,7 +10,7 @@ import onnx_ir as ir
 from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Pads, Tensor
-from hagane.native.lowering.epilogue import Ending
+from hagane.native.lowering.epilogue import Epilogue
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.bytes.depthwise import is_near, lower_depthwise_quads
@@ -148,8 +148,8 @@ def _lower_quads(
             image.word_view(), first, image.step, plane, image.step, row,
             image.blocks * plane, Words.QUAD,
         )  # fmt: skip
-    ending = Ending(out, nodes=followers)
-    emit_direct(low, node, window, weight, numbers, source, ending, None, target, flops=flops)
+    epilogue = Epilogue(out, nodes=followers)
+    emit_direct(low, node, window, weight, numbers, source, epilogue, None, target, flops=flops)
 
 
 def lower_conv_integer(low: Lowering, node: ir.Node) -> None:

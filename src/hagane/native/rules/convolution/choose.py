@@ -13,7 +13,7 @@ from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Blocked, Pads, Tensor
 from hagane.native.layouts.pairs import Paired
 from hagane.native.lowering.choices import BY_RULE
-from hagane.native.lowering.epilogue import Ending, follow
+from hagane.native.lowering.epilogue import Epilogue, follow
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.convolution.depthwise import lower_depthwise
@@ -228,28 +228,28 @@ def _lower_direct(
 ) -> None:
     x = node.inputs[0]
     assert x is not None
-    ending = follow(low, node.outputs[0])
+    epilogue = follow(low, node.outputs[0])
     folds = low.facts.pairs and folds_rows(low.facts.level, window)
     tiles = low.facts.level.tiles and (folds or _words(low, window) is not Words.FLOAT)
     after = None
     if tiles and not calls_library(low, window):
-        ending, after = _with_function(low, ending)
+        epilogue, after = _with_function(low, epilogue)
     pool, size = None, winograd_size(low, window)
     if (size or low.facts.words is Words.FLOAT) and not calls_library(low, window):
         pays = partial(_winograd_shape(window).pools, size) if size else band_pays
-        ending, pool = with_pool(low, ending, pays)
-    shape = low.facts.fixed_shape(ending.value)
+        epilogue, pool = with_pool(low, epilogue, pays)
+    shape = low.facts.fixed_shape(epilogue.value)
     target: Blocked | Paired
     # Vectors of floats do not write the wide blocks that matrix tiles read.
-    if (tiles or not low.facts.level.tiles) and _read_as_pairs(low, ending.value):
-        target = low.forms.new_paired(ending.value, shape)
+    if (tiles or not low.facts.level.tiles) and _read_as_pairs(low, epilogue.value):
+        target = low.forms.new_paired(epilogue.value, shape)
     else:
-        target = low.forms.new_blocked(ending.value, shape)
+        target = low.forms.new_blocked(epilogue.value, shape)
     if calls_library(low, window):
-        lower_by_library(low, node, window, weight, bias, ending, target)
+        lower_by_library(low, node, window, weight, bias, epilogue, target)
         return
     if size:
-        residual = None if ending.residual is None else low.forms.blocked(ending.residual)
+        residual = None if epilogue.residual is None else low.forms.blocked(epilogue.residual)
         image = _bordered(low, x, window)
         start = _first_tap(window, image.row_stride, image.lanes)
         lower_winograd(
@@ -261,7 +261,7 @@ def _lower_direct(
             start,
             weight,
             bias_buffer(low, node, window, bias),
-            ending,
+            epilogue,
             residual,
             target,
             pool,
@@ -274,21 +274,21 @@ def _lower_direct(
         window, weight, source = folded(low, x, window, four_axes(weight))
     else:
         source = _source(low, x, window)
-    added = None if ending.residual is None else _added(low, ending.residual, source.words)
+    added = None if epilogue.residual is None else _added(low, epilogue.residual, source.words)
     emit_direct(
-        low, node, window, weight, bias, source, ending, added, target, key, flops, after, pool
+        low, node, window, weight, bias, source, epilogue, added, target, key, flops, after, pool
     )
 
 
-def _with_function(low: Lowering, ending: Ending) -> tuple[Ending, Expression | None]:
-    """Return an ending that includes the function that is computed of it alone, and that."""
-    found = function_of(low, ending.value)
+def _with_function(low: Lowering, epilogue: Epilogue) -> tuple[Epilogue, Expression | None]:
+    """Return an epilogue that includes the function that is computed of it alone, and that."""
+    found = function_of(low, epilogue.value)
     if found is None:
-        return ending, None
+        return epilogue, None
     node, expression = found
     low.done.add(node)
-    nodes = (*ending.nodes, node)
-    return replace(ending, value=node.outputs[0], nodes=nodes), expression
+    nodes = (*epilogue.nodes, node)
+    return replace(epilogue, value=node.outputs[0], nodes=nodes), expression
 
 
 def _added(low: Lowering, value: ir.Value, words: Words) -> Blocked | Paired:

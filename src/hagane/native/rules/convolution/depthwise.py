@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.kernel import Body
-from hagane.native.lowering.epilogue import Ending, follow
+from hagane.native.lowering.epilogue import Epilogue, follow
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.convolution.images import bias_buffer, with_border
 from hagane.native.rules.convolution.window import Window, needed_pads
@@ -21,12 +21,12 @@ def lower_depthwise(
     lanes = low.facts.level.lanes
     x = node.inputs[0]
     assert x is not None
-    ending = follow(low, node.outputs[0], residuals=False)
+    epilogue = follow(low, node.outputs[0], residuals=False)
     source = low.forms.blocked(x)
     pads = needed_pads(window)
     if any(have < want for have, want in zip(source.pads, pads, strict=True)):
         source = with_border(low, x, source, pads)
-    target = low.forms.new_blocked(ending.value, low.facts.fixed_shape(ending.value))
+    target = low.forms.new_blocked(epilogue.value, low.facts.fixed_shape(epilogue.value))
     kh, kw = window.kernel
     taps = kh * kw
     blocks = source.blocks
@@ -67,7 +67,7 @@ def lower_depthwise(
             continue
         body.add(f"for (; x + {count} <= {window.out_width}; x += {count}) {{")
         body.add(f"const float *p = row + x * {window.strides[1] * lanes};")
-        _depthwise_pixels(body, window, source.row_stride, lanes, count, in_registers, ending)
+        _depthwise_pixels(body, window, source.row_stride, lanes, count, in_registers, epilogue)
         body.add("}")
     body.add("}")
     flops = 2.0 * taps * window.channels * window.out_height * window.out_width * window.images
@@ -77,9 +77,9 @@ def lower_depthwise(
         window.images * blocks * chunks,
         work=flops / 40,
         flops=flops,
-        followers=ending.nodes,
+        followers=epilogue.nodes,
     )
-    low.forms[ending.value] = target
+    low.forms[epilogue.value] = target
 
 
 def _depthwise_pixels(
@@ -89,7 +89,7 @@ def _depthwise_pixels(
     lanes: int,
     count: int,
     in_registers: bool,
-    ending: Ending,
+    epilogue: Epilogue,
 ) -> None:
     (kh, kw), stride = window.kernel, window.strides[1]
     dh, dw = window.dilations
@@ -108,4 +108,4 @@ def _depthwise_pixels(
                 calls.append(f"a{t} = v_fma(v, {value}, a{t});")
             body.add(f"{{ vf v = v_load(p + {at}); {' '.join(calls)} }}")
     for t in range(count):
-        body.add(f"v_store(out + (x + {t}) * {lanes}, {bounded(f'a{t}', ending.activation)});")
+        body.add(f"v_store(out + (x + {t}) * {lanes}, {bounded(f'a{t}', epilogue.activation)});")

@@ -14,7 +14,7 @@ from hagane.native.kernels.tensor import Blocked, Tensor
 from hagane.native.layouts.pairs import Paired, paired_weights, split_weights
 from hagane.native.layouts.quads import Quads, quad_weights
 from hagane.native.lowering.choices import BY_RULE
-from hagane.native.lowering.epilogue import Ending
+from hagane.native.lowering.epilogue import Epilogue
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.convolution.images import bias_buffer, four_axes
 from hagane.native.rules.convolution.window import Window
@@ -96,7 +96,7 @@ def emit_direct(
     weight: Array,
     bias: Array | Parameters | None,
     source: Source,
-    ending: Ending,
+    epilogue: Epilogue,
     residual: Blocked | Paired | None,
     target: Blocked | Paired | Quads,
     key: str = "",
@@ -113,7 +113,7 @@ def emit_direct(
         weight: ``(out, in / groups, rows, columns)``, or without rows.
         bias: One number a channel; of quads all the numbers that a tile of them reads.
         source: The image.
-        ending: What is computed with it.
+        epilogue: What is computed with it.
         residual: An image that is added.
         target: The result.
         key: Names the layer among the forms that were found to be fastest, if it is measured.
@@ -181,7 +181,7 @@ def emit_direct(
         taps=(kh, kw),
         row_step=dh * row_stride,
         column_step=dw * step,
-        activation=ending.activation,
+        activation=epilogue.activation,
         words=source.words,
         store=_store(target),
         parameters=numbers.distance,
@@ -228,5 +228,5 @@ def emit_direct(
     if flops is None:
         flops = 2.0 * window.images * pixel_count * window.out_channels * inputs * kh * kw
         flops *= 1 if pool is None else pool.height
-    low.recorder.emit(node, body, tasks, work=work, flops=flops, followers=ending.nodes)
-    low.forms[ending.value] = target
+    low.recorder.emit(node, body, tasks, work=work, flops=flops, followers=epilogue.nodes)
+    low.forms[epilogue.value] = target

@@ -104,9 +104,9 @@ def lower_narrow(
     def filled(width: int) -> float:
         return width / (-(-width // lanes) * lanes)
 
-    ending = follow(low, node.outputs[0], residuals=False)
-    ending, pool = with_pool(
-        low, ending, lambda pool: filled(pool.width) > _FILLED * filled(window.out_width)
+    epilogue = follow(low, node.outputs[0], residuals=False)
+    epilogue, pool = with_pool(
+        low, epilogue, lambda pool: filled(pool.width) > _FILLED * filled(window.out_width)
     )
     form = _Form.of(low, window, pool)
     (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
@@ -129,7 +129,7 @@ def lower_narrow(
     )
     start = np.zeros(out, np.float32) if bias is None else bias.astype(np.float32)
     first = low.recorder.weight(("narrow bias", id(node)), lambda: start, out * 4)
-    target = new_planes(low, ending.value)
+    target = new_planes(low, epilogue.value)
     d_image, d_plane, *d_rows, _ = target.strides
     d_row = d_rows[0] if d_rows else 0
     body = Body()
@@ -167,7 +167,7 @@ def lower_narrow(
         _multiply(body, names, places, taps, out)
         body.add("}")
         for o, v in itertools.product(maps, range(form.wide)):
-            values = [bounded(names[o, at], ending.activation) for at in places if at[0] == v]
+            values = [bounded(names[o, at], epilogue.activation) for at in places if at[0] == v]
             value = values[0] if pool is None else pool.reduced(values)
             place = f"d + {o * d_plane} + x + {v * lanes}"
             body.add(
@@ -184,9 +184,9 @@ def lower_narrow(
         window.images * form.height,
         work=flops / 60,
         flops=flops,
-        followers=ending.nodes,
+        followers=epilogue.nodes,
     )
-    low.forms[ending.value] = target
+    low.forms[epilogue.value] = target
 
 
 def _multiply(

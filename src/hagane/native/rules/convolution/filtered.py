@@ -164,8 +164,8 @@ def lower_filtered(
     lanes = low.facts.level.lanes
     x = node.inputs[0]
     assert x is not None
-    ending = follow(low, node.outputs[0], residuals=False)
-    ending, pool = with_pool(low, ending, lambda pool: pool.rows <= 4)
+    epilogue = follow(low, node.outputs[0], residuals=False)
+    epilogue, pool = with_pool(low, epilogue, lambda pool: pool.rows <= 4)
     kw, dw = window.kernel[1], window.dilations[1]
     out, channels = window.out_channels, window.channels
     height = window.out_height if pool is None else pool.height * pool.rows
@@ -190,7 +190,7 @@ def lower_filtered(
     )
     start = np.zeros(out, np.float32) if bias is None else bias.astype(np.float32)
     first = low.recorder.weight(("filtered bias", id(node)), lambda: start, out * 4)
-    target = new_planes(low, ending.value)
+    target = new_planes(low, epilogue.value)
     d_image, d_plane, *d_rows, _ = target.strides
     d_row = d_rows[0] if d_rows else 0
     tasks = -(-height // (each * whole))
@@ -212,7 +212,7 @@ def lower_filtered(
     )
     _transform(body, task, lanes, row, plane)
     _multiply(body, task, lanes, w, kw, dw, parts)
-    _collect(body, task, lanes, b, ending.activation)
+    _collect(body, task, lanes, b, epilogue.activation)
     body.add("}")
     if pool is None:
         body.add(
@@ -230,9 +230,9 @@ def lower_filtered(
         window.images * tasks * parts,
         work=flops / 2 / _FLOPS_PER_NS,
         flops=flops,
-        followers=ending.nodes,
+        followers=epilogue.nodes,
     )
-    low.forms[ending.value] = target
+    low.forms[epilogue.value] = target
 
 
 def _transform(body: Body, task: _Task, lanes: int, row: int, plane: int) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from hagane.native.lowering.epilogue import Ending
+from hagane.native.lowering.epilogue import Epilogue
 from hagane.native.tiles.contraction import Pool
 
 if TYPE_CHECKING:
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 def with_pool(
-    low: Lowering, ending: Ending, pays: Callable[[Pool], bool]
-) -> tuple[Ending, Pool | None]:
-    """Return an ending that includes the pooling that alone reads it, if that pays, and that."""
-    found = None if ending.residual is not None else _pool_of(low, ending.value)
+    low: Lowering, epilogue: Epilogue, pays: Callable[[Pool], bool]
+) -> tuple[Epilogue, Pool | None]:
+    """Return an epilogue that includes the pooling that alone reads it, if that pays, and that."""
+    found = None if epilogue.residual is not None else _pool_of(low, epilogue.value)
     if found is None or not pays(found[1]):
-        return ending, None
+        return epilogue, None
     node, pool = found
     low.done.add(node)
-    nodes = (*ending.nodes, node)
-    return replace(ending, value=node.outputs[0], nodes=nodes), pool
+    nodes = (*epilogue.nodes, node)
+    return replace(epilogue, value=node.outputs[0], nodes=nodes), pool
 
 
 def _pool_of(low: Lowering, value: ir.Value) -> tuple[ir.Node, Pool] | None:

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.tensor import Blocked, Buffer, Kind, Tensor, blocked_floats, keep_border
-from hagane.native.lowering.epilogue import Ending, follow
+from hagane.native.lowering.epilogue import Epilogue, follow
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.convolution.direct import Source, emit_direct
@@ -88,8 +88,8 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
     )
     keep_border(spread, stuffed.plane_stride)
     emit_copy(low.recorder, image, spread)
-    ending = follow(low, node.outputs[0], residuals=False)
-    target = low.forms.new_blocked(ending.value, low.facts.fixed_shape(ending.value))
+    epilogue = follow(low, node.outputs[0], residuals=False)
+    target = low.forms.new_blocked(epilogue.value, low.facts.fixed_shape(epilogue.value))
     start = -before[0] * stuffed.row_stride - before[1] * lanes
     source = Source(
         view,
@@ -100,8 +100,8 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
         stuffed.row_stride,
         stuffed.blocks * stuffed.plane_stride,
     )
-    emit_direct(low, node, window, flipped, bias, source, ending, None, target)
-    low.forms[ending.value] = target
+    emit_direct(low, node, window, flipped, bias, source, epilogue, None, target)
+    low.forms[epilogue.value] = target
 
 
 def _transposed_pad(
@@ -154,8 +154,8 @@ def _lower_shuffled(
         1,
     )
     image = low.forms.blocked(x)
-    ending = follow(low, node.outputs[0], residuals=False)
-    target = low.forms.new_blocked(ending.value, low.facts.fixed_shape(ending.value))
+    epilogue = follow(low, node.outputs[0], residuals=False)
+    target = low.forms.new_blocked(epilogue.value, low.facts.fixed_shape(epilogue.value))
     taps_shape = (shape[0], wide, shape[2], shape[3])
     size = blocked_floats(taps_shape, lanes, (0, 0, 0, 0)) * 4
     taps = Blocked(Buffer(f"{node.name} taps", size, Kind.ARENA), taps_shape, lanes)
@@ -175,7 +175,7 @@ def _lower_shuffled(
         spread.reshape(wide, shape[1], 1, 1),
         row.reshape(-1),
         source,
-        Ending(ending.value, None, ending.activation, ending.nodes),
+        Epilogue(epilogue.value, None, epilogue.activation, epilogue.nodes),
         None,
         taps,
     )
@@ -211,7 +211,7 @@ def _lower_shuffled(
         result.offset,
     )
     emit_copy(low.recorder, from_taps, to)
-    low.forms[ending.value] = target
+    low.forms[epilogue.value] = target
 
 
 RULES: dict[str, Rule] = {"ConvTranspose": lower_conv_transpose}

@@ -17,7 +17,7 @@ import onnx_ir as ir
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Blocked, Buffer, Tensor
 from hagane.native.layouts.pairs import STORE, Paired
-from hagane.native.lowering.epilogue import Ending
+from hagane.native.lowering.epilogue import Epilogue
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.convolution.filtering import Axis, axis, sizes_of, transform
 from hagane.native.tiles.contraction import (
@@ -200,7 +200,7 @@ def lower_winograd(
     start: int,
     weight: Array,
     bias: Buffer,
-    ending: Ending,
+    epilogue: Epilogue,
     residual: Blocked | None,
     target: Blocked | Paired,
     pool: Pool | None = None,
@@ -216,7 +216,7 @@ def lower_winograd(
         start: Floats from the image's first pixel to the filter's first tap.
         weight: ``(out, in, rows, columns)``.
         bias: Packed, one number a channel.
-        ending: What follows.
+        epilogue: What follows.
         residual: What is added, or None.
         target: The result.
         pool: Windows that tiles are made of, if they are pooled.
@@ -309,9 +309,9 @@ def lower_winograd(
     tasks, work = emit_contraction(body, plan, level, names)
     flops = 2.0 * taps * shape.images * shape.out_height * shape.out_width
     flops *= shape.channels * shape.out_channels
-    low.recorder.emit(node, body, tasks, work=work, flops=flops, followers=ending.nodes)
-    _transform_output(low, node, tiles, products, bias, ending, residual, target, pool)
-    low.forms[ending.value] = target
+    low.recorder.emit(node, body, tasks, work=work, flops=flops, followers=epilogue.nodes)
+    _transform_output(low, node, tiles, products, bias, epilogue, residual, target, pool)
+    low.forms[epilogue.value] = target
 
 
 def _transform_input(
@@ -366,7 +366,7 @@ def _transform_output(
     tiles: _Tiles,
     products: Tensor,
     bias: Buffer,
-    ending: Ending,
+    epilogue: Epilogue,
     residual: Blocked | None,
     target: Blocked | Paired,
     pool: Pool | None,
@@ -419,7 +419,7 @@ def _transform_output(
         value = f"f{a}_{c} + bias"
         if added is not None:
             value += f" + v_load(r + {a * added.row} + (tx * {columns.size} + {c}) * {added.step})"
-        return bounded(value, ending.activation)
+        return bounded(value, epilogue.activation)
 
     for i, j in itertools.product(range(high), range(wide)):
         conditions = [f"{i} < down"] * bool(height % high) + [f"{j} < right"] * bool(width % wide)

@@ -16,7 +16,7 @@ from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Blocked
 from hagane.native.layouts.pairs import Paired
 from hagane.native.lowering.choices import BY_RULE
-from hagane.native.lowering.epilogue import Ending
+from hagane.native.lowering.epilogue import Epilogue
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.convolution.images import FEW_CHANNELS, four_axes
 from hagane.native.rules.convolution.window import Window, convolution_key, is_depthwise
@@ -119,7 +119,7 @@ def lower_by_library(
     window: Window,
     weight: Array,
     bias: Array | None,
-    ending: Ending,
+    epilogue: Epilogue,
     target: Blocked | Paired,
 ) -> None:
     """Write the kernel of a convolution that ``calls_library``.
@@ -130,7 +130,7 @@ def lower_by_library(
         window: Its sizes.
         weight: ``(out, in / groups, rows, columns)``, or without rows.
         bias: One number a channel, or None.
-        ending: What is computed with it.
+        epilogue: What is computed with it.
         target: The result.
     """
     order = low.facts.choices.get(convolution_key(low, window), BY_RULE).order
@@ -138,8 +138,8 @@ def lower_by_library(
     assert x is not None
     source = low.forms.image(x) if low.facts.pairs else low.forms.blocked(x)
     residual = None
-    if ending.residual is not None:
-        residual = low.forms.only_paired(ending.residual) or low.forms.blocked(ending.residual)
+    if epilogue.residual is not None:
+        residual = low.forms.only_paired(epilogue.residual) or low.forms.blocked(epilogue.residual)
     pieces = divided_convolution(low, window, biased=bias is not None, order=order)
     assert pieces is not None, "calls_library said that oneDNN computes it"
     rows, channels = pieces.rows, pieces.channels
@@ -188,13 +188,13 @@ def lower_by_library(
             f"scratch + {patch_bytes + made_bytes}",
         ),
     )
-    copy_out(body, window, low.facts.level.lanes, ending.activation, (residual, r), (target, d))
+    copy_out(body, window, low.facts.level.lanes, epilogue.activation, (residual, r), (target, d))
     body.add("}")
     depth = window.channels // window.groups
     pixels = window.images * window.out_height * window.out_width
     flops = 2.0 * pixels * window.out_channels * depth * window.kernel[0] * window.kernel[1]
     low.recorder.emit(
-        label(node, ending.nodes),
+        label(node, epilogue.nodes),
         body,
         window.images * per_image,
         work=flops / FLOPS_PER_NS,
@@ -205,4 +205,4 @@ def lower_by_library(
         + 2 * ALIGNED,
         failure=FAILURE,
     )
-    low.forms[ending.value] = target
+    low.forms[epilogue.value] = target

@@ -11,7 +11,7 @@ from hagane.native.kernels.elementwise_loops import emit_elementwise
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Blocked, Tensor
 from hagane.native.layouts.pairs import BFLOAT16, STORE
-from hagane.native.lowering.epilogue import Ending
+from hagane.native.lowering.epilogue import Epilogue
 from hagane.native.lowering.forms import Lazy, operand
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.onednn.calls import (
@@ -91,7 +91,7 @@ def lower_product(
     source: ir.Value,
     weight: Array,
     bias: Array | None,
-    ending: Ending,
+    epilogue: Epilogue,
     residual: Tensor | None,
     target: Tensor,
     followers: Sequence[ir.Node],
@@ -104,7 +104,7 @@ def lower_product(
         source: Its left side.
         weight: Its right side, ``(k, n)``.
         bias: What is added to each row, or None.
-        ending: Its bounds are kept.
+        epilogue: Its bounds are kept.
         residual: What is added before these, ``(rows, n)``, or None.
         target: The result, in row-major order.
         followers: Nodes that are computed with it.
@@ -152,9 +152,9 @@ def lower_product(
         text = load(f"made + i * {'columns' if apart else n}")
         if r:
             text += " + " + load(f"{r} + (top + i) * {n} + first")
-        return bounded(text, ending.activation)
+        return bounded(text, epilogue.activation)
 
-    if apart or r or ending.activation != NO_ACTIVATION:
+    if apart or r or epilogue.activation != NO_ACTIVATION:
         loop = loop_over_vectors("columns", f"d + i * {n}", "v_store", value)
         body.add(f"for (int64_t i = 0; i < rows; i++) {loop}")
     flops = 2.0 * rows * k * n
@@ -167,7 +167,7 @@ def lower_product(
         scratch=size + max(made.scratch_bytes for made in pieces.operations) + 2 * ALIGNED,
         failure=FAILURE,
     )
-    low.forms[ending.value] = target
+    low.forms[epilogue.value] = target
     return True
 
 

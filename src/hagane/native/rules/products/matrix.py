@@ -104,17 +104,17 @@ def _lower_product(
             low.done.add(follower)
             value = follower.outputs[0]
     level, lanes = low.facts.level, low.facts.level.lanes
-    ending = follow(low, value)
-    residual = None if ending.residual is None else low.forms.contiguous(ending.residual)
+    epilogue = follow(low, value)
+    residual = None if epilogue.residual is None else low.forms.contiguous(epilogue.residual)
     if residual is not None and n % lanes and residual.buffer.kind in (Kind.INPUT, Kind.MOVING):
         # A tile may read past the end of what is added; memory of the caller ends there.
         residual = emit_copy(
             low.recorder, residual, low.recorder.new("residual", residual.dtype, residual.shape)
         )
-    target = low.forms.result(ending.value)
-    followers += ending.nodes
+    target = low.forms.result(epilogue.value)
+    followers += epilogue.nodes
     assert source is not None
-    if lower_product(low, node, source, weight, bias, ending, residual, target, followers):
+    if lower_product(low, node, source, weight, bias, epilogue, residual, target, followers):
         return
     words = _words(low, rows, k, n)
     choice = low.facts.choices.get(product_key(low, rows, k, n), BY_RULE)
@@ -145,8 +145,8 @@ def _lower_product(
     if words is Words.TRIPLE and not isinstance(rows, int):
         plain = Rows(low.forms.contiguous(source), rows, k, k, lanes, Words.FLOAT)
     missing = whole_words(k, words, level) * 2 - k if words is Words.TRIPLE else 0
-    tile = replace(row_tile(level, words), activation=ending.activation, missing=missing)
-    low.forms[ending.value] = target
+    tile = replace(row_tile(level, words), activation=epilogue.activation, missing=missing)
+    low.forms[epilogue.value] = target
     flops = 2.0 * n * k * (rows if isinstance(rows, int) else 64)
 
     def emit(to: Tensor | Rows, after: Expression | None = None) -> None:
@@ -158,7 +158,7 @@ def _lower_product(
     emit(target)
     if uses_tiles(level, words) and plain is None:
         low.forms.products[target.buffer] = Product(
-            ending.value, len(low.recorder.kernels) - 1, n, emit
+            epilogue.value, len(low.recorder.kernels) - 1, n, emit
         )
 
 
