@@ -18,13 +18,14 @@ from onnx import helper
 
 import hagane
 from hagane.errors import MissingExtra
-from hagane.graph import legalise, load
+from hagane.graph import load
 from hagane.machine import LEVELS, best_level, processor_name
 from hagane.native import Choice, plan_graph
 from hagane.native.plan.partition import NativePart
 from hagane.native.rules.onednn import binding
 from hagane.native.run.segment import Segment
 from hagane.ops import infer_types
+from hagane.passes.legalise import legalise
 from tests.native.models import draw, model, session
 from tests.native.test_onednn import (
     PRECISIONS,

@@ -16,11 +16,12 @@ from onnx import helper
 
 import hagane
 from hagane.errors import InvalidArgument
-from hagane.graph import legalise, load
+from hagane.graph import load
 from hagane.machine import LEVELS, processor_name
 from hagane.native import Choice, plan_graph
 from hagane.native.lowering.choices import from_json, to_json
 from hagane.ops import infer_types
+from hagane.passes.legalise import legalise
 from tests.drawing import few
 from tests.native.models import draw, every_level, model, session
 

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from hagane.native.kernels.tensor import Pads
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering
-from hagane.native.rules import RULES
+from hagane.native.rules import rule_of
 from hagane.native.rules.bytes.convolution import border_of_quads
 from hagane.native.rules.convolution.choose import border_read
 from hagane.ops.inference import GraphTypes
@@ -22,7 +22,7 @@ def is_known(node: ir.Node, types: GraphTypes) -> bool:
 
 def has_rule(node: ir.Node, types: GraphTypes) -> bool:
     """Whether a node may have kernels, as far as its operator tells."""
-    return node.domain in ("", "ai.onnx") and (node.op_type in RULES or is_known(node, types))
+    return rule_of(node) is not None or is_known(node, types)
 
 
 def lower_nodes(low: Lowering, nodes: Sequence[ir.Node]) -> dict[ir.Node, str]:
@@ -36,11 +36,12 @@ def lower_nodes(low: Lowering, nodes: Sequence[ir.Node]) -> dict[ir.Node, str]:
         low.recorder.node = node
         if is_known(node, low.facts.types):
             continue
-        if not has_rule(node, low.facts.types):
+        rule = rule_of(node)
+        if rule is None:
             refused[node] = "there is no kernel for it"
             continue
         try:
-            RULES[node.op_type](low, node)
+            rule(low, node)
         except NotNative as reason:
             refused[node] = str(reason)
     return refused

@@ -9,12 +9,8 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from hagane.graph.types import TensorType
+from hagane.graph.walk import all_nodes, read_values
 from hagane.machine import Level, best_level
-from hagane.native.kernels.reads import (
-    fold_constants,
-    read_values,
-    with_nested,
-)
 from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Buffer, Kind
 from hagane.native.lowering.choices import Choices
@@ -24,6 +20,7 @@ from hagane.native.plan.apply_rules import has_rule, lower_nodes
 from hagane.native.rules.control.operators import grown_outputs
 from hagane.native.run.segment import Segment
 from hagane.ops.definition import Array
+from hagane.ops.folding import fold_nodes
 from hagane.ops.inference import GraphTypes
 from hagane.symbolic import Dim, product
 
@@ -99,7 +96,7 @@ def plan_graph(
         members, low = item
         if not low.facts.outputs:
             continue
-        equal = [pair for node in with_nested(members) for pair in types.assumed.get(node, ())]
+        equal = [pair for node in all_nodes(members) for pair in types.assumed.get(node, ())]
         _read_sizes(low, graph, members, equal)
         inputs = tuple(low.forms.inputs)
         outputs = tuple(sorted(low.facts.outputs, key=lambda value: str(value.name)))
@@ -165,7 +162,7 @@ def lower_graph(
 ]:
     """Return parts that are ready to be compiled, values computed ahead, and refusals."""
     nodes = list(graph)
-    folded = fold_constants(nodes, constants)
+    folded = fold_nodes(nodes, constants)
     known = {**constants, **folded}
     nodes = [node for node in nodes if not all(value in folded for value in node.outputs)]
     refused: dict[ir.Node, str] = {}
@@ -248,7 +245,7 @@ def _lower(
     choices: Choices,
     refused: dict[ir.Node, str],
 ) -> Lowering:
-    inside = frozenset(with_nested(members))
+    inside = frozenset(all_nodes(members))
     graph_outputs = set(graph.outputs)
     outputs = frozenset(
         value

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
+from hagane.graph.walk import all_nodes, captured
 from hagane.native.kernels.control import (
     NONE,
     Carried,
@@ -19,7 +20,6 @@ from hagane.native.kernels.control import (
 )
 from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.kernel import Kernel, Pointer
-from hagane.native.kernels.reads import captured, fold_constants, with_nested
 from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor, row_major
 from hagane.native.lowering.facts import AT_RUN_TIME, NotNative
@@ -28,6 +28,7 @@ from hagane.native.rules.control.changing_sizes import SizesOfTurns, names_that_
 from hagane.ops.control.growth import growths
 from hagane.ops.control.loop import hands_on
 from hagane.ops.definition import Array
+from hagane.ops.folding import fold_nodes
 from hagane.ops.inference import GraphTypes
 from hagane.ops.values import tensor_to_array
 from hagane.symbolic import Dim, Expr, evaluate, product, symbol, symbols_of
@@ -64,7 +65,7 @@ class BodyKernels:
             if value.const_value is not None:
                 known[value] = tensor_to_array(value.const_value)
         known.update(given or {})
-        folded = fold_constants(list(graph), known)
+        folded = fold_nodes(list(graph), known)
         known.update(folded)
         self.nodes = [node for node in graph if not all(value in folded for value in node.outputs)]
         self.low = low.for_body(self.nodes, known)
@@ -111,7 +112,7 @@ class BodyKernels:
 
     def _check_sizes(self, visible: Iterable[ir.Value], sizes: SizesOfTurns | None) -> None:
         types = self.outer.facts.types
-        pairs = [pair for node in with_nested(self.nodes) for pair in types.assumed.get(node, ())]
+        pairs = [pair for node in all_nodes(self.nodes) for pair in types.assumed.get(node, ())]
         names = names_of_sizes(self.low.recorder.kernels, [], pairs)
         names -= turning_names([kernel.control for kernel in self.low.recorder.kernels]).keys()
         for value in (*visible, *captured(self.graph)):
@@ -381,7 +382,7 @@ def _leave(loop: Turns, result: ir.Value, before: tuple[Dim, ...]) -> Buffer:
     if (
         result not in low.facts.outputs
         or low.forms.inner
-        or readers & set(with_nested(low.facts.nodes))
+        or readers & set(all_nodes(low.facts.nodes))
     ):
         raise NotNative("the number of its turns is known only when it ends")
     grown = Buffer(str(result.name), 0, Kind.OUTPUT)
