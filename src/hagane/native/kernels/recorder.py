@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from hagane.machine import Level
 from hagane.native.kernels.kernel import Body, Kernel
-from hagane.native.kernels.names import function_name
+from hagane.native.kernels.names import function_name, named
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor, row_major
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim, product
@@ -62,7 +62,8 @@ class Recorder:
             failure: The meaning of a failure; see ``Kernel``.
             failure_sizes: Sizes that the text names.
             followers: Nodes that are computed with it.
-            name: The C function's; by rule from the operators and the result's shape if empty.
+            name: The C function's, to which followers are added; from the operators and the shape
+                of the result if empty.
         """
         nodes = followers
         if isinstance(computed, ir.Node):
@@ -84,7 +85,7 @@ class Recorder:
                 scratch or body.scratch,
                 failure,
                 failure_sizes,
-                name=name or function_name(label, body.results),
+                name=named(name, followers) if name else function_name(label, body.results),
                 nodes=tuple(dict.fromkeys(str(node.name) for node in nodes)),
             )
         )
