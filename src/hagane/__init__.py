@@ -35,7 +35,12 @@ if TYPE_CHECKING:
     )
 
 # Modules that are attributes from the start and load when they are first used.
-_MODULES = {"prob": "hagane.prob", "rl": "hagane.rl"}
+_MODULES = {
+    "datasets": "hagane.datasets",
+    "iterators": "hagane.iterators",
+    "prob": "hagane.prob",
+    "rl": "hagane.rl",
+}
 
 _PUBLIC = {
     "Report": "hagane.checking",
