@@ -45,7 +45,7 @@ def extra_flags() -> tuple[str, ...]:
 # Characters of C that are worth a compiler of their own: it takes 30 ms before it reads the first.
 _UNIT = 16_000
 # What every kernel starts with, and what the engine is made of, in order.
-_HEADER = ("vector.h", "small_types.h", "scalar.h")
+HEADER = ("vector.h", "small_types.h", "scalar.h")
 _PARTS = ("engine.h", "program.c", "control.c", "threads.c")
 
 
@@ -193,8 +193,9 @@ def compile_kernels(kernels: Sequence[Kernel], level: Level, jobs: int | None = 
     functions = function_names(kernels)
     compiler = find_compiler()
     flags = (*KERNEL_FLAGS, *level.flags, *extra_flags())
-    header = c_source(*_HEADER)
-    key = "\0".join((*sorted(codes), header, *flags, *compiler.command, compiler.version))
+    header = c_source(*HEADER)
+    called = (f"{name} {function}" for name, function in sorted(functions.items()))
+    key = "\0".join((*called, header, *flags, *compiler.command, compiler.version))
     cache_ = CodeCache("native")
     jobs = usable_cores() if jobs is None else jobs
     cached = True

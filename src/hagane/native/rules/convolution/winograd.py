@@ -63,6 +63,11 @@ class Shape:
     out_width: int
     kernel: tuple[int, int]
 
+    def name(self, step: str) -> str:
+        """Return the name of a kernel: ``winograd_input_3x3_56x56x64``."""
+        kernel = "x".join(map(str, self.kernel))
+        return f"winograd_{step}_{kernel}_{self.out_height}x{self.out_width}x{self.out_channels}"
+
     def axes(self, size: int) -> tuple[Axis, Axis]:
         """Return the transforms of rows and of columns, for ``size`` pixels where there are taps."""
         rows, columns = (axis(size if taps > 1 else 1, taps) for taps in self.kernel)
@@ -309,7 +314,10 @@ def lower_winograd(
     tasks, work = emit_contraction(body, plan, level, names)
     flops = 2.0 * taps * shape.images * shape.out_height * shape.out_width
     flops *= shape.channels * shape.out_channels
-    low.recorder.emit(node, body, tasks, work=work, flops=flops, followers=epilogue.nodes)
+    low.recorder.emit(
+        node, body, tasks, work=work, flops=flops, followers=epilogue.nodes,
+        name=shape.name("products"),
+    )  # fmt: skip
     _transform_output(low, node, tiles, products, bias, epilogue, residual, target, pool)
     low.forms[epilogue.value] = target
 
@@ -357,6 +365,7 @@ def _transform_input(
         body,
         tiles.tasks(source.blocks),
         work=tiles.work(source.blocks, lanes),
+        name=tiles.shape.name("input"),
     )
 
 
@@ -437,4 +446,5 @@ def _transform_output(
         body,
         tiles.tasks(target.blocks),
         work=tiles.work(target.blocks, lanes),
+        name=tiles.shape.name("output"),
     )
