@@ -19,9 +19,9 @@ from hagane.graph.types import TensorType
 from hagane.machine import Level
 from hagane.native.choices import BY_RULE, Choice, Choices, convolution_key, product_key
 from hagane.native.context import Spent
-from hagane.native.engine import Library, compile_kernels
+from hagane.native.engine import compile_kernels
 from hagane.native.lowering import Lowering, NotNative
-from hagane.native.partition import lower_graph
+from hagane.native.partition import Draft, Target, draft_nodes
 from hagane.native.peak import peak_flops
 from hagane.native.rules.convolution import reads_blocks, sizes_of, winograd_sizes
 from hagane.native.rules.library import usable
@@ -241,33 +241,23 @@ def _segments(layer: _Layer, settings: Settings) -> dict[Choice, Segment]:
         for value in graph.initializers.values()
         if value.const_value is not None
     }
-    lowered: dict[Choice, Lowering] = {}
+    (node,) = graph
+    drafts: dict[Choice, Draft] = {}
     seen: set[tuple[str, ...]] = set()
     for form in layer.forms:
         choices = {} if form == BY_RULE else {layer.key: form}
-        parts, _, _ = lower_graph(
-            graph, types, constants, settings.level, settings.threads, settings.pairs, choices
+        target = Target(settings.level, settings.threads, settings.pairs, choices)
+        draft, refused = draft_nodes(
+            graph, [node], frozenset(graph.outputs), types, constants, target
         )
-        (part,) = parts
-        assert not isinstance(part, ir.Node), "layers have kernels"
-        codes = tuple(kernel.code for kernel in part[1].kernels)
+        assert not refused, "layers have kernels"
+        codes = tuple(kernel.code for kernel in draft.low.kernels)
         if codes not in seen:
             seen.add(codes)
-            lowered[form] = part[1]
-    kernels = [kernel for low in lowered.values() for kernel in low.kernels]
+            drafts[form] = draft
+    kernels = [kernel for draft in drafts.values() for kernel in draft.low.kernels]
     library = compile_kernels(kernels, settings.level)  # all at once, in parallel
-    return {form: _segment(low, settings, library) for form, low in lowered.items()}
-
-
-def _segment(low: Lowering, settings: Settings, library: Library) -> Segment:
-    return Segment(
-        low.kernels,
-        [(low.inputs[value], low.shape(value), low.dtype(value)) for value in low.inputs],
-        [(low.results[value], low.shape(value), low.dtype(value)) for value in low.outputs],
-        settings.level,
-        settings.threads,
-        library=library,
-    )
+    return {form: draft.compile(library=library) for form, draft in drafts.items()}
 
 
 def _measure(
