@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hagane.machine import NoCompiler, cpu_features, find_compiler
 from hagane.machine.cpu import AMX
-from hagane.native.engine import sanitizer_flags
+from hagane.native.run.engine import sanitizer_flags
 from hagane.runtime import settings
 
 _FLAGS = ("-O3", "-std=gnu11", "-fPIC", "-mavx2", "-ffp-contract=off")

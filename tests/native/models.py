@@ -13,8 +13,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 import hagane
 from hagane.machine import LEVELS, cpu_features
-from hagane.native import Target, segment
-from hagane.native.kernel import Kernel
+from hagane.native import Target
+from hagane.native.kernels.kernel import Kernel
+from hagane.native.run import segment
 from hagane.runtime import pipeline
 from hagane.runtime.backends import NativeBackend, NativePart
 from hagane.runtime.settings import Settings

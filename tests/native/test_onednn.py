@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from hagane.machine import best_level, multiplies_bfloat16
-from hagane.native import Choice, Choices, Target, onednn
-from hagane.native.segment import Segment
+from hagane.native import Choice, Choices, Target
+from hagane.native.rules.onednn import binding
+from hagane.native.run.segment import Segment
 from tests.drawing import few
 from tests.native.models import draw, model, only_part, session
 from tests.native.test_tuning import _Always
 
 needs_library = pytest.mark.skipif(
-    onednn.obstacle() is not None, reason=f"oneDNN: {onednn.obstacle()}"
+    binding.obstacle() is not None, reason=f"oneDNN: {binding.obstacle()}"
 )
 FEW = few(10)
 PRECISIONS = [False, True] if multiplies_bfloat16(best_level()) else [False]

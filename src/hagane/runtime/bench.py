@@ -17,7 +17,7 @@ import numpy as np
 
 from hagane.errors import HaganeError, InvalidArgument
 from hagane.machine import NoCompiler, best_level, usable_cores
-from hagane.native.peak import peak_flops
+from hagane.native.tuning.peak import peak_flops
 from hagane.ops import infer_types
 from hagane.ops.cost import flops
 from hagane.runtime.feeds import random_feed

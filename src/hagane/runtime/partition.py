@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from hagane.native.reads import read_values, with_nested
+from hagane.native.kernels.reads import read_values, with_nested
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
 from hagane.runtime.port import Backend, Function, Part, Planned, Refusal, Region

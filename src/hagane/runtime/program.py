@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.native.reads import fold_constants
+from hagane.native.kernels.reads import fold_constants
 from hagane.ops.definition import Array, RuntimeValue
 from hagane.ops.inference import GraphTypes
 from hagane.ops.values import tensor_to_array

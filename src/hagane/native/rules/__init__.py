@@ -1,24 +1,16 @@
-"""Rules from operators to kernels, one module a family."""
+"""Rules from operators to kernels, one module or package a family."""
 
 from __future__ import annotations
 
-from hagane.native.lowering import Rule
-from hagane.native.rules import (
-    attention,
-    byte_convolution,
-    byte_products,
-    control,
-    convolution,
-    elementwise,
-    matrix,
-    movement,
-    pooling,
-    quantization,
-    recurrent,
-    rotary,
-    rows,
-    transposed,
-)
+from hagane.native.lowering.state import Rule
+from hagane.native.rules import attention, elementwise, movement, recurrent, rotary, rows
+from hagane.native.rules.bytes import convolution as byte_convolution
+from hagane.native.rules.bytes import products as byte_products
+from hagane.native.rules.bytes import quantization
+from hagane.native.rules.control import operators as control
+from hagane.native.rules.convolution import choose as convolution
+from hagane.native.rules.convolution import pooling, transposed
+from hagane.native.rules.products import matrix
 
 RULES: dict[str, Rule] = {
     **attention.RULES,

@@ -20,7 +20,7 @@ from hagane.native import (
     make_caller,
     widen_halves,
 )
-from hagane.native.segment import ShapeMismatch as SegmentMismatch
+from hagane.native.run.segment import ShapeMismatch as SegmentMismatch
 from hagane.ops.inference import GraphTypes
 from hagane.runtime.port import (
     CPU,
