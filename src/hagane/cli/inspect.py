@@ -138,15 +138,16 @@ def describe_session(built: Built) -> dict[str, Any]:
     """Return what a session makes of a model, ready for JSON.
 
     Returns:
-        ``engines``: nodes that each backend computes, after the passes. ``no_native_kernel``: the
-        operators that run on reference kernels, each with the reason. ``compiled_by_shape``:
-        the operators that are compiled when inputs come, for their shapes.
+        ``engines``: how many nodes each backend computes, after the passes.
+        ``no_native_kernel``: the operators that run on reference kernels, with the reasons.
+        ``compiled_by_shape``: the operators that are compiled when inputs come, for their shapes;
+        they are in neither of the others.
     """
-    placed: Counter[str] = Counter()
-    for part in built.program.parts():
-        placed[part.backend] += len(part.nodes)
     left = built.on_reference()
     waiting = {node for node, refusal in left.items() if refusal.needs_sizes}
+    placed: Counter[str] = Counter()
+    for part in built.program.parts():
+        placed[part.backend] += sum(node not in waiting for node in part.nodes)
     return {
         "engines": {name: count for name, count in placed.items() if count},
         "no_native_kernel": sorted(
@@ -244,6 +245,7 @@ def _show(report: dict[str, Any], values: bool) -> None:
         "activations": _scaled(report["activation_bytes"], "B"),
         "dimensions": ", ".join(report["dimensions"]) or "all fixed",
         "unresolved shapes": ", ".join(report["unresolved"][:8]) or "none",
+        "computed by": ", ".join(f"{name} {count}" for name, count in report["engines"].items()),
         "without native kernel": "; ".join(report["no_native_kernel"]) or "none",
     }
     if report["compiled_by_shape"]:

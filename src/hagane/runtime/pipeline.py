@@ -26,7 +26,8 @@ from hagane.runtime.port import Backend, Refusal
 from hagane.runtime.program import REFERENCE, Planner, Program
 from hagane.runtime.settings import Settings
 
-NO_KERNEL = "there is no kernel for it"
+_NO_KERNEL = Refusal("there is no kernel for it")
+_NOT_ASKED = Refusal("the reference engine was chosen")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,9 @@ class Built:
 
     def on_reference(self) -> dict[ir.Node, Refusal]:
         """Return the nodes that run on their reference kernels, and why."""
+        reason = _NO_KERNEL if self.backends else _NOT_ASKED
         return {
-            node: self.refused.get(node, Refusal(NO_KERNEL))
+            node: self.refused.get(node, reason)
             for part in self.program.parts(REFERENCE.name)
             for node in part.nodes
         }

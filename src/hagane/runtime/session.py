@@ -71,6 +71,8 @@ class InferenceSession:
     ):
         self._options = sess_options or SessionOptions()
         self._logger = logging.getLogger("hagane.runtime")
+        own = [backend.provider for backend in self._options.backends]
+        self._providers = tuple(dict.fromkeys((*own, _PROVIDER)))
         self._check_providers(providers)
         self._model_path = (
             os.fspath(path_or_bytes) if isinstance(path_or_bytes, str | os.PathLike) else ""
@@ -103,7 +105,7 @@ class InferenceSession:
     ) -> None:
         names = [name if isinstance(name, str) else name[0] for name in providers or ()]
         for name in names:
-            if name != _PROVIDER:
+            if name not in self._providers:
                 self._logger.warning(
                     "the execution provider '%s' is not available; the model runs on the CPU", name
                 )
@@ -126,18 +128,18 @@ class InferenceSession:
 
     def get_providers(self) -> list[str]:
         """Return the execution providers in use."""
-        return [_PROVIDER]
+        return list(self._providers)
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
         """Return the options of the execution providers in use."""
-        return {_PROVIDER: {}}
+        return {name: {} for name in self._providers}
 
     def set_providers(
         self,
         providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None = None,
         provider_options: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
-        """Choose execution providers; only the CPU is there to choose."""
+        """Warn of providers that are not there; ``SessionOptions.backends`` chooses."""
         self._check_providers(providers)
 
     def get_session_options(self) -> SessionOptions:
@@ -277,11 +279,7 @@ class InferenceSession:
             raise InvalidArgument("bind at least one output before run_with_iobinding")
         results = self.run(names, iobinding.inputs, run_options)
         for name, result in zip(names, results, strict=True):
-            target = iobinding.outputs[name]
-            if target is None:
-                iobinding.outputs[name] = OrtValue(result)
-            else:
-                target.update_inplace(np.asarray(result))
+            iobinding.fill(name, result)
 
     def run_async(
         self,
