@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from onnx import helper
 
-from hagane.native.lowering.state import Lowering
+from hagane.native.lowering.facts import Facts
 from hagane.native.rules.convolution import choose
 from hagane.native.rules.products import matrix
 from hagane.native.tiles.triples import splits, tiles_of_image
@@ -217,11 +217,10 @@ def test_an_unknown_number_of_rows_goes_to_vectors_or_tiles(k: int, n: int) -> N
 def test_large_products_are_cut_and_small_ones_are_not() -> None:
     from hagane.machine import level_named
 
-    low = Lowering(level_named("amx"), None, {}, frozenset())  # type: ignore[arg-type]
-    assert splits(low, 128, 768, (8, 768, 768), 768)
-    assert not splits(low, 1, 768, (1, 768, 768), 768)
-    assert not splits(low, 3136, 64, (196, 64, 16), 64)
-    plain = Lowering(level_named("avx512"), None, {}, frozenset())  # type: ignore[arg-type]
+    assert splits(1, 128, 768, (8, 768, 768), 768)
+    assert not splits(1, 1, 768, (1, 768, 768), 768)
+    assert not splits(1, 3136, 64, (196, 64, 16), 64)
+    plain = Facts(level_named("avx512"), None, {}, frozenset())  # type: ignore[arg-type]
     assert not plain.words.pieces > 1
 
 

@@ -19,6 +19,7 @@ from hagane.errors import InvalidArgument
 from hagane.graph import to_text
 from hagane.graph.draw import to_svg
 from hagane.graph.types import TensorType, Type
+from hagane.graph.walk import all_graphs, all_nodes
 from hagane.ops import GraphTypes
 from hagane.ops.cost import flops
 from hagane.passes import LACKING, PASSES, Change
@@ -159,24 +160,13 @@ def describe_session(built: Built) -> dict[str, Any]:
 
 def _weights(graph: ir.Graph) -> Iterator[ir.TensorProtocol]:
     """Yield the tensors of initializers and Constant nodes, those of bodies included."""
-    for value in graph.initializers.values():
-        if value.const_value is not None:
-            yield value.const_value
-    for node in graph:
-        if (node.domain, node.op_type) == ("", "Constant"):
-            yield ir.tensor(constant_output(node))
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH:
-                yield from _weights(attribute.as_graph())
-
-
-def all_nodes(graph: ir.Graph) -> Iterator[ir.Node]:
-    """Yield the nodes of a graph and of all its subgraphs."""
-    for node in graph:
-        yield node
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH:
-                yield from all_nodes(attribute.as_graph())
+    for each in all_graphs(graph):
+        for value in each.initializers.values():
+            if value.const_value is not None:
+                yield value.const_value
+        for node in each:
+            if (node.domain, node.op_type) == ("", "Constant"):
+                yield ir.tensor(constant_output(node))
 
 
 def _name(node: ir.Node) -> str:

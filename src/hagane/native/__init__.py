@@ -4,7 +4,7 @@ from hagane.native.kernels.control import Mark
 from hagane.native.lowering.choices import Choice, Choices
 from hagane.native.lowering.choices import from_json as choice_from_json
 from hagane.native.lowering.choices import to_json as choice_to_json
-from hagane.native.lowering.state import AT_RUN_TIME
+from hagane.native.lowering.facts import AT_RUN_TIME
 from hagane.native.plan.apply_rules import has_rule
 from hagane.native.plan.partition import Draft, Target, draft_nodes
 from hagane.native.plan.widen_halves import widen_halves

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from hagane.native.kernels.reads import read_values, with_nested
+from hagane.graph.walk import all_nodes, read_values
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
 from hagane.runtime.port import Backend, Function, Part, Planned, Refusal, Region
@@ -92,7 +92,7 @@ def _region(
     constants: Mapping[ir.Value, Array],
     function: Callable[[ir.Graph], Function],
 ) -> Region:
-    inside = frozenset(with_nested(members))
+    inside = frozenset(all_nodes(members))
     graph_outputs = set(graph.outputs)
     outputs = frozenset(
         value

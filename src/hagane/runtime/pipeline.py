@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
-from hagane.graph import ModelSource, legalise, load
+from hagane.graph import ModelSource, load
 from hagane.graph.types import Shape, TensorType, Type
 from hagane.graph.weights import stored_weights
 from hagane.machine import NoCompiler
 from hagane.ops import GraphTypes, infer_types
 from hagane.passes import Change, optimize
+from hagane.passes.legalise import legalise
 from hagane.runtime.metadata import NodeArg, declared_types, input_argument
 from hagane.runtime.port import Backend, Refusal
 from hagane.runtime.program import REFERENCE, Planner, Program

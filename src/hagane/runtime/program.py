@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.native.kernels.reads import fold_constants
 from hagane.ops.definition import Array, RuntimeValue
+from hagane.ops.folding import fold_nodes
 from hagane.ops.inference import GraphTypes
 from hagane.ops.values import tensor_to_array
 from hagane.runtime.backends.reference import ReferenceBackend, constant_output
@@ -152,7 +152,7 @@ class Planner:
         known = {**(outer or {}), **arrays}
         nodes = list(graph)
         if self.backends:
-            folded = fold_constants(nodes, known)
+            folded = fold_nodes(nodes, known)
             nodes = [node for node in nodes if not all(v in folded for v in node.outputs)]
         else:
             constant = [node for node in nodes if (node.domain, node.op_type) == ("", "Constant")]

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from hagane.native.kernels.tensor import Pads
-from hagane.native.lowering.state import Lowering, NotNative
-from hagane.native.rules import RULES
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.state import Lowering
+from hagane.native.rules import rule_of
 from hagane.native.rules.bytes.convolution import border_of_quads
 from hagane.native.rules.convolution.choose import border_read
 from hagane.ops.inference import GraphTypes
@@ -21,24 +22,26 @@ def is_known(node: ir.Node, types: GraphTypes) -> bool:
 
 def has_rule(node: ir.Node, types: GraphTypes) -> bool:
     """Whether a node may have kernels, as far as its operator tells."""
-    return node.domain in ("", "ai.onnx") and (node.op_type in RULES or is_known(node, types))
+    return rule_of(node) is not None or is_known(node, types)
 
 
 def lower_nodes(low: Lowering, nodes: Sequence[ir.Node]) -> dict[ir.Node, str]:
     """Append the kernels of nodes, and return those that have none, with reasons."""
-    low.wanted_pads = _wanted_pads(low, nodes)
+    low.forms.wanted_pads = _wanted_pads(low, nodes)
     refused: dict[ir.Node, str] = {}
     for node in nodes:
         if node in low.done:
             continue
         low.done.add(node)
-        if is_known(node, low.types):
+        low.recorder.node = node
+        if is_known(node, low.facts.types):
             continue
-        if not has_rule(node, low.types):
+        rule = rule_of(node)
+        if rule is None:
             refused[node] = "there is no kernel for it"
             continue
         try:
-            RULES[node.op_type](low, node)
+            rule(low, node)
         except NotNative as reason:
             refused[node] = str(reason)
     return refused

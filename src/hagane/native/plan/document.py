@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hagane.graph.legalise import CURRENT_OPSETS
+from hagane.graph.opsets import CURRENT_OPSETS
 from hagane.native.rules import RULES
 from hagane.ops.definition import OpDef, Unsupported
 from hagane.ops.registry import operators
@@ -50,8 +50,8 @@ def _row(op: OpDef, reasons: dict[str, str]) -> str:
 
 
 def _native(op: OpDef) -> object:
-    if op.domain == "" and op.name in RULES:
-        return RULES[op.name]
+    if op.key in RULES:
+        return RULES[op.key]
     return Unsupported("no native kernel: runs on its reference kernel between compiled parts")
 
 

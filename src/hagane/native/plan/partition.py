@@ -11,15 +11,17 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import TensorType
+from hagane.graph.walk import all_nodes, read_values
 from hagane.machine import Level
 from hagane.native.kernels.control import turning_names
-from hagane.native.kernels.reads import read_values, with_nested
+from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Buffer, Kind
 from hagane.native.lowering.choices import Choices
-from hagane.native.lowering.state import Lowering, NotNative
+from hagane.native.lowering.facts import Facts, NotNative
+from hagane.native.lowering.state import Lowering
 from hagane.native.plan.apply_rules import lower_nodes
 from hagane.native.run.engine import Library
-from hagane.native.run.segment import Segment, names_of_sizes
+from hagane.native.run.segment import Segment
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
 from hagane.symbolic import Dim, product
@@ -65,10 +67,12 @@ class Draft:
     def varies(self) -> bool:
         """Whether inputs may have other shapes than the kernels are for."""
         low = self.low
-        shapes = [low.shape(value) for value in self.inputs]
+        shapes = [low.facts.shape(value) for value in self.inputs]
         shapes += [_size_before_run(low, value) for value in self.outputs]
-        names = names_of_sizes(low.kernels, shapes, self.equal)
-        return bool(names - turning_names([kernel.control for kernel in low.kernels]).keys())
+        names = names_of_sizes(low.recorder.kernels, shapes, self.equal)
+        return bool(
+            names - turning_names([kernel.control for kernel in low.recorder.kernels]).keys()
+        )
 
     def compile(
         self, settle: Callable[[], None] = lambda: None, library: Library | None = None
@@ -84,14 +88,17 @@ class Draft:
         """
         low = self.low
         return Segment(
-            low.kernels,
-            [(low.inputs[value], low.shape(value), low.dtype(value)) for value in self.inputs],
+            low.recorder.kernels,
             [
-                (low.results[value], _size_before_run(low, value), low.dtype(value))
+                (low.forms.inputs[value], low.facts.shape(value), low.facts.dtype(value))
+                for value in self.inputs
+            ],
+            [
+                (low.forms.results[value], _size_before_run(low, value), low.facts.dtype(value))
                 for value in self.outputs
             ],
-            low.level,
-            low.threads,
+            low.facts.level,
+            low.facts.threads,
             settle,
             self.equal,
             library,
@@ -118,7 +125,7 @@ def draft_nodes(
         constants: Arrays that are known.
         target: What to generate for.
     """
-    low = Lowering(
+    facts = Facts(
         target.level,
         types,
         constants,
@@ -128,6 +135,7 @@ def draft_nodes(
         target.choices,
         nodes=frozenset(nodes),
     )
+    low = Lowering.of(facts, lower_nodes)
     refused = lower_nodes(low, nodes)
     try:
         low.finish()
@@ -138,15 +146,15 @@ def draft_nodes(
                 refused[producer] = str(reason)
     if refused:
         return Draft(low, (), (), ()), refused
-    equal = tuple(pair for node in with_nested(nodes) for pair in types.assumed.get(node, ()))
+    equal = tuple(pair for node in all_nodes(nodes) for pair in types.assumed.get(node, ()))
     _read_sizes(low, graph, nodes, equal)
-    results = tuple(sorted(low.outputs, key=lambda value: str(value.name)))
-    return Draft(low, tuple(low.inputs), results, equal), {}
+    results = tuple(sorted(low.facts.outputs, key=lambda value: str(value.name)))
+    return Draft(low, tuple(low.forms.inputs), results, equal), {}
 
 
 def _can_hold(low: Lowering, value: ir.Value) -> bool:
     try:
-        low.dtype(value)
+        low.facts.dtype(value)
     except NotNative:
         return False
     return True
@@ -154,7 +162,7 @@ def _can_hold(low: Lowering, value: ir.Value) -> bool:
 
 def _size_before_run(low: Lowering, value: ir.Value) -> tuple[Dim, ...]:
     """Return the shape of an output, 0 in the place of a size that the run finds."""
-    return low.grown.get(value) or low.shape(value)
+    return low.forms.grown.get(value) or low.facts.shape(value)
 
 
 def _read_sizes(
@@ -164,19 +172,19 @@ def _read_sizes(
     equal: Sequence[tuple[Dim, Dim]],
 ) -> None:
     """Make values inputs of a part whose shapes alone it needs, to know its named sizes."""
-    shapes = [low.shape(value) for value in low.inputs]
-    shapes += [_size_before_run(low, value) for value in low.outputs]
-    needed = names_of_sizes(low.kernels, shapes, equal)
-    needed -= {str(dim) for value in low.inputs for dim in low.shape(value)}
+    shapes = [low.facts.shape(value) for value in low.forms.inputs]
+    shapes += [_size_before_run(low, value) for value in low.facts.outputs]
+    needed = names_of_sizes(low.recorder.kernels, shapes, equal)
+    needed -= {str(dim) for value in low.forms.inputs for dim in low.facts.shape(value)}
     made = {value for node in members for value in node.outputs}
     read = [value for node in members for value in read_values(node) if value not in made]
     for value in (*read, *graph.inputs):
-        found = low.types.types.get(value)
+        found = low.facts.types.types.get(value)
         if not needed or not isinstance(found, TensorType) or found.shape is None:
             continue
         given = needed & {str(dim) for dim in found.shape}
-        if given and value not in low.inputs and value not in low.constants:
+        if given and value not in low.forms.inputs and value not in low.facts.constants:
             with contextlib.suppress(NotNative):
-                size = product(found.shape) * low.dtype(value).itemsize
-                low.inputs[value] = Buffer(str(value.name), size, Kind.INPUT)
+                size = product(found.shape) * low.facts.dtype(value).itemsize
+                low.forms.inputs[value] = Buffer(str(value.name), size, Kind.INPUT)
                 needed -= given

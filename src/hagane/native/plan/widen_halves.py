@@ -6,6 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import TensorType
+from hagane.graph.walk import all_graphs
 from hagane.native.rules import RULES, movement
 from hagane.native.rules.control import operators
 from hagane.native.rules.formulas import BUILDERS
@@ -16,7 +17,7 @@ from hagane.ops.registry import schema_of
 _HALVES = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 # These move elements, have expressions of their own for 16-bit floats, or have bodies.
 _AS_THEY_ARE = frozenset({*BUILDERS, *movement.RULES, *operators.RULES} - {"Resize"})
-WIDENED = frozenset(RULES) - _AS_THEY_ARE
+WIDENED = frozenset(name for domain, name in RULES if not domain) - _AS_THEY_ARE
 
 
 def widen_halves(graph: ir.Graph, types: GraphTypes) -> int:
@@ -25,16 +26,19 @@ def widen_halves(graph: ir.Graph, types: GraphTypes) -> int:
     Each 16-bit input is cast to float32, each output back, as the reference kernels do. Casts
     become part of the kernels around them.
     """
+    return sum(_widen_nodes(one, types) for one in list(all_graphs(graph)))
+
+
+def _widen_nodes(graph: ir.Graph, types: GraphTypes) -> int:
     count = 0
     for node in list(graph):
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH:
-                count += widen_halves(attribute.as_graph(), types)
-        if node.op_type == "Softmax" and _half(node.inputs[0], types) == ir.DataType.FLOAT16:
+        if (node.domain, node.op_type) == ("", "Softmax") and _half(
+            node.inputs[0], types
+        ) == ir.DataType.FLOAT16:
             _take_softmax_apart(graph, node, types)
             count += 1
             continue
-        if node.op_type not in WIDENED or node.domain not in ("", "ai.onnx"):
+        if node.op_type not in WIDENED or node.domain != "":
             continue
         count += _widen(graph, node, types)
     return count

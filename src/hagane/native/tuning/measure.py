@@ -17,15 +17,18 @@ import onnx_ir as ir
 
 from hagane.graph.types import TensorType
 from hagane.machine import Level
-from hagane.native.lowering.choices import BY_RULE, Choice, Choices, convolution_key, product_key
-from hagane.native.lowering.state import Lowering, NotNative
+from hagane.native.lowering.choices import BY_RULE, Choice, Choices
+from hagane.native.lowering.facts import Facts, NotNative
+from hagane.native.lowering.state import Lowering
+from hagane.native.plan.apply_rules import lower_nodes
 from hagane.native.plan.partition import Draft, Target, draft_nodes
 from hagane.native.rules.convolution.choose import reads_blocks, sizes_of, winograd_sizes
 from hagane.native.rules.convolution.few_outputs import is_narrow
-from hagane.native.rules.convolution.window import is_depthwise
+from hagane.native.rules.convolution.window import convolution_key, is_depthwise
 from hagane.native.rules.onednn.calls import usable
 from hagane.native.rules.onednn.convolution import divided_convolution
 from hagane.native.rules.onednn.product import divided_product
+from hagane.native.rules.products.packed import product_key
 from hagane.native.run.context import Spent
 from hagane.native.run.engine import compile_kernels
 from hagane.native.run.segment import Segment
@@ -115,7 +118,8 @@ def tune(
         known: Choices that were made before.
         advance: Called with the layers done and the layers in all.
     """
-    low = Lowering(settings.level, types, constants, frozenset(), settings.threads, settings.pairs)
+    facts = Facts(settings.level, types, constants, frozenset(), settings.threads, settings.pairs)
+    low = Lowering.of(facts, lower_nodes)
     layers: dict[str, _Layer] = {}
     keys: set[str] = set()
     for node in graph:
@@ -176,26 +180,26 @@ def _convolution(low: Lowering, node: ir.Node, settings: Settings) -> _Layer | N
     window = sizes_of(low, node)
     if window is None or is_narrow(low, window) or is_depthwise(window):
         return None
-    shapes = [low.fixed_shape(node.inputs[0]), low.fixed_shape(node.inputs[1])]
+    shapes = [low.facts.fixed_shape(node.inputs[0]), low.facts.fixed_shape(node.inputs[1])]
     forms: list[Choice] = []
     if reads_blocks(low, node) is not None:
         forms += [Choice(winograd=0, blocks=n, order=o) for n, o in _tiles(settings)]  # type: ignore[arg-type]
         forms += [Choice(winograd=n) for n in winograd_sizes(window)]  # type: ignore[arg-type]
     if usable(low) and divided_convolution(low, window) is not None:
         forms += _BY_LIBRARY
-    flops = 2.0 * np.prod(low.fixed_shape(node.outputs[0])) * np.prod(shapes[1][1:])
+    flops = 2.0 * np.prod(low.facts.fixed_shape(node.outputs[0])) * np.prod(shapes[1][1:])
     model, feed = _alone(node, shapes)
     return _Layer(convolution_key(low, window), model, feed, float(flops), (BY_RULE, *forms))
 
 
 def _product(low: Lowering, node: ir.Node, settings: Settings) -> _Layer | None:
-    weight = low.constant(node.inputs[1])
-    if weight is None or weight.ndim != 2 or not low.is_float(node.inputs[0]):
+    weight = low.facts.constant(node.inputs[1])
+    if weight is None or weight.ndim != 2 or not low.facts.is_float(node.inputs[0]):
         return None
-    if node.op_type == "Gemm" and low.attributes(node)["transA"]:
+    if node.op_type == "Gemm" and low.facts.attributes(node)["transA"]:
         return None
-    rows = product(low.fixed_shape(node.inputs[0])[:-1])
-    transposed = node.op_type == "Gemm" and low.attributes(node)["transB"]
+    rows = product(low.facts.fixed_shape(node.inputs[0])[:-1])
+    transposed = node.op_type == "Gemm" and low.facts.attributes(node)["transB"]
     k, n = weight.shape[::-1] if transposed else weight.shape
     read = ("packed",) if settings.pairs else ("packed", "direct")
     forms = [
@@ -204,7 +208,7 @@ def _product(low: Lowering, node: ir.Node, settings: Settings) -> _Layer | None:
     ]
     if usable(low) and divided_product(low, rows, k, n) is not None:
         forms += _BY_LIBRARY
-    model, feed = _alone(node, [low.fixed_shape(node.inputs[0]), weight.shape])
+    model, feed = _alone(node, [low.facts.fixed_shape(node.inputs[0]), weight.shape])
     flops = 2.0 * int(rows) * k * n
     return _Layer(product_key(low, rows, k, n), model, feed, flops, (BY_RULE, *forms))
 
@@ -251,11 +255,11 @@ def _segments(layer: _Layer, settings: Settings) -> dict[Choice, Segment]:
             graph, [node], frozenset(graph.outputs), types, constants, target
         )
         assert not refused, "layers have kernels"
-        codes = tuple(kernel.code for kernel in draft.low.kernels)
+        codes = tuple(kernel.code for kernel in draft.low.recorder.kernels)
         if codes not in seen:
             seen.add(codes)
             drafts[form] = draft
-    kernels = [kernel for draft in drafts.values() for kernel in draft.low.kernels]
+    kernels = [kernel for draft in drafts.values() for kernel in draft.low.recorder.kernels]
     library = compile_kernels(kernels, settings.level)  # all at once, in parallel
     return {form: draft.compile(library=library) for form, draft in drafts.items()}
 

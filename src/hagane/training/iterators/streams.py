@@ -1,0 +1,64 @@
+"""Samples of an iterable dataset, taken as its iterator gives them."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+
+def seed_globals(seed: int) -> None:
+    """Seed the generators of ``random``, NumPy and, if it is imported, PyTorch."""
+    random.seed(seed)
+    np.random.seed(np.random.SeedSequence(seed % 2**64).generate_state(8))
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.manual_seed(seed % 2**63)
+
+
+class Stream:
+    """One worker's way through an iterable dataset, epoch after epoch.
+
+    Args:
+        dataset: Has ``__iter__``, called anew for each epoch.
+        worker: Number of the worker, which sets its random numbers apart from the others'.
+    """
+
+    def __init__(self, dataset: Any, worker: int):
+        self._dataset = dataset
+        self._worker = worker
+        self._epoch = -1
+        self._ended = False
+        self._samples: Iterator[Any] = iter(())
+
+    def take(
+        self,
+        count: int,
+        seed: int,
+        epoch: int,
+        accept: Callable[[Any], object],
+        entering: Callable[[int], object],
+    ) -> int:
+        """Hand on the next samples; return how many there were, fewer only at the end.
+
+        The generators of the process are seeded at the start of an epoch, from ``seed`` and the
+        number of the worker, and run on from sample to sample.
+        """
+        if epoch != self._epoch:
+            self._epoch, self._ended = epoch, False
+            self._samples = iter(())
+            seed_globals(seed + self._worker)
+            entering(0)
+            self._samples = iter(self._dataset)
+        for place in range(0 if self._ended else count):
+            entering(place)
+            try:
+                sample = next(self._samples)
+            except StopIteration:
+                self._ended = True
+                return place
+            accept(sample)
+        return 0 if self._ended else count
