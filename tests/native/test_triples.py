@@ -37,7 +37,7 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(proto: onnx.ModelProto, x: np.ndarray, level: str = "amx", **entries: Any) -> np.ndarray:
     made = session(proto, instructions=level, **entries)
     (got,) = made.run(None, {"x": x})
-    assert made._programs._native, "the kernels could not be compiled"
+    assert made._programs.native, "the kernels could not be compiled"
     return np.asarray(got)
 
 
@@ -209,7 +209,7 @@ def test_an_unknown_number_of_rows_goes_to_vectors_or_tiles(k: int, n: int) -> N
     for m in (0, 1, 5, 23, 24, 31, 64, 100, 257, 600):
         x = draw((m, k), m)
         want, got = (each.run(None, {"x": x})[0] for each in made)
-        assert all(each._programs._native for each in made)
+        assert all(each._programs.native for each in made)
         assert np.abs(got - want).max(initial=0) <= 4e-6 * np.abs(want).max(initial=1)
 
 

@@ -21,7 +21,7 @@ from hagane.native.lowering.choices import BY_RULE, Choice, Choices
 from hagane.native.lowering.facts import Facts, NotNative
 from hagane.native.lowering.state import Lowering
 from hagane.native.plan.apply_rules import lower_nodes
-from hagane.native.plan.partition import lower_graph
+from hagane.native.plan.partition import Draft, Target, draft_nodes
 from hagane.native.rules.convolution.choose import reads_blocks, sizes_of, winograd_sizes
 from hagane.native.rules.convolution.few_outputs import is_narrow
 from hagane.native.rules.convolution.window import convolution_key, is_depthwise
@@ -30,7 +30,7 @@ from hagane.native.rules.onednn.convolution import divided_convolution
 from hagane.native.rules.onednn.product import divided_product
 from hagane.native.rules.products.packed import product_key
 from hagane.native.run.context import Spent
-from hagane.native.run.engine import Library, compile_kernels
+from hagane.native.run.engine import compile_kernels
 from hagane.native.run.segment import Segment
 from hagane.native.tuning.peak import peak_flops
 from hagane.ops import infer_types
@@ -245,39 +245,23 @@ def _segments(layer: _Layer, settings: Settings) -> dict[Choice, Segment]:
         for value in graph.initializers.values()
         if value.const_value is not None
     }
-    lowered: dict[Choice, Lowering] = {}
+    (node,) = graph
+    drafts: dict[Choice, Draft] = {}
     seen: set[tuple[str, ...]] = set()
     for form in layer.forms:
         choices = {} if form == BY_RULE else {layer.key: form}
-        parts, _, _ = lower_graph(
-            graph, types, constants, settings.level, settings.threads, settings.pairs, choices
+        target = Target(settings.level, settings.threads, settings.pairs, choices)
+        draft, refused = draft_nodes(
+            graph, [node], frozenset(graph.outputs), types, constants, target
         )
-        (part,) = parts
-        assert not isinstance(part, ir.Node), "layers have kernels"
-        codes = tuple(kernel.code for kernel in part[1].recorder.kernels)
+        assert not refused, "layers have kernels"
+        codes = tuple(kernel.code for kernel in draft.low.recorder.kernels)
         if codes not in seen:
             seen.add(codes)
-            lowered[form] = part[1]
-    kernels = [kernel for low in lowered.values() for kernel in low.recorder.kernels]
+            drafts[form] = draft
+    kernels = [kernel for draft in drafts.values() for kernel in draft.low.recorder.kernels]
     library = compile_kernels(kernels, settings.level)  # all at once, in parallel
-    return {form: _segment(low, settings, library) for form, low in lowered.items()}
-
-
-def _segment(low: Lowering, settings: Settings, library: Library) -> Segment:
-    return Segment(
-        low.recorder.kernels,
-        [
-            (low.forms.inputs[value], low.facts.shape(value), low.facts.dtype(value))
-            for value in low.forms.inputs
-        ],
-        [
-            (low.forms.results[value], low.facts.shape(value), low.facts.dtype(value))
-            for value in low.facts.outputs
-        ],
-        settings.level,
-        settings.threads,
-        library=library,
-    )
+    return {form: draft.compile(library=library) for form, draft in drafts.items()}
 
 
 def _measure(

@@ -21,6 +21,7 @@ from hagane.native.kernels.tensor import Buffer, Tensor
 from hagane.native.layouts.pairs import BFLOAT16, SPLIT, STORE
 from hagane.native.layouts.quads import UINT8, shifted
 from hagane.native.layouts.rows import Rows
+from hagane.native.lowering.facts import AT_RUN_TIME, NotNative
 from hagane.native.lowering.forms import Lazy, Lowered, operand
 from hagane.native.tiles.tile import Words, uses_tiles, whole_words
 from hagane.symbolic import Dim
@@ -66,7 +67,8 @@ def _pack(low: Lowering, value: ir.Value, found: Lowered, rows: Dim, k: int, wor
     label = "+".join(node.op_type for node in nodes) or "copy"
     for first, count, width in _parts(whole, rest, lanes):
         part = _columns(expression, rows, k, first, count, width)
-        assert part is not None
+        if part is None:
+            raise NotNative(AT_RUN_TIME)  # the columns are k only if the sizes turn out so
         at = first // lanes * plane
         target = Tensor(buffer, dtype, (rows, count, width), (step, plane, 1), at)
         kept = shifted(part) if words is Words.QUAD else part
