@@ -47,7 +47,7 @@ async function loadProfile() {
   for (const note of notes ?? []) say(note);
   const several = agents.length > 1;
   $("agent-choice").hidden = $("compare").hidden = !several;
-  $("agent").replaceChildren(...agents.map((agent, i) => Object.assign(text("option", agent), { value: i })));
+  $("agent").replaceChildren(...agents.map((agent, i) => Object.assign(text("option", agent.split("/").at(-1)), { value: i })));
   const outputs = ["all", "actor", "critic", "qfunc"];
   const count = Object.keys(page.profile.action_meanings ?? {}).length;
   for (const key of ["action_values", "action_probs"]) {
@@ -113,6 +113,7 @@ function closeView(id) {
   page.views = page.views.filter((view) => view.series.id !== id);
   $("stage").replaceChildren(...page.views.map((view) => view.element));
   loadRollouts();
+  drawCharts();
 }
 
 function buildCharts() {
@@ -168,7 +169,8 @@ function setRange(from, to, steps = main()?.steps ?? 0) {
 }
 
 function drawCharts() {
-  for (const chart of page.charts) chart.show(main(), page.from, page.to, page.step);
+  const others = page.views.slice(1).map((view) => view.series);
+  for (const chart of page.charts) chart.show(main(), page.from, page.to, page.step, others);
 }
 
 let asked = 0;
@@ -198,7 +200,7 @@ function play(on) {
       else goTo(page.step + 1);
     }, 1000 / Number($("speed").value));
   }
-  $("play").textContent = page.playing ? "⏸ Pause" : "▶ Play";
+  $("play").textContent = page.playing ? "❚❚ Pause" : "▶ Play";
   $("play").setAttribute("aria-label", page.playing ? "Pause" : "Play");
 }
 

@@ -41,8 +41,9 @@ export class Chart {
     return Math.round(this.from + Math.min(1, Math.max(0, share)) * (this.to - this.from));
   }
 
-  show(series, from, to, step) {
-    Object.assign(this, { series, from, to, step });
+  // Other series, the rollouts beside this one, are dashed.
+  show(series, from, to, step, others = []) {
+    Object.assign(this, { series, from, to, step, others });
     this.draw();
   }
 
@@ -63,10 +64,12 @@ export class Chart {
     const right = width - 8;
     const bottom = height - 18;
     const shown = this.names.filter((name) => !this.hidden.has(name) && this.series.columns.has(name));
-    const bins = shown.map((name) => this.bins(this.series.columns.get(name), right - left));
+    const lines = [this.series, ...this.others].flatMap((series, dashed) => shown
+      .filter((name) => series.columns.has(name))
+      .map((name) => ({ name, dashed, ...this.bins(series, name, right - left) })));
     let low = Infinity;
     let high = -Infinity;
-    for (const { least, most } of bins) {
+    for (const { least, most } of lines) {
       for (let i = 0; i < least.length; i++) {
         if (least[i] < low) low = least[i];
         if (most[i] > high) high = most[i];
@@ -84,8 +87,8 @@ export class Chart {
     paint.fillText(String(this.from), left, height - 4);
     paint.textAlign = "right";
     paint.fillText(String(this.to), right, height - 4);
-    shown.forEach((name, index) => {
-      const { least, most } = bins[index];
+    for (const { name, dashed, least, most, share } of lines) {
+      paint.setLineDash(dashed ? [2 + 4 / dashed, 3] : []);
       paint.strokeStyle = COLOURS[this.names.indexOf(name) % COLOURS.length];
       paint.lineWidth = 1.5;
       paint.beginPath();
@@ -97,14 +100,15 @@ export class Chart {
           pen = false;
           continue;
         }
-        const x = left + (i / last) * (right - left);
+        const x = left + (i / last) * (right - left) * share;
         if (pen) paint.lineTo(x, y(least[i]));
         else paint.moveTo(x, y(least[i]));
         if (most[i] !== least[i]) paint.lineTo(x, y(most[i]));
         pen = true;
       }
       paint.stroke();
-    });
+    }
+    paint.setLineDash([]);
     if (this.step >= this.from && this.step <= this.to) {
       const x = left + ((this.step - this.from) / Math.max(1, this.to - this.from)) * (right - left);
       paint.strokeStyle = soft;
@@ -118,9 +122,11 @@ export class Chart {
     canvas.setAttribute("aria-label", `${this.title}, steps ${this.from} to ${this.to}; step ${this.step}: ${here}`);
   }
 
-  bins(column, pixels) {
+  // The least and greatest value of each of at most ``pixels`` groups of steps.
+  bins(series, name, pixels) {
+    const column = series.columns.get(name);
     const first = this.from;
-    const count = Math.min(column.length, this.series.steps, this.to + 1) - first;
+    const count = Math.max(0, Math.min(series.steps, this.to + 1) - first);
     const size = Math.max(1, Math.min(count, Math.floor(pixels)));
     const least = new Float32Array(size).fill(Infinity);
     const most = new Float32Array(size).fill(-Infinity);
@@ -132,7 +138,7 @@ export class Chart {
       if (value > most[bin]) most[bin] = value;
     }
     this.sparse = count > pixels;
-    return { least, most };
+    return { least, most, share: Math.max(0, count - 1) / Math.max(1, this.to - this.from) };
   }
 }
 
