@@ -21,7 +21,7 @@ from hagane.tools.rl.logs.folder import LOG_NAME, open_regular
 
 Floats = npt.NDArray[np.float32]
 
-_SCALARS = ("reward", "state_value", "action_value", "state_norm", "episode", "done")
+_SCALARS = ("reward", "state_value", "action_value", "state_norm", "episode")
 _VECTORS = ("action_probs", "action_values", "action_means", "action_vars", "action_deterministic")
 _EXPECTED = ("step", "reward", "action", "image_path")
 _MOST_PROBLEMS = 20
@@ -182,6 +182,9 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Floats]:
         values = [row.get(key) for row in rows]
         if any(value is not None for value in values):
             found[key] = _floats(values)
+    ends = [bool(row.get("done")) for row in rows]
+    if any(ends):
+        found["done"] = np.asarray(ends, np.float32)
     for key in (*_VECTORS, "action"):
         values = [row.get(key) for row in rows]
         first = next((value for value in values if value is not None), None)

@@ -59,7 +59,7 @@ async function loadProfile() {
     return Object.assign(text("option", words), { value: output });
   }));
   $("reach-choice").hidden = !page.profile.contains_recurrent_model;
-  if (!page.profile.raw_image_input) $("method").value = "occlusion";
+  if (!page.touched) $("method").value = page.profile.raw_image_input ? "greydanus" : "occlusion";
 }
 
 async function loadRollouts() {
@@ -251,6 +251,9 @@ async function rollOut(agent, seed, beside) {
   await openRollout(answer.rollout_id, beside);
 }
 
+$("method").addEventListener("change", () => {
+  page.touched = true;
+});
 $("rollout-form").addEventListener("submit", (event) => {
   event.preventDefault();
   const seed = $("seed").value === "" ? null : Number($("seed").value);
@@ -311,9 +314,9 @@ for (const id of ["range-from", "range-to"]) {
 }
 $("range-all").addEventListener("click", () => main() && setRange(0, main().steps - 1));
 $("theme").addEventListener("click", () => {
-  const dark = document.documentElement.dataset.theme !== "dark";
-  document.documentElement.dataset.theme = dark ? "dark" : "light";
-  $("theme").setAttribute("aria-pressed", String(dark));
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
   goTo(page.step);
 });
 document.addEventListener("keydown", (event) => {

@@ -81,8 +81,8 @@ export class Chart {
     paint.font = `12px ${style.fontFamily}`;
     paint.fillStyle = soft;
     paint.textAlign = "right";
-    paint.fillText(short(high), left - 5, 12);
-    paint.fillText(short(low), left - 5, bottom);
+    paint.fillText(short(high, 3), left - 5, 12);
+    paint.fillText(short(low, 3), left - 5, bottom);
     paint.textAlign = "left";
     paint.fillText(String(this.from), left, height - 4);
     paint.textAlign = "right";
@@ -142,9 +142,9 @@ export class Chart {
   }
 }
 
-export function short(value) {
+export function short(value, digits = 4) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
   if (size !== 0 && (size < 0.001 || size >= 1e6)) return value.toExponential(1);
-  return String(Number(value.toPrecision(4)));
+  return String(Number(value.toPrecision(digits)));
 }
