@@ -26,8 +26,8 @@ class ObservationWriter:
     """Appends observations: arrays, numbers, or dicts and tuples of them."""
 
     def __init__(self, folder: Path):
-        self._data = (folder / _DATA).open("ab")  # noqa: SIM115
-        self._index = (folder / _INDEX).open("ab")  # noqa: SIM115
+        self._data = (folder / _DATA).open("ab")
+        self._index = (folder / _INDEX).open("ab")
 
     def append(self, observation: Any) -> None:
         """Write one observation; raises InvalidLog for one that is not of numbers."""
