@@ -91,6 +91,27 @@ def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     assert [row["step"] for row in log.rows()] == [7]
 
 
+def test_columns_that_were_kept_are_those_that_are_read(tmp_path: Path) -> None:
+    rows = [line(i, state_value=i / 2) for i in range(6)]
+    read = log_of(written(tmp_path, *rows, "{broken"))
+    read.keep()
+    known = log_of(tmp_path)
+    assert known.rows(2, 2) == rows[2:4]
+    assert known.warnings() == read.warnings() != []
+    with open(tmp_path / LOG_NAME, "a") as file:
+        file.write(json.dumps(line(6, state_value=9.0)) + "\n")
+    known.refresh()
+    assert log_of(tmp_path).columns["state_value"].tolist() == [0, 0.5, 1, 1.5, 2, 2.5, 9]
+    assert known.columns["state_value"].tolist() == [0, 0.5, 1, 1.5, 2, 2.5, 9]
+
+
+def test_kept_columns_of_another_log_are_not_believed(tmp_path: Path) -> None:
+    log_of(written(tmp_path, line(0), line(1))).keep()
+    assert log_of(written(tmp_path, line(5), line(6), line(7))).rows()[0]["step"] == 5
+    (tmp_path / "columns.npz").write_bytes(b"rubbish")
+    assert log_of(tmp_path).steps == 3
+
+
 def test_a_log_that_is_a_link_is_not_read(tmp_path: Path) -> None:
     inner = tmp_path / "rollout"
     inner.mkdir()

@@ -92,6 +92,7 @@ async function openRollout(id, beside = false) {
     page.views = page.views.filter((view) => view.series.id === id);
   } else {
     const series = new Series(id);
+    if (!beside) $("notes").replaceChildren(...(page.profile.notes ?? []).map((note) => text("p", note)));
     await series.refresh();
     const view = new View(series, actionName, beside ? () => closeView(id) : null);
     page.views = beside ? [...page.views, view].slice(-4) : [view];
@@ -307,7 +308,13 @@ $("forth").addEventListener("click", () => goTo(page.step + 1));
 $("last").addEventListener("click", () => goTo(main()?.steps - 1 || 0));
 $("play").addEventListener("click", () => play(!page.playing));
 $("speed").addEventListener("change", () => page.playing && play(true));
-$("scrub").addEventListener("input", () => goTo(Number($("scrub").value)));
+let scrubbing = 0;
+$("scrub").addEventListener("input", () => {
+  scrubbing ||= requestAnimationFrame(() => {
+    scrubbing = 0;
+    goTo(Number($("scrub").value));
+  });
+});
 $("step-number").addEventListener("change", () => goTo(Number($("step-number").value)));
 for (const id of ["range-from", "range-to"]) {
   $(id).addEventListener("change", () => setRange(Number($("range-from").value), Number($("range-to").value)));
