@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from hagane import prob
+    from hagane import prob, rl
     from hagane.checking import Report, Shaped, check
     from hagane.runtime import (
         ExecutionMode,
@@ -39,6 +39,7 @@ _MODULES = {
     "datasets": "hagane.datasets",
     "iterators": "hagane.iterators",
     "prob": "hagane.prob",
+    "rl": "hagane.rl",
 }
 
 _PUBLIC = {
@@ -75,6 +76,7 @@ __all__ = [
     "get_available_providers",
     "get_device",
     "prob",
+    "rl",
 ]
 
 

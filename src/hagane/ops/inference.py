@@ -84,6 +84,19 @@ def infer_types(
     return walker.result
 
 
+def infer_added(node: ir.Node, types: GraphTypes) -> None:
+    """Type a node that was added to a graph whose other values ``types`` knows.
+
+    Raises:
+        UnsupportedModel: Its operator has no definition.
+        TypeInferenceError: Its inputs do not fit its operator.
+    """
+    _Walker(types, lenient=False).node(node)
+    for value in node.outputs:
+        if value in types.types:
+            _write_type(value, types.types[value])
+
+
 def _declared_input(
     value: ir.Value, sizes: Mapping[str, int], given: Sequence[Dim | str] | None
 ) -> dict[ir.Value, Type]:
@@ -142,7 +155,7 @@ class _Walker:
             self._initializer(value)
         for node in graph:
             try:
-                self._node(node)
+                self.node(node)
             except RecursionError:
                 raise TypeInferenceError(f"{describe(node)}: graph nested too deeply") from None
 
@@ -180,10 +193,12 @@ class _Walker:
 
     def _fresh(self, label: str) -> Expr:
         name = f"{label}_{next(self._numbers)}"
+        while name in self.result.invented:
+            name = f"{label}_{next(self._numbers)}"
         self.result.invented.add(name)
         return symbol(name)
 
-    def _node(self, node: ir.Node) -> None:
+    def node(self, node: ir.Node) -> None:
         types = [None if v is None else self.result.types.get(v) for v in node.inputs]
         values = [None if v is None else self.result.values.get(v) for v in node.inputs]
         judge = _Assuming()
@@ -228,8 +243,12 @@ class _Walker:
 
 def _write_back(result: GraphTypes) -> None:
     for value, type_ in result.types.items():
-        value.type = to_ir_type(type_)
-        inner = type_
-        while isinstance(inner, SequenceType | OptionalType) and inner.element is not None:
-            inner = inner.element
-        value.shape = to_ir_shape(inner.shape) if isinstance(inner, TensorType) else None
+        _write_type(value, type_)
+
+
+def _write_type(value: ir.Value, type_: Type) -> None:
+    value.type = to_ir_type(type_)
+    inner = type_
+    while isinstance(inner, SequenceType | OptionalType) and inner.element is not None:
+        inner = inner.element
+    value.shape = to_ir_shape(inner.shape) if isinstance(inner, TensorType) else None

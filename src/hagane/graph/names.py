@@ -1,0 +1,49 @@
+"""Names that no two values of a model share, and no two nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from hagane.graph.walk import all_graphs
+
+
+def separate_names(graph: ir.Graph) -> None:
+    """Rename in place what has a name that is taken, and name what has none.
+
+    ONNX wants every value of a graph and its subgraphs defined once, and runtimes want the same
+    of the names of nodes. Inputs, outputs and initializers of the main graph keep their names.
+    """
+    kept = (*graph.inputs, *graph.outputs, *graph.initializers.values())
+    values: dict[str, object] = {str(value.name): value for value in kept}
+    nodes: dict[str, object] = {}
+    for inner in all_graphs(graph):
+        for value in _values(inner):
+            # (An output without a name is one that nobody wants.)
+            if value.name or value.producer() is None or _is_read(value):
+                free = _free_name(value.name or "value", value, values)
+                if free != value.name:
+                    value.name = free
+        for node in inner:
+            node.name = _free_name(node.name or node.op_type, node, nodes)
+
+
+def _free_name(name: str, thing: object, taken: dict[str, object]) -> str:
+    """Return a name for a thing, and note that it is taken."""
+    free, number = name, 0
+    while taken.get(free, thing) is not thing:
+        number += 1
+        free = f"{name}_{number}"
+    taken[free] = thing
+    return free
+
+
+def _is_read(value: ir.Value) -> bool:
+    return bool(value.uses()) or value.is_graph_output()
+
+
+def _values(graph: ir.Graph) -> Iterator[ir.Value]:
+    yield from dict.fromkeys((*graph.inputs, *graph.initializers.values()))
+    for node in graph:
+        yield from node.outputs

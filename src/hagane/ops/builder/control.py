@@ -1,0 +1,91 @@
+"""Branches and loops over values: bodies are Python functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import onnx_ir as ir
+
+from hagane.errors import TypeInferenceError
+from hagane.graph.types import TensorType, Type, to_ir_shape, to_ir_type
+from hagane.ops.builder.apply import op
+from hagane.ops.builder.interpreter import Call, interpreting
+
+if TYPE_CHECKING:
+    from hagane.ops.builder.nodes import Nodes
+
+Body = Callable[..., Sequence[Any]]
+
+
+def branch(condition: Any, then: Body, otherwise: Body, outputs: int) -> tuple[Any, ...]:
+    """Return the results of one of two functions without arguments.
+
+    Args:
+        condition: One truth value.
+        then: Returns ``outputs`` values where the condition holds.
+        otherwise: Returns as many where it does not.
+        outputs: How many values each returns.
+    """
+    found = op("If", condition, then_branch=then, else_branch=otherwise, outputs=outputs)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def loop(
+    limit: Any, going: Any, states: Sequence[Any], body: Body, stacked: int = 0
+) -> tuple[Any, ...]:
+    """Return the last states of a loop, and what its iterations made, stacked.
+
+    Args:
+        limit: The most iterations, int64, or None.
+        going: Whether to begin, or None.
+        states: The values that iterations hand on.
+        body: Called with the number of the iteration, whether it goes on, and the states; returns
+            whether to go on, the new states, and ``stacked`` values.
+        stacked: How many values of all iterations are stacked along a new first axis.
+    """
+    count = len(states) + stacked
+    found = op("Loop", limit, going, *states, body=body, outputs=count)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def trace_body(outer: Nodes, call: Call, name: str) -> ir.Graph:
+    """Return a body of a call as a graph, for operands of the call's types."""
+    from hagane.ops.builder.nodes import Nodes
+
+    types = _argument_types(outer, call)
+    graph = ir.Graph([], [], nodes=[], name=f"{outer.name} {name}".strip())
+    inner = Nodes(graph, outer.types, name=outer.name, outer=outer)
+    arguments = []
+    for label, type_ in types:
+        value = ir.Value(name=_free(inner, label))
+        if type_ is not None:
+            value.type = to_ir_type(type_)
+            value.shape = to_ir_shape(type_.shape) if isinstance(type_, TensorType) else None
+            inner.types.types[value] = type_
+        graph.inputs.append(value)
+        arguments.append(value)
+    with interpreting(inner):
+        results = call.attributes[name](*arguments)
+        for result in results:
+            graph.outputs.append(op("Identity", result))
+    return graph
+
+
+def _free(inner: Nodes, label: str) -> str:
+    name, number = label, 0
+    while inner._is_taken(name):
+        number += 1
+        name = f"{label}_{number}"
+    return name
+
+
+def _argument_types(outer: Nodes, call: Call) -> list[tuple[str, Type | None]]:
+    given = [None if value is None else outer.type_of(value) for value in call.inputs]
+    if call.op.name == "If":
+        return []
+    if call.op.name == "Loop":
+        states = [(f"state_{i}", type_) for i, type_ in enumerate(given[2:])]
+        number = ("iteration", TensorType(ir.DataType.INT64, ()))
+        return [number, ("going", TensorType(ir.DataType.BOOL, ())), *states]
+    raise TypeInferenceError(f"{call.op.name}: its bodies have to be graphs")
