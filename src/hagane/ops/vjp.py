@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from hagane.ops.builder.interpreter import Call
 
 DISCRETE = Unsupported("its results are integers or truth values, which have no gradient")
+ROUNDED = Unsupported(
+    "it rounds to few values, where a gradient is zero or undefined: train the model before it is "
+    "quantised"
+)
+PACKED = Unsupported("its weights are packed integers: dequantise them before training")
+DRAWN = Unsupported("its result is drawn at random, with probabilities that it does not show")
+CLASSICAL = Unsupported("it belongs to classical models, which are run here and trained elsewhere")
+CACHED = Unsupported("it serves generation from caches: train with Attention of ONNX")
 TEXT = Unsupported("it works on text, which has no gradient")
 CONSTANT = Unsupported("its result depends on no value that could have a gradient")
 

@@ -6,14 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane.graph.types import TensorType
 from hagane.ops.attention.rotary import rotate
+from hagane.ops.builder import dtype_of, op, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.contrib.declare import DOMAIN, FLOAT, FLOATS, INT_LIST, declare
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import add, cast, mul, sub, transpose, unsqueeze
+from hagane.ops.functions.heads import join_heads, split_heads
+from hagane.ops.functions.heads import rotate as composed_rotate
+from hagane.ops.functions.positions import positions_along
 from hagane.ops.normalization.softmax import softmax
 from hagane.ops.precision import widened
+from hagane.ops.vjp import CACHED, through
 from hagane.symbolic import Dim, floordiv, maximum
 
 
@@ -313,11 +320,176 @@ def _rotary_embedding(
     return _joined(turned) if x.ndim == 3 else turned
 
 
+def _composed_attend(q: Any, k: Any, v: Any, bias: Any, scale: float | None) -> Any:
+    factor = scale or float(shape_of(q)[3]) ** -0.5  # type: ignore[arg-type]
+    scores = mul(op("MatMul", q, transpose(k, [0, 1, 3, 2])), factor)
+    scores = scores if bias is None else add(scores, bias)
+    return join_heads(op("MatMul", op("Softmax", scores, axis=-1), v))
+
+
+def _composed_causal(q: Any, k: Any, filler: float) -> Any:
+    length, total = (op("Squeeze", op("Shape", x, start=2, end=3), [0]) for x in (q, k))
+    rows = add(unsqueeze(positions_along(q, 2), [1]), sub(total, length))
+    hidden = op("Greater", positions_along(k, 2), rows)
+    return mul(cast(hidden, dtype_of(q)), filler)
+
+
+def _composed_padding(mask: Any, q: Any, k: Any, filler: float) -> Any:
+    """Return a key mask as an additive bias; its forms are those of ``_padding``."""
+    if rank_of(mask) > 1:
+        hidden = op("Equal", mask, 0)
+        return unsqueeze(mul(cast(hidden, dtype_of(q)), filler), [1, 2][: 4 - rank_of(mask)])
+    batch = shape_of(q)[0]
+    steps = op("Cast", positions_along(k, 2), to=dtype_of(mask))
+    ends = op("Slice", mask, [0], [batch], [0])
+    hidden = op("GreaterOrEqual", steps, unsqueeze(ends, [1]))
+    if shape_of(mask)[0] == 2 * batch:
+        starts = op("Slice", mask, [batch], [2 * batch], [0])
+        hidden = op("Or", hidden, op("Less", steps, unsqueeze(starts, [1])))
+    return unsqueeze(mul(cast(hidden, dtype_of(q)), filler), [1, 2])
+
+
+def _composed_bias(q: Any, k: Any, mask: Any, bias: Any, unidirectional: int, filler: float) -> Any:
+    parts = [] if bias is None else [bias]
+    if unidirectional:
+        parts.append(_composed_causal(q, k, filler))
+    if mask is not None:
+        parts.append(_composed_padding(mask, q, k, filler))
+    return add(*parts) if parts else None
+
+
+def composed_attention(
+    x: Any,
+    weights: Any,
+    bias: Any = None,
+    mask_index: Any = None,
+    past: Any = None,
+    attention_bias: Any = None,
+    past_sequence_length: Any = None,
+    *,
+    mask_filter_value: float,
+    num_heads: int,
+    qkv_hidden_sizes: Sequence[int] | None = None,
+    scale: float | None = None,
+    unidirectional: int = 0,
+    n_outputs: int = 1,
+) -> tuple[Any, ...]:
+    """Return the operator's outputs, over the builder."""
+    projected = op("MatMul", x, weights)
+    projected = projected if bias is None else add(projected, bias)
+    sizes = list(qkv_hidden_sizes or [floordiv(shape_of(weights)[1], 3)] * 3)
+    q, k, v = (
+        split_heads(part, num_heads) for part in op("Split", projected, sizes, axis=2, outputs=3)
+    )
+    if past is not None:
+        k, v = (
+            op("Concat", op("Gather", past, i, axis=0), new, axis=2) for i, new in enumerate((k, v))
+        )
+    mask = _composed_bias(q, k, mask_index, attention_bias, unidirectional, mask_filter_value)
+    y = _composed_attend(q, k, v, mask, scale)
+    if n_outputs == 1:
+        return (y,)
+    return y, op("Concat", unsqueeze(k, [0]), unsqueeze(v, [0]), axis=0)
+
+
+def composed_multi_head(
+    query: Any,
+    key: Any = None,
+    value: Any = None,
+    bias: Any = None,
+    key_padding_mask: Any = None,
+    attention_bias: Any = None,
+    past_key: Any = None,
+    past_value: Any = None,
+    past_sequence_length: Any = None,
+    cache_indirection: Any = None,
+    *,
+    mask_filter_value: float,
+    num_heads: int,
+    scale: float | None = None,
+    unidirectional: int = 0,
+    n_outputs: int = 1,
+) -> tuple[Any, ...]:
+    """Return the operator's outputs, over the builder."""
+    q, k, v = _composed_separate(query, key, value, bias, num_heads)
+    if past_key is not None and past_value is not None:
+        k, v = op("Concat", past_key, k, axis=2), op("Concat", past_value, v, axis=2)
+    mask = _composed_bias(q, k, key_padding_mask, attention_bias, unidirectional, mask_filter_value)
+    return (_composed_attend(q, k, v, mask, scale), k, v)[:n_outputs]
+
+
+def _composed_separate(
+    query: Any, key: Any, value: Any, bias: Any, heads: int
+) -> tuple[Any, Any, Any]:
+    def packed(x: Any, count: int) -> list[Any]:
+        return [transpose(op("Gather", x, i, axis=3), [0, 2, 1, 3]) for i in range(count)]
+
+    if rank_of(query) == 5:
+        q, k, v = packed(query, 3)
+        return q, k, v
+    parts: Sequence[Any] = (None, None, None)
+    if bias is not None:
+        hidden = shape_of(query)[2]
+        sizes = [hidden, hidden, shape_of(bias)[0] - 2 * hidden]
+        parts = op("Split", bias, sizes, axis=0, outputs=3)
+
+    def split(x: Any, part: Any) -> Any:
+        return split_heads(x if part is None else add(x, part), heads)
+
+    q = split(query, parts[0])
+    if rank_of(key) == 5:
+        k, v = packed(key, 2)
+        return q, k, v
+    if rank_of(key) == 4:
+        return q, key, value
+    return q, split(key, parts[1]), split(value, parts[2])
+
+
+def composed_rotary(
+    x: Any,
+    position_ids: Any,
+    cos_cache: Any,
+    sin_cache: Any,
+    *,
+    interleaved: int = 0,
+    num_heads: int = 0,
+) -> Any:
+    """Return the operator's output, over the builder."""
+    size = shape_of(cos_cache)[1] * 2
+    split = x if rank_of(x) == 4 else split_heads(x, num_heads or floordiv(shape_of(x)[2], size))
+    at = op("Cast", position_ids, to=ir.DataType.INT64)
+    if shape_of(position_ids) in ((1,), (1, 1)):
+        at = add(op("Reshape", at, [1, 1]), unsqueeze(positions_along(split, 2), [0]))
+    cos, sin = (unsqueeze(op("Gather", c, at, axis=0), [1]) for c in (cos_cache, sin_cache))
+    whole = shape_of(split)[3]
+    turned = op("Slice", split, [0], [size], [3]) if size != whole else split
+    turned = composed_rotate(turned, cos, sin, interleaved=bool(interleaved))
+    if size != whole:
+        turned = op("Concat", turned, op("Slice", split, [size], [whole], [3]), axis=3)
+    return turned if rank_of(x) == 4 else join_heads(turned)
+
+
 OPERATORS = (
-    OpDef("Attention", _infer_attention, _attention, domain=DOMAIN),
-    OpDef("GroupQueryAttention", _infer_group_query, _group_query_attention, domain=DOMAIN),
-    OpDef("MultiHeadAttention", _infer_multi_head, _multi_head_attention, domain=DOMAIN),
-    OpDef("RotaryEmbedding", lambda ctx: [ctx.shape(0)], _rotary_embedding, domain=DOMAIN),
+    OpDef(
+        "Attention", _infer_attention, _attention, domain=DOMAIN, vjp=through(composed_attention)
+    ),
+    OpDef(
+        "GroupQueryAttention", _infer_group_query, _group_query_attention, domain=DOMAIN, vjp=CACHED
+    ),
+    OpDef(
+        "MultiHeadAttention",
+        _infer_multi_head,
+        _multi_head_attention,
+        domain=DOMAIN,
+        vjp=through(composed_multi_head),
+    ),
+    OpDef(
+        "RotaryEmbedding",
+        lambda ctx: [ctx.shape(0)],
+        _rotary_embedding,
+        domain=DOMAIN,
+        vjp=through(composed_rotary),
+    ),
 )
 
 SCHEMAS = {

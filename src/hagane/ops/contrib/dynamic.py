@@ -23,6 +23,7 @@ from hagane.ops.definition import Array, OpDef
 from hagane.ops.linear.matmul import product_shape
 from hagane.ops.quantization.linear import dynamic_quantize
 from hagane.ops.recurrent import layer
+from hagane.ops.vjp import ROUNDED
 
 
 def _product(a: Array, b: Array, b_scale: Array, b_zero: Array | None) -> Array:
@@ -140,9 +141,13 @@ def _infer_lstm(ctx: InferContext) -> Sequence[Any]:
 
 
 OPERATORS = (
-    OpDef("DynamicQuantizeLSTM", _infer_lstm, _dynamic_quantize_lstm, domain=DOMAIN),
-    OpDef("DynamicQuantizeMatMul", _infer_matmul, _dynamic_quantize_matmul, domain=DOMAIN),
-    OpDef("MatMulIntegerToFloat", _infer_matmul, _matmul_integer_to_float, domain=DOMAIN),
+    OpDef("DynamicQuantizeLSTM", _infer_lstm, _dynamic_quantize_lstm, domain=DOMAIN, vjp=ROUNDED),
+    OpDef(
+        "DynamicQuantizeMatMul", _infer_matmul, _dynamic_quantize_matmul, domain=DOMAIN, vjp=ROUNDED
+    ),
+    OpDef(
+        "MatMulIntegerToFloat", _infer_matmul, _matmul_integer_to_float, domain=DOMAIN, vjp=ROUNDED
+    ),
 )
 
 SCHEMAS = {

@@ -22,6 +22,7 @@ from hagane.ops.normalization.softmax import softmax
 from hagane.ops.quantization.linear import OPERATORS as LINEAR
 from hagane.ops.quantization.linear import dequantize, quantize
 from hagane.ops.values import array_dtype
+from hagane.ops.vjp import ROUNDED
 from hagane.symbolic import Dim
 
 
@@ -51,7 +52,11 @@ def _binary(name: str, function: Callable[[Array, Array], Array]) -> OpDef:
         return _whole(y, c_scale, c_zero, a)
 
     return OpDef(
-        name, lambda ctx: [ctx.broadcast(ctx.shape(0), ctx.shape(3))], reference, domain=DOMAIN
+        name,
+        lambda ctx: [ctx.broadcast(ctx.shape(0), ctx.shape(3))],
+        reference,
+        domain=DOMAIN,
+        vjp=ROUNDED,
     )
 
 
@@ -228,20 +233,22 @@ def _infer_gemm(ctx: InferContext) -> Sequence[Any]:
 
 def _aligned(op: OpDef) -> OpDef:
     """Return ONNX's own quantisation under this domain; element types and rules are the same."""
-    return OpDef(op.name, op.infer, op.reference, domain=DOMAIN)
+    return OpDef(op.name, op.infer, op.reference, domain=DOMAIN, vjp=op.vjp)
 
 
 OPERATORS = (
     _binary("QLinearAdd", np.add),
-    OpDef("QLinearAveragePool", _infer_average_pool, _average_pool, domain=DOMAIN),
-    OpDef("QLinearConcat", _infer_concat, _concat, domain=DOMAIN),
-    OpDef("QLinearGlobalAveragePool", _infer_global, _global_average_pool, domain=DOMAIN),
-    OpDef("QLinearLeakyRelu", lambda ctx: [ctx.shape(0)], _leaky_relu, domain=DOMAIN),
+    OpDef("QLinearAveragePool", _infer_average_pool, _average_pool, domain=DOMAIN, vjp=ROUNDED),
+    OpDef("QLinearConcat", _infer_concat, _concat, domain=DOMAIN, vjp=ROUNDED),
+    OpDef(
+        "QLinearGlobalAveragePool", _infer_global, _global_average_pool, domain=DOMAIN, vjp=ROUNDED
+    ),
+    OpDef("QLinearLeakyRelu", lambda ctx: [ctx.shape(0)], _leaky_relu, domain=DOMAIN, vjp=ROUNDED),
     _binary("QLinearMul", np.multiply),
-    OpDef("QLinearSigmoid", lambda ctx: [ctx.shape(0)], _sigmoid, domain=DOMAIN),
-    OpDef("QLinearSoftmax", lambda ctx: [ctx.shape(0)], _softmax, domain=DOMAIN),
-    OpDef("QLinearWhere", _infer_where, _where, domain=DOMAIN),
-    OpDef("QGemm", _infer_gemm, _gemm, domain=DOMAIN),
+    OpDef("QLinearSigmoid", lambda ctx: [ctx.shape(0)], _sigmoid, domain=DOMAIN, vjp=ROUNDED),
+    OpDef("QLinearSoftmax", lambda ctx: [ctx.shape(0)], _softmax, domain=DOMAIN, vjp=ROUNDED),
+    OpDef("QLinearWhere", _infer_where, _where, domain=DOMAIN, vjp=ROUNDED),
+    OpDef("QGemm", _infer_gemm, _gemm, domain=DOMAIN, vjp=ROUNDED),
     *(_aligned(op) for op in LINEAR if op.name != "DynamicQuantizeLinear"),
 )
 

@@ -14,6 +14,7 @@ from hagane.ops.definition import Array, OpDef
 from hagane.ops.indexing.gather import checked
 from hagane.ops.precision import widened
 from hagane.ops.quantization.linear import spread
+from hagane.ops.vjp import PACKED
 
 
 def unpack(packed: Array, bits: int) -> Array:
@@ -107,8 +108,10 @@ def _infer_gather(ctx: InferContext) -> Sequence[Any]:
 
 
 OPERATORS = (
-    OpDef("GatherBlockQuantized", _infer_gather, _gather_block_quantized, domain=DOMAIN),
-    OpDef("MatMulNBits", _infer_matmul_nbits, _matmul_nbits, domain=DOMAIN),
+    OpDef(
+        "GatherBlockQuantized", _infer_gather, _gather_block_quantized, domain=DOMAIN, vjp=PACKED
+    ),
+    OpDef("MatMulNBits", _infer_matmul_nbits, _matmul_nbits, domain=DOMAIN, vjp=PACKED),
 )
 
 SCHEMAS = {

@@ -160,7 +160,8 @@ def composed_grid_sample(
     x: Any, grid: Any, *, align_corners: int = 0, mode: str = "linear", padding_mode: str = "zeros"
 ) -> Any:
     """Return the operator's output, over the builder."""
-    batch, *outputs, rank = shape_of(grid)
+    batch, *outputs, _ = shape_of(grid)
+    rank = len(outputs)
     flat = op("Reshape", grid, [batch, math.prod(outputs), rank], allowzero=1)
 
     def pad(place: Any, axis: int) -> Any:
