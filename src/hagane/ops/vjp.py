@@ -18,7 +18,7 @@ ROUNDED = Unsupported(
     "quantised"
 )
 PACKED = Unsupported("its weights are packed integers: dequantise them before training")
-DRAWN = Unsupported("its result is drawn at random, with probabilities that it does not show")
+DRAWN = Unsupported("its result is drawn at random: small changes of its input change it by jumps")
 CLASSICAL = Unsupported("it belongs to classical models, which are run here and trained elsewhere")
 CACHED = Unsupported("it serves generation from caches: train with Attention of ONNX")
 TEXT = Unsupported("it works on text, which has no gradient")

@@ -377,7 +377,7 @@ def composed_attention(
     """Return the operator's outputs, over the builder."""
     projected = op("MatMul", x, weights)
     projected = projected if bias is None else add(projected, bias)
-    sizes = list(qkv_hidden_sizes or [floordiv(shape_of(weights)[1], 3)] * 3)
+    sizes: list[Any] = list(qkv_hidden_sizes or [floordiv(shape_of(weights)[1], 3)] * 3)
     q, k, v = (
         split_heads(part, num_heads) for part in op("Split", projected, sizes, axis=2, outputs=3)
     )
