@@ -50,8 +50,9 @@ class OpDef:
         vjp: The gradient, written in other operators: takes the call, with its outputs, and the
             gradients of these (None where there is none), and returns the gradient of each input,
             None where the result does not depend on it.
-        compose: The operator as other operators over the builder, called as the reference is.
-            None where it is none of several.
+        compose: The operator as other operators over the builder, called as the reference is; it
+            may return None for a call that it cannot write so. None where the operator is not made
+            of others, ``Unsupported`` where it would serve and cannot be had.
         traits: What passes and engines may take for granted of it.
     """
 
@@ -61,7 +62,7 @@ class OpDef:
     domain: str = ""
     data: DataRule | None = None
     vjp: VjpRule | Unsupported = Unsupported("its gradient is not written yet")
-    compose: Kernel | None = None
+    compose: Kernel | Unsupported | None = None
     traits: Trait = Trait.NONE
     keywords: frozenset[str] = field(init=False, default=frozenset())
 

@@ -52,6 +52,8 @@ def _row(op: OpDef, reasons: dict[str, str]) -> str:
 def _native(op: OpDef) -> object:
     if op.key in RULES:
         return RULES[op.key]
+    if op.compose is not None:  # as other operators, or not, with the reason
+        return op.compose
     return Unsupported("no native kernel: runs on its reference kernel between compiled parts")
 
 

@@ -14,6 +14,7 @@ from hagane.ops.builder.interpreter import Call, Interpreter, interpreter_of
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.registry import operators, schema
 from hagane.ops.schema import Schema
+from hagane.ops.values import array_dtype
 from hagane.symbolic import Dim, Expr
 
 _NUMBERS = (bool, int, float, Expr)
@@ -69,7 +70,10 @@ def _lift(interpreter: Interpreter, schema_: Schema, inputs: Sequence[Any]) -> t
     for index, value in enumerate(inputs):
         if value is None or _is_python(value) or not schema_.inputs:
             continue
-        found = type_of(value)
+        if isinstance(value, np.ndarray | np.generic):
+            found: Type | None = TensorType(array_dtype(np.asarray(value)), np.shape(value))
+        else:
+            found = type_of(value)
         if isinstance(found, TensorType):
             dtypes.setdefault(schema_.input(index).type_variable, found.dtype)
     lifted: list[Any] = []
