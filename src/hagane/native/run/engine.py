@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -28,15 +29,17 @@ KERNEL_FLAGS = (
 )
 
 
-def sanitizer_flags() -> tuple[str, ...]:
-    """Return compiler flags for the sanitizers that ``HAGANE_SANITIZE`` names, if any.
+def extra_flags() -> tuple[str, ...]:
+    """Return the compiler flags of ``HAGANE_CFLAGS``, and those of sanitizers.
 
-    The process must have their runtime loaded, as ``make sanitize`` does.
+    ``HAGANE_SANITIZE`` names sanitizers; the process must have their runtime loaded, as
+    ``make sanitize`` does.
     """
+    given = tuple(shlex.split(os.environ.get("HAGANE_CFLAGS", "")))
     chosen = os.environ.get("HAGANE_SANITIZE", "")
     if not chosen:
-        return ()
-    return (f"-fsanitize={chosen}", "-fno-sanitize-recover=all", "-g", "-O1")
+        return given
+    return (*given, f"-fsanitize={chosen}", "-fno-sanitize-recover=all", "-g", "-O1")
 
 
 # Characters of C that are worth a compiler of their own: it takes 30 ms before it reads the first.
@@ -132,7 +135,7 @@ _lock = Lock()
 def _compiled_engine(compiler: Compiler) -> Engine:
     source = c_source(*_PARTS)
     cache_ = CodeCache("native")
-    flags = (*_ENGINE_FLAGS, *sanitizer_flags())
+    flags = (*_ENGINE_FLAGS, *extra_flags())
     key = "\0".join((source, *flags, *compiler.command, compiler.version))
 
     def make(folder: Path) -> Path:
@@ -177,7 +180,7 @@ def compile_kernels(kernels: Sequence[Kernel], level: Level, jobs: int | None = 
     """Return the library of some kernels, compiled in parallel unless it is in the cache."""
     codes = {kernel_name(kernel.code): kernel.code for kernel in kernels if kernel.code}
     compiler = find_compiler()
-    flags = (*KERNEL_FLAGS, *level.flags, *sanitizer_flags())
+    flags = (*KERNEL_FLAGS, *level.flags, *extra_flags())
     header = c_source(*_HEADER)
     key = "\0".join((*sorted(codes), header, *flags, *compiler.command, compiler.version))
     cache_ = CodeCache("native")

@@ -9,8 +9,10 @@ import numpy as np
 
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import where
 from hagane.ops.rules import broadcast, exact
 from hagane.ops.traits import Trait
+from hagane.ops.vjp import DISCRETE, broadcasting
 from hagane.symbolic import definitely_different, definitely_equal
 
 
@@ -51,8 +53,9 @@ def _compare(name: str, function: Any, **facets: Any) -> OpDef:
         name,
         broadcast,
         lambda x, y: np.asarray(function(x, y), dtype=bool),
-        traits=Trait.ELEMENTWISE,
+        vjp=DISCRETE,
         **facets,
+        traits=Trait.ELEMENTWISE,
     )
 
 
@@ -67,6 +70,11 @@ OPERATORS = (
         _infer_where,
         lambda c, x, y: np.where(c, x, y),
         data=_where_data,
+        vjp=broadcasting(
+            None,
+            lambda g, call: where(call.inputs[0], g, 0),
+            lambda g, call: where(call.inputs[0], 0, g),
+        ),
         traits=Trait.ELEMENTWISE | Trait.FREE,
     ),
 )
