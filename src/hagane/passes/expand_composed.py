@@ -10,12 +10,12 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.graph.types import TensorType
-from hagane.ops.builder import Nodes, dtype_of, interpreting, op
+from hagane.ops.builder import dtype_of, interpreting, op
 from hagane.ops.definition import Kernel, OpDef
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import find
 from hagane.ops.schema import onnx_schema
-from hagane.passes.edit import attributes_of, name_of, remove_unread, replace_value
+from hagane.passes.edit import attributes_of, name_of, nodes_before, remove_unread, replace_value
 
 
 def expand_composed(graph: ir.Graph, types: GraphTypes) -> list[str]:
@@ -53,8 +53,7 @@ def _expand(
     graph: ir.Graph, node: ir.Node, definition: OpDef, compose: Kernel, types: GraphTypes
 ) -> bool:
     added: list[ir.Node] = []
-    nodes = Nodes(graph, types, before=node, name=name_of(node), added=added.append)
-    with interpreting(nodes):
+    with interpreting(nodes_before(graph, types, node, name_of(node), added.append)):
         results = call_composed(compose, node.inputs, attributes_of(node), len(node.outputs))
         made = None if results is None else _typed(results, node.outputs, types)
     for old, new in zip(node.outputs, made or (), strict=False):

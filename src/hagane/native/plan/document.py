@@ -53,7 +53,9 @@ def _row(op: OpDef, reasons: dict[str, str]) -> str:
 def _native(op: OpDef) -> object:
     if op.key in RULES:
         return RULES[op.key]
-    if op.compose is not None and onnx_schema(*op.key) is None:  # as other operators, or not, with the reason
+    if (
+        op.compose is not None and onnx_schema(*op.key) is None
+    ):  # as other operators, or not, with the reason
         return op.compose
     return Unsupported("no native kernel: runs on its reference kernel between compiled parts")
 
