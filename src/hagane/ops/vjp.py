@@ -64,12 +64,20 @@ def through(composed: Callable[..., Any]) -> VjpRule:
         composed: The operator as others: takes the inputs, and those of the attributes, with their
             defaults, that it names; ``n_outputs`` too if it names that.
     """
-    names = [p.name for p in signature(composed).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    parameters = signature(composed).parameters.values()
+    names = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
 
     def vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
         from hagane.ops.gradient import pull_back
+        from hagane.ops.registry import schema
 
         attributes = {name: call.attr(name) for name in names if call.attr(name) is not None}
+        if "attributes" in names:
+            defaults = schema(*call.op.key).defaults
+            attributes["attributes"] = {**defaults, **call.attributes}
+        if takes_all:
+            attributes |= call.attributes
         if "n_outputs" in names:
             attributes["n_outputs"] = len(call.outputs)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,8 @@ from hagane.ops.context import InferContext
 from hagane.ops.contrib.declare import DOMAIN, FLOATS, declare
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.elementwise.activation import gelu, sigmoid
-from hagane.ops.functions.elementary import add, mul
-from hagane.ops.precision import widened
+from hagane.ops.precision import composed_wide, widened
 from hagane.ops.rules import same_shape
-from hagane.ops.vjp import through
 from hagane.symbolic import floordiv
 
 
@@ -27,18 +26,22 @@ def _with_bias(ctx: InferContext) -> Sequence[Any]:
     return [shape]
 
 
+@widened
 def _bias_gelu(x: Array, bias: Array) -> Array:
     return gelu(x + bias)
 
 
+@widened
 def _fast_gelu(x: Array, bias: Array | None = None) -> Array:
     return gelu(x if bias is None else x + bias, approximate="tanh")
 
 
+@widened
 def _quick_gelu(x: Array, *, alpha: float = 1.702) -> Array:
     return x * sigmoid(alpha * x)
 
 
+@widened
 def _bias_split_gelu(x: Array, bias: Array) -> Array:
     left, right = np.split(x + bias, 2, axis=-1)
     return left * gelu(right)
@@ -49,32 +52,46 @@ def _infer_split(ctx: InferContext) -> Sequence[Any]:
     return [(*shape[:-1], floordiv(shape[-1], 2))]
 
 
-def _composed_fast(x: Any, bias: Any = None) -> Any:
-    return op("Gelu", x if bias is None else add(x, bias), approximate="tanh")
+@composed_wide
+def _composed_gelu(x: Any, bias: Any = None, *, approximate: str = "none") -> Any:
+    return op("Gelu", x if bias is None else op("Add", x, bias), approximate=approximate)
 
 
+@composed_wide
 def _composed_split(x: Any, bias: Any) -> Any:
-    left, right = op("Split", add(x, bias), axis=-1, num_outputs=2, outputs=2)
-    return mul(left, op("Gelu", right))
+    left, right = op("Split", op("Add", x, bias), axis=-1, num_outputs=2, outputs=2)
+    return op("Mul", left, op("Gelu", right))
 
 
-def _composed_quick(x: Any, *, alpha: float) -> Any:
-    return op("Swish", x, alpha=alpha)
+@composed_wide
+def _composed_quick(x: Any, *, alpha: float = 1.702) -> Any:
+    return op("Mul", x, op("Sigmoid", op("Mul", x, alpha)))
 
 
-def _define(name: str, infer: Any, kernel: Any, composed: Any) -> OpDef:
-    return OpDef(
-        name, infer, widened(kernel), domain=DOMAIN, compose=composed, vjp=through(composed)
-    )
+@composed_wide
+def _composed_add(x: Any, bias: Any, skip: Any) -> Any:
+    return op("Add", op("Add", x, bias), skip)
 
 
 OPERATORS = (
-    _define("BiasAdd", same_shape, lambda x, b, skip: x + b + skip, add),
-    _define("BiasGelu", _with_bias, _bias_gelu, lambda x, bias: op("Gelu", add(x, bias))),
-    _define("BiasSplitGelu", _infer_split, _bias_split_gelu, _composed_split),
-    _define("FastGelu", _with_bias, _fast_gelu, _composed_fast),
-    _define("Gelu", same_shape, lambda x: gelu(x), lambda x: op("Gelu", x)),
-    _define("QuickGelu", same_shape, _quick_gelu, _composed_quick),
+    OpDef(
+        "BiasAdd",
+        same_shape,
+        widened(lambda x, b, skip: x + b + skip),
+        domain=DOMAIN,
+        compose=_composed_add,
+    ),
+    OpDef("BiasGelu", _with_bias, _bias_gelu, domain=DOMAIN, compose=_composed_gelu),
+    OpDef("BiasSplitGelu", _infer_split, _bias_split_gelu, domain=DOMAIN, compose=_composed_split),
+    OpDef(
+        "FastGelu",
+        _with_bias,
+        _fast_gelu,
+        domain=DOMAIN,
+        compose=partial(_composed_gelu, approximate="tanh"),
+    ),
+    OpDef("Gelu", same_shape, widened(lambda x: gelu(x)), domain=DOMAIN, compose=_composed_gelu),
+    OpDef("QuickGelu", same_shape, _quick_gelu, domain=DOMAIN, compose=_composed_quick),
 )
 
 SCHEMAS = {

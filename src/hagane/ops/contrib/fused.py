@@ -22,10 +22,8 @@ from hagane.ops.convolution.conv import convolve, infer_conv
 from hagane.ops.convolution.window import Window
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.elementwise.activation import sigmoid
-from hagane.ops.functions.elementary import add, mul, swapped, transpose
 from hagane.ops.linear.matmul import product_shape
-from hagane.ops.precision import widened
-from hagane.ops.vjp import through
+from hagane.ops.precision import composed_wide, widened
 
 
 def activate(y: Array, name: str | None, parameters: Sequence[float]) -> Array:
@@ -139,20 +137,24 @@ def _infer_fused_matmul(ctx: InferContext) -> Sequence[Any]:
     return [product_shape(ctx, *shapes)]
 
 
-def _composed_activation(y: Any, name: str | None, parameters: Sequence[float]) -> Any:
+def _activated(y: Any, name: str | None, parameters: Sequence[float]) -> Any:
+    """``activate`` over the builder."""
     match name:
         case None | "":
             return y
-        case "LeakyRelu":
-            return op("LeakyRelu", y, alpha=(parameters or (0.01,))[0])
         case "Clip":
             return op("Clip", y, *parameters)
+        case "LeakyRelu":
+            return op("LeakyRelu", y, alpha=(parameters or (0.01,))[0])
         case "HardSigmoid":
             alpha, beta = parameters or (0.2, 0.5)
             return op("HardSigmoid", y, alpha=alpha, beta=beta)
-    return op(name, y)
+        case "Relu" | "Sigmoid" | "Tanh":
+            return op(name, y)
+    return None
 
 
+@composed_wide
 def _composed_conv(
     x: Any,
     w: Any,
@@ -169,21 +171,13 @@ def _composed_conv(
     strides: Sequence[int] | None = None,
 ) -> Any:
     y = op(
-        "Conv",
-        x,
-        w,
-        b,
-        auto_pad=auto_pad,
-        dilations=dilations,
-        group=group,
-        kernel_shape=kernel_shape,
-        pads=pads,
-        strides=strides,
-    )
-    y = y if z is None else add(y, z)
-    return _composed_activation(y, activation, activation_params or ())
+        "Conv", x, w, b, auto_pad=auto_pad, dilations=dilations, group=group,
+        kernel_shape=kernel_shape, pads=pads, strides=strides,
+    )  # fmt: skip
+    return _activated(y if z is None else op("Add", y, z), activation, activation_params or ())
 
 
+@composed_wide
 def _composed_gemm(
     a: Any,
     b: Any,
@@ -200,16 +194,20 @@ def _composed_gemm(
 ) -> Any:
     y = op("Gemm", a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
     given = (activation_alpha, activation_beta, activation_gamma)
-    return _composed_activation(y, activation, [value for value in given if value is not None])
+    return _activated(y, activation, [value for value in given if value is not None])
 
 
-def _composed_turn(x: Any, trans: int, batch: int) -> Any:
-    rank = rank_of(x)
-    if batch and rank > 2:
-        x = transpose(x, [*range(1, rank - 1), 0, rank - 1])
-    return swapped(x) if trans and rank > 1 else x
+def _transposed(x: Any, trans: int, batch: int) -> Any:
+    """``_turned`` over the builder."""
+    axes = list(range(rank_of(x)))
+    if batch and len(axes) > 2:
+        axes.insert(-1, axes.pop(0))
+    if trans and len(axes) > 1:
+        axes[-1], axes[-2] = axes[-2], axes[-1]
+    return x if axes == sorted(axes) else op("Transpose", x, perm=axes)
 
 
+@composed_wide
 def _composed_matmul(
     a: Any,
     b: Any,
@@ -220,19 +218,24 @@ def _composed_matmul(
     transBatchA: int = 0,
     transBatchB: int = 0,
 ) -> Any:
-    left, right = _composed_turn(a, transA, transBatchA), _composed_turn(b, transB, transBatchB)
-    return mul(op("MatMul", left, right), alpha)
-
-
-def _define(name: str, infer: Any, kernel: Any, composed: Any) -> OpDef:
-    return OpDef(name, infer, kernel, domain=DOMAIN, compose=composed, vjp=through(composed))
+    left, right = _transposed(a, transA, transBatchA), _transposed(b, transB, transBatchB)
+    y = op("MatMul", left, right)
+    return y if alpha == 1 else op("Mul", y, alpha)
 
 
 OPERATORS = (
-    _define("FusedConv", infer_conv, _fused_conv, _composed_conv),
-    _define("FusedGemm", _infer_gemm, _fused_gemm, _composed_gemm),
-    _define("FusedMatMul", _infer_fused_matmul, _fused_matmul, _composed_matmul),
-    _define("TransposeMatMul", _infer_fused_matmul, _fused_matmul, _composed_matmul),
+    OpDef("FusedConv", infer_conv, _fused_conv, domain=DOMAIN, compose=_composed_conv),
+    OpDef("FusedGemm", _infer_gemm, _fused_gemm, domain=DOMAIN, compose=_composed_gemm),
+    OpDef(
+        "FusedMatMul", _infer_fused_matmul, _fused_matmul, domain=DOMAIN, compose=_composed_matmul
+    ),
+    OpDef(
+        "TransposeMatMul",
+        _infer_fused_matmul,
+        _fused_matmul,
+        domain=DOMAIN,
+        compose=_composed_matmul,
+    ),
 )
 
 _TRANS = {"alpha": 1.0, "transA": 0, "transB": 0}

@@ -9,18 +9,14 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import TensorType
-from hagane.ops.builder import dtype_of, op, rank_of
+from hagane.ops.builder import op, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.contrib.declare import DOMAIN, FLOATS, declare
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.elementwise.activation import sigmoid
-from hagane.ops.functions.elementary import add, cast, mean_over, square, transpose
-from hagane.ops.functions.normalizing import inverse_deviation
-from hagane.ops.functions.normalizing import widened as wide
 from hagane.ops.indexing.gather import checked
 from hagane.ops.normalization.layer import layer_norm, rms_norm
-from hagane.ops.precision import widened
-from hagane.ops.vjp import through
+from hagane.ops.precision import composed_wide, widened
 
 
 @widened
@@ -144,44 +140,63 @@ def _group_norm(
     return np.moveaxis(y, 1, -1) if channels_last else y
 
 
-def _with_skip(x: Any, skip: Any, bias: Any) -> Any:
-    return add(x, skip) if bias is None else add(x, skip, bias)
+def _inverse_deviation(x: Any, axes: Sequence[int], epsilon: float) -> Any:
+    """Return ``1 / √(mean(x²) + ε)`` over axes that stay, with length one."""
+    squares = op("ReduceMean", op("Mul", x, x), list(axes))
+    return op("Reciprocal", op("Sqrt", op("Add", squares, epsilon)))
 
 
-def _composed_skip_layer(
+def _total(x: Any, skip: Any, bias: Any) -> Any:
+    total = op("Add", x, skip)
+    return total if bias is None else op("Add", total, bias)
+
+
+@composed_wide
+def _composed_skip(
     x: Any,
     skip: Any,
     gamma: Any,
     beta: Any = None,
     bias: Any = None,
     *,
-    epsilon: float,
-    n_outputs: int,
+    epsilon: float = 1e-12,
+    n_outputs: int = 1,
 ) -> tuple[Any, ...]:
-    total = _with_skip(x, skip, bias)
-    made = op("LayerNormalization", total, gamma, beta, epsilon=epsilon, outputs=3)
-    return (*made, total)[:n_outputs]
-
-
-def _composed_rms(
-    x: Any, scale: Any, *, axis: int, epsilon: float, n_outputs: int
-) -> tuple[Any, ...]:
-    y = op("RMSNormalization", x, scale, axis=axis, epsilon=epsilon)
+    total = _total(x, skip, bias)
+    y = op("LayerNormalization", total, gamma, beta, axis=-1, epsilon=epsilon)
     if n_outputs == 1:
         return (y,)
-    axes = list(range(axis % rank_of(x), rank_of(x)))
-    inverse = inverse_deviation(mean_over(square(wide(x)), axes), epsilon)
-    return y, cast(inverse, ir.DataType.FLOAT)
+    mean = op("ReduceMean", total, [-1])
+    inverse = _inverse_deviation(op("Sub", total, mean), [-1], epsilon)
+    return (y, mean, inverse, total)[:n_outputs]
 
 
+@composed_wide
 def _composed_skip_rms(
-    x: Any, skip: Any, gamma: Any, bias: Any = None, *, epsilon: float, n_outputs: int
+    x: Any,
+    skip: Any,
+    gamma: Any,
+    bias: Any = None,
+    *,
+    epsilon: float = 1e-12,
+    n_outputs: int = 1,
 ) -> tuple[Any, ...]:
-    total = _with_skip(x, skip, bias)
-    y, inverse = _composed_rms(total, gamma, axis=-1, epsilon=epsilon, n_outputs=2)
-    return (y, inverse, inverse, total)[:n_outputs]
+    total = _total(x, skip, bias)
+    y = op("RMSNormalization", total, gamma, axis=-1, epsilon=epsilon)
+    inverse = _inverse_deviation(total, [-1], epsilon) if n_outputs > 2 else None
+    return (y, None, inverse, total)[:n_outputs]
 
 
+@composed_wide
+def _composed_simplified(
+    x: Any, scale: Any, *, axis: int = -1, epsilon: float = 1e-5, n_outputs: int = 1
+) -> tuple[Any, ...]:
+    y = op("RMSNormalization", x, scale, axis=axis, epsilon=epsilon)
+    rank = rank_of(x)
+    return (y, _inverse_deviation(x, range(axis % rank, rank), epsilon))[:n_outputs]
+
+
+@composed_wide
 def _composed_embed(
     input_ids: Any,
     segment_ids: Any,
@@ -193,55 +208,79 @@ def _composed_embed(
     mask: Any = None,
     position_ids: Any = None,
     *,
-    epsilon: float,
-    n_outputs: int,
+    epsilon: float = 1e-12,
+    n_outputs: int = 1,
 ) -> tuple[Any, ...]:
+    batch, length = shape_of(input_ids)
     if position_ids is None:
-        length = op("Squeeze", op("Shape", input_ids, start=1), [0])
-        position_ids = op("Unsqueeze", op("Range", 0, length, 1), [0])
-    total = add(op("Gather", words, input_ids), op("Gather", positions, position_ids))
+        rows = op("Slice", positions, [0], [length], [0])
+    else:
+        rows = op("Gather", positions, position_ids)
+    total = op("Add", op("Gather", words, input_ids), rows)
     if segments is not None and segment_ids is not None:
-        total = add(total, op("Gather", segments, segment_ids))
-    y = op("LayerNormalization", total, gamma, beta, epsilon=epsilon)
-    count = op("Cast", op("Shape", input_ids, end=1), to=ir.DataType.INT32)
+        total = op("Add", total, op("Gather", segments, segment_ids))
+    y = op("LayerNormalization", total, gamma, beta, axis=-1, epsilon=epsilon)
+    if mask is None:
+        count = op("Expand", np.zeros(1, np.int32), [batch])
+    else:
+        # (Floats hold these counts, and have kernels that sum them.)
+        counts = op("ReduceSum", op("Cast", mask, to=ir.DataType.FLOAT), [1], keepdims=0)
+        count = op("Cast", counts, to=ir.DataType.INT32)
     return (y, count, total)[:n_outputs]
 
 
-def _composed_group(
+@composed_wide
+def _composed_group_norm(
     x: Any,
     gamma: Any,
     beta: Any,
     *,
     activation: int,
-    channels_last: int,
-    epsilon: float,
+    channels_last: int = 1,
+    epsilon: float = 1e-5,
     groups: int,
 ) -> Any:
     rank = rank_of(x)
-    if channels_last:
-        x = transpose(x, [0, rank - 1, *range(1, rank - 1)])
-    kept: dict[str, Any] = {
-        "num_groups": groups,
-        "epsilon": epsilon,
-        "stash_type": ir.DataType.FLOAT,
-    }
-    scale, bias = (cast(v, dtype_of(x)) for v in (gamma, beta))
-    y = op("GroupNormalization", x, scale, bias, **kept)
-    y = op("Swish", y) if activation else y
-    return transpose(y, [0, *range(2, rank), 1]) if channels_last else y
-
-
-def _define(name: str, infer: Any, kernel: Any, composed: Any, domain: str = DOMAIN) -> OpDef:
-    return OpDef(name, infer, kernel, domain=domain, compose=composed, vjp=through(composed))
+    nchw = op("Transpose", x, perm=[0, rank - 1, *range(1, rank - 1)]) if channels_last else x
+    y = op("GroupNormalization", nchw, gamma, beta, num_groups=groups, epsilon=epsilon)
+    if activation:
+        y = op("Mul", y, op("Sigmoid", y))
+    return op("Transpose", y, perm=[0, *range(2, rank), 1]) if channels_last else y
 
 
 OPERATORS = (
-    _define("EmbedLayerNormalization", _infer_embed, _embed_layer_normalization, _composed_embed),
-    _define("GroupNorm", lambda ctx: [ctx.shape(0)], _group_norm, _composed_group),
+    OpDef(
+        "EmbedLayerNormalization",
+        _infer_embed,
+        _embed_layer_normalization,
+        domain=DOMAIN,
+        compose=_composed_embed,
+    ),
+    OpDef(
+        "GroupNorm",
+        lambda ctx: [ctx.shape(0)],
+        _group_norm,
+        domain=DOMAIN,
+        compose=_composed_group_norm,
+    ),
     # ONNX Runtime keeps this one in ONNX's own domain.
-    _define("SimplifiedLayerNormalization", _infer_simplified, _simplified, _composed_rms, ""),
-    _define("SkipLayerNormalization", _infer_skip, _skip_layer_normalization, _composed_skip_layer),
-    _define("SkipSimplifiedLayerNormalization", _infer_skip, _skip_rms, _composed_skip_rms),
+    OpDef(
+        "SimplifiedLayerNormalization", _infer_simplified, _simplified, compose=_composed_simplified
+    ),
+    OpDef(
+        "SkipLayerNormalization",
+        _infer_skip,
+        _skip_layer_normalization,
+        domain=DOMAIN,
+        compose=_composed_skip,
+    ),
+    OpDef(
+        "SkipSimplifiedLayerNormalization",
+        _infer_skip,
+        _skip_rms,
+        domain=DOMAIN,
+        compose=_composed_skip_rms,
+    ),
 )
 
 SCHEMAS = {
