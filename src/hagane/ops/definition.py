@@ -48,8 +48,9 @@ class OpDef:
             arithmetic inside a graph resolves. None where values of outputs never matter.
         random: Whether two runs may differ.
         vjp: The gradient, written in other operators: takes the call, with its outputs, and the
-            gradients of these (None where there is none), and returns the gradient of each input,
-            None where the result does not depend on it.
+            gradients of these (None where there is none), and returns the gradient of each input:
+            a value, or a function that makes it and is called if that is wanted, or None where
+            the result does not depend on the input.
         compose: The operator as other operators over the builder, called as the reference is.
             None where it is none of several.
     """
