@@ -52,13 +52,15 @@ class Operator(FunctionNode):
         made: list[Any] = []
         for index in target_input_indexes:
             gradient = found[places[index]]
-            node = self.inputs[index]
+            # A function puts off what is not asked for.
+            if callable(gradient):
+                gradient = gradient()
             if gradient is None:
                 made.append(None)
             elif isinstance(gradient, Variable):
                 made.append(gradient)
             else:
-                made.append(Variable.make(_array(gradient, node)))
+                made.append(Variable.make(np.asarray(gradient)))
         return made
 
     def _places(self) -> list[int]:
@@ -86,10 +88,6 @@ def _gradients(gradients: Sequence[Any], recorded: bool) -> tuple[Any, ...]:
     return tuple(
         [None if g is None else g if recorded else g.array for g in gradients]
     )
-
-
-def _array(gradient: Any, node: Any) -> Any:
-    return np.asarray(gradient)
 
 
 class Tape:

@@ -1,0 +1,73 @@
+"""Links, under the names of Chainer."""
+
+from hagane.nn.links.classifier import (
+    Classifier,
+)
+from hagane.nn.links.connection import (
+    Bias,
+    Bilinear,
+    EmbedID,
+    Highway,
+    Linear,
+    Maxout,
+    PReLU,
+    Parameter,
+    Scale,
+    SimplifiedDropconnect,
+    Swish,
+    TheanoFunction,
+)
+from hagane.nn.links.convolution import (
+    Convolution1D,
+    Convolution2D,
+    Convolution3D,
+    ConvolutionND,
+    Deconvolution1D,
+    Deconvolution2D,
+    Deconvolution3D,
+    DeconvolutionND,
+    DepthwiseConvolution2D,
+    DilatedConvolution2D,
+    Inception,
+    LocalConvolution2D,
+    MLPConvolution2D,
+)
+from hagane.nn.links.normalization import (
+    BatchNormalization,
+    BatchRenormalization,
+    GroupNormalization,
+    LayerNormalization,
+)
+
+__all__ = [
+    "BatchNormalization",
+    "BatchRenormalization",
+    "Bias",
+    "Bilinear",
+    "Classifier",
+    "Convolution1D",
+    "Convolution2D",
+    "Convolution3D",
+    "ConvolutionND",
+    "Deconvolution1D",
+    "Deconvolution2D",
+    "Deconvolution3D",
+    "DeconvolutionND",
+    "DepthwiseConvolution2D",
+    "DilatedConvolution2D",
+    "EmbedID",
+    "GroupNormalization",
+    "Highway",
+    "Inception",
+    "LayerNormalization",
+    "Linear",
+    "LocalConvolution2D",
+    "MLPConvolution2D",
+    "Maxout",
+    "PReLU",
+    "Parameter",
+    "Scale",
+    "SimplifiedDropconnect",
+    "Swish",
+    "TheanoFunction",
+]
