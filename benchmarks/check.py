@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from hagane.frontends.python.check import Request, check_source
+from hagane.checking import Request, check_source
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))

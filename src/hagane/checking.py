@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from hagane.frontends.python.check import check_object
-from hagane.frontends.python.findings import Problem, Report, TypedExpression
+from hagane.frontends.libraries.registry import LibraryTables
+from hagane.frontends.python.enter import check as checks
+from hagane.frontends.python.enter import explore as exploring
+from hagane.frontends.python.enter import imported
+from hagane.frontends.python.enter.check import Request
+from hagane.frontends.python.report.findings import Problem, Report, TypedExpression
 
-__all__ = ["Problem", "Report", "Shaped", "TypedExpression", "check"]
+__all__ = [
+    "Problem",
+    "Report",
+    "Request",
+    "Shaped",
+    "TypedExpression",
+    "check",
+    "check_imported",
+    "check_source",
+    "explore",
+]
 
 
 def check(model_or_function: Any, *types_or_examples: Any, **named: Any) -> Report:
@@ -28,7 +42,29 @@ def check(model_or_function: Any, *types_or_examples: Any, **named: Any) -> Repo
     Raises:
         InvalidArgument: A text that is no type.
     """
-    return check_object(model_or_function, types_or_examples, named)
+    return checks.check_object(model_or_function, types_or_examples, named, LibraryTables())
+
+
+def check_source(request: Request) -> Report:
+    """Check a file from its source alone; nothing of it is run."""
+    return checks.check_source(request, LibraryTables())
+
+
+def check_imported(request: Request, from_source: Report) -> Report:
+    """Check the real object that a request names, with what the source alone gave at hand."""
+    return imported.check_imported(request, from_source, LibraryTables())
+
+
+def explore(request: Request, *, seconds: float = 60.0, replay: bool = True) -> Report:
+    """Check a program, then look for sizes that reach its other branches.
+
+    Args:
+        request: What to check; plain numbers in its inputs are sizes of the first example.
+        seconds: How long to look for further examples.
+        replay: Whether to run the real program with the inputs of each error. This imports the
+            file.
+    """
+    return exploring.explore(request, LibraryTables(), seconds=seconds, replay=replay)
 
 
 class Shaped:

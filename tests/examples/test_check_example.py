@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hagane.frontends.python.check import Request, check_source
-from hagane.frontends.python.render import render_text
+from hagane.checking import Request, check_source
+from hagane.frontends.python.report.render import render_text
 
 ROOT = Path(__file__).parents[2]
 

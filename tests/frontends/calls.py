@@ -21,10 +21,11 @@ from typing import Any
 
 import torch
 
-from hagane.frontends.python.findings import CheckError
-from hagane.frontends.python.interpreter import Interpreter
-from hagane.frontends.python.type_text import parse_type
-from hagane.frontends.python.values import (
+from hagane.frontends.libraries.registry import LibraryTables
+from hagane.frontends.python.enter.interpreter import Interpreter
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.type_text import parse_type
+from hagane.frontends.python.values.values import (
     MISSING,
     ListRef,
     Many,
@@ -172,7 +173,7 @@ def inferred(call: Call, folder: Path, symbolic: bool) -> Inferred:
     file = folder / "call.py"
     file.write_text(call.module())
     knowledge = Knowledge(sample=dict(call.sizes))
-    t = Interpreter(knowledge, folder)
+    t = Interpreter(knowledge, folder, LibraryTables())
     module = t.load_source(file, "call")
     function = t.module_attribute(module, "call")
     assert function is not MISSING

@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-from hagane.frontends.python.check import Request, check_source
-from hagane.frontends.python.findings import Report
+from hagane.checking import Request, check_source
+from hagane.frontends.python.report.findings import Report
 
 HEADER = """
 import math

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hagane.errors import InvalidArgument
-from hagane.frontends.python.type_text import ContainerText, parse_jaxtyping, parse_type
+from hagane.frontends.python.values.type_text import ContainerText, parse_jaxtyping, parse_type
 from hagane.symbolic import symbol
 
 from .checking import check_text, line_of

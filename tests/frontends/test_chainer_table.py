@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from hagane.frontends.python.check import Request, check_source
-from hagane.frontends.python.findings import Report
+from hagane.checking import Request, check_source
+from hagane.frontends.python.report.findings import Report
 
 from .chainer_calls import RIGHT, WRONG
 from .numpy_calls import calls

@@ -71,7 +71,7 @@ def test_what_cannot_be_checked_says_so() -> None:
 
 @pytest.mark.parametrize("case", TORCH, ids=lambda case: case.name)
 def test_a_real_model_is_typed_as_its_source_alone(case) -> None:  # type: ignore[no-untyped-def]
-    from hagane.frontends.python.check import Request, check_source
+    from hagane.checking import Request, check_source
 
     module = load(case.path)
     model = eval(case.make, vars(module))

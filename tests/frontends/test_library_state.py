@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from hagane.frontends.python.check import Request, check_source
-from hagane.frontends.python.findings import Report
+from hagane.checking import Request, check_source
+from hagane.frontends.python.report.findings import Report
 
 HEAD = """import chainer
 import chainer.functions as F

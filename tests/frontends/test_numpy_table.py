@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hagane.frontends.python.check import Request, check_source
-from hagane.frontends.python.findings import Report
-from hagane.frontends.python.values import DType, Real, Tensor
+from hagane.checking import Request, check_source
+from hagane.frontends.python.report.findings import Report
+from hagane.frontends.python.values.values import DType, Real, Tensor
 from hagane.graph.types import dtype_name
 
 from .numpy_calls import ARRAYS, RIGHT, WRONG, calls

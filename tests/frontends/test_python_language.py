@@ -283,7 +283,7 @@ def test_forms_that_are_not_followed_are_told(tmp_path: Path, body: str, reason:
 def test_a_failure_of_the_checker_itself_is_told_and_never_clean(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hagane.frontends.python.interpreter import Interpreter
+    from hagane.frontends.python.enter.interpreter import Interpreter
 
     def broken(*_: object) -> None:
         raise KeyError("lost")

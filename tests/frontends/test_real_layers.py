@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from hagane.frontends.python.check import check_object
-from hagane.frontends.python.values import Tensor
+from hagane.checking import check
+from hagane.frontends.python.values.values import Tensor
 from hagane.graph.types import dtype_name
 
 from .calls import Call, real, sections
@@ -70,7 +70,7 @@ def test_real_layers_are_understood(call: Call, tmp_path: Path) -> None:
     except NameError:
         pytest.skip("the layer is made of the inputs")
     inputs = {name: re.sub(r"\w+=(\d+)", r"\1", text) for name, text, _ in call.inputs}
-    report = check_object(module.call, [], inputs)
+    report = check(module.call, **inputs)
     assert not report.errors
     assert not report.unknown
     assert typed(report.result) == real(call, call.sizes)

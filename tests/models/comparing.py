@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from hagane.frontends.python.findings import Report
+from hagane.frontends.python.report.findings import Report
 
 from .tracing import TracedValue
 

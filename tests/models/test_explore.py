@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hagane.frontends.python.check import Request
-from hagane.frontends.python.explore import explore
+from hagane.checking import Request, explore
 
 from .catalogue import TORCH
 from .mistakes_torch import MISTAKES

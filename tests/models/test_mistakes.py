@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hagane.frontends.python.check import Request, check_source
+from hagane.checking import Request, check_source
 
 from .catalogue import TORCH
 from .mistakes_torch import MISTAKES

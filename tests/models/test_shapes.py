@@ -8,7 +8,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from hagane.frontends.python.check import Request, check_source
+from hagane.checking import Request, check_source
 
 from .case import Case, draw_inputs, load
 from .catalogue import TORCH

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hagane.frontends.python.check import Request, check_source
+from hagane.checking import Request, check_source
 
 from .case import Case, draw_sizes
 from .catalogue_chainer import CHAINER

@@ -9,18 +9,16 @@ from typing import Annotated
 
 import typer
 
+from hagane.checking import Request, check_imported, check_source, explore
 from hagane.errors import InvalidArgument
-from hagane.frontends.python.check import Request, check_source
-from hagane.frontends.python.explore import explore
-from hagane.frontends.python.findings import Report
-from hagane.frontends.python.imported import check_imported
-from hagane.frontends.python.render import (
+from hagane.frontends.python.report.findings import Report
+from hagane.frontends.python.report.render import (
     render_text,
     render_types,
     report_json,
     report_sarif,
 )
-from hagane.frontends.python.type_text import parse_type
+from hagane.frontends.python.values.type_text import parse_type
 
 
 def command(

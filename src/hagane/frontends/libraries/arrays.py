@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import Tensor
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Tensor
 from hagane.ops.values import array_dtype
 
 _MAX_KNOWN = 256

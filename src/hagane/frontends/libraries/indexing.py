@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import Many, Tensor, Truth, Value, is_size
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Many, Tensor, Truth, Value, is_size
 from hagane.graph.types import Shape
 from hagane.symbolic import Dim, Expr, ceildiv, maximum, minimum, symbol, symbols_of
 from hagane.symbolic.path import Verdict

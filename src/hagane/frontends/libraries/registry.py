@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.python.values import (
+from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
     Class,
@@ -40,7 +40,7 @@ from hagane.symbolic import Expr
 
 if TYPE_CHECKING:
     from hagane.frontends.libraries.table import Table
-    from hagane.frontends.python.core import Core
+    from hagane.frontends.python.interpret.core import Core
 
 # Packages that are never imported or interpreted, only known by name.
 _ROOTS = (
@@ -56,7 +56,7 @@ _PYTHON = {
 }  # fmt: skip
 
 
-class Tables:
+class LibraryTables:
     """The tables of all libraries."""
 
     @cached_property
@@ -451,4 +451,4 @@ def _is_real_attribute(kind: str, name: str) -> bool:
     return found is not None and hasattr(found, name)
 
 
-__all__ = ["Many", "Tables"]
+__all__ = ["LibraryTables", "Many"]

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
 
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.findings import CheckError
-from hagane.frontends.python.values import MISSING, Instance, Tensor, Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import MISSING, Instance, Tensor, Value
+from hagane.ops.builder import interpreting
 
 Handler = Callable[..., Value]
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -159,7 +160,8 @@ def call_handler(
         names = list(signature.parameters.values())[hidden:]
         shown = ", ".join(str(p).partition(":")[0].partition(" =")[0] for p in names)
         raise CheckError("call", f"{name}({shown}): {error}") from None
-    return function(core, *arguments, **keywords)
+    with interpreting(core.emit):
+        return function(core, *arguments, **keywords)
 
 
 __all__ = ["Handler", "Table", "View", "call_handler"]

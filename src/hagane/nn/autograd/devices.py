@@ -77,12 +77,16 @@ class GpuDevice(Device):
 cpu = CpuDevice()
 
 
-def get_device(spec: Any) -> Device:
+def get_device(spec: Any = None) -> Any:
     """Return the device of a specifier: ``@numpy``, -1, ``native`` or a device.
+
+    Without one, the name of the device of sessions: ``CPU``.
 
     Raises:
         InvalidArgument: It names no device, or one that is not there.
     """
+    if spec is None:
+        return "CPU"
     if isinstance(spec, Device):
         return spec
     if spec in ("@numpy", "native", "native:0", "@intel64", "@ideep") or (

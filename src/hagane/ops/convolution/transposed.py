@@ -17,6 +17,7 @@ from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.shapes import sizes_of
 from hagane.ops.functions.windows import planes, weight_gradient
 from hagane.ops.precision import widened
+from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, floordiv, product
 
 
@@ -263,6 +264,11 @@ def _col2im_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
 
 
 OPERATORS = (
+<<<<<<< HEAD
     OpDef("Col2Im", _infer_col2im, _col2im, vjp=_col2im_vjp),
     OpDef("ConvTranspose", _infer_conv_transpose, _conv_transpose, vjp=_conv_transpose_vjp),
+=======
+    OpDef("Col2Im", _infer_col2im, _col2im),
+    OpDef("ConvTranspose", _infer_conv_transpose, _conv_transpose, traits=Trait.LINEAR),
+>>>>>>> main
 )

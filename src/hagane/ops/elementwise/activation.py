@@ -16,6 +16,7 @@ from hagane.ops.functions.elementary import add, div, exp, mask_like, mul, squar
 from hagane.ops.functions.shapes import filled_like, unbroadcast
 from hagane.ops.precision import widened
 from hagane.ops.rules import same_shape
+from hagane.ops.traits import Trait
 from hagane.ops.vjp import through
 
 
@@ -115,7 +116,7 @@ def _activation(name: str, kernel: Any, derivative: Derivative) -> OpDef:
         slope = derivative(call.inputs[0], call.outputs[0], call.attr)
         return [mul(gradients[0], slope)]
 
-    return OpDef(name, same_shape, widened(kernel), vjp=vjp)
+    return OpDef(name, same_shape, widened(kernel), vjp=vjp, traits=Trait.ELEMENTWISE)
 
 
 def _within(x: Any, low: float, high: float) -> Any:
@@ -201,8 +202,14 @@ OPERATORS = (
     _activation("HardSwish", _hard_swish, _hard_swish_derivative),
     _activation("LeakyRelu", _leaky_relu, _leaky_derivative),
     _activation("Mish", _mish, _mish_derivative),
-    OpDef("PRelu", _infer_prelu, widened(_prelu), vjp=_prelu_vjp),
-    OpDef("Relu", same_shape, lambda x: np.maximum(x, x.dtype.type(0)), vjp=_relu_vjp),
+    OpDef("PRelu", _infer_prelu, widened(_prelu), vjp=_prelu_vjp, traits=Trait.ELEMENTWISE),
+    OpDef(
+        "Relu",
+        same_shape,
+        lambda x: np.maximum(x, x.dtype.type(0)),
+        vjp=_relu_vjp,
+        traits=Trait.ELEMENTWISE,
+    ),
     _activation("Selu", _selu, _selu_derivative),
     _activation("Shrink", _shrink, _shrink_derivative),
     _activation("Sigmoid", sigmoid, lambda x, y, _: mul(y, sub(1, y))),

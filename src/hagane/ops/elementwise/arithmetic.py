@@ -16,6 +16,7 @@ from hagane.ops.functions.elementary import cast, div, log, mul, neg, sub, where
 from hagane.ops.functions.shapes import unbroadcast
 from hagane.ops.precision import widened
 from hagane.ops.rules import broadcast, exact
+from hagane.ops.traits import Trait
 from hagane.ops.vjp import DISCRETE, broadcasting
 from hagane.symbolic import Expr, floordiv, mod
 
@@ -112,7 +113,7 @@ def _mean(*xs: Array) -> Array:
 
 
 def _binary(name: str, function: Any, **facets: Any) -> OpDef:
-    return OpDef(name, broadcast, lambda x, y: function(x, y), **facets)
+    return OpDef(name, broadcast, lambda x, y: function(x, y), traits=Trait.ELEMENTWISE, **facets)
 
 
 def _whole_quotient(x: Any, y: Any, remainder: Any) -> Any:
@@ -176,7 +177,7 @@ OPERATORS = (
     _binary("BitwiseAnd", np.bitwise_and, vjp=DISCRETE),
     _binary("BitwiseOr", np.bitwise_or, vjp=DISCRETE),
     _binary("BitwiseXor", np.bitwise_xor, vjp=DISCRETE),
-    OpDef("BitShift", broadcast, _shift, vjp=DISCRETE),
+    OpDef("BitShift", broadcast, _shift, vjp=DISCRETE, traits=Trait.ELEMENTWISE),
     _binary(
         "Div",
         divide,
@@ -186,8 +187,8 @@ OPERATORS = (
             lambda g, call: neg(mul(g, div(call.outputs[0], call.inputs[1]))),
         ),
     ),
-    OpDef("Mean", broadcast, _mean, vjp=_mean_vjp),
-    OpDef("Mod", broadcast, _mod, data=_data(mod), vjp=_mod_vjp),
+    OpDef("Mean", broadcast, _mean, vjp=_mean_vjp, traits=Trait.ELEMENTWISE | Trait.VARIADIC),
+    OpDef("Mod", broadcast, _mod, data=_data(mod), vjp=_mod_vjp, traits=Trait.ELEMENTWISE),
     _binary(
         "Mul",
         np.multiply,
@@ -197,13 +198,13 @@ OPERATORS = (
         ),
     ),
     _binary("Or", np.logical_or, vjp=DISCRETE),
-    OpDef("Pow", _infer_power, _power, vjp=_power_vjp),
+    OpDef("Pow", _infer_power, _power, vjp=_power_vjp, traits=Trait.ELEMENTWISE),
     _binary(
         "Sub",
         np.subtract,
         data=_data(lambda a, b: a - b),
         vjp=broadcasting(lambda g, call: g, lambda g, call: neg(g)),
     ),
-    OpDef("Sum", broadcast, _sum, vjp=_sum_vjp),
+    OpDef("Sum", broadcast, _sum, vjp=_sum_vjp, traits=Trait.ELEMENTWISE | Trait.VARIADIC),
     _binary("Xor", np.logical_xor, vjp=DISCRETE),
 )

@@ -15,6 +15,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef, Unsupported
 from hagane.ops.functions.elementary import cast
 from hagane.ops.rules import exact
+from hagane.ops.traits import Trait
 from hagane.ops.values import array_dtype, strings
 from hagane.symbolic import Expr, floor
 
@@ -199,6 +200,15 @@ OPERATORS = (
         _bit_cast,
         vjp=Unsupported("it reads bits as another type, which is not continuous"),
     ),
-    OpDef("Cast", _infer_cast, _cast, data=_data, vjp=_cast_vjp),
-    OpDef("CastLike", _infer_cast_like, _cast_like, data=_data, vjp=_cast_vjp),
+    OpDef(
+        "Cast", _infer_cast, _cast, data=_data, vjp=_cast_vjp, traits=Trait.ELEMENTWISE | Trait.FREE
+    ),
+    OpDef(
+        "CastLike",
+        _infer_cast_like,
+        _cast_like,
+        data=_data,
+        vjp=_cast_vjp,
+        traits=Trait.ELEMENTWISE | Trait.FREE,
+    ),
 )

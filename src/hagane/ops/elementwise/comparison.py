@@ -11,6 +11,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.elementary import where
 from hagane.ops.rules import broadcast, exact
+from hagane.ops.traits import Trait
 from hagane.ops.vjp import DISCRETE, broadcasting
 from hagane.symbolic import definitely_different, definitely_equal
 
@@ -54,6 +55,7 @@ def _compare(name: str, function: Any, **facets: Any) -> OpDef:
         lambda x, y: np.asarray(function(x, y), dtype=bool),
         vjp=DISCRETE,
         **facets,
+        traits=Trait.ELEMENTWISE,
     )
 
 
@@ -73,5 +75,6 @@ OPERATORS = (
             lambda g, call: where(call.inputs[0], g, 0),
             lambda g, call: where(call.inputs[0], 0, g),
         ),
+        traits=Trait.ELEMENTWISE | Trait.FREE,
     ),
 )

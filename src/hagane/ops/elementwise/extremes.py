@@ -14,6 +14,7 @@ from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.elementary import add, div, mask_like, mul, where
 from hagane.ops.functions.shapes import unbroadcast
 from hagane.ops.rules import broadcast, exact
+from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, maximum, minimum
 
 
@@ -78,13 +79,14 @@ def _clip_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
 
 
 OPERATORS = (
-    OpDef("Clip", _infer_clip, _clip, vjp=_clip_vjp),
+    OpDef("Clip", _infer_clip, _clip, vjp=_clip_vjp, traits=Trait.ELEMENTWISE),
     OpDef(
         "Max",
         broadcast,
         lambda *xs: np.asarray(reduce(np.maximum, xs)),
         data=_data(maximum),
         vjp=_extreme_vjp,
+        traits=Trait.ELEMENTWISE | Trait.VARIADIC,
     ),
     OpDef(
         "Min",
@@ -92,5 +94,6 @@ OPERATORS = (
         lambda *xs: np.asarray(reduce(np.minimum, xs)),
         data=_data(minimum),
         vjp=_extreme_vjp,
+        traits=Trait.ELEMENTWISE | Trait.VARIADIC,
     ),
 )

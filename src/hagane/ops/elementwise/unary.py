@@ -13,6 +13,7 @@ from hagane.ops.definition import Array, Kernel, OpDef, Unsupported, VjpRule, da
 from hagane.ops.functions.elementary import add, div, exp, mul, neg, sqrt, square, sub
 from hagane.ops.precision import widened
 from hagane.ops.rules import same_shape
+from hagane.ops.traits import Trait
 from hagane.ops.vjp import DISCRETE, elementwise, flat
 
 
@@ -20,7 +21,7 @@ def _unary(name: str, kernel: Kernel, derivative: VjpRule | Unsupported, **facet
     def reference(x: Array) -> Array:
         return np.asarray(kernel(x)).astype(x.dtype, copy=False)
 
-    return OpDef(name, same_shape, reference, vjp=derivative, **facets)
+    return OpDef(name, same_shape, reference, vjp=derivative, **facets, traits=Trait.ELEMENTWISE)
 
 
 @cache
@@ -98,8 +99,8 @@ OPERATORS = (
     OpDef("Det", _infer_det, _det),
     _unary("Erf", erf, elementwise(_erf_gradient)),
     _unary("Exp", np.exp, elementwise(lambda g, x, y: mul(g, y))),
-    OpDef("IsInf", same_shape, _is_inf, vjp=DISCRETE),
-    OpDef("IsNaN", same_shape, lambda x: np.isnan(x), vjp=DISCRETE),
+    OpDef("IsInf", same_shape, _is_inf, vjp=DISCRETE, traits=Trait.ELEMENTWISE),
+    OpDef("IsNaN", same_shape, lambda x: np.isnan(x), vjp=DISCRETE, traits=Trait.ELEMENTWISE),
     _unary("Log", np.log, elementwise(lambda g, x, y: div(g, x))),
     _unary("Neg", np.negative, elementwise(lambda g, x, y: neg(g)), data=data_by_reference),
     _unary("Not", np.logical_not, DISCRETE),

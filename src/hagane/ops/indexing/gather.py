@@ -12,6 +12,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.positions import extent, positions_along, put_along
 from hagane.ops.functions.shapes import zeros_like
+from hagane.ops.traits import Trait
 
 
 def checked(indices: Array, size: int, axis: int) -> Array:
@@ -162,7 +163,26 @@ OPERATORS = (
         domain="ai.onnx.ml",
         vjp=_array_feature_extractor_vjp,
     ),
-    OpDef("Gather", _infer_gather, _gather, data=_gather_data, vjp=_gather_vjp),
-    OpDef("GatherElements", _infer_gather_elements, _gather_elements, vjp=_gather_elements_vjp),
-    OpDef("GatherND", _infer_gather_nd, _gather_nd, vjp=_gather_nd_vjp),
+    OpDef(
+        "Gather",
+        _infer_gather,
+        _gather,
+        data=_gather_data,
+        vjp=_gather_vjp,
+        traits=Trait.FREE | Trait.MOVING,
+    ),
+    OpDef(
+        "GatherElements",
+        _infer_gather_elements,
+        _gather_elements,
+        vjp=_gather_elements_vjp,
+        traits=Trait.FREE | Trait.MOVING,
+    ),
+    OpDef(
+        "GatherND",
+        _infer_gather_nd,
+        _gather_nd,
+        vjp=_gather_nd_vjp,
+        traits=Trait.FREE | Trait.MOVING,
+    ),
 )

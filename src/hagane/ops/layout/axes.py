@@ -11,6 +11,7 @@ from hagane.ops.builder import Call, op
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef, data_by_reference
 from hagane.ops.rules import same_shape
+from hagane.ops.traits import Trait
 from hagane.ops.vjp import reshaped
 
 
@@ -91,8 +92,35 @@ def _reverse_sequence_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]
 
 
 OPERATORS = (
-    OpDef("ReverseSequence", same_shape, _reverse_sequence, vjp=_reverse_sequence_vjp),
-    OpDef("Squeeze", _infer_squeeze, _squeeze, data=data_by_reference, vjp=reshaped),
-    OpDef("Transpose", _infer_transpose, _transpose, data=data_by_reference, vjp=_transpose_vjp),
-    OpDef("Unsqueeze", _infer_unsqueeze, _unsqueeze, data=data_by_reference, vjp=reshaped),
+    OpDef(
+        "ReverseSequence",
+        same_shape,
+        _reverse_sequence,
+        vjp=_reverse_sequence_vjp,
+        traits=Trait.MOVING,
+    ),
+    OpDef(
+        "Squeeze",
+        _infer_squeeze,
+        _squeeze,
+        data=data_by_reference,
+        vjp=reshaped,
+        traits=Trait.FREE | Trait.MOVING | Trait.RESHAPING,
+    ),
+    OpDef(
+        "Transpose",
+        _infer_transpose,
+        _transpose,
+        data=data_by_reference,
+        vjp=_transpose_vjp,
+        traits=Trait.FREE | Trait.MOVING,
+    ),
+    OpDef(
+        "Unsqueeze",
+        _infer_unsqueeze,
+        _unsqueeze,
+        data=data_by_reference,
+        vjp=reshaped,
+        traits=Trait.FREE | Trait.MOVING | Trait.RESHAPING,
+    ),
 )

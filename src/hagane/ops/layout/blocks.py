@@ -8,6 +8,7 @@ from typing import Any
 from hagane.ops.builder import Call, op
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef, VjpRule
+from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, floordiv
 
 
@@ -57,6 +58,18 @@ def _inverse(name: str) -> VjpRule:
 
 
 OPERATORS = (
-    OpDef("DepthToSpace", _infer_depth_to_space, _depth_to_space, vjp=_inverse("SpaceToDepth")),
-    OpDef("SpaceToDepth", _infer_space_to_depth, _space_to_depth, vjp=_inverse("DepthToSpace")),
+    OpDef(
+        "DepthToSpace",
+        _infer_depth_to_space,
+        _depth_to_space,
+        vjp=_inverse("SpaceToDepth"),
+        traits=Trait.FREE | Trait.MOVING,
+    ),
+    OpDef(
+        "SpaceToDepth",
+        _infer_space_to_depth,
+        _space_to_depth,
+        vjp=_inverse("DepthToSpace"),
+        traits=Trait.FREE | Trait.MOVING,
+    ),
 )

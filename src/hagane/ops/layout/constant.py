@@ -16,6 +16,7 @@ from hagane.ops.functions.elementary import cast, mul, sub, sum_over
 from hagane.ops.functions.positions import positions_along
 from hagane.ops.functions.shapes import reshape_like
 from hagane.ops.rules import exact
+from hagane.ops.traits import Trait
 from hagane.ops.values import LOW_PRECISION, array_dtype, strings
 from hagane.ops.vjp import CONSTANT, flat
 from hagane.symbolic import Dim, Expr, ceildiv, maximum
@@ -176,15 +177,16 @@ def _one_hot_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
 
 
 OPERATORS = (
-    OpDef("Constant", _infer_constant, _constant, vjp=CONSTANT),
+    OpDef("Constant", _infer_constant, _constant, vjp=CONSTANT, traits=Trait.FREE),
     OpDef(
         "ConstantOfShape",
         _infer_constant_of_shape,
         _constant_of_shape,
         data=_constant_of_shape_data,
         vjp=CONSTANT,
+        traits=Trait.EXPANDING | Trait.FREE,
     ),
-    OpDef("EyeLike", _infer_eye_like, _eye_like, vjp=flat),
-    OpDef("OneHot", _infer_one_hot, _one_hot, vjp=_one_hot_vjp),
-    OpDef("Range", _infer_range, _range, vjp=_range_vjp),
+    OpDef("EyeLike", _infer_eye_like, _eye_like, vjp=flat, traits=Trait.EXPANDING),
+    OpDef("OneHot", _infer_one_hot, _one_hot, vjp=_one_hot_vjp, traits=Trait.FREE),
+    OpDef("Range", _infer_range, _range, vjp=_range_vjp, traits=Trait.EXPANDING | Trait.FREE),
 )

@@ -12,6 +12,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef, data_by_reference
 from hagane.ops.functions.positions import extent
 from hagane.ops.functions.shapes import zeros_like
+from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, ceildiv
 
 
@@ -108,6 +109,20 @@ def _split_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
 
 
 OPERATORS = (
-    OpDef("Concat", _infer_concat, _concat, data=data_by_reference, vjp=_concat_vjp),
-    OpDef("Split", _infer_split, _split, data=data_by_reference, vjp=_split_vjp),
+    OpDef(
+        "Concat",
+        _infer_concat,
+        _concat,
+        data=data_by_reference,
+        vjp=_concat_vjp,
+        traits=Trait.FREE | Trait.VARIADIC,
+    ),
+    OpDef(
+        "Split",
+        _infer_split,
+        _split,
+        data=data_by_reference,
+        vjp=_split_vjp,
+        traits=Trait.FREE | Trait.MOVING,
+    ),
 )

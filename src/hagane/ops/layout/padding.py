@@ -14,6 +14,7 @@ from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.elementary import neg, sub, sum_over
 from hagane.ops.functions.positions import extent, positions_along, put_along
 from hagane.ops.functions.shapes import reshape_like
+from hagane.ops.traits import Trait
 from hagane.symbolic import definitely_different
 
 _NUMPY_MODES = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
@@ -106,4 +107,4 @@ def _known_axes(call: Call, axes: Any, rank: int) -> Sequence[int]:
     return [int(axis) % rank for axis in known]
 
 
-OPERATORS = (OpDef("Pad", _infer_pad, _pad, vjp=_pad_vjp),)
+OPERATORS = (OpDef("Pad", _infer_pad, _pad, vjp=_pad_vjp, traits=Trait.EXPANDING | Trait.FREE),)

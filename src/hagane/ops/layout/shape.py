@@ -12,6 +12,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef, RuntimeValue, data_by_reference
 from hagane.ops.functions.shapes import reshape_like, unbroadcast
 from hagane.ops.rules import same_type
+from hagane.ops.traits import Trait
 from hagane.ops.vjp import DISCRETE, reshaped
 from hagane.symbolic import Dim, floordiv, product
 
@@ -174,23 +175,53 @@ def _tile_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
 
 
 OPERATORS = (
-    OpDef("Expand", _infer_expand, _expand, data=_expand_data, vjp=_expand_vjp),
-    OpDef("Flatten", _infer_flatten, _flatten, data=data_by_reference, vjp=reshaped),
+    OpDef(
+        "Expand",
+        _infer_expand,
+        _expand,
+        data=_expand_data,
+        vjp=_expand_vjp,
+        traits=Trait.EXPANDING | Trait.FREE | Trait.MOVING | Trait.REPEATING,
+    ),
+    OpDef(
+        "Flatten",
+        _infer_flatten,
+        _flatten,
+        data=data_by_reference,
+        vjp=reshaped,
+        traits=Trait.FREE | Trait.MOVING | Trait.RESHAPING,
+    ),
     OpDef(
         "Identity",
         same_type,
         _identity,
         data=data_by_reference,
         vjp=lambda call, gradients: gradients,
+        traits=Trait.FREE | Trait.MOVING,
     ),
-    OpDef("Reshape", _infer_reshape, _reshape, data=data_by_reference, vjp=reshaped),
-    OpDef("Shape", _infer_shape, _shape, data=_shape_data, vjp=DISCRETE),
+    OpDef(
+        "Reshape",
+        _infer_reshape,
+        _reshape,
+        data=data_by_reference,
+        vjp=reshaped,
+        traits=Trait.FREE | Trait.MOVING | Trait.RESHAPING,
+    ),
+    OpDef("Shape", _infer_shape, _shape, data=_shape_data, vjp=DISCRETE, traits=Trait.FREE),
     OpDef(
         "Size",
         lambda ctx: [()],
         lambda x: np.array(x.size, dtype=np.int64),
         data=_size_data,
         vjp=DISCRETE,
+        traits=Trait.FREE,
     ),
-    OpDef("Tile", _infer_tile, _tile, data=data_by_reference, vjp=_tile_vjp),
+    OpDef(
+        "Tile",
+        _infer_tile,
+        _tile,
+        data=data_by_reference,
+        vjp=_tile_vjp,
+        traits=Trait.EXPANDING | Trait.FREE | Trait.MOVING | Trait.REPEATING,
+    ),
 )

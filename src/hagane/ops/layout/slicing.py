@@ -14,6 +14,7 @@ from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.elementary import add, squeeze, sub, where
 from hagane.ops.functions.positions import extent, positions_along, put_along
 from hagane.ops.functions.shapes import reshape_like, sizes_of
+from hagane.ops.traits import Trait
 from hagane.symbolic import (
     Dim,
     Expr,
@@ -228,7 +229,16 @@ def _compress_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
 
 OPERATORS = (
     OpDef("CenterCropPad", _infer_center_crop_pad, _center_crop_pad, vjp=_center_crop_pad_vjp),
-    OpDef("Compress", _infer_compress, _compress, vjp=_compress_vjp),
-    OpDef("Slice", _infer_slice, _slice, data=_slice_data, vjp=_slice_vjp),
+    OpDef(
+        "Compress", _infer_compress, _compress, vjp=_compress_vjp, traits=Trait.FREE | Trait.MOVING
+    ),
+    OpDef(
+        "Slice",
+        _infer_slice,
+        _slice,
+        data=_slice_data,
+        vjp=_slice_vjp,
+        traits=Trait.FREE | Trait.MOVING,
+    ),
     OpDef("Trilu", lambda ctx: [ctx.shape(0)], _trilu, vjp=_trilu_vjp),
 )

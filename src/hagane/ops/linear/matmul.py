@@ -15,6 +15,7 @@ from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.elementary import mul, squeeze, transpose, unsqueeze
 from hagane.ops.functions.shapes import unbroadcast
 from hagane.ops.precision import widened
+from hagane.ops.traits import Trait
 from hagane.ops.vjp import DISCRETE
 
 
@@ -154,7 +155,7 @@ def _gemm_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
 
 
 OPERATORS = (
-    OpDef("Gemm", _infer_gemm, _gemm, vjp=_gemm_vjp),
-    OpDef("MatMul", _infer_matmul, matmul, vjp=_matmul_vjp),
+    OpDef("Gemm", _infer_gemm, _gemm, vjp=_gemm_vjp, traits=Trait.LINEAR),
+    OpDef("MatMul", _infer_matmul, matmul, vjp=_matmul_vjp, traits=Trait.LINEAR),
     OpDef("MatMulInteger", _infer_matmul, _matmul_integer, vjp=DISCRETE),
 )

@@ -13,6 +13,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.elementary import cast, div, mask_like, mul, sub, where
 from hagane.ops.precision import widened
+from hagane.ops.traits import Trait
 
 
 @widened
@@ -37,6 +38,7 @@ def _infer_dropout(ctx: InferContext) -> Sequence[Any]:
     return [ctx.shape(0)] * ctx.n_outputs
 
 
+<<<<<<< HEAD
 def _dropout_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
     x, ratio, training = (*call.inputs, None, None)[:3]
     rest = [None] * (len(call.inputs) - 1)
@@ -56,3 +58,6 @@ def _dropout_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
 
 
 OPERATORS = (OpDef("Dropout", _infer_dropout, _dropout, random=True, vjp=_dropout_vjp),)
+=======
+OPERATORS = (OpDef("Dropout", _infer_dropout, _dropout, traits=Trait.RANDOM),)
+>>>>>>> main

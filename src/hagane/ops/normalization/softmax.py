@@ -12,6 +12,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.elementary import exp, mul, sub, sum_over
 from hagane.ops.precision import widened
+from hagane.ops.traits import Trait
 from hagane.ops.vjp import flat
 
 
@@ -69,7 +70,9 @@ def log_softmax_gradient(g: Any, y: Any, axis: int) -> Any:
 
 
 OPERATORS = (
-    OpDef("Hardmax", _infer, _hardmax, vjp=flat),
-    OpDef("LogSoftmax", _infer, _log_softmax, vjp=_log_softmax_vjp),
-    OpDef("Softmax", _infer, _softmax, vjp=_softmax_vjp),
+    OpDef("Hardmax", _infer, _hardmax, vjp=flat, traits=Trait.ROWWISE),
+    OpDef(
+        "LogSoftmax", _infer, _log_softmax, vjp=_log_softmax_vjp, traits=Trait.ROWWISE
+    ),
+    OpDef("Softmax", _infer, _softmax, vjp=_softmax_vjp, traits=Trait.ROWWISE),
 )

@@ -14,6 +14,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.positions import extent, put_along
 from hagane.ops.functions.shapes import reshape_like
+from hagane.ops.traits import Trait
 from hagane.ops.vjp import DISCRETE
 from hagane.symbolic import Dim, product
 
@@ -106,6 +107,6 @@ def _unique_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
 OPERATORS = (
     OpDef("ArgMax", _infer_arg, _arg(np.argmax), vjp=DISCRETE),
     OpDef("ArgMin", _infer_arg, _arg(np.argmin), vjp=DISCRETE),
-    OpDef("NonZero", _infer_non_zero, _non_zero, vjp=DISCRETE),
+    OpDef("NonZero", _infer_non_zero, _non_zero, vjp=DISCRETE, traits=Trait.FREE),
     OpDef("Unique", _infer_unique, _unique, vjp=_unique_vjp),
 )

@@ -24,6 +24,7 @@ from hagane.ops.functions.elementary import (
 from hagane.ops.functions.shapes import expand_like
 from hagane.ops.precision import widened
 from hagane.ops.rules import exact
+from hagane.ops.traits import Trait
 from hagane.symbolic import maximum, minimum
 
 Fold = Callable[[Array, tuple[int, ...], bool], Array]
@@ -95,7 +96,7 @@ def _reduction(
         result = gradient(with_axes(gradients[0]), x, with_axes(call.outputs[0]), again)
         return [result, *(None for _ in call.inputs[1:])]
 
-    return OpDef(name, _infer_reduce, reference, vjp=vjp, **facets)
+    return OpDef(name, _infer_reduce, reference, vjp=vjp, **facets, traits=Trait.REDUCING)
 
 
 def _folded_axes(call: Call, axes: Any, rank: int) -> Any:

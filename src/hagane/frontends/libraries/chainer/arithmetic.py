@@ -17,9 +17,9 @@ from hagane.frontends.libraries.chainer.operands import (
 )
 from hagane.frontends.libraries.chainer.table import CHAINER, VARIABLE, function
 from hagane.frontends.libraries.numpy.operands import FLOATS, is_number
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.findings import CheckError
-from hagane.frontends.python.values import Tensor, Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import Tensor, Value
 
 _OPERATORS = {"add": "Add", "sub": "Sub", "mul": "Mul", "truediv": "Div", "pow": "Pow"}
 _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "mod": "%"}

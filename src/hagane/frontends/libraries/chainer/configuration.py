@@ -8,8 +8,8 @@ import onnx_ir as ir
 
 from hagane.frontends.libraries.chainer.operands import FLOAT, dtype_of
 from hagane.frontends.libraries.chainer.table import CHAINER
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import DType, Instance, Library, Tensor, Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import DType, Instance, Library, Tensor, Value
 
 _DEFAULTS: dict[str, Value] = {
     "train": True, "enable_backprop": True, "debug": False, "keep_graph_on_report": False,

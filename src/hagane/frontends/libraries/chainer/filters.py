@@ -17,8 +17,8 @@ from hagane.frontends.libraries.chainer.operands import (
 )
 from hagane.frontends.libraries.chainer.operands import parameter as weight
 from hagane.frontends.libraries.table import View
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import Tensor, Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Tensor, Value
 
 
 def _kernel(t: Core, in_channels: Value, out_channels: Value, ksize: Value) -> tuple[Value, ...]:

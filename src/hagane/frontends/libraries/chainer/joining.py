@@ -18,8 +18,8 @@ from hagane.frontends.libraries.chainer.operands import (
 from hagane.frontends.libraries.chainer.table import VARIABLE, function
 from hagane.frontends.libraries.numpy.joining import cuts, joined_shape
 from hagane.frontends.libraries.numpy.operands import to_array
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import Many, Tensor, Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Many, Tensor, Value
 from hagane.symbolic import Dim, maximum
 
 

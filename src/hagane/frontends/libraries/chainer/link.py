@@ -16,8 +16,16 @@ from hagane.frontends.libraries.chainer.operands import (
 )
 from hagane.frontends.libraries.chainer.table import CHAINER, VARIABLE
 from hagane.frontends.libraries.table import View
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import Host, Instance, Library, ListRef, Many, Tensor, Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import (
+    Host,
+    Instance,
+    Library,
+    ListRef,
+    Many,
+    Tensor,
+    Value,
+)
 
 LINK = "chainer.Link"
 _LIST = "_children"

@@ -19,8 +19,8 @@ from hagane.frontends.libraries.chainer.operands import (
 from hagane.frontends.libraries.chainer.operands import parameter as weight
 from hagane.frontends.libraries.chainer.table import CHAINER
 from hagane.frontends.libraries.table import View
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Value
 from hagane.symbolic import product
 
 
@@ -315,7 +315,7 @@ class Classifier:
     def init(t: Core, predictor: Value, lossfun: Value = None, accfun: Value = None,
              label_key: Value = -1) -> dict[str, Value]:  # fmt: skip
         """Return the attributes."""
-        from hagane.frontends.python.values import Library
+        from hagane.frontends.python.values.values import Library
 
         return {
             "predictor": predictor, "label_key": label_key, "compute_accuracy": True,

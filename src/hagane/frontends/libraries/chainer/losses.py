@@ -15,8 +15,8 @@ from hagane.frontends.libraries.chainer.operands import (
     variables,
 )
 from hagane.frontends.libraries.chainer.table import function
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import Many, Tensor, Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Many, Tensor, Value
 from hagane.graph.types import Shape
 
 

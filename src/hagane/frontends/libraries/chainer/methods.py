@@ -12,8 +12,8 @@ from hagane.frontends.libraries.numpy.methods import item as numpy_item
 from hagane.frontends.libraries.numpy.operands import KIND, elements
 from hagane.frontends.libraries.numpy.operands import reshape as reshaped
 from hagane.frontends.libraries.numpy.shaping import permuted
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import DType, Library, Tensor, Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import DType, Library, Tensor, Value
 
 
 @CHAINER.attribute("shape")
@@ -51,7 +51,7 @@ def array(t: Core, x: Tensor) -> Value:
     """Return the array; None of a parameter that is not initialised."""
     if x.shape is None and x.parameter:
         return None
-    return Tensor(x.dtype, x.shape, KIND, x.value, x.known, x.device, x.origin)
+    return x.seen_as(KIND)
 
 
 @CHAINER.attribute("xp")
@@ -81,7 +81,7 @@ def nothing_known(t: Core, x: Tensor) -> Value:
 @CHAINER.attribute("device")
 def device(t: Core, x: Tensor) -> Value:
     """Return the device."""
-    from hagane.frontends.python.values import Device
+    from hagane.frontends.python.values.values import Device
 
     return Device("cpu")
 

@@ -12,8 +12,8 @@ from hagane.frontends.libraries.chainer.operands import (
     variable,
 )
 from hagane.frontends.libraries.chainer.table import function
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import Tensor, Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Tensor, Value
 from hagane.symbolic import floordiv
 
 

@@ -17,9 +17,9 @@ from hagane.frontends.libraries.numpy.operands import (
     size,
     sizes,
 )
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.findings import CheckError
-from hagane.frontends.python.values import Many, Tensor, Value, is_size
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import Many, Tensor, Value, is_size
 from hagane.graph.types import dtype_name
 from hagane.symbolic import Dim
 
@@ -35,9 +35,7 @@ def variable(t: Core, value: Value, name: str = "x") -> Tensor:
         t.fail("value", f"the parameter '{name}' is not initialised yet", value)
     if value.kind == VARIABLE:
         return value
-    return Tensor(
-        value.dtype, value.shape, VARIABLE, value.value, value.known, value.device, value.origin
-    )
+    return value.seen_as(VARIABLE)
 
 
 def variables(t: Core, values: Value, name: str) -> list[Tensor]:

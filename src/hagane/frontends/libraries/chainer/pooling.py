@@ -14,8 +14,8 @@ from hagane.frontends.libraries.chainer.operands import (
 )
 from hagane.frontends.libraries.chainer.table import function
 from hagane.frontends.libraries.chainer.windows import input_size, output_size, positive
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import Tensor, Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Tensor, Value
 
 
 def pool(t: Core, rank: int, operator: str, x: Value, ksize: Value, stride: Value, pad: Value,

@@ -17,8 +17,8 @@ from hagane.frontends.libraries.chainer.operands import (
 )
 from hagane.frontends.libraries.chainer.table import VARIABLE, function
 from hagane.frontends.libraries.numpy.operands import promoted
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import Tensor, Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Tensor, Value
 from hagane.symbolic import Dim, product
 
 

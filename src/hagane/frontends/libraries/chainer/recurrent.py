@@ -17,8 +17,8 @@ from hagane.frontends.libraries.chainer.operands import (
 from hagane.frontends.libraries.chainer.operands import parameter as weight
 from hagane.frontends.libraries.chainer.table import function
 from hagane.frontends.libraries.table import View
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import Many, Tensor, Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Many, Tensor, Value
 from hagane.symbolic import Dim
 
 _WEIGHTS = {"LSTM": 8, "GRU": 6, "RNNTanh": 2, "RNNReLU": 2}

@@ -15,8 +15,8 @@ from hagane.frontends.libraries.chainer.operands import (
     variable,
 )
 from hagane.frontends.libraries.chainer.table import function
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import Tensor, Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Tensor, Value
 from hagane.symbolic import floordiv, product
 
 
@@ -51,10 +51,7 @@ def _as_numpy(name: str, count: int) -> None:
         from hagane.frontends.libraries.table import call_handler
 
         found = variable(t, x)
-        array = Tensor(
-            found.dtype, found.shape, "numpy.ndarray", found.value, found.known, found.device,
-            found.origin,
-        )  # fmt: skip
+        array = found.seen_as("numpy.ndarray")
         handler = NUMPY.functions[f"numpy.{name}"]
         result = call_handler(handler, f"chainer.functions.{name}", t, [array, *places], named)
         assert isinstance(result, Tensor)

@@ -21,8 +21,8 @@ from hagane.frontends.libraries.chainer.operands import parameter as weight
 from hagane.frontends.libraries.chainer.recurrent import lstm
 from hagane.frontends.libraries.numpy.operands import new
 from hagane.frontends.libraries.table import View
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import Tensor, Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Tensor, Value
 from hagane.symbolic import Dim, product
 
 

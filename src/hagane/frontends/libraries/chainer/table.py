@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from hagane.frontends.libraries.table import Table
-from hagane.frontends.python.core import Core
+from hagane.frontends.python.interpret.core import Core
 
 VARIABLE = "chainer.Variable"
 CHAINER = Table("chainer", VARIABLE)

@@ -27,9 +27,9 @@ from hagane.frontends.libraries.numpy.operands import (
     typed,
 )
 from hagane.frontends.libraries.numpy.table import NUMPY
-from hagane.frontends.python.arithmetic import exact, round_up
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import DType, Host, Tensor, Value, is_plain, is_size
+from hagane.frontends.python.interpret.arithmetic import exact, round_up
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import DType, Host, Tensor, Value, is_plain, is_size
 from hagane.symbolic import Dim, Expr, ceildiv, floordiv, maximum
 from hagane.symbolic.expression import multiply
 from hagane.symbolic.path import Verdict
@@ -114,7 +114,7 @@ def array(
     if wanted is not None:
         made = cast(t, made, wanted)
     if made is a:
-        made = Tensor(a.dtype, a.shape, KIND, a.value, a.known, a.device, a.origin)
+        made = a.seen_as(KIND)
     if isinstance(ndmin, int) and made.shape is not None and len(made.shape) < ndmin:
         shape = (*[1] * (ndmin - len(made.shape)), *made.shape)
         made = typed(t, "Reshape", [made], made.dtype, shape)
@@ -328,7 +328,7 @@ def result_type(t: Core, *arrays_and_dtypes: Value) -> Value:
 @NUMPY.function("issubdtype")
 def issubdtype(t: Core, arg1: Value, arg2: Value) -> Value:
     """Return whether an element type is of a kind."""
-    from hagane.frontends.python.values import Library
+    from hagane.frontends.python.values.values import Library
 
     left = dtype_of(t, arg1, DOUBLE).numpy()
     if isinstance(arg2, Library):

@@ -20,8 +20,8 @@ from hagane.frontends.libraries.numpy.operands import (
     typed,
 )
 from hagane.frontends.libraries.numpy.table import NUMPY
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import Instance, Library, Real, Tensor, Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Instance, Library, Real, Tensor, Value
 from hagane.symbolic import Dim
 
 Draw = Callable[..., Value]

@@ -22,8 +22,8 @@ from hagane.frontends.libraries.numpy.operands import (
     typed,
 )
 from hagane.frontends.libraries.numpy.table import NUMPY
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import Many, Tensor, Value, is_size
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Many, Tensor, Value, is_size
 from hagane.symbolic import Dim, Expr, ceildiv, floordiv
 
 

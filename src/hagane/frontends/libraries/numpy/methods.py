@@ -20,8 +20,8 @@ from hagane.frontends.libraries.numpy.operands import (
 )
 from hagane.frontends.libraries.numpy.shaping import permuted
 from hagane.frontends.libraries.numpy.table import NUMPY
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import Device, DType, Many, Tensor, Value, is_plain
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Device, DType, Many, Tensor, Value, is_plain
 from hagane.symbolic import Expr
 
 

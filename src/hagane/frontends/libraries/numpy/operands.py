@@ -9,10 +9,10 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.numpy.table import DTYPES, NUMPY
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.emit import as_array
-from hagane.frontends.python.findings import CheckError
-from hagane.frontends.python.values import (
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.emit import as_array
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import (
     DType,
     Host,
     Library,
@@ -142,7 +142,7 @@ def to_array(t: Core, value: Value, dtype: ir.DataType | None = None) -> Tensor:
 def _as_ndarray(x: Tensor) -> Tensor:
     if x.kind == KIND:
         return x
-    return Tensor(x.dtype, x.shape, KIND, x.value, x.known, x.device, x.origin)
+    return x.seen_as(KIND)
 
 
 def _many_array(t: Core, value: Many, dtype: ir.DataType | None) -> Tensor:

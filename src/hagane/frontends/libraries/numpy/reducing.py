@@ -23,8 +23,8 @@ from hagane.frontends.libraries.numpy.operands import (
 )
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.libraries.numpy.ufuncs import elementwise
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import Tensor, Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Tensor, Value
 from hagane.symbolic import product
 
 _KIND = {"u": ir.DataType.UINT64, "i": INT64, "b": INT64}

@@ -24,8 +24,8 @@ from hagane.frontends.libraries.numpy.operands import (
 )
 from hagane.frontends.libraries.numpy.reducing import not_empty
 from hagane.frontends.libraries.numpy.table import NUMPY
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import Fields, Tensor, Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Fields, Tensor, Value
 from hagane.symbolic import Dim, maximum
 
 

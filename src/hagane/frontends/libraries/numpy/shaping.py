@@ -18,8 +18,8 @@ from hagane.frontends.libraries.numpy.operands import (
     typed,
 )
 from hagane.frontends.libraries.numpy.table import NUMPY
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import Tensor, Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Tensor, Value
 from hagane.symbolic import Dim, product
 
 

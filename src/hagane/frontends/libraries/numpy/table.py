@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.table import Table
-from hagane.frontends.python.values import DType
+from hagane.frontends.python.values.values import DType
 
 NUMPY = Table("numpy", "numpy.ndarray")
 

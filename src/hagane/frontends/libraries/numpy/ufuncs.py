@@ -26,9 +26,9 @@ from hagane.frontends.libraries.numpy.operands import (
     weak,
 )
 from hagane.frontends.libraries.numpy.table import NUMPY
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.findings import CheckError
-from hagane.frontends.python.values import Tensor, Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import Tensor, Value
 from hagane.symbolic import Expr
 
 # ufunc -> operator of ONNX, for elements of floating point.
@@ -211,7 +211,7 @@ def isclose(t: Core, a: Value, b: Value, *_: Value, **__: Value) -> Tensor:
 @NUMPY.function("allclose", "array_equal", "array_equiv")
 def allclose(t: Core, a: Value, b: Value, *_: Value, **__: Value) -> Value:
     """Return whether two arrays hold the same."""
-    from hagane.frontends.python.values import Truth
+    from hagane.frontends.python.values.values import Truth
 
     return Truth(t.unknown_truth())
 

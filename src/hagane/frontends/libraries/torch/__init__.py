@@ -1,6 +1,6 @@
 """PyTorch: what its names mean to the checker (https://pytorch.org/docs/stable/)."""
 
-from hagane.frontends.libraries.torch import (
+from hagane.frontends.libraries.torch.functions import (
     asking,
     attributes,
     converting,
@@ -10,17 +10,9 @@ from hagane.frontends.libraries.torch import (
     elementwise,
     fourier,
     gathering,
-    initialising,
     joining,
-    layers,
-    layers_applying,
-    layers_attending,
-    layers_convolving,
-    layers_normalising,
-    layers_recurring,
     linalg,
     losses,
-    module,
     normalising,
     products,
     recurrent,
@@ -29,15 +21,24 @@ from hagane.frontends.libraries.torch import (
     unary,
     windows,
 )
+from hagane.frontends.libraries.torch.layers import (
+    applying,
+    attending,
+    convolving,
+    initialising,
+    module,
+    plain,
+    recurring,
+)
+from hagane.frontends.libraries.torch.layers import normalising as layers_normalising
 from hagane.frontends.libraries.torch.table import TORCH
 
 # Importing a module enters its functions into the table.
 PARTS = (
     asking, attributes, converting, creating, differentiating, distributions, elementwise,
-    fourier, gathering, initialising,
-    joining, layers, layers_applying, layers_attending, layers_convolving, layers_normalising,
-    layers_recurring, linalg, losses, module, normalising, products, recurrent, reducing, shaping,
-    unary, windows,
+    fourier, gathering, joining, linalg, losses, normalising, products, recurrent, reducing,
+    shaping, unary, windows,
+    applying, attending, convolving, initialising, layers_normalising, module, plain, recurring,
 )  # fmt: skip
 
 __all__ = ["PARTS", "TORCH"]

@@ -9,8 +9,16 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.torch.table import TORCH
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import MISSING, Device, DType, Instance, Library, Tensor, Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Device,
+    DType,
+    Instance,
+    Library,
+    Tensor,
+    Value,
+)
 
 _MAX_KNOWN = 256
 

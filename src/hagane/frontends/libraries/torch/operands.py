@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.findings import CheckError
-from hagane.frontends.python.values import (
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import (
     Device,
     DType,
     Many,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from hagane.frontends.libraries.table import Table
-from hagane.frontends.python.type_text import DTYPES
-from hagane.frontends.python.values import DType
+from hagane.frontends.python.values.type_text import DTYPES
+from hagane.frontends.python.values.values import DType
 
 TORCH = Table("torch", "torch.Tensor")
 TORCH.constants.update(

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from hagane.frontends.libraries.registry import Tables
+from hagane.frontends.libraries.registry import LibraryTables
 from hagane.frontends.libraries.table import Handler, Table
-from hagane.frontends.python.core import Core
-from hagane.frontends.python.values import Value
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Value
 from hagane.tools.prob.draws import fraction_of
 
 
-class DrawTables(Tables):
+class DrawTables(LibraryTables):
     """The one table that a captured function may use.
 
     Args:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from hagane.frontends.python.arithmetic import BINARY, COMPARE, apply_plain, is_number
-from hagane.frontends.python.values import (
+from hagane.frontends.python.interpret.arithmetic import BINARY, COMPARE, apply_plain, is_number
+from hagane.frontends.python.values.values import (
     Choice,
     DictRef,
     Host,

@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from hagane.frontends.python.core import Exit
-from hagane.frontends.python.heap import Heap, join_contents
-from hagane.frontends.python.interpreter import Interpreter
-from hagane.frontends.python.values import (
+from hagane.frontends.python.enter.interpreter import Interpreter
+from hagane.frontends.python.interpret.core import Exit
+from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.values.heap import Heap, join_contents
+from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
     Frame,
@@ -52,14 +53,15 @@ class Paths(Interpreter):
 
     Args:
         found: The function.
+        tables: What it may use of libraries.
     """
 
     collector: Refusing
     knowledge: Numbers
 
-    def __init__(self, found: PythonFunction):
+    def __init__(self, found: PythonFunction, tables: Tables):
         knowledge = Numbers()
-        super().__init__(knowledge, Path(found.source.name).parent)
+        super().__init__(knowledge, Path(found.source.name).parent, tables)
         self.found = found
         self.heap = _Objects()
         self.collector = Refusing(knowledge, found)

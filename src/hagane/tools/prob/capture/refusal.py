@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from typing import NoReturn
 
-from hagane.frontends.python.collect import Collector
-from hagane.frontends.python.findings import CheckError
-from hagane.frontends.python.values import Frame
+from hagane.frontends.python.report.collect import Collector
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import Frame
 from hagane.symbolic.questions import Knowledge
 from hagane.tools.prob.python_function import PythonFunction, Unsupported
 from hagane.tools.prob.source import Span

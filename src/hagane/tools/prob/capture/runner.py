@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hagane.frontends.python.values import (
+from hagane.frontends.python.values.values import (
     Choice,
     Function,
     Host,
@@ -71,10 +71,10 @@ class Runner(Strict):
     """
 
     def __init__(self, found: PythonFunction, typed: Mapping[Any, Typed]):
-        super().__init__(found)
+        tables = DrawTables(self._rand, self._flip, self._choose, self._observe)
+        super().__init__(found, tables)
         self.typed = typed
         self.called: dict[str, Any] = {}
-        self.tables = DrawTables(self._rand, self._flip, self._choose, self._observe)
 
     # Draws.
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hagane.errors import HaganeError
-from hagane.frontends.python.arithmetic import BINARY
-from hagane.frontends.python.values import (
+from hagane.frontends.python.interpret.arithmetic import BINARY
+from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
     DictRef,
@@ -41,10 +42,11 @@ class Strict(Turns):
 
     Args:
         found: The function.
+        tables: What it may use of libraries.
     """
 
-    def __init__(self, found: PythonFunction):
-        super().__init__(found)
+    def __init__(self, found: PythonFunction, tables: Tables):
+        super().__init__(found, tables)
         self._outside: list[tuple[Value, Any]] = []
 
     def keep(self, value: Value) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hagane.frontends.python.findings import CheckError
-from hagane.frontends.python.values import Value
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import Value
 from hagane.symbolic.logic import equal, int_product, int_sum, less
 from hagane.symbolic.term import BOOL, INT, Term, const, variable
 from hagane.tools.prob.capture.runner import Runner, Typed

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from hagane.frontends.python.access import MAX_UNROLLED
-from hagane.frontends.python.core import Exit
-from hagane.frontends.python.values import Choice, ListRef, Many, Range, Value
+from hagane.frontends.python.interpret.access import MAX_UNROLLED
+from hagane.frontends.python.interpret.core import Exit
+from hagane.frontends.python.values.values import Choice, ListRef, Many, Range, Value
 from hagane.symbolic import Dim
 from hagane.symbolic.term import Term
 from hagane.tools.prob.capture.numbers import Arithmetic

@@ -1,0 +1,250 @@
+"""Attributes and plain methods of PyTorch's tensors."""
+
+from __future__ import annotations
+
+from hagane.frontends.libraries import indexing
+from hagane.frontends.libraries.torch.operands import (
+    axis,
+    category,
+    dtype_of,
+    elements,
+    need_tensor,
+    promoted,
+    result_dtype,
+    shape_of,
+)
+from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Device, DType, Many, Tensor, Value
+
+
+@TORCH.attribute("shape")
+def shape(t: Core, x: Tensor) -> Value:
+    """Return the sizes."""
+    return shape_of(t, x)
+
+
+@TORCH.attribute("dtype")
+def dtype(t: Core, x: Tensor) -> Value:
+    """Return the element type."""
+    return DType(x.dtype)
+
+
+@TORCH.attribute("device")
+def device(t: Core, x: Tensor) -> Value:
+    """Return the device."""
+    return Device(x.device or "cpu")
+
+
+@TORCH.attribute("ndim")
+def ndim(t: Core, x: Tensor) -> Value:
+    """Return the number of axes."""
+    return len(shape_of(t, x))
+
+
+@TORCH.attribute("data", "grad")
+def data(t: Core, x: Tensor) -> Value:
+    """Return a tensor of the same type."""
+    return t.emit.typed("Identity", [x], x.dtype, x.shape)
+
+
+@TORCH.attribute("requires_grad", "is_leaf")
+def requires_grad(t: Core, x: Tensor) -> Value:
+    """Return whether it is trained."""
+    return x.parameter
+
+
+@TORCH.attribute("is_cuda")
+def is_cuda(t: Core, x: Tensor) -> Value:
+    """Return whether it lies on a GPU."""
+    return x.device.startswith("cuda")
+
+
+@TORCH.attribute("is_sparse", "is_quantized", "is_nested", "is_mps", "is_meta")
+def no(t: Core, x: Tensor) -> Value:
+    """Return False."""
+    return False
+
+
+@TORCH.attribute("grad_fn", "layout")
+def nothing(t: Core, x: Tensor) -> Value:
+    """Return None."""
+    return None
+
+
+@TORCH.attribute("is_cpu")
+def is_cpu(t: Core, x: Tensor) -> Value:
+    """Return whether it lies on the CPU."""
+    return x.device == "cpu"
+
+
+@TORCH.attribute("nbytes")
+def nbytes(t: Core, x: Tensor) -> Value:
+    """Return the bytes of all elements."""
+    shape_of(t, x)
+    return itemsize(t, x) * elements(x)
+
+
+@TORCH.attribute("itemsize")
+def itemsize(t: Core, x: Tensor) -> Value:
+    """Return the bytes of an element."""
+    return max(int(x.dtype.bitwidth) // 8, 1)
+
+
+@TORCH.method("size")
+def size(t: Core, self: Value, dim: Value = None) -> Value:
+    """Return the sizes, or that of one axis."""
+    sizes = shape_of(t, self)
+    return sizes if dim is None else sizes[axis(t, dim, len(sizes), self)]
+
+
+@TORCH.method("dim", "ndimension")
+def dim(t: Core, self: Value) -> Value:
+    """Return the number of axes."""
+    return len(shape_of(t, self))
+
+
+@TORCH.method("__len__")
+def length(t: Core, self: Value) -> Value:
+    """Return the size of the first axis."""
+    sizes = shape_of(t, self)
+    if not sizes:
+        t.fail("type", "len() of a tensor without axes", self)
+    return sizes[0]
+
+
+@TORCH.method("item", "__float__", "__int__")
+def item(t: Core, self: Value) -> Value:
+    """Return the only element as a number."""
+    return t.tensor_number(self, whole=self.dtype.is_integer())
+
+
+@TORCH.method("tolist")
+def tolist(t: Core, self: Value) -> Value:
+    """Return the content as nested lists."""
+    sizes = shape_of(t, self)
+    if self.known is not None:
+        return self.known.tolist()
+    if not sizes:
+        return t.tensor_number(self, whole=self.dtype.is_integer())
+    element = t.emit.new(self.dtype, sizes[1:])
+    inner = tolist(t, element)
+    if isinstance(sizes[0], int) and sizes[0] <= 64:
+        return [tolist(t, element) for _ in range(sizes[0])]
+    return Many(t.wrap(inner), sizes[0])
+
+
+@TORCH.method("numpy")
+def numpy(t: Core, self: Value, **_: Value) -> Tensor:
+    """Return a NumPy array of the content."""
+    if self.device.startswith("cuda"):
+        t.fail(
+            "device-mismatch",
+            "a tensor on a GPU has no numpy()",
+            self,
+            remedy="move it with .cpu()",
+        )
+    x: Tensor = t.op("Identity", self, device="cpu")
+    return x.seen_as("numpy.ndarray")
+
+
+def _same(name: str) -> None:
+    def method(t: Core, self: Value, *_: Value, **__: Value) -> Tensor:
+        return self
+
+    TORCH.method(name)(method)
+
+
+for _name in (
+    "contiguous", "requires_grad_", "retain_grad", "pin_memory", "share_memory_", "coalesce",
+    "detach_", "zero_",
+    "fill_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_", "fill_diagonal_",
+    "set_", "bernoulli", "cauchy_", "log_normal_", "geometric_",
+    ):  # fmt: skip
+    _same(_name)
+
+
+@TORCH.method("copy_", "set_")
+def copy_(t: Core, self: Value, src: Value, *_: Value, **__: Value) -> Tensor:
+    """Copy a tensor into this one; it has to broadcast to it."""
+    from hagane.frontends.libraries.torch.functions.elementwise import broadcast_shape, same_place
+
+    x = need_tensor(t, src, "src")
+    made = t.emit.new(self.dtype, broadcast_shape(t, self, x))
+    same_place(t, self, made)
+    return self
+
+
+def _nothing(name: str) -> None:
+    def method(t: Core, self: Value, *_: Value, **__: Value) -> Value:
+        return None
+
+    TORCH.method(name)(method)
+
+
+for _name in ("register_hook", "record_stream"):
+    _nothing(_name)
+
+
+def _answer(name: str, value: Value) -> None:
+    def method(t: Core, self: Value, *_: Value, **__: Value) -> Value:
+        return value
+
+    TORCH.method(name)(method)
+
+
+_answer("is_contiguous", True)
+_answer("get_device", -1)
+_answer("storage_offset", 0)
+
+
+@TORCH.method("element_size")
+def element_size(t: Core, self: Value) -> Value:
+    """Return the bytes of an element."""
+    return itemsize(t, self)
+
+
+@TORCH.method("__getitem__")
+def getitem(t: Core, self: Value, index: Value) -> Value:
+    """Return ``self[index]``."""
+    return indexing.item(t, self, index)
+
+
+@TORCH.method("is_signed")
+def is_signed(t: Core, self: Value) -> Value:
+    """Return whether the elements have a sign."""
+    return not self.dtype.name.startswith(("UINT", "BOOL"))
+
+
+@TORCH.method("stride")
+def stride(t: Core, self: Value, dim: Value = None) -> Value:
+    """Return how far neighbours lie apart along each axis, or one axis."""
+    sizes = shape_of(t, self)
+    steps: list[Value] = [1]
+    for size_ in reversed(sizes[1:]):
+        steps.insert(0, steps[0] * size_)
+    return tuple(steps) if dim is None else steps[axis(t, dim, len(sizes), self)]
+
+
+@TORCH.function("histc", methods=("histc",))
+def histc(t: Core, input: Value, bins: Value = 100, min: Value = 0, max: Value = 0) -> Tensor:
+    """Return how many elements fall into each bin."""
+    return t.emit.typed("Histogram", [input], input.dtype, (bins,))
+
+
+@TORCH.function("result_type")
+def result_type(t: Core, tensor1: Value, tensor2: Value) -> Value:
+    """Return the element type that an operation of two operands has."""
+    return DType(result_dtype((tensor1, tensor2)))
+
+
+@TORCH.function("promote_types")
+def promote_types(t: Core, type1: Value, type2: Value) -> Value:
+    """Return the smallest element type that both convert to."""
+    return DType(promoted(dtype_of(type1), dtype_of(type2)))
+
+
+@TORCH.function("can_cast")
+def can_cast(t: Core, from_: Value, to: Value) -> Value:
+    """Return whether one element type converts to another."""
+    return category(dtype_of(from_)) <= category(dtype_of(to))

@@ -1,0 +1,444 @@
+"""Functions of PyTorch that make tensors, and items of tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.frontends.libraries.indexing import item, set_item
+from hagane.frontends.libraries.torch.operands import (
+    BOOL,
+    FLOAT,
+    INT64,
+    cast,
+    category,
+    device_of,
+    dtype_of,
+    need_tensor,
+    promote,
+    result_dtype,
+    scalar_dtype,
+    shape_of,
+    sizes,
+)
+from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.emit import as_array
+from hagane.frontends.python.values.values import (
+    DType,
+    Many,
+    Real,
+    Tensor,
+    Truth,
+    Value,
+    is_plain,
+    is_size,
+)
+from hagane.symbolic import Dim, Expr, ceildiv, floordiv, maximum
+
+
+def _as_tuple(index: Value) -> Value:
+    """Return a list that holds more than numbers as a tuple, as PyTorch reads it."""
+    parts = (list, tuple, Tensor, slice, type(None), type(Ellipsis))
+    if isinstance(index, list) and any(isinstance(part, parts) for part in index):
+        return tuple(index)
+    return index
+
+
+def torch_item(t: Core, x: Tensor, index: Value) -> Value:
+    """Return ``x[index]``."""
+    return item(t, x, _as_tuple(index))
+
+
+def set_torch_item(t: Core, x: Tensor, index: Value, value: Value) -> None:
+    """Do ``x[index] = value``."""
+    set_item(t, x, _as_tuple(index), value)
+
+
+TORCH.item = torch_item
+TORCH.set_item = set_torch_item
+_MAX_CONTENT = 64
+
+
+def made(t: Core, dtype: ir.DataType, shape: list[Dim], device: str, fill: Value = None) -> Tensor:
+    """Return a new tensor; small ones filled with one number keep their content."""
+    for dim in shape:
+        if isinstance(dim, int) and dim < 0:
+            t.fail("value", f"expected sizes that are not negative, got {shape}")
+    known = None
+    numbers = [dim for dim in shape if isinstance(dim, int)]
+    plain = is_plain(fill) and fill is not None and len(numbers) == len(shape)
+    if plain and int(np.prod(numbers)) <= _MAX_CONTENT and category(dtype) < 3:
+        known = np.full(numbers, fill).astype(dtype.numpy())
+    x = t.emit.new(dtype, tuple(shape), kind="torch.Tensor", device=device)
+    x.known = known
+    if known is not None:
+        x.value = t.op("Identity", x).value
+    return x
+
+
+def _filled(name: str, fill: Value) -> None:
+    def function(
+        t: Core, *size: Value, dtype: Value = None, device: Value = None, **keywords: Value
+    ) -> Tensor:
+        given = (keywords["size"],) if "size" in keywords else size
+        return made(t, dtype_of(dtype), sizes(t, given), device_of(device), fill)
+
+    def like(
+        t: Core, input: Value, *, dtype: Value = None, device: Value = None, **_: Value
+    ) -> Tensor:
+        x = need_tensor(t, input, "input")
+        return made(
+            t, dtype_of(dtype, x.dtype), list(shape_of(t, x)), device_of(device, x.device), fill
+        )
+
+    def new(
+        t: Core, self: Value, *size: Value, dtype: Value = None, device: Value = None, **_: Value
+    ) -> Tensor:
+        return made(
+            t, dtype_of(dtype, self.dtype), sizes(t, size), device_of(device, self.device), fill
+        )
+
+    TORCH.function(name)(function)
+    TORCH.function(f"{name}_like")(like)
+    if not name.startswith("rand"):
+        TORCH.method(f"new_{name}")(new)
+
+
+for _name, _fill in (("zeros", 0), ("ones", 1), ("empty", None), ("rand", None), ("randn", None)):
+    _filled(_name, _fill)
+
+
+@TORCH.function("full")
+def full(
+    t: Core,
+    size: Value,
+    fill_value: Value,
+    *,
+    dtype: Value = None,
+    device: Value = None,
+    **_: Value,
+) -> Tensor:
+    """Return a tensor filled with one number."""
+    default = fill_value.dtype if isinstance(fill_value, Tensor) else scalar_dtype(fill_value)
+    fill = fill_value if is_plain(fill_value) else None
+    return made(t, dtype_of(dtype, default), sizes(t, (size,)), device_of(device), fill)
+
+
+@TORCH.function("full_like")
+def full_like(
+    t: Core,
+    input: Value,
+    fill_value: Value,
+    *,
+    dtype: Value = None,
+    device: Value = None,
+    **_: Value,
+) -> Tensor:
+    """Return a tensor like another, filled with one number."""
+    x = need_tensor(t, input, "input")
+    return made(t, dtype_of(dtype, x.dtype), list(shape_of(t, x)), device_of(device, x.device))
+
+
+@TORCH.method("new_full")
+def new_full(
+    t: Core,
+    self: Value,
+    size: Value,
+    fill_value: Value,
+    *,
+    dtype: Value = None,
+    device: Value = None,
+    **_: Value,
+) -> Tensor:
+    """Return a tensor with the element type and device of another, filled with one number."""
+    return made(t, dtype_of(dtype, self.dtype), sizes(t, (size,)), device_of(device, self.device))
+
+
+@TORCH.function("randint")
+def randint(
+    t: Core, *arguments: Value, dtype: Value = None, device: Value = None, **keywords: Value
+) -> Tensor:
+    """Return random integers: ``randint(low=0, high, size)``."""
+    size = keywords.get("size", arguments[-1] if arguments else None)
+    if not isinstance(size, tuple | list):
+        t.fail("type", f"randint takes its size as a tuple, got {t.show(t.wrap(size))}",
+               remedy="write randint(low, high, (n,))")  # fmt: skip
+    return made(t, dtype_of(dtype, INT64), sizes(t, (size,)), device_of(device))
+
+
+@TORCH.function("randint_like")
+def randint_like(t: Core, input: Value, *_: Value, dtype: Value = None, **__: Value) -> Tensor:
+    """Return random integers in the shape of another tensor."""
+    x = need_tensor(t, input, "input")
+    return made(t, dtype_of(dtype, x.dtype), list(shape_of(t, x)), x.device)
+
+
+@TORCH.function("randperm")
+def randperm(t: Core, n: Value, *, device: Value = None, dtype: Value = None, **_: Value) -> Tensor:
+    """Return the numbers below ``n`` in random order."""
+    return made(t, dtype_of(dtype, INT64), [n], device_of(device))
+
+
+@TORCH.function("normal", "bernoulli", "poisson")
+def normal(
+    t: Core,
+    mean: Value,
+    *arguments: Value,
+    size: Value = None,
+    generator: Value = None,
+    device: Value = None,
+    **_: Value,
+) -> Tensor:
+    """Return random numbers in the shape of the parameters, or of ``size``."""
+    shape = size if size is not None else next((a for a in arguments if isinstance(a, tuple)), None)
+    if shape is not None:
+        return made(t, FLOAT, sizes(t, (shape,)), device_of(device))
+    tensors = [v for v in (mean, *arguments) if isinstance(v, Tensor)]
+    x = tensors[0] if len(tensors) == 1 else promote(t, *tensors)[0]
+    return t.emit.typed("RandomNormal", tensors, x.dtype, x.shape)
+
+
+@TORCH.function("multinomial", methods=("multinomial",))
+def multinomial(
+    t: Core, input: Value, num_samples: Value, replacement: Value = False, **_: Value
+) -> Tensor:
+    """Return drawn categories: (..., num_samples)."""
+    x = need_tensor(t, input, "input")
+    shape = shape_of(t, x)
+    if len(shape) not in (1, 2):
+        t.fail("rank", f"multinomial takes one or two axes, got {t.show(x)}", x)
+    return t.emit.typed("Multinomial", [x], INT64, (*shape[:-1], num_samples))
+
+
+@TORCH.function(
+    "tensor",
+    "as_tensor",
+    "asarray",
+    "from_numpy",
+)
+def tensor(
+    t: Core,
+    *data: Value,
+    dtype: Value = None,
+    device: Value = None,
+    requires_grad: Value = False,
+    **_: Value,
+) -> Tensor:
+    """Return known content as a tensor; nested lists may hold sizes and scalars."""
+    content = data[0] if len(data) == 1 else list(data)
+    if isinstance(content, Tensor):
+        moved = t.emit.on(content, device_of(device, content.device))
+        x = moved.seen_as("torch.Tensor")
+        return cast(t, x, dtype_of(dtype, x.dtype))
+    if isinstance(content, Many):
+        element = content.element
+        inner = shape_of(t, element) if isinstance(element, Tensor) else ()
+        default = element.dtype if isinstance(element, Tensor) else scalar_dtype(element)
+        return made(t, dtype_of(dtype, default), [content.length, *inner], device_of(device))
+    items = _flat(content)
+    default = result_dtype(items) if items else FLOAT
+    if any(isinstance(i, Many | Tensor | Real | Truth) for i in items):
+        shape = _extent(content)
+        return made(t, dtype_of(dtype, default), list(shape), device_of(device))
+    array = as_array(content, default)
+    x = made(t, default, list(array.shape), device_of(device))
+    if array.size <= _MAX_CONTENT:
+        x.known = array if array.dtype == object else array.astype(default.numpy())
+        x.value = t.op("Identity", x).value
+    return cast(t, x, dtype_of(dtype, default))
+
+
+def _flat(content: Value) -> list[Value]:
+    if isinstance(content, list | tuple):
+        return [leaf for part in content for leaf in _flat(part)]
+    return [content]
+
+
+def _extent(content: Value) -> tuple[Dim, ...]:
+    if isinstance(content, Tensor):
+        return content.shape or ()
+    if isinstance(content, Many):
+        return (content.length,)
+    if not isinstance(content, list | tuple):
+        return ()
+    return (len(content), *(_extent(content[0]) if content else ()))
+
+
+@TORCH.function("scalar_tensor")
+def scalar_tensor(t: Core, s: Value, *, dtype: Value = None, **keywords: Value) -> Tensor:
+    """Return a number as a tensor, float32 if nothing else is said."""
+    return tensor(t, s, dtype=dtype or DType(FLOAT), **keywords)
+
+
+def _class(name: str, dtype: ir.DataType) -> None:
+    def function(t: Core, *arguments: Value, **keywords: Value) -> Tensor:
+        if len(arguments) == 1 and not is_size(arguments[0]):
+            return tensor(t, arguments[0], dtype=DType(dtype), **keywords)
+        return made(t, dtype, sizes(t, arguments), "cpu")
+
+    TORCH.function(name)(function)
+
+
+for _name, _dtype in (
+    ("Tensor", FLOAT), ("FloatTensor", FLOAT), ("DoubleTensor", ir.DataType.DOUBLE),
+    ("HalfTensor", ir.DataType.FLOAT16), ("LongTensor", INT64), ("IntTensor", ir.DataType.INT32),
+    ("BoolTensor", BOOL), ("ByteTensor", ir.DataType.UINT8),
+):  # fmt: skip
+    _class(_name, _dtype)
+
+
+@TORCH.function("empty_strided")
+def empty_strided(
+    t: Core, size: Value, stride: Value, *, dtype: Value = None, device: Value = None, **_: Value
+) -> Tensor:
+    """Return a tensor of any content."""
+    return made(t, dtype_of(dtype), sizes(t, (size,)), device_of(device))
+
+
+@TORCH.function("range")
+def inclusive_range(
+    t: Core, start: Value, end: Value, step: Value = 1, *, dtype: Value = None,
+    device: Value = None, **_: Value,
+) -> Tensor:  # fmt: skip
+    """Return the numbers from start to end (inclusive), float32."""
+    length = floordiv(end - start, step) + 1
+    return made(t, dtype_of(dtype), [length], device_of(device))
+
+
+@TORCH.method("new_tensor")
+def new_tensor(
+    t: Core, self: Value, data: Value, *, dtype: Value = None, device: Value = None, **_: Value
+) -> Tensor:
+    """Return known content with the element type and device of a tensor."""
+    return t.emit.on(
+        tensor(t, data, dtype=dtype or DType(self.dtype)), device_of(device, self.device)
+    )
+
+
+@TORCH.function("arange")
+def arange(
+    t: Core, *bounds: Value, dtype: Value = None, device: Value = None, **keywords: Value
+) -> Tensor:
+    """Return the numbers from start to end (exclusive)."""
+    given = [*bounds, *(keywords[k] for k in ("start", "end", "step") if k in keywords)]
+    values = [
+        t.tensor_number(b, whole=b.dtype.is_integer()) if isinstance(b, Tensor) else b
+        for b in given
+    ]
+    start, end, step = (0, values[0], 1) if len(values) == 1 else (*values, 1)[:3]
+    default = INT64 if all(map(is_size, (start, end, step))) else FLOAT
+    if all(map(is_plain, (start, end, step))):
+        if step == 0 or (end - start) * step < 0:
+            t.fail("value", f"arange from {start} to {end} cannot be reached with step {step}")
+        known = np.arange(start, end, step)
+        x = made(t, dtype_of(dtype, default), [len(known)], device_of(device))
+        if len(known) <= _MAX_CONTENT:
+            x.known = known.astype(x.dtype.numpy())
+            x.value = t.op("Identity", x).value
+        return x
+    if default == INT64:
+        if isinstance(step, int) and step < 0:
+            length = ceildiv(start - end, -step)
+        else:
+            length = ceildiv(end - start, step)
+        return made(t, dtype_of(dtype, INT64), [_not_negative(t, length)], device_of(device))
+    formula = _length(start, end, step)
+    return made(
+        t,
+        dtype_of(dtype, FLOAT),
+        [formula if formula is not None else t.emit.fresh("arange")],
+        device_of(device),
+    )
+
+
+def _not_negative(t: Core, length: Dim) -> Dim:
+    if not isinstance(length, Expr):
+        return max(0, length)
+    from hagane.symbolic.path import Verdict
+
+    found = t.knowledge.ask(t.knowledge.less(0, length, strict=False))
+    return length if found.verdict is Verdict.PROVED else maximum(0, length)
+
+
+def _length(start: Value, end: Value, step: Value) -> Dim | None:
+    from hagane.frontends.python.interpret.arithmetic import exact, round_up
+    from hagane.symbolic.expression import multiply
+
+    first, last, by = exact(start), exact(end), exact(step)
+    if first is None or last is None or by is None or isinstance(by, Expr) or by <= 0:
+        return None
+    from fractions import Fraction
+
+    return round_up(multiply(last - first, 1 / Fraction(by)))
+
+
+@TORCH.function("linspace", "logspace")
+def linspace(
+    t: Core,
+    start: Value,
+    end: Value,
+    steps: Value,
+    *_: Value,
+    dtype: Value = None,
+    device: Value = None,
+    **__: Value,
+) -> Tensor:
+    """Return ``steps`` numbers from start to end, both included."""
+    return made(t, dtype_of(dtype), [steps], device_of(device))
+
+
+@TORCH.function("eye")
+def eye(
+    t: Core, n: Value, m: Value = None, *, dtype: Value = None, device: Value = None, **_: Value
+) -> Tensor:
+    """Return an identity matrix."""
+    return made(t, dtype_of(dtype), [n, n if m is None else m], device_of(device))
+
+
+@TORCH.function("meshgrid")
+def meshgrid(t: Core, *tensors: Value, indexing: Value = "ij") -> Value:
+    """Return coordinates of a grid over one-dimensional tensors."""
+    given = (
+        list(tensors[0])
+        if len(tensors) == 1 and isinstance(tensors[0], list | tuple)
+        else list(tensors)
+    )
+    lengths = [shape_of(t, need_tensor(t, x, "tensors"), 1)[0] if x.shape else 1 for x in given]
+    if indexing == "xy" and len(lengths) > 1:
+        lengths[0], lengths[1] = lengths[1], lengths[0]
+    return tuple(t.emit.typed("MeshGrid", [x], x.dtype, tuple(lengths)) for x in given)
+
+
+@TORCH.function("tril_indices", "triu_indices")
+def tril_indices(t: Core, row: Value, col: Value, offset: Value = 0, **_: Value) -> Tensor:
+    """Return the places of a triangle: (2, count)."""
+    if is_plain((row, col, offset)):
+        count: Dim = len(np.tril_indices(row, offset, col)[0])
+    else:
+        count = t.emit.fresh("triangle")
+    return made(t, INT64, [2, count], "cpu")
+
+
+@TORCH.function("complex", "polar")
+def complex_(t: Core, real: Value, imag: Value) -> Tensor:
+    """Return a complex tensor from two real ones."""
+    a, b = promote(t, real, imag)
+    from hagane.frontends.libraries.torch.functions.elementwise import broadcast_typed
+
+    return broadcast_typed(t, "Complex", a, b, ir.DataType.COMPLEX64)
+
+
+@TORCH.function("view_as_real")
+def view_as_real(t: Core, input: Value) -> Tensor:
+    """Return real and imaginary parts in a last axis of 2."""
+    return t.emit.typed("ViewAsReal", [input], FLOAT, (*shape_of(t, input), 2))
+
+
+@TORCH.function("view_as_complex")
+def view_as_complex(t: Core, input: Value) -> Tensor:
+    """Return a complex tensor from a last axis of 2."""
+    shape = shape_of(t, input)
+    if not shape or t.emit.differ(shape[-1], 2):
+        t.fail("shape-mismatch", f"expected a last axis of 2, got {t.show(input)}", input)
+    return t.emit.typed("ViewAsComplex", [input], ir.DataType.COMPLEX64, shape[:-1])

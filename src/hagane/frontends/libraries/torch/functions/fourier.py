@@ -1,0 +1,153 @@
+"""Fourier transforms of PyTorch."""
+
+from __future__ import annotations
+
+from hagane.frontends.libraries.torch.functions.creating import made
+from hagane.frontends.libraries.torch.operands import (
+    FLOAT,
+    as_float,
+    axes,
+    axis,
+    complex_dtype,
+    device_of,
+    dtype_of,
+    need_tensor,
+    real_dtype,
+    shape_of,
+)
+from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Tensor, Value
+from hagane.symbolic import Dim, floordiv
+
+
+def _transformed(
+    t: Core, name: str, x: Tensor, places: list[int], lengths: list[Dim | None]
+) -> Tensor:
+    """Return the transform over axes; the last one is halved for real inputs, or doubled back."""
+    x = as_float(t, x)
+    shape = list(shape_of(t, x))
+    if not places:
+        t.fail("rank", f"{name} needs at least one axis, got {t.show(x)}", x)
+    for place, length in zip(places, lengths, strict=True):
+        if length is not None:
+            shape[place] = length
+    last = places[-1]
+    if name.startswith("rfft"):
+        if real_dtype(x.dtype) != x.dtype:
+            t.fail("dtype-mismatch", f"{name} takes real numbers, got {t.show(x)}", x)
+        shape[last] = floordiv(shape[last], 2) + 1
+    elif name.startswith("irfft") and lengths[-1] is None:
+        shape[last] = (shape[last] - 1) * 2
+    to = real_dtype if name.startswith("irfft") else complex_dtype
+    return t.emit.typed("DFT", [x], to(x.dtype), tuple(shape))
+
+
+def _line(name: str) -> None:
+    def function(
+        t: Core, input: Value, n: Value = None, dim: Value = -1, norm: Value = None
+    ) -> Tensor:
+        x = need_tensor(t, input, "input")
+        return _transformed(t, name, x, [axis(t, dim, len(shape_of(t, x)), x)], [n])
+
+    TORCH.function(f"fft.{name}")(function)
+
+
+def _several(name: str, default: tuple[int, int] | None) -> None:
+    def function(
+        t: Core, input: Value, s: Value = None, dim: Value = default, norm: Value = None
+    ) -> Tensor:
+        x = need_tensor(t, input, "input")
+        rank = len(shape_of(t, x))
+        if dim is None and s is not None:
+            dim = tuple(range(rank - len(s), rank))
+        places = axes(t, dim, rank, x)
+        return _transformed(t, name, x, places, [None] * len(places) if s is None else list(s))
+
+    TORCH.function(f"fft.{name}")(function)
+
+
+for _name in ("fft", "ifft", "rfft", "irfft"):
+    _line(_name)
+    _several(f"{_name}2", (-2, -1))
+    _several(f"{_name}n", None)
+
+
+@TORCH.function("fft.fftshift", "fft.ifftshift")
+def fftshift(t: Core, input: Value, dim: Value = None) -> Tensor:
+    """Return the input with the halves of axes swapped."""
+    x = need_tensor(t, input, "input")
+    axes(t, dim, len(shape_of(t, x)), x)
+    return t.emit.typed("Roll", [x], x.dtype, x.shape)
+
+
+@TORCH.function("fft.fftfreq")
+def fftfreq(
+    t: Core, n: Value, d: Value = 1.0, *, dtype: Value = None, device: Value = None, **_: Value
+) -> Tensor:
+    """Return the frequencies of a transform of length ``n``."""
+    return made(t, dtype_of(dtype, FLOAT), [n], device_of(device))
+
+
+@TORCH.function("fft.rfftfreq")
+def rfftfreq(
+    t: Core, n: Value, d: Value = 1.0, *, dtype: Value = None, device: Value = None, **_: Value
+) -> Tensor:
+    """Return the frequencies of a transform of real numbers of length ``n``."""
+    return made(t, dtype_of(dtype, FLOAT), [floordiv(n, 2) + 1], device_of(device))
+
+
+@TORCH.function("stft", methods=("stft",))
+def stft(
+    t: Core, input: Value, n_fft: Value, hop_length: Value = None, win_length: Value = None,
+    window: Value = None, center: Value = True, pad_mode: Value = "reflect",
+    normalized: Value = False, onesided: Value = None, return_complex: Value = None,
+) -> Tensor:  # fmt: skip
+    """Return the short-time Fourier transform: (batch, frequencies, frames), complex."""
+    x = need_tensor(t, input, "input")
+    shape = shape_of(t, x)
+    if len(shape) not in (1, 2):
+        t.fail("rank", f"stft takes (time) or (batch, time), got {t.show(x)}", x)
+    hop = floordiv(n_fft, 4) if hop_length is None else hop_length
+    if isinstance(window, Tensor):
+        expected = n_fft if win_length is None else win_length
+        if t.emit.differ(shape_of(t, window, 1, "window")[0], expected):
+            t.fail("shape-mismatch", f"expected a window of {expected}, got {t.show(window)}", x)
+    if center and pad_mode == "reflect":
+        t.emit.require_size(shape[-1] - floordiv(n_fft, 2), 1, "length beyond half the window")
+    steps = shape[-1] + (2 * floordiv(n_fft, 2) if center else 0)
+    t.emit.require_size(steps - n_fft, 0, "length beyond the window")
+    frames = floordiv(steps - n_fft, hop) + 1
+    rows = n_fft if onesided is False else floordiv(n_fft, 2) + 1
+    if return_complex:
+        found = (*shape[:-1], rows, frames)
+        return t.emit.typed("STFT", [x], complex_dtype(x.dtype), found)
+    t.fail("value", "stft needs return_complex=True for real inputs", x)
+    raise AssertionError
+
+
+@TORCH.function("istft", methods=("istft",))
+def istft(
+    t: Core, input: Value, n_fft: Value, hop_length: Value = None, win_length: Value = None,
+    window: Value = None, center: Value = True, normalized: Value = False, onesided: Value = None,
+    length: Value = None, return_complex: Value = False,
+) -> Tensor:  # fmt: skip
+    """Return the signal of a short-time Fourier transform."""
+    x = need_tensor(t, input, "input")
+    shape = shape_of(t, x)
+    hop = floordiv(n_fft, 4) if hop_length is None else hop_length
+    if length is None:
+        cut = 2 * floordiv(n_fft, 2) if center else 0
+        length = n_fft + hop * (shape[-1] - 1) - cut
+    return t.emit.typed("ISTFT", [x], real_dtype(x.dtype), (*shape[:-2], length))
+
+
+@TORCH.function(
+    "hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window"
+)
+def hann_window(
+    t: Core, window_length: Value, periodic: Value = True, *_: Value, dtype: Value = None,
+    device: Value = None, **__: Value,
+) -> Tensor:  # fmt: skip
+    """Return a window function."""
+    return made(t, dtype_of(dtype, FLOAT), [window_length], device_of(device))

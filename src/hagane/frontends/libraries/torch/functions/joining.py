@@ -1,0 +1,407 @@
+"""Functions of PyTorch that join tensors and cut them into parts."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from hagane.frontends.libraries.indexing import item
+from hagane.frontends.libraries.torch.operands import (
+    INT64,
+    as_float,
+    axis,
+    cast,
+    elements,
+    need_tensor,
+    promoted,
+    reshape,
+    shape_of,
+    size,
+    sizes,
+)
+from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Many, Tensor, Value
+from hagane.symbolic import Dim, ceildiv, floordiv, maximum, minimum, product
+
+
+def _tensors(t: Core, tensors: Value, what: str) -> list[Tensor]:
+    if isinstance(tensors, Tensor):
+        t.fail("type", f"{what} takes a list of tensors, got one: {t.show(tensors)}", tensors)
+    if not isinstance(tensors, list | tuple):
+        t.fail("type", f"{what} takes a list of tensors, got {t.show(t.wrap(tensors))}")
+    if not tensors:
+        t.fail("value", f"{what} got an empty list of tensors")
+    return [need_tensor(t, x, f"tensors[{place}]") for place, x in enumerate(tensors)]
+
+
+def _one_dtype(t: Core, tensors: Sequence[Tensor]) -> list[Tensor]:
+    dtype = tensors[0].dtype
+    for x in tensors[1:]:
+        dtype = promoted(dtype, x.dtype)
+    return [cast(t, x, dtype) for x in tensors]
+
+
+@TORCH.function("cat", "concat", "concatenate")
+def cat(t: Core, tensors: Value, dim: Value = 0, *, out: Value = None, **keywords: Value) -> Tensor:
+    """Return tensors joined along an axis; all others have to agree."""
+    dim = keywords.pop("axis", dim)
+    if keywords:
+        t.fail("call", f"torch.cat has no argument '{next(iter(keywords))}'")
+    if isinstance(tensors, Many):
+        return _cat_many(t, tensors, dim)
+    found = _tensors(t, tensors, "torch.cat")
+    rank = len(shape_of(t, found[0]))
+    kept = [x for x in found if x.shape != (0,)] or found[:1]
+    first = kept[0]
+    for x in kept[1:]:
+        if len(shape_of(t, x)) != len(shape_of(t, first)):
+            t.fail(
+                "rank",
+                f"expected tensors of one rank, got {t.show(first)} and {t.show(x)}",
+                first,
+                x,
+            )
+    rank = len(shape_of(t, first))
+    place = axis(t, dim, rank, first)
+    return t.op("Concat", *_one_dtype(t, kept), axis=place)
+
+
+def _cat_many(t: Core, tensors: Many, dim: Value) -> Tensor:
+    x = need_tensor(t, tensors.element, "tensors[0]")
+    shape = list(shape_of(t, x))
+    place = axis(t, dim, len(shape), x)
+    shape[place] = shape[place] * tensors.length
+    return t.emit.typed("Concat", [x], x.dtype, tuple(shape))
+
+
+@TORCH.function("stack")
+def stack(t: Core, tensors: Value, dim: Value = 0, *, out: Value = None) -> Tensor:
+    """Return tensors of one shape joined along a new axis."""
+    if isinstance(tensors, Many):
+        x = need_tensor(t, tensors.element, "tensors[0]")
+        shape = list(shape_of(t, x))
+        shape.insert(axis(t, dim, len(shape), x, extra=1), tensors.length)
+        return t.emit.typed("Stack", [x], x.dtype, tuple(shape))
+    found = _tensors(t, tensors, "torch.stack")
+    first = shape_of(t, found[0])
+    for x in found[1:]:
+        other = shape_of(t, x)
+        if len(other) != len(first) or any(
+            t.emit.differ(a, b) for a, b in zip(first, other, strict=True)
+        ):
+            t.fail(
+                "shape-mismatch",
+                f"stack expects tensors of one shape, got {t.show(found[0])} and {t.show(x)}",
+                found[0],
+                x,
+            )
+    place = np.array([axis(t, dim, len(first), found[0], extra=1)], dtype=np.int64)
+    wide = [t.op("Unsqueeze", x, place) for x in _one_dtype(t, found)]
+    return t.op("Concat", *wide, axis=int(place[0]))
+
+
+def _stacked(name: str, at: int, least: int) -> None:
+    def function(t: Core, tensors: Value) -> Tensor:
+        found = []
+        for x in _tensors(t, tensors, f"torch.{name}"):
+            shape = list(shape_of(t, x))
+            if least == 3 and len(shape) == 1:
+                shape = [1, *shape]
+            while len(shape) < least:
+                shape = [1, *shape] if at == 0 or not shape else [*shape, 1]
+            found.append(reshape(t, x, shape))
+        return cat(t, found, at if len(shape_of(t, found[0])) > at else 0)
+
+    TORCH.function(name)(function)
+
+
+_stacked("vstack", 0, 2)
+_stacked("row_stack", 0, 2)
+_stacked("column_stack", 1, 2)
+_stacked("hstack", 1, 1)
+_stacked("dstack", 2, 3)
+
+
+# Parts.
+
+
+@TORCH.function("chunk", methods=("chunk",))
+def chunk(t: Core, input: Value, chunks: Value, dim: Value = 0) -> Value:
+    """Return the input cut into at most ``chunks`` parts of one size, the last one smaller."""
+    x = need_tensor(t, input, "input")
+    shape = shape_of(t, x)
+    place = axis(t, dim, len(shape), x)
+    each = ceildiv(shape[place], chunks)
+    if t.emit.holds(
+        t.knowledge.equal(each * chunks, shape[place]), f"{shape[place]} is a multiple of {chunks}"
+    ):
+        return tuple(_part(t, x, place, each * k, each) for k in range(chunks))
+    if not isinstance(shape[place], int):
+        return Many(_part(t, x, place, 0, t.emit.fresh("chunk")), t.emit.fresh("chunks"))
+    return split(t, x, each, place)
+
+
+def _part(t: Core, x: Tensor, place: int, start: Dim, length: Dim) -> Tensor:
+    shape = list(shape_of(t, x))
+    shape[place] = length
+    del start
+    return t.emit.typed("Slice", [x], x.dtype, tuple(shape))
+
+
+@TORCH.function("split", "split_with_sizes", methods=("split", "split_with_sizes"))
+def split(t: Core, tensor: Value, split_size_or_sections: Value, dim: Value = 0) -> Value:
+    """Return the input cut into parts of a size, or of the sizes given."""
+    x = need_tensor(t, tensor, "tensor")
+    shape = shape_of(t, x)
+    place = axis(t, dim, len(shape), x)
+    total = shape[place]
+    if isinstance(split_size_or_sections, list | tuple):
+        parts = sizes(t, (split_size_or_sections,))
+        if t.emit.differ(sum(parts), total):
+            t.fail(
+                "shape-mismatch",
+                f"expected sizes that sum to {total} (axis {place} of {t.show(x)}), "
+                f"got {parts} with the sum {sum(parts)}",
+                x,
+            )
+        return tuple(_part(t, x, place, 0, part) for part in parts)
+    each = size(t, split_size_or_sections)
+    if isinstance(total, int) and isinstance(each, int) and each > 0:
+        counts = [each] * (total // each) + ([total % each] if total % each else [])
+        return tuple(_part(t, x, place, 0, part) for part in counts)
+    quotient = floordiv(total, each)
+    if quotient * each == total and isinstance(quotient, int):
+        return tuple(_part(t, x, place, 0, each) for _ in range(quotient))
+    return Many(_part(t, x, place, 0, each), ceildiv(total, each))
+
+
+@TORCH.function("tensor_split", methods=("tensor_split",))
+def tensor_split(
+    t: Core,
+    input: Value,
+    indices_or_sections: Value = None,
+    dim: Value = 0,
+    *,
+    indices: Value = None,
+    sections: Value = None,
+) -> Value:
+    """Return the input cut into parts, the first ones larger by one where needed."""
+    given = [v for v in (indices_or_sections, indices, sections) if v is not None]
+    if len(given) != 1:
+        t.fail("call", "tensor_split takes either the number of sections or the places of the cuts")
+    sections = given[0]
+    x = need_tensor(t, input, "input")
+    shape = shape_of(t, x)
+    place = axis(t, dim, len(shape), x)
+    if isinstance(sections, int):
+        total = shape[place]
+        return tuple(
+            _part(t, x, place, 0, floordiv(total + sections - 1 - k, sections))
+            for k in range(sections)
+        )
+    bounds = [0, *sections, shape[place]]
+    return tuple(_part(t, x, place, a, b - a) for a, b in itertools.pairwise(bounds))
+
+
+@TORCH.function("unbind", methods=("unbind",))
+def unbind(t: Core, input: Value, dim: Value = 0) -> Value:
+    """Return the parts of the input along an axis, without that axis."""
+    x = need_tensor(t, input, "input")
+    shape = shape_of(t, x)
+    place = axis(t, dim, len(shape), x)
+    rest = shape[:place] + shape[place + 1 :]
+    count = shape[place]
+    if isinstance(count, int):
+        return tuple(t.emit.typed("Gather", [x], x.dtype, rest) for _ in range(count))
+    return Many(t.emit.typed("Gather", [x], x.dtype, rest), count)
+
+
+@TORCH.function("narrow", methods=("narrow",))
+def narrow(t: Core, input: Value, dim: Value, start: Value, length: Value) -> Tensor:
+    """Return ``length`` elements along an axis."""
+    x = need_tensor(t, input, "input")
+    shape = shape_of(t, x)
+    place = axis(t, dim, len(shape), x)
+    first, count = size(t, start), size(t, length)
+    claim = t.knowledge.less(first + count, shape[place], strict=False)
+    if not t.emit.holds(claim, f"{first + count} <= {shape[place]}"):
+        t.fail(
+            "index",
+            f"elements {first} to {first + count} are beyond axis {place} of {t.show(x)}",
+            x,
+        )
+    return _part(t, x, place, first, count)
+
+
+@TORCH.function("select", methods=("select",))
+def select(t: Core, input: Value, dim: Value, index: Value) -> Tensor:
+    """Return one element along an axis, without that axis."""
+    x = need_tensor(t, input, "input")
+    place = axis(t, dim, len(shape_of(t, x)), x)
+    return item(t, x, (*(slice(None),) * place, index))
+
+
+@TORCH.method("unfold")
+def unfold_method(t: Core, self: Value, dimension: Value, size_: Value, step: Value) -> Tensor:
+    """Return all windows along an axis; their elements are a new last axis."""
+    shape = list(shape_of(t, self))
+    place = axis(t, dimension, len(shape), self, what="dimension")
+    window, stride = size(t, size_), size(t, step)
+    t.emit.require_size(shape[place] - window, 0, f"axis {place} minus the window of {window}")
+    shape[place] = floordiv(shape[place] - window, stride) + 1
+    return t.emit.typed("Unfold", [self], self.dtype, (*shape, window))
+
+
+def _cut(name: str, place: int) -> None:
+    def function(t: Core, input: Value, sections: Value) -> Value:
+        x = need_tensor(t, input, "input")
+        rank = len(shape_of(t, x))
+        where = place if rank > 1 else 0
+        if rank <= place and name != "hsplit":
+            t.fail("rank", f"{name} needs at least {place + 1} axes, got {t.show(x)}", x)
+        if isinstance(sections, int):
+            size_ = shape_of(t, x)[where]
+            if t.emit.differ(floordiv(size_, sections) * sections, size_):
+                t.fail("shape-mismatch", f"{name}: axis {where} of {t.show(x)} is not divisible "
+                       f"by {sections}", x)  # fmt: skip
+        return tensor_split(t, x, sections, where)
+
+    TORCH.function(name, methods=(name,))(function)
+
+
+for _name, _place in (("hsplit", 1), ("vsplit", 0), ("dsplit", 2)):
+    _cut(_name, _place)
+
+
+@TORCH.function("diag_embed", methods=("diag_embed",))
+def diag_embed(
+    t: Core, input: Value, offset: Value = 0, dim1: Value = -2, dim2: Value = -1
+) -> Tensor:
+    """Return square matrices with the last axis of the input as a diagonal."""
+    x = need_tensor(t, input, "input")
+    shape = shape_of(t, x)
+    side = shape[-1] + abs(offset)
+    a, b = (axis(t, d, len(shape), x, extra=1) for d in (dim1, dim2))
+    result = list(shape[:-1])
+    for place in sorted((a, b)):
+        result.insert(place, side)
+    return t.emit.typed("Diagonal", [x], x.dtype, tuple(result))
+
+
+@TORCH.function("diagonal", methods=("diagonal",))
+def diagonal(t: Core, input: Value, offset: Value = 0, dim1: Value = 0, dim2: Value = 1) -> Tensor:
+    """Return a diagonal of two axes, as the last axis."""
+    x = need_tensor(t, input, "input")
+    shape = shape_of(t, x)
+    a, b = axis(t, dim1, len(shape), x), axis(t, dim2, len(shape), x)
+    rest = tuple(dim for place, dim in enumerate(shape) if place not in (a, b))
+    if a == b:
+        t.fail("axis", f"the diagonal of one axis ({dim1}) with itself: {t.show(x)}", x)
+    rows, columns = (shape[a], shape[b] - offset) if offset > 0 else (shape[a] + offset, shape[b])
+    length = minimum(rows, columns) if offset == 0 else maximum(0, minimum(rows, columns))
+    return t.emit.typed("Diagonal", [x], x.dtype, (*rest, length))
+
+
+@TORCH.function("diag", methods=("diag",))
+def diag(t: Core, input: Value, diagonal_: Value = 0) -> Tensor:
+    """Return the diagonal of a matrix, or a matrix with a diagonal."""
+    x = need_tensor(t, input, "input")
+    shape = shape_of(t, x)
+    if len(shape) == 2:
+        return diagonal(t, x, diagonal_)
+    if len(shape) != 1:
+        t.fail("rank", f"diag takes one or two axes, got {t.show(x)}", x)
+    side = shape[0] + abs(diagonal_)
+    return t.emit.typed("Diagonal", [x], x.dtype, (side, side))
+
+
+@TORCH.function("diagflat", methods=("diagflat",))
+def diagflat(t: Core, input: Value, offset: Value = 0) -> Tensor:
+    """Return a matrix with the elements of the input as its diagonal."""
+    x = need_tensor(t, input, "input")
+    shape_of(t, x)
+    side = elements(x) + abs(offset)
+    return t.emit.typed("Diagonal", [x], x.dtype, (side, side))
+
+
+@TORCH.function("block_diag")
+def block_diag(t: Core, *tensors: Value) -> Tensor:
+    """Return a matrix of blocks along its diagonal."""
+    rows: Dim = 0
+    columns: Dim = 0
+    for x in _tensors(t, list(tensors), "torch.block_diag"):
+        shape = (1, 1, *shape_of(t, x))[-2:]
+        rows, columns = rows + shape[0], columns + shape[1]
+    first = tensors[0]
+    return t.emit.typed("BlockDiagonal", [first], first.dtype, (rows, columns))
+
+
+@TORCH.function("combinations")
+def combinations(t: Core, input: Value, r: Value = 2, with_replacement: Value = False) -> Tensor:
+    """Return the combinations of elements: (count, r)."""
+    x = need_tensor(t, input, "input")
+    length = shape_of(t, x, 1)[0] + (r - 1 if with_replacement else 0)
+    count: Dim = 1
+    for k in range(r):
+        count = floordiv(count * (length - k), k + 1)
+    return t.emit.typed("Combinations", [x], x.dtype, (count, r))
+
+
+@TORCH.function("cartesian_prod")
+def cartesian_prod(t: Core, *tensors: Value) -> Tensor:
+    """Return the Cartesian product of vectors: (count, vectors)."""
+    found = _tensors(t, list(tensors), "torch.cartesian_prod")
+    count = product(shape_of(t, x, 1)[0] for x in found)
+    shape = (count, len(found)) if len(found) > 1 else (count,)
+    return t.emit.typed("CartesianProduct", found, found[0].dtype, shape)
+
+
+@TORCH.function("diff", methods=("diff",))
+def diff(
+    t: Core, input: Value, n: Value = 1, dim: Value = -1, prepend: Value = None,
+    append: Value = None,
+) -> Tensor:  # fmt: skip
+    """Return the differences of neighbours along an axis."""
+    x = need_tensor(t, input, "input")
+    parts = [part for part in (prepend, x, append) if part is not None]
+    x = cat(t, parts, dim) if len(parts) > 1 else x
+    shape = list(shape_of(t, x))
+    place = axis(t, dim, len(shape), x)
+    if not shape:
+        t.fail("rank", f"diff needs at least one axis, got {t.show(x)}", x)
+    length = shape[place] - n
+    shape[place] = max(length, 0) if isinstance(length, int) else length
+    if not isinstance(length, int):
+        t.emit.require_size(length, 0, "length of the differences")
+    return t.emit.typed("Diff", [x], x.dtype, tuple(shape))
+
+
+@TORCH.function("trapezoid", "trapz")
+def trapezoid(t: Core, y: Value, x: Value = None, *, dx: Value = 1, dim: Value = -1) -> Tensor:
+    """Return the integral along an axis."""
+    found = need_tensor(t, y, "y")
+    shape = list(shape_of(t, found))
+    del shape[axis(t, dim, len(shape), found)]
+    return t.emit.typed("Trapezoid", [found], as_float(t, found).dtype, tuple(shape))
+
+
+@TORCH.function("cumulative_trapezoid")
+def cumulative_trapezoid(
+    t: Core, y: Value, x: Value = None, *, dx: Value = 1, dim: Value = -1
+) -> Tensor:
+    """Return the integral up to each place along an axis."""
+    return diff(t, as_float(t, need_tensor(t, y, "y")), 1, dim)
+
+
+@TORCH.function("nonzero", "argwhere", methods=("nonzero", "argwhere"))
+def nonzero(t: Core, input: Value, *, as_tuple: Value = False) -> Value:
+    """Return where the input is not zero: (count, axes), or one index list an axis."""
+    x = need_tensor(t, input, "input")
+    rank = len(shape_of(t, x))
+    count = t.emit.count("nonzero", x)
+    if as_tuple:
+        return tuple(t.emit.typed("NonZero", [x], INT64, (count,)) for _ in range(rank))
+    return t.emit.typed("NonZero", [x], INT64, (count, rank))

@@ -1,0 +1,327 @@
+"""Normalisation, dropout, embeddings and attention of PyTorch."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from hagane.frontends.libraries.torch.functions.elementwise import broadcast_shape
+from hagane.frontends.libraries.torch.operands import (
+    BOOL,
+    FLOAT,
+    INT64,
+    axis,
+    need_float,
+    need_tensor,
+    same_dtype,
+    shape_of,
+    sizes,
+)
+from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Tensor, Value
+from hagane.symbolic import Dim, floordiv
+
+
+def channels_fit(t: Core, x: Tensor, count: Dim, what: str) -> None:
+    """Fail unless axis 1 has ``count`` channels."""
+    shape = shape_of(t, x)
+    if len(shape) < 2:
+        t.fail("rank", f"{what} expects (batch, channels, ...), got {t.show(x)}", x)
+    if t.emit.differ(shape[1], count):
+        t.fail(
+            "shape-mismatch",
+            f"{what} expects {count} channels in axis 1, got {shape[1]}: {t.show(x)}",
+            x,
+        )
+
+
+@TORCH.function("nn.functional.batch_norm", "nn.functional.instance_norm", "batch_norm")
+def batch_norm(
+    t: Core, input: Value, running_mean: Value = None, running_var: Value = None,
+    weight: Value = None, bias: Value = None, training: Value = False, momentum: Value = 0.1,
+    eps: Value = 1e-5,
+) -> Tensor:  # fmt: skip
+    """Return the input normalised a channel."""
+    x = need_tensor(t, input, "input")
+    need_float(t, x, "input")
+    for other in (running_mean, running_var, weight, bias):
+        if isinstance(other, Tensor):
+            channels_fit(t, x, shape_of(t, other, 1)[0], "batch_norm")
+    return t.emit.typed("BatchNormalization", [x], x.dtype, x.shape)
+
+
+@TORCH.function("nn.functional.layer_norm", "layer_norm", "nn.functional.rms_norm", "rms_norm")
+def layer_norm(
+    t: Core, input: Value, normalized_shape: Value, weight: Value = None, bias: Value = None,
+    eps: Value = 1e-5,
+) -> Tensor:  # fmt: skip
+    """Return the input normalised over its last axes."""
+    x = need_tensor(t, input, "input")
+    need_float(t, x, "input")
+    if isinstance(weight, Tensor):
+        same_dtype(t, x, weight, "input and weight")
+    last = sizes(
+        t,
+        (normalized_shape if isinstance(normalized_shape, tuple | list) else (normalized_shape,),),
+    )
+    shape = shape_of(t, x)
+    if len(shape) < len(last) or any(
+        t.emit.differ(a, b) for a, b in zip(shape[len(shape) - len(last) :], last, strict=True)
+    ):
+        t.fail("shape-mismatch", f"expected the last axes to be {_text(last)}, got {t.show(x)}", x)
+    return t.emit.typed("LayerNormalization", [x], x.dtype, shape)
+
+
+def _text(dims: list[Dim]) -> str:
+    return f"({', '.join(map(str, dims))}{',' if len(dims) == 1 else ''})"
+
+
+@TORCH.function("nn.functional.group_norm", "group_norm")
+def group_norm(
+    t: Core,
+    input: Value,
+    num_groups: Value,
+    weight: Value = None,
+    bias: Value = None,
+    eps: Value = 1e-5,
+) -> Tensor:
+    """Return the input normalised over groups of channels."""
+    x = need_tensor(t, input, "input")
+    need_float(t, x, "input")
+    channels = shape_of(t, x)[1]
+    if t.emit.differ(floordiv(channels, num_groups) * num_groups, channels):
+        t.fail(
+            "shape-mismatch",
+            f"expected channels divisible by {num_groups} groups, got {t.show(x)}",
+            x,
+        )
+    if isinstance(weight, Tensor):
+        channels_fit(t, x, shape_of(t, weight, 1)[0], "group_norm")
+    return t.emit.typed("GroupNormalization", [x], x.dtype, x.shape)
+
+
+@TORCH.function("nn.functional.local_response_norm")
+def local_response_norm(t: Core, input: Value, size: Value, *_: Value, **__: Value) -> Tensor:
+    """Return the input normalised over neighbouring channels."""
+    x = need_tensor(t, input, "input")
+    return t.emit.typed("LRN", [x], x.dtype, x.shape)
+
+
+_DROPOUTS = ("dropout", "alpha_dropout", "feature_alpha_dropout")
+
+
+@TORCH.function(
+    "feature_dropout", "nn.functional.dropout1d", "nn.functional.dropout2d",
+    "nn.functional.dropout3d", *_DROPOUTS, *(f"nn.functional.{name}" for name in _DROPOUTS),
+)  # fmt: skip
+def dropout(
+    t: Core, input: Value, p: Value = 0.5, training: Value = True, inplace: Value = False, *,
+    train: Value = None,
+) -> Tensor:  # fmt: skip
+    """Return the input with random elements or channels set to zero."""
+    x = need_tensor(t, input, "input")
+    if isinstance(p, int | float) and not 0 <= p <= 1:
+        t.fail("value", f"expected a dropout probability between 0 and 1, got {p}")
+    return t.emit.typed("Dropout", [x], x.dtype, x.shape)
+
+
+@TORCH.function("nn.functional.glu")
+def glu(t: Core, input: Value, dim: Value = -1) -> Tensor:
+    """Return one half of an axis gated by the other."""
+    x = need_tensor(t, input, "input")
+    shape = list(shape_of(t, x))
+    place = axis(t, dim, len(shape), x)
+    half = floordiv(shape[place], 2)
+    if t.emit.differ(half * 2, shape[place]):
+        t.fail("shape-mismatch", f"glu halves axis {place}, which is odd: {t.show(x)}", x)
+    shape[place] = half
+    return t.emit.typed("Glu", [x], x.dtype, tuple(shape))
+
+
+@TORCH.function("nn.functional.embedding", "embedding")
+def embedding(t: Core, input: Value, weight: Value, *_: Value, **__: Value) -> Tensor:
+    """Return rows of the weight: (*input, features)."""
+    x, w = need_tensor(t, input, "input"), need_tensor(t, weight, "weight")
+    if x.dtype not in (INT64, ir.DataType.INT32):
+        t.fail(
+            "dtype-mismatch",
+            f"an embedding takes int64 or int32 indices, got {t.show(x)}",
+            x,
+            remedy="convert it with .long()",
+        )
+    _known_rows(t, x, w)
+    return t.op("Gather", w, x, axis=0)
+
+
+def _known_rows(t: Core, x: Tensor, w: Tensor) -> None:
+    rows = shape_of(t, w, 2, "weight")[0]
+    if x.known is not None and x.known.dtype != object and x.known.size and isinstance(rows, int):
+        highest = int(x.known.max())
+        if highest >= rows:
+            t.fail(
+                "index", f"index {highest} is out of range for the {rows} rows of the embedding", x
+            )
+
+
+@TORCH.function("nn.functional.embedding_bag")
+def embedding_bag(
+    t: Core, input: Value, weight: Value, offsets: Value = None, *_: Value, **__: Value
+) -> Tensor:
+    """Return sums or means of rows: (bags, features)."""
+    bags = shape_of(t, offsets, 1)[0] if isinstance(offsets, Tensor) else shape_of(t, input)[0]
+    return t.emit.typed("EmbeddingBag", [weight], weight.dtype, (bags, shape_of(t, weight)[1]))
+
+
+@TORCH.function("nn.functional.one_hot")
+def one_hot(t: Core, tensor: Value, num_classes: Value = -1) -> Tensor:
+    """Return one-hot vectors as a new last axis, int64."""
+    x = need_tensor(t, tensor, "tensor")
+    if x.dtype != INT64:
+        t.fail(
+            "dtype-mismatch",
+            f"one_hot takes int64, got {t.show(x)}",
+            x,
+            remedy="convert it with .long()",
+        )
+    depth = t.emit.fresh("classes") if num_classes == -1 else num_classes
+    return t.emit.typed("OneHot", [x], INT64, (*shape_of(t, x), depth))
+
+
+@TORCH.function("nn.functional.scaled_dot_product_attention")
+def scaled_dot_product_attention(
+    t: Core, query: Value, key: Value, value: Value, attn_mask: Value = None,
+    dropout_p: Value = 0.0, is_causal: Value = False, scale: Value = None,
+    enable_gqa: Value = False,
+) -> Tensor:  # fmt: skip
+    """Return attention: (..., queries, value features)."""
+    q, k, v = (need_tensor(t, x, n) for x, n in ((query, "query"), (key, "key"), (value, "value")))
+    same_dtype(t, q, k, "query and key")
+    same_dtype(t, q, v, "query and value")
+    qs, ks, vs = shape_of(t, q), shape_of(t, k), shape_of(t, v)
+    if min(len(qs), len(ks), len(vs)) < 2:
+        t.fail("rank", f"attention takes at least two axes, got {t.show(q)}", q)
+    if t.emit.differ(qs[-1], ks[-1]):
+        t.fail(
+            "shape-mismatch",
+            f"expected query and key with one feature size, got {t.show(q)} and {t.show(k)}",
+            q,
+            k,
+        )
+    if t.emit.differ(ks[-2], vs[-2]):
+        t.fail(
+            "shape-mismatch",
+            f"expected as many keys as values, got {t.show(k)} and {t.show(v)}",
+            k,
+            v,
+        )
+    lead = _lead(t, [q, k, v], bool(enable_gqa))
+    if isinstance(attn_mask, Tensor):
+        if attn_mask.dtype != BOOL and attn_mask.dtype != q.dtype:
+            t.fail(
+                "dtype-mismatch",
+                f"expected a bool mask or one of the query's type, got {t.show(attn_mask)}",
+                attn_mask,
+            )
+        scores = t.emit.new(FLOAT, (*lead, qs[-2], ks[-2]))
+        shape = broadcast_shape(t, scores, attn_mask)
+        if shape is not None and len(shape) != len(lead) + 2:
+            t.fail("rank", f"the mask {t.show(attn_mask)} has more axes than the scores", attn_mask)
+    return t.emit.typed("Attention", [q, k, v], q.dtype, (*lead, qs[-2], vs[-1]))
+
+
+def _lead(t: Core, tensors: list[Tensor], grouped: bool) -> tuple[Dim, ...]:
+    if grouped:
+        return shape_of(t, tensors[0])[:-2]
+    fronts = [t.emit.new(FLOAT, shape_of(t, x)[:-2]) for x in tensors]
+    found: tuple[Dim, ...] = broadcast_shape(t, *fronts)
+    return found
+
+
+def multi_head_attention(
+    t: Core, embed: Dim, heads: Value, batch_first: bool, query: Tensor, key: Tensor, value: Tensor,
+    key_features: Dim, value_features: Dim, key_padding_mask: Value, attn_mask: Value,
+    need_weights: Value, average: Value,
+) -> Value:  # fmt: skip
+    """Return the output of ``nn.MultiheadAttention`` and its weights (None if not asked for)."""
+    batched = len(shape_of(t, query)) == 3
+    if len(shape_of(t, query)) not in (2, 3) or len(shape_of(t, key)) != len(shape_of(t, query)):
+        t.fail(
+            "rank",
+            f"expected (length, batch, features), got {t.show(query)} and {t.show(key)}",
+            query,
+            key,
+        )
+    for x, expected, name in (
+        (query, embed, "query"), (key, key_features, "key"), (value, value_features, "value"),
+    ):  # fmt: skip
+        if t.emit.differ(shape_of(t, x)[-1], expected):
+            t.fail(
+                "shape-mismatch",
+                f"expected {expected} features in the last axis of the {name}, got {t.show(x)}",
+                x,
+            )
+    first = 0 if not (batched and batch_first) else 1
+    target, source = shape_of(t, query)[first], shape_of(t, key)[first]
+    if t.emit.differ(source, shape_of(t, value)[first]):
+        t.fail(
+            "shape-mismatch",
+            f"expected as many keys as values, got {t.show(key)} and {t.show(value)}",
+            key,
+            value,
+        )
+    batch: Dim = 1
+    if batched:
+        batch = shape_of(t, query)[1 - first]
+        for x in (key, value):
+            if t.emit.differ(shape_of(t, x)[1 - first], batch):
+                t.fail(
+                    "shape-mismatch",
+                    f"expected one batch size, got {t.show(query)} and {t.show(x)}",
+                    query,
+                    x,
+                    remedy="batch_first=True expects (batch, length, features)",
+                )
+    _check_masks(t, key_padding_mask, attn_mask, batch, heads, target, source, batched)
+    out = t.emit.typed(
+        "Attention", [query, key, value], query.dtype, (*shape_of(t, query)[:-1], embed)
+    )
+    if need_weights is False:
+        return (out, None)
+    middle = () if average else (heads,)
+    front = (batch,) if batched else ()
+    weights = t.emit.typed(
+        "Attention", [query, key], query.dtype, (*front, *middle, target, source)
+    )
+    return (out, weights)
+
+
+def _check_masks(
+    t: Core,
+    padding: Value,
+    mask: Value,
+    batch: Dim,
+    heads: Value,
+    target: Dim,
+    source: Dim,
+    batched: bool,
+) -> None:
+    if isinstance(padding, Tensor):
+        expected = (batch, source) if batched else (source,)
+        _same_shape(t, padding, expected, "key_padding_mask")
+    if isinstance(mask, Tensor):
+        if len(shape_of(t, mask)) == 3:
+            _same_shape(t, mask, (batch * heads, target, source), "attn_mask")
+        else:
+            _same_shape(t, mask, (target, source), "attn_mask")
+
+
+def _same_shape(t: Core, x: Tensor, expected: tuple[Dim, ...], what: str) -> None:
+    shape = shape_of(t, x)
+    if len(shape) != len(expected) or any(
+        t.emit.differ(a, b) for a, b in zip(shape, expected, strict=True)
+    ):
+        t.fail(
+            "shape-mismatch",
+            f"expected '{what}' of shape {_text(list(expected))}, got {t.show(x)}",
+            x,
+        )

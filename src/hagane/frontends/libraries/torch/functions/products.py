@@ -1,0 +1,280 @@
+"""Matrix products of PyTorch."""
+
+from __future__ import annotations
+
+import re
+
+from hagane.frontends.libraries.torch.operands import (
+    FLOAT as _FLOAT,
+)
+from hagane.frontends.libraries.torch.operands import (
+    axes,
+    axis,
+    category,
+    need_float,
+    need_tensor,
+    promoted,
+    same_dtype,
+    shape_of,
+)
+from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Tensor, Value
+from hagane.symbolic import Dim, product
+
+
+def _product(t: Core, a: Tensor, b: Tensor) -> Tensor:
+    same_dtype(t, a, b, "both operands of a matrix product")
+    if category(a.dtype) < 2 or category(a.dtype) == 3:
+        floats = [t.emit.like(x, _FLOAT) for x in (a, b)]
+        return t.emit.like(t.op("MatMul", *floats), a.dtype)
+    return t.op("MatMul", a, b)
+
+
+@TORCH.function("matmul", "linalg.matmul", methods=("matmul", "__matmul__"))
+def matmul(t: Core, input: Value, other: Value, *, out: Value = None) -> Tensor:
+    """Return the matrix product, broadcast over leading axes."""
+    a, b = need_tensor(t, input, "input"), need_tensor(t, other, "other")
+    if a.shape == () or b.shape == ():
+        t.fail(
+            "rank", f"both operands need at least one axis, got {t.show(a)} and {t.show(b)}", a, b
+        )
+    return _checked(t, a, b)
+
+
+def _checked(t: Core, a: Tensor, b: Tensor) -> Tensor:
+    """Return the product; a mistake gets a remedy where transposing mends it."""
+    left, right = shape_of(t, a), shape_of(t, b)
+    inner = right[-2] if len(right) > 1 else right[0]
+    if t.emit.differ(left[-1], inner):
+        remedy = ""
+        if len(right) > 1 and not t.emit.differ(left[-1], right[-1]):
+            remedy = "transpose the second operand: .transpose(-2, -1)"
+        elif len(left) > 1 and not t.emit.differ(left[-2], inner):
+            remedy = "transpose the first operand: .transpose(-2, -1)"
+        t.emit.differ(left[-1], inner)
+        t.fail(
+            "shape-mismatch",
+            f"expected the last axis of the first operand ({left[-1]}) to equal the rows of the "
+            f"second ({inner}), got {t.show(a)} and {t.show(b)}",
+            a,
+            b,
+            remedy=remedy,
+        )
+    return _product(t, a, b)
+
+
+def _of_rank(name: str, first: int, second: int) -> None:
+    def function(t: Core, input: Value, other: Value, *, out: Value = None) -> Tensor:
+        a, b = need_tensor(t, input, "input"), need_tensor(t, other, "mat2")
+        shape_of(t, a, first, "input")
+        shape_of(t, b, second, "mat2")
+        if first == 3 and t.emit.differ(shape_of(t, a)[0], shape_of(t, b)[0]):
+            t.fail(
+                "shape-mismatch", f"expected one batch size, got {t.show(a)} and {t.show(b)}", a, b
+            )
+        return _checked(t, a, b)
+
+    TORCH.function(name, methods=(name,))(function)
+
+
+_of_rank("mm", 2, 2)
+_of_rank("bmm", 3, 3)
+_of_rank("mv", 2, 1)
+_of_rank("dot", 1, 1)
+_of_rank("vdot", 1, 1)
+
+
+def _add_product(name: str, first: str) -> None:
+    def function(
+        t: Core, input: Value, a: Value, b: Value, *, beta: Value = 1, alpha: Value = 1
+    ) -> Value:
+        from hagane.frontends.libraries.torch.functions.elementwise import binary
+
+        return binary(t, "add", input, t.call_library(f"torch.{first}", [a, b]))
+
+    TORCH.function(name, methods=(name,))(function)
+
+
+for _name, _first in (("addmm", "mm"), ("addmv", "mv"), ("baddbmm", "bmm"), ("addr", "outer")):
+    _add_product(_name, _first)
+
+
+@TORCH.function("addbmm", methods=("addbmm",))
+def addbmm(
+    t: Core, input: Value, batch1: Value, batch2: Value, *, beta: Value = 1, alpha: Value = 1
+) -> Tensor:
+    """Return ``input`` plus the sum of the products of a batch."""
+    from hagane.frontends.libraries.torch.functions.elementwise import binary
+
+    products = t.call_library("torch.bmm", [batch1, batch2])
+    return binary(t, "add", input, t.call_library("torch.sum", [products, 0]))
+
+
+@TORCH.function("inner", methods=("inner",))
+def inner(t: Core, input: Value, other: Value) -> Tensor:
+    """Return the products of the last axes."""
+    a, b = need_tensor(t, input, "input"), need_tensor(t, other, "other")
+    left, right = shape_of(t, a), shape_of(t, b)
+    if not left or not right:
+        return t.call_library("torch.mul", [a, b])
+    same_dtype(t, a, b, "both operands of a matrix product")
+    if t.emit.differ(left[-1], right[-1]):
+        t.fail(
+            "shape-mismatch",
+            f"expected last axes of one size, got {t.show(a)} and {t.show(b)}",
+            a,
+            b,
+        )
+    return t.emit.typed("Inner", [a, b], a.dtype, (*left[:-1], *right[:-1]))
+
+
+@TORCH.function("outer", "ger", methods=("outer", "ger"))
+def outer(t: Core, input: Value, vec2: Value) -> Tensor:
+    """Return all products of two vectors."""
+    a, b = need_tensor(t, input, "input"), need_tensor(t, vec2, "vec2")
+    shape = (shape_of(t, a, 1, "input")[0], shape_of(t, b, 1, "vec2")[0])
+    return t.emit.typed("Outer", [a, b], promoted(a.dtype, b.dtype), shape)
+
+
+@TORCH.function("kron")
+def kron(t: Core, input: Value, other: Value) -> Tensor:
+    """Return the Kronecker product."""
+    pairs = zip(shape_of(t, input), shape_of(t, other), strict=True)
+    return t.emit.typed("Kron", [input, other], input.dtype, tuple(a * b for a, b in pairs))
+
+
+@TORCH.function("nn.functional.linear")
+def linear(t: Core, input: Value, weight: Value, bias: Value = None) -> Tensor:
+    """Return ``input @ weight.T + bias``; the last axis is the features."""
+    x, w = need_tensor(t, input, "input"), need_tensor(t, weight, "weight")
+    same_dtype(t, x, w, "input and weight")
+    shape, features = shape_of(t, x), _features(t, w)
+    if not shape:
+        t.fail("rank", f"a linear layer needs at least one axis, got {t.show(x)}", x)
+    if t.emit.differ(shape[-1], features):
+        t.fail(
+            "shape-mismatch",
+            f"expected {features} features in the last axis, got {shape[-1]}: {t.show(x)}",
+            x,
+            remedy=_features_remedy(t, x, features),
+        )
+    y: Tensor = t.op("MatMul", x, t.op("Transpose", w))
+    if isinstance(bias, Tensor):
+        same_dtype(t, x, bias, "input and bias")
+        y = t.op("Add", y, bias)
+    return y
+
+
+def _features_remedy(t: Core, x: Tensor, features: Dim) -> str:
+    shape = shape_of(t, x)
+    if features in shape[:-1]:
+        return f"move axis {shape.index(features)} to the end with transpose or permute"
+    if len(shape) > 2 and product(shape[1:]) == features:
+        return "flatten it first: torch.flatten(x, 1)"
+    return ""
+
+
+def _features(t: Core, w: Tensor) -> Dim:
+    """Return how many features a weight takes."""
+    shape = shape_of(t, w)
+    return shape[0] if len(shape) == 1 else shape_of(t, w, 2, "weight")[1]
+
+
+@TORCH.function("nn.functional.bilinear")
+def bilinear(t: Core, input1: Value, input2: Value, weight: Value, bias: Value = None) -> Tensor:
+    """Return ``x1 A x2 + b``."""
+    out, first, second = shape_of(t, weight, 3, "weight")
+    a, b = shape_of(t, input1), shape_of(t, input2)
+    if t.emit.differ(a[-1], first) or t.emit.differ(b[-1], second):
+        t.fail(
+            "shape-mismatch",
+            f"expected {first} and {second} features, got {t.show(input1)} and {t.show(input2)}",
+            input1,
+            input2,
+        )
+    return t.emit.typed("Bilinear", [input1, input2], input1.dtype, (*a[:-1], out))
+
+
+@TORCH.function("einsum")
+def einsum(t: Core, equation: Value, *operands: Value) -> Tensor:
+    """Return a sum of products over the indices of an equation."""
+    if not isinstance(equation, str):
+        t.fail("type", "einsum takes its equation as a text first")
+    given = (
+        list(operands[0])
+        if len(operands) == 1 and isinstance(operands[0], list | tuple)
+        else list(operands)
+    )
+    tensors = [need_tensor(t, x, f"operands[{i}]") for i, x in enumerate(given)]
+    for x in tensors[1:]:
+        same_dtype(t, tensors[0], x, "the operands of einsum")
+    dtype = tensors[0].dtype
+    if category(dtype) != 2:
+        tensors = [t.emit.like(x, _FLOAT) for x in tensors]
+    found: Tensor = t.op("Einsum", *tensors, equation=re.sub(r"\s", "", equation))
+    return found if category(dtype) == 2 else t.emit.like(found, dtype)
+
+
+@TORCH.function("tensordot")
+def tensordot(t: Core, a: Value, b: Value, dims: Value = 2, **_: Value) -> Tensor:
+    """Return a sum of products over pairs of axes."""
+    left, right = shape_of(t, a), shape_of(t, b)
+    if isinstance(dims, int):
+        first, second = list(range(len(left) - dims, len(left))), list(range(dims))
+    else:
+        first, second = axes(t, dims[0], len(left), a), axes(t, dims[1], len(right), b)
+    for i, j in zip(first, second, strict=True):
+        if t.emit.differ(left[i], right[j]):
+            t.fail(
+                "shape-mismatch",
+                f"expected axis {i} of {t.show(a)} to equal axis {j} of {t.show(b)}",
+                a,
+                b,
+            )
+    rest = [d for i, d in enumerate(left) if i not in first]
+    rest += [d for j, d in enumerate(right) if j not in second]
+    return t.emit.typed("TensorDot", [a, b], a.dtype, tuple(rest))
+
+
+@TORCH.function("cross", "linalg.cross", methods=("cross",))
+def cross(t: Core, input: Value, other: Value, dim: Value = -1) -> Tensor:
+    """Return the cross product along an axis of 3."""
+    from hagane.frontends.libraries.torch.functions.elementwise import binary
+
+    place = axis(t, dim, len(shape_of(t, input)), input)
+    if t.emit.differ(shape_of(t, input)[place], 3):
+        t.fail(
+            "shape-mismatch", f"expected 3 elements along axis {place}, got {t.show(input)}", input
+        )
+    return binary(t, "mul", input, other)
+
+
+@TORCH.function("cdist")
+def cdist(t: Core, x1: Value, x2: Value, p: Value = 2.0, **_: Value) -> Tensor:
+    """Return the distances between rows: (..., rows of x1, rows of x2)."""
+    a, b = need_tensor(t, x1, "x1"), need_tensor(t, x2, "x2")
+    return _product(t, a, t.call_library("torch.transpose", [b, -2, -1]))
+
+
+@TORCH.function("nn.functional.cosine_similarity", "cosine_similarity")
+def cosine_similarity(t: Core, x1: Value, x2: Value, dim: Value = 1, eps: Value = 1e-8) -> Tensor:
+    """Return the cosine of the angle between vectors along an axis."""
+    from hagane.frontends.libraries.torch.functions.elementwise import binary
+    from hagane.frontends.libraries.torch.functions.reducing import reduced
+
+    need_float(t, need_tensor(t, x1, "x1"), "x1")
+    both = binary(t, "mul", x1, x2)
+    return reduced(t, "ReduceSum", both, dim, False, both.dtype)
+
+
+@TORCH.function("nn.functional.pairwise_distance", "pairwise_distance")
+def pairwise_distance(
+    t: Core, x1: Value, x2: Value, p: Value = 2.0, eps: Value = 1e-6, keepdim: Value = False
+) -> Tensor:
+    """Return the distances between vectors along the last axis."""
+    from hagane.frontends.libraries.torch.functions.elementwise import binary
+    from hagane.frontends.libraries.torch.functions.reducing import reduced
+
+    both = binary(t, "sub", x1, x2)
+    return reduced(t, "ReduceSum", both, -1, keepdim, both.dtype)

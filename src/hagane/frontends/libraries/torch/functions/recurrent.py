@@ -1,0 +1,232 @@
+"""Recurrent layers of PyTorch, and packed sequences."""
+
+from __future__ import annotations
+
+from hagane.frontends.libraries.table import View
+from hagane.frontends.libraries.torch.operands import (
+    FLOAT,
+    INT64,
+    need_float,
+    need_tensor,
+    same_dtype,
+    shape_of,
+)
+from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Instance, Library, Many, Tensor, Value
+from hagane.symbolic import Dim, maximum
+
+_PACKED = "torch.nn.utils.rnn.PackedSequence"
+
+
+@TORCH.layer("nn.utils.rnn.PackedSequence")
+class PackedSequence:
+    """Sequences of different lengths, kept here as the padded tensor they came from."""
+
+
+@TORCH.function("nn.utils.rnn.pack_padded_sequence")
+def pack_padded_sequence(
+    t: Core, input: Value, lengths: Value, batch_first: Value = False, enforce_sorted: Value = True
+) -> Instance:
+    """Return padded sequences, packed."""
+    x = need_tensor(t, input, "input")
+    shape = shape_of(t, x)
+    if len(shape) < 2:
+        t.fail("rank", f"expected (length, batch, ...), got {t.show(x)}", x)
+    batch = shape[0 if batch_first else 1]
+    count = _count(t, lengths)
+    if count is not None and t.emit.differ(count, batch):
+        t.fail("shape-mismatch", f"expected one length a sequence ({batch}), got {count}", x)
+    return packed(t, x, lengths, bool(batch_first))
+
+
+def _count(t: Core, lengths: Value) -> Dim | None:
+    if isinstance(lengths, Tensor):
+        return shape_of(t, lengths, 1, "lengths")[0]
+    if isinstance(lengths, Many):
+        return lengths.length
+    return len(lengths) if isinstance(lengths, list | tuple) else None
+
+
+def packed(t: Core, x: Tensor, lengths: Value, batch_first: bool) -> Instance:
+    """Return a packed sequence; its data has one row an element of a sequence."""
+    feature = shape_of(t, x)[2:]
+    data = t.emit.typed("Pack", [x], x.dtype, (t.emit.fresh("packed"), *feature))
+    sizes = t.emit.new(INT64, (t.emit.fresh("steps"),))
+    content = {"padded": x, "lengths": t.wrap(lengths), "first": batch_first, "data": data,
+               "batch_sizes": sizes, "sorted_indices": None, "unsorted_indices": None}  # fmt: skip
+    return Instance(t.heap.new(content), Library(_PACKED))
+
+
+@TORCH.function("nn.utils.rnn.pad_packed_sequence")
+def pad_packed_sequence(
+    t: Core, sequence: Value, batch_first: Value = False, padding_value: Value = 0.0,
+    total_length: Value = None,
+) -> Value:  # fmt: skip
+    """Return packed sequences padded again, and their lengths."""
+    if not isinstance(sequence, Instance):
+        t.fail("type", f"expected a packed sequence, got {t.show(sequence)}")
+    content = t.heap[sequence]
+    x, lengths = content["padded"], t.unwrap(content["lengths"])
+    shape = list(shape_of(t, x))
+    if content["first"]:
+        shape[0], shape[1] = shape[1], shape[0]
+    steps = _longest(t, lengths, shape[0]) if total_length is None else total_length
+    batch = shape[1]
+    lead = (batch, steps) if batch_first else (steps, batch)
+    padded = t.emit.typed("Pad", [x], x.dtype, (*lead, *shape[2:]))
+    counts = lengths if isinstance(lengths, Tensor) else t.call_library("torch.tensor", [lengths])
+    return (padded, t.emit.on(counts, "cpu"))
+
+
+def _longest(t: Core, lengths: Value, steps: Dim) -> Dim:
+    if isinstance(lengths, Many):
+        return (
+            lengths.element if not isinstance(lengths.element, Tensor) else t.emit.fresh("longest")
+        )
+    if (
+        isinstance(lengths, list | tuple)
+        and lengths
+        and not any(isinstance(n, Tensor) for n in lengths)
+    ):
+        return maximum(*lengths)
+    del steps
+    return t.emit.fresh("longest")
+
+
+@TORCH.function("nn.utils.rnn.pad_sequence")
+def pad_sequence(
+    t: Core, sequences: Value, batch_first: Value = False, padding_value: Value = 0.0, **_: Value
+) -> Tensor:
+    """Return sequences of different lengths padded to the longest."""
+    if isinstance(sequences, Many):
+        x, count, longest = sequences.element, sequences.length, shape_of(t, sequences.element)[0]
+    else:
+        x, count = sequences[0], len(sequences)
+        for other in sequences:
+            a, b = shape_of(t, x)[1:], shape_of(t, other)[1:]
+            if len(a) != len(b) or any(map(t.emit.differ, a, b)):
+                t.fail(
+                    "shape-mismatch",
+                    "pad_sequence expects sequences that differ in their first axis only, got "
+                    f"{t.show(x)} and {t.show(other)}",
+                    x,
+                    other,
+                )
+        longest = maximum(*(shape_of(t, s)[0] for s in sequences))
+    lead = (count, longest) if batch_first else (longest, count)
+    return t.emit.typed("PadSequence", [x], x.dtype, (*lead, *shape_of(t, x)[1:]))
+
+
+def layer_init(
+    t: Core, kind: str, input_size: Value, hidden_size: Value, num_layers: Value, bias: Value,
+    batch_first: Value, dropout: Value, bidirectional: Value, proj_size: Value,
+) -> dict[str, Value]:  # fmt: skip
+    """Return the attributes of a recurrent layer."""
+    if proj_size and kind != "LSTM":
+        t.fail("value", f"proj_size is only for LSTM, not for {kind}")
+    if isinstance(proj_size, int) and isinstance(hidden_size, int) and proj_size >= hidden_size:
+        t.fail("value", f"expected proj_size below hidden_size ({hidden_size}), got {proj_size}")
+    return {
+        "mode": kind, "input_size": input_size, "hidden_size": hidden_size,
+        "num_layers": num_layers, "bias": bias, "batch_first": batch_first, "dropout": dropout,
+        "bidirectional": bidirectional, "proj_size": proj_size,
+        "weight_ih_l0": t.emit.new(FLOAT, (_gates(kind) * hidden_size, input_size)),
+        "weight_hh_l0": t.emit.new(FLOAT, (_gates(kind) * hidden_size, proj_size or hidden_size)),
+    }  # fmt: skip
+
+
+def _gates(kind: str) -> int:
+    return {"LSTM": 4, "GRU": 3}.get(kind, 1)
+
+
+def layer_forward(t: Core, self: View, input: Value, hx: Value) -> Value:
+    """Return the outputs of all steps and the last states."""
+    if isinstance(input, Instance):
+        content = t.heap[input]
+        out, last = _steps(t, self, content["padded"], hx, content["first"])
+        return (packed(t, out, content["lengths"], content["first"]), last)
+    x = need_tensor(t, input, "input")
+    return _steps(t, self, x, hx, bool(self.batch_first))
+
+
+def _steps(t: Core, self: View, x: Tensor, hx: Value, batch_first: bool) -> tuple[Tensor, Value]:
+    need_float(t, x, "input")
+    same_dtype(t, x, self.weight_ih_l0, "input and weight")
+    shape = shape_of(t, x)
+    if len(shape) not in (2, 3):
+        order = "batch, length" if batch_first else "length, batch"
+        t.fail("rank", f"expected ({order}, features), got {t.show(x)}", x)
+    if t.emit.differ(shape[-1], self.input_size):
+        t.fail(
+            "shape-mismatch",
+            f"expected {self.input_size} features in the last axis, got {shape[-1]}: {t.show(x)}",
+            x,
+        )
+    directions = 2 if self.bidirectional else 1
+    out = self.proj_size or self.hidden_size
+    batch = () if len(shape) == 2 else (shape[0] if batch_first else shape[1],)
+    states = (self.num_layers * directions, *batch, out)
+    cells = (self.num_layers * directions, *batch, self.hidden_size)
+    if self.mode == "LSTM":
+        _check_pair(t, hx, states, cells)
+        last: Value = tuple(t.emit.typed("LSTM", [x], x.dtype, s) for s in (states, cells))
+    else:
+        _check_state(t, hx, states, "hx")
+        last = t.emit.typed(self.mode, [x], x.dtype, states)
+    y = t.emit.typed(self.mode, [x], x.dtype, (*shape[:-1], out * directions))
+    return y, last
+
+
+def _check_pair(t: Core, hx: Value, states: tuple[Dim, ...], cells: tuple[Dim, ...]) -> None:
+    if hx is None:
+        return
+    if not isinstance(hx, tuple | list) or len(hx) != 2:
+        t.fail("type", f"expected the states as a pair (h, c), got {t.show(t.wrap(hx))}")
+    _check_state(t, hx[0], states, "h_0")
+    _check_state(t, hx[1], cells, "c_0")
+
+
+def _check_state(t: Core, state: Value, expected: tuple[Dim, ...], name: str) -> None:
+    if state is None:
+        return
+    x = need_tensor(t, state, name)
+    shape = shape_of(t, x)
+    if len(shape) != len(expected) or any(
+        t.emit.differ(a, b) for a, b in zip(shape, expected, strict=True)
+    ):
+        text = ", ".join(map(str, expected))
+        t.fail("shape-mismatch", f"expected '{name}' of shape ({text}), got {t.show(x)}", x)
+
+
+def cell_init(
+    t: Core, kind: str, input_size: Value, hidden_size: Value, bias: Value
+) -> dict[str, Value]:
+    """Return the attributes of a recurrent cell."""
+    return {
+        "input_size": input_size, "hidden_size": hidden_size, "bias": bias,
+        "weight_ih": t.emit.new(FLOAT, (_gates(kind) * hidden_size, input_size)),
+        "weight_hh": t.emit.new(FLOAT, (_gates(kind) * hidden_size, hidden_size)),
+    }  # fmt: skip
+
+
+def cell_forward(t: Core, kind: str, self: View, input: Value, hx: Value) -> Value:
+    """Return the next state: one tensor, or (h, c)."""
+    x = need_tensor(t, input, "input")
+    need_float(t, x, "input")
+    same_dtype(t, x, self.weight_ih, "input and weight")
+    shape = shape_of(t, x)
+    if len(shape) not in (1, 2):
+        t.fail("rank", f"a cell takes (batch, features), got {t.show(x)}", x)
+    if t.emit.differ(shape[-1], self.input_size):
+        t.fail(
+            "shape-mismatch",
+            f"expected {self.input_size} features in the last axis, got {t.show(x)}",
+            x,
+        )
+    state = (*shape[:-1], self.hidden_size)
+    if kind == "LSTM":
+        _check_pair(t, hx, state, state)
+        return tuple(t.emit.typed("LSTM", [x], x.dtype, state) for _ in range(2))
+    _check_state(t, hx, state, "hx")
+    return t.emit.typed(kind, [x], x.dtype, state)

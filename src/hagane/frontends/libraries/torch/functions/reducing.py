@@ -1,0 +1,482 @@
+"""Functions of PyTorch that reduce axes, sort, or count."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.frontends.libraries.torch.operands import (
+    BOOL,
+    FLOAT,
+    INT64,
+    as_float,
+    axes,
+    axis,
+    cast,
+    category,
+    dtype_of,
+    elements,
+    need_float,
+    need_tensor,
+    real_dtype,
+    shape_of,
+    size,
+)
+from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import DType, Fields, Tensor, Value
+from hagane.ops.definition import Array
+
+
+def reduced(
+    t: Core, operator: str, x: Tensor, dim: Value, keepdim: Value, dtype: ir.DataType
+) -> Tensor:
+    """Return the type of a reduction; ``operator`` is one of ONNX's where the type is its own."""
+    places = axes(t, dim, len(shape_of(t, x)), x)
+    if not shape_of(t, x):  # a tensor without axes reduces to itself along axis 0
+        return t.emit.typed(operator or "Reduce", [x], dtype, ())
+    numbers = np.array(places, dtype=np.int64)
+    supported = category(x.dtype) == 2 or x.dtype in (INT64, ir.DataType.INT32)
+    if operator and x.dtype == dtype and supported and places:
+        return t.op(operator, x, numbers, keepdims=int(bool(keepdim)))
+    shape = tuple(
+        1 if place in places else size_
+        for place, size_ in enumerate(shape_of(t, x))
+        if keepdim or place not in places
+    )
+    return t.emit.typed(operator or "Reduce", [x], dtype, shape)
+
+
+def _dims(t: Core, dim: Value, keywords: dict[str, Value]) -> Value:
+    """Return the axes, which may come under NumPy's name; no other names are left."""
+    unknown = set(keywords) - {"axis", "keepdims", "out", "unbiased", "correction"}
+    if unknown:
+        t.fail("call", f"unexpected keyword argument '{min(unknown)}'")
+    return keywords.get("axis", dim)
+
+
+def _sum_like(name: str, operator: str) -> None:
+    def function(
+        t: Core,
+        input: Value,
+        dim: Value = None,
+        keepdim: Value = False,
+        *,
+        dtype: Value = None,
+        **keywords: Value,
+    ) -> Tensor:
+        x = need_tensor(t, input, "input")
+        if isinstance(dim, DType):
+            dim, dtype = None, dim
+        wanted = dtype_of(dtype, INT64 if category(x.dtype) < 2 else x.dtype)
+        x = cast(t, x, wanted)
+        keep = keywords.get("keepdims", keepdim)
+        return reduced(t, operator, x, _dims(t, dim, keywords), keep, wanted)
+
+    TORCH.function(name, methods=(name,))(function)
+
+
+for _name, _operator in (("sum", "ReduceSum"), ("prod", "ReduceProd"), ("nansum", "ReduceSum")):
+    _sum_like(_name, _operator)
+
+
+def _mean_like(name: str, operator: str) -> None:
+    def function(
+        t: Core,
+        input: Value,
+        dim: Value = None,
+        *arguments: Value,
+        keepdim: Value = False,
+        dtype: Value = None,
+        **keywords: Value,
+    ) -> Tensor:
+        x = need_tensor(t, input, "input")
+        if isinstance(dtype, DType):
+            x = cast(t, x, dtype.dtype)
+        if isinstance(dim, bool):
+            dim = None
+        if category(x.dtype) < 2:
+            t.fail(
+                "dtype-mismatch",
+                f"{name}() takes floats, got {t.show(x)}",
+                x,
+                remedy="convert it with .float()",
+            )
+        if name in ("std", "var"):  # the second positional argument is 'unbiased'
+            arguments = arguments[1:]
+        keep = arguments[0] if arguments and isinstance(arguments[0], bool) else keepdim
+        keep = keywords.get("keepdims", keep)
+        return reduced(t, operator, x, _dims(t, dim, keywords), keep, x.dtype)
+
+    TORCH.function(name, methods=(name,))(function)
+
+
+for _name in ("mean", "std", "var", "nanmean"):
+    _mean_like(_name, "ReduceMean")
+
+
+@TORCH.function("logsumexp", "special.logsumexp", methods=("logsumexp",))
+def logsumexp(t: Core, input: Value, dim: Value, keepdim: Value = False) -> Tensor:
+    """Return the logarithm of the sum of exponentials."""
+    x = as_float(t, need_tensor(t, input, "input"))
+    return reduced(t, "ReduceLogSumExp", x, dim, keepdim, x.dtype)
+
+
+@TORCH.function("var_mean", "std_mean")
+def var_mean(
+    t: Core, input: Value, dim: Value = None, unbiased: Value = True, keepdim: Value = False,
+    *, correction: Value = 1,
+) -> Value:  # fmt: skip
+    """Return variance (or deviation) and mean."""
+    x = need_tensor(t, input, "input")
+    dim = None if isinstance(dim, bool) else dim
+    need_float(t, x, "input")
+    return tuple(reduced(t, "ReduceMean", x, dim, keepdim, x.dtype) for _ in range(2))
+
+
+@TORCH.function("norm", methods=("norm",))
+def norm(
+    t: Core,
+    input: Value,
+    p: Value = None,
+    dim: Value = None,
+    keepdim: Value = False,
+    dtype: Value = None,
+    **_: Value,
+) -> Tensor:
+    """Return the norm over axes."""
+    x = need_tensor(t, input, "input")
+    need_float(t, x, "input")
+    return reduced(t, "", x, dim, keepdim, real_dtype(dtype_of(dtype, x.dtype)))
+
+
+@TORCH.function("linalg.vector_norm")
+def vector_norm(
+    t: Core, x: Value, ord: Value = 2, dim: Value = None, keepdim: Value = False, *,
+    dtype: Value = None,
+) -> Tensor:  # fmt: skip
+    """Return the norm of vectors along axes."""
+    return norm(t, x, ord, dim, keepdim, dtype)
+
+
+@TORCH.function("linalg.norm")
+def linalg_norm(
+    t: Core, A: Value, ord: Value = None, dim: Value = None, keepdim: Value = False, *,
+    dtype: Value = None,
+) -> Tensor:  # fmt: skip
+    """Return the norm of vectors or matrices along axes."""
+    return norm(t, A, ord, dim, keepdim, dtype)
+
+
+@TORCH.function("linalg.matrix_norm")
+def matrix_norm(
+    t: Core, A: Value, ord: Value = "fro", dim: Value = (-2, -1), keepdim: Value = False, *,
+    dtype: Value = None,
+) -> Tensor:  # fmt: skip
+    """Return the norm of matrices."""
+    return norm(t, A, ord, dim, keepdim, dtype)
+
+
+@TORCH.function("dist", methods=("dist",))
+def dist(t: Core, input: Value, other: Value, p: Value = 2) -> Tensor:
+    """Return the norm of the difference of two tensors."""
+    from hagane.frontends.libraries.torch.functions.elementwise import binary
+
+    return norm(t, binary(t, "sub", input, other))
+
+
+@TORCH.function("quantile", "nanquantile", methods=("quantile", "nanquantile"))
+def quantile(
+    t: Core, input: Value, q: Value, dim: Value = None, keepdim: Value = False, *,
+    interpolation: Value = "linear",
+) -> Tensor:  # fmt: skip
+    """Return quantiles along an axis; several come in a first axis."""
+    x = need_tensor(t, input, "input")
+    need_float(t, x, "input")
+    found = reduced(t, "", x, dim, keepdim, x.dtype)
+    front = shape_of(t, q) if isinstance(q, Tensor) else ()
+    if isinstance(q, Tensor) and q.dtype != x.dtype:
+        t.fail("dtype-mismatch", f"expected q of the input's type, got {t.show(q)}", x, q)
+    return t.emit.typed("Quantile", [x], x.dtype, (*front, *shape_of(t, found)))
+
+
+def _truth(name: str) -> None:
+    def function(
+        t: Core, input: Value, dim: Value = None, keepdim: Value = False, **_: Value
+    ) -> Tensor:
+        return reduced(t, "", need_tensor(t, input, "input"), dim, keepdim, BOOL)
+
+    TORCH.function(name, methods=(name,))(function)
+
+
+_truth("any")
+_truth("all")
+
+
+@TORCH.function("count_nonzero", methods=("count_nonzero",))
+def count_nonzero(t: Core, input: Value, dim: Value = None) -> Tensor:
+    """Return how many elements are not zero."""
+    return reduced(t, "", need_tensor(t, input, "input"), dim, False, INT64)
+
+
+def _extreme(name: str) -> None:
+    operator = "ReduceMax" if name in ("max", "amax", "cummax") else "ReduceMin"
+
+    def function(
+        t: Core, input: Value, dim: Value = None, keepdim: Value = False, *, out: Value = None,
+        **keywords: Value,
+    ) -> Value:  # fmt: skip
+        x = need_tensor(t, input, "input")
+        dim = _dims(t, dim, keywords)
+        if isinstance(dim, Tensor):
+            return t.call_library(f"torch.{name}imum", [x, dim])
+        if dim is None:
+            known = x.known
+            result = reduced(t, operator, x, None, False, x.dtype)
+            if known is not None and known.size and known.dtype == object:
+                result.known = _known_extreme(name, known)
+            return result
+        values = reduced(t, operator, x, dim, keepdim, x.dtype)
+        indices = t.emit.typed("ArgMax", [x], INT64, values.shape)
+        return Fields((values, indices), ("values", "indices"))
+
+    TORCH.function(name, methods=(name,))(function)
+
+
+def _known_extreme(name: str, known: Array) -> Array:
+    from hagane.symbolic import maximum, minimum
+
+    result = np.empty((), dtype=object)
+    result[()] = (maximum if name == "max" else minimum)(*known.ravel())
+    return result
+
+
+_extreme("max")
+_extreme("min")
+
+
+def _plain_extreme(name: str, operator: str) -> None:
+    def function(t: Core, input: Value, dim: Value = (), keepdim: Value = False) -> Tensor:
+        x = need_tensor(t, input, "input")
+        return reduced(t, operator, x, dim, keepdim, x.dtype)
+
+    TORCH.function(name, methods=(name,))(function)
+
+
+_plain_extreme("amax", "ReduceMax")
+_plain_extreme("amin", "ReduceMin")
+
+
+@TORCH.function("aminmax", methods=("aminmax",))
+def aminmax(t: Core, input: Value, *, dim: Value = None, keepdim: Value = False) -> Value:
+    """Return the smallest and the largest elements."""
+    x = need_tensor(t, input, "input")
+    pair = [reduced(t, op, x, dim, keepdim, x.dtype) for op in ("ReduceMin", "ReduceMax")]
+    return Fields(tuple(pair), ("min", "max"))
+
+
+def _arg(name: str) -> None:
+    def function(t: Core, input: Value, dim: Value = None, keepdim: Value = False) -> Tensor:
+        return reduced(t, "", need_tensor(t, input, "input"), dim, keepdim, INT64)
+
+    TORCH.function(name, methods=(name,))(function)
+
+
+_arg("argmax")
+_arg("argmin")
+
+
+def _with_indices(name: str) -> None:
+    def function(t: Core, input: Value, dim: Value = None, keepdim: Value = False) -> Value:
+        x = need_tensor(t, input, "input")
+        if dim is None:
+            if name != "mode":
+                return reduced(t, "", x, None, False, x.dtype)
+            dim = -1
+        values = reduced(t, "", x, dim, keepdim, x.dtype)
+        return Fields(
+            (values, t.emit.typed("Indices", [x], INT64, values.shape)), ("values", "indices")
+        )
+
+    TORCH.function(name, methods=(name,))(function)
+
+
+for _name in ("median", "mode", "nanmedian"):
+    _with_indices(_name)
+
+
+@TORCH.function("kthvalue", methods=("kthvalue",))
+def kthvalue(t: Core, input: Value, k: Value, dim: Value = -1, keepdim: Value = False) -> Value:
+    """Return the k-th smallest elements along an axis, and where they are."""
+    x = need_tensor(t, input, "input")
+    values = reduced(t, "", x, dim, keepdim, x.dtype)
+    return Fields(
+        (values, t.emit.typed("Indices", [x], INT64, values.shape)), ("values", "indices")
+    )
+
+
+@TORCH.function("topk", methods=("topk",))
+def topk(
+    t: Core, input: Value, k: Value, dim: Value = -1, largest: Value = True, sorted: Value = True
+) -> Value:
+    """Return the k largest elements along an axis, and where they are."""
+    x = need_tensor(t, input, "input")
+    shape = list(shape_of(t, x))
+    place = axis(t, dim, len(shape), x)
+    count = size(t, k)
+    if not t.emit.holds(
+        t.knowledge.less(count, shape[place], strict=False), f"{count} <= {shape[place]}"
+    ):
+        t.fail("value", f"topk takes {count} of only {shape[place]} elements: {t.show(x)}", x)
+    shape[place] = count
+    values = t.emit.typed("TopK", [x], x.dtype, tuple(shape))
+    return Fields((values, t.emit.typed("TopK", [x], INT64, tuple(shape))), ("values", "indices"))
+
+
+@TORCH.function("sort", methods=("sort",))
+def sort(t: Core, input: Value, dim: Value = -1, descending: Value = False, **_: Value) -> Value:
+    """Return the input sorted along an axis, and where its elements were."""
+    x = need_tensor(t, input, "input")
+    axis(t, dim, len(shape_of(t, x)), x)
+    values = t.emit.typed("Sort", [x], x.dtype, x.shape)
+    return Fields((values, t.emit.typed("Sort", [x], INT64, x.shape)), ("values", "indices"))
+
+
+@TORCH.function("msort", methods=("msort",))
+def msort(t: Core, input: Value) -> Tensor:
+    """Return the input sorted along its first axis."""
+    x = need_tensor(t, input, "input")
+    return t.emit.typed("Sort", [x], x.dtype, x.shape)
+
+
+@TORCH.function("argsort", methods=("argsort",))
+def argsort(
+    t: Core, input: Value, dim: Value = -1, descending: Value = False, **_: Value
+) -> Tensor:
+    """Return the positions that sort the input."""
+    x = need_tensor(t, input, "input")
+    axis(t, dim, len(shape_of(t, x)), x)
+    return t.emit.typed("Sort", [x], INT64, x.shape)
+
+
+def _cumulative(name: str) -> None:
+    def function(t: Core, input: Value, dim: Value, *, dtype: Value = None) -> Value:
+        x = need_tensor(t, input, "input")
+        axis(t, dim, len(shape_of(t, x)), x)
+        if name in ("cummax", "cummin"):
+            values = t.emit.typed("CumMax", [x], x.dtype, x.shape)
+            return Fields(
+                (values, t.emit.typed("CumMax", [x], INT64, x.shape)), ("values", "indices")
+            )
+        wanted = dtype_of(dtype, INT64 if category(x.dtype) < 2 else x.dtype)
+        return t.emit.typed("CumSum", [x], wanted, x.shape)
+
+    TORCH.function(name, methods=(name,))(function)
+
+
+for _name in ("cumsum", "cumprod", "logcumsumexp", "cummax", "cummin"):
+    _cumulative(_name)
+TORCH.method("cumsum_")(TORCH.functions["torch.cumsum"])
+TORCH.method("cumprod_")(TORCH.functions["torch.cumprod"])
+
+
+@TORCH.function("unique", "unique_consecutive", methods=("unique", "unique_consecutive"))
+def unique(
+    t: Core, input: Value, sorted: Value = True, return_inverse: Value = False,
+    return_counts: Value = False, dim: Value = None,
+) -> Value:  # fmt: skip
+    """Return the different elements; how many there are nobody knows before."""
+    x = need_tensor(t, input, "input")
+    count = t.emit.fresh("unique")
+    shape = list(shape_of(t, x))
+    if dim is None:
+        shape = [count]
+    else:
+        shape[axis(t, dim, len(shape), x)] = count
+    results = [t.emit.typed("Unique", [x], x.dtype, tuple(shape))]
+    if return_inverse:
+        results.append(t.emit.typed("Unique", [x], INT64, x.shape))
+    if return_counts:
+        results.append(t.emit.typed("Unique", [x], INT64, (count,)))
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+@TORCH.function("bincount", methods=("bincount",))
+def bincount(t: Core, input: Value, weights: Value = None, minlength: Value = 0) -> Tensor:
+    """Return how often each number occurs."""
+    x = need_tensor(t, input, "input")
+    shape_of(t, x, 1)
+    if category(x.dtype) != 1:
+        t.fail("dtype-mismatch", f"bincount takes integers, got {t.show(x)}", x,
+               remedy="convert it with .long()")  # fmt: skip
+    double = isinstance(weights, Tensor) and weights.dtype != FLOAT
+    dtype = INT64 if weights is None else ir.DataType.DOUBLE if double else FLOAT
+    return t.emit.typed("BinCount", [x], dtype, (t.emit.fresh("bins"),))
+
+
+@TORCH.function("histogram", methods=("histogram",))
+def histogram(t: Core, input: Value, bins: Value, **_: Value) -> Value:
+    """Return how many elements fall into each bin, and the edges of the bins."""
+    x = need_tensor(t, input, "input")
+    need_float(t, x, "input")
+    count = bins if not isinstance(bins, Tensor) else shape_of(t, bins, 1)[0] - 1
+    return Fields(
+        (t.emit.typed("Histogram", [x], x.dtype, (count,)),
+         t.emit.typed("Histogram", [x], x.dtype, (count + 1,))), ("hist", "bin_edges"),
+    )  # fmt: skip
+
+
+@TORCH.function("nn.functional.softmax", "nn.functional.log_softmax", "nn.functional.softmin")
+def softmax(
+    t: Core, input: Value, dim: Value = None, _stacklevel: Value = 3, dtype: Value = None
+) -> Tensor:
+    """Return exponentials that sum to 1 along an axis, or their logarithms."""
+    x = need_tensor(t, input, "input")
+    x = cast(t, x, dtype_of(dtype, x.dtype))
+    need_float(t, x, "input")
+    rank = len(shape_of(t, x))
+    if dim is None:
+        return t.emit.typed("Softmax", [x], x.dtype, x.shape)
+    place = axis(t, dim, rank, x)
+    found: Tensor = t.op("Softmax", x, axis=place) if rank else x
+    return found
+
+
+@TORCH.function("softmax", "log_softmax", "special.softmax", "special.log_softmax",
+                methods=("softmax", "log_softmax"))  # fmt: skip
+def softmax_along(t: Core, input: Value, dim: Value, dtype: Value = None) -> Tensor:
+    """Return exponentials that sum to 1 along an axis, or their logarithms."""
+    return softmax(t, input, dim, dtype=dtype)
+
+
+@TORCH.function("nn.functional.gumbel_softmax")
+def gumbel_softmax(
+    t: Core, logits: Value, tau: Value = 1, hard: Value = False, eps: Value = 1e-10, dim: Value = -1
+) -> Tensor:
+    """Return a sample of the Gumbel-softmax distribution."""
+    return softmax(t, logits, dim)
+
+
+@TORCH.function("nn.functional.normalize")
+def normalize(
+    t: Core, input: Value, p: Value = 2.0, dim: Value = 1, eps: Value = 0.0, **_: Value
+) -> Tensor:
+    """Return the input divided by its norm along an axis."""
+    x = need_tensor(t, input, "input")
+    axes(t, dim, len(shape_of(t, x)), x)
+    return t.emit.typed("Normalize", [x], x.dtype, x.shape)
+
+
+@TORCH.function("numel", methods=("numel", "nelement"))
+def numel(t: Core, input: Value) -> Value:
+    """Return the number of elements."""
+    shape_of(t, input)
+    return elements(input)
+
+
+@TORCH.function("equal", "allclose", methods=("equal", "allclose"))
+def equal(t: Core, input: Value, other: Value, **_: Value) -> Value:
+    """Return whether two tensors hold the same."""
+    from hagane.frontends.python.values.values import Truth
+
+    return Truth(t.unknown_truth())

@@ -1,0 +1,258 @@
+"""Attention and transformers of ``torch.nn``."""
+
+from __future__ import annotations
+
+from hagane.frontends.libraries.table import View
+from hagane.frontends.libraries.torch.functions import normalising
+from hagane.frontends.libraries.torch.functions.creating import made
+from hagane.frontends.libraries.torch.layers.layer import layer, weight
+from hagane.frontends.libraries.torch.operands import (
+    device_of,
+    dtype_of,
+    need_tensor,
+    same_dtype,
+)
+from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Tensor, Value
+
+
+@layer("MultiheadAttention")
+class MultiheadAttention:
+    """Attention with projections (Vaswani et al., 2017)."""
+
+    @staticmethod
+    def init(
+        t: Core, embed_dim: Value, num_heads: Value, dropout: Value = 0.0, bias: Value = True,
+        add_bias_kv: Value = False, add_zero_attn: Value = False, kdim: Value = None,
+        vdim: Value = None, batch_first: Value = False, device: Value = None, dtype: Value = None,
+    ) -> dict[str, Value]:  # fmt: skip
+        """Return the attributes."""
+        if isinstance(embed_dim, int) and isinstance(num_heads, int) and embed_dim % num_heads:
+            t.fail(
+                "assertion",
+                f"expected embed_dim ({embed_dim}) to be divisible by num_heads ({num_heads})",
+            )
+        own = {"dtype": dtype, "device": device}
+        return {
+            "embed_dim": embed_dim, "num_heads": num_heads, "dropout": dropout,
+            "kdim": embed_dim if kdim is None else kdim,
+            "vdim": embed_dim if vdim is None else vdim,
+            "batch_first": batch_first, "head_dim": embed_dim // num_heads,
+            "in_proj_weight": weight(t, 3 * embed_dim, embed_dim, **own),
+            "in_proj_bias": weight(t, 3 * embed_dim, **own) if bias else None,
+        }  # fmt: skip
+
+    @staticmethod
+    def forward(
+        t: Core, self: View, query: Value, key: Value, value: Value,
+        key_padding_mask: Value = None, need_weights: Value = True, attn_mask: Value = None,
+        average_attn_weights: Value = True, is_causal: Value = False,
+    ) -> Value:  # fmt: skip
+        """Apply the layer."""
+        q, k, v = (
+            need_tensor(t, x, name)
+            for x, name in ((query, "query"), (key, "key"), (value, "value"))
+        )
+        projection = self.raw("in_proj_weight")
+        if isinstance(projection, Tensor):
+            same_dtype(t, q, projection, "query and weight")
+        return normalising.multi_head_attention(
+            t, self.embed_dim, self.num_heads, bool(self.batch_first), q, k, v, self.kdim,
+            self.vdim, key_padding_mask, attn_mask, need_weights, average_attn_weights,
+        )  # fmt: skip
+
+
+def _attended(
+    t: Core, attention: Value, query: Tensor, memory: Tensor, mask: Value, padding: Value
+) -> Tensor:
+    """Return the type of attention within a transformer's layer."""
+    keywords = {"attn_mask": mask, "key_padding_mask": padding, "need_weights": False}
+    found: Tensor = t.call(attention, [query, memory, memory], keywords)[0]
+    return found
+
+
+def _layer_attributes(
+    t: Core, d_model: Value, nhead: Value, dim_feedforward: Value = 2048, dropout: Value = 0.1,
+    activation: Value = "relu", layer_norm_eps: Value = 1e-5, batch_first: Value = False,
+    norm_first: Value = False, bias: Value = True, device: Value = None, dtype: Value = None,
+) -> dict[str, Value]:  # fmt: skip
+    own = {"dtype": dtype, "device": device}
+
+    def attention() -> Value:
+        return t.call_library("torch.nn.MultiheadAttention", [d_model, nhead],
+                              {**own, "batch_first": batch_first})  # fmt: skip
+
+    return {
+        "self_attn": attention(), "multihead_attn": attention(), "norm_first": norm_first,
+        "linear1": t.call_library("torch.nn.Linear", [d_model, dim_feedforward], own),
+        "linear2": t.call_library("torch.nn.Linear", [dim_feedforward, d_model], own),
+    }  # fmt: skip
+
+
+def _fed_forward(t: Core, self: View, x: Tensor) -> Value:
+    return t.call(self.raw("linear2"), [t.call(self.raw("linear1"), [x], {})], {})
+
+
+@layer("TransformerEncoderLayer")
+class TransformerEncoderLayer:
+    """Self-attention and two linear layers."""
+
+    init = staticmethod(_layer_attributes)
+
+    @staticmethod
+    def forward(
+        t: Core, self: View, src: Value, src_mask: Value = None, src_key_padding_mask: Value = None,
+        is_causal: Value = False,
+    ) -> Value:  # fmt: skip
+        """Apply the layer."""
+        x = need_tensor(t, src, "src")
+        x = _attended(t, self.raw("self_attn"), x, x, src_mask, src_key_padding_mask)
+        return _fed_forward(t, self, x)
+
+
+@layer("TransformerDecoderLayer")
+class TransformerDecoderLayer:
+    """Self-attention, attention to a memory, and two linear layers."""
+
+    init = staticmethod(_layer_attributes)
+
+    @staticmethod
+    def forward(
+        t: Core, self: View, tgt: Value, memory: Value, tgt_mask: Value = None,
+        memory_mask: Value = None, tgt_key_padding_mask: Value = None,
+        memory_key_padding_mask: Value = None, tgt_is_causal: Value = False,
+        memory_is_causal: Value = False,
+    ) -> Value:  # fmt: skip
+        """Apply the layer."""
+        x, m = need_tensor(t, tgt, "tgt"), need_tensor(t, memory, "memory")
+        x = _attended(t, self.raw("self_attn"), x, x, tgt_mask, tgt_key_padding_mask)
+        x = _attended(t, self.raw("multihead_attn"), x, m, memory_mask, memory_key_padding_mask)
+        return _fed_forward(t, self, x)
+
+
+def _stack(t: Core, first: Value, num_layers: Value, norm: Value) -> dict[str, Value]:
+    layers = t.call_library("torch.nn.ModuleList", [[first] * num_layers])
+    return {"layers": layers, "num_layers": num_layers, "norm": norm}
+
+
+def _layers(t: Core, self: View) -> list[Value]:
+    found = t.sequence(self.raw("layers"))
+    return found if isinstance(found, list) else []
+
+
+@layer("TransformerEncoder")
+class TransformerEncoder:
+    """Several encoder layers."""
+
+    @staticmethod
+    def init(
+        t: Core, encoder_layer: Value, num_layers: Value, norm: Value = None,
+        enable_nested_tensor: Value = True, mask_check: Value = True,
+    ) -> dict[str, Value]:  # fmt: skip
+        """Return the attributes."""
+        return _stack(t, encoder_layer, num_layers, norm)
+
+    @staticmethod
+    def forward(
+        t: Core, self: View, src: Value, mask: Value = None, src_key_padding_mask: Value = None,
+        is_causal: Value = None,
+    ) -> Value:  # fmt: skip
+        """Return the input through all layers."""
+        keywords = {"src_mask": mask, "src_key_padding_mask": src_key_padding_mask}
+        for module in _layers(t, self):
+            src = t.call(module, [src], keywords)
+        return src if self.raw("norm") is None else t.call(self.raw("norm"), [src], {})
+
+
+@layer("TransformerDecoder")
+class TransformerDecoder:
+    """Several decoder layers."""
+
+    @staticmethod
+    def init(
+        t: Core, decoder_layer: Value, num_layers: Value, norm: Value = None
+    ) -> dict[str, Value]:
+        """Return the attributes."""
+        return _stack(t, decoder_layer, num_layers, norm)
+
+    @staticmethod
+    def forward(
+        t: Core, self: View, tgt: Value, memory: Value, tgt_mask: Value = None,
+        memory_mask: Value = None, tgt_key_padding_mask: Value = None,
+        memory_key_padding_mask: Value = None, tgt_is_causal: Value = None,
+        memory_is_causal: Value = False,
+    ) -> Value:  # fmt: skip
+        """Return the target through all layers."""
+        keywords = {
+            "tgt_mask": tgt_mask, "memory_mask": memory_mask,
+            "tgt_key_padding_mask": tgt_key_padding_mask,
+            "memory_key_padding_mask": memory_key_padding_mask,
+        }  # fmt: skip
+        for module in _layers(t, self):
+            tgt = t.call(module, [tgt, memory], keywords)
+        return tgt if self.raw("norm") is None else t.call(self.raw("norm"), [tgt], {})
+
+
+@layer("Transformer")
+class Transformer:
+    """An encoder and a decoder."""
+
+    @staticmethod
+    def init(
+        t: Core, d_model: Value = 512, nhead: Value = 8, num_encoder_layers: Value = 6,
+        num_decoder_layers: Value = 6, dim_feedforward: Value = 2048, dropout: Value = 0.1,
+        activation: Value = "relu", custom_encoder: Value = None, custom_decoder: Value = None,
+        layer_norm_eps: Value = 1e-5, batch_first: Value = False, norm_first: Value = False,
+        bias: Value = True, device: Value = None, dtype: Value = None,
+    ) -> dict[str, Value]:  # fmt: skip
+        """Return the attributes."""
+        settings = {
+            "d_model": d_model, "nhead": nhead, "dim_feedforward": dim_feedforward,
+            "batch_first": batch_first, "device": device, "dtype": dtype,
+        }  # fmt: skip
+
+        def stack(kind: str, count: Value) -> Value:
+            name = f"torch.nn.Transformer{kind}"
+            return t.call_library(name, [t.call_library(f"{name}Layer", [], settings), count])
+
+        return {
+            "d_model": d_model, "nhead": nhead, "batch_first": batch_first,
+            "encoder": custom_encoder or stack("Encoder", num_encoder_layers),
+            "decoder": custom_decoder or stack("Decoder", num_decoder_layers),
+        }  # fmt: skip
+
+    @staticmethod
+    def forward(
+        t: Core, self: View, src: Value, tgt: Value, src_mask: Value = None, tgt_mask: Value = None,
+        memory_mask: Value = None, src_key_padding_mask: Value = None,
+        tgt_key_padding_mask: Value = None, memory_key_padding_mask: Value = None,
+        src_is_causal: Value = None, tgt_is_causal: Value = None, memory_is_causal: Value = False,
+    ) -> Value:  # fmt: skip
+        """Return the target, decoded with the encoded source as memory."""
+        memory = t.call(
+            self.raw("encoder"),
+            [src],
+            {"mask": src_mask, "src_key_padding_mask": src_key_padding_mask},
+        )
+        return t.call(
+            self.raw("decoder"),
+            [tgt, memory],
+            {
+                "tgt_mask": tgt_mask,
+                "memory_mask": memory_mask,
+                "tgt_key_padding_mask": tgt_key_padding_mask,
+                "memory_key_padding_mask": memory_key_padding_mask,
+            },
+        )
+
+    @staticmethod
+    def generate_square_subsequent_mask(t: Core, self: View, sz: Value, **_: Value) -> Value:
+        """Return a mask that hides what comes later: (sz, sz)."""
+        return causal_mask(t, sz)
+
+
+@TORCH.function("nn.Transformer.generate_square_subsequent_mask")
+def causal_mask(t: Core, sz: Value, device: Value = None, dtype: Value = None) -> Tensor:
+    """Return a mask that hides what comes later: (sz, sz)."""
+    return made(t, dtype_of(dtype), [sz, sz], device_of(device))

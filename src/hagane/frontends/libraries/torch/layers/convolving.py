@@ -1,0 +1,149 @@
+"""Convolutions and paddings of ``torch.nn``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hagane.frontends.libraries.table import View, call_handler
+from hagane.frontends.libraries.torch.functions import windows
+from hagane.frontends.libraries.torch.layers.layer import layer, weight
+from hagane.frontends.libraries.torch.operands import (
+    need_tensor,
+    per_axis,
+    shape_of,
+)
+from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Value
+from hagane.symbolic import floordiv
+
+
+def _conv(spatial: int, transposed: bool) -> None:
+    def init(
+        t: Core, in_channels: Value, out_channels: Value, kernel_size: Value, stride: Value = 1,
+        padding: Value = 0, dilation: Value = 1, groups: Value = 1, bias: Value = True,
+        padding_mode: Value = "zeros", device: Value = None, dtype: Value = None,
+    ) -> dict[str, Value]:  # fmt: skip
+        for count, name in ((in_channels, "in_channels"), (out_channels, "out_channels")):
+            if isinstance(count, int) and isinstance(groups, int) and groups > 0 and count % groups:
+                t.fail("value", f"expected {name} ({count}) to be divisible by groups ({groups})")
+        kernel = per_axis(t, kernel_size, spatial, "kernel_size")
+        first, second = (in_channels, out_channels) if transposed else (out_channels, in_channels)
+        return {
+            "in_channels": in_channels, "out_channels": out_channels, "kernel_size": tuple(kernel),
+            "stride": _spread(t, stride, spatial, "stride"),
+            "padding": _spread(t, padding, spatial, "padding"),
+            "dilation": _spread(t, dilation, spatial, "dilation"), "groups": groups,
+            "padding_mode": padding_mode, "output_padding": (0,) * spatial,
+            "weight": weight(t, first, second // groups, *kernel, dtype=dtype, device=device),
+            "bias": weight(t, out_channels, dtype=dtype, device=device) if bias else None,
+        }  # fmt: skip
+
+    def init_transposed(
+        t: Core, in_channels: Value, out_channels: Value, kernel_size: Value, stride: Value = 1,
+        padding: Value = 0, output_padding: Value = 0, groups: Value = 1, bias: Value = True,
+        dilation: Value = 1, padding_mode: Value = "zeros", device: Value = None,
+        dtype: Value = None,
+    ) -> dict[str, Value]:  # fmt: skip
+        found = init(t, in_channels, out_channels, kernel_size, stride, padding, dilation, groups,
+                     bias, padding_mode, device, dtype)  # fmt: skip
+        return {**found, "output_padding": _spread(t, output_padding, spatial, "output_padding")}
+
+    def forward(t: Core, self: View, input: Value) -> Value:
+        if self.padding_mode != "zeros" and not isinstance(self.padding, str):
+            amounts = [p for size in reversed(self.padding) for p in (size, size)]
+            input = t.call_library(
+                "torch.nn.functional.pad", [input, tuple(amounts), self.padding_mode]
+            )
+            return windows.conv(
+                t,
+                spatial,
+                input,
+                self.weight,
+                self.bias,
+                self.stride,
+                0,
+                self.dilation,
+                self.groups,
+            )
+        return windows.conv(
+            t,
+            spatial,
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            self.dilation,
+            self.groups,
+        )
+
+    def forward_transposed(t: Core, self: View, input: Value, output_size: Value = None) -> Value:
+        y = windows.conv_transpose(
+            t, spatial, input, self.weight, self.bias, self.stride, self.padding,
+            self.output_padding, self.groups, self.dilation,
+        )  # fmt: skip
+        if output_size is not None:
+            shape = (*shape_of(t, y)[:-spatial], *list(output_size)[-spatial:])
+            return t.emit.typed("ConvTranspose", [y], y.dtype, shape)
+        return y
+
+    name = f"ConvTranspose{spatial}d" if transposed else f"Conv{spatial}d"
+    functions = {
+        "init": staticmethod(init_transposed if transposed else init),
+        "forward": staticmethod(forward_transposed if transposed else forward),
+    }
+    layer(name)(type(name, (), functions))
+
+
+def _lazy(spatial: int, kind: str) -> None:
+    plain: Any = TORCH.layers[f"torch.nn.{kind}{spatial}d"]
+
+    def init(t: Core, *arguments: Value, **keywords: Value) -> dict[str, Value]:
+        settings = call_handler(plain.init, kind, t, [1, *arguments], {**keywords, "groups": 1})
+        return {**settings, "in_channels": 0, "groups": keywords.get("groups", 1)}
+
+    def forward(t: Core, self: View, input: Value, *rest: Value) -> Value:
+        x = need_tensor(t, input, "input")
+        if self.in_channels == 0:
+            shape = shape_of(t, x)
+            channels = shape[-spatial - 1] if len(shape) > spatial else 0
+            self.in_channels = channels
+            first, second, *kernel = shape_of(t, self.weight)
+            if kind == "ConvTranspose":
+                first, second = channels, floordiv(second, self.groups)
+            else:
+                second = floordiv(channels, self.groups)
+            self.weight = weight(t, first, second, *kernel)
+        return plain.forward(t, self, x, *rest)
+
+    functions = {"init": staticmethod(init), "forward": staticmethod(forward)}
+    layer(f"Lazy{kind}{spatial}d")(type(f"Lazy{kind}{spatial}d", (), functions))
+
+
+def _spread(t: Core, value: Value, count: int, what: str) -> Value:
+    return value if isinstance(value, str) else tuple(per_axis(t, value, count, what))
+
+
+for _spatial in (1, 2, 3):
+    _conv(_spatial, transposed=False)
+    _conv(_spatial, transposed=True)
+    _lazy(_spatial, "Conv")
+    _lazy(_spatial, "ConvTranspose")
+
+
+def _pad(name: str, spatial: int, mode: str) -> None:
+    def init(t: Core, padding: Value, value: Value = 0.0) -> dict[str, Value]:
+        amounts = (padding,) * (2 * spatial) if isinstance(padding, int) else tuple(padding)
+        return {"padding": amounts, "value": value}
+
+    def forward(t: Core, self: View, input: Value) -> Value:
+        return t.call_library("torch.nn.functional.pad", [input, self.padding, mode])
+
+    layer(name)(type(name, (), {"init": staticmethod(init), "forward": staticmethod(forward)}))
+
+
+for _n in (1, 2, 3):
+    for _kind, _mode in (("Zero", "constant"), ("Constant", "constant"), ("Reflection", "reflect"),
+                         ("Replication", "replicate"), ("Circular", "circular")):  # fmt: skip
+        _pad(f"{_kind}Pad{_n}d", _n, _mode)

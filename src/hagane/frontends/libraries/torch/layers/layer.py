@@ -1,0 +1,78 @@
+"""What the layers of ``torch.nn`` are declared with."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from hagane.frontends.libraries.table import View
+from hagane.frontends.libraries.torch.operands import (
+    FLOAT,
+    device_of,
+    dtype_of,
+)
+from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Tensor, Value
+from hagane.symbolic import Dim
+
+_MODULE = "torch.nn.Module"
+
+
+def weight(t: Core, *shape: Dim, dtype: Value = None, device: Value = None) -> Tensor:
+    """Return a new parameter."""
+    x = t.emit.new(dtype_of(dtype, FLOAT), shape, kind="torch.Tensor", device=device_of(device))
+    x.parameter = True
+    return x
+
+
+def buffer(t: Core, *shape: Dim) -> Tensor:
+    """Return a new tensor that is not trained."""
+    return t.emit.new(FLOAT, shape, kind="torch.Tensor")
+
+
+def layer(*names: str) -> Callable[[Any], Any]:
+    """Register a layer of ``torch.nn``."""
+    return TORCH.layer(*(f"nn.{name}" for name in names), base=_MODULE)
+
+
+def functional(
+    name: str, function: str, defaults: dict[str, Value] | None = None, *names: str
+) -> None:
+    """Register a layer that stores arguments and passes them to a function.
+
+    Args:
+        name: The layer.
+        function: The function, which gets the input first.
+        defaults: The constructor's arguments with their defaults, in order; ``...`` for none.
+        names: The function's names for them where they differ.
+    """
+    given = defaults or {}
+    parameters = [inspect.Parameter("t", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    for key, default in given.items():
+        parameters.append(
+            inspect.Parameter(
+                key,
+                inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                default=inspect.Parameter.empty if default is ... else default,
+            )
+        )
+    signature = inspect.Signature(parameters)
+
+    def init(t: Core, *arguments: Value, **keywords: Value) -> dict[str, Value]:
+        bound = signature.bind(t, *arguments, **keywords)
+        bound.apply_defaults()
+        return {key: value for key, value in bound.arguments.items() if key != "t"}
+
+    init.__signature__ = signature  # type: ignore[attr-defined]
+
+    def forward(t: Core, self: View, *inputs: Value, **keywords: Value) -> Value:
+        passed = {
+            target: getattr(self, key) if default is ... else self.get(key, default)
+            for (key, default), target in zip(given.items(), names or given, strict=True)
+            if target
+        }
+        return t.call_library(f"torch.{function}", list(inputs), {**passed, **keywords})
+
+    layer(name)(type(name, (), {"init": staticmethod(init), "forward": staticmethod(forward)}))

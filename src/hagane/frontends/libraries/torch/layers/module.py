@@ -1,0 +1,461 @@
+"""``torch.nn.Module``: what every module has, and the containers of modules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from hagane.frontends.libraries.table import View
+from hagane.frontends.libraries.torch.operands import cast, device_of, dtype_of
+from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import (
+    Device,
+    DictRef,
+    DType,
+    Instance,
+    Many,
+    Tensor,
+    Value,
+)
+
+_MODULE = "torch.nn.Module"
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+@TORCH.layer("nn.Module")
+class Module:
+    """The base class."""
+
+    @staticmethod
+    def init(t: Core, *_: Value, **__: Value) -> dict[str, Value]:
+        """Return the attributes of a new module."""
+        return {"training": True}
+
+
+def is_module(t: Core, value: Value) -> bool:
+    """Whether a value is a module."""
+    return isinstance(value, Instance) and _MODULE in t.tables.libraries_of(t, value)
+
+
+def members(t: Core, module: Instance) -> dict[str, Value]:
+    """Return the attributes of a module, those of a real one included."""
+    found: dict[str, Value] = {}
+    host = module.host
+    if host is not None:
+        for names in (vars(host), host._parameters, host._buffers, host._modules):
+            for name in names:
+                if not name.startswith("_") or names is not vars(host):
+                    found[name] = t.own_attribute(module, name)
+    found.update({n: v for n, v in t.heap[module].items() if n not in ("_modules",)})
+    inner = t.heap[module].get("_modules")
+    if isinstance(inner, DictRef):
+        found.update(t.heap[inner])
+    return found
+
+
+def children(t: Core, module: Instance) -> dict[str, Instance]:
+    """Return the modules directly inside a module by name."""
+    return {str(n): v for n, v in members(t, module).items() if is_module(t, v)}
+
+
+def walk(
+    t: Core, module: Instance, prefix: str = "", seen: set[int] | None = None
+) -> Iterator[tuple[str, Instance]]:
+    """Yield a module and all inside it with dotted names, each once."""
+    seen = set() if seen is None else seen
+    if module.key in seen:
+        return
+    seen.add(module.key)
+    yield prefix, module
+    for name, child in children(t, module).items():
+        yield from walk(t, child, f"{prefix}.{name}" if prefix else name, seen)
+
+
+def _method(*names: str) -> Callable[[_F], _F]:
+    return TORCH.method(*names, of=_MODULE)
+
+
+@_method("train")
+def train(t: Core, self: Value, mode: Value = True) -> Value:
+    """Set training mode everywhere inside."""
+    for _, module in walk(t, self):
+        t.heap[module]["training"] = mode
+    return self
+
+
+@_method("eval")
+def eval_(t: Core, self: Value) -> Value:
+    """Set inference mode everywhere inside."""
+    return train(t, self, False)
+
+
+@_method("to", "cuda", "cpu", "float", "double", "half", "bfloat16", "type")
+def to(
+    t: Core, self: Value, *arguments: Value, device: Value = None, dtype: Value = None, **_: Value
+) -> Value:
+    """Move all parameters and buffers."""
+    place = device_of(device, "")
+    wanted = dtype
+    for argument in arguments:
+        if isinstance(argument, DType):
+            wanted = argument
+        elif isinstance(argument, Device | str | int):
+            place = device_of(argument)
+    _move(t, self, place, wanted)
+    return self
+
+
+def _move(t: Core, module: Value, place: str, wanted: Value) -> None:
+    for _, inner in walk(t, module):
+        for name, value in members(t, inner).items():
+            if isinstance(value, Tensor):
+                moved = (
+                    value
+                    if wanted is None or value.dtype.is_integer()
+                    else cast(t, value, dtype_of(wanted))
+                )
+                moved = t.emit.on(moved, place) if place else moved
+                t.heap[inner][name] = moved
+
+
+def _mover(name: str, place: str, dtype: str) -> None:
+    def method(t: Core, self: Value, *_: Value, **__: Value) -> Value:
+        _move(t, self, place, TORCH.constants.get(f"torch.{dtype}") if dtype else None)
+        return self
+
+    _method(name)(method)
+
+
+for _name, _place, _dtype in (
+    ("cuda", "cuda:0", ""), ("cpu", "cpu", ""), ("float", "", "float32"), ("double", "", "float64"),
+    ("half", "", "float16"), ("bfloat16", "", "bfloat16"),
+):  # fmt: skip
+    _mover(_name, _place, _dtype)
+
+
+@_method("requires_grad_", "share_memory", "zero_grad_", "compile")
+def same(t: Core, self: Value, *_: Value, **__: Value) -> Value:
+    """Return the module itself."""
+    return self
+
+
+@_method("zero_grad", "load_state_dict", "register_load_state_dict_pre_hook", "extra_repr",
+         "register_forward_hook", "register_forward_pre_hook", "register_backward_hook",
+         "register_full_backward_hook", "register_state_dict_pre_hook")  # fmt: skip
+def nothing(t: Core, self: Value, *_: Value, **__: Value) -> Value:
+    """Return None."""
+    return None
+
+
+@_method("apply")
+def apply(t: Core, self: Value, fn: Value) -> Value:
+    """Call a function with every module inside."""
+    for _, module in list(walk(t, self)):
+        t.call(fn, [module], {})
+    return self
+
+
+@_method("register_buffer", "register_parameter")
+def register_buffer(
+    t: Core, self: Value, name: Value, tensor: Value, persistent: Value = True
+) -> Value:
+    """Set a tensor as an attribute."""
+    t.heap[self][name] = tensor
+    return None
+
+
+@_method("add_module", "register_module")
+def add_module(t: Core, self: Value, name: Value, module: Value) -> Value:
+    """Set a module as an attribute."""
+    inner = t.heap[self].get("_modules")
+    if isinstance(inner, DictRef):
+        t.heap[inner][name] = module
+    else:
+        t.heap[self][name] = module
+    return None
+
+
+@_method("get_submodule", "get_parameter", "get_buffer")
+def get_submodule(t: Core, self: Value, target: Value) -> Value:
+    """Return what a dotted name stands for."""
+    found = self
+    for part in target.split(".") if target else ():
+        found = t.attribute(found, part)
+    return found
+
+
+@_method("modules")
+def modules(t: Core, self: Value) -> Value:
+    """Return all modules inside, this one first."""
+    return t.new_stream([module for _, module in walk(t, self)])
+
+
+@_method("named_modules")
+def named_modules(t: Core, self: Value, *_: Value, **__: Value) -> Value:
+    """Return all modules inside with their dotted names."""
+    return t.new_stream(list(walk(t, self)))
+
+
+@_method("children")
+def children_method(t: Core, self: Value) -> Value:
+    """Return the modules directly inside."""
+    return t.new_stream(list(children(t, self).values()))
+
+
+@_method("named_children")
+def named_children(t: Core, self: Value) -> Value:
+    """Return the modules directly inside with their names."""
+    return t.new_stream(list(children(t, self).items()))
+
+
+def _tensors(t: Core, self: Instance, parameters: bool) -> list[tuple[str, Tensor]]:
+    found = []
+    for prefix, module in walk(t, self):
+        for name, value in members(t, module).items():
+            if isinstance(value, Tensor) and value.parameter == parameters:
+                found.append((f"{prefix}.{name}" if prefix else name, value))
+    return found
+
+
+@_method("parameters", "buffers")
+def parameters(t: Core, self: Value, recurse: Value = True) -> Value:
+    """Return all parameters."""
+    return t.new_stream([tensor for _, tensor in _tensors(t, self, True)])
+
+
+@_method("named_parameters")
+def named_parameters(t: Core, self: Value, *_: Value, **__: Value) -> Value:
+    """Return all parameters with their dotted names."""
+    return t.new_stream(_tensors(t, self, True))
+
+
+@_method("buffers")
+def buffers(t: Core, self: Value, recurse: Value = True) -> Value:
+    """Return all buffers."""
+    return t.new_stream([tensor for _, tensor in _tensors(t, self, False)])
+
+
+@_method("named_buffers")
+def named_buffers(t: Core, self: Value, *_: Value, **__: Value) -> Value:
+    """Return all buffers with their dotted names."""
+    return t.new_stream(_tensors(t, self, False))
+
+
+@_method("state_dict")
+def state_dict(t: Core, self: Value, *_: Value, **__: Value) -> Value:
+    """Return all parameters and buffers by dotted name."""
+    return dict(_tensors(t, self, True) + _tensors(t, self, False))
+
+
+@TORCH.function("nn.Parameter", "nn.parameter.Parameter", "nn.Buffer")
+def parameter(t: Core, data: Value, requires_grad: Value = True) -> Tensor:
+    """Return a trained tensor."""
+    x = data.seen_as(data.kind)
+    x.parameter = True
+    x.known = None
+    return x
+
+
+def inner(t: Core, self: View) -> dict[str, Value]:
+    """Return the modules of a container by name."""
+    found = self.raw("_modules")
+    return t.heap[found] if isinstance(found, DictRef) else {}
+
+
+def container(t: Core, modules_: dict[str, Value]) -> dict[str, Value]:
+    """Return the attributes of a container."""
+    return {"training": True, "_modules": t.new_dict(modules_)}
+
+
+def listed(t: Core, modules_: Value) -> list[Value]:
+    """Return modules given as any iterable."""
+    if modules_ is None:
+        return []
+    if isinstance(modules_, list | tuple):
+        return list(modules_)
+    found = t.sequence(modules_)
+    if isinstance(found, Many):
+        t.fail("value", "a container of a number of modules that is not known")
+        raise AssertionError
+    return found
+
+
+def _item(t: Core, self: View, index: Value, cls: str) -> Value:
+    names = list(inner(t, self))
+    found = list(inner(t, self).values())
+    if isinstance(index, slice):
+        picked = dict(zip(map(str, range(len(found))), found[index], strict=False))
+        from hagane.frontends.python.values.values import Library
+
+        return Instance(t.heap.new(container(t, picked)), Library(cls))
+    if not isinstance(index, int):
+        return t.item(t.new_list(found), index)
+    if not -len(names) <= index < len(names):
+        t.fail("index", f"index {index} is out of range for {len(names)} modules")
+    return found[index]
+
+
+@TORCH.layer("nn.ModuleList", base=_MODULE)
+class ModuleList:
+    """A list of modules."""
+
+    @staticmethod
+    def init(t: Core, modules: Value = None) -> dict[str, Value]:
+        """Return the attributes of a list of modules."""
+        return container(t, {str(i): m for i, m in enumerate(listed(t, modules))})
+
+    @staticmethod
+    def append(t: Core, self: View, module: Value) -> Value:
+        """Add a module at the end."""
+        inner(t, self)[str(len(inner(t, self)))] = module
+        return self.instance()
+
+    @staticmethod
+    def extend(t: Core, self: View, modules: Value) -> Value:
+        """Add modules at the end."""
+        for module in listed(t, modules):
+            ModuleList.append(t, self, module)
+        return self.instance()
+
+    @staticmethod
+    def __iadd__(t: Core, self: View, modules: Value) -> Value:
+        return ModuleList.extend(t, self, modules)
+
+    @staticmethod
+    def insert(t: Core, self: View, index: Value, module: Value) -> Value:
+        """Add a module at a place."""
+        found = list(inner(t, self).values())
+        found.insert(index, module)
+        inner(t, self).clear()
+        inner(t, self).update({str(i): m for i, m in enumerate(found)})
+        return None
+
+    @staticmethod
+    def __len__(t: Core, self: View) -> Value:
+        return len(inner(t, self))
+
+    @staticmethod
+    def __iter__(t: Core, self: View) -> Value:
+        return t.new_list(list(inner(t, self).values()))
+
+    @staticmethod
+    def __getitem__(t: Core, self: View, index: Value) -> Value:
+        return _item(t, self, index, "torch.nn.ModuleList")
+
+    @staticmethod
+    def __setitem__(t: Core, self: View, index: Value, module: Value) -> Value:
+        names = list(inner(t, self))
+        inner(t, self)[names[index]] = module
+        return None
+
+
+@TORCH.layer("nn.Sequential", base=_MODULE)
+class Sequential(ModuleList):
+    """Modules applied one after the other."""
+
+    append, extend, insert = ModuleList.append, ModuleList.extend, ModuleList.insert
+    __len__, __iter__, __setitem__ = ModuleList.__len__, ModuleList.__iter__, ModuleList.__setitem__
+
+    @staticmethod
+    def init(t: Core, *modules: Value) -> dict[str, Value]:
+        """Return the attributes; the modules come one by one or in a dictionary."""
+        if len(modules) == 1 and isinstance(modules[0], dict):
+            return container(t, dict(modules[0]))
+        return container(t, {str(i): m for i, m in enumerate(modules)})
+
+    @staticmethod
+    def __getitem__(t: Core, self: View, index: Value) -> Value:
+        return _item(t, self, index, "torch.nn.Sequential")
+
+    @staticmethod
+    def forward(t: Core, self: View, input: Value) -> Value:
+        """Return the input through all modules."""
+        value = t.wrap(input)
+        for name, module in inner(t, self).items():
+            t.emit.label = f"[{name}]"
+            value = t.call(module, [value], {})
+        return value
+
+
+@TORCH.layer("nn.ModuleDict", base=_MODULE)
+class ModuleDict:
+    """Modules by name."""
+
+    @staticmethod
+    def init(t: Core, modules: Value = None) -> dict[str, Value]:
+        """Return the attributes; the modules come as a dictionary or as pairs."""
+        if isinstance(modules, list | tuple):
+            modules = dict(modules)
+        return container(t, dict(modules or {}))
+
+    @staticmethod
+    def __getitem__(t: Core, self: View, key: Value) -> Value:
+        found = inner(t, self)
+        if key not in found:
+            t.fail("key", f"KeyError: expected one of the keys {list(found)}, got {key!r}")
+        return found[key]
+
+    @staticmethod
+    def __setitem__(t: Core, self: View, key: Value, module: Value) -> Value:
+        inner(t, self)[key] = module
+        return None
+
+    @staticmethod
+    def __len__(t: Core, self: View) -> Value:
+        return len(inner(t, self))
+
+    @staticmethod
+    def __iter__(t: Core, self: View) -> Value:
+        return t.new_list(list(inner(t, self)))
+
+    @staticmethod
+    def __contains__(t: Core, self: View, key: Value) -> Value:
+        return key in inner(t, self)
+
+    @staticmethod
+    def keys(t: Core, self: View) -> Value:
+        """Return the names."""
+        return list(inner(t, self))
+
+    @staticmethod
+    def values(t: Core, self: View) -> Value:
+        """Return the modules."""
+        return list(inner(t, self).values())
+
+    @staticmethod
+    def items(t: Core, self: View) -> Value:
+        """Return names with modules."""
+        return list(inner(t, self).items())
+
+    @staticmethod
+    def update(t: Core, self: View, modules: Value) -> Value:
+        """Set modules by name."""
+        inner(t, self).update(modules)
+        return None
+
+
+@TORCH.layer("nn.ParameterList", base=_MODULE)
+class ParameterList(ModuleList):
+    """A list of parameters."""
+
+    init, append, extend = ModuleList.init, ModuleList.append, ModuleList.extend
+    __len__, __iter__, __setitem__ = ModuleList.__len__, ModuleList.__iter__, ModuleList.__setitem__
+    __getitem__ = ModuleList.__getitem__
+
+
+@TORCH.layer("nn.ParameterDict", base=_MODULE)
+class ParameterDict(ModuleDict):
+    """Parameters by name."""
+
+    init, keys, values, items = (
+        ModuleDict.init,
+        ModuleDict.keys,
+        ModuleDict.values,
+        ModuleDict.items,
+    )
+    __getitem__, __setitem__, __contains__ = (
+        ModuleDict.__getitem__,
+        ModuleDict.__setitem__,
+        ModuleDict.__contains__,
+    )

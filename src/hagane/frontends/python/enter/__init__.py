@@ -1,0 +1,1 @@
+"""The interpreter as a whole, and the ways to start it."""

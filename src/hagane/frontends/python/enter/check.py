@@ -1,0 +1,435 @@
+"""Checks: a function or a model's method, interpreted over the types of its inputs."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from hagane.errors import InvalidArgument
+from hagane.frontends.python.enter.interpreter import Interpreter
+from hagane.frontends.python.interpret.annotations import read_annotation
+from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.load.modules import SourceError
+from hagane.frontends.python.report.findings import CheckError, Note, Problem, Report
+from hagane.frontends.python.values.type_text import Axis, TensorText, TypeText, parse_type
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Bound,
+    Class,
+    Function,
+    Host,
+    Instance,
+    ModuleRef,
+    Place,
+    Tensor,
+    Unknown,
+    Value,
+)
+from hagane.symbolic import symbol
+from hagane.symbolic.questions import Knowledge
+
+_MAX_DEPTH = 12_000  # of Python's own stack: interpreted calls nest a dozen of its frames
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to check.
+
+    Attributes:
+        file: The source file.
+        target: ``Class``, ``Class.method`` or a function's name; empty for all that is annotated.
+        inputs: The types of arguments by name, as text.
+        make: An expression over the file's names that makes the object.
+        sizes: Numbers for named sizes; they become those of the example.
+    """
+
+    file: Path
+    target: str = ""
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    make: str = ""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+
+def check_source(request: Request, tables: Tables) -> Report:
+    """Check a file from its source alone; nothing of it is run."""
+    return interpret(request, Knowledge(sample=dict(request.sizes)), tables).collector.report
+
+
+def interpret(request: Request, knowledge: Knowledge, tables: Tables) -> Interpreter:
+    """Check a file from its source alone, and return the interpreter with all it found."""
+    interpreter = Interpreter(knowledge, request.file.parent, tables)
+    report = interpreter.collector.report
+    with _DeepRecursion():
+        try:
+            module = interpreter.load_source(request.file, request.file.stem)
+            _check_target(interpreter, module, request)
+        except SourceError as error:
+            report.checked = False
+            if error.problem is not None:
+                report.errors.append(error.problem)
+            else:
+                report.notices.append(Note(None, error.message))
+        except CheckError as error:
+            report.checked = False
+            report.notices.append(Note(None, error.message))
+        except InvalidArgument:
+            raise
+        except Exception as error:
+            _own_failure(interpreter, error)
+    _finished(report)
+    knowledge.close()
+    return interpreter
+
+
+def check_object(
+    found: Any,
+    types: Sequence[Any],
+    named: Mapping[str, Any],
+    tables: Tables,
+    sizes: Mapping[str, int] | None = None,
+) -> Report:
+    """Check a real object: its attributes are known values, its source is interpreted."""
+    interpreter = Interpreter(Knowledge(sample=dict(sizes or {})), Path.cwd(), tables)
+    report = interpreter.collector.report
+    with _DeepRecursion():
+        try:
+            value = interpreter.lift(found)
+            function, bound = _function_of(interpreter, value)
+            if function is None:
+                raise CheckError("target", f"{found!r} has no Python source that can be checked")
+            given = _given_values(interpreter, function, bound, types, named)
+            _run(interpreter, value, function, bound, given)
+        except CheckError as error:
+            report.checked = False
+            report.notices.append(Note(None, error.message))
+        except InvalidArgument:
+            raise
+        except Exception as error:
+            _own_failure(interpreter, error)
+    interpreter.knowledge.close()
+    return _finished(report)
+
+
+def _own_failure(interpreter: Interpreter, error: Exception) -> None:
+    """Say that the checker itself failed, and where it was: what it found so far still counts."""
+    report = interpreter.collector.report
+    report.checked = False
+    what = "recursion too deep" if isinstance(error, RecursionError) else repr(error)
+    message = f"the checker itself failed here ({what}); the report ends there, please report it"
+    report.notices.append(Note(interpreter.here(), message))
+
+
+class _DeepRecursion:
+    """Raises the limit of Python's stack inside a block."""
+
+    def __enter__(self) -> None:
+        self.before = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(self.before, _MAX_DEPTH))
+
+    def __exit__(self, *_: object) -> None:
+        sys.setrecursionlimit(self.before)
+
+
+def _finished(report: Report) -> Report:
+    report.errors.sort(key=lambda p: (p.place.file, p.place.line, p.place.column))
+    report.types.sort(
+        key=lambda t: (t.place.file, t.place.line, t.place.column, -t.place.end_column)
+    )
+    return report
+
+
+def _check_target(interpreter: Interpreter, module: ModuleRef, request: Request) -> None:
+    name, _, method = request.target.partition(".")
+    if not name:
+        _check_all(interpreter, module, request)
+        return
+    found = interpreter.module_attribute(module, name)
+    if found is MISSING:
+        names = [n for n, v in interpreter.heap[module].items() if isinstance(v, Class | Function)]
+        known = ", ".join(names) or "no classes or functions"
+        raise CheckError("target", f"'{request.file}' has no '{name}'; it has: {known}")
+    _check_one(interpreter, module, request, found, method)
+
+
+def _check_one(
+    interpreter: Interpreter, module: ModuleRef, request: Request, found: Value, method: str
+) -> None:
+    value = _made(interpreter, module, request, found)
+    if isinstance(value, Unknown):
+        interpreter.collector.report.checked = False
+        return
+    if method:
+        value = interpreter.attribute(value, method)
+    function, bound = _function_of(interpreter, value)
+    if function is None:
+        raise CheckError("target", f"{interpreter.show(value)} cannot be called")
+    given = {name: parse_type(text) for name, text in request.inputs.items()}
+    _run(interpreter, value, function, bound, given)
+
+
+def _made(interpreter: Interpreter, module: ModuleRef, request: Request, found: Value) -> Value:
+    """Return the object to check: made by ``make``, or by the class without arguments."""
+    if request.make:
+        return _evaluated(interpreter, module, request.make)
+    if not isinstance(found, Class):
+        return found
+    try:
+        return _evaluated(interpreter, module, f"{found.name}()")
+    except CheckError as error:
+        raise CheckError(
+            "make", f"{found.name}() cannot be made: {error.message}; say how with --make"
+        ) from None
+
+
+def _evaluated(interpreter: Interpreter, module: ModuleRef, text: str) -> Value:
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError as error:
+        raise CheckError("make", f"'{text}' is no expression: {error.msg}") from None
+    interpreter.frame = interpreter.module_frame(module)
+    interpreter.collector.nodes[interpreter.frame.key] = node
+    try:
+        value = interpreter.evaluate(node)
+    finally:
+        interpreter.frame = None
+    if isinstance(value, Unknown) and not interpreter.collector.report.errors:
+        raise CheckError("make", f"'{text}' could not be evaluated: {value.reason}")
+    return value
+
+
+def _function_of(interpreter: Interpreter, value: Value) -> tuple[Function | None, bool]:
+    """Return the function that a call of ``value`` runs, and whether it is bound."""
+    if isinstance(value, Function):
+        return value, False
+    if isinstance(value, Bound) and isinstance(value.function, Function):
+        return value.function, True
+    if isinstance(value, Instance):
+        for name in interpreter.tables.call_order(interpreter, value):
+            found = interpreter.method_of(value, name)
+            if isinstance(found, Bound) and isinstance(found.function, Function):
+                return found.function, True
+    return None, False
+
+
+def _parameters(function: Function, bound: bool) -> list[ast.arg]:
+    arguments = function.node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    return [*positional[1 if bound else 0 :], *arguments.kwonlyargs]
+
+
+def _run(
+    interpreter: Interpreter,
+    value: Value,
+    function: Function,
+    bound: bool,
+    given: Mapping[str, Any],
+) -> None:
+    """Call the function with values of the given types and record what comes back."""
+    parameters = _parameters(function, bound)
+    names = {parameter.arg for parameter in parameters}
+    unknown = [name for name in given if name not in names]
+    if unknown and function.node.args.kwarg is None:
+        known = ", ".join(sorted(names)) or "none"
+        raise CheckError(
+            "input", f"'{function.name}' has no argument '{unknown[0]}'; it has: {known}"
+        )
+    kind = _tensor_kind(interpreter, value, function)
+    keywords: dict[str, Value] = {}
+    for parameter in parameters:
+        made = _argument(interpreter, function, parameter, given, kind)
+        if made is not MISSING:
+            keywords[parameter.arg] = made
+    missing = [
+        p.arg for p in parameters if p.arg not in keywords and not _has_default(function, p.arg)
+    ]
+    if missing:
+        raise CheckError(
+            "input",
+            f"the type of the argument '{missing[0]}' of '{function.name}' is not known; "
+            f"say it with --input '{missing[0]}=float32[batch, 3, 224, 224]', or annotate it",
+        )
+    _call(interpreter, value, function, keywords)
+
+
+def _call(
+    interpreter: Interpreter, value: Value, function: Function, keywords: Mapping[str, Value]
+) -> None:
+    report = interpreter.collector.report
+    frame = interpreter.module_frame(function.scope.module)
+    interpreter.collector.nodes[frame.key] = function.node
+    interpreter.frame = replace(frame, is_user=True)
+    before = interpreter.collector.raised
+    try:
+        result = interpreter.settle(interpreter.call(value, [], keywords))
+    except CheckError as error:
+        interpreter.collector.error(error, interpreter.frame, function.node, "")
+        return
+    finally:
+        interpreter.frame = None
+        interpreter.dead = False
+    report.result = result
+    report.returned = interpreter.show(result)
+    if (
+        isinstance(result, Unknown)
+        and not result.told
+        and interpreter.collector.raised == before
+        and not report.errors
+    ):
+        report.unknown.append(Note(None, f"the result of '{function.name}': {result.reason}"))
+
+
+def _has_default(function: Function, name: str) -> bool:
+    arguments = function.node.args
+    positional = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+    with_default = (
+        positional[len(positional) - len(function.defaults) :] if function.defaults else []
+    )
+    return name in with_default or name in function.keyword_defaults
+
+
+def _argument(
+    interpreter: Interpreter,
+    function: Function,
+    parameter: ast.arg,
+    given: Mapping[str, Any],
+    kind: str,
+) -> Value:
+    """Return the value of one argument, ``MISSING`` if its default is to be taken."""
+    name = parameter.arg
+    try:
+        annotated = read_annotation(parameter.annotation)
+    except InvalidArgument as error:
+        place = interpreter.collector.place(function.scope.file, parameter)
+        line = interpreter.collector.source_line(function.scope.file, place.line)
+        interpreter.collector.report.errors.append(Problem(place, "annotation", str(error), line))
+        annotated = None
+    found = given.get(name, MISSING)
+    if found is MISSING:
+        if annotated is None:
+            return MISSING
+        text, own_kind = annotated
+        return _marked(
+            interpreter, function, parameter, interpreter.make_value(text, name, own_kind or kind)
+        )
+    if isinstance(found, Tensor):
+        found = _text_of(found)
+    if not isinstance(found, TypeText):
+        return found
+    own_kind = kind
+    if annotated is not None:
+        found, own_kind = _with_names(annotated[0], found), annotated[1] or kind
+    return _marked(interpreter, function, parameter, interpreter.make_value(found, name, own_kind))
+
+
+def _marked(
+    interpreter: Interpreter, function: Function, parameter: ast.arg, value: Value
+) -> Value:
+    from hagane.frontends.python.values.values import Origin
+
+    if isinstance(value, Tensor):
+        place = interpreter.collector.place(function.scope.file, parameter)
+        value.origin = Origin(place, f"argument {parameter.arg}")
+    return value
+
+
+def _text_of(tensor: Tensor) -> TypeText:
+    return TensorText((tensor.dtype,), tuple(Axis(dim) for dim in tensor.shape or ()))
+
+
+def _with_names(annotated: TypeText, given: TypeText) -> TypeText:
+    """Return the given type with the names of the annotation; given sizes become the example."""
+    if not isinstance(annotated, TensorText) or not isinstance(given, TensorText):
+        return given
+    if len(annotated.axes) != len(given.axes) or any(a.spread for a in annotated.axes):
+        return given
+    axes = []
+    for names, sizes in zip(annotated.axes, given.axes, strict=True):
+        example = sizes.example if sizes.example is not None else sizes.size
+        if names.size is None or isinstance(names.size, int) or not isinstance(example, int):
+            axes.append(sizes if names.size is None or isinstance(names.size, int) else names)
+        elif str(names.size).isidentifier():
+            axes.append(Axis(symbol(str(names.size)), example=example))
+        else:
+            axes.append(names)
+    return TensorText(given.dtypes or annotated.dtypes, tuple(axes))
+
+
+def _tensor_kind(interpreter: Interpreter, value: Value, function: Function) -> str:
+    receiver = value.receiver if isinstance(value, Bound) else value
+    if isinstance(receiver, Instance):
+        libraries = interpreter.tables.libraries_of(interpreter, receiver)
+        if any(name.startswith("torch.") for name in libraries):
+            return "torch.Tensor"
+        if any(name.startswith("chainer.") for name in libraries):
+            return "numpy.ndarray"
+    module = function.scope.module
+    names = [
+        *interpreter.heap[module].values(),
+        *(interpreter.lift(v) for v in module.host.values() if hasattr(v, "__spec__")),
+    ]
+    roots = {getattr(v, "name", "").partition(".")[0] for v in names if hasattr(v, "name")}
+    return "torch.Tensor" if "torch" in roots else "numpy.ndarray"
+
+
+def _given_values(
+    interpreter: Interpreter,
+    function: Function,
+    bound: bool,
+    types: Sequence[Any],
+    named: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the argument types that a caller of ``hagane.check`` gave, by name."""
+    names = [parameter.arg for parameter in _parameters(function, bound)]
+    if len(types) > len(names):
+        raise CheckError(
+            "input", f"'{function.name}' takes {len(names)} arguments, got {len(types)}"
+        )
+    given = {**dict(zip(names, types, strict=False)), **named}
+    return {
+        name: parse_type(value) if isinstance(value, str) else interpreter.lift(value)
+        for name, value in given.items()
+    }
+
+
+def _check_all(interpreter: Interpreter, module: ModuleRef, request: Request) -> None:
+    """Check every function and method whose arguments are annotated, or that fits the inputs."""
+    found: list[tuple[Value, str]] = []
+    for value in list(interpreter.heap[module].values()):
+        if isinstance(value, Function) and value.scope.module is module:
+            if _is_described(value, False, request.inputs):
+                found.append((value, ""))
+        elif isinstance(value, Class) and value.module is module:
+            for name, item in interpreter.heap[value].items():
+                if isinstance(item, Function) and _is_described(item, True, request.inputs):
+                    found.append((value, "" if name in ("forward", "__call__") else name))
+    if not found:
+        raise CheckError(
+            "target",
+            f"nothing to check in '{request.file}': no argument carries a shape; name a class or a "
+            f"function, as in {request.file.name}:Model, and say the types of its arguments "
+            "with --input 'x=float32[batch, 3, 224, 224]'",
+        )
+    for value, method in found:
+        _check_one(interpreter, module, request, value, method)
+
+
+def _is_described(function: Function, bound: bool, inputs: Mapping[str, str]) -> bool:
+    parameters = _parameters(function, bound)
+    shaped = False
+    for parameter in parameters:
+        try:
+            annotated = read_annotation(parameter.annotation) is not None
+        except InvalidArgument:
+            annotated = True
+        known = annotated or parameter.arg in inputs
+        shaped = shaped or known
+        if not known and not _has_default(function, parameter.arg):
+            return False
+    return shaped
+
+
+__all__ = ["Host", "Place", "Request", "check_object", "check_source"]

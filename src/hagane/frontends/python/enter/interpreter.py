@@ -1,0 +1,91 @@
+"""The interpreter: all parts together, and the ways to start it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from hagane.frontends.python.interpret.access import Access
+from hagane.frontends.python.interpret.annotations import Annotations
+from hagane.frontends.python.interpret.calls import Calls
+from hagane.frontends.python.interpret.comprehensions import Comprehensions
+from hagane.frontends.python.interpret.expressions import Expressions
+from hagane.frontends.python.interpret.loops import Loops
+from hagane.frontends.python.interpret.statements import Statements
+from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.load.lift import Lift
+from hagane.frontends.python.load.modules import Modules
+from hagane.frontends.python.standard.builtin import Builtins
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Frame,
+    Host,
+    Library,
+    ModuleRef,
+    Tensor,
+    Value,
+)
+from hagane.symbolic.questions import Knowledge
+
+
+class Interpreter(
+    Expressions,
+    Access,
+    Calls,
+    Builtins,
+    Statements,
+    Loops,
+    Comprehensions,
+    Modules,
+    Lift,
+    Annotations,
+):
+    """Interprets a program over types and symbolic sizes.
+
+    Args:
+        knowledge: What is known of sizes.
+        root: The folder that imports start from, beside that of the importing file.
+        tables: What names of libraries mean.
+    """
+
+    def __init__(self, knowledge: Knowledge, root: Path, tables: Tables):
+        super().__init__(knowledge)
+        self.root = root
+        self.tables = tables
+
+    def tensor_operator(self, name: str, left: Value, right: Value) -> Value:
+        """Return an operator of which at least one operand is a tensor."""
+        return self.tables.operator(self, name, self.unwrap(left), self.unwrap(right))
+
+    def tensor_unary(self, name: str, value: Tensor) -> Value:
+        """Return an operator applied to a tensor."""
+        return self.tables.unary(self, name, value)
+
+    def call_special(
+        self, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call names of libraries that take functions; else ``MISSING``."""
+        if name in ("torch.utils.checkpoint.checkpoint",):
+            kept = {
+                k: v
+                for k, v in keywords.items()
+                if k not in ("use_reentrant", "preserve_rng_state")
+            }
+            return self.call(arguments[0], arguments[1:], kept)
+        if name == "torch._assert":
+            self.require(arguments[0], str(arguments[1]) if len(arguments) > 1 else "")
+            return None
+        return MISSING
+
+    def call_library(
+        self, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value] | None = None
+    ) -> Value:
+        """Call a function of a library by its name, with values as its tables take them."""
+        return self.tables.call(self, name, arguments, keywords or {})
+
+    def module_frame(self, module: ModuleRef) -> Frame:
+        """Return a frame in which expressions see a module's names."""
+        return Frame(module.key, module.file, module, None, False)
+
+
+__all__ = ["Host", "Interpreter", "Library"]

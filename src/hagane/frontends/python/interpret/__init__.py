@@ -1,0 +1,1 @@
+"""Expressions and statements over abstract values."""

@@ -1,0 +1,493 @@
+"""Attributes, items and iteration of every kind of value."""
+
+from __future__ import annotations
+
+import ast
+from types import FunctionType
+from typing import Any
+
+from hagane.frontends.python.interpret.arithmetic import apply_plain
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Bound,
+    Choice,
+    Class,
+    Device,
+    DictRef,
+    DType,
+    Fields,
+    Function,
+    Host,
+    Instance,
+    Library,
+    LibraryMethod,
+    ListRef,
+    Many,
+    Method,
+    ModuleRef,
+    Range,
+    SetRef,
+    Stream,
+    Super,
+    Tensor,
+    Truth,
+    Unknown,
+    Value,
+    Wrapped,
+    is_plain,
+    is_size,
+)
+from hagane.symbolic import Dim, Expr, maximum, minimum
+from hagane.symbolic.logic import both
+from hagane.symbolic.term import Term
+
+# A list of this many items or fewer is followed item by item.
+MAX_UNROLLED = 256
+
+
+class Access(Core):
+    """Reads attributes and items, and says what an iterable gives."""
+
+    tables: Tables
+
+    # Attributes.
+
+    def _Attribute(self, node: ast.Attribute) -> Value:
+        value = self.evaluate(node.value)
+        self.emit.label = self.collector.text(node)
+        return self.settle(self.attribute(value, node.attr))
+
+    def attribute(self, value: Value, name: str) -> Value:
+        """Return an attribute of any value of the program."""
+        found = self.find_attribute(value, name)
+        if found is MISSING:
+            self._no_attribute(value, name)
+        return found
+
+    def _no_attribute(self, value: Value, name: str) -> None:
+        if isinstance(value, Tensor):
+            self.fail("attribute", f"'{value.kind}' has no attribute '{name}'", value)
+        if isinstance(value, Library):
+            self.fail("attribute", f"'{value.name}' has no attribute '{name}'")
+        what = self.show(value)
+        if value is None:
+            what = "None"
+        raise CheckError("attribute", f"{what} has no attribute '{name}'")
+
+    def find_attribute(self, value: Value, name: str) -> Value:
+        """Return an attribute, ``MISSING`` if there is none."""
+        match value:
+            case Unknown():
+                return value
+            case Choice():
+                return self.either(value, lambda v: self.attribute(v, name))
+            case Tensor():
+                return self.tables.tensor_attribute(self, value, name)
+            case Instance():
+                return self._instance_attribute(value, name)
+            case Class():
+                return self._class_attribute(value, name)
+            case Super(start=start, receiver=receiver):
+                return self._super_attribute(start, receiver, name)
+            case Library():
+                return self.tables.member(self, value, name)
+            case ModuleRef():
+                return self.module_attribute(value, name)
+            case Host(object=found):
+                result = getattr(found, name, MISSING)
+                return MISSING if result is MISSING else self.lift(result)
+            case DType() | Device():
+                return self.tables.constant_attribute(value, name)
+            case Function() if name == "__class__":
+                return Host(FunctionType)
+            case Function() if name in ("__name__", "__qualname__", "__module__"):
+                return value.scope.module.name if name == "__module__" else value.name
+            case Wrapped(kind="property") if name in ("setter", "getter", "deleter"):
+                return Host(lambda function: value)
+            case Bound() if name == "__self__":
+                return value.receiver
+        if isinstance(
+            value,
+            (
+                tuple | str | bytes | int | float | Expr | range | Range,
+                ListRef | DictRef | SetRef | Stream,
+            ),
+        ):
+            return self._builtin_attribute(value, name)
+        return MISSING
+
+    def _builtin_attribute(self, value: Value, name: str) -> Value:
+        if name == "__class__":
+            return MISSING
+        if isinstance(value, Expr) or (isinstance(value, int) and name in ("item", "bit_length")):
+            return Method(value, name)
+        if isinstance(value, Fields) and name in value.names:
+            return value[value.names.index(name)]
+        if isinstance(value, tuple) and name in ("numel", "index", "count"):
+            return Method(value, name)
+        kinds = {
+            ListRef: list,
+            DictRef: dict,
+            SetRef: set,
+            Stream: iter(()).__class__,
+            Range: range,
+        }
+        python = kinds.get(type(value), type(value))
+        extra = isinstance(value, DictRef) and value.kind != "dict"
+        if not hasattr(python, name) and not (extra and name in ("move_to_end", "most_common")):
+            return MISSING
+        found = getattr(python, name, None)
+        if is_plain(value) and found is not None and not callable(found):
+            return getattr(value, name)
+        return Method(value, name)
+
+    def _instance_attribute(self, value: Instance, name: str) -> Value:
+        if isinstance(value.cls, Class):
+            found = self.find_in_class(value.cls, name)
+            if isinstance(found, Wrapped) and found.kind == "property":
+                return self.call(found.function, [value], {})
+            own = self.own_attribute(value, name)
+            if own is not MISSING:
+                return own
+            if found is not MISSING:
+                return self.bind(found, value, value.cls)
+            base = self.tables.object_attribute(self, value, name)
+            if base is not MISSING:
+                return base
+            if name in ("__class__",):
+                return value.cls
+            getter = self.find_in_class(value.cls, "__getattr__")
+            if getter is not MISSING:
+                return self.call(self.bind(getter, value, value.cls), [name], {})
+            return MISSING
+        own = self.own_attribute(value, name)
+        return own if own is not MISSING else self.tables.object_attribute(self, value, name)
+
+    def own_attribute(self, value: Instance, name: str) -> Value:
+        """Return an attribute that the object itself holds."""
+        content = self.heap[value]
+        found = content.get(name, MISSING)
+        if found is MISSING and value.host is not None:
+            found = self.host_attribute(value.host, name)
+            if found is not MISSING:
+                content[name] = found
+        return found
+
+    def find_in_class(self, cls: Class, name: str, after: Class | None = None) -> Value:
+        """Return a name from a class or its bases, in method resolution order."""
+        order = self.resolution_order(cls)
+        if after is not None:
+            order = order[order.index(after) + 1 :] if after in order else []
+        for base in order:
+            if isinstance(base, Class):
+                found = self.heap[base].get(name, MISSING)
+                if found is not MISSING:
+                    return found
+        return MISSING
+
+    def resolution_order(self, cls: Class) -> list[Value]:
+        """Return a class and its bases; the last of repeated ones counts, as in C3 for diamonds."""
+        order: list[Value] = [cls]
+        for base in cls.bases:
+            order += self.resolution_order(base) if isinstance(base, Class) else [base]
+        kept: list[Value] = []
+        for item in reversed(order):
+            if item not in kept:
+                kept.insert(0, item)
+        return kept
+
+    def bind(self, found: Value, receiver: Value, cls: Class) -> Value:
+        """Return what a name of a class is when it is reached through ``receiver``."""
+        if isinstance(found, Function):
+            return Bound(found, receiver)
+        if isinstance(found, Wrapped):
+            if found.kind == "staticmethod":
+                return found.function
+            if found.kind == "classmethod":
+                return Bound(found.function, cls)
+            if found.kind == "property":
+                return self.call(found.function, [receiver], {})
+            if found.kind == "cached":
+                return Bound(found.function, receiver)
+        return found
+
+    def _class_attribute(self, cls: Class, name: str) -> Value:
+        found = self.find_in_class(cls, name)
+        if found is not MISSING:
+            if isinstance(found, Wrapped) and found.kind in ("staticmethod", "classmethod"):
+                return self.bind(found, cls, cls)
+            return found
+        if name in ("__name__", "__qualname__"):
+            return cls.name
+        library = next((b for b in self.resolution_order(cls) if isinstance(b, Library)), None)
+        if library is not None:
+            return self.tables.member(self, library, name)
+        return MISSING
+
+    def _super_attribute(self, start: Class, receiver: Value, name: str) -> Value:
+        cls = receiver.cls if isinstance(receiver, Instance) else receiver
+        if isinstance(cls, Class):
+            found = self.find_in_class(cls, name, after=start)
+            if found is not MISSING:
+                return self.bind(found, receiver, cls)
+        if isinstance(receiver, Instance):
+            found = self.tables.object_attribute(self, receiver, name)
+            if found is not MISSING:
+                return found
+        if name in ("__init__", "__init_subclass__", "__setattr__", "__new__", "__post_init__"):
+            return LibraryMethod(receiver, f"object.{name}")
+        return MISSING
+
+    def method_of(self, receiver: Instance, name: str) -> Value:
+        """Return a method of an object, ``MISSING`` if it has none of that name."""
+        if not isinstance(receiver.cls, Class):
+            return self.tables.object_attribute(self, receiver, name)
+        found = self.find_in_class(receiver.cls, name)
+        if found is MISSING:
+            return self.tables.object_attribute(self, receiver, name)
+        return self.bind(found, receiver, receiver.cls)
+
+    def truth_of_object(self, value: Value) -> bool | Term:
+        """Return whether an object counts as true."""
+        if isinstance(value, Instance):
+            for name in ("__bool__", "__len__"):
+                method = self.method_of(value, name)
+                if method is not MISSING:
+                    return self.truth(self.call(method, [], {}))
+        if isinstance(value, Range):
+            return self.knowledge.less(value.start, value.stop)
+        return True
+
+    # Items.
+
+    def _Subscript(self, node: ast.Subscript) -> Value:
+        value = self.evaluate(node.value)
+        index = self.evaluate(node.slice)
+        self.emit.label = self.collector.text(node)
+        return self.settle(self.item(value, index))
+
+    def item(self, value: Value, index: Value) -> Value:
+        """Return ``value[index]``."""
+        if isinstance(value, Choice) or isinstance(index, Choice):
+            return self.either(value, lambda v: self.either(index, lambda i: self.item(v, i)))
+        if isinstance(value, Unknown):
+            return value
+        if isinstance(value, Tensor):
+            lost = _lost_part(index)
+            return (
+                self.tables.tensor_item(self, value, self.unwrap(index)) if lost is None else lost
+            )
+        if isinstance(index, Unknown):
+            return index
+        if isinstance(value, DictRef):
+            return self._dict_item(value, index)
+        if isinstance(value, Instance):
+            if isinstance(value.cls, Class) and "named tuple" in value.cls.flags:
+                return self._sequence_item(value, index)
+            method = self.method_of(value, "__getitem__")
+            if method is not MISSING:
+                return self.call(method, [index], {})
+        if isinstance(value, Class | Library) or (
+            isinstance(value, Host) and (isinstance(value.object, type) or _is_typing(value.object))
+        ):
+            return value  # List[int]: an annotation
+        if isinstance(value, Host):
+            if is_plain(index):
+                return self.lift(apply_plain(lambda v, i: v[i], value.object, index))
+            return self.lost("an item of a real object at a place that is not known")
+        if isinstance(value, Range | range | ListRef | tuple | str | bytes):
+            return self._sequence_item(value, index)
+        raise CheckError("type", f"{self.show(value)} has no items")
+
+    def _dict_item(self, value: DictRef, index: Value) -> Value:
+        content = self.heap[value]
+        if isinstance(content, Many):
+            return content.element
+        if not isinstance(content, dict) or not _is_hashable(index):
+            return self.lost("an item of a dictionary at a key that is not known")
+        if index in content:
+            return content[index]
+        if value.kind.startswith("defaultdict"):
+            made = self.call(self.heap[int(value.kind.partition(":")[2])], [], {})
+            content[index] = made
+            return made
+        known = ", ".join(map(repr, list(content)[:8]))
+        raise CheckError(
+            "key", f"KeyError: expected one of the keys {known or '(none)'}, got {index!r}"
+        )
+
+    def _sequence_item(self, value: Value, index: Value) -> Value:
+        items = self.sequence(value)
+        if isinstance(index, slice):
+            return self._slice(value, items, index)
+        if not is_size(index) and not isinstance(index, Truth):
+            raise CheckError("type", f"expected an integer as index, got {self.show(index)}")
+        if isinstance(items, Many):
+            return items.item(index if not _is_negative(index) else items.length + index)
+        if isinstance(index, int):
+            if not -len(items) <= index < len(items):
+                raise CheckError(
+                    "index",
+                    f"IndexError: index {index} is out of range for {len(items)} items "
+                    f"({self.show(value)})",
+                )
+            return items[index]
+        return self._some_item(items, index)
+
+    def _some_item(self, items: list[Value], index: Value) -> Value:
+        """Return the item at a position that depends on sizes: all of them, joined."""
+        if not items:
+            raise CheckError("index", "IndexError: there are no items")
+        result = items[-1]
+        for place in range(len(items) - 2, -1, -1):
+            condition = self.knowledge.equal(index, place)
+            if not isinstance(self.decide(condition), bool):
+                result = self.join(condition, items[place], result)
+            elif self.decide(condition):
+                result = items[place]
+        return result
+
+    def _slice(self, value: Value, items: list[Value] | Many, index: slice) -> Value:
+        if isinstance(items, list) and is_plain(index):
+            found = apply_plain(lambda s: items[s], index)
+            if isinstance(value, str | bytes):
+                return value[index]
+            return tuple(found) if isinstance(value, tuple) else self.new_list(found)
+        length = len(items) if isinstance(items, list) else items.length
+        start, stop = self._bounds(index, length)
+        if index.step not in (None, 1) or start is None or stop is None:
+            return self.lost("a slice whose bounds are not known")
+        count = maximum(0, stop - start)
+        many = items if isinstance(items, Many) else self.many_items(items)
+        first: Dim = start
+        rule = many.at
+        at = None if rule is None else (lambda k: rule(first + k))
+        return self.new_list(Many(many.element, count, at))
+
+    def _bounds(self, index: slice, length: Dim) -> tuple[Dim | None, Dim | None]:
+        bounds: list[Dim | None] = []
+        for bound, default in ((index.start, 0), (index.stop, length)):
+            if bound is None:
+                bounds.append(default)
+            elif not is_size(bound):
+                bounds.append(None)
+            elif _is_negative(bound):
+                bounds.append(maximum(0, length + bound))
+            else:
+                bounds.append(minimum(bound, length))
+        return bounds[0], bounds[1]
+
+    # Iteration.
+
+    def sequence(self, value: Value) -> list[Value] | Many:
+        """Return the items of an iterable."""
+        value = self.settle(value)
+        match value:
+            case tuple() | range() | str() | bytes() | frozenset():
+                return list(value)
+            case ListRef() | SetRef():
+                return self._content(self.heap[value])
+            case DictRef():
+                content = self.heap[value]
+                return list(content) if isinstance(content, dict) else content
+            case Stream(key=key):
+                content = self._content(self.heap[key])
+                self.heap[key] = ()
+                return content
+            case Range():
+                return self._range_items(value)
+            case Tensor():
+                return self._tensor_items(value)
+            case Instance():
+                return self._object_items(value)
+            case Unknown():
+                return Many(value, self.emit.fresh("count"))
+            case Choice(condition=condition):
+                yes, no = self.sequence(value.yes), self.sequence(value.no)
+                if isinstance(yes, list) and isinstance(no, list) and len(yes) == len(no):
+                    return [self.join(condition, a, b) for a, b in zip(yes, no, strict=True)]
+                return Many(
+                    self.lost("items of one of two lists of different lengths"),
+                    self.emit.fresh("count"),
+                )
+            case Host(object=found):
+                return [self.lift(item) for item in apply_plain(list, found)]
+        raise CheckError("type", f"{self.show(value)} is not iterable")
+
+    def _content(self, content: Any) -> list[Value] | Many:
+        if isinstance(content, Choice):
+            return Many(self.lost("items of one of two lists"), self.emit.fresh("count"))
+        return content if isinstance(content, Many) else list(content)
+
+    def _range_items(self, value: Range) -> list[Value] | Many:
+        start, step = value.start, value.step
+        if not isinstance(step, int):
+            raise CheckError("value", "a range with a step that depends on sizes is not understood")
+        if step > 0:
+            count: Dim = maximum(0, -((start - value.stop) // step))
+        else:
+            count = maximum(0, -((value.stop - start) // -step))
+        if isinstance(count, int):
+            return [start + k * step for k in range(count)]
+        return Many(start, count, lambda k: start + k * step)
+
+    def _tensor_items(self, value: Tensor) -> list[Value] | Many:
+        if value.shape is None:
+            return Many(self.lost("items of a tensor of unknown rank"), self.emit.fresh("count"))
+        if not value.shape:
+            raise CheckError("type", "iteration over a tensor without axes", tensors=(value,))
+        count = value.shape[0]
+        if isinstance(count, int) and count <= MAX_UNROLLED:
+            return [self.tables.tensor_item(self, value, place) for place in range(count)]
+        return Many(self.tables.tensor_item(self, value, 0), count)
+
+    def _object_items(self, value: Instance) -> list[Value] | Many:
+        if isinstance(value.cls, Class) and "named tuple" in value.cls.flags:
+            return [self.heap[value][name] for name, _ in value.cls.fields]
+        for name in ("__iter__", "__getitem__"):
+            method = self.method_of(value, name)
+            if method is MISSING:
+                continue
+            if name == "__iter__":
+                return self.sequence(self.call(method, [], {}))
+            length = self.call(self.attribute(value, "__len__"), [], {})
+            if isinstance(length, int):
+                return [self.call(method, [place], {}) for place in range(length)]
+        raise CheckError("type", f"{self.show(value)} is not iterable")
+
+    def sequence_or_keys(self, container: Instance) -> Any:
+        """Return the keys of a dictionary-like object, or its items."""
+        method = self.method_of(container, "keys")
+        return self.sequence(self.call(method, [], {}) if method is not MISSING else container)
+
+    def within(self, index: Dim, length: Dim) -> Term:
+        """Return the condition that ``index`` is a position of ``length`` items."""
+        return both(self.knowledge.less(0, index, strict=False), self.knowledge.less(index, length))
+
+
+def _lost_part(index: Value) -> Unknown | None:
+    """Return an unknown value within an index."""
+    parts = index if isinstance(index, tuple) else (index,)
+    for part in parts:
+        bounds = (part.start, part.stop, part.step) if isinstance(part, slice) else (part,)
+        for bound in bounds:
+            if isinstance(bound, Unknown):
+                return bound
+    return None
+
+
+def _is_hashable(value: Value) -> bool:
+    return is_plain(value) or isinstance(value, Instance | Function | Library | Host)
+
+
+def _is_typing(found: Any) -> bool:
+    return getattr(found, "__module__", "") in ("typing", "types", "collections.abc")
+
+
+def _is_negative(value: Dim) -> bool:
+    if isinstance(value, int):
+        return value < 0
+    return all(coefficient < 0 for coefficient in value.terms.values())

@@ -1,0 +1,477 @@
+"""Calls: arguments bound as Python binds them, functions interpreted at every call."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hagane.frontends.python.interpret.core import Core, Exit
+from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.printing import name_of
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Bound,
+    Choice,
+    Class,
+    DictRef,
+    DType,
+    Fields,
+    Frame,
+    Function,
+    Host,
+    Instance,
+    Library,
+    LibraryMethod,
+    ListRef,
+    Many,
+    Method,
+    ModuleRef,
+    SetRef,
+    Super,
+    Tensor,
+    Unknown,
+    Value,
+    Wrapped,
+    is_plain,
+)
+from hagane.graph.types import dtype_name
+
+_MAX_RECURSION = 40
+
+
+class Calls(Core):
+    """Calls functions, methods, classes and objects of the program."""
+
+    tables: Tables
+
+    def _Call(self, node: ast.Call) -> Value:
+        function = self.evaluate(node.func)
+        if isinstance(node.func, ast.Name) and node.func.id == "super" and _is_super(function):
+            return self._super(node)
+        arguments: list[Value] = []
+        for argument in node.args:
+            if not isinstance(argument, ast.Starred):
+                arguments.append(self.evaluate(argument))
+                continue
+            items = self.sequence(self.evaluate(argument.value))
+            if isinstance(items, Many):
+                return self._unpacked_many(function, arguments, items)
+            arguments += items
+        keywords: dict[str, Value] = {}
+        for keyword in node.keywords:
+            value = self.evaluate(keyword.value)
+            if keyword.arg is not None:
+                keywords[keyword.arg] = value
+                continue
+            content = self.heap[value] if isinstance(value, DictRef) else None
+            if not isinstance(content, dict):
+                if isinstance(value, Unknown):
+                    return value
+                return self.lost("keyword arguments from a dictionary that is not known")
+            keywords.update(content)
+        self.emit.label = self.collector.text(node.func)
+        return self.settle(self.call(function, arguments, keywords))
+
+    def _unpacked_many(self, function: Value, arguments: list[Value], items: Many) -> Value:
+        if isinstance(function, Host) and function.object is zip:
+            return self.lost("zip(*items) of a number of items that is not known")
+        return self.lost(f"a call of {name_of(function)} with a number of arguments not known")
+
+    def _super(self, node: ast.Call) -> Value:
+        if node.args:
+            start, receiver = (self.evaluate(argument) for argument in node.args[:2])
+            return Super(start, receiver)
+        frame = self.frame
+        while frame is not None and (frame.function is None or frame.function.owner is None):
+            frame = frame.parent
+        if frame is None or frame.function is None or frame.function.owner is None:
+            raise CheckError("call", "super() outside of a method")
+        return Super(frame.function.owner, frame.receiver)
+
+    def call(
+        self, function: Value, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call any value of the program."""
+        match function:
+            case Function():
+                return self._call_function(function, arguments, keywords)
+            case Bound(function=inner, receiver=receiver):
+                return self.call(inner, [receiver, *arguments], keywords)
+            case Wrapped(kind="partial"):
+                return self.call(
+                    function.function,
+                    [*function.arguments, *arguments],
+                    {**function.keywords, **keywords},
+                )
+            case Wrapped():
+                return self.call(function.function, arguments, keywords)
+            case Class():
+                return self._instantiate(function, arguments, keywords)
+            case Instance():
+                return self._call_object(function, arguments, keywords)
+            case Library():
+                return self._library(function.name, arguments, keywords)
+            case LibraryMethod():
+                return self._library_method(function, arguments, keywords)
+            case DType(library="numpy"):
+                name = f"numpy.{dtype_name(function.dtype)}"
+                return self._library(name, arguments, keywords)
+            case Method() | Host():
+                return self.call_builtin(function, arguments, keywords)
+            case Choice():
+                return self.either(function, lambda f: self.call(f, arguments, keywords))
+            case Unknown():
+                return function
+        raise CheckError("call", f"{self.show(function)} cannot be called")
+
+    # Functions of the program.
+
+    def _call_function(
+        self, function: Function, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        if self._depth(function) >= _MAX_RECURSION:
+            self.collector.notice(
+                self.here(),
+                f"the recursion of '{function.name}' is followed {_MAX_RECURSION} calls deep",
+            )
+            return self.lost(f"recursion of '{function.name}' without an end in sight")
+        names = bind(function, arguments, keywords, self.new_dict)
+        scope = function.scope
+        caller = self.frame
+        frame = Frame(
+            self.heap.new(names),
+            scope.file,
+            scope.module,
+            scope,
+            scope.is_user,
+            function=function,
+            receiver=arguments[0] if arguments else None,
+            call=self.here(),
+            caller=caller,
+        )
+        node = function.node
+        if isinstance(node, ast.Lambda):
+            return self.inside(frame, lambda: self.evaluate(node.body))
+        return self.inside(frame, lambda: self._run_body(frame, function))
+
+    def _depth(self, function: Function) -> int:
+        count, frame = 0, self.frame
+        while frame is not None:
+            count += frame.function is not None and frame.function.node is function.node
+            frame = frame.caller
+        return count
+
+    def inside(self, frame: Frame, run: Any) -> Value:
+        """Run something in another frame."""
+        caller, self.frame = self.frame, frame
+        loops, self.loops = self.loops, []
+        label = self.emit.label
+        try:
+            return run()
+        finally:
+            self.frame = caller
+            self.loops = loops
+            self.emit.label = label
+            self.collector.nodes.pop(frame.key, None)
+
+    def _run_body(self, frame: Frame, function: Function) -> Value:
+        node = function.node
+        assert not isinstance(node, ast.Lambda)
+        if isinstance(node, ast.AsyncFunctionDef):
+            return self.lost(f"'{function.name}' is a coroutine")
+        generator = is_generator(node)
+        if generator:
+            self.heap[frame.key]["<yielded>"] = self.new_list()
+        self.check_arguments(frame, function)
+        entry = self.knowledge.path
+        self.execute(node.body)
+        exits = list(frame.exits)
+        if not self.dead:
+            exits.append(Exit("return", None, self.heap.contents, self.knowledge.path))
+        if not exits:
+            return Unknown("the call does not return", told=True)
+        result = self.merge(exits, entry)
+        if generator:
+            return self.new_stream(self.heap[self.heap[frame.key]["<yielded>"]])
+        return self.check_result(frame, function, result)
+
+    # Classes and objects.
+
+    def _instantiate(
+        self, cls: Class, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        if "enum" in cls.flags:
+            return self._enum_member(cls, arguments)
+        made = Instance(self.heap.new({}), cls)
+        order = self.resolution_order(cls)
+        library = next((base for base in order if isinstance(base, Library)), None)
+        if library is not None:
+            self.tables.prepare(self, made, library)
+        init = self.find_in_class(cls, "__init__")
+        if init is not MISSING:
+            self.call(init, [made, *arguments], keywords)
+        elif cls.fields or "dataclass" in cls.flags:
+            self._fill_fields(made, cls, arguments, keywords)
+        elif library is not None:
+            self.tables.initialise(self, made, library, arguments, keywords)
+        elif arguments or keywords:
+            raise CheckError("call", f"{cls.name}() takes no arguments")
+        return made
+
+    def _enum_member(self, cls: Class, arguments: Sequence[Value]) -> Value:
+        for member in self.heap[cls].values():
+            if isinstance(member, Instance) and self.heap[member].get("value") == arguments[0]:
+                return member
+        raise CheckError("value", f"ValueError: {arguments[0]!r} is not a valid {cls.name}")
+
+    def _fill_fields(
+        self,
+        made: Instance,
+        cls: Class,
+        arguments: Sequence[Value],
+        keywords: Mapping[str, Value],
+    ) -> None:
+        fields: dict[str, Value] = {}
+        for base in reversed(self.resolution_order(cls)):
+            if isinstance(base, Class):
+                fields.update(base.fields)
+        if len(arguments) > len(fields):
+            raise CheckError(
+                "call", f"{cls.name}() takes {len(fields)} arguments, got {len(arguments)}"
+            )
+        given = dict(zip(fields, arguments, strict=False))
+        for name, value in keywords.items():
+            if name not in fields:
+                raise CheckError("call", f"{cls.name}() got an unexpected argument '{name}'")
+            given[name] = value
+        content = self.heap[made]
+        for name, default in fields.items():
+            if name in given:
+                content[name] = given[name]
+            elif default is MISSING:
+                raise CheckError("call", f"{cls.name}() is missing the argument '{name}'")
+            elif isinstance(default, Wrapped) and default.kind == "factory":
+                content[name] = self.call(default.function, [], {})
+            else:
+                content[name] = default
+        post = self.find_in_class(cls, "__post_init__")
+        if post is not MISSING:
+            self.call(post, [made], {})
+
+    def _call_object(
+        self, value: Instance, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        for name in self.tables.call_order(self, value):
+            method = self.method_of(value, name)
+            if method is not MISSING:
+                return self.call(method, arguments, keywords)
+        raise CheckError("call", f"an object of {value.cls.name} cannot be called")
+
+    # Libraries.
+
+    def _library(
+        self, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        special = self.call_special(name, arguments, keywords)
+        if special is not MISSING:
+            return special
+        return self._with_known(
+            arguments, keywords, lambda a, k: self.tables.call(self, name, a, k)
+        )
+
+    def _library_method(
+        self, method: LibraryMethod, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        if method.name.startswith("object."):
+            if method.name == "object.__setattr__" and len(arguments) == 2:
+                self.heap[method.receiver][arguments[0]] = arguments[1]
+            return None
+        return self._with_known(
+            [method.receiver, *arguments],
+            keywords,
+            lambda a, k: self.tables.call_method(self, method.name, a, k),
+        )
+
+    def _with_known(
+        self, arguments: Sequence[Value], keywords: Mapping[str, Value], run: Any
+    ) -> Value:
+        """Call with lists as Python's own and choices taken apart; unknown values stay unknown."""
+        values = [*arguments, *keywords.values()]
+        lost = next((value for value in values if isinstance(value, Unknown)), None)
+        if lost is not None:
+            return lost
+        place = next((i for i, value in enumerate(values) if isinstance(value, Choice)), None)
+        if place is not None:
+            return self.either(
+                values[place], lambda v: self._with_known_at(place, v, arguments, keywords, run)
+            )
+        plain = [self.unwrap(value) for value in arguments]
+        named = {name: self.unwrap(value) for name, value in keywords.items()}
+        return self._with_plain(plain, named, run)
+
+    def _with_plain(self, plain: list[Value], named: dict[str, Value], run: Any) -> Value:
+        """Call with values as library functions take them; choices inside lists are taken apart."""
+        for value in [*plain, *named.values()]:
+            lost = _lost_inside(value)
+            if lost is not None:
+                return lost
+        choice = next((c for v in [*plain, *named.values()] if (c := _choice_inside(v))), None)
+        if choice is None:
+            return self.wrap(run(plain, named))
+        return self.either(
+            choice,
+            lambda v: self._with_plain(
+                [_replaced(item, choice, v) for item in plain],
+                {name: _replaced(item, choice, v) for name, item in named.items()},
+                run,
+            ),
+        )
+
+    def _with_known_at(
+        self,
+        place: int,
+        value: Value,
+        arguments: Sequence[Value],
+        keywords: Mapping[str, Value],
+        run: Any,
+    ) -> Value:
+        """Call again with the argument at ``place`` replaced."""
+        values = [*arguments, *keywords.values()]
+        values[place] = value
+        count = len(arguments)
+        named = dict(zip(keywords, values[count:], strict=True))
+        return self._with_known(values[:count], named, run)
+
+    def unwrap(self, value: Value) -> Value:
+        """Return lists and dictionaries of the program as Python's own, for library functions."""
+        if isinstance(value, ListRef | SetRef):
+            content = self.heap[value]
+            return (
+                content if isinstance(content, Many | Choice) else [self.unwrap(v) for v in content]
+            )
+        if isinstance(value, DictRef):
+            content = self.heap[value]
+            return (
+                {key: self.unwrap(item) for key, item in content.items()}
+                if isinstance(content, dict)
+                else content
+            )
+        if isinstance(value, tuple):
+            return tuple(self.unwrap(item) for item in value)
+        if isinstance(value, Unknown | Tensor) or is_plain(value):
+            return value
+        return value
+
+    def wrap(self, value: Value) -> Value:
+        """Return what a library function returned as a value of the program."""
+        if isinstance(value, list):
+            return self.new_list([self.wrap(item) for item in value])
+        if isinstance(value, Many):
+            return self.new_list(value)
+        if isinstance(value, dict):
+            return self.new_dict({key: self.wrap(item) for key, item in value.items()})
+        if isinstance(value, Fields):
+            return value
+        if isinstance(value, tuple):
+            return tuple(self.wrap(item) for item in value)
+        return value
+
+
+def _lost_inside(value: Value) -> Unknown | None:
+    if isinstance(value, list | tuple):
+        for item in value:
+            found = item if isinstance(item, Unknown) else _lost_inside(item)
+            if found is not None:
+                return found
+    if isinstance(value, Many) and isinstance(value.element, Unknown):
+        return value.element
+    return None
+
+
+def _choice_inside(value: Value) -> Choice | None:
+    if isinstance(value, Choice):
+        return value
+    if type(value) in (list, tuple):
+        return next((c for item in value if (c := _choice_inside(item))), None)
+    return None
+
+
+def _replaced(value: Value, choice: Choice, item: Value) -> Value:
+    if value is choice:
+        return item
+    if type(value) in (list, tuple):
+        return type(value)(_replaced(part, choice, item) for part in value)
+    return value
+
+
+def _is_super(function: Value) -> bool:
+    return isinstance(function, Host) and function.object is super
+
+
+def is_generator(node: ast.FunctionDef) -> bool:
+    """Whether a function yields; functions inside it don't count."""
+    queue: list[ast.AST] = list(node.body)
+    while queue:
+        current = queue.pop()
+        if isinstance(current, ast.Yield | ast.YieldFrom):
+            return True
+        if not isinstance(current, ast.FunctionDef | ast.Lambda | ast.ClassDef):
+            queue += ast.iter_child_nodes(current)
+    return False
+
+
+def bind(
+    function: Function,
+    arguments: Sequence[Value],
+    keywords: Mapping[str, Value],
+    new_dict: Any,
+) -> dict[str, Value]:
+    """Return a function's names with the arguments bound to them.
+
+    Raises:
+        CheckError: Too many, too few, repeated or unknown arguments.
+    """
+    formal = function.node.args
+    positional = [a.arg for a in (*formal.posonlyargs, *formal.args)]
+    names: dict[str, Value] = dict(zip(positional, arguments, strict=False))
+    if formal.vararg is not None:
+        names[formal.vararg.arg] = tuple(arguments[len(positional) :])
+    elif len(arguments) > len(positional):
+        raise CheckError(
+            "call",
+            f"{function.name}() takes {len(positional)} positional arguments, got {len(arguments)}",
+        )
+    allowed = {a.arg for a in formal.args} | {a.arg for a in formal.kwonlyargs}
+    extra: dict[str, Value] = {}
+    for name, value in keywords.items():
+        if name in allowed:
+            if name in names:
+                raise CheckError("call", f"{function.name}() got two values for '{name}'")
+            names[name] = value
+        elif formal.kwarg is not None:
+            extra[name] = value
+        else:
+            known = ", ".join([*positional, *(a.arg for a in formal.kwonlyargs)])
+            raise CheckError(
+                "call",
+                f"{function.name}() got an unexpected argument '{name}'; its arguments: {known}",
+            )
+    if formal.kwarg is not None:
+        names[formal.kwarg.arg] = new_dict(extra)
+    first = len(positional) - len(function.defaults)
+    for place, name in enumerate(positional):
+        if name not in names and place >= first:
+            names[name] = function.defaults[place - first]
+    for name, default in function.keyword_defaults.items():
+        names.setdefault(name, default)
+    missing = [n for n in (*positional, *(a.arg for a in formal.kwonlyargs)) if n not in names]
+    if missing:
+        plural = "s" if len(missing) > 1 else ""
+        listed = ", ".join(f"'{name}'" for name in missing)
+        raise CheckError("call", f"{function.name}() is missing the argument{plural} {listed}")
+    return names
+
+
+__all__ = ["Calls", "ModuleRef", "bind", "is_generator"]

@@ -1,0 +1,131 @@
+"""List, set and dictionary comprehensions, and generator expressions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+
+from hagane.frontends.python.interpret.access import MAX_UNROLLED
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import MISSING, Frame, Many, Value
+from hagane.symbolic import symbol
+from hagane.symbolic.term import Term
+
+
+class Comprehensions(Core):
+    """Evaluates comprehensions."""
+
+    def _ListComp(self, node: ast.ListComp) -> Value:
+        return self.new_list(self._comprehension(node.generators, lambda: self.evaluate(node.elt)))
+
+    def _GeneratorExp(self, node: ast.GeneratorExp) -> Value:
+        return self.new_stream(
+            self._comprehension(node.generators, lambda: self.evaluate(node.elt))
+        )
+
+    def _SetComp(self, node: ast.SetComp) -> Value:
+        items = self._comprehension(node.generators, lambda: self.evaluate(node.elt))
+        if isinstance(items, Many):
+            return self.lost("a set of a number of values that is not known")
+        return self.new_set(items)
+
+    def _DictComp(self, node: ast.DictComp) -> Value:
+        items = self._comprehension(
+            node.generators, lambda: (self.evaluate(node.key), self.evaluate(node.value))
+        )
+        if isinstance(items, Many):
+            return self.lost("a dictionary of a number of keys that is not known")
+        return self.new_dict(dict(items))
+
+    def _comprehension(
+        self, generators: Sequence[ast.comprehension], result: Callable[[], Value]
+    ) -> list[Value] | Many:
+        outer = self.frame
+        assert outer is not None
+        items = self.sequence(self.evaluate(generators[0].iter))
+        frame = Frame(
+            self.heap.new({}), outer.file, outer.module, outer, outer.is_user,
+            receiver=outer.receiver, caller=outer,
+        )  # fmt: skip
+        self.frame = frame
+        try:
+            return self._generate(generators, 0, items, result)
+        finally:
+            self.frame = outer
+            self.collector.nodes.pop(frame.key, None)
+
+    def _generate(
+        self,
+        generators: Sequence[ast.comprehension],
+        place: int,
+        items: list[Value] | Many,
+        result: Callable[[], Value],
+    ) -> list[Value] | Many:
+        generator = generators[place]
+        if isinstance(items, list) and len(items) > 4 * MAX_UNROLLED:
+            items = self.many_items(items)
+        if isinstance(items, Many):
+            return self._generate_many(generators, place, items, result)
+        found: list[Value] = []
+        many: Many | None = None
+        for item in items:
+            self.assign(generator.target, item)
+            kept = self._kept(generator)
+            if kept is False:
+                continue
+            inner = self._inner(generators, place, result)
+            if isinstance(inner, Many) or kept is None:
+                piece = inner if isinstance(inner, Many) else self.many_items(inner)
+                if kept is None:
+                    piece = Many(piece.element, self.emit.fresh("kept"))
+                so_far = many if many is not None else tuple(found)
+                many = self.many_of(so_far, piece)
+            elif many is not None:
+                many = self.many_of(many, tuple(inner))
+            else:
+                found += inner
+        return found if many is None else many
+
+    def _inner(
+        self, generators: Sequence[ast.comprehension], place: int, result: Callable[[], Value]
+    ) -> list[Value] | Many:
+        if place + 1 == len(generators):
+            return [result()]
+        items = self.sequence(self.evaluate(generators[place + 1].iter))
+        return self._generate(generators, place + 1, items, result)
+
+    def _kept(self, generator: ast.comprehension) -> bool | None:
+        """Return whether an item passes the conditions; None where nobody can tell."""
+        for test in generator.ifs:
+            condition = self.decide(self.truth(self.evaluate(test)))
+            if condition is False:
+                return False
+            if isinstance(condition, Term):
+                return None
+        return True
+
+    def _generate_many(
+        self,
+        generators: Sequence[ast.comprehension],
+        place: int,
+        items: Many,
+        result: Callable[[], Value],
+    ) -> Many:
+        name = self.new_name("k")
+        self.knowledge.lowest[name] = 0
+        self.counters[name] = items.length
+        entry = self.knowledge.path
+        self.knowledge.path = entry.taking(self.within(symbol(name), items.length))
+        self.assign(generators[place].target, items.item(symbol(name)))
+        kept = self._kept(generators[place])
+        inner = self._inner(generators, place, result)
+        self.knowledge.path = entry
+        if kept is False:
+            return Many(MISSING, 0)
+        element, each = self.as_many(inner if isinstance(inner, Many) else tuple(inner))
+        length = (
+            self.emit.fresh("kept")
+            if kept is None or generators[place].ifs
+            else items.length * each
+        )
+        return Many(element, length)

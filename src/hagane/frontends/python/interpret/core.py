@@ -1,0 +1,349 @@
+"""The state of an interpretation: heap, path, findings; where paths part and meet again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hagane.frontends.python.interpret.emit import Emitter
+from hagane.frontends.python.interpret.parts import Parts
+from hagane.frontends.python.report.collect import Collector
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.heap import Heap, join_contents
+from hagane.frontends.python.values.printing import show_type
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Choice,
+    DictRef,
+    Frame,
+    Host,
+    ListRef,
+    Many,
+    ModuleRef,
+    Real,
+    Ref,
+    SetRef,
+    Stream,
+    Tensor,
+    Truth,
+    Unknown,
+    Value,
+)
+from hagane.symbolic import Dim, Expr, definitely_equal, symbol
+from hagane.symbolic.logic import both, choose, negate
+from hagane.symbolic.path import PathCondition
+from hagane.symbolic.questions import Joined, Knowledge
+from hagane.symbolic.term import BOOL, FALSE, TRUE, Term, variable, variables_of
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """One way in which a block ended early: kind, what came out, and the state then."""
+
+    kind: str  # return, break, continue, raise
+    value: Value
+    contents: dict[int, Any]
+    path: PathCondition
+
+
+class Core(Parts):
+    """What every part of the interpreter shares.
+
+    Args:
+        knowledge: What is known of sizes.
+    """
+
+    def __init__(self, knowledge: Knowledge):
+        self.knowledge = knowledge
+        self.heap = Heap()
+        self.collector = Collector(knowledge)
+        self.emit = Emitter(knowledge, self._assume)
+        self.op = self.emit.op
+        self.fail = self.emit.fail
+        self.dead = False
+        self.frame: Frame | None = None
+        self.handlers: list[list[Exit]] = []  # the try statements around, innermost last
+        self.loops: list[list[Exit]] = []
+        self.counters: dict[str, Dim] = {}  # turns of summarised loops by the name of the turn
+        self._texts: dict[Term, str] = {}
+        self.modules: dict[str, ModuleRef] = {}
+
+    # Objects.
+
+    def new_list(self, items: Sequence[Value] | Many = ()) -> ListRef:
+        """Return a new list."""
+        return ListRef(self.heap.new(items if isinstance(items, Many) else tuple(items)))
+
+    def new_dict(self, items: Mapping[Any, Value] | None = None, kind: str = "dict") -> DictRef:
+        """Return a new dictionary."""
+        return DictRef(self.heap.new(dict(items or {})), kind)
+
+    def new_set(self, items: Sequence[Value]) -> SetRef:
+        """Return a new set of known values."""
+        return SetRef(self.heap.new(tuple(dict.fromkeys(items))))
+
+    def new_stream(self, items: Sequence[Value] | Many) -> Stream:
+        """Return a new iterator."""
+        return Stream(self.heap.new(items if isinstance(items, Many) else tuple(items)))
+
+    # Reporting.
+
+    def _assume(self, text: str) -> None:
+        if self.frame is not None:
+            self.collector.assume(self.here(), text)
+
+    def here(self) -> Any:
+        """Return the place of the expression of the user's that is being evaluated."""
+        return self.collector.place_of(self.frame)
+
+    def show(self, value: Value) -> str:
+        """Return the printed type of ``value``."""
+        return show_type(value, self.heap, self.knowledge)
+
+    def lost(self, reason: str) -> Unknown:
+        """Return an unknown value and tell the reader why it is not known."""
+        self.collector.open_question(self.here(), reason)
+        return Unknown(reason, told=not self.collector.muted)
+
+    # Truth.
+
+    def truth(self, value: Value) -> bool | Term:
+        """Return whether ``value`` counts as true: known, or the condition under which it does."""
+        if isinstance(value, Choice):
+            value = self.settle(value)
+        match value:
+            case Truth(term=term):
+                return True if term is TRUE else False if term is FALSE else term
+            case Expr():
+                return negate(self.knowledge.equal(value, 0))
+            case Choice(condition=condition, yes=yes, no=no):
+                return choose(
+                    condition, self.as_term(self.truth(yes)), self.as_term(self.truth(no))
+                )
+            case Tensor():
+                return self._tensor_truth(value)
+            case Real() | Unknown():
+                return self.unknown_truth()
+            case ListRef() | SetRef() | DictRef():
+                content = self.heap[value]
+                if isinstance(content, Many):
+                    return negate(self.knowledge.equal(content.length, 0))
+                if isinstance(content, Choice):
+                    return self.unknown_truth()
+                return bool(content)
+            case Host(object=found):
+                return bool(found)
+            case None | bool() | int() | float() | str() | tuple() | bytes():
+                return bool(value)
+        return self.truth_of_object(value)
+
+    def truth_of_object(self, value: Value) -> bool | Term:
+        """Return whether an object counts as true."""
+        del value
+        return True
+
+    def _tensor_truth(self, value: Tensor) -> bool | Term:
+        if value.shape is not None and any(isinstance(d, int) and d != 1 for d in value.shape):
+            raise CheckError(
+                "value",
+                "the truth value of a tensor with more than one element is ambiguous",
+                remedy="ask .any() or .all() of it",
+                tensors=(value,),
+            )
+        if value.known is not None and value.known.size == 1 and value.known.dtype != object:
+            return bool(value.known.ravel()[0])
+        return self.unknown_truth()
+
+    def unknown_truth(self) -> Term:
+        """Return a condition that nothing is known about."""
+        name = f"?{len(self._texts)}"
+        term = variable(name, BOOL)
+        self._texts[term] = "what the data decides"
+        return term
+
+    @staticmethod
+    def as_term(condition: bool | Term) -> Term:
+        """Return a condition as a term."""
+        return condition if isinstance(condition, Term) else TRUE if condition else FALSE
+
+    def decide(self, condition: bool | Term) -> bool | Term:
+        """Return the condition, as a plain truth value where the path decides it."""
+        if isinstance(condition, bool):
+            return condition
+        if self.knowledge.concolic and self.knowledge.decides(condition):
+            taken = self.knowledge.holds_in_sample(condition)
+            decision = condition if taken else negate(condition)
+            self.collector.decision(self.here(), self.knowledge.path, decision)
+            self.knowledge.path = self.knowledge.path.taking(decision)
+            return taken
+        if not self.knowledge.possible(negate(condition)):
+            return True
+        if not self.knowledge.possible(condition):
+            return False
+        return condition
+
+    def settle(self, value: Value) -> Value:
+        """Return the alternative that the path leaves of a choice, if it leaves one."""
+        while isinstance(value, Choice):
+            decided = self.decide(value.condition)
+            if isinstance(decided, Term):
+                return value
+            value = value.yes if decided else value.no
+        return value
+
+    def name_condition(self, condition: Term, text: str) -> None:
+        """Remember how a condition is written, for messages."""
+        self._texts.setdefault(condition, text)
+        self._texts.setdefault(negate(condition), f"not ({text})")
+
+    def path_text(self) -> str:
+        """Return the decisions of the current path as written."""
+        texts = [self._texts[d] for d in self.knowledge.path.decisions if d in self._texts]
+        return " and ".join(text for text in texts if text != "what the data decides")
+
+    # Paths.
+
+    def fork(
+        self, condition: Term, yes: Callable[[], Value], no: Callable[[], Value], text: str = ""
+    ) -> Value:
+        """Run ``yes`` where ``condition`` holds and ``no`` elsewhere, and join what they leave."""
+        if text:
+            self.name_condition(condition, text)
+            self.collector.condition(text)
+        start, entry = self.heap.snapshot(), self.knowledge.path
+        self.knowledge.path = entry.taking(condition)
+        a = yes()
+        dead_a, contents_a, path_a = self.dead, self.heap.contents, self.knowledge.path
+        self.heap.restore(start)
+        self.dead = False
+        self.knowledge.path = entry.taking(negate(condition))
+        b = no()
+        if dead_a:
+            return b
+        if self.dead:
+            self.dead = False
+            self.heap.restore(contents_a)
+            self.knowledge.path = path_a
+            return a
+        self.meet(condition, contents_a, self.heap.contents)
+        self.knowledge.path = entry
+        return self.join(condition, a, b)
+
+    def meet(self, condition: Term, yes: dict[int, Any], no: dict[int, Any]) -> None:
+        """Continue with the contents of two paths joined."""
+        self.heap.restore(
+            join_contents(yes, no, lambda a, b: self.join(condition, a, b), condition)
+        )
+
+    def merge(self, exits: Sequence[Exit], entry: PathCondition) -> Value:
+        """Continue after several exits, of which at least one is there; return the joined value."""
+        last = exits[-1]
+        self.heap.restore(last.contents)
+        value = last.value
+        self.dead = False
+        self.knowledge.path = last.path if len(exits) == 1 else entry
+        for other in reversed(exits[:-1]):
+            condition = both(*other.path.decisions[len(entry.decisions) :])
+            if condition is TRUE:
+                condition = self.unknown_truth()
+            self.meet(condition, other.contents, self.heap.contents)
+            value = self.join(condition, other.value, value)
+        return value
+
+    def leave(self, kind: str, value: Value, exits: list[Exit]) -> None:
+        """End the current path here."""
+        exits.append(Exit(kind, value, self.heap.contents, self.knowledge.path))
+        self.dead = True
+
+    def either(self, value: Value, function: Callable[[Value], Value]) -> Value:
+        """Apply ``function`` to a value, or to both alternatives of a choice."""
+        value = self.settle(value)
+        if not isinstance(value, Choice):
+            return function(value)
+        yes, no = value.yes, value.no
+        return self.fork(
+            value.condition,
+            lambda: self.either(yes, function),
+            lambda: self.either(no, function),
+        )
+
+    # Joins.
+
+    def join(self, condition: Term, yes: Value, no: Value) -> Value:
+        """Return the value that is ``yes`` where ``condition`` holds, else ``no``."""
+        if yes is no or yes is MISSING or no is MISSING:
+            return no if yes is MISSING else yes
+        if isinstance(yes, Unknown) or isinstance(no, Unknown):
+            lost, other = (yes, no) if isinstance(yes, Unknown) else (no, yes)
+            return other if lost.failed else lost
+        if isinstance(yes, bool | Truth) and isinstance(no, bool | Truth):
+            return self.as_truth(
+                choose(condition, self.as_term(self.truth(yes)), self.as_term(self.truth(no)))
+            )
+        if _is_int(yes) and _is_int(no):
+            return self.join_sizes(condition, yes, no)
+        if isinstance(yes, Tensor) and isinstance(no, Tensor):
+            return self._join_tensors(condition, yes, no)
+        if isinstance(yes, tuple) and isinstance(no, tuple) and len(yes) == len(no):
+            return tuple(self.join(condition, a, b) for a, b in zip(yes, no, strict=True))
+        if isinstance(yes, float | Real) and isinstance(no, float | Real):
+            return yes if yes == no else Real()
+        if isinstance(yes, Ref) and isinstance(no, Ref) and yes.key == no.key:
+            return yes
+        if type(yes) is type(no) and isinstance(yes, str | bytes) and yes == no:
+            return yes
+        if isinstance(yes, ListRef) and isinstance(no, ListRef):
+            return self._join_lists(condition, yes, no)
+        return Choice(condition, yes, no)
+
+    def _join_lists(self, condition: Term, yes: ListRef, no: ListRef) -> Value:
+        a, b = self.heap.contents.get(yes.key), self.heap.contents.get(no.key)
+        if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
+            return self.new_list([self.join(condition, x, y) for x, y in zip(a, b, strict=True)])
+        return Choice(condition, yes, no)
+
+    @staticmethod
+    def as_truth(term: Term) -> bool | Truth:
+        """Return a condition as a value."""
+        return True if term is TRUE else False if term is FALSE else Truth(term)
+
+    def join_sizes(self, condition: Term, yes: Dim, no: Dim) -> Dim:
+        """Return the size that is ``yes`` where ``condition`` holds, else ``no``."""
+        if definitely_equal(yes, no):
+            return yes
+        text = self._texts.get(condition, "a condition")
+        name = f"({yes} if {text} else {no})"
+        found = Joined(condition, yes, no)
+        while self.knowledge.joined.get(name, found) != found:
+            name += "'"
+        self.knowledge.joined[name] = found
+        self.knowledge.lowest[name] = None
+        if any(unknown.startswith("?") for unknown in variables_of((condition,))):
+            self.knowledge.invented.add(name)
+            self.knowledge.nameless.add(name)
+        return symbol(name)
+
+    def _join_tensors(self, condition: Term, yes: Tensor, no: Tensor) -> Value:
+        same_rank = yes.shape is not None and no.shape is not None and yes.rank == no.rank
+        if not same_rank or yes.dtype != no.dtype or yes.kind != no.kind:
+            return Choice(condition, yes, no)
+        assert yes.shape is not None
+        assert no.shape is not None
+        if yes.shape == no.shape and yes.device == no.device and yes.known is no.known:
+            return yes
+        shape = tuple(
+            self.join_sizes(condition, a, b) for a, b in zip(yes.shape, no.shape, strict=True)
+        )
+        joined = self.emit.new(
+            yes.dtype,
+            shape,
+            kind=yes.kind,
+            device=yes.device if yes.device == no.device else "",
+        )
+        joined.origin = yes.origin
+        return joined
+
+
+def _is_int(value: Value) -> bool:
+    return isinstance(value, int | Expr) and not isinstance(value, bool)

@@ -1,0 +1,439 @@
+"""Operators applied to tensors of the program: nodes are made, and typed by the rules of ``ops/``.
+
+Library tables say everything through this: by its own ``op``, or by functions over the builder,
+of which it is an interpreter.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.errors import TypeInferenceError, UnsupportedModel
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import Tensor, Value
+from hagane.graph.types import SequenceType, Shape, TensorType, Type, dtype_name
+from hagane.ops.builder import Call, interpreting, op
+from hagane.ops.builder.types import attributes_of
+from hagane.ops.definition import Array
+from hagane.ops.node import infer_node
+from hagane.ops.values import array_dtype
+from hagane.symbolic import Dim, Expr, symbol
+from hagane.symbolic.logic import either
+from hagane.symbolic.path import Finding, Verdict
+from hagane.symbolic.questions import Knowledge
+from hagane.symbolic.term import Term, variables_of
+
+_ARITHMETIC = frozenset(("Add", "Sub", "Mul", "Div", "Pow"))
+Input = Tensor | Array | Sequence[int] | None
+
+
+class Emitter:
+    """Makes nodes and knows what sizes are known to be.
+
+    Args:
+        knowledge: What is known of sizes.
+        assume: Told of what had to be assumed, in words.
+    """
+
+    strict = True
+    level = 0
+
+    def __init__(self, knowledge: Knowledge, assume: Callable[[str], None]):
+        self.knowledge = knowledge
+        self.assume = assume
+        self.nodes: list[ir.Node] = []
+        self.tensors: dict[ir.Value, Tensor] = {}
+        self.label = ""
+        self.kind = "torch.Tensor"
+        self._place: str | None = None  # where results lie, whatever their operands say
+        self.counterexample: dict[str, int] = {}
+        self.claim: Term | None = None
+        self.exact: set[str] = set()
+        self.bare: set[str] = set()  # names that are the whole size of some axis
+        self._counts: dict[tuple[str, int], Expr] = {}
+        self._keys: dict[ir.Value, int] = {}
+        self._computations: dict[object, int] = {}
+        self._numbers = itertools.count()
+
+    # Sizes.
+
+    def fresh(self, label: str = "size") -> Expr:
+        """Return a size that nothing is known about, not even that it is positive."""
+        name = f"{label}_{next(self._numbers)}"
+        self.knowledge.invented.add(name)
+        self.knowledge.nameless.add(name)
+        self.knowledge.lowest[name] = 0
+        return symbol(name)
+
+    def count(self, label: str, source: Tensor) -> Expr:
+        """Return the size that the content of ``source`` decides, such as how many are not zero.
+
+        Unlike a size that is lost, it takes any value: nothing may rest on it. Equal computations
+        give the same one.
+        """
+        key = (label, self._key(source.value))
+        if key not in self._counts:
+            made = self._counts[key] = self.fresh(label)
+            self.knowledge.invented.discard(str(made))
+        return self._counts[key]
+
+    def _key(self, value: ir.Value) -> int:
+        """Return a number that equal computations share."""
+        found = self._keys.get(value)
+        if found is not None:
+            return found
+        producer = value.producer()
+        shape: object = id(value)
+        if producer is not None:
+            inputs = tuple(-1 if item is None else self._key(item) for item in producer.inputs)
+            attributes = tuple(sorted(f"{a.name}={a.value}" for a in producer.attributes.values()))
+            shape = (producer.op_type, attributes, inputs, value.index())
+        else:
+            tensor = self.tensors.get(value)
+            if tensor is not None and tensor.known is not None:
+                shape = ("constant", str(tensor.dtype), repr(tensor.known.tolist()))
+        self._keys[value] = self._computations.setdefault(shape, len(self._computations))
+        return self._keys[value]
+
+    def differ(self, left: Dim, right: Dim) -> bool:
+        """Whether two sizes that have to be equal are not, for some sizes of the inputs."""
+        claim = self.knowledge.equal(left, right)
+        if self.knowledge.concolic and self.knowledge.decides(claim):
+            return not self._holds_here(claim)
+        finding = self.knowledge.same(left, right)
+        if finding.verdict is Verdict.REFUTED:
+            self._refuted(finding, self.knowledge.equal(left, right))
+            return True
+        if finding.verdict is Verdict.UNKNOWN:
+            self.suppose(self.knowledge.equal(left, right), f"{left} == {right}")
+        return False
+
+    def clash(self, left: Dim, right: Dim) -> bool:
+        """Whether some sizes keep two sizes from broadcasting."""
+        known = self.knowledge
+        claim = either(known.equal(left, right), known.equal(left, 1), known.equal(right, 1))
+        return not self.holds(claim, f"{left} and {right} broadcast")
+
+    def holds(self, claim: Term, text: str) -> bool:
+        """Whether ``claim`` holds for all sizes; what nobody can tell is assumed, and reported."""
+        if self.knowledge.concolic and self.knowledge.decides(claim):
+            return self._holds_here(claim)
+        finding = self.knowledge.ask(claim)
+        if finding.verdict is Verdict.REFUTED:
+            self._refuted(finding, claim)
+            return False
+        if finding.verdict is Verdict.UNKNOWN:
+            self.suppose(claim, text)
+        return True
+
+    def _holds_here(self, claim: Term) -> bool:
+        """Whether a claim holds in the example; if so, other examples have to keep it."""
+        holds = self.knowledge.holds_in_sample(claim)
+        if holds:
+            self.knowledge.path = self.knowledge.path.taking(claim)
+        else:
+            self.counterexample = dict(self.knowledge.sample)
+        return holds
+
+    def _refuted(self, finding: Finding, claim: Term) -> None:
+        self.counterexample = dict(finding.counterexample)
+        self.claim = claim
+
+    def clear(self) -> None:
+        """Forget what was refuted before."""
+        self.counterexample = {}
+        self.claim = None
+
+    def suppose(self, claim: Term, text: str) -> None:
+        """Take ``claim`` for granted from now on, and say so."""
+        self.assume(text)
+        self.knowledge.path = self.knowledge.path.taking(claim)
+
+    def require_size(self, dim: Dim, lowest: int, what: str) -> None:
+        """Restrict the inputs to those for which ``dim >= lowest``; fail where none are left."""
+        if isinstance(dim, int):
+            if dim < lowest:
+                self.fail("value", f"expected {what} to be at least {lowest}, got {dim}")
+            return
+        claim = self.knowledge.less(lowest, dim, strict=False)
+        if self.knowledge.concolic and self.knowledge.decides(claim):
+            if not self._holds_here(claim):
+                self.fail("value", f"expected {what} to be at least {lowest}, got {dim}")
+            return
+        finding = self.knowledge.ask(claim)
+        if finding.verdict is not Verdict.PROVED:
+            if not self.knowledge.possible(claim) or self._is_promised(claim, finding):
+                self.fail("value", f"expected {what} to be at least {lowest}, got {dim}")
+            self.suppose(claim, f"{dim} >= {lowest} ({what})")
+
+    def _is_promised(self, claim: Term, finding: Finding) -> bool:
+        """Whether the inputs' types promise all the sizes that a refuted claim speaks of.
+
+        A bare name may be restricted; who writes ``height + 31`` means every height.
+        """
+        names = variables_of((claim,)).keys()
+        promised = self.exact - self.bare
+        if finding.verdict is not Verdict.REFUTED or not names or not names <= promised:
+            return False
+        self._refuted(finding, claim)
+        return True
+
+    # Tensors.
+
+    def new(
+        self,
+        dtype: ir.DataType,
+        shape: Shape | None,
+        *,
+        kind: str = "",
+        known: Array | None = None,
+        device: str = "cpu",
+        name: str | None = None,
+    ) -> Tensor:
+        """Return a tensor that no operator made."""
+        value = ir.Value(name=name, type=ir.TensorType(dtype))
+        return Tensor(dtype, shape, kind or self.kind, value, self, known, device)
+
+    def constant(self, content: Value, dtype: ir.DataType | None = None) -> Tensor:
+        """Return known content as a tensor; nested lists may hold sizes."""
+        array = content if isinstance(content, np.ndarray) else as_array(content, dtype)
+        if dtype is not None and array.dtype != object:
+            array = array.astype(dtype.numpy())
+        found = dtype or (ir.DataType.INT64 if array.dtype == object else array_dtype(array))
+        made = self.new(found, tuple(array.shape), known=array)
+        if array.dtype.kind not in "OSU":  # sizes are computed where a graph is written
+            made.value.const_value = ir.tensor(array)
+        return made
+
+    def op(
+        self,
+        name: str,
+        *inputs: Input,
+        outputs: int = 1,
+        domain: str = "",
+        kind: str = "",
+        device: str | None = None,
+        **attributes: Any,
+    ) -> Any:
+        """Apply an operator; attributes that are None are left to their defaults.
+
+        Returns:
+            The output; a tuple where ``outputs`` is more than one.
+        """
+        tensors = [self._tensor(item) for item in inputs]
+        if name in _ARITHMETIC:
+            self._refuse_luck([tensor for tensor in tensors if tensor is not None])
+        before, self._place = self._place, device
+        try:
+            with interpreting(self):
+                made = op(name, *tensors, outputs=outputs, domain=domain, **attributes)
+        finally:
+            self._place = before
+        if kind:
+            for tensor in (made,) if outputs == 1 else made:
+                tensor.kind = kind
+        return made
+
+    # The interpreter of the builder.
+
+    def apply(self, call: Call, n_outputs: int) -> Sequence[Tensor]:
+        """Record a node, and return its outputs, typed by the rule of the operator."""
+        given = [tensor for tensor in call.inputs if tensor is not None]
+        place = common_device(given) if self._place is None else self._place
+        kinds = [tensor.kind for tensor in given if not tensor.known_only]
+        node = ir.Node(
+            call.op.domain,
+            call.op.name,
+            [None if tensor is None else tensor.value for tensor in call.inputs],
+            attributes_of(call.attributes),
+            num_outputs=n_outputs,
+            name=self.label or None,
+        )
+        made = self._infer(node, call.inputs)
+        self.nodes.append(node)
+        return [
+            self._wrap(value, type_, known, kinds[0] if kinds else self.kind, place)
+            for value, (type_, known) in zip(node.outputs, made, strict=True)
+        ]
+
+    def type_of(self, value: Tensor) -> TensorType:
+        """Return the type of a tensor."""
+        return TensorType(value.dtype, value.shape)
+
+    def content_of(self, value: Tensor) -> Array | None:
+        """Return the content of a tensor, if it is known."""
+        return value.known
+
+    def typed(
+        self, name: str, inputs: Sequence[Tensor], dtype: ir.DataType, shape: Shape | None
+    ) -> Tensor:
+        """Return the result of an operation of a library that is not taken apart into operators.
+
+        The node lies in the domain ``hagane.library``; its type is given.
+        """
+        device = common_device(inputs)
+        node = ir.Node("hagane.library", name, [x.value for x in inputs], num_outputs=1)
+        self.nodes.append(node)
+        kinds = [tensor.kind for tensor in inputs if not tensor.known_only]
+        type_ = TensorType(dtype, shape)
+        return self._wrap(node.outputs[0], type_, None, kinds[0] if kinds else self.kind, device)
+
+    def like(self, x: Tensor, dtype: ir.DataType) -> Tensor:
+        """Return a tensor of the shape and place of ``x`` with another element type."""
+        made = self.typed("Cast", [x], dtype, x.shape)
+        made.origin = x.origin
+        return made
+
+    def on(self, x: Tensor, device: str) -> Tensor:
+        """Return ``x`` on another device."""
+        if x.device == device:
+            return x
+        made = replace(x, device=device, parameter=False)
+        if x.known_only:
+            made.value = ir.Value(type=ir.TensorType(x.dtype))
+        return made
+
+    def _infer(
+        self, node: ir.Node, tensors: Sequence[Tensor | None]
+    ) -> list[tuple[Type | None, Array | None]]:
+        types = [None if t is None else TensorType(t.dtype, t.shape) for t in tensors]
+        values = [None if t is None else t.known for t in tensors]
+        self.clear()
+        try:
+            self.tensors.update({t.value: t for t in tensors if t is not None})
+            return infer_node(
+                node,
+                types,
+                values,
+                fresh=self.fresh,
+                infer_graph=_no_graphs,
+                judge=self,
+            )
+        except (TypeInferenceError, UnsupportedModel) as error:
+            self.refuse(str(error), [t for t in tensors if t is not None])
+
+    def _tensor(self, item: Input) -> Tensor | None:
+        return item if item is None or isinstance(item, Tensor) else self.constant(item)
+
+    def _wrap(
+        self, value: ir.Value, type_: Type | None, known: Array | None, kind: str, device: str
+    ) -> Tensor:
+        if isinstance(type_, SequenceType):
+            raise AssertionError("sequences are lists of the program")
+        dtype = type_.dtype if isinstance(type_, TensorType) else ir.DataType.UNDEFINED
+        shape = type_.shape if isinstance(type_, TensorType) else None
+        made = Tensor(dtype, shape, kind, value, self, known, device)
+        self.tensors[value] = made
+        return made
+
+    # Failures.
+
+    def _refuse_luck(self, tensors: Sequence[Tensor]) -> None:
+        """Refuse (n, 1) with (n,): the result (n, n) pairs all elements, which nobody means."""
+        if len(tensors) != 2 or tensors[0].shape is None or tensors[1].shape is None:
+            return
+        low, high = sorted(tensors, key=lambda tensor: tensor.rank)
+        assert low.shape is not None
+        assert high.shape is not None
+        if low.rank and high.rank == low.rank + 1 and high.shape[-1] == 1:
+            shared = low.shape[-1]
+            if isinstance(shared, Expr) and high.shape[:-1] == low.shape:
+                first, second = (", ".join(map(str, x.shape or ())) for x in (high, low))
+                self.fail(
+                    "broadcast",
+                    f"the shapes ({first}) and ({second},) broadcast to every pair of elements",
+                    high,
+                    low,
+                    remedy="squeeze(-1) the first, or unsqueeze(-1) the second",
+                )
+
+    def refuse(self, message: str, tensors: Sequence[Tensor]) -> NoReturn:
+        """Raise an error that a type rule found."""
+        code = "shape-mismatch"
+        if "element type" in message or "-point" in message or "integer input" in message:
+            code = "dtype-mismatch"
+        raise CheckError(
+            code,
+            message,
+            tensors=tuple(tensors),
+            counterexample=self.counterexample,
+            claim=self.claim,
+        ) from None
+
+    def fail(self, code: str, message: str, *tensors: Tensor, remedy: str = "") -> NoReturn:
+        """Raise an error about the expression that is being evaluated."""
+        label = f"{self.label}: " if self.label else ""
+        raise CheckError(
+            code,
+            f"{label}{message}",
+            remedy=remedy,
+            tensors=tensors,
+            counterexample=self.counterexample,
+            claim=self.claim,
+        )
+
+
+def _no_graphs(*_: Any) -> NoReturn:
+    raise AssertionError("no operator with a subgraph is emitted by tables")
+
+
+def common_device(tensors: Sequence[Tensor]) -> str:
+    """Return the device that tensors share; scalars on the CPU go anywhere, as in PyTorch.
+
+    Raises:
+        CheckError: Two of them lie on different devices.
+    """
+    found: Tensor | None = None
+    for tensor in tensors:
+        if not tensor.device or tensor.known_only or _is_free_scalar(tensor):
+            continue
+        if found is not None and found.device != tensor.device:
+            raise CheckError(
+                "device-mismatch",
+                f"expected all tensors on one device, got one on '{found.device}' "
+                f"({dtype_name(found.dtype)}) and one on '{tensor.device}' "
+                f"({dtype_name(tensor.dtype)})",
+                remedy=f"move one of them, as in .to('{found.device}')",
+                tensors=(found, tensor),
+            )
+        found = found or tensor
+    return found.device if found is not None else "cpu"
+
+
+def _is_free_scalar(tensor: Tensor) -> bool:
+    return tensor.device == "cpu" and tensor.shape == ()
+
+
+def as_array(content: Value, dtype: ir.DataType | None = None) -> Array:
+    """Return nested lists of numbers and sizes as an array."""
+    items = _flat(content)
+    if any(isinstance(item, Expr) for item in items):
+        shape = _extent(content)
+        result = np.empty(len(items), dtype=object)
+        result[:] = items
+        return result.reshape(shape)
+    array = np.array(content)
+    if dtype is None and array.dtype == np.float64:
+        return array.astype(np.float32)
+    return array if array.size or dtype is not None else array.astype(np.float32)
+
+
+def _flat(content: Value) -> list[Value]:
+    if isinstance(content, list | tuple):
+        return [item for part in content for item in _flat(part)]
+    if isinstance(content, Fraction):
+        return [float(content)]
+    return [content]
+
+
+def _extent(content: Value) -> tuple[int, ...]:
+    if not isinstance(content, list | tuple):
+        return ()
+    return (len(content), *(_extent(content[0]) if content else ()))

@@ -1,0 +1,199 @@
+"""What the parts of the interpreter ask of each other; each is filled in by one of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.values.values import (
+    Class,
+    DictRef,
+    Frame,
+    Function,
+    Instance,
+    ListRef,
+    Many,
+    ModuleRef,
+    SetRef,
+    Tensor,
+    Value,
+)
+from hagane.symbolic import Dim
+from hagane.symbolic.term import Term
+
+
+class Parts:
+    """The methods that one part of the interpreter calls in another."""
+
+    tables: Tables
+
+    def evaluate(self, node: ast.expr) -> Value:
+        """Return the value of an expression in the current frame."""
+        raise NotImplementedError
+
+    def execute(self, body: Sequence[ast.stmt]) -> None:
+        """Run statements until they end or the path does."""
+        raise NotImplementedError
+
+    def call(
+        self, function: Value, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call any value of the program."""
+        raise NotImplementedError
+
+    def attribute(self, value: Value, name: str) -> Value:
+        """Return an attribute of any value of the program."""
+        raise NotImplementedError
+
+    def new_name(self, stem: str) -> str:
+        """Return a name for a size that is not taken."""
+        raise NotImplementedError
+
+    def as_many(self, content: Any) -> tuple[Value, Any]:
+        """Return one value that stands for all of a list's content, and how many there are."""
+        raise NotImplementedError
+
+    def lift(self, found: Any) -> Value:
+        """Return what stands for a real object."""
+        raise NotImplementedError
+
+    def call_library(
+        self, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value] | None = None
+    ) -> Value:
+        """Call a function of a library by its name, with values as its tables take them."""
+        raise NotImplementedError
+
+    def tensor_number(self, value: Tensor, *, whole: bool) -> Value:
+        """Return the only element of a tensor as a number."""
+        raise NotImplementedError
+
+    def find_attribute(self, value: Value, name: str) -> Value:
+        """Return an attribute, ``MISSING`` if there is none."""
+        raise NotImplementedError
+
+    def resolution_order(self, cls: Class) -> list[Value]:
+        """Return a class and its bases in method resolution order."""
+        raise NotImplementedError
+
+    def wrap(self, value: Value) -> Value:
+        """Return what a library function returned as a value of the program."""
+        raise NotImplementedError
+
+    def unwrap(self, value: Value) -> Value:
+        """Return lists and dictionaries of the program as Python's own."""
+        raise NotImplementedError
+
+    def unwrap_shallow(self, value: Value) -> Value:
+        """Return a list or dictionary of the program as one of Python, for library functions."""
+        return self.unwrap(value) if isinstance(value, ListRef | SetRef | DictRef) else value
+
+    def sequence(self, value: Value) -> list[Value] | Many:
+        """Return the items of an iterable."""
+        raise NotImplementedError
+
+    def global_name(self, module: ModuleRef, name: str) -> Value:
+        """Return a name of a module, or a built-in one."""
+        raise NotImplementedError
+
+    def tensor_operator(self, name: str, left: Value, right: Value) -> Value:
+        """Return an operator of which at least one operand is a tensor."""
+        raise NotImplementedError
+
+    def many_of(self, left: Any, right: Any) -> Many:
+        """Return the contents of two lists behind each other, with one value for all."""
+        raise NotImplementedError
+
+    def method_of(self, receiver: Instance, name: str) -> Value:
+        """Return a method of an object, ``MISSING`` if it has none of that name."""
+        raise NotImplementedError
+
+    def tensor_unary(self, name: str, value: Tensor) -> Value:
+        """Return an operator applied to a tensor."""
+        raise NotImplementedError
+
+    def sequence_or_keys(self, container: Instance) -> Any:
+        """Return the keys of a dictionary-like object, or its items."""
+        raise NotImplementedError
+
+    def module_attribute(self, module: ModuleRef, name: str) -> Value:
+        """Return a name of a module of the program."""
+        raise NotImplementedError
+
+    def host_attribute(self, host: Any, name: str) -> Value:
+        """Return an attribute of the real object behind an instance."""
+        raise NotImplementedError
+
+    def many_items(self, items: list[Value]) -> Many:
+        """Return known items as a content of which one value stands for all."""
+        raise NotImplementedError
+
+    def call_builtin(
+        self, function: Value, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call a built-in function, a method of a container, or a real function."""
+        raise NotImplementedError
+
+    def check_arguments(self, frame: Frame, function: Function) -> None:
+        """Compare arguments with the shapes that the function's annotations promise."""
+        raise NotImplementedError
+
+    def check_result(self, frame: Frame, function: Function, result: Value) -> Value:
+        """Compare the result with the shape that the function's annotation promises."""
+        raise NotImplementedError
+
+    def find_in_class(self, cls: Class, name: str, after: Class | None = None) -> Value:
+        """Return a name from a class or its bases."""
+        raise NotImplementedError
+
+    def call_special(
+        self, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call names of the standard library that take functions or classes; else ``MISSING``."""
+        raise NotImplementedError
+
+    def compare(self, kind: type[ast.cmpop], left: Value, right: Value) -> Value:
+        """Return a comparison of two values."""
+        raise NotImplementedError
+
+    def binary(self, kind: type[ast.operator], left: Value, right: Value) -> Value:
+        """Return ``left op right``."""
+        raise NotImplementedError
+
+    def set_attribute(self, receiver: Value, name: str, value: Value) -> None:
+        """Set an attribute of an object."""
+        raise NotImplementedError
+
+    def check_annotated(self, name: str, annotation: ast.expr, value: Value) -> Value:
+        """Compare a value with the shape that an annotation promises."""
+        raise NotImplementedError
+
+    def extend(self, target: ListRef, items: Value) -> None:
+        """Append the items of an iterable to a list."""
+        raise NotImplementedError
+
+    def make_function(
+        self, node: ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef, name: str
+    ) -> Function:
+        """Return a function with its defaults evaluated."""
+        raise NotImplementedError
+
+    def assign(self, target: ast.expr, value: Value) -> None:
+        """Bind a target to a value."""
+        raise NotImplementedError
+
+    def item(self, value: Value, index: Value) -> Value:
+        """Return ``value[index]``."""
+        raise NotImplementedError
+
+    def own_attribute(self, value: Instance, name: str) -> Value:
+        """Return an attribute that an object itself has."""
+        raise NotImplementedError
+
+    def within(self, index: Dim, length: Dim) -> Term:
+        """Return the condition that ``index`` is a position of ``length`` items."""
+        raise NotImplementedError
+
+    def _execute_one(self, statement: ast.stmt) -> None:
+        raise NotImplementedError

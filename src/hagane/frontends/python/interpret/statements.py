@@ -1,0 +1,488 @@
+"""Statements of Python over abstract values."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+from hagane.frontends.python.interpret.arithmetic import BINARY
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Choice,
+    Class,
+    DictRef,
+    Frame,
+    Function,
+    Host,
+    Instance,
+    Library,
+    ListRef,
+    Many,
+    Tensor,
+    Unknown,
+    Value,
+    Wrapped,
+    is_plain,
+)
+from hagane.symbolic.term import Term
+
+
+class Statements(Core):
+    """Runs statements, one path at a time."""
+
+    tables: Tables
+
+    def execute(self, body: Sequence[ast.stmt]) -> None:
+        """Run statements until they end or the path does."""
+        for statement in body:
+            if self.dead:
+                return
+            self._execute_one(statement)
+
+    def _execute_one(self, statement: ast.stmt) -> None:
+        frame = self.frame
+        assert frame is not None
+        self.collector.nodes[frame.key] = statement
+        run = getattr(self, f"_do_{type(statement).__name__}", None)
+        try:
+            if run is None:
+                self.lost(f"'{type(statement).__name__}' statements are not understood")
+            else:
+                run(statement)
+        except CheckError as error:
+            if not frame.is_user:
+                raise
+            self.collector.error(error, frame, statement, self.path_text())
+
+    def _do_Expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):
+            self.evaluate(node.value)
+
+    def _do_Pass(self, node: ast.Pass) -> None:
+        pass
+
+    # Assignment.
+
+    def _do_Assign(self, node: ast.Assign) -> None:
+        value = self.evaluate(node.value)
+        for target in node.targets:
+            self._assign_or_fail(target, value)
+
+    def _assign_or_fail(self, target: ast.expr, value: Value) -> None:
+        """Bind a target; names that cannot be bound are unknown from there on."""
+        try:
+            self.assign(target, value)
+        except CheckError as error:
+            for part in ast.walk(target):
+                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                    self._bind_name(part.id, Unknown(error.message, told=True, failed=True))
+            raise
+
+    def _do_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            value = self.evaluate(node.value)
+            if isinstance(node.target, ast.Name):
+                value = self.check_annotated(node.target.id, node.annotation, value)
+            self.assign(node.target, value)
+
+    def _do_AugAssign(self, node: ast.AugAssign) -> None:
+        load = _loaded(node.target)
+        left = self.evaluate(load)
+        right = self.evaluate(node.value)
+        self.emit.label = self.collector.text(node)
+        if isinstance(left, ListRef) and isinstance(node.op, ast.Add):
+            self.extend(left, right)
+            return
+        if isinstance(left, Instance):
+            own = self.method_of(left, f"__i{BINARY[type(node.op)][0]}__")
+            if own is not MISSING:
+                self.assign(node.target, self.call(own, [right], {}))
+                return
+        if isinstance(left, Tensor) and not isinstance(right, Unknown):
+            right = self.settle(right)
+            name = BINARY[type(node.op)][0]
+            value = self.either(right, lambda r: self.tensor_operator(f"i{name}", left, r))
+        else:
+            value = self.binary(type(node.op), left, right)
+        self.assign(node.target, value)
+
+    def assign(self, target: ast.expr, value: Value) -> None:
+        """Bind a target to a value."""
+        match target:
+            case ast.Name(id=name):
+                self._bind_name(name, value)
+                self._record_target(target, value)
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                self._unpack(target, parts, value)
+            case ast.Attribute(value=owner, attr=name):
+                receiver = self.evaluate(owner)
+                self.set_attribute(receiver, name, value)
+                self._record_target(target, value)
+            case ast.Subscript(value=owner, slice=index):
+                self._set_item(self.evaluate(owner), self.evaluate(index), value)
+            case ast.Starred(value=inner):
+                self.assign(inner, value)
+
+    def _record_target(self, target: ast.expr, value: Value) -> None:
+        frame = self.frame
+        assert frame is not None
+        if frame.is_user and not self.collector.muted and not isinstance(value, Function | Class):
+            self.collector.type(frame, target, value, self.show(value))
+
+    def _bind_name(self, name: str, value: Value) -> None:
+        frame = self.frame
+        assert frame is not None
+        key = frame.key
+        if name in frame.outer:
+            if frame.outer[name] == "global":
+                key = frame.module.key
+            else:
+                where = frame.parent
+                while where is not None and name not in self.heap[where.key]:
+                    where = where.parent
+                key = frame.key if where is None else where.key
+        self.heap[key][name] = value
+
+    def _unpack(self, target: ast.expr, parts: Sequence[ast.expr], value: Value) -> None:
+        value = self.settle(value)
+        if isinstance(value, Unknown):
+            for part in parts:
+                self.assign(part, value)
+            return
+        if isinstance(value, Choice):
+            joined = self._joined_parts(value, len(parts))
+            if joined is None:
+                self.either(value, lambda v: self._unpack(target, parts, v))
+                return
+            value = joined
+        items = self.sequence(value)
+        starred = next((i for i, p in enumerate(parts) if isinstance(p, ast.Starred)), None)
+        if isinstance(items, Many):
+            self._unpack_many(target, parts, items, starred, value)
+            return
+        if len(items) != len(parts) and (starred is None or len(items) < len(parts) - 1):
+            at_least = "" if starred is None else "at least "
+            expected = len(parts) - (starred is not None)
+            raise CheckError(
+                "unpack",
+                f"expected {at_least}{expected} values to unpack, got {len(items)}: "
+                f"{self.show(value)}",
+                tensors=(value,) if isinstance(value, Tensor) else (),
+            )
+        if starred is None:
+            for part, item in zip(parts, items, strict=True):
+                self.assign(part, item)
+            return
+        after = len(parts) - starred - 1
+        for part, item in zip(parts[:starred], items[:starred], strict=True):
+            self.assign(part, item)
+        self.assign(parts[starred], self.new_list(items[starred : len(items) - after]))
+        for part, item in zip(parts[starred + 1 :], items[len(items) - after :], strict=True):
+            self.assign(part, item)
+
+    def _joined_parts(self, value: Choice, count: int) -> tuple[Value, ...] | None:
+        yes, no = self.sequence(value.yes), self.sequence(value.no)
+        if isinstance(yes, list) and isinstance(no, list) and len(yes) == len(no) == count:
+            return tuple(self.join(value.condition, a, b) for a, b in zip(yes, no, strict=True))
+        return None
+
+    def _unpack_many(
+        self,
+        target: ast.expr,
+        parts: Sequence[ast.expr],
+        items: Many,
+        starred: int | None,
+        value: Value,
+    ) -> None:
+        expected = len(parts) - (starred is not None)
+        if starred is None and self.emit.differ(items.length, expected):
+            raise CheckError(
+                "unpack",
+                f"expected {expected} values to unpack, got {items.length}",
+                tensors=(value,) if isinstance(value, Tensor) else (),
+                counterexample=self.emit.counterexample,
+            )
+        for place, part in enumerate(parts):
+            if place == starred:
+                self.assign(part, self.new_list(Many(items.element, items.length - expected)))
+            else:
+                self.assign(part, items.item(place))
+
+    def set_attribute(self, receiver: Value, name: str, value: Value) -> None:
+        """Set an attribute of an object."""
+        receiver = self.settle(receiver)
+        if isinstance(receiver, Instance):
+            if isinstance(receiver.cls, Class):
+                found = self.find_in_class(receiver.cls, name)
+                if isinstance(found, Wrapped) and found.kind == "property":
+                    return
+            if not self.tables.keep_member(self, receiver, name, value):
+                self.heap[receiver][name] = value
+        elif isinstance(receiver, Class):
+            self.heap[receiver][name] = value
+        elif isinstance(receiver, Library):
+            self.tables.set_member(self, receiver, name, value)
+        elif not isinstance(receiver, Unknown | Tensor | Host | Function):
+            raise CheckError("attribute", f"attributes of {self.show(receiver)} cannot be set")
+
+    def _set_item(self, receiver: Value, index: Value, value: Value) -> None:
+        receiver = self.settle(receiver)
+        match receiver:
+            case Tensor():
+                self.emit.label = "item assignment"
+                self.either(
+                    value,
+                    lambda v: self.tables.set_tensor_item(self, receiver, self.unwrap(index), v),
+                )
+            case ListRef():
+                self._set_list_item(receiver, index, value)
+            case DictRef():
+                content = self.heap[receiver]
+                if isinstance(content, dict) and (is_plain(index) or isinstance(index, Instance)):
+                    content[index] = value
+                else:
+                    self.lost("an item set at a key that is not known")
+                    self.heap[receiver] = Many(value, self.emit.fresh("count"))
+            case Instance():
+                self.call(self.attribute(receiver, "__setitem__"), [index, value], {})
+            case Unknown():
+                pass
+            case _:
+                raise CheckError("type", f"items of {self.show(receiver)} cannot be set")
+
+    def _set_list_item(self, receiver: ListRef, index: Value, value: Value) -> None:
+        content = self.heap[receiver]
+        if isinstance(content, tuple) and isinstance(index, int):
+            if not -len(content) <= index < len(content):
+                raise CheckError(
+                    "index", f"IndexError: index {index} is out of range for {len(content)} items"
+                )
+            items = list(content)
+            items[index] = value
+            self.heap[receiver] = tuple(items)
+            return
+        if isinstance(content, tuple) and isinstance(index, slice) and is_plain(index):
+            items = list(content)
+            found = self.sequence(value)
+            if isinstance(found, list):
+                items[index] = found
+                self.heap[receiver] = tuple(items)
+                return
+        self.lost("a list changed at a place that is not known")
+        self.heap[receiver] = Many(value, self.emit.fresh("count"))
+
+    def _do_Delete(self, node: ast.Delete) -> None:
+        assert self.frame is not None
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                self.heap[self.frame.key].pop(target.id, None)
+            elif isinstance(target, ast.Subscript):
+                owner, index = self.evaluate(target.value), self.evaluate(target.slice)
+                content = self.heap[owner] if isinstance(owner, DictRef | ListRef) else None
+                if isinstance(content, dict):
+                    content.pop(index, None)
+                elif isinstance(content, tuple) and is_plain(index):
+                    items = list(content)
+                    del items[index]
+                    self.heap[owner] = tuple(items)
+
+    def _do_Global(self, node: ast.Global) -> None:
+        assert self.frame is not None
+        self.frame.outer.update(dict.fromkeys(node.names, "global"))
+
+    def _do_Nonlocal(self, node: ast.Nonlocal) -> None:
+        assert self.frame is not None
+        self.frame.outer.update(dict.fromkeys(node.names, "nonlocal"))
+
+    # Branches.
+
+    def _do_If(self, node: ast.If) -> None:
+        condition = self.decide(self.truth(self.evaluate(node.test)))
+        if isinstance(condition, bool):
+            self.execute(node.body if condition else node.orelse)
+            return
+        text = self.collector.text(node.test)
+        self.fork(
+            condition, lambda: self.execute(node.body), lambda: self.execute(node.orelse), text
+        )
+
+    def _do_Return(self, node: ast.Return) -> None:
+        value = None if node.value is None else self.evaluate(node.value)
+        frame: Frame | None = self.frame
+        assert frame is not None
+        if not self.dead:
+            self.leave("return", value, frame.exits)
+
+    def _do_Assert(self, node: ast.Assert) -> None:
+        self.require(self.evaluate(node.test), self.collector.text(node.test))
+
+    def require(self, value: Value, text: str) -> None:
+        """Take the truth of a value for granted, as an assertion does."""
+        decided = self.decide(self.truth(value))
+        if decided is True:
+            return
+        if decided is False:
+            raise CheckError("assertion", f"the assertion fails: {text}")
+        assert isinstance(decided, Term)
+        self.name_condition(decided, text)
+        self.emit.suppose(decided, f"{text} (asserted)")
+
+    def _do_Raise(self, node: ast.Raise) -> None:
+        what = "raise" if node.exc is None else self.collector.text(node.exc)
+        if self.handlers:
+            self.leave("raise", what, self.handlers[-1])
+            return
+        path = self.knowledge.path
+        undecided = self.path_text()
+        self.dead = True
+        if not path.decisions or self.knowledge.sample_takes(path):
+            self.dead = True
+            raise CheckError("raises", f"raises {what}")
+        self.collector.assume(
+            self.here(), f"not ({undecided or 'what the data decides'}), else {what}"
+        )
+
+    def _do_Try(self, node: ast.Try) -> None:
+        exits: list[Any] = []
+        self.handlers.append(exits)
+        entry = self.knowledge.path
+        try:
+            self.execute(node.body)
+        finally:
+            self.handlers.pop()
+        if not self.dead:
+            self.execute(node.orelse)
+        if self.dead and exits and node.handlers:
+            self.merge(exits, entry)
+            handler = node.handlers[0]
+            if handler.name:
+                self._bind_name(handler.name, Unknown("an exception", told=True))
+            self.execute(handler.body)
+        elif node.handlers:
+            self.collector.notice(self.here(), "'try': the path without an exception is checked")
+        self._finally(node.finalbody)
+
+    def _finally(self, body: Sequence[ast.stmt]) -> None:
+        dead, self.dead = self.dead, False
+        self.execute(body)
+        self.dead = self.dead or dead
+
+    def _do_With(self, node: ast.With) -> None:
+        leaving = []
+        for item in node.items:
+            manager = self.evaluate(item.context_expr)
+            entered = manager
+            if isinstance(manager, Instance) and isinstance(manager.cls, Class):
+                enter = self.find_in_class(manager.cls, "__enter__")
+                if enter is not MISSING:
+                    entered = self.call(enter, [manager], {})
+                    leaving.append(manager)
+            else:
+                entered = self.tables.entered(self, manager)
+                leaving.append(manager)
+            if item.optional_vars is not None:
+                self.assign(item.optional_vars, entered)
+        self.execute(node.body)
+        for manager in reversed(leaving):
+            if self.dead:
+                continue
+            if isinstance(manager, Instance) and isinstance(manager.cls, Class):
+                self.call(self.attribute(manager, "__exit__"), [None, None, None], {})
+            else:
+                self.tables.left(self, manager)
+
+    # Definitions.
+
+    def _do_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        value: Value = self.make_function(node, node.name)
+        for decorator in reversed(node.decorator_list):
+            value = self._decorated(self.evaluate(decorator), value)
+        self._bind_name(node.name, value)
+
+    _do_AsyncFunctionDef = _do_FunctionDef
+
+    def _decorated(self, decorator: Value, value: Value) -> Value:
+        if isinstance(decorator, Unknown):
+            return value
+        if isinstance(decorator, Library) and self.tables.is_transparent(decorator.name):
+            return value
+        if isinstance(decorator, Host) and decorator.object in (
+            property,
+            staticmethod,
+            classmethod,
+        ):
+            return Wrapped(decorator.object.__name__, value)
+        result = self.call(decorator, [value], {})
+        return value if isinstance(result, Unknown) else result
+
+    def _do_ClassDef(self, node: ast.ClassDef) -> None:
+        outer = self.frame
+        assert outer is not None
+        bases = tuple(self.evaluate(base) for base in node.bases)
+        cls = Class(self.heap.new({}), node.name, bases, outer.module)
+        self._inherit(cls)
+        frame = Frame(
+            cls.key, outer.file, outer.module, outer, outer.is_user, is_class=True, caller=outer
+        )
+        self.frame = frame
+        try:
+            for statement in node.body:
+                self._class_statement(cls, statement)
+        finally:
+            self.frame = outer
+        content = self.heap[cls]
+        for name, found in list(content.items()):
+            content[name] = self._owned(found, cls)
+        if "enum" in cls.flags:
+            self._make_members(cls)
+        value: Value = cls
+        for decorator in reversed(node.decorator_list):
+            value = self._decorated(self.evaluate(decorator), value)
+        self._bind_name(node.name, value)
+
+    def _inherit(self, cls: Class) -> None:
+        for base in cls.bases:
+            if isinstance(base, Class):
+                cls.flags.update(base.flags)
+            elif isinstance(base, Library | Host):
+                cls.flags.update(self.tables.class_flags(base))
+
+    def _class_statement(self, cls: Class, statement: ast.stmt) -> None:
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            default: Value = MISSING
+            if statement.value is not None:
+                default = self.evaluate(statement.value)
+                self.heap[cls][statement.target.id] = default
+            if "ClassVar" not in ast.unparse(statement.annotation):
+                cls.fields.append((statement.target.id, default))
+            return
+        self._execute_one(statement)
+
+    def _owned(self, value: Value, cls: Class) -> Value:
+        """Return a function of a class body that knows its class, for ``super()``."""
+        if isinstance(value, Function) and value.owner is None:
+            return Function(
+                value.node, value.name, value.scope, value.defaults, value.keyword_defaults, cls
+            )
+        if isinstance(value, Wrapped) and value.kind != "partial":
+            return Wrapped(
+                value.kind, self._owned(value.function, cls), value.arguments, value.keywords
+            )
+        return value
+
+    def _make_members(self, cls: Class) -> None:
+        content = self.heap[cls]
+        for name, value in list(content.items()):
+            if not name.startswith("_") and not isinstance(value, Function | Wrapped):
+                content[name] = Instance(self.heap.new({"name": name, "value": value}), cls)
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    """Return an assignment's target as an expression to read."""
+    return ast.copy_location(
+        type(target)(**{**dict(ast.iter_fields(target)), "ctx": ast.Load()}), target
+    )

@@ -1,0 +1,134 @@
+"""What names of libraries mean: the port through which the interpreter asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hagane.frontends.python.values.values import (
+    Device,
+    DType,
+    Host,
+    Instance,
+    Library,
+    Tensor,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from hagane.frontends.python.interpret.core import Core
+
+
+class Tables(Protocol):
+    """Libraries that are known by name: their functions, classes, constants and tensors."""
+
+    def knows(self, name: str) -> bool:
+        """Whether a module is known by its name alone."""
+        ...
+
+    def member(self, core: Core, library: Library, name: str) -> Value:
+        """Return what a dotted name stands for."""
+        ...
+
+    def set_member(self, core: Core, library: Library, name: str, value: Value) -> None:
+        """Set a name of a library that the program can change; others are left alone."""
+        ...
+
+    def constant_attribute(self, value: DType | Device, name: str) -> Value:
+        """Return an attribute of an element type or a device."""
+        ...
+
+    def is_transparent(self, name: str) -> bool:
+        """Whether a decorator changes no type."""
+        ...
+
+    def entered(self, core: Core, manager: Value) -> Value:
+        """Enter a context manager of a library and return what it gives."""
+        ...
+
+    def left(self, core: Core, manager: Value) -> None:
+        """Leave a context manager of a library."""
+        ...
+
+    def class_flags(self, base: Library | Host) -> set[str]:
+        """Return what deriving from a class means for the interpreter."""
+        ...
+
+    def tensor_attribute(self, core: Core, value: Tensor, name: str) -> Value:
+        """Return an attribute or a method of a tensor."""
+        ...
+
+    def operator(self, core: Core, name: str, left: Value, right: Value) -> Value:
+        """Return an operator of which at least one operand is a tensor."""
+        ...
+
+    def unary(self, core: Core, name: str, value: Tensor) -> Value:
+        """Return an operator applied to a tensor."""
+        ...
+
+    def tensor_item(self, core: Core, value: Tensor, index: Value) -> Value:
+        """Return ``value[index]``."""
+        ...
+
+    def set_tensor_item(self, core: Core, value: Tensor, index: Value, item: Value) -> None:
+        """Do ``value[index] = item``."""
+        ...
+
+    def call(
+        self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call a function or a class of a library."""
+        ...
+
+    def call_method(
+        self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call a method of a library's class; the receiver comes first."""
+        ...
+
+    def prepare(self, core: Core, made: Instance, library: Library) -> None:
+        """Give a new object of a derived class what its base class sets before ``__init__``."""
+        ...
+
+    def initialise(
+        self,
+        core: Core,
+        made: Instance,
+        library: Library,
+        arguments: Sequence[Value],
+        keywords: Mapping[str, Value],
+    ) -> None:
+        """Run the ``__init__`` of a library's class on an object."""
+        ...
+
+    def libraries_of(self, core: Core, value: Instance) -> list[str]:
+        """Return the classes of libraries that an object derives from, nearest first."""
+        ...
+
+    def object_attribute(self, core: Core, value: Instance, name: str) -> Value:
+        """Return what an object has from its library's classes, ``MISSING`` if nothing."""
+        ...
+
+    def call_order(self, core: Core, value: Instance) -> Sequence[str]:
+        """Return the methods that a call of an object means, the first that exists counts."""
+        ...
+
+    def keep_member(self, core: Core, receiver: Instance, name: str, value: Value) -> bool:
+        """Store a module that is set as an attribute of a container among its modules."""
+        ...
+
+    def is_instance(self, core: Core, value: Value, option: Value) -> bool | None:
+        """Return what ``isinstance`` says; None where nobody can tell."""
+        ...
+
+    def name_of(self, found: Any) -> str | None:
+        """Return the name under which a table knows a real function or class."""
+        ...
+
+    def lift_object(self, core: Core, found: Any) -> Value:
+        """Return what stands for a real tensor, layer, element type or device."""
+        ...
+
+    def lift_array(self, core: Core, found: Any, kind: str) -> Value:
+        """Return a tensor for a real array; small ones keep their content."""
+        ...

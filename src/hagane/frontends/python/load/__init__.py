@@ -1,0 +1,1 @@
+"""Modules and real objects as values of the program."""

@@ -1,0 +1,263 @@
+"""Modules: names from source, from the running Python, or from a library's tables."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.report.findings import CheckError, Note, Problem
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Frame,
+    Host,
+    Library,
+    ModuleRef,
+    Place,
+    Unknown,
+    Value,
+)
+
+# Modules of the standard library are imported for real; their functions run only if pure.
+_STANDARD = frozenset(sys.stdlib_module_names)
+# Statements at module level that define something; others would have effects.
+_DEFINING = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign,
+    ast.AnnAssign, ast.If, ast.Try, ast.Pass,
+)  # fmt: skip
+
+
+class Modules(Core):
+    """Loads modules and finds their names."""
+
+    tables: Tables
+    root: Path
+
+    def load_source(self, path: Path, name: str, *, is_user: bool = True) -> ModuleRef:
+        """Interpret a module's definitions from its source.
+
+        Raises:
+            CheckError: The file cannot be read or is not Python.
+        """
+        if str(path) in self.modules:
+            return self.modules[str(path)]
+        tree = parse_file(path)
+        module = ModuleRef(
+            self.heap.new({"__name__": name, "__file__": str(path)}), name, str(path), {}, is_user
+        )
+        self.modules[str(path)] = module
+        frame = Frame(module.key, str(path), module, None, is_user, caller=None)
+        outer, self.frame = self.frame, frame
+        # What goes wrong in another module is told where the checked one uses it.
+        muted = outer is not None
+        self.collector.muted += muted
+        try:
+            for statement in tree.body:
+                if isinstance(statement, _DEFINING):
+                    self._execute_one(statement)
+                    self.dead = False
+                elif not _is_text(statement):
+                    self.collector.nodes[frame.key] = statement
+                    self.collector.notice(
+                        self.here(),
+                        f"not run: '{_first_line(statement)}' has effects at import",
+                    )
+        finally:
+            self.frame = outer
+            self.collector.muted -= muted
+        return module
+
+    def module_attribute(self, module: ModuleRef, name: str) -> Value:
+        """Return a name of a module of the program."""
+        found = self.heap[module].get(name, MISSING)
+        if found is not MISSING:
+            return found
+        if name in module.host:
+            found = self.lift(module.host[name])
+            self.heap[module][name] = found
+            return found
+        inner = Path(module.file).parent / f"{name}.py"
+        if Path(module.file).name == "__init__.py" and inner.is_file():
+            return self.load_source(inner, f"{module.name}.{name}")
+        return MISSING
+
+    def global_name(self, module: ModuleRef, name: str) -> Value:
+        """Return a name of a module, or a built-in one."""
+        found = self.module_attribute(module, name)
+        if found is not MISSING:
+            return found
+        built_in = getattr(builtins, name, MISSING)
+        if built_in is MISSING:
+            raise CheckError("name", f"NameError: the name '{name}' is not defined")
+        return built_in if isinstance(built_in, bool | type(None)) else Host(built_in)
+
+    # Import statements.
+
+    def _do_Import(self, node: ast.Import) -> None:
+        assert self.frame is not None
+        for alias in node.names:
+            if alias.asname is None:
+                top = alias.name.partition(".")[0]
+                self.import_module(alias.name)
+                self.heap[self.frame.key][top] = self.import_module(top)
+            else:
+                self.heap[self.frame.key][alias.asname] = self.import_module(alias.name)
+
+    def _do_ImportFrom(self, node: ast.ImportFrom) -> None:
+        assert self.frame is not None
+        if node.module == "__future__":
+            return
+        module = self._from_module(node)
+        names = self.heap[self.frame.key]
+        for alias in node.names:
+            if alias.name == "*":
+                self._import_all(module)
+                continue
+            found = self._imported(module, alias.name)
+            names[alias.asname or alias.name] = found
+
+    def _from_module(self, node: ast.ImportFrom) -> Value:
+        assert self.frame is not None
+        if not node.level:
+            return self.import_module(node.module or "")
+        folder = Path(self.frame.file).parent
+        for _ in range(node.level - 1):
+            folder = folder.parent
+        parts = (node.module or "").split(".") if node.module else []
+        return self._source_module(folder.joinpath(*parts), ".".join(parts) or folder.name)
+
+    def _imported(self, module: Value, name: str) -> Value:
+        if isinstance(module, Unknown):
+            return module
+        if isinstance(module, ModuleRef):
+            found = self.module_attribute(module, name)
+            if found is MISSING:
+                folder = Path(module.file).parent / name
+                found = self._source_module(folder, f"{module.name}.{name}")
+            return found
+        if isinstance(module, Host):
+            try:
+                found = getattr(module.object, name, MISSING)
+                if found is MISSING:
+                    found = importlib.import_module(f"{module.object.__name__}.{name}")
+            except ImportError:
+                raise CheckError("import", f"ImportError: cannot import name '{name}'") from None
+            return self.lift(found)
+        return self.attribute(module, name)
+
+    def _import_all(self, module: Value) -> None:
+        assert self.frame is not None
+        names = self.heap[self.frame.key]
+        if isinstance(module, ModuleRef):
+            found = {n: v for n, v in self.heap[module].items() if not n.startswith("_")}
+            names.update(found)
+        elif isinstance(module, Host):
+            names.update({n: self.lift(v) for n, v in vars(module.object).items() if n[0] != "_"})
+        else:
+            self.lost("the names of 'import *'")
+
+    def import_module(self, name: str) -> Value:
+        """Return what ``import name`` gives, without running code outside the standard library."""
+        top = name.partition(".")[0]
+        if self.tables.knows(name):
+            return Library(name)
+        if top in _STANDARD:
+            return Host(importlib.import_module(name))
+        assert self.frame is not None
+        folders = [Path(self.frame.file).parent, self.root]
+        for folder in dict.fromkeys(folders):
+            found = self._find_source(folder.joinpath(*name.split(".")))
+            if found is not None:
+                return self.load_source(found, name)
+        return Library(name)
+
+    def _source_module(self, path: Path, name: str) -> Value:
+        found = self._find_source(path)
+        if found is None:
+            return self.lost(f"the module '{name}', which is not beside this file")
+        return self.load_source(found, name)
+
+    @staticmethod
+    def _find_source(path: Path) -> Path | None:
+        for candidate in (path.with_name(path.name + ".py"), path / "__init__.py"):
+            if candidate.is_file():
+                return candidate
+        return None
+
+
+def parse_file(path: Path) -> ast.Module:
+    """Return the syntax tree of a source file.
+
+    Raises:
+        SourceError: It cannot be read, or is not Python.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise SourceError(None, f"there is no file '{path}'; expected Python source") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(
+            None, f"'{path}' cannot be read: {error}; expected Python source"
+        ) from None
+    try:
+        return ast.parse(text, filename=str(path))
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or 1
+        column = getattr(error, "offset", None) or 1
+        lines = text.splitlines()
+        place = Place(str(path), line, column, line, column + 1)
+        source = lines[line - 1] if line <= len(lines) else ""
+        message = getattr(error, "msg", str(error))
+        raise SourceError(
+            Problem(place, "syntax", f"SyntaxError: {message}", source), message
+        ) from None
+    except RecursionError:
+        raise SourceError(None, f"'{path}' is nested too deeply to be parsed") from None
+
+
+class SourceError(CheckError):
+    """A file that cannot be checked at all; ``problem`` says where it is wrong, if it is."""
+
+    def __init__(self, problem: Problem | None, message: str):
+        super().__init__("source", message)
+        self.problem = problem
+
+
+def effects_at_import(path: Path) -> list[Note]:
+    """Return the statements of a module that do more than define something."""
+    notes = []
+    for statement in parse_file(path).body:
+        if _has_effects(statement) and not _is_main_guard(statement):
+            place = Place(
+                str(path), statement.lineno, statement.col_offset + 1, statement.lineno, 0
+            )
+            notes.append(Note(place, _first_line(statement)))
+    return notes
+
+
+def _has_effects(statement: ast.stmt) -> bool:
+    if _is_text(statement):
+        return False
+    return not isinstance(statement, _DEFINING)
+
+
+def _is_main_guard(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _first_line(statement: ast.stmt) -> str:
+    return ast.unparse(statement).partition("\n")[0]
+
+
+__all__ = ["Any", "Modules", "Sequence", "SourceError", "effects_at_import", "parse_file"]

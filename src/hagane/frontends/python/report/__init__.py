@@ -1,0 +1,1 @@
+"""What the reader sees: findings, types of expressions, their form."""

@@ -1,0 +1,191 @@
+"""Gathers what is found while a program is interpreted."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from hagane.frontends.python.report.findings import (
+    CheckError,
+    Note,
+    Problem,
+    Report,
+    TypedExpression,
+)
+from hagane.frontends.python.values.printing import show_tensor, size_parts
+from hagane.frontends.python.values.values import Frame, Origin, Place, Tensor, Value
+from hagane.graph.types import dtype_name
+from hagane.symbolic.path import PathCondition
+from hagane.symbolic.questions import Knowledge
+from hagane.symbolic.term import Term
+
+_MAX_STEPS = 6
+
+
+class Collector:
+    """Findings so far; nothing is taken in while it is muted.
+
+    Args:
+        knowledge: What is known of sizes, for printing.
+    """
+
+    def __init__(self, knowledge: Knowledge):
+        self.knowledge = knowledge
+        self.report = Report()
+        self.muted = 0
+        self.nodes: dict[int, ast.AST] = {}  # frame key -> the node being evaluated
+        self.sources: dict[str, list[str]] = {}
+        self._types: dict[tuple[Place, str], TypedExpression] = {}
+        self._seen: set[object] = set()
+        self._texts: dict[int, tuple[ast.AST, str]] = {}
+        self.raised = 0
+        self.decisions: list[tuple[Place | None, PathCondition, Term]] = []
+
+    def text(self, node: ast.AST) -> str:
+        """Return the source of a node, on one line."""
+        found = self._texts.get(id(node))
+        if found is None or found[0] is not node:
+            text = ast.unparse(node).replace("\n", " ")
+            found = self._texts[id(node)] = (node, text)
+        return found[1]
+
+    def source_line(self, file: str, line: int) -> str:
+        """Return a line of a source file, empty if it cannot be had."""
+        if file not in self.sources:
+            try:
+                self.sources[file] = Path(file).read_text(encoding="utf-8").splitlines()
+            except (OSError, UnicodeDecodeError):
+                self.sources[file] = []
+        lines = self.sources[file]
+        return lines[line - 1] if 0 < line <= len(lines) else ""
+
+    def place(self, file: str, node: ast.AST) -> Place:
+        """Return the place of a node; a call of a method stands where the method's name does."""
+        line = getattr(node, "lineno", 1)
+        column = self._column(file, line, getattr(node, "col_offset", 0))
+        end_line = getattr(node, "end_lineno", None) or line
+        end = self._column(file, end_line, getattr(node, "end_col_offset", None) or 0)
+        return Place(file, line, column, end_line, end)
+
+    def _column(self, file: str, line: int, offset: int) -> int:
+        text = self.source_line(file, line)
+        if text.isascii():
+            return offset + 1
+        return len(text.encode()[:offset].decode("utf-8", "replace")) + 1
+
+    def place_of(self, frame: Frame | None) -> Place | None:
+        """Return where the innermost frame of the user's code is."""
+        while frame is not None:
+            node = self.nodes.get(frame.key)
+            if frame.is_user and node is not None:
+                return self.place(frame.file, node)
+            frame = frame.caller
+        return None
+
+    def type(self, frame: Frame, node: ast.expr, value: Value, text: str) -> None:
+        """Record the type of an expression of the user's code."""
+        if self.muted:
+            return
+        place = self.place(frame.file, node)
+        if (place, text) in self._types:
+            return
+        dtype = shape = None
+        if isinstance(value, Tensor):
+            dtype = dtype_name(value.dtype)
+            if value.shape is not None:
+                shape = tuple(size_parts(dim, self.knowledge) for dim in value.shape)
+        found = TypedExpression(place, self.text(node), text, dtype, shape)
+        self._types[place, text] = found
+        self.report.types.append(found)
+
+    def error(self, error: CheckError, frame: Frame, node: ast.AST, condition: str) -> None:
+        """Record an error at ``node``."""
+        self.raised += 1
+        if self.muted:
+            return
+        place = self._error_place(frame.file, node)
+        key = (place.line, place.column, error.code)
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        self.report.errors.append(
+            Problem(
+                place,
+                error.code,
+                error.message,
+                self.source_line(frame.file, place.line),
+                tuple(self._steps(error.tensors)),
+                error.remedy,
+                self._shown(error.counterexample, condition),
+                condition,
+                tuple(self._calls(frame)),
+            )
+        )
+
+    def _shown(self, counterexample: dict[str, int], condition: str) -> dict[str, int]:
+        """Return the sizes to tell; if a branch leads to the error, those that take it."""
+        sizes = counterexample or (self.knowledge.example(()) if condition else {})
+        return {name: value for name, value in sizes.items() if not name.startswith("?")}
+
+    def _error_place(self, file: str, node: ast.AST) -> Place:
+        whole = self.place(file, node)
+        # A chain of calls over several lines: the line of the method that was called last.
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            line = node.func.end_lineno or whole.line
+            if line != whole.line:
+                end = self._column(file, line, node.func.end_col_offset or 0)
+                return Place(file, line, end - len(node.func.attr), line, end)
+        return whole
+
+    def _calls(self, frame: Frame | None) -> list[Place]:
+        calls = []
+        while frame is not None:
+            if frame.call is not None:
+                calls.append(frame.call)
+            frame = frame.caller
+        return calls[:5]
+
+    def _steps(self, tensors: tuple[Tensor, ...]) -> list[str]:
+        """Return where tensors came from: the expressions on the way, oldest first."""
+        chain: dict[Place, str] = {}
+        for tensor in tensors:
+            own: list[tuple[Place, str]] = []
+            current: Tensor | None = tensor
+            while current is not None and current.origin is not None and len(own) < _MAX_STEPS:
+                origin = current.origin
+                text = f"{origin.text}: {show_tensor(current, self.knowledge)}"
+                own.append((origin.place, text))
+                current = _main_source(origin)
+            for place, text in reversed(own):
+                chain.setdefault(place, f"{place.file}:{place.line}: {text}")
+        return list(chain.values())[-2 * _MAX_STEPS :]
+
+    def assume(self, place: Place | None, message: str) -> None:
+        """Record what had to be taken for granted."""
+        self._note(self.report.assumptions, place, message)
+
+    def open_question(self, place: Place | None, message: str) -> None:
+        """Record an expression whose type could not be told."""
+        self._note(self.report.unknown, place, message)
+
+    def notice(self, place: Place | None, message: str) -> None:
+        """Record what the reader should know."""
+        self._note(self.report.notices, place, message)
+
+    def condition(self, text: str) -> None:
+        """Record a decision that a branch depends on."""
+        if not self.muted and text not in self.report.conditions:
+            self.report.conditions.append(text)
+
+    def decision(self, place: Place | None, path: PathCondition, decision: Term) -> None:
+        """Record which way a branch went in the example, and the path up to it."""
+        self.decisions.append((place, path, decision))
+
+    def _note(self, notes: list[Note], place: Place | None, message: str) -> None:
+        note = Note(place, message)
+        if not self.muted and note not in notes:
+            notes.append(note)
+
+
+def _main_source(origin: Origin) -> Tensor | None:
+    return next((source for source in origin.sources if source.origin is not None), None)

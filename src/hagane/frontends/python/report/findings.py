@@ -1,0 +1,139 @@
+"""What a check found: errors, the type of every expression, what was assumed, what stayed open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hagane.errors import HaganeError
+from hagane.frontends.python.values.values import Place, Tensor
+from hagane.symbolic.term import Term
+
+
+class CheckError(HaganeError, TypeError):
+    """An expression of the program that cannot be right.
+
+    Args:
+        code: What kind of mistake, such as ``shape-mismatch``.
+        message: What was expected and what came.
+        remedy: What would mend it, where that is plain.
+        tensors: The tensors it is about, whose origins the reader is shown.
+        counterexample: Sizes with which it fails.
+        claim: What has to hold for it not to fail.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        remedy: str = "",
+        tensors: tuple[Tensor, ...] = (),
+        counterexample: Mapping[str, int] | None = None,
+        claim: Term | None = None,
+    ):
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.remedy = remedy
+        self.tensors = tensors
+        self.counterexample = dict(counterexample or {})
+        self.claim = claim
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An error at a place of the source.
+
+    Attributes:
+        place: Where.
+        code: What kind of mistake.
+        message: What was expected and what came.
+        text: The source line.
+        steps: Where the tensors in question came from, oldest first.
+        remedy: What would mend it; may be empty.
+        counterexample: Sizes with which it fails; empty if it always does.
+        condition: The decisions on the way; empty if it is always reached.
+        calls: The calls on the way, innermost first.
+        inputs: Concrete types of inputs that trigger it, where the concolic search found it.
+        replayed: Whether the framework itself fails with them; None if it was not tried.
+    """
+
+    place: Place
+    code: str
+    message: str
+    text: str
+    steps: tuple[str, ...] = ()
+    remedy: str = ""
+    counterexample: Mapping[str, int] = field(default_factory=dict)
+    condition: str = ""
+    calls: tuple[Place, ...] = ()
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    replayed: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TypedExpression:
+    """The type of an expression.
+
+    Attributes:
+        place: Where.
+        expression: Its source.
+        type: The printed type.
+        dtype: Element type of a tensor, else None.
+        shape: (size in the example or None, formula or None) of each axis of a tensor, else None.
+    """
+
+    place: Place
+    expression: str
+    type: str
+    dtype: str | None = None
+    shape: tuple[tuple[int | None, str | None], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """An assumption, a notice or an open question, with its place."""
+
+    place: Place | None
+    message: str
+
+
+@dataclass
+class Report:
+    """The result of a check.
+
+    Attributes:
+        errors: What cannot be right, in order of place.
+        types: The type of every expression that was reached.
+        assumptions: What has to hold of the inputs and was not proved.
+        unknown: Expressions whose type could not be told, with the reason.
+        notices: What the reader should know of how the check went.
+        returned: The printed type of what came back; None if nothing could be run.
+        result: The value that came back.
+        conditions: The decisions that branches depend on, as written.
+        checked: Whether anything could be checked.
+    """
+
+    errors: list[Problem] = field(default_factory=list)
+    types: list[TypedExpression] = field(default_factory=list)
+    assumptions: list[Note] = field(default_factory=list)
+    unknown: list[Note] = field(default_factory=list)
+    notices: list[Note] = field(default_factory=list)
+    returned: str | None = None
+    result: Any = None
+    conditions: list[str] = field(default_factory=list)
+    checked: bool = True
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything was checked and nothing is wrong."""
+        return self.checked and not self.errors and not self.unknown
+
+    @property
+    def exit_code(self) -> int:
+        """0 clean, 1 errors found, 2 could not check, or not everything."""
+        if any(problem.code != "syntax" for problem in self.errors):
+            return 1
+        return 0 if self.checked and not self.unknown else 2

@@ -1,0 +1,482 @@
+"""Built-in functions, and what the standard library offers models: math, functools, itertools."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from hagane.frontends.python.interpret.arithmetic import apply_plain, round_down
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.standard import standard
+from hagane.frontends.python.standard.standard import StandardLibrary
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Bound,
+    Choice,
+    Class,
+    Device,
+    DictRef,
+    DType,
+    Function,
+    Host,
+    Instance,
+    Library,
+    LibraryMethod,
+    ListRef,
+    Many,
+    Method,
+    Range,
+    Real,
+    SetRef,
+    Stream,
+    Tensor,
+    Truth,
+    Unknown,
+    Value,
+    Wrapped,
+    identity,
+    is_plain,
+    is_size,
+)
+from hagane.symbolic import Dim, Expr, absolute, maximum, minimum
+from hagane.symbolic.logic import both, either
+
+_CALLABLE = (Function, Bound, Class, Library, LibraryMethod, Method, Wrapped)
+# Python's classes of values that stand for themselves.
+_OPERATORS: dict[Any, type[ast.operator]] = {
+    operator.add: ast.Add, operator.sub: ast.Sub, operator.mul: ast.Mult,
+    operator.truediv: ast.Div, operator.floordiv: ast.FloorDiv, operator.mod: ast.Mod,
+    operator.matmul: ast.MatMult, operator.pow: ast.Pow,
+}  # fmt: skip
+
+
+class Builtins(StandardLibrary):
+    """Calls built-in functions."""
+
+    def call_builtin(
+        self, function: Value, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call a built-in function, a method of a container, or a real function."""
+        if isinstance(function, Method):
+            return self.call_method(function, arguments, keywords)
+        place = next((i for i, a in enumerate(arguments) if isinstance(a, Choice)), None)
+        if place is not None:
+            before, after = arguments[:place], arguments[place + 1 :]
+            return self.either(
+                arguments[place],
+                lambda v: self.call_builtin(function, [*before, v, *after], keywords),
+            )
+        found = function.object
+        handler = getattr(self, f"_call_{getattr(found, '__name__', '')}", None)
+        if handler is not None and _is_known(found):
+            return handler(*arguments, **keywords)
+        return self.call_real(found, arguments, keywords)
+
+    def call_real(
+        self, found: Any, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call a real function: for real where everything is known."""
+        if any(isinstance(value, Unknown) for value in (*arguments, *keywords.values())):
+            return next(v for v in (*arguments, *keywords.values()) if isinstance(v, Unknown))
+        if found in _OPERATORS:
+            return self.binary(_OPERATORS[found], arguments[0], arguments[1])
+        if getattr(found, "__module__", "") == "math":
+            return self.call_math(found, arguments)
+        module = (getattr(found, "__module__", None) or "").partition(".")[0]
+        if "random" in (module, _module_of_method(found)):
+            return Real() if found.__name__ in ("random", "uniform", "gauss") else self.emit.fresh()
+        if module in _SILENT or _module_of_method(found) in _SILENT:
+            return Real() if module == "time" else None
+        if isinstance(found, type) and issubclass(found, BaseException):
+            return Unknown("an exception", told=True)
+        plain = [_plain(self.unwrap(value)) for value in arguments]
+        named = {name: _plain(self.unwrap(value)) for name, value in keywords.items()}
+        if _is_pure(found) and MISSING not in plain and MISSING not in named.values():
+            return self.lift(apply_plain(lambda: found(*plain, **named)))
+        name = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', found)}"
+        return self.lost(f"'{name}' is not understood")
+
+    # Sizes and sequences.
+
+    def _call_len(self, value: Value) -> Value:
+        if isinstance(value, Tensor):
+            if value.shape is None:
+                return self.emit.fresh("length")
+            if not value.shape:
+                raise CheckError("type", "len() of a tensor without axes", tensors=(value,))
+            return value.shape[0]
+        if isinstance(value, Unknown):
+            return value
+        if isinstance(value, Instance):
+            return self.call(self.attribute(value, "__len__"), [], {})
+        if isinstance(value, Stream):
+            raise CheckError("type", "an iterator has no len()")
+        items = self.sequence(value)
+        return items.length if isinstance(items, Many) else len(items)
+
+    def _call_range(self, *bounds: Value) -> Value:
+        found = [self._whole(bound) for bound in bounds]
+        if all(isinstance(bound, int) for bound in found):
+            return apply_plain(range, *found)
+        start, stop, step = (0, found[0], 1) if len(found) == 1 else (*found, 1)[:3]
+        return Range(start, stop, step)
+
+    def _whole(self, value: Value) -> Dim:
+        if isinstance(value, Tensor) and value.shape == () and value.dtype.is_integer():
+            value = self.tensor_number(value, whole=True)
+        if isinstance(value, Unknown):
+            return self.emit.fresh("count")
+        if not isinstance(value, int | Expr):
+            raise CheckError("type", f"expected an integer, got {self.show(value)}")
+        return value
+
+    def _call_enumerate(self, value: Value, start: Value = 0) -> Value:
+        items = self.sequence(value)
+        if isinstance(items, Many):
+            return self.new_stream(
+                Many((start, items.element), items.length, lambda k: (start + k, items.item(k)))
+            )
+        return self.new_stream([(start + place, item) for place, item in enumerate(items)])
+
+    def _call_zip(self, *values: Value, strict: Value = False) -> Value:
+        if not values:
+            return self.new_stream([])
+        lists = [self.sequence(value) for value in values]
+        if all(isinstance(items, list) for items in lists):
+            lengths = {len(items) for items in lists}  # type: ignore[arg-type]
+            if strict is True and len(lengths) > 1:
+                raise CheckError("value", f"ValueError: zip() got lengths {sorted(lengths)}")
+            return self.new_stream(list(zip(*lists, strict=False)))
+        lengths = [i.length if isinstance(i, Many) else len(i) for i in lists]  # type: ignore[assignment]
+
+        def at(k: Dim) -> Value:
+            return tuple(self._at(items, k) for items in lists)
+
+        return self.new_stream(Many(at(0), minimum(*lengths), at))
+
+    def _at(self, items: list[Value] | Many, k: Dim) -> Value:
+        if isinstance(items, Many):
+            return items.item(k)
+        return items[k] if isinstance(k, int) and k < len(items) else self.as_many(tuple(items))[0]
+
+    def _call_reversed(self, value: Value) -> Value:
+        items = self.sequence(value)
+        if isinstance(items, Many):
+            last = items.length - 1
+            return self.new_stream(
+                Many(items.element, items.length, lambda k: items.item(last - k))
+            )
+        return self.new_stream(items[::-1])
+
+    def _call_sorted(self, value: Value, **keywords: Value) -> Value:
+        items = self.sequence(value)
+        if isinstance(items, Many):
+            return self.new_list(Many(items.element, items.length))
+        return self.new_list(self.sorted_items(items, keywords))
+
+    def _call_list(self, value: Value = ()) -> Value:
+        return self.new_list(self.sequence(value))
+
+    def _call_tuple(self, value: Value = ()) -> Value:
+        items = self.sequence(value)
+        return self.new_list(items) if isinstance(items, Many) else tuple(items)
+
+    def _call_set(self, value: Value = ()) -> Value:
+        items = self.sequence(value)
+        if isinstance(items, list) and is_plain(tuple(items)):
+            return self.new_set(items)
+        return self.lost("a set of values that are not known")
+
+    _call_frozenset = _call_set
+
+    def _call_dict(self, value: Value = (), **keywords: Value) -> Value:
+        content = self.heap[value] if isinstance(value, DictRef) else self._pairs(value)
+        return self.new_dict({**content, **keywords})
+
+    _call_OrderedDict = _call_dict
+
+    def _call_defaultdict(self, factory: Value = None, **_: Value) -> Value:
+        return self.new_dict({}, f"defaultdict:{self.heap.new(factory)}")
+
+    def _call_iter(self, value: Value) -> Value:
+        return value if isinstance(value, Stream) else self.new_stream(self.sequence(value))
+
+    def _call_next(self, value: Value, *default: Value) -> Value:
+        return self.next_of(value, default)
+
+    def _call_map(self, function: Value, *values: Value) -> Value:
+        stream = values[0] if len(values) == 1 else self._call_zip(*values)
+        items = self.sequence(stream)
+        spread = len(values) > 1
+
+        def apply(item: Value) -> Value:
+            return self.call(function, list(item) if spread else [item], {})
+
+        if isinstance(items, Many):
+            return self.new_stream(Many(apply(items.item(0)), items.length))
+        return self.new_stream([apply(item) for item in items])
+
+    def _call_filter(self, function: Value, value: Value) -> Value:
+        items = self.sequence(value)
+        if isinstance(items, Many):
+            return self.new_stream(Many(items.element, self.emit.fresh("kept")))
+        kept = []
+        for item in items:
+            found = item if function is None else self.call(function, [item], {})
+            decided = self.decide(self.truth(found))
+            if not isinstance(decided, bool):
+                return self.new_stream(Many(self.as_many(tuple(items))[0], self.emit.fresh("kept")))
+            if decided:
+                kept.append(item)
+        return self.new_stream(kept)
+
+    def _call_sum(self, value: Value, start: Value = 0) -> Value:
+        items = self.sequence(value)
+        if isinstance(items, Many):
+            if is_size(items.element) and items.at is None and is_size(start):
+                return start + items.element * items.length
+            return self.binary(ast.Add, items.element, items.element)
+        for item in items:
+            start = self.binary(ast.Add, start, item) if start != 0 or not is_size(item) else item
+        return start
+
+    def _call_any(self, value: Value) -> Value:
+        return self._junction(value, any_of=True)
+
+    def _call_all(self, value: Value) -> Value:
+        return self._junction(value, any_of=False)
+
+    def _junction(self, value: Value, *, any_of: bool) -> Value:
+        items = self.sequence(value)
+        if isinstance(items, Many):
+            return Truth(self.unknown_truth())
+        terms = [self.as_term(self.truth(item)) for item in items]
+        return self.as_truth((either if any_of else both)(*terms))
+
+    def _call_min(self, *values: Value, **keywords: Value) -> Value:
+        return self._extreme(min, minimum, values, keywords)
+
+    def _call_max(self, *values: Value, **keywords: Value) -> Value:
+        return self._extreme(max, maximum, values, keywords)
+
+    def _extreme(
+        self,
+        plain: Callable[..., Any],
+        sizes: Callable[..., Dim],
+        values: Sequence[Value],
+        keywords: Mapping[str, Value],
+    ) -> Value:
+        items = list(values)
+        if len(values) == 1:
+            found = self.sequence(values[0])
+            if isinstance(found, Many):
+                if isinstance(found.element, Expr | int):
+                    return self.emit.fresh("extreme")
+                return Real() if isinstance(found.element, float | Real) else found.element
+            items = found
+            if not items and "default" in keywords:
+                return keywords["default"]
+        if keywords.get("key") is not None:
+            keys = [self.call(keywords["key"], [item], {}) for item in items]
+            if all(map(is_plain, keys)):
+                return items[apply_plain(lambda: keys.index(plain(keys)))]
+            return items[0]
+        if all(map(is_plain, items)):
+            return apply_plain(plain, items)
+        if all(map(is_size, items)):
+            return sizes(*items)
+        tensor = next((item for item in items if isinstance(item, Tensor)), None)
+        return Real() if tensor is None else tensor
+
+    # Conversions.
+
+    def _call_int(self, value: Value = 0, *base: Value) -> Value:
+        if is_plain(value) and not base:
+            return apply_plain(int, value)
+        if isinstance(value, Expr):
+            return value
+        if isinstance(value, Real):
+            if isinstance(value.formula, Expr):
+                return round_down(value.formula)
+            return self.emit.fresh("whole")
+        if isinstance(value, Tensor):
+            return self.tensor_number(value, whole=True)
+        return apply_plain(int, value, *base) if is_plain(value) else self.emit.fresh("whole")
+
+    def tensor_number(self, value: Tensor, *, whole: bool) -> Value:
+        """Return the only element of a tensor as a number."""
+        if value.shape is not None and any(isinstance(d, int) and d != 1 for d in value.shape):
+            raise CheckError(
+                "value",
+                f"expected a tensor with one element, got {self.show(value)}",
+                tensors=(value,),
+            )
+        if value.known is not None and value.known.size == 1:
+            found = value.known.ravel()[0]
+            if isinstance(found, Expr):
+                return found
+            return int(found) if whole or value.known.dtype.kind in "iu" else found.item()
+        return self.emit.fresh("item") if whole else Real()
+
+    def _call_float(self, value: Value = 0.0) -> Value:
+        if is_plain(value):
+            return apply_plain(float, value)
+        if isinstance(value, Tensor):
+            return self.tensor_number(value, whole=False)
+        return (
+            Real(value) if isinstance(value, Expr) else value if isinstance(value, Real) else Real()
+        )
+
+    def _call_bool(self, value: Value = False) -> Value:
+        found = self.truth(value)
+        return found if isinstance(found, bool) else self.as_truth(found)
+
+    def _call_str(self, value: Value = "") -> Value:
+        if is_plain(value):
+            return str(value)
+        if isinstance(value, Device):
+            return value.name
+        return Unknown("a text that depends on sizes", told=True)
+
+    _call_repr = _call_str
+
+    def _call_abs(self, value: Value) -> Value:
+        if is_size(value):
+            return absolute(value)
+        if isinstance(value, Tensor):
+            method = self.find_attribute(value, "abs")
+            if method is MISSING:
+                return self.tensor_unary("abs", value)
+            return self.call(method, [], {})
+        return apply_plain(abs, value) if is_plain(value) else Real()
+
+    def _call_round(self, value: Value, digits: Value = None) -> Value:
+        if is_plain(value) and is_plain(digits):
+            return apply_plain(round, value, digits)
+        if isinstance(value, Expr):
+            return value
+        return self.emit.fresh("rounded") if digits is None else Real()
+
+    def _call_divmod(self, left: Value, right: Value) -> Value:
+        return (self.binary(ast.FloorDiv, left, right), self.binary(ast.Mod, left, right))
+
+    def _call_pow(self, left: Value, right: Value) -> Value:
+        return self.binary(ast.Pow, left, right)
+
+    def _call_print(self, *_: Value, **__: Value) -> Value:
+        return None
+
+    def _call_slice(self, *bounds: Value) -> Value:
+        return slice(*bounds)
+
+    def _call_id(self, value: Value) -> Value:
+        return id(value)
+
+    # Objects.
+
+    def _call_isinstance(self, value: Value, classes: Value) -> Value:
+        options = classes if isinstance(classes, tuple) else (classes,)
+        found = [self.tables.is_instance(self, value, option) for option in options]
+        if True in found:
+            return True
+        return Truth(self.unknown_truth()) if None in found else False
+
+    def _call_issubclass(self, value: Value, classes: Value) -> Value:
+        options = classes if isinstance(classes, tuple) else (classes,)
+        if isinstance(value, Class):
+            return any(option in self.resolution_order(value) for option in options)
+        return value in options
+
+    def _call_type(self, value: Value) -> Value:
+        if isinstance(value, Instance):
+            return value.cls
+        if isinstance(value, Tensor):
+            return Library(value.kind)
+        python = {ListRef: list, DictRef: dict, SetRef: set, Expr: int, Real: float, Truth: bool}
+        return Host(python.get(type(value), type(value)))
+
+    def _call_callable(self, value: Value) -> Value:
+        if isinstance(value, Instance):
+            return self.method_of(value, "forward") is not MISSING or (
+                self.method_of(value, "__call__") is not MISSING
+            )
+        return isinstance(value, _CALLABLE) or (isinstance(value, Host) and callable(value.object))
+
+    def _call_hasattr(self, value: Value, name: Value) -> Value:
+        if not isinstance(name, str):
+            return Truth(self.unknown_truth())
+        return self.find_attribute(value, name) is not MISSING
+
+    def _call_getattr(self, value: Value, name: Value, *default: Value) -> Value:
+        if not isinstance(name, str):
+            return self.lost("an attribute whose name is not known")
+        found = self.find_attribute(value, name)
+        if found is MISSING and default:
+            return default[0]
+        return self.attribute(value, name) if found is MISSING else found
+
+    def _call_setattr(self, value: Value, name: Value, content: Value) -> Value:
+        if not isinstance(name, str):
+            return self.lost("an attribute whose name is not known is set")
+        self.set_attribute(value, name, content)
+        return None
+
+    def _call_vars(self, value: Value) -> Value:
+        return self.new_dict(self.heap[value]) if isinstance(value, Instance) else self.new_dict()
+
+
+_MODULES = frozenset(
+    ("builtins", "math", "functools", "_functools", "_operator", "_collections", "itertools",
+     "collections", "copy", "dataclasses", "typing", "abc", "contextlib", "operator",
+     standard.__name__, identity.__module__)
+)  # fmt: skip
+
+
+def _is_known(found: Any) -> bool:
+    module = getattr(found, "__module__", None) or ""
+    own = getattr(found, "__self__", None)
+    if isinstance(own, type):  # itertools.chain.from_iterable
+        module = own.__module__
+    return module in _MODULES or found in vars(builtins).values()
+
+
+def _is_pure(found: Any) -> bool:
+    """Whether a real function may be run: it changes nothing and depends on its arguments only."""
+    module = getattr(found, "__module__", None) or ""
+    if module == "builtins":
+        return getattr(found, "__name__", "") not in _IMPURE
+    return module in _PURE or module.partition(".")[0] == "collections"
+
+
+_IMPURE = frozenset(
+    ("open", "input", "exec", "eval", "compile", "__import__", "exit", "quit", "breakpoint", "help")
+)
+_PURE = frozenset(
+    ("functools", "itertools", "operator", "typing", "_operator", "string", "re", "fractions",
+     "decimal", "statistics", "numbers", "enum", "types", "posixpath", "genericpath", "ntpath",
+     "_collections")
+)  # fmt: skip
+# Modules whose functions give a number that is different every time, or nothing.
+_SILENT = frozenset(("warnings", "logging", "time", "_thread", "gc"))
+
+
+def _module_of_method(found: Any) -> str:
+    owner = getattr(found, "__self__", None)
+    return type(owner).__module__.partition(".")[0] if owner is not None else ""
+
+
+def _plain(value: Value) -> Value:
+    if isinstance(value, Host):
+        return value.object
+    if isinstance(value, list):
+        items = [_plain(item) for item in value]
+        return MISSING if MISSING in items else items
+    if isinstance(value, dict):
+        return value if is_plain(tuple(value.values())) else MISSING
+    return value if is_plain(value) else MISSING
+
+
+__all__ = ["Builtins", "DType"]

@@ -1,0 +1,289 @@
+"""Methods of lists, dictionaries, sets, tuples, texts and numbers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from hagane.frontends.python.interpret.arithmetic import apply_plain
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import (
+    MISSING,
+    DictRef,
+    Instance,
+    ListRef,
+    Many,
+    Method,
+    SetRef,
+    Stream,
+    Unknown,
+    Value,
+    is_plain,
+)
+from hagane.symbolic import Expr, product
+
+
+class Containers(Core):
+    """Calls methods of Python's own containers."""
+
+    def call_method(
+        self, method: Method, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call a method of a container, a text or a number."""
+        receiver, name = method.receiver, method.name
+        if isinstance(receiver, ListRef):
+            return self._list_method(receiver, name, arguments, keywords)
+        if isinstance(receiver, DictRef):
+            return self._dict_method(receiver, name, arguments, keywords)
+        if isinstance(receiver, SetRef):
+            return self._set_method(receiver, name, arguments)
+        if isinstance(receiver, Stream):
+            return self.next_of(receiver, ())
+        if isinstance(receiver, tuple) and name == "numel":
+            return product(receiver)
+        if isinstance(receiver, int | Expr) and name == "item":
+            return receiver
+        if isinstance(receiver, str):
+            return self._text_method(receiver, name, arguments, keywords)
+        if is_plain(receiver) and is_plain(tuple(arguments)):
+            return apply_plain(lambda *a: getattr(receiver, name)(*a), *arguments)
+        if isinstance(receiver, tuple):
+            return self._find(list(receiver), name, arguments[0])
+        return self.lost(f"the method '{name}' of {self.show(receiver)}")
+
+    def next_of(self, stream: Value, default: Sequence[Value]) -> Value:
+        """Take the next item of an iterator."""
+        if not isinstance(stream, Stream):
+            return self.lost("next() of what is not an iterator")
+        content = self.heap[stream.key]
+        if isinstance(content, Many):
+            self.heap[stream.key] = Many(content.element, content.length - 1, content.at)
+            return content.item(0)
+        if not content:
+            if default:
+                return default[0]
+            raise CheckError("value", "StopIteration: the iterator is used up")
+        self.heap[stream.key] = content[1:]
+        return content[0]
+
+    def _text_method(
+        self,
+        receiver: str,
+        name: str,
+        arguments: Sequence[Value],
+        keywords: Mapping[str, Value],
+    ) -> Value:
+        if name == "join":
+            items = self.sequence(arguments[0])
+            if isinstance(items, list) and all(isinstance(item, str) for item in items):
+                return receiver.join(items)
+            return Unknown("a text that depends on sizes", told=True)
+        plain = [tuple(v) if isinstance(v := (self.unwrap(a)), list) else v for a in arguments]
+        if is_plain(tuple(plain)) and is_plain(tuple(keywords.values())):
+            found = apply_plain(lambda: getattr(receiver, name)(*plain, **keywords))
+            return self.new_list(found) if isinstance(found, list) else found
+        return Unknown("a text that depends on sizes", told=True)
+
+    # Lists.
+
+    def extend(self, target: ListRef, items: Value) -> None:
+        """Append the items of an iterable to a list."""
+        found = self.sequence(items)
+        content = self.heap[target]
+        if isinstance(content, tuple) and isinstance(found, list):
+            self.heap[target] = (*content, *found)
+        elif content == ():
+            self.heap[target] = found
+        else:
+            self.heap[target] = self.many_of(
+                content, found if isinstance(found, Many) else tuple(found)
+            )
+
+    def _list_method(
+        self,
+        receiver: ListRef,
+        name: str,
+        arguments: Sequence[Value],
+        keywords: Mapping[str, Value],
+    ) -> Value:
+        content = self.heap[receiver]
+        match name:
+            case "append":
+                item = arguments[0]
+                self.heap[receiver] = (
+                    (*content, item)
+                    if isinstance(content, tuple)
+                    else self.many_of(content, (item,))
+                )
+                return None
+            case "extend":
+                self.extend(receiver, arguments[0])
+                return None
+            case "copy":
+                return self.new_list(content)
+            case "clear":
+                self.heap[receiver] = ()
+                return None
+        if isinstance(content, tuple):
+            return self._known_list_method(receiver, list(content), name, arguments, keywords)
+        return self._many_list_method(receiver, content, name, arguments)
+
+    def _many_list_method(
+        self, receiver: ListRef, content: Value, name: str, arguments: Sequence[Value]
+    ) -> Value:
+        if isinstance(content, Many) and name == "pop":
+            self.heap[receiver] = Many(content.element, content.length - 1, content.at)
+            if arguments and arguments[0] == 0:
+                return content.item(0)
+            return content.item(content.length - 1)
+        if isinstance(content, Many) and name == "insert":
+            self.heap[receiver] = self.many_of(content, (arguments[1],))
+            return None
+        if isinstance(content, Many) and name in ("reverse", "sort"):
+            self.heap[receiver] = Many(content.element, content.length)
+            return None
+        return self.lost(f"'{name}' of a list whose length depends on sizes")
+
+    def _known_list_method(
+        self,
+        receiver: ListRef,
+        items: list[Value],
+        name: str,
+        arguments: Sequence[Value],
+        keywords: Mapping[str, Value],
+    ) -> Value:
+        result: Value = None
+        match name:
+            case "pop":
+                if not items:
+                    raise CheckError("index", "IndexError: pop from an empty list")
+                if arguments and not is_plain(arguments[0]):
+                    return self.lost("an item taken from a place that is not known")
+                result = apply_plain(items.pop, *arguments)
+            case "insert":
+                items.insert(arguments[0], arguments[1])
+            case "reverse":
+                items.reverse()
+            case "remove":
+                place = self._find(items, "index", arguments[0])
+                if not isinstance(place, int):
+                    return self.lost("an item removed from a place that is not known")
+                del items[place]
+            case "sort":
+                items = self.sorted_items(items, keywords)
+            case "index" | "count":
+                return self._find(items, name, arguments[0])
+            case "__len__":
+                return len(items)
+            case _:
+                return self.lost(f"the method '{name}' of lists")
+        self.heap[receiver] = tuple(items)
+        return result
+
+    def sorted_items(self, items: list[Value], keywords: Mapping[str, Value]) -> list[Value]:
+        """Return items sorted; items that cannot be compared stay in their order."""
+        keys = list(items)
+        if keywords.get("key") is not None:
+            keys = [self.call(keywords["key"], [item], {}) for item in items]
+        if not all(map(is_plain, keys)):
+            return items
+        order = apply_plain(
+            lambda: sorted(
+                range(len(items)), key=keys.__getitem__, reverse=bool(keywords.get("reverse"))
+            )
+        )
+        return [items[place] for place in order]
+
+    def _find(self, items: list[Value], name: str, wanted: Value) -> Value:
+        places = [p for p, item in enumerate(items) if self.compare(ast.Eq, item, wanted) is True]
+        if name == "count":
+            return len(places)
+        if places:
+            return places[0]
+        raise CheckError("value", f"ValueError: {self.show(wanted)} is not among the items")
+
+    # Dictionaries.
+
+    def _dict_method(
+        self,
+        receiver: DictRef,
+        name: str,
+        arguments: Sequence[Value],
+        keywords: Mapping[str, Value],
+    ) -> Value:
+        content = self.heap[receiver]
+        if not isinstance(content, dict):
+            return self._many_dict_method(content, name)
+        match name:
+            case "keys":
+                return self.new_list(list(content))
+            case "values":
+                return self.new_list(list(content.values()))
+            case "items":
+                return self.new_list(list(content.items()))
+            case "get":
+                return content.get(arguments[0], arguments[1] if len(arguments) > 1 else None)
+            case "copy":
+                return self.new_dict(content, receiver.kind)
+            case "setdefault":
+                return content.setdefault(
+                    arguments[0], arguments[1] if len(arguments) > 1 else None
+                )
+            case "update":
+                for other in arguments:
+                    found = self.heap[other] if isinstance(other, DictRef) else self._pairs(other)
+                    content.update(found)
+                content.update(keywords)
+                return None
+            case "pop" | "__getitem__":
+                found = content.get(arguments[0], MISSING)
+                if name == "pop":
+                    content.pop(arguments[0], None)
+                if found is MISSING and len(arguments) > 1:
+                    return arguments[1]
+                if found is MISSING:
+                    raise CheckError("key", f"KeyError: {arguments[0]!r}")
+                return found
+            case "clear":
+                content.clear()
+                return None
+            case "popitem":
+                return content.popitem()
+        return self.lost(f"the method '{name}' of dictionaries")
+
+    def _many_dict_method(self, content: Value, name: str) -> Value:
+        if isinstance(content, Many) and name == "values":
+            return self.new_list(content)
+        return self.lost(f"'{name}' of a dictionary whose keys are not known")
+
+    def _pairs(self, value: Value) -> dict[Any, Value]:
+        """Return a dictionary from an iterable of pairs."""
+        items = self.sequence(value)
+        if isinstance(items, Many):
+            raise CheckError("value", "a number of keys that is not known")
+        pairs = [self.sequence(item) for item in items]
+        return {pair[0]: pair[1] for pair in pairs if isinstance(pair, list)}
+
+    # Sets.
+
+    def _set_method(self, receiver: SetRef, name: str, arguments: Sequence[Value]) -> Value:
+        content = self.heap[receiver]
+        if name == "add":
+            if arguments[0] not in content:
+                self.heap[receiver] = (*content, arguments[0])
+            return None
+        if name == "copy":
+            return self.new_set(content)
+        others = [self.sequence(argument) for argument in arguments]
+        if all(isinstance(other, list) and is_plain(tuple(other)) for other in others):
+            found = apply_plain(lambda: getattr(set(content), name)(*map(set, others)))  # type: ignore[arg-type]
+            if isinstance(found, set):
+                return self.new_set(sorted(found, key=str))
+            return found
+        return self.lost(f"the method '{name}' of sets")
+
+
+Handler = Callable[..., Value]
+__all__ = ["Containers", "Handler", "Instance"]

@@ -1,0 +1,213 @@
+"""What the standard library offers models: functools, itertools, math, copy, dataclasses."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from hagane.frontends.python.interpret.arithmetic import apply_plain, exact, round_down, round_up
+from hagane.frontends.python.standard.containers import Containers
+from hagane.frontends.python.values.printing import name_of
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Class,
+    DictRef,
+    Function,
+    Host,
+    Instance,
+    ListRef,
+    Many,
+    Real,
+    Tensor,
+    Value,
+    Wrapped,
+    identity,
+    is_plain,
+)
+
+
+class StandardLibrary(Containers):
+    """Calls functions of the standard library."""
+
+    def call_math(self, function: Any, arguments: Sequence[Value]) -> Value:
+        """Call a function of ``math``."""
+        values = [
+            self.tensor_number(v, whole=False) if isinstance(v, Tensor) else v for v in arguments
+        ]
+        if all(map(is_plain, values)):
+            return apply_plain(function, *values)
+        if function.__name__ == "prod":
+            items = self.sequence(values[0])
+            result: Value = 1
+            for item in items if isinstance(items, list) else [self.emit.fresh("product")]:
+                result = self.binary(ast.Mult, result, item)
+            return result
+        formula = exact(values[0])
+        if function.__name__ in ("ceil", "floor", "trunc") and formula is not None:
+            return (round_up if function.__name__ == "ceil" else round_down)(formula)
+        if function.__name__ in ("ceil", "floor", "trunc", "gcd", "isqrt"):
+            return self.emit.fresh(function.__name__)
+        return Real()
+
+    def _call_partial(self, function: Value, *arguments: Value, **keywords: Value) -> Value:
+        return Wrapped("partial", function, arguments, keywords)
+
+    def _call_reduce(self, function: Value, value: Value, *initial: Value) -> Value:
+        items = self.sequence(value)
+        if isinstance(items, Many):
+            return self.call(function, [items.element, items.element], {})
+        queue = [*initial, *items]
+        result = queue[0]
+        for item in queue[1:]:
+            result = self.call(function, [result, item], {})
+        return result
+
+    def _call_chain(self, *values: Value) -> Value:
+        items: list[Value] = []
+        for value in values:
+            found = self.sequence(value)
+            if isinstance(found, Many):
+                return self.new_stream(found)
+            items += found
+        return self.new_stream(items)
+
+    def _call_from_iterable(self, value: Value) -> Value:
+        return self._call_chain(*self.sequence(value))  # type: ignore[misc]
+
+    def _call_product(self, *values: Value, repeat: Value = 1) -> Value:
+        lists = [self.sequence(value) for value in values]
+        if any(isinstance(items, Many) for items in lists):
+            return self.lost("itertools.product of lists whose lengths depend on sizes")
+        return self.new_stream(list(itertools.product(*lists, repeat=repeat)))  # type: ignore[arg-type]
+
+    def _call_pairwise(self, value: Value) -> Value:
+        items = self.sequence(value)
+        if isinstance(items, Many):
+            return self.new_stream(Many((items.element, items.element), items.length - 1))
+        return self.new_stream(list(itertools.pairwise(items)))
+
+    def _call_accumulate(self, value: Value, function: Value = None) -> Value:
+        items = self.sequence(value)
+        if isinstance(items, Many):
+            return self.new_stream(items)
+        result: list[Value] = []
+        for item in items:
+            if not result:
+                result.append(item)
+            elif function is None:
+                result.append(self.binary(ast.Add, result[-1], item))
+            else:
+                result.append(self.call(function, [result[-1], item], {}))
+        return self.new_stream(result)
+
+    def _call_deepcopy(self, value: Value) -> Value:
+        return self.copied(value, {})
+
+    def copied(self, value: Value, done: dict[int, Value]) -> Value:
+        """Return a deep copy of a value."""
+        if isinstance(value, ListRef):
+            content = self.heap[value]
+            if isinstance(content, tuple):
+                return self.new_list([self.copied(item, done) for item in content])
+            return self.new_list(content)
+        if isinstance(value, DictRef):
+            content = self.heap[value]
+            if not isinstance(content, dict):
+                return DictRef(self.heap.new(content), value.kind)
+            return self.new_dict({k: self.copied(v, done) for k, v in content.items()}, value.kind)
+        if isinstance(value, Instance):
+            if value.key not in done:
+                done[value.key] = made = Instance(self.heap.new({}), value.cls, value.host)
+                self.heap[made].update(
+                    {name: self.copied(item, done) for name, item in self.heap[value].items()}
+                )
+            return done[value.key]
+        if isinstance(value, tuple):
+            return tuple(self.copied(item, done) for item in value)
+        return value
+
+    def _call_copy(self, value: Value) -> Value:
+        if isinstance(value, ListRef):
+            return self.new_list(self.heap[value])
+        if isinstance(value, DictRef):
+            return self.new_dict(self.heap[value], value.kind)
+        if isinstance(value, Instance):
+            return Instance(self.heap.new(dict(self.heap[value])), value.cls, value.host)
+        return value
+
+    def _call_field(
+        self, *, default: Value = MISSING, default_factory: Value = MISSING, **_: Value
+    ) -> Value:
+        return default if default_factory is MISSING else Wrapped("factory", default_factory)
+
+    def _call_dataclass(self, cls: Value = None, **_: Value) -> Value:
+        if cls is None:
+            return Host(_dataclass_decorator)
+        return self._call__dataclass_decorator(cls)
+
+    def _call__dataclass_decorator(self, cls: Value) -> Value:
+        if isinstance(cls, Class):
+            cls.flags.add("dataclass")
+        return cls
+
+    def _call_namedtuple(self, name: Value, fields: Value, **keywords: Value) -> Value:
+        names = (
+            fields.replace(",", " ").split() if isinstance(fields, str) else self.sequence(fields)
+        )
+        assert self.frame is not None
+        made = Class(self.heap.new({}), str(name), (), self.frame.module)
+        made.fields.extend((str(item), MISSING) for item in names)  # type: ignore[union-attr]
+        made.flags.update(("dataclass", "named tuple"))
+        return made
+
+    def _call_replace(self, value: Value, **changes: Value) -> Value:
+        made = self._call_copy(value)
+        self.heap[made].update(changes)
+        return made
+
+    def _call_asdict(self, value: Value) -> Value:
+        return self.new_dict(self.heap[value])
+
+    def _call_cached_property(self, function: Value) -> Value:
+        return Wrapped("property", function)
+
+    def _call_property(self, function: Value) -> Value:
+        return Wrapped("property", function)
+
+    def _call_wraps(self, original: Value, *_: Value, **__: Value) -> Value:
+        return Wrapped("partial", Host(_renamed), (original,))
+
+    def _call__renamed(self, original: Value, function: Value) -> Value:
+        if not isinstance(function, Function):
+            return function
+        return replace(function, name=name_of(original))
+
+    def _call_lru_cache(self, function: Value = None, **_: Value) -> Value:
+        return function if isinstance(function, Function) else Host(identity)
+
+    def _call_cache(self, function: Value) -> Value:
+        return function
+
+    def _call_identity(self, value: Value) -> Value:
+        return value
+
+    _call_abstractmethod = _call_identity
+    _call_overload = _call_identity
+    _call_final = _call_identity
+    _call_override = _call_identity
+    _call_contextmanager = _call_identity
+    _call_total_ordering = _call_identity
+
+    def _call_cast(self, _: Value, value: Value) -> Value:
+        return value
+
+
+def _renamed(original: Any, function: Any) -> Any:
+    return function
+
+
+def _dataclass_decorator(value: Any) -> Any:
+    return value

@@ -1,0 +1,363 @@
+"""Values of the interpreted program.
+
+Python's own objects stand for themselves where they are known: numbers, strings, tuples, None.
+A size is an ``int`` or an ``Expr``. What only exists in the interpreted program has a class here;
+objects that can change are references, whose content lies in the heap (:mod:`.heap`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import onnx_ir as ir
+
+from hagane.graph.types import Shape
+from hagane.ops.builder import Interpreter
+from hagane.ops.definition import Array
+from hagane.symbolic import Dim, Expr
+from hagane.symbolic.term import Term
+
+Value: TypeAlias = Any  # any value of the interpreted program
+_NOTHING: Mapping[str, Value] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An expression in a source file; lines and columns count from 1, the end is exclusive."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Origin:
+    """Where a tensor came from: a place, what stands there, and the tensors it was made of."""
+
+    place: Place
+    text: str
+    sources: tuple[Tensor, ...] = ()
+
+
+@dataclass(eq=False, slots=True)
+class Tensor:
+    """A tensor of which the type is known.
+
+    Attributes:
+        dtype: Element type.
+        shape: Sizes; None when not even the rank is known.
+        kind: The class it has in the program: ``torch.Tensor``, ``numpy.ndarray``, ...
+        value: The graph value it stands for.
+        interpreter: What gives operators on it a meaning.
+        known: Its content, if that is known and small; object arrays hold sizes.
+        device: ``cpu``, ``cuda:0``, ...; empty if unknown.
+        origin: The expression it came from.
+        parameter: Whether it is a trained parameter.
+    """
+
+    dtype: ir.DataType
+    shape: Shape | None
+    kind: str
+    value: ir.Value
+    interpreter: Interpreter
+    known: Array | None = None
+    device: str = "cpu"
+    origin: Origin | None = None
+    parameter: bool = False
+
+    def seen_as(self, kind: str) -> Tensor:
+        """Return the same value as an object of another class, such as ``numpy.ndarray``."""
+        return replace(self, kind=kind, parameter=False)
+
+    @property
+    def known_only(self) -> bool:
+        """Whether this is a number of the program that stands where a tensor is expected."""
+        return self.known is not None and self.origin is None and self.value.producer() is None
+
+    @property
+    def rank(self) -> int:
+        """The number of axes of a tensor whose shape is known."""
+        assert self.shape is not None
+        return len(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """A float that depends on sizes: their formula where it is one, else None."""
+
+    formula: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """A truth value that depends on sizes, or on what is not known."""
+
+    term: Term
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unknown:
+    """A value that the interpreter lost; ``told`` if the reader knows why already.
+
+    ``failed`` where an error was reported: other paths are followed on without it.
+    """
+
+    reason: str
+    told: bool = False
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """``yes`` where ``condition`` holds, else ``no``: values too different to be joined."""
+
+    condition: Term
+    yes: Value
+    no: Value
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """An element type as a value: ``torch.float32``, ``np.int64``."""
+
+    dtype: ir.DataType
+    library: str = "torch"
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device as a value."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A name of a library that the checker knows by its own tables: ``torch.nn.functional``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LibraryMethod:
+    """A method of a library's object: ``x.view``."""
+
+    receiver: Value
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Method:
+    """A method of one of Python's own containers, or of a string."""
+
+    receiver: Value
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Host:
+    """A real object of the running Python: a module, a function, an object with attributes."""
+
+    object: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ref:
+    """An object that can change; ``key`` finds its content in the heap."""
+
+    key: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListRef(Ref):
+    """A list; content: a tuple of values, or ``Many``."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DictRef(Ref):
+    """A dictionary; content: a ``dict`` with known keys, or ``Many``."""
+
+    kind: str = "dict"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SetRef(Ref):
+    """A set of known values; content: a tuple without repeats."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Many:
+    """Content of a list whose length depends on sizes: ``length`` values like ``element``.
+
+    ``at`` gives the item of a position, where items follow a rule.
+    """
+
+    element: Value
+    length: Dim
+    at: Callable[[Dim], Value] | None = None
+
+    def item(self, position: Dim) -> Value:
+        """Return the item at a position."""
+        return self.element if self.at is None else self.at(position)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """``range`` with bounds that depend on sizes."""
+
+    start: Dim
+    stop: Dim
+    step: Dim
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stream:
+    """An iterator; content in the heap: the values still to come, as a tuple or ``Many``."""
+
+    key: int
+
+
+@dataclass(eq=False, slots=True)
+class Frame:
+    """One activation of a function, a class body or a module; names lie in the heap.
+
+    Attributes:
+        key: Finds the names in the heap.
+        file: The source file.
+        module: The module whose names are global here.
+        parent: The enclosing scope for names, None at module level.
+        is_user: Whether expressions here belong in the report.
+        outer: Names declared ``global`` or ``nonlocal``.
+        exits: How the activation ended so far.
+        function: What runs, None for a module.
+        call: The place of the call.
+        caller: The calling frame.
+    """
+
+    key: int
+    file: str
+    module: ModuleRef
+    parent: Frame | None
+    is_user: bool
+    is_class: bool = False
+    outer: dict[str, str] = field(default_factory=dict)
+    exits: list[Any] = field(default_factory=list)
+    function: Function | None = None
+    receiver: Value = None
+    call: Place | None = None
+    caller: Frame | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModuleRef(Ref):
+    """A module that is interpreted from its source; content: its names.
+
+    ``host`` is the real module's namespace where it was imported.
+    """
+
+    name: str
+    file: str
+    host: Mapping[str, Any] = field(default_factory=dict)
+    is_user: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """A function of the program."""
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    name: str
+    scope: Frame
+    defaults: tuple[Value, ...] = ()
+    keyword_defaults: Mapping[str, Value] = field(default_factory=dict)
+    owner: Class | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bound:
+    """A function with its first argument."""
+
+    function: Value
+    receiver: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wrapped:
+    """A function under ``property``, ``staticmethod``, ``classmethod`` or ``functools.partial``."""
+
+    kind: str
+    function: Value
+    arguments: tuple[Value, ...] = ()
+    keywords: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Class(Ref):
+    """A class of the program; content: its names. ``fields`` are those of a dataclass."""
+
+    name: str
+    bases: tuple[Value, ...]
+    module: ModuleRef
+    fields: list[tuple[str, Value]] = field(default_factory=list)
+    flags: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instance(Ref):
+    """An object of a class of the program or of a library's; content: its attributes.
+
+    ``host`` is the real object behind it, whose attributes are read when they are asked for.
+    """
+
+    cls: Class | Library
+    host: Any = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Super:
+    """``super()``: attributes of ``receiver`` that classes after ``start`` define."""
+
+    start: Class
+    receiver: Value
+
+
+class Fields(tuple[Value, ...]):
+    """A tuple whose items have names, such as what ``torch.max`` returns."""
+
+    names: tuple[str, ...]
+
+    def __new__(cls, items: Iterable[Value], names: tuple[str, ...]) -> Fields:
+        """Return the tuple of ``items``."""
+        made = super().__new__(cls, items)
+        made.names = names
+        return made
+
+
+def identity(value: Any) -> Any:
+    """Return ``value``: what a decorator that changes no type is."""
+    return value
+
+
+MISSING = object()
+Size: TypeAlias = Dim
+
+
+def is_size(value: Value) -> bool:
+    """Whether ``value`` is an integer, known or not; truth values count as Python counts them."""
+    return isinstance(value, int | Expr)
+
+
+def is_plain(value: Value) -> bool:
+    """Whether ``value`` and all its parts are known Python values."""
+    if isinstance(value, tuple | frozenset):
+        return all(is_plain(item) for item in value)
+    if isinstance(value, slice):
+        return is_plain((value.start, value.stop, value.step))
+    return value is None or isinstance(
+        value, int | float | complex | str | bytes | type(Ellipsis) | range
+    )
