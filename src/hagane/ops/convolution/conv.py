@@ -15,11 +15,8 @@ from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.elementary import sum_over
 from hagane.ops.functions.windows import add_windows, explicit_pads, weight_gradient
 from hagane.ops.precision import widened
-<<<<<<< HEAD
 from hagane.ops.vjp import DISCRETE
-=======
 from hagane.ops.traits import Trait
->>>>>>> main
 
 
 def convolve(x: Array, weight: Array, window: Window, group: int) -> Array:
@@ -153,11 +150,6 @@ def bias_gradient(g: Any) -> Any:
 
 
 OPERATORS = (
-<<<<<<< HEAD
-    OpDef("Conv", infer_conv, _conv, vjp=_conv_vjp),
+    OpDef("Conv", infer_conv, _conv, vjp=_conv_vjp, traits=Trait.LINEAR),
     OpDef("ConvInteger", lambda ctx: infer_conv(ctx, bias=None), _conv_integer, vjp=DISCRETE),
-=======
-    OpDef("Conv", infer_conv, _conv, traits=Trait.LINEAR),
-    OpDef("ConvInteger", lambda ctx: infer_conv(ctx, bias=None), _conv_integer),
->>>>>>> main
 )

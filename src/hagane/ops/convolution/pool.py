@@ -17,11 +17,8 @@ from hagane.ops.functions.elementary import div, mean_over, mul, where
 from hagane.ops.functions.shapes import reshape_like
 from hagane.ops.functions.windows import add_windows, explicit_pads, ones_kernel, planes
 from hagane.ops.precision import widened
-<<<<<<< HEAD
 from hagane.ops.vjp import through
-=======
 from hagane.ops.traits import Trait
->>>>>>> main
 
 
 def _padded_windows(x: Array, window: Window, value: object) -> tuple[Array, tuple[int, ...]]:
@@ -267,7 +264,6 @@ def _global_lp_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
 
 
 OPERATORS = (
-<<<<<<< HEAD
     OpDef("AveragePool", _infer_pool, average_pool, vjp=_average_vjp),
     OpDef(
         "GlobalAveragePool",
@@ -275,16 +271,8 @@ OPERATORS = (
         widened(_global_average),
         vjp=through(lambda x: mean_over(x, _all_spatial_axes(x))),
     ),
-    OpDef("GlobalLpPool", _infer_global, widened(_global_lp), vjp=_global_lp_vjp),
-    OpDef("GlobalMaxPool", _infer_global, _global_max, vjp=through(_composed_global_max)),
+    OpDef("GlobalLpPool", _infer_global, widened(_global_lp), vjp=_global_lp_vjp, traits=Trait.REDUCING),
+    OpDef("GlobalMaxPool", _infer_global, _global_max, vjp=through(_composed_global_max), traits=Trait.REDUCING),
     OpDef("LpPool", _infer_pool, _lp_pool, vjp=_lp_vjp),
     OpDef("MaxPool", _infer_pool, max_pool, vjp=_max_vjp),
-=======
-    OpDef("AveragePool", _infer_pool, average_pool),
-    OpDef("GlobalAveragePool", _infer_global, widened(_global_average), traits=Trait.REDUCING),
-    OpDef("GlobalLpPool", _infer_global, widened(_global_lp), traits=Trait.REDUCING),
-    OpDef("GlobalMaxPool", _infer_global, _global_max, traits=Trait.REDUCING),
-    OpDef("LpPool", _infer_pool, _lp_pool),
-    OpDef("MaxPool", _infer_pool, max_pool),
->>>>>>> main
 )

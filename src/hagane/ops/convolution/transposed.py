@@ -264,11 +264,6 @@ def _col2im_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
 
 
 OPERATORS = (
-<<<<<<< HEAD
     OpDef("Col2Im", _infer_col2im, _col2im, vjp=_col2im_vjp),
-    OpDef("ConvTranspose", _infer_conv_transpose, _conv_transpose, vjp=_conv_transpose_vjp),
-=======
-    OpDef("Col2Im", _infer_col2im, _col2im),
-    OpDef("ConvTranspose", _infer_conv_transpose, _conv_transpose, traits=Trait.LINEAR),
->>>>>>> main
+    OpDef("ConvTranspose", _infer_conv_transpose, _conv_transpose, vjp=_conv_transpose_vjp, traits=Trait.LINEAR),
 )

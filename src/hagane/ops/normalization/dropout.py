@@ -38,7 +38,6 @@ def _infer_dropout(ctx: InferContext) -> Sequence[Any]:
     return [ctx.shape(0)] * ctx.n_outputs
 
 
-<<<<<<< HEAD
 def _dropout_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
     x, ratio, training = (*call.inputs, None, None)[:3]
     rest = [None] * (len(call.inputs) - 1)
@@ -57,7 +56,4 @@ def _dropout_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
     return [mul(gradients[0], factor), *rest]
 
 
-OPERATORS = (OpDef("Dropout", _infer_dropout, _dropout, random=True, vjp=_dropout_vjp),)
-=======
-OPERATORS = (OpDef("Dropout", _infer_dropout, _dropout, traits=Trait.RANDOM),)
->>>>>>> main
+OPERATORS = (OpDef("Dropout", _infer_dropout, _dropout, vjp=_dropout_vjp, traits=Trait.RANDOM),)
