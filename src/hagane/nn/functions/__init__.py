@@ -198,6 +198,14 @@ from hagane.nn.functions.products import (
     linear,
     tensordot,
 )
+from hagane.nn.functions.rnn import (
+    n_step_bigru,
+    n_step_bilstm,
+    n_step_birnn,
+    n_step_gru,
+    n_step_lstm,
+    n_step_rnn,
+)
 from hagane.nn.functions.special import (
     batch_det,
     batch_inv,
@@ -349,6 +357,12 @@ __all__ = [
     "min",
     "minimum",
     "moveaxis",
+    "n_step_bigru",
+    "n_step_bilstm",
+    "n_step_birnn",
+    "n_step_gru",
+    "n_step_lstm",
+    "n_step_rnn",
     "ndtr",
     "ndtri",
     "normalize",

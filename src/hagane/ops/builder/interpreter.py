@@ -102,7 +102,9 @@ def interpreting(interpreter: Active) -> Iterator[Active]:
 def interpreter_of(values: Sequence[Any]) -> Interpreter:
     """Return the interpreter of a call: the highest of its operands', else the active one."""
     found = _ACTIVE.get()
-    named = [value.interpreter for value in values if isinstance(value, Interpreted)]
+    # Asked by name: isinstance of a protocol would cost more than a small operator.
+    found_in = (getattr(value, "interpreter", None) for value in values)
+    named = [interpreter for interpreter in found_in if interpreter is not None]
     if named:
         highest = max(named, key=lambda one: one.level)
         if found is None or highest.level >= found.level:
