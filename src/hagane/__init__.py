@@ -69,6 +69,7 @@ _MODULES = {
     "training": "hagane.training",
     "utils": "hagane.utils",
     "variable": "hagane.variable",
+    "warnings": "hagane.warnings",
 }
 
 _PUBLIC = {

@@ -93,6 +93,13 @@ def _chainerx() -> types.ModuleType:
 
 
 _FINDER = _Finder()
+# Folders of Chainer, which programs import from the package that holds them.
+_FOLDERS = {
+    "functions": "activation array connection evaluation loss math noise normalization pooling rnn"
+    " util",
+    "links": "activation connection loss model normalization rnn",
+    "training": "extensions triggers updaters",
+}
 
 
 def install() -> None:
@@ -101,3 +108,18 @@ def install() -> None:
         sys.meta_path.insert(0, _FINDER)
         for name in [one for one in sys.modules if one.partition(".")[0] == "chainer"]:
             del sys.modules[name]
+        for package, folders in _FOLDERS.items():
+            _offer(package, set(folders.split()))
+
+
+def _offer(package: str, folders: set[str]) -> None:
+    """Let folders of a package be its attributes."""
+    module = importlib.import_module(f"hagane.{package}")
+
+    def missing(name: str) -> Any:
+        if name in folders:
+            return importlib.import_module(f"chainer.{package}.{name}")
+        raise AttributeError(f"module 'chainer.{package}' has no attribute '{name}'")
+
+    if "__getattr__" not in vars(module):
+        vars(module)["__getattr__"] = missing

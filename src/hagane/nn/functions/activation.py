@@ -208,8 +208,8 @@ def maxout(x: Any, pool_size: int, axis: int = 1) -> Any:
     if not -len(shape) <= axis < len(shape):
         raise type_check.refuse("maxout", f"axis < {len(shape)}", f"axis == {axis}")
     if shape[axis] % pool_size:
-        raise ValueError(
-            f"expected x.shape[axis] % pool_size == 0, got {shape[axis]} % {pool_size}"
+        raise type_check.refuse(
+            "maxout", f"x.shape[{axis}] % {pool_size} == 0", f"x.shape == {tuple(shape)}"
         )
     axis %= len(shape)
     shape[axis : axis + 1] = [shape[axis] // pool_size, pool_size]
