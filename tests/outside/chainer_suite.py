@@ -4,7 +4,8 @@
 
 ``FOLDER`` holds a source tree of Chainer 7.8.1; only its tests and its ``chainer/testing``, which
 these use, are taken from there. With ``--chainer`` first, Chainer itself is tested. The Python that
-runs it needs NumPy 1.26 and ``pytest<8``, which these tests were written for, and what hagane needs.
+runs it needs NumPy 1.26 and ``pytest<8``, which these tests were written for, and what hagane
+needs.
 Left out is what Chainer marks as slow or as in need of a GPU.
 """
 
@@ -18,8 +19,15 @@ from typing import Any
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 OPTIONS = [
-    "-p", "no:cacheprovider", "-q", "-m", "not gpu and not cudnn and not slow and not ideep and "
-    "not multi_gpu and not chainerx", "-W", "ignore", "-c", os.devnull,
+    "-p",
+    "no:cacheprovider",
+    "-q",
+    "-m",
+    "not gpu and not cudnn and not slow and not ideep and not multi_gpu and not chainerx",
+    "-W",
+    "ignore",
+    "-c",
+    os.devnull,
     "--continue-on-collection-errors",
 ]
 

@@ -74,9 +74,9 @@ def _folded(name: str, inner: str) -> types.ModuleType:
     module.__path__ = []
     for one in vars(whole):
         # A folder holds files of the same names as its functions, which are found as modules.
-        if len(rest) > 1 or first not in ("functions", "links", "training"):
-            if not one.startswith("__"):
-                setattr(module, one, getattr(whole, one))
+        shown = len(rest) > 1 or first not in ("functions", "links", "training")
+        if shown and not one.startswith("__"):
+            setattr(module, one, getattr(whole, one))
     return module
 
 

@@ -61,9 +61,7 @@ def concat_examples(batch: Sequence[Any], device: Any = None, padding: Any = Non
     first = batch[0]
     if isinstance(first, tuple):
         row = padding if isinstance(padding, tuple) else (padding,) * len(first)
-        return tuple(
-            _stacked([sample[i] for sample in batch], row[i]) for i in range(len(first))
-        )
+        return tuple(_stacked([sample[i] for sample in batch], row[i]) for i in range(len(first)))
     if isinstance(first, dict):
         named = padding if isinstance(padding, dict) else dict.fromkeys(first, padding)
         return {key: _stacked([sample[key] for sample in batch], named[key]) for key in first}
@@ -72,13 +70,11 @@ def concat_examples(batch: Sequence[Any], device: Any = None, padding: Any = Non
 
 def _stacked(values: Sequence[Any], padding: Any) -> Any:
     if not isinstance(values[0], np.ndarray):
-        values = np.asarray(values)
-        padding = None
         return np.array(values)
     if padding is None:
         return np.concatenate([array[None] for array in values])
     shape = np.max([array.shape for array in values], axis=0).astype(int)
-    made = np.full((len(values), *shape), padding, dtype=values[0].dtype)
+    made: Any = np.full((len(values), *shape), padding, dtype=values[0].dtype)
     for i, array in enumerate(values):
         made[(i, *(slice(n) for n in array.shape))] = array
     return made

@@ -90,7 +90,9 @@ def _check_smooth(
         )
 
 
-def assert_allclose(x: Any, y: Any, atol: float = 1e-5, rtol: float = 1e-4, verbose: bool = True) -> None:
+def assert_allclose(
+    x: Any, y: Any, atol: float = 1e-5, rtol: float = 1e-4, verbose: bool = True
+) -> None:
     """Check that arrays agree."""
     np.testing.assert_allclose(*_arrays((x, y)), atol=atol, rtol=rtol, verbose=verbose)
 
@@ -176,8 +178,15 @@ def _check_outputs(ys: tuple[Any, ...], y_grad: Any) -> tuple[Any, ...]:
 
 
 def _compare(
-    func: Any, xs: list[Any], targets: list[Any], grads: tuple[Any, ...], eps: float, atol: float,
-    rtol: float, dtype: Any, detect: bool,
+    func: Any,
+    xs: list[Any],
+    targets: list[Any],
+    grads: tuple[Any, ...],
+    eps: float,
+    atol: float,
+    rtol: float,
+    dtype: Any,
+    detect: bool,
 ) -> None:
     drawn = [np.random.normal(size=x.shape) for x in targets]
     norm = np.sqrt(sum(float((d * d).sum()) for d in drawn)) or 1.0
@@ -220,9 +229,7 @@ def _compare(
             for x, array in zip(targets, places, strict=True):
                 x.array = array
 
-    (numeric,) = numerical_grad(
-        moved, (delta,), grads, eps=eps, detect_nondifferentiable=detect
-    )
+    (numeric,) = numerical_grad(moved, (delta,), grads, eps=eps, detect_nondifferentiable=detect)
     if not np.allclose(float(numeric), analytic, atol=atol, rtol=rtol):
         lines = [
             "check_backward failed",
@@ -268,9 +275,7 @@ def check_double_backward(
     y_grads = tuple(g for g in _as_tuple(y_grad))
     x_grads, param_grads = _as_tuple(x_grad_grad), _as_tuple(params_grad_grad)
     count = len(arrays)
-    skipped = (
-        [x is None or x.dtype.kind != "f" for x in arrays] if no_gxs is None else list(no_gxs)
-    )
+    skipped = [x is None or x.dtype.kind != "f" for x in arrays] if no_gxs is None else list(no_gxs)
     present = [i for i, g in enumerate(y_grads) if g is not None]
 
     def first_order(*inputs: Any) -> tuple[Any, ...]:
@@ -284,7 +289,9 @@ def check_double_backward(
         pairs = [(y, g) for y, g in zip(ys, gys, strict=True) if g is not None]
         with using_config("enable_backprop", True):
             found = grad(
-                [y for y, _ in pairs], [*chosen, *params], [g for _, g in pairs],
+                [y for y, _ in pairs],
+                [*chosen, *params],
+                [g for _, g in pairs],
                 enable_double_backprop=True,
             )
         return tuple(
@@ -294,10 +301,12 @@ def check_double_backward(
 
     def with_graph(*inputs: Any) -> tuple[Any, ...]:
         with using_config("enable_backprop", True):
-            return first_order(*[
-                x if x is None or x.requires_grad or x.dtype.kind != "f" else Variable(x.array)
-                for x in inputs
-            ])
+            return first_order(
+                *[
+                    x if x is None or x.requires_grad or x.dtype.kind != "f" else Variable(x.array)
+                    for x in inputs
+                ]
+            )
 
     second = [g for g, skip in zip(x_grads, skipped, strict=True) if not skip]
     try:

@@ -153,9 +153,7 @@ class Summary:
         except KeyError:
             import warnings
 
-            warnings.warn(
-                "The previous statistics are not saved.", stacklevel=2
-            )
+            warnings.warn("The previous statistics are not saved.", stacklevel=2)
 
 
 class DictSummary:

@@ -18,7 +18,7 @@ class WalkerAlias:
         weights = np.array(probs, dtype=np.float64)
         weights = weights / weights.sum()
         n = len(weights)
-        # One draw takes either category of a pair; ``threshold`` says from which share on the other.
+        # A draw takes one of two categories; ``threshold`` is the share of the first.
         self.threshold = np.ones(n, np.float32)
         shares = weights * n
         small = [i for i in range(n) if shares[i] < 1]

@@ -9,8 +9,15 @@ import numpy as np
 from hagane.nn.walker_alias import WalkerAlias
 from hagane.utils import argument, conv, type_check
 
-__all__ = ["WalkerAlias", "argument", "conv", "force_array", "force_type", "size_of_shape",
-           "type_check"]
+__all__ = [
+    "WalkerAlias",
+    "argument",
+    "conv",
+    "force_array",
+    "force_type",
+    "size_of_shape",
+    "type_check",
+]
 
 
 def force_array(x: Any, dtype: Any = None) -> Any:

@@ -158,7 +158,10 @@ def _step(
             hook.backward_preprocess(function, arrays, shown)
     if type(function).backward_accumulate is not FunctionNode.backward_accumulate:
         so_far = tuple(
-            [found[function.inputs[i]].pop() if found[function.inputs[i]] else None for i in targets]
+            [
+                found[function.inputs[i]].pop() if found[function.inputs[i]] else None
+                for i in targets
+            ]
         )
         results = _called(function, function.backward_accumulate, targets, given, so_far)
     else:
@@ -223,9 +226,7 @@ def _check_debug(function: Any, index: int, node: VariableNode, gradient: Variab
                 )
             )
     if gradient.dtype.kind == "f" and np.isnan(gradient.array).any():
-        raise RuntimeError(
-            function._get_error_message("NaN is detected on backward computation")
-        )
+        raise RuntimeError(function._get_error_message("NaN is detected on backward computation"))
 
 
 def backward(

@@ -195,4 +195,5 @@ def get_dtype(dtype: Any = None, map_mixed16: Any = None) -> np.dtype[Any]:
         dtype = config.dtype
     if dtype is mixed16 and map_mixed16 is not None:
         dtype = map_mixed16
-    return np.dtype(dtype)
+    found: np.dtype[Any] = np.dtype(dtype)
+    return found

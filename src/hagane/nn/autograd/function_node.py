@@ -122,7 +122,7 @@ class FunctionNode:
                 check_numbers(self.label, y)
 
     def _record(self, variables: Sequence[Variable], outputs: Sequence[Any]) -> Any:
-        requires_grad = any([x._requires_grad for x in variables])
+        requires_grad = any(x._requires_grad for x in variables)
         made = tuple([Variable.make(y, requires_grad) for y in outputs])
         if not config.enable_backprop:
             return made

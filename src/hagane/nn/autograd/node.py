@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class VariableNode:
-    """What a recorded computation keeps of a variable: its type, its creator, and its array if asked.
+    """What a recorded computation keeps of a variable: type, creator, and the array if asked.
 
     Variables hold their node and not the other way round, so that arrays that no gradient needs are
     freed as soon as the program drops them.
@@ -160,7 +160,9 @@ class VariableNode:
         """
         variable = self._variable()
         if variable is None:
-            raise RuntimeError("cannot retain variable data: the variable has been already released")
+            raise RuntimeError(
+                "cannot retain variable data: the variable has been already released"
+            )
         self.data = variable.array
 
     def check_old_style_gradient(self) -> None:

@@ -30,7 +30,12 @@ class Parameter(Variable):
     _grad_initializer: Any = None
 
     def __init__(
-        self, initializer: Any = None, shape: Any = None, name: str | None = None, *, layout: Any = None
+        self,
+        initializer: Any = None,
+        shape: Any = None,
+        name: str | None = None,
+        *,
+        layout: Any = None,
     ):
         if initializer is None:
             initializer = NaN()

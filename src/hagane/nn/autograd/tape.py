@@ -85,9 +85,7 @@ def _continuous(dtype: Any) -> bool:
 
 
 def _gradients(gradients: Sequence[Any], recorded: bool) -> tuple[Any, ...]:
-    return tuple(
-        [None if g is None else g if recorded else g.array for g in gradients]
-    )
+    return tuple([None if g is None else g if recorded else g.array for g in gradients])
 
 
 class Tape:
@@ -131,7 +129,7 @@ class Tape:
             for y in outputs:
                 if isinstance(y, np.ndarray):
                     check_numbers(function.label, y)
-        requires_grad = any([x._requires_grad for x in variables])
+        requires_grad = any(x._requires_grad for x in variables)
         made = [Variable.make(y, requires_grad) for y in outputs]
         if not requires_grad or not config.enable_backprop:
             if config.enable_backprop:

@@ -105,7 +105,9 @@ def get_types(data: tuple[Any, ...], name: str, accept_none: bool, *, shapes: An
     found = []
     for i, array in enumerate(data):
         info = (
-            TypeInfo((), None) if accept_none and array is None else TypeInfo(array.shape, array.dtype)
+            TypeInfo((), None)
+            if accept_none and array is None
+            else TypeInfo(array.shape, array.dtype)
         )
         found.append(Variable(info, f"{name}[{i}]"))
     made = TypeInfoTuple(found)
@@ -204,8 +206,14 @@ class Expr:
     __floordiv__ = _binary("//", 5, operator.floordiv)
     __rfloordiv__ = _reflected("//", 5, operator.floordiv)
     __mod__, __rmod__ = _binary("%", 5, operator.mod), _reflected("%", 5, operator.mod)
-    __lshift__, __rlshift__ = _binary("<<", 3, operator.lshift), _reflected("<<", 3, operator.lshift)
-    __rshift__, __rrshift__ = _binary(">>", 3, operator.rshift), _reflected(">>", 3, operator.rshift)
+    __lshift__, __rlshift__ = (
+        _binary("<<", 3, operator.lshift),
+        _reflected("<<", 3, operator.lshift),
+    )
+    __rshift__, __rrshift__ = (
+        _binary(">>", 3, operator.rshift),
+        _reflected(">>", 3, operator.rshift),
+    )
     __and__, __rand__ = _binary("&", 2, operator.and_), _reflected("&", 2, operator.and_)
     __xor__, __rxor__ = _binary("^", 1, operator.xor), _reflected("^", 1, operator.xor)
     __or__, __ror__ = _binary("|", 0, operator.or_), _reflected("|", 0, operator.or_)
@@ -500,7 +508,9 @@ def argname(in_types: Sequence[Any], names: Sequence[str]) -> None:
     """
     if len(in_types) != len(names):
         raise InvalidType(
-            f"{len(names)} argument(s)", f"{len(in_types)} argument(s)", "Invalid number of arguments"
+            f"{len(names)} argument(s)",
+            f"{len(in_types)} argument(s)",
+            "Invalid number of arguments",
         )
     for type_, name in zip(in_types, names, strict=True):
         if isinstance(type_, Variable):

@@ -15,9 +15,7 @@ from hagane.nn.autograd.node import VariableNode
 if TYPE_CHECKING:
     from hagane.ops.builder import Interpreter
 
-_COMPARED = (
-    "Variables have no comparisons, which have no gradient; compare their arrays: x.array {} y.array"
-)
+_COMPARED = "Variables cannot be compared; compare their arrays: x.array {} y.array"
 
 
 class Variable:
@@ -288,7 +286,7 @@ class Variable:
         return self._requires_grad
 
     @property
-    def T(self) -> Variable:  # noqa: N802
+    def T(self) -> Variable:
         """The axes in reverse order."""
         return self.transpose()
 
@@ -544,7 +542,8 @@ def check_gradient(function: Any, x: Any, gradient: Any) -> None:
         return
     if gradient.dtype != dtype:
         raise TypeError(
-            f"expected the gradient to have the variable's dtype {dtype}, got {gradient.dtype}{where}"
+            f"expected the gradient to have the variable's dtype {dtype}, "
+            f"got {gradient.dtype}{where}"
         )
     if gradient.shape != shape:
         raise ValueError(

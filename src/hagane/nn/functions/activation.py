@@ -61,7 +61,10 @@ def prelu(x: Any, W: Any) -> Any:
 
 @function("x")
 def rrelu(
-    x: Any, l: float = 1.0 / 8, u: float = 1.0 / 3, **kwargs: Any  # noqa: E741
+    x: Any,
+    l: float = 1.0 / 8,  # noqa: E741
+    u: float = 1.0 / 3,
+    **kwargs: Any,
 ) -> Any:
     """Return ``x`` where it is positive, else ``r * x`` with ``r`` drawn evenly from [l, u].
 
@@ -75,9 +78,7 @@ def rrelu(
             drawn = np.random.uniform(l, u, tuple(shape_of(x)))
             r = np.where(x.array >= 0, 1, drawn).astype(x.dtype)
         elif r.dtype != x.dtype or r.shape != x.shape:
-            raise type_check.refuse(
-                "rrelu", f"r: {x.dtype} {x.shape}", f"{r.dtype} {r.shape}"
-            )
+            raise type_check.refuse("rrelu", f"r: {x.dtype} {x.shape}", f"{r.dtype} {r.shape}")
         y = op("Mul", x, r)
         return (y, r) if return_r else y
     y = leaky_relu(x, (l + u) / 2)
@@ -93,7 +94,8 @@ def elu(x: Any, alpha: float = 1.0) -> Any:
 
 @function("x")
 def selu(
-    x: Any, alpha: float = 1.6732632423543772848170429916717,
+    x: Any,
+    alpha: float = 1.6732632423543772848170429916717,
     scale: float = 1.0507009873554804934193349852946,
 ) -> Any:
     """Return ``scale * elu(x, alpha)`` (Klambauer et al. 2017)."""
@@ -234,14 +236,14 @@ def lstm(c_prev: Any, x: Any) -> Any:
         x: Inputs and states after their linear layers, (at most batch, 4 units): cell input, input
             gate, forget gate and output gate, interleaved in this order.
     """
-    c, first, rest, batch = _recurrent("lstm", c_prev, x, 4)
+    first, rest = _recurrent("lstm", c_prev, x, 4)
     a, i, f, o = _gates(x, 4)
     new = op("Add", op("Mul", op("Tanh", a), op("Sigmoid", i)), op("Mul", op("Sigmoid", f), first))
     h = op("Mul", op("Sigmoid", o), op("Tanh", new))
     return (new if rest is None else op("Concat", new, rest, axis=0)), h
 
 
-def _recurrent(where: str, c: Any, x: Any, gates: int) -> tuple[Any, Any, Any, int]:
+def _recurrent(where: str, c: Any, x: Any, gates: int) -> tuple[Any, Any]:
     require(where, "c_prev", c, kind="f", at_least=2)
     require(where, "x", x, kind="f", at_least=2, dtype_as=("c_prev", c))
     c_shape, x_shape = tuple(shape_of(c)), tuple(shape_of(x))
@@ -258,9 +260,9 @@ def _recurrent(where: str, c: Any, x: Any, gates: int) -> tuple[Any, Any, Any, i
             f"c_prev.shape == {c_shape}, x.shape == {x_shape}",
         )
     if batch == c_shape[0]:
-        return c, c, None, batch
+        return c, None
     first, rest = split_axis(c, [batch], 0)
-    return c, first, rest, batch
+    return first, rest
 
 
 def _gates(x: Any, count: int) -> Any:

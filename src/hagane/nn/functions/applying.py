@@ -42,9 +42,11 @@ def function(*tensors: str) -> Callable[[_Function], _Function]:
         places = [
             0 if name not in names | rows else 1 if name in names else 2 for name in parameters
         ]
-        variadic = bool(rows) and inspect.signature(define).parameters[
-            next(iter(rows))
-        ].kind is inspect.Parameter.VAR_POSITIONAL
+        variadic = (
+            bool(rows)
+            and inspect.signature(define).parameters[next(iter(rows))].kind
+            is inspect.Parameter.VAR_POSITIONAL
+        )
 
         @functools.wraps(define)
         def applied(*args: Any, **kwargs: Any) -> Any:
@@ -70,9 +72,7 @@ def function(*tensors: str) -> Callable[[_Function], _Function]:
             except type_check.InvalidType:
                 raise
             except TypeInferenceError as error:
-                raise type_check.refuse(
-                    define.__name__, "operands that fit", str(error)
-                ) from None
+                raise type_check.refuse(define.__name__, "operands that fit", str(error)) from None
             except KernelError as error:
                 if isinstance(error.__cause__, IndexError | ValueError):
                     error.add_note(f"in {define.__name__}")

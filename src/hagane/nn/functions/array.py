@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -236,10 +237,7 @@ def _at_least(x: Any, rank: int) -> Any:
     found = len(shape_of(x))
     if found >= rank:
         return x
-    if rank == 3:
-        axes = {0: [0, 1, 2], 1: [0, 2], 2: [2]}[found]
-    else:
-        axes = list(range(rank - found))
+    axes = {0: [0, 1, 2], 1: [0, 2], 2: [2]}[found] if rank == 3 else list(range(rank - found))
     return op("Unsqueeze", x, np.array(axes, np.int64))
 
 
@@ -271,12 +269,12 @@ def split_axis(x: Any, indices_or_sections: Any, axis: int, force_tuple: bool = 
             raise TypeError("indices_or_sections must be integer or 1-D array")
         bounds = [0, *map(int, indices), total]
         if any(b > total for b in bounds[1:-1]) or any(
-            a > b for a, b in zip(bounds, bounds[1:], strict=False)
+            a > b for a, b in itertools.pairwise(bounds)
         ):
             raise type_check.refuse(
                 "split_axis", f"rising indices up to {total}", f"indices == {bounds[1:-1]}"
             )
-        sizes = [b - a for a, b in zip(bounds, bounds[1:], strict=False)]
+        sizes = [b - a for a, b in itertools.pairwise(bounds)]
     if len(sizes) == 1:
         return (x,) if force_tuple else x
     return op("Split", x, np.array(sizes, np.int64), axis=place, outputs=len(sizes))
@@ -393,15 +391,13 @@ def transpose_sequence(xs: Any) -> Any:
     if not row:
         return ()
     lengths = [len(x) for x in row]
-    for i, (a, b) in enumerate(zip(lengths, lengths[1:], strict=False)):
+    for i, (a, b) in enumerate(itertools.pairwise(lengths)):
         if a < b:
             raise type_check.refuse(
                 "transpose_sequence", f"xs[{i}].shape[0] >= xs[{i + 1}].shape[0]", f"{a} < {b}"
             )
     pieces = [separate(x, axis=0) if len(x) else () for x in row]
-    return tuple(
-        stack([piece[t] for piece in pieces if len(piece) > t]) for t in range(lengths[0])
-    )
+    return tuple(stack([piece[t] for piece in pieces if len(piece) > t]) for t in range(lengths[0]))
 
 
 @function("x")

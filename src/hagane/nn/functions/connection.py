@@ -28,8 +28,16 @@ def _check_convolved(where: str, x: Any, W: Any, b: Any, ndim: int, inputs: int,
 
 
 def _convolve(
-    where: str, x: Any, W: Any, b: Any, ndim: int, stride: Any, pad: Any,
-    cover_all: bool, dilate: Any, groups: int,
+    where: str,
+    x: Any,
+    W: Any,
+    b: Any,
+    ndim: int,
+    stride: Any,
+    pad: Any,
+    cover_all: bool,
+    dilate: Any,
+    groups: int,
 ) -> Any:
     require(where, "W", W, kind="f", ndim=ndim + 2)
     maps, channels, *kernel = shape_of(W)
@@ -41,7 +49,9 @@ def _convolve(
     for size, k, s, p, d in zip(sizes, kernel, strides, pads, dilations, strict=True):
         if get_conv_outsize(size, k, s, p, cover_all, d) <= 0:
             raise type_check.refuse(
-                where, "the padded x to hold a window", f"x.shape == {shape_of(x)}, W: {shape_of(W)}"
+                where,
+                "the padded x to hold a window",
+                f"x.shape == {shape_of(x)}, W: {shape_of(W)}",
             )
     ends = end_pads(sizes, kernel, strides, pads, cover_all, dilations) if cover_all else pads
     return op(
@@ -51,7 +61,12 @@ def _convolve(
 
 @function("x", "W", "b")
 def convolution_2d(
-    x: Any, W: Any, b: Any = None, stride: Any = 1, pad: Any = 0, cover_all: bool = False,
+    x: Any,
+    W: Any,
+    b: Any = None,
+    stride: Any = 1,
+    pad: Any = 0,
+    cover_all: bool = False,
     **kwargs: Any,
 ) -> Any:
     """Return the cross-correlation of images with filters.
@@ -71,8 +86,14 @@ def convolution_2d(
 
 @function("x", "W", "b")
 def convolution_nd(
-    x: Any, W: Any, b: Any = None, stride: Any = 1, pad: Any = 0, cover_all: bool = False,
-    dilate: Any = 1, groups: int = 1,
+    x: Any,
+    W: Any,
+    b: Any = None,
+    stride: Any = 1,
+    pad: Any = 0,
+    cover_all: bool = False,
+    dilate: Any = 1,
+    groups: int = 1,
 ) -> Any:
     """Return the cross-correlation over any number of axes, as ``convolution_2d``."""
     require("convolution_nd", "x", x, at_least=2)
@@ -81,8 +102,14 @@ def convolution_nd(
 
 
 def convolution_1d(
-    x: Any, W: Any, b: Any = None, stride: Any = 1, pad: Any = 0, cover_all: bool = False,
-    dilate: Any = 1, groups: int = 1,
+    x: Any,
+    W: Any,
+    b: Any = None,
+    stride: Any = 1,
+    pad: Any = 0,
+    cover_all: bool = False,
+    dilate: Any = 1,
+    groups: int = 1,
 ) -> Any:
     """Return the cross-correlation over one axis, as ``convolution_2d``."""
     _check_rank("convolution_1d", x, 3)
@@ -90,8 +117,14 @@ def convolution_1d(
 
 
 def convolution_3d(
-    x: Any, W: Any, b: Any = None, stride: Any = 1, pad: Any = 0, cover_all: bool = False,
-    dilate: Any = 1, groups: int = 1,
+    x: Any,
+    W: Any,
+    b: Any = None,
+    stride: Any = 1,
+    pad: Any = 0,
+    cover_all: bool = False,
+    dilate: Any = 1,
+    groups: int = 1,
 ) -> Any:
     """Return the cross-correlation over three axes, as ``convolution_2d``."""
     _check_rank("convolution_3d", x, 5)
@@ -107,8 +140,16 @@ def _check_rank(where: str, x: Any, rank: int) -> None:
 
 
 def _transposed(
-    where: str, x: Any, W: Any, b: Any, ndim: int, stride: Any, pad: Any, outsize: Any,
-    dilate: Any, groups: int,
+    where: str,
+    x: Any,
+    W: Any,
+    b: Any,
+    ndim: int,
+    stride: Any,
+    pad: Any,
+    outsize: Any,
+    dilate: Any,
+    groups: int,
 ) -> Any:
     require(where, "W", W, kind="f", ndim=ndim + 2)
     inputs, maps, *kernel = shape_of(W)
@@ -127,22 +168,32 @@ def _transposed(
         if get_conv_outsize(made, kernel[i], strides[i], pads[i], d=dilations[i]) != size and (
             get_conv_outsize(made, kernel[i], strides[i], pads[i], True, dilations[i]) != size
         ):
-            raise type_check.refuse(
-                where, f"outsize[{i}] of which {size} windows come", f"{made}"
-            )
+            raise type_check.refuse(where, f"outsize[{i}] of which {size} windows come", f"{made}")
         if made >= natural:
             more[i] = made - natural
         else:
             ends[i] += natural - made
     return op(
-        "ConvTranspose", x, W, b, strides=strides, pads=(*pads, *ends), dilations=dilations,
-        group=groups, output_padding=tuple(more),
+        "ConvTranspose",
+        x,
+        W,
+        b,
+        strides=strides,
+        pads=(*pads, *ends),
+        dilations=dilations,
+        group=groups,
+        output_padding=tuple(more),
     )
 
 
 @function("x", "W", "b")
 def deconvolution_2d(
-    x: Any, W: Any, b: Any = None, stride: Any = 1, pad: Any = 0, outsize: Any = None,
+    x: Any,
+    W: Any,
+    b: Any = None,
+    stride: Any = 1,
+    pad: Any = 0,
+    outsize: Any = None,
     **kwargs: Any,
 ) -> Any:
     """Return the transposed convolution of images with filters.
@@ -162,8 +213,14 @@ def deconvolution_2d(
 
 @function("x", "W", "b")
 def deconvolution_nd(
-    x: Any, W: Any, b: Any = None, stride: Any = 1, pad: Any = 0, outsize: Any = None,
-    dilate: Any = 1, groups: int = 1,
+    x: Any,
+    W: Any,
+    b: Any = None,
+    stride: Any = 1,
+    pad: Any = 0,
+    outsize: Any = None,
+    dilate: Any = 1,
+    groups: int = 1,
 ) -> Any:
     """Return the transposed convolution over any number of axes."""
     require("deconvolution_nd", "x", x, at_least=2)
@@ -172,8 +229,14 @@ def deconvolution_nd(
 
 
 def deconvolution_1d(
-    x: Any, W: Any, b: Any = None, stride: Any = 1, pad: Any = 0, outsize: Any = None,
-    dilate: Any = 1, groups: int = 1,
+    x: Any,
+    W: Any,
+    b: Any = None,
+    stride: Any = 1,
+    pad: Any = 0,
+    outsize: Any = None,
+    dilate: Any = 1,
+    groups: int = 1,
 ) -> Any:
     """Return the transposed convolution over one axis."""
     _check_rank("deconvolution_1d", x, 3)
@@ -181,8 +244,14 @@ def deconvolution_1d(
 
 
 def deconvolution_3d(
-    x: Any, W: Any, b: Any = None, stride: Any = 1, pad: Any = 0, outsize: Any = None,
-    dilate: Any = 1, groups: int = 1,
+    x: Any,
+    W: Any,
+    b: Any = None,
+    stride: Any = 1,
+    pad: Any = 0,
+    outsize: Any = None,
+    dilate: Any = 1,
+    groups: int = 1,
 ) -> Any:
     """Return the transposed convolution over three axes."""
     _check_rank("deconvolution_3d", x, 5)
@@ -190,7 +259,12 @@ def deconvolution_3d(
 
 
 def dilated_convolution_2d(
-    x: Any, W: Any, b: Any = None, stride: Any = 1, pad: Any = 0, dilate: Any = 1,
+    x: Any,
+    W: Any,
+    b: Any = None,
+    stride: Any = 1,
+    pad: Any = 0,
+    dilate: Any = 1,
     cover_all: bool = False,
 ) -> Any:
     """Return the cross-correlation with filters whose taps lie apart."""
@@ -198,9 +272,7 @@ def dilated_convolution_2d(
 
 
 @function("x", "W", "b")
-def depthwise_convolution_2d(
-    x: Any, W: Any, b: Any = None, stride: Any = 1, pad: Any = 0
-) -> Any:
+def depthwise_convolution_2d(x: Any, W: Any, b: Any = None, stride: Any = 1, pad: Any = 0) -> Any:
     """Return the cross-correlation of each channel with filters of its own.
 
     Args:
@@ -286,7 +358,7 @@ def shift(x: Any, ksize: Any = 3, dilate: Any = 1) -> Any:
     dy, dx = as_tuple(dilate, 2)
     if kh % 2 == 0 or kw % 2 == 0:
         raise ValueError(f"shift: expected odd ksize, got {ksize}")
-    n, c, h, w = shape_of(x)
+    _n, c, _h, _w = shape_of(x)
     if c < kh * kw:
         raise type_check.refuse("shift", f"x.shape[1] >= {kh * kw}", f"{c}")
     taps = np.zeros((c, 1, kh, kw), x.dtype)
@@ -296,6 +368,4 @@ def shift(x: Any, ksize: Any = 3, dilate: Any = 1) -> Any:
     places = np.where(places == middle, last, np.where(places == last, middle, places))
     taps[np.arange(c), 0, kh - 1 - places // kw, kw - 1 - places % kw] = 1
     pads = (kh // 2 * dy, kw // 2 * dx)
-    return op(
-        "Conv", x, taps, strides=(1, 1), pads=(*pads, *pads), dilations=(dy, dx), group=c
-    )
+    return op("Conv", x, taps, strides=(1, 1), pads=(*pads, *pads), dilations=(dy, dx), group=c)

@@ -25,8 +25,10 @@ def accuracy(y: Any, t: Any, ignore_label: int | None = None) -> Any:
     shape, labels = y.shape, t.shape
     if y.ndim != t.ndim + 1:
         rest = y.size // (shape[0] * shape[1]) if len(shape) > 1 and shape[0] * shape[1] else 1
-        fits = shape[:1] == labels[:1] and (shape[2 : 1 + len(labels)] == labels[1:]) and rest == (
-            int(np.prod(labels[1:])) if labels else 1
+        fits = (
+            shape[:1] == labels[:1]
+            and (shape[2 : 1 + len(labels)] == labels[1:])
+            and rest == (int(np.prod(labels[1:])) if labels else 1)
         )
         if not fits:
             raise type_check.refuse("accuracy", f"y of {t.ndim + 1} axes", f"y.shape == {shape}")
@@ -113,9 +115,7 @@ def classification_summary(
             where, f"t.shape == {(y.shape[0], *y.shape[2:])}", f"t.shape == {t.shape}"
         )
     found = _summary(y, t, label_num, beta, ignore_label)
-    return tuple(
-        Untracked(where, lambda *_, part=part: part).apply((y, t))[0] for part in found
-    )
+    return tuple(Untracked(where, lambda *_, part=part: part).apply((y, t))[0] for part in found)
 
 
 def precision(y: Any, t: Any, label_num: int | None = None, ignore_label: int = -1) -> Any:

@@ -14,10 +14,7 @@ from hagane.nn.autograd.variable import Variable, as_array
 
 def _key(where: str, slices: Any) -> tuple[Any, ...]:
     if isinstance(slices, list):
-        if all(isinstance(one, int) for one in slices):
-            slices = (slices,)
-        else:
-            slices = tuple(slices)
+        slices = (slices,) if all(isinstance(one, int) for one in slices) else tuple(slices)
     elif not isinstance(slices, tuple):
         slices = (slices,)
     found = tuple(as_array(one) for one in slices)

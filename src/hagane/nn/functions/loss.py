@@ -26,9 +26,7 @@ def check_reduce(where: str, reduce: str, *allowed: str) -> None:
 def mean_of(x: Any) -> Any:
     """Return the mean of all elements."""
     size = int(np.prod(shape_of(x), dtype=np.int64))
-    return op(
-        "ReduceSum", op("Mul", x, constant_like(1 / size if size else np.nan, x)), keepdims=0
-    )
+    return op("ReduceSum", op("Mul", x, constant_like(1 / size if size else np.nan, x)), keepdims=0)
 
 
 def total(x: Any) -> Any:
@@ -50,8 +48,14 @@ def _same(where: str, **arrays: Any) -> None:
 
 @function("x")
 def softmax_cross_entropy(
-    x: Any, t: Any, normalize: bool = True, cache_score: bool = True, class_weight: Any = None,
-    ignore_label: int = -1, reduce: str = "mean", enable_double_backprop: bool = False,
+    x: Any,
+    t: Any,
+    normalize: bool = True,
+    cache_score: bool = True,
+    class_weight: Any = None,
+    ignore_label: int = -1,
+    reduce: str = "mean",
+    enable_double_backprop: bool = False,
     soft_target_loss: str = "cross-entropy",
 ) -> Any:
     """Return the cross entropy of the softmax over the second axis.
@@ -114,8 +118,7 @@ def softmax_cross_entropy(
 def _soft_targets(x: Any, t: Any, weights: Any, reduce: str, kind: str) -> Any:
     if kind not in ("cross-entropy", "kl-divergence"):
         raise ValueError(
-            "soft_target_loss must be 'cross-entropy' or 'kl-divergence', but "
-            f"{kind!r} is given."
+            f"soft_target_loss must be 'cross-entropy' or 'kl-divergence', but {kind!r} is given."
         )
     target = lift(t) if isinstance(t, np.ndarray) else t
     scores = op("LogSoftmax", x, axis=1)
@@ -248,8 +251,14 @@ def contrastive(x0: Any, x1: Any, y: Any, margin: float = 1, reduce: str = "mean
         raise type_check.refuse("contrastive", f"y: {n} integers", f"{alike.dtype} {alike.shape}")
     square = op("ReduceSumSquare", op("Sub", x0, x1), [1], keepdims=0)
     # The root has no slope at zero, where its gradient is not asked for either.
-    far = op("Relu", op("Sub", constant_like(margin, x0), op("Sqrt", op("Max", square,
-             constant_like(np.finfo(x0.dtype).tiny, x0)))))
+    far = op(
+        "Relu",
+        op(
+            "Sub",
+            constant_like(margin, x0),
+            op("Sqrt", op("Max", square, constant_like(np.finfo(x0.dtype).tiny, x0))),
+        ),
+    )
     weights = alike.astype(x0.dtype)
     loss = op("Add", op("Mul", square, weights), op("Mul", op("Mul", far, far), 1 - weights))
     loss = op("Mul", loss, constant_like(0.5, x0))
@@ -268,7 +277,9 @@ def triplet(
     _same("triplet", anchor=anchor, positive=positive, negative=negative)
     near = op("ReduceSumSquare", op("Sub", anchor, positive), [1], keepdims=0)
     far = op("ReduceSumSquare", op("Sub", anchor, negative), [1], keepdims=0)
-    return folded(op("Relu", op("Add", op("Sub", near, far), constant_like(margin, anchor))), reduce)
+    return folded(
+        op("Relu", op("Add", op("Sub", near, far), constant_like(margin, anchor))), reduce
+    )
 
 
 @function("mean", "ln_var")
@@ -335,6 +346,3 @@ def decov(h: Any, reduce: str = "half_squared_sum") -> Any:
     if reduce == "no":
         return covariance
     return op("Mul", total(op("Mul", covariance, covariance)), constant_like(0.5, h))
-
-
-

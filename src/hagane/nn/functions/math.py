@@ -280,8 +280,12 @@ def average(x: Any, axis: Any = None, weights: Any = None, keepdims: bool = Fals
         for i in over:
             count *= shape[i]
         # The divisor first: sums of float16 would overflow.
-        return reduced("ReduceSum", op("Mul", x, constant_like(1 / count if count else np.nan, x)),
-                       over, keepdims)
+        return reduced(
+            "ReduceSum",
+            op("Mul", x, constant_like(1 / count if count else np.nan, x)),
+            over,
+            keepdims,
+        )
     sizes = tuple(shape_of(weights))
     if sizes != shape:
         if len(over) != 1 or sizes != (shape[over[0]],):

@@ -85,7 +85,12 @@ def zoneout(h: Any, x: Any, ratio: float = 0.5, **kwargs: Any) -> Any:
 
 @function("x", "W", "b")
 def simplified_dropconnect(
-    x: Any, W: Any, b: Any = None, ratio: float = 0.5, train: bool = True, mask: Any = None,
+    x: Any,
+    W: Any,
+    b: Any = None,
+    ratio: float = 0.5,
+    train: bool = True,
+    mask: Any = None,
     use_batchwise_mask: bool = True,
 ) -> Any:
     """Return a linear layer whose weights are dropped at random (Wan et al. 2013).
@@ -122,8 +127,11 @@ def simplified_dropconnect(
         raise type_check.refuse("simplified_dropconnect", f"mask.shape == {shape}", f"{mask.shape}")
     kept = op("Mul", W, mask.astype(W.dtype) * constant_like(1 / (1 - ratio), x))
     if mask.ndim == 3:
-        y = op("Squeeze", op("MatMul", op("Unsqueeze", rows, [1]),
-                             op("Transpose", kept, perm=(0, 2, 1))), [1])
+        y = op(
+            "Squeeze",
+            op("MatMul", op("Unsqueeze", rows, [1]), op("Transpose", kept, perm=(0, 2, 1))),
+            [1],
+        )
     else:
         y = op("MatMul", rows, op("Transpose", kept, perm=(1, 0)))
     return y if b is None else op("Add", y, b)

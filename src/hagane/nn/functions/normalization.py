@@ -63,8 +63,13 @@ def batch_normalization(x: Any, gamma: Any, beta: Any, **kwargs: Any) -> Any:
             averaged over, by default all but the second.
     """
     eps, running_mean, running_var, decay, axis = pop_options(
-        "batch_normalization", kwargs,
-        eps=2e-5, running_mean=None, running_var=None, decay=0.9, axis=None,
+        "batch_normalization",
+        kwargs,
+        eps=2e-5,
+        running_mean=None,
+        running_var=None,
+        decay=0.9,
+        axis=None,
     )
     require("batch_normalization", "x", x, kind="f", at_least=1)
     axes = _axes("batch_normalization", axis, len(shape_of(x)))
@@ -90,13 +95,20 @@ def _widened(x: Any) -> Any:
 
 def _normalized(x: Any, mean: Any, var: Any, eps: float, gamma: Any, beta: Any) -> Any:
     wide = _widened(x)
-    inverse = op("Div", constant_like(1, wide), op("Sqrt", op("Add", var, constant_like(eps, wide))))
+    inverse = op(
+        "Div", constant_like(1, wide), op("Sqrt", op("Add", var, constant_like(eps, wide)))
+    )
     y = op("Mul", op("Sub", wide, mean), op("Mul", inverse, _as(gamma, wide)))
     return _as(op("Add", y, _as(beta, wide)), x)
 
 
 def _track(
-    x: Any, axes: tuple[int, ...], mean: Any, var: Any, running_mean: Any, running_var: Any,
+    x: Any,
+    axes: tuple[int, ...],
+    mean: Any,
+    var: Any,
+    running_mean: Any,
+    running_var: Any,
     decay: float,
 ) -> None:
     """Update running moments in place."""
@@ -121,15 +133,26 @@ def fixed_batch_normalization(
     _check("fixed_batch_normalization", x, axes, gamma=gamma, beta=beta, mean=mean, var=var)
     wide = _widened(x)
     return _normalized(
-        x, _as(_shared(x, mean, axes), wide), _as(_shared(x, var, axes), wide), eps,
-        _shared(x, gamma, axes), _shared(x, beta, axes),
+        x,
+        _as(_shared(x, mean, axes), wide),
+        _as(_shared(x, var, axes), wide),
+        eps,
+        _shared(x, gamma, axes),
+        _shared(x, beta, axes),
     )
 
 
 @function("x", "gamma", "beta")
 def batch_renormalization(
-    x: Any, gamma: Any, beta: Any, rmax: float, dmax: float, eps: float = 2e-5,
-    running_mean: Any = None, running_var: Any = None, decay: float = 0.9,
+    x: Any,
+    gamma: Any,
+    beta: Any,
+    rmax: float,
+    dmax: float,
+    eps: float = 2e-5,
+    running_mean: Any = None,
+    running_var: Any = None,
+    decay: float = 0.9,
     update_statistics: bool = False,
 ) -> Any:
     """Return a batch normalization corrected towards running moments (Ioffe 2017).
@@ -163,7 +186,9 @@ def batch_renormalization(
     if update_statistics:
         _track(x, axes, mean, var, running_mean, running_var, decay)
     wide = _widened(x)
-    inverse = op("Div", constant_like(1, wide), op("Sqrt", op("Add", var, constant_like(eps, wide))))
+    inverse = op(
+        "Div", constant_like(1, wide), op("Sqrt", op("Add", var, constant_like(eps, wide)))
+    )
     y = op("Add", op("Mul", op("Mul", op("Sub", wide, mean), inverse), r), d)
     y = op("Mul", y, _as(_shared(x, gamma, axes), wide))
     return _as(op("Add", y, _as(_shared(x, beta, axes), wide)), x)
@@ -239,7 +264,9 @@ def group_normalization(x: Any, groups: int, gamma: Any, beta: Any, eps: float =
     rows = reshape(x, (shape[0], groups, rest))
     wide = _widened(rows)
     mean, var = _moments(rows, (2,))
-    inverse = op("Div", constant_like(1, wide), op("Sqrt", op("Add", var, constant_like(eps, wide))))
+    inverse = op(
+        "Div", constant_like(1, wide), op("Sqrt", op("Add", var, constant_like(eps, wide)))
+    )
     y = reshape(op("Mul", op("Sub", wide, mean), inverse), shape)
     more = (1, shape[1], *(1,) * (len(shape) - 2))
     y = op("Mul", y, _as(reshape(gamma, more), wide))
@@ -262,7 +289,9 @@ def local_response_normalization(
     width = shape[1] + 2 * half
     upper = op("Slice", sums, [2 * half], [width], [1])
     lower = op("Pad", op("Slice", sums, [0], [shape[1] - 1], [1]), [0, 1] + [0] * (2 * rank - 2))
-    unit = op("Add", constant_like(k, x), op("Mul", constant_like(alpha, x), op("Sub", upper, lower)))
+    unit = op(
+        "Add", constant_like(k, x), op("Mul", constant_like(alpha, x), op("Sub", upper, lower))
+    )
     return op("Mul", x, op("Pow", unit, constant_like(-beta, x)))
 
 

@@ -20,7 +20,13 @@ def _prepare(where: str, x: Any, ndim: int, ksize: Any, stride: Any, pad: Any) -
 
 
 def _max_pool(
-    where: str, x: Any, ndim: int, ksize: Any, stride: Any, pad: Any, cover_all: bool,
+    where: str,
+    x: Any,
+    ndim: int,
+    ksize: Any,
+    stride: Any,
+    pad: Any,
+    cover_all: bool,
     return_indices: bool,
 ) -> Any:
     kernel, strides, pads = _prepare(where, x, ndim, ksize, stride, pad)
@@ -39,9 +45,7 @@ def _max_pool(
         x = op("Pad", x, [0, 0, *pads, 0, 0, *ends], filler)
         pads = ends = (0,) * ndim
     if not return_indices:
-        return op(
-            "MaxPool", x, kernel_shape=kernel, strides=strides, pads=(*pads, *ends)
-        )
+        return op("MaxPool", x, kernel_shape=kernel, strides=strides, pads=(*pads, *ends))
     y, places = op(
         "MaxPool", x, kernel_shape=kernel, strides=strides, pads=(*pads, *ends), outputs=2
     )
@@ -64,7 +68,11 @@ def _within_windows(places: Any, shape: Any, kernel: Any, strides: Any, pads: An
 
 @function("x")
 def max_pooling_nd(
-    x: Any, ksize: Any, stride: Any = None, pad: Any = 0, cover_all: bool = True,
+    x: Any,
+    ksize: Any,
+    stride: Any = None,
+    pad: Any = 0,
+    cover_all: bool = True,
     return_indices: bool = False,
 ) -> Any:
     """Return the largest element of each window.
@@ -83,7 +91,11 @@ def max_pooling_nd(
 
 @function("x")
 def max_pooling_1d(
-    x: Any, ksize: Any, stride: Any = None, pad: Any = 0, cover_all: bool = True,
+    x: Any,
+    ksize: Any,
+    stride: Any = None,
+    pad: Any = 0,
+    cover_all: bool = True,
     return_indices: bool = False,
 ) -> Any:
     """Return the largest element of each window of one axis."""
@@ -93,7 +105,11 @@ def max_pooling_1d(
 
 @function("x")
 def max_pooling_2d(
-    x: Any, ksize: Any, stride: Any = None, pad: Any = 0, cover_all: bool = True,
+    x: Any,
+    ksize: Any,
+    stride: Any = None,
+    pad: Any = 0,
+    cover_all: bool = True,
     return_indices: bool = False,
 ) -> Any:
     """Return the largest element of each window of images."""
@@ -102,7 +118,11 @@ def max_pooling_2d(
 
 @function("x")
 def max_pooling_3d(
-    x: Any, ksize: Any, stride: Any = None, pad: Any = 0, cover_all: bool = True,
+    x: Any,
+    ksize: Any,
+    stride: Any = None,
+    pad: Any = 0,
+    cover_all: bool = True,
     return_indices: bool = False,
 ) -> Any:
     """Return the largest element of each window of volumes."""
@@ -130,7 +150,11 @@ def _average_pool(
         x = op("Pad", x, [0, 0, *pads, 0, 0, *pads])
         pads = (0,) * ndim
     return op(
-        "AveragePool", x, kernel_shape=kernel, strides=strides, pads=(*pads, *pads),
+        "AveragePool",
+        x,
+        kernel_shape=kernel,
+        strides=strides,
+        pads=(*pads, *pads),
         count_include_pad=int(pad_value == 0),
     )
 
@@ -169,7 +193,14 @@ def average_pooling_3d(
 
 
 def _spread(
-    where: str, x: Any, ndim: int, ksize: Any, stride: Any, pad: Any, outsize: Any, cover_all: bool,
+    where: str,
+    x: Any,
+    ndim: int,
+    ksize: Any,
+    stride: Any,
+    pad: Any,
+    outsize: Any,
+    cover_all: bool,
     indexes: Any = None,
 ) -> Any:
     """Return elements put at all places of their windows, or at one place."""
@@ -205,7 +236,11 @@ def _spread(
 
 @function("x")
 def unpooling_nd(
-    x: Any, ksize: Any, stride: Any = None, pad: Any = 0, outsize: Any = None,
+    x: Any,
+    ksize: Any,
+    stride: Any = None,
+    pad: Any = 0,
+    outsize: Any = None,
     cover_all: bool = True,
 ) -> Any:
     """Return each element repeated over its window; where windows overlap they are added."""
@@ -215,7 +250,11 @@ def unpooling_nd(
 
 @function("x")
 def unpooling_1d(
-    x: Any, ksize: Any, stride: Any = None, pad: Any = 0, outsize: Any = None,
+    x: Any,
+    ksize: Any,
+    stride: Any = None,
+    pad: Any = 0,
+    outsize: Any = None,
     cover_all: bool = True,
 ) -> Any:
     """Return each element repeated over its window of one axis."""
@@ -225,7 +264,11 @@ def unpooling_1d(
 
 @function("x")
 def unpooling_2d(
-    x: Any, ksize: Any, stride: Any = None, pad: Any = 0, outsize: Any = None,
+    x: Any,
+    ksize: Any,
+    stride: Any = None,
+    pad: Any = 0,
+    outsize: Any = None,
     cover_all: bool = True,
 ) -> Any:
     """Return each pixel repeated over its window."""
@@ -234,7 +277,11 @@ def unpooling_2d(
 
 @function("x")
 def unpooling_3d(
-    x: Any, ksize: Any, stride: Any = None, pad: Any = 0, outsize: Any = None,
+    x: Any,
+    ksize: Any,
+    stride: Any = None,
+    pad: Any = 0,
+    outsize: Any = None,
     cover_all: bool = True,
 ) -> Any:
     """Return each element of a volume repeated over its window."""
@@ -244,7 +291,12 @@ def unpooling_3d(
 
 @function("x")
 def upsampling_2d(
-    x: Any, indexes: Any, ksize: Any, stride: Any = None, pad: Any = 0, outsize: Any = None,
+    x: Any,
+    indexes: Any,
+    ksize: Any,
+    stride: Any = None,
+    pad: Any = 0,
+    outsize: Any = None,
     cover_all: bool = True,
 ) -> Any:
     """Return each pixel at the place of its window that ``indexes`` names, else zeros.
@@ -273,7 +325,7 @@ def spatial_pyramid_pooling_2d(x: Any, pyramid_height: int, pooling: Any = None)
     if pooling != "max":
         raise ValueError(f"Unsupported pooling operation: {pooling}")
     require("spatial_pyramid_pooling_2d", "x", x, kind="f", ndim=4)
-    n, c, h, w = shape_of(x)
+    n, _c, h, w = shape_of(x)
     levels = []
     for level in range(pyramid_height):
         bins = 2**level

@@ -91,9 +91,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     except (ZeroDivisionError, IndexError):
         fits = False
     if not fits:
-        raise ValueError(
-            f"tensordot: axes {axes} do not fit arrays of shapes {first} and {second}"
-        )
+        raise ValueError(f"tensordot: axes {axes} do not fit arrays of shapes {first} and {second}")
     rest_a = [i for i in range(len(first)) if i not in over_a]
     rest_b = [i for i in range(len(second)) if i not in over_b]
     inner = int(np.prod(sizes, dtype=np.int64))
@@ -122,9 +120,7 @@ def _einsum(subscripts: str, *xs: Any) -> Any:
     inputs, arrow, output = subscripts.replace(" ", "").partition("->")
     terms = inputs.split(",")
     if len(terms) != len(xs):
-        raise type_check.refuse(
-            "einsum", f"{len(terms)} operands for '{subscripts}'", f"{len(xs)}"
-        )
+        raise type_check.refuse("einsum", f"{len(terms)} operands for '{subscripts}'", f"{len(xs)}")
     for i, (term, x) in enumerate(zip(terms, xs, strict=True)):
         letters, rank = term.replace("...", ""), len(shape_of(x))
         if (len(letters) != rank) if "..." not in term else (len(letters) > rank):
@@ -201,9 +197,7 @@ def linear(x: Any, W: Any, b: Any = None, n_batch_axes: int = 1) -> Any:
 
 
 @function("e1", "e2", "W", "V1", "V2", "b")
-def bilinear(
-    e1: Any, e2: Any, W: Any, V1: Any = None, V2: Any = None, b: Any = None
-) -> Any:
+def bilinear(e1: Any, e2: Any, W: Any, V1: Any = None, V2: Any = None, b: Any = None) -> Any:
     """Return ``e1 W e2 + e1 V1 + e2 V2 + b``.
 
     Args:
@@ -251,7 +245,9 @@ def embed_id(x: Any, W: Any, ignore_label: int | None = None) -> Any:
     rows = shape_of(W)[0]
     valid = indices if ignore_label is None else indices[indices != ignore_label]
     if valid.size and (valid.min() < 0 or valid.max() >= rows):
-        raise ValueError(f"Each not ignored `x` value need to satisfy `0 <= x < len(W)`, here {rows}")
+        raise ValueError(
+            f"Each not ignored `x` value need to satisfy `0 <= x < len(W)`, here {rows}"
+        )
     if ignore_label is None:
         return op("Gather", W, indices, axis=0)
     kept = indices != ignore_label

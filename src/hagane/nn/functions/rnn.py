@@ -34,15 +34,18 @@ def _gru_step(x: Any, states: tuple[Any, ...], ws: Any, bs: Any) -> tuple[Any, .
 
 def _lstm_step(x: Any, states: tuple[Any, ...], ws: Any, bs: Any) -> tuple[Any, ...]:
     h, c = states
-    i, f, a, o = split_axis(
-        x + linear(h, concat(ws[4:8], axis=0), concat(bs[4:8], axis=0)), 4, 1
-    )
+    i, f, a, o = split_axis(x + linear(h, concat(ws[4:8], axis=0), concat(bs[4:8], axis=0)), 4, 1)
     new = sigmoid(i) * tanh(a) + sigmoid(f) * c
     return sigmoid(o) * tanh(new), new
 
 
 def _one_direction(
-    step: Step, xs: Sequence[Any], states: tuple[Any, ...], ws: Any, bs: Any, inputs: int,
+    step: Step,
+    xs: Sequence[Any],
+    states: tuple[Any, ...],
+    ws: Any,
+    bs: Any,
+    inputs: int,
     backwards: bool,
 ) -> tuple[list[Any], tuple[Any, ...]]:
     """Return the outputs of a layer at all times, and its last states.
@@ -71,8 +74,15 @@ def _one_direction(
 
 
 def _n_step(
-    step: Step, inputs: int, n_layers: int, ratio: float, firsts: tuple[Any, ...], ws: Any, bs: Any,
-    xs: Any, both: bool,
+    step: Step,
+    inputs: int,
+    n_layers: int,
+    ratio: float,
+    firsts: tuple[Any, ...],
+    ws: Any,
+    bs: Any,
+    xs: Any,
+    both: bool,
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Return the last states of all layers, and the outputs of the last at all times."""
     row = [lift(x) for x in xs]
@@ -105,7 +115,14 @@ def _n_step(
 
 
 def _lstm(
-    n_layers: int, ratio: float, hx: Any, cx: Any, ws: Any, bs: Any, xs: Any, both: bool,
+    n_layers: int,
+    ratio: float,
+    hx: Any,
+    cx: Any,
+    ws: Any,
+    bs: Any,
+    xs: Any,
+    both: bool,
     kwargs: dict[str, Any],
 ) -> Any:
     pop_options("n_step_lstm", kwargs)
@@ -127,6 +144,7 @@ def n_step_lstm(
             gate.
         bs: Eight biases a layer.
         xs: The inputs at each time, (batch at that time, features); batches do not grow.
+        **kwargs: None are known.
 
     Returns:
         Last outputs, last cells, and the outputs of the last layer at each time.
@@ -169,8 +187,14 @@ def _activation(name: str) -> Any:
 
 
 def n_step_rnn(
-    n_layers: int, dropout_ratio: float, hx: Any, ws: Any, bs: Any, xs: Any,
-    activation: str = "tanh", **kwargs: Any,
+    n_layers: int,
+    dropout_ratio: float,
+    hx: Any,
+    ws: Any,
+    bs: Any,
+    xs: Any,
+    activation: str = "tanh",
+    **kwargs: Any,
 ) -> Any:
     """Return the states and outputs of a stack of simple recurrent layers over sequences."""
     pop_options("n_step_rnn", kwargs)
@@ -180,13 +204,17 @@ def n_step_rnn(
 
 
 def n_step_birnn(
-    n_layers: int, dropout_ratio: float, hx: Any, ws: Any, bs: Any, xs: Any,
-    activation: str = "tanh", **kwargs: Any,
+    n_layers: int,
+    dropout_ratio: float,
+    hx: Any,
+    ws: Any,
+    bs: Any,
+    xs: Any,
+    activation: str = "tanh",
+    **kwargs: Any,
 ) -> Any:
     """Return the states and outputs of simple recurrent layers in both directions."""
     pop_options("n_step_birnn", kwargs)
     step = _rnn_step(_activation(activation))
     (h,), ys = _n_step(step, 1, n_layers, dropout_ratio, (hx,), ws, bs, xs, True)
     return h, ys
-
-

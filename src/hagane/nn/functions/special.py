@@ -74,7 +74,7 @@ def _scipy(name: str) -> Any:
     try:
         return getattr(importlib.import_module("scipy.special"), name)
     except ImportError:
-        raise MissingExtra(f"the function {name}", "cluster") from None
+        raise MissingExtra(f"the function {name}", "chainer") from None
 
 
 def _wide(compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -102,41 +102,58 @@ _ROOT_TWO_PI = _math.sqrt(2 * _math.pi)
 expm1 = _define("expm1", "``exp(x) - 1``", np.expm1, lambda x, y: y + 1)
 log1p = _define("log1p", "``log(1 + x)``", np.log1p, lambda x, y: 1 / (x + 1))
 erfc = _define(
-    "erfc", "one minus the error function", lambda x: _scipy("erfc")(x),
+    "erfc",
+    "one minus the error function",
+    lambda x: _scipy("erfc")(x),
     lambda x, y: -_TWO_BY_ROOT_PI * exp(-_square(x)),
 )
 erfcx = _define(
-    "erfcx", "``exp(x ** 2) * erfc(x)``", lambda x: _scipy("erfcx")(x),
+    "erfcx",
+    "``exp(x ** 2) * erfc(x)``",
+    lambda x: _scipy("erfcx")(x),
     lambda x, y: 2 * x * y - _TWO_BY_ROOT_PI,
 )
 erfinv = _define(
-    "erfinv", "the inverse of the error function", lambda x: _scipy("erfinv")(x),
+    "erfinv",
+    "the inverse of the error function",
+    lambda x: _scipy("erfinv")(x),
     lambda x, y: exp(_square(y)) * (1 / _TWO_BY_ROOT_PI),
 )
 erfcinv = _define(
-    "erfcinv", "the inverse of one minus the error function", lambda x: _scipy("erfcinv")(x),
+    "erfcinv",
+    "the inverse of one minus the error function",
+    lambda x: _scipy("erfcinv")(x),
     lambda x, y: exp(_square(y)) * (-1 / _TWO_BY_ROOT_PI),
 )
 ndtr = _define(
-    "ndtr", "the cumulative distribution of the normal distribution", lambda x: _scipy("ndtr")(x),
+    "ndtr",
+    "the cumulative distribution of the normal distribution",
+    lambda x: _scipy("ndtr")(x),
     lambda x, y: exp(_square(x) * -0.5) * (1 / _ROOT_TWO_PI),
 )
 ndtri = _define(
-    "ndtri", "the quantiles of the normal distribution", lambda x: _scipy("ndtri")(x),
+    "ndtri",
+    "the quantiles of the normal distribution",
+    lambda x: _scipy("ndtri")(x),
     lambda x, y: exp(_square(y) * 0.5) * _ROOT_TWO_PI,
 )
 log_ndtr = _define(
-    "log_ndtr", "the logarithm of the normal cumulative distribution",
+    "log_ndtr",
+    "the logarithm of the normal cumulative distribution",
     lambda x: _scipy("log_ndtr")(x),
     lambda x, y: math_sqrt_two_by_pi(x) / erfcx(x * (-1 / _math.sqrt(2))),
 )
 lgamma = _define(
-    "lgamma", "the logarithm of the absolute gamma function", lambda x: _scipy("gammaln")(x),
+    "lgamma",
+    "the logarithm of the absolute gamma function",
+    lambda x: _scipy("gammaln")(x),
     lambda x, y: digamma(x),
 )
 digamma = _define(
-    "digamma", "the derivative of the logarithm of the gamma function",
-    lambda x: _scipy("digamma")(x), lambda x, y: _polygamma(1, x),
+    "digamma",
+    "the derivative of the logarithm of the gamma function",
+    lambda x: _scipy("digamma")(x),
+    lambda x, y: _polygamma(1, x),
 )
 
 
@@ -228,8 +245,9 @@ class Product(FunctionNode):
         square = broadcast_to(rows, (*kept, count, count)) * (1 - eye) + eye
         others = Product((len(kept) + 1,), False).apply((square,))[0]
         g = reshape(grad_outputs[0], (*kept, 1))
-        back = reshape(broadcast_to(g, others.shape) * others,
-                       (*kept, *(x.shape[i] for i in self.axes)))
+        back = reshape(
+            broadcast_to(g, others.shape) * others, (*kept, *(x.shape[i] for i in self.axes))
+        )
         order = np.argsort((*rest, *self.axes)).tolist()
         return (transpose(back, tuple(order)),)
 

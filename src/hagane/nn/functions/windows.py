@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def get_conv_outsize(
-    size: int, k: int, s: int, p: int, cover_all: bool = False, d: int = 1
-) -> int:
+def get_conv_outsize(size: int, k: int, s: int, p: int, cover_all: bool = False, d: int = 1) -> int:
     """Return the number of windows along an axis.
 
     Args:

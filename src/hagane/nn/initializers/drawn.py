@@ -251,7 +251,7 @@ def _linear_taps(size: int) -> Any:
 
 
 def _fill_diagonal_filters(array: Any, taps: Any) -> None:
-    if array.ndim < 3 or array.shape[0] != array.shape[1] and array.shape[1] != 1:
+    if array.ndim < 3 or (array.shape[0] != array.shape[1] and array.shape[1] != 1):
         raise ValueError(
             "expected as many input as output channels, or groups of one, "
             f"got an array of shape {array.shape}"

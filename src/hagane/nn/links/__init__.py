@@ -10,8 +10,8 @@ from hagane.nn.links.connection import (
     Highway,
     Linear,
     Maxout,
-    PReLU,
     Parameter,
+    PReLU,
     Scale,
     SimplifiedDropconnect,
     Swish,
@@ -39,9 +39,10 @@ from hagane.nn.links.normalization import (
     LayerNormalization,
 )
 from hagane.nn.links.rnn import (
-    ChildSumTreeLSTM,
     GRU,
     LSTM,
+    ChildSumTreeLSTM,
+    NaryTreeLSTM,
     NStepBiGRU,
     NStepBiLSTM,
     NStepBiRNNReLU,
@@ -50,7 +51,6 @@ from hagane.nn.links.rnn import (
     NStepLSTM,
     NStepRNNReLU,
     NStepRNNTanh,
-    NaryTreeLSTM,
     StatefulGRU,
     StatefulMGU,
     StatefulPeepholeLSTM,
@@ -61,6 +61,8 @@ from hagane.nn.links.rnn import (
 )
 
 __all__ = [
+    "GRU",
+    "LSTM",
     "BatchNormalization",
     "BatchRenormalization",
     "Bias",
@@ -78,11 +80,9 @@ __all__ = [
     "DepthwiseConvolution2D",
     "DilatedConvolution2D",
     "EmbedID",
-    "GRU",
     "GroupNormalization",
     "Highway",
     "Inception",
-    "LSTM",
     "LayerNormalization",
     "Linear",
     "LocalConvolution2D",

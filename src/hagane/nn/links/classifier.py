@@ -28,7 +28,10 @@ class Classifier(Chain):
     compute_accuracy = True
 
     def __init__(
-        self, predictor: Any, lossfun: Any = F.softmax_cross_entropy, accfun: Any = F.accuracy,
+        self,
+        predictor: Any,
+        lossfun: Any = F.softmax_cross_entropy,
+        accfun: Any = F.accuracy,
         label_key: Any = -1,
     ):
         if not isinstance(label_key, int | str):

@@ -32,7 +32,11 @@ class Linear(Link):
     """
 
     def __init__(
-        self, in_size: Any, out_size: Any = None, nobias: bool = False, initialW: Any = None,
+        self,
+        in_size: Any,
+        out_size: Any = None,
+        nobias: bool = False,
+        initialW: Any = None,
         initial_bias: Any = None,
     ):
         super().__init__()
@@ -159,8 +163,13 @@ class Bilinear(Link):
     """
 
     def __init__(
-        self, left_size: Any, right_size: Any, out_size: int, nobias: bool = False,
-        initialW: Any = None, initial_bias: Any = None,
+        self,
+        left_size: Any,
+        right_size: Any,
+        out_size: int,
+        nobias: bool = False,
+        initialW: Any = None,
+        initial_bias: Any = None,
     ):
         super().__init__()
         self.in_sizes = (left_size, right_size)
@@ -242,8 +251,14 @@ class Highway(Chain):
     """A layer that lets a share of its input pass (Srivastava et al. 2015)."""
 
     def __init__(
-        self, in_out_size: int, nobias: bool = False, activate: Any = F.relu, init_Wh: Any = None,
-        init_Wt: Any = None, init_bh: Any = None, init_bt: Any = -1,
+        self,
+        in_out_size: int,
+        nobias: bool = False,
+        activate: Any = F.relu,
+        init_Wh: Any = None,
+        init_Wt: Any = None,
+        init_bh: Any = None,
+        init_bt: Any = -1,
     ):
         super().__init__()
         self.activate = activate
@@ -262,7 +277,11 @@ class Maxout(Chain):
     """The largest of each ``pool_size`` outputs of a linear link."""
 
     def __init__(
-        self, in_size: Any, out_size: int, pool_size: int, initialW: Any = None,
+        self,
+        in_size: Any,
+        out_size: int,
+        pool_size: int,
+        initialW: Any = None,
         initial_bias: Any = 0,
     ):
         super().__init__()
@@ -275,7 +294,10 @@ class Maxout(Chain):
         self.pool_size = pool_size
         with self.init_scope():
             self.linear = Linear(
-                in_size, rows, nobias=initial_bias is None, initialW=initialW,
+                in_size,
+                rows,
+                nobias=initial_bias is None,
+                initialW=initialW,
                 initial_bias=initial_bias,
             )
 
@@ -288,8 +310,13 @@ class SimplifiedDropconnect(Link):
     """A linear link whose weights are dropped at random in training."""
 
     def __init__(
-        self, in_size: Any, out_size: int, ratio: float = 0.5, nobias: bool = False,
-        initialW: Any = None, initial_bias: Any = None,
+        self,
+        in_size: Any,
+        out_size: int,
+        ratio: float = 0.5,
+        nobias: bool = False,
+        initialW: Any = None,
+        initial_bias: Any = None,
     ):
         super().__init__()
         self.out_size = out_size
@@ -300,9 +327,7 @@ class SimplifiedDropconnect(Link):
             self.W = ParameterVariable(get_initializer(initialW))
             if in_size is not None:
                 self._initialize_params(in_size)
-            self.b = (
-                None if nobias else ParameterVariable(bias_initializer(initial_bias), out_size)
-            )
+            self.b = None if nobias else ParameterVariable(bias_initializer(initial_bias), out_size)
 
     def _initialize_params(self, in_size: int) -> None:
         self.W.initialize((self.out_size, in_size))
@@ -374,5 +399,5 @@ class TheanoFunction(Link):
 
     def __init__(self, inputs: Any, outputs: Any):
         raise NotImplementedError(
-            "TheanoFunction: hagane does not run Theano graphs; write the function as a FunctionNode"
+            "TheanoFunction: hagane runs no Theano graphs; write the function as a FunctionNode"
         )

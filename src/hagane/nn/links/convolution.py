@@ -40,9 +40,19 @@ class ConvolutionND(Link):
     """
 
     def __init__(
-        self, ndim: int, in_channels: Any, out_channels: Any, ksize: Any = None, stride: Any = 1,
-        pad: Any = 0, nobias: bool = False, initialW: Any = None, initial_bias: Any = None,
-        cover_all: bool = False, dilate: Any = 1, groups: int = 1,
+        self,
+        ndim: int,
+        in_channels: Any,
+        out_channels: Any,
+        ksize: Any = None,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
+        initialW: Any = None,
+        initial_bias: Any = None,
+        cover_all: bool = False,
+        dilate: Any = 1,
+        groups: int = 1,
     ):
         super().__init__()
         if ksize is None:
@@ -63,8 +73,10 @@ class ConvolutionND(Link):
             self.b = None if nobias else Parameter(bias_initializer(initial_bias), out_channels)
 
     def _initialize_params(self, in_channels: int) -> None:
-        for name, count in (("the number of input channels", in_channels),
-                            ("the number of output channels", self.out_channels)):
+        for name, count in (
+            ("the number of input channels", in_channels),
+            ("the number of output channels", self.out_channels),
+        ):
             if count % self.groups:
                 raise ValueError(f"{name} must be divisible by the number of groups")
         kernel = as_tuple(self.ksize, self.ndim)
@@ -90,24 +102,66 @@ class Convolution1D(ConvolutionND):
     """A convolution over one axis."""
 
     def __init__(
-        self, in_channels: Any, out_channels: Any, ksize: Any, stride: Any = 1, pad: Any = 0,
-        nobias: bool = False, initialW: Any = None, initial_bias: Any = None,
-        cover_all: bool = False, dilate: Any = 1, groups: int = 1,
+        self,
+        in_channels: Any,
+        out_channels: Any,
+        ksize: Any,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
+        initialW: Any = None,
+        initial_bias: Any = None,
+        cover_all: bool = False,
+        dilate: Any = 1,
+        groups: int = 1,
     ):
-        super().__init__(1, in_channels, out_channels, ksize, stride, pad, nobias, initialW,
-                         initial_bias, cover_all, dilate, groups)
+        super().__init__(
+            1,
+            in_channels,
+            out_channels,
+            ksize,
+            stride,
+            pad,
+            nobias,
+            initialW,
+            initial_bias,
+            cover_all,
+            dilate,
+            groups,
+        )
 
 
 class Convolution3D(ConvolutionND):
     """A convolution over three axes."""
 
     def __init__(
-        self, in_channels: Any, out_channels: Any, ksize: Any, stride: Any = 1, pad: Any = 0,
-        nobias: bool = False, initialW: Any = None, initial_bias: Any = None,
-        cover_all: bool = False, dilate: Any = 1, groups: int = 1,
+        self,
+        in_channels: Any,
+        out_channels: Any,
+        ksize: Any,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
+        initialW: Any = None,
+        initial_bias: Any = None,
+        cover_all: bool = False,
+        dilate: Any = 1,
+        groups: int = 1,
     ):
-        super().__init__(3, in_channels, out_channels, ksize, stride, pad, nobias, initialW,
-                         initial_bias, cover_all, dilate, groups)
+        super().__init__(
+            3,
+            in_channels,
+            out_channels,
+            ksize,
+            stride,
+            pad,
+            nobias,
+            initialW,
+            initial_bias,
+            cover_all,
+            dilate,
+            groups,
+        )
 
 
 class Convolution2D(ConvolutionND):
@@ -126,17 +180,41 @@ class Convolution2D(ConvolutionND):
     """
 
     def __init__(
-        self, in_channels: Any, out_channels: Any, ksize: Any = None, stride: Any = 1,
-        pad: Any = 0, nobias: bool = False, initialW: Any = None, initial_bias: Any = None,
+        self,
+        in_channels: Any,
+        out_channels: Any,
+        ksize: Any = None,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
+        initialW: Any = None,
+        initial_bias: Any = None,
         **kwargs: Any,
     ):
         dilate, groups = _pop("Convolution2D", kwargs, dilate=1, groups=1)
-        super().__init__(2, in_channels, out_channels, ksize, stride, pad, nobias, initialW,
-                         initial_bias, False, dilate, groups)
+        super().__init__(
+            2,
+            in_channels,
+            out_channels,
+            ksize,
+            stride,
+            pad,
+            nobias,
+            initialW,
+            initial_bias,
+            False,
+            dilate,
+            groups,
+        )
 
     @classmethod
     def from_params(
-        cls, W: Any, b: Any = None, stride: Any = 1, pad: Any = 0, nobias: bool = False,
+        cls,
+        W: Any,
+        b: Any = None,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
         **kwargs: Any,
     ) -> Convolution2D:
         """Return a link on given arrays."""
@@ -147,9 +225,15 @@ class Convolution2D(ConvolutionND):
                 f"`out_channels` does not match the size of `b`: {out_channels} and {b.size}"
             )
         return cls(
-            in_channels * groups, out_channels, tuple(kernel), stride, pad, nobias or b is None,
+            in_channels * groups,
+            out_channels,
+            tuple(kernel),
+            stride,
+            pad,
+            nobias or b is None,
             initialW=Constant(getattr(W, "array", W)),
-            initial_bias=None if b is None else Constant(getattr(b, "array", b)), **kwargs,
+            initial_bias=None if b is None else Constant(getattr(b, "array", b)),
+            **kwargs,
         )
 
     def forward(self, x: Any) -> Any:
@@ -165,12 +249,28 @@ class DilatedConvolution2D(Convolution2D):
     """A convolution of images whose taps lie apart."""
 
     def __init__(
-        self, in_channels: Any, out_channels: Any, ksize: Any = None, stride: Any = 1,
-        pad: Any = 0, dilate: Any = 1, nobias: bool = False, initialW: Any = None,
+        self,
+        in_channels: Any,
+        out_channels: Any,
+        ksize: Any = None,
+        stride: Any = 1,
+        pad: Any = 0,
+        dilate: Any = 1,
+        nobias: bool = False,
+        initialW: Any = None,
         initial_bias: Any = None,
     ):
-        super().__init__(in_channels, out_channels, ksize, stride, pad, nobias, initialW,
-                         initial_bias, dilate=dilate)
+        super().__init__(
+            in_channels,
+            out_channels,
+            ksize,
+            stride,
+            pad,
+            nobias,
+            initialW,
+            initial_bias,
+            dilate=dilate,
+        )
 
 
 class DeconvolutionND(Link):
@@ -192,9 +292,19 @@ class DeconvolutionND(Link):
     """
 
     def __init__(
-        self, ndim: int, in_channels: Any, out_channels: Any, ksize: Any = None, stride: Any = 1,
-        pad: Any = 0, nobias: bool = False, outsize: Any = None, initialW: Any = None,
-        initial_bias: Any = None, dilate: Any = 1, groups: int = 1,
+        self,
+        ndim: int,
+        in_channels: Any,
+        out_channels: Any,
+        ksize: Any = None,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
+        outsize: Any = None,
+        initialW: Any = None,
+        initial_bias: Any = None,
+        dilate: Any = 1,
+        groups: int = 1,
     ):
         super().__init__()
         if ksize is None:
@@ -215,8 +325,10 @@ class DeconvolutionND(Link):
             self.b = None if nobias else Parameter(bias_initializer(initial_bias), out_channels)
 
     def _initialize_params(self, in_channels: int) -> None:
-        for name, count in (("the number of input channels", in_channels),
-                            ("the number of output channels", self.out_channels)):
+        for name, count in (
+            ("the number of input channels", in_channels),
+            ("the number of output channels", self.out_channels),
+        ):
             if count % self.groups:
                 raise ValueError(f"{name} must be divisible by the number of groups")
         kernel = as_tuple(self.ksize, self.ndim)
@@ -242,42 +354,110 @@ class Deconvolution1D(DeconvolutionND):
     """A transposed convolution over one axis."""
 
     def __init__(
-        self, in_channels: Any, out_channels: Any, ksize: Any, stride: Any = 1, pad: Any = 0,
-        nobias: bool = False, outsize: Any = None, initialW: Any = None, initial_bias: Any = None,
-        dilate: Any = 1, groups: int = 1,
+        self,
+        in_channels: Any,
+        out_channels: Any,
+        ksize: Any,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
+        outsize: Any = None,
+        initialW: Any = None,
+        initial_bias: Any = None,
+        dilate: Any = 1,
+        groups: int = 1,
     ):
-        super().__init__(1, in_channels, out_channels, ksize, stride, pad, nobias, outsize,
-                         initialW, initial_bias, dilate, groups)
+        super().__init__(
+            1,
+            in_channels,
+            out_channels,
+            ksize,
+            stride,
+            pad,
+            nobias,
+            outsize,
+            initialW,
+            initial_bias,
+            dilate,
+            groups,
+        )
 
 
 class Deconvolution3D(DeconvolutionND):
     """A transposed convolution over three axes."""
 
     def __init__(
-        self, in_channels: Any, out_channels: Any, ksize: Any, stride: Any = 1, pad: Any = 0,
-        nobias: bool = False, outsize: Any = None, initialW: Any = None, initial_bias: Any = None,
-        dilate: Any = 1, groups: int = 1,
+        self,
+        in_channels: Any,
+        out_channels: Any,
+        ksize: Any,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
+        outsize: Any = None,
+        initialW: Any = None,
+        initial_bias: Any = None,
+        dilate: Any = 1,
+        groups: int = 1,
     ):
-        super().__init__(3, in_channels, out_channels, ksize, stride, pad, nobias, outsize,
-                         initialW, initial_bias, dilate, groups)
+        super().__init__(
+            3,
+            in_channels,
+            out_channels,
+            ksize,
+            stride,
+            pad,
+            nobias,
+            outsize,
+            initialW,
+            initial_bias,
+            dilate,
+            groups,
+        )
 
 
 class Deconvolution2D(DeconvolutionND):
     """A transposed convolution of images."""
 
     def __init__(
-        self, in_channels: Any, out_channels: Any, ksize: Any = None, stride: Any = 1,
-        pad: Any = 0, nobias: bool = False, outsize: Any = None, initialW: Any = None,
-        initial_bias: Any = None, **kwargs: Any,
+        self,
+        in_channels: Any,
+        out_channels: Any,
+        ksize: Any = None,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
+        outsize: Any = None,
+        initialW: Any = None,
+        initial_bias: Any = None,
+        **kwargs: Any,
     ):
         dilate, groups = _pop("Deconvolution2D", kwargs, dilate=1, groups=1)
-        super().__init__(2, in_channels, out_channels, ksize, stride, pad, nobias, outsize,
-                         initialW, initial_bias, dilate, groups)
+        super().__init__(
+            2,
+            in_channels,
+            out_channels,
+            ksize,
+            stride,
+            pad,
+            nobias,
+            outsize,
+            initialW,
+            initial_bias,
+            dilate,
+            groups,
+        )
 
     @classmethod
     def from_params(
-        cls, W: Any, b: Any = None, stride: Any = 1, pad: Any = 0, nobias: bool = False,
-        outsize: Any = None, **kwargs: Any,
+        cls,
+        W: Any,
+        b: Any = None,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
+        outsize: Any = None,
+        **kwargs: Any,
     ) -> Deconvolution2D:
         """Return a link on given arrays."""
         groups = kwargs.get("groups", 1)
@@ -287,9 +467,16 @@ class Deconvolution2D(DeconvolutionND):
                 f"`out_channels` does not match the size of `b`: {out_channels} and {b.size}"
             )
         return cls(
-            in_channels, out_channels * groups, tuple(kernel), stride, pad, nobias or b is None,
-            outsize, initialW=Constant(getattr(W, "array", W)),
-            initial_bias=None if b is None else Constant(getattr(b, "array", b)), **kwargs,
+            in_channels,
+            out_channels * groups,
+            tuple(kernel),
+            stride,
+            pad,
+            nobias or b is None,
+            outsize,
+            initialW=Constant(getattr(W, "array", W)),
+            initial_bias=None if b is None else Constant(getattr(b, "array", b)),
+            **kwargs,
         )
 
 
@@ -297,8 +484,15 @@ class DepthwiseConvolution2D(Link):
     """A convolution of each channel with filters of its own."""
 
     def __init__(
-        self, in_channels: Any, channel_multiplier: int, ksize: Any, stride: Any = 1, pad: Any = 0,
-        nobias: bool = False, initialW: Any = None, initial_bias: Any = None,
+        self,
+        in_channels: Any,
+        channel_multiplier: int,
+        ksize: Any,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
+        initialW: Any = None,
+        initial_bias: Any = None,
     ):
         super().__init__()
         self.ksize = ksize
@@ -329,8 +523,15 @@ class LocalConvolution2D(Link):
     """A convolution with filters of its own at each place."""
 
     def __init__(
-        self, in_channels: Any, out_channels: int, in_size: Any = None, ksize: Any = None,
-        stride: Any = 1, nobias: bool = False, initialW: Any = None, initial_bias: Any = None,
+        self,
+        in_channels: Any,
+        out_channels: int,
+        in_size: Any = None,
+        ksize: Any = None,
+        stride: Any = 1,
+        nobias: bool = False,
+        initialW: Any = None,
+        initial_bias: Any = None,
         **kwargs: Any,
     ):
         _pop("LocalConvolution2D", kwargs)
@@ -366,8 +567,15 @@ class MLPConvolution2D(Sequential):
     """A convolution, and then convolutions of single pixels (Lin et al. 2013)."""
 
     def __init__(
-        self, in_channels: Any, out_channels: Any, ksize: Any = None, stride: Any = 1,
-        pad: Any = 0, activation: Any = F.relu, *args: Any, **kwargs: Any,
+        self,
+        in_channels: Any,
+        out_channels: Any,
+        ksize: Any = None,
+        stride: Any = 1,
+        pad: Any = 0,
+        activation: Any = F.relu,
+        *args: Any,
+        **kwargs: Any,
     ):
         conv_init, bias_init = _pop("MLPConvolution2D", kwargs, conv_init=None, bias_init=None)
         if ksize is None:
@@ -376,13 +584,16 @@ class MLPConvolution2D(Sequential):
             raise TypeError(f"MLPConvolution2D: activation must be callable, got {activation!r}")
         first, *rest = out_channels
         layers: list[Any] = [
-            Convolution2D(in_channels, first, ksize, stride, pad, initialW=conv_init,
-                          initial_bias=bias_init)
+            Convolution2D(
+                in_channels, first, ksize, stride, pad, initialW=conv_init, initial_bias=bias_init
+            )
         ]
         before = first
         for count in rest:
-            layers += [activation, Convolution2D(before, count, 1, initialW=conv_init,
-                                                 initial_bias=bias_init)]
+            layers += [
+                activation,
+                Convolution2D(before, count, 1, initialW=conv_init, initial_bias=bias_init),
+            ]
             before = count
         super().__init__(*layers)
         self.activation = activation
@@ -392,8 +603,16 @@ class Inception(Chain):
     """A block of GoogLeNet (Szegedy et al. 2014)."""
 
     def __init__(
-        self, in_channels: Any, out1: int, proj3: int, out3: int, proj5: int, out5: int,
-        proj_pool: int, conv_init: Any = None, bias_init: Any = None,
+        self,
+        in_channels: Any,
+        out1: int,
+        proj3: int,
+        out3: int,
+        proj5: int,
+        out5: int,
+        proj_pool: int,
+        conv_init: Any = None,
+        bias_init: Any = None,
     ):
         super().__init__()
         given = {"initialW": conv_init, "initial_bias": bias_init}

@@ -40,9 +40,17 @@ class BatchNormalization(Link):
     beta: Any = None
 
     def __init__(
-        self, size: Any = None, decay: float = 0.9, eps: float = 2e-5, dtype: Any = None,
-        use_gamma: bool = True, use_beta: bool = True, initial_gamma: Any = None,
-        initial_beta: Any = None, axis: Any = None, initial_avg_mean: Any = None,
+        self,
+        size: Any = None,
+        decay: float = 0.9,
+        eps: float = 2e-5,
+        dtype: Any = None,
+        use_gamma: bool = True,
+        use_beta: bool = True,
+        initial_gamma: Any = None,
+        initial_beta: Any = None,
+        axis: Any = None,
+        initial_avg_mean: Any = None,
         initial_avg_var: Any = None,
     ):
         super().__init__()
@@ -84,11 +92,16 @@ class BatchNormalization(Link):
     def printable_specs(self) -> Any:
         """Sizes and options."""
         size = None if self.avg_mean is None else self.avg_mean.shape[0]
-        return iter([
-            ("size", size), ("decay", self.decay), ("eps", self.eps),
-            ("dtype", self._highprec_dtype), ("use_gamma", hasattr(self, "gamma")),
-            ("use_beta", hasattr(self, "beta")),
-        ])
+        return iter(
+            [
+                ("size", size),
+                ("decay", self.decay),
+                ("eps", self.eps),
+                ("dtype", self._highprec_dtype),
+                ("use_gamma", hasattr(self, "gamma")),
+                ("use_beta", hasattr(self, "beta")),
+            ]
+        )
 
     def _scale_and_shift(self) -> tuple[Any, Any]:
         shape, dtype = self.avg_mean.shape, self._highprec_dtype
@@ -111,15 +124,11 @@ class BatchNormalization(Link):
         """
         finetune = kwargs.pop("finetune", False)
         if "test" in kwargs:
-            raise ValueError(
-                "test argument is not supported anymore. Use using_config('train', …)"
-            )
+            raise ValueError("test argument is not supported anymore. Use using_config('train', …)")
         if kwargs:
             raise TypeError(f"forward() got unexpected keyword argument(s) {', '.join(kwargs)}")
         if self.avg_mean is None:
-            self._initialize_params(
-                tuple(n for i, n in enumerate(x.shape) if i not in self.axis)
-            )
+            self._initialize_params(tuple(n for i, n in enumerate(x.shape) if i not in self.axis))
         gamma, beta = self._scale_and_shift()
         if not config.train:
             return F.fixed_batch_normalization(
@@ -131,7 +140,13 @@ class BatchNormalization(Link):
             self.N -= int(finetune)
             mean = var = None
         return F.batch_normalization(
-            x, gamma, beta, eps=self.eps, running_mean=mean, running_var=var, decay=decay,
+            x,
+            gamma,
+            beta,
+            eps=self.eps,
+            running_mean=mean,
+            running_var=var,
+            decay=decay,
             axis=self.axis,
         )
 
@@ -144,13 +159,33 @@ class BatchRenormalization(BatchNormalization):
     """Batch normalization corrected towards the running moments (Ioffe 2017)."""
 
     def __init__(
-        self, size: Any, rmax: float = 1, dmax: float = 0, decay: float = 0.9, eps: float = 2e-5,
-        dtype: Any = None, use_gamma: bool = True, use_beta: bool = True,
-        initial_gamma: Any = None, initial_beta: Any = None, initial_avg_mean: Any = None,
+        self,
+        size: Any,
+        rmax: float = 1,
+        dmax: float = 0,
+        decay: float = 0.9,
+        eps: float = 2e-5,
+        dtype: Any = None,
+        use_gamma: bool = True,
+        use_beta: bool = True,
+        initial_gamma: Any = None,
+        initial_beta: Any = None,
+        initial_avg_mean: Any = None,
         initial_avg_var: Any = None,
     ):
-        super().__init__(size, decay, eps, dtype, use_gamma, use_beta, initial_gamma, initial_beta,
-                         None, initial_avg_mean, initial_avg_var)
+        super().__init__(
+            size,
+            decay,
+            eps,
+            dtype,
+            use_gamma,
+            use_beta,
+            initial_gamma,
+            initial_beta,
+            None,
+            initial_avg_mean,
+            initial_avg_var,
+        )
         self.rmax = rmax
         self.dmax = dmax
         self.r = None
@@ -171,7 +206,15 @@ class BatchRenormalization(BatchNormalization):
         elif config._will_recompute:
             self._before = (mean.copy(), var.copy())
         return F.batch_renormalization(
-            x, gamma, beta, self.rmax, self.dmax, self.eps, mean, var, decay,
+            x,
+            gamma,
+            beta,
+            self.rmax,
+            self.dmax,
+            self.eps,
+            mean,
+            var,
+            decay,
             update_statistics=update,
         )
 
@@ -180,7 +223,10 @@ class LayerNormalization(Link):
     """Normalizes each sample by its own moments (Ba, Kiros and Hinton 2016)."""
 
     def __init__(
-        self, size: Any = None, eps: float = 1e-6, initial_gamma: Any = None,
+        self,
+        size: Any = None,
+        eps: float = 1e-6,
+        initial_gamma: Any = None,
         initial_beta: Any = None,
     ):
         super().__init__()
@@ -206,7 +252,11 @@ class GroupNormalization(Link):
     """Normalizes groups of channels of each sample (Wu and He 2018)."""
 
     def __init__(
-        self, groups: int, size: Any = None, eps: float = 1e-5, initial_gamma: Any = None,
+        self,
+        groups: int,
+        size: Any = None,
+        eps: float = 1e-5,
+        initial_gamma: Any = None,
         initial_beta: Any = None,
     ):
         super().__init__()

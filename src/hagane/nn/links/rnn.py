@@ -25,8 +25,13 @@ class _LSTM(Chain):
     """What LSTM links share: linear maps of inputs and outputs to four gates, interleaved."""
 
     def __init__(
-        self, in_size: Any, out_size: Any = None, lateral_init: Any = None,
-        upward_init: Any = None, bias_init: Any = None, forget_bias_init: Any = None,
+        self,
+        in_size: Any,
+        out_size: Any = None,
+        lateral_init: Any = None,
+        upward_init: Any = None,
+        bias_init: Any = None,
+        forget_bias_init: Any = None,
     ):
         if out_size is None:
             out_size, in_size = in_size, None
@@ -82,8 +87,13 @@ class LSTM(_LSTM):
     """
 
     def __init__(
-        self, in_size: Any, out_size: Any = None, lateral_init: Any = None,
-        upward_init: Any = None, bias_init: Any = None, forget_bias_init: Any = None,
+        self,
+        in_size: Any,
+        out_size: Any = None,
+        lateral_init: Any = None,
+        upward_init: Any = None,
+        bias_init: Any = None,
+        forget_bias_init: Any = None,
     ):
         super().__init__(in_size, out_size, lateral_init, upward_init, bias_init, forget_bias_init)
         self.reset_state()
@@ -180,7 +190,11 @@ class StatefulZoneoutLSTM(Chain):
     """An LSTM of which states stay as they were at random (Krueger et al. 2016)."""
 
     def __init__(
-        self, in_size: Any, out_size: int, c_ratio: float = 0.5, h_ratio: float = 0.5,
+        self,
+        in_size: Any,
+        out_size: int,
+        c_ratio: float = 0.5,
+        h_ratio: float = 0.5,
         **kwargs: Any,
     ):
         if kwargs:
@@ -224,16 +238,26 @@ class StatefulZoneoutLSTM(Chain):
 
 class _GRU(Chain):
     def __init__(
-        self, in_size: Any, out_size: int, init: Any = None, inner_init: Any = None,
+        self,
+        in_size: Any,
+        out_size: int,
+        init: Any = None,
+        inner_init: Any = None,
         bias_init: Any = None,
     ):
         super().__init__()
         with self.init_scope():
             for gate in ("_r", "_z", ""):
-                setattr(self, f"W{gate}", Linear(
-                    in_size, out_size, initialW=init, initial_bias=bias_init))
-                setattr(self, f"U{gate}", Linear(
-                    out_size, out_size, initialW=inner_init, initial_bias=bias_init))
+                setattr(
+                    self,
+                    f"W{gate}",
+                    Linear(in_size, out_size, initialW=init, initial_bias=bias_init),
+                )
+                setattr(
+                    self,
+                    f"U{gate}",
+                    Linear(out_size, out_size, initialW=inner_init, initial_bias=bias_init),
+                )
 
 
 class StatelessGRU(_GRU):
@@ -251,7 +275,11 @@ class StatefulGRU(_GRU):
     """A gated recurrent unit that keeps its state between calls."""
 
     def __init__(
-        self, in_size: Any, out_size: int, init: Any = None, inner_init: Any = None,
+        self,
+        in_size: Any,
+        out_size: int,
+        init: Any = None,
+        inner_init: Any = None,
         bias_init: Any = 0,
     ):
         super().__init__(in_size, out_size, init, inner_init, bias_init)
@@ -445,17 +473,26 @@ class _NStep(ChainList):
     n_cells = 1
     use_bi_direction = False
     function: Any = None
-    options: dict[str, Any] = {}  # noqa: RUF012
+    options: dict[str, Any] = {}
 
     def __init__(
-        self, n_layers: int, in_size: int, out_size: int, dropout: float, *, initialW: Any = None,
-        initial_bias: Any = None, **kwargs: Any,
+        self,
+        n_layers: int,
+        in_size: int,
+        out_size: int,
+        dropout: float,
+        *,
+        initialW: Any = None,
+        initial_bias: Any = None,
+        **kwargs: Any,
     ):
         for name in kwargs:
             raise TypeError(f"{type(self).__name__}: unexpected keyword argument '{name}'")
         direction = 2 if self.use_bi_direction else 1
-        weight, bias = get_initializer(initialW), get_initializer(
-            0 if initial_bias is None else initial_bias)
+        weight, bias = (
+            get_initializer(initialW),
+            get_initializer(0 if initial_bias is None else initial_bias),
+        )
         layers = []
         for i in range(n_layers):
             for _ in range(direction):
@@ -501,9 +538,7 @@ class _NStep(ChainList):
         assert isinstance(xs, list | tuple), f"xs: expected a list of sequences, got {type(xs)}"
         indices = argsort_list_descent(xs)
         xs = permutate_list(xs, indices, inv=False)
-        firsts = [
-            self.init_hx(xs) if h is None else F.permutate(h, indices, axis=1) for h in hs
-        ]
+        firsts = [self.init_hx(xs) if h is None else F.permutate(h, indices, axis=1) for h in hs]
         times = F.transpose_sequence(xs)
         result = self.rnn(self.n_layers, self.dropout, *firsts, self.ws, self.bs, times)
         states = [F.permutate(h, indices, axis=1, inv=True) for h in result[:-1]]
@@ -516,6 +551,7 @@ class _NStep(ChainList):
         Args:
             hx: Initial states, (layers, batch, units); zeros if None.
             xs: Sequences, (length, features) each.
+            **kwargs: None are known.
         """
         (hy,), ys = self._call([hx], xs, **kwargs)
         return hy, ys
@@ -564,7 +600,7 @@ class NStepRNNTanh(_NStep):
 
     n_weights = 2
     function = staticmethod(F.n_step_rnn)
-    options = {"activation": "tanh"}  # noqa: RUF012
+    options = {"activation": "tanh"}
 
 
 class NStepRNNReLU(_NStep):
@@ -572,7 +608,7 @@ class NStepRNNReLU(_NStep):
 
     n_weights = 2
     function = staticmethod(F.n_step_rnn)
-    options = {"activation": "relu"}  # noqa: RUF012
+    options = {"activation": "relu"}
 
 
 class NStepBiRNNTanh(_NStep):
@@ -581,7 +617,7 @@ class NStepBiRNNTanh(_NStep):
     n_weights = 2
     use_bi_direction = True
     function = staticmethod(F.n_step_birnn)
-    options = {"activation": "tanh"}  # noqa: RUF012
+    options = {"activation": "tanh"}
 
 
 class NStepBiRNNReLU(_NStep):
@@ -590,4 +626,4 @@ class NStepBiRNNReLU(_NStep):
     n_weights = 2
     use_bi_direction = True
     function = staticmethod(F.n_step_birnn)
-    options = {"activation": "relu"}  # noqa: RUF012
+    options = {"activation": "relu"}

@@ -148,7 +148,8 @@ class Link(DeviceResident):
         for hook in hooks:
             hook.forward_preprocess(ForwardPreprocess(self, "forward", args, kwargs))
         # A class that users mix in may bring the method.
-        forward = getattr(super(), "__call__", None) or self.forward  # type: ignore[attr-defined]
+        mixed_in = getattr(super(), "__call__", None)  # noqa: B004
+        forward = mixed_in or self.forward  # type: ignore[attr-defined]
         out = forward(*args, **kwargs)
         for hook in hooks:
             hook.forward_postprocess(ForwardPostprocess(self, "forward", args, kwargs, out))

@@ -98,9 +98,9 @@ class GradientLARS:
         """Change the gradient in place."""
         if param.array is None or param.grad is None:
             return
-        norm = np.linalg.norm(param.array)
+        norm = float(np.linalg.norm(param.array))
         gradient = param.grad
-        rate = norm / (self.eps + np.linalg.norm(gradient) + self.weight_decay * norm)
+        rate = norm / (self.eps + float(np.linalg.norm(gradient)) + self.weight_decay * norm)
         if not norm > self.threshold:
             rate = 1.0
         gradient += self.weight_decay * param.array

@@ -29,15 +29,15 @@ def _initialiser(defaults: dict[str, Any], make: Callable[..., None], first: boo
         parameters.append(inspect.Parameter(name, kinds, default=None if first else value))
     signature = inspect.Signature(parameters)
 
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+    def initialise(self: Any, *args: Any, **kwargs: Any) -> None:
         bound = signature.bind(self, *args, **kwargs)
         bound.apply_defaults()
         values = dict(bound.arguments)
         del values["self"]
         make(self, **values)
 
-    __init__.__signature__ = signature  # type: ignore[attr-defined]
-    return __init__
+    initialise.__signature__ = signature  # type: ignore[attr-defined]
+    return initialise
 
 
 class UpdateRule:

@@ -29,8 +29,7 @@ def into(value: Any, data: Any, key: str) -> Any:
     if isinstance(value, np.ndarray):
         if value.shape != data.shape:
             raise ValueError(
-                f"'{key}': expected an array of shape {value.shape}, "
-                f"the snapshot has {data.shape}"
+                f"'{key}': expected an array of shape {value.shape}, the snapshot has {data.shape}"
             )
         np.copyto(value, data, casting="unsafe")
         return value
@@ -94,10 +93,7 @@ class Reader(Deserializer):
 def _as_list(names: Any) -> list[Any]:
     if names is None:
         return []
-    if isinstance(names, list | tuple):
-        found = list(names)
-    else:
-        found = [names]
+    found = list(names) if isinstance(names, list | tuple) else [names]
     for one in found:
         if not (isinstance(one, str) or callable(one)):
             raise ValueError(

@@ -16,7 +16,7 @@ def _h5py() -> Any:
     try:
         return importlib.import_module("h5py")
     except ImportError:
-        raise MissingExtra("an HDF5 file", "hdf5") from None
+        raise MissingExtra("an HDF5 file", "chainer") from None
 
 
 class HDF5Serializer(Serializer):

@@ -69,9 +69,7 @@ class NpzDeserializer(Reader):
         ignore_names: Paths, or functions that tell them, that are not read.
     """
 
-    def __init__(
-        self, npz: Any, path: str = "", strict: bool = True, ignore_names: Any = None
-    ):
+    def __init__(self, npz: Any, path: str = "", strict: bool = True, ignore_names: Any = None):
         super().__init__(npz, npz.__getitem__, path, strict, ignore_names)
         self.npz = npz
 

@@ -15,8 +15,8 @@ from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.elementary import sum_over
 from hagane.ops.functions.windows import add_windows, explicit_pads, weight_gradient
 from hagane.ops.precision import widened
-from hagane.ops.vjp import DISCRETE
 from hagane.ops.traits import Trait
+from hagane.ops.vjp import DISCRETE
 
 
 def convolve(x: Array, weight: Array, window: Window, group: int) -> Array:

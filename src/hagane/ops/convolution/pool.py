@@ -17,8 +17,8 @@ from hagane.ops.functions.elementary import div, mean_over, mul, where
 from hagane.ops.functions.shapes import reshape_like
 from hagane.ops.functions.windows import add_windows, explicit_pads, ones_kernel, planes
 from hagane.ops.precision import widened
-from hagane.ops.vjp import through
 from hagane.ops.traits import Trait
+from hagane.ops.vjp import through
 
 
 def _padded_windows(x: Array, window: Window, value: object) -> tuple[Array, tuple[int, ...]]:
