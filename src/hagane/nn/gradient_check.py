@@ -94,7 +94,8 @@ def assert_allclose(
     x: Any, y: Any, atol: float = 1e-5, rtol: float = 1e-4, verbose: bool = True
 ) -> None:
     """Check that arrays agree."""
-    np.testing.assert_allclose(*_arrays((x, y)), atol=atol, rtol=rtol, verbose=verbose)
+    found, wanted = _arrays((x, y))
+    np.testing.assert_allclose(found, wanted, atol=atol, rtol=rtol, verbose=verbose)
 
 
 def check_backward(
@@ -139,7 +140,7 @@ def check_backward(
     for parameter in params:
         parameter.cleargrad()
     ys = _as_tuple(func(*xs))
-    kept = [None if x is None else x.array.copy() for x in xs]
+    kept: list[Any] = [None if x is None else x.array.copy() for x in xs]
     grads = _check_outputs(ys, y_grad)
     pairs = [(y, gy) for y, gy in zip(ys, grads, strict=True) if gy is not None]
     backward([y for y, _ in pairs], [as_variable(gy) for _, gy in pairs])
@@ -205,7 +206,7 @@ def _compare(
 
     def moved() -> tuple[Any, ...]:
         by_id = {id(x): (a, d) for x, a, d in zip(targets, places, directions, strict=True)}
-        given = []
+        given: list[Any] = []
         for x, original in zip(xs, originals, strict=True):
             if x is None:
                 given.append(None)

@@ -18,10 +18,10 @@ _LOCAL = threading.local()
 
 def _active() -> list[Reporter]:
     try:
-        return _LOCAL.reporters  # type: ignore[no-any-return]
+        return _LOCAL.reporters
     except AttributeError:
         _LOCAL.reporters = []
-        return _LOCAL.reporters  # type: ignore[no-any-return]
+        return _LOCAL.reporters
 
 
 class Reporter:

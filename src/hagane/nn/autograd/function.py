@@ -26,12 +26,12 @@ class FunctionAdapter(FunctionNode):
     @property
     def function(self) -> Function:
         """The function."""
-        return self._function  # type: ignore[no-any-return]
+        return self._function
 
     @property
     def label(self) -> str:
         """The function's name."""
-        return self._function.label  # type: ignore[no-any-return]
+        return self._function.label
 
     @property
     def _impl_name(self) -> str:
@@ -44,7 +44,7 @@ class FunctionAdapter(FunctionNode):
     def forward(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Ask the function."""
         self.retain_inputs(tuple(range(len(inputs))))
-        return self._function.forward(inputs)  # type: ignore[no-any-return]
+        return self._function.forward(inputs)
 
     def backward(
         self, target_input_indexes: tuple[int, ...], grad_outputs: tuple[Any, ...]
@@ -90,10 +90,10 @@ class Function:
     def node(self) -> FunctionAdapter:
         """The node that holds the function in a recorded computation."""
         if self._node is not None:
-            return self._node  # type: ignore[no-any-return]
+            return self._node
         if self._owned_node is None:
             self._owned_node = FunctionAdapter(self)
-        return self._owned_node  # type: ignore[no-any-return]
+        return self._owned_node
 
     @property
     def inputs(self) -> Any:

@@ -11,10 +11,10 @@ _LOCAL = threading.local()
 def get_function_hooks() -> dict[str, FunctionHook]:
     """Return the hooks of this thread by name."""
     try:
-        return _LOCAL.hooks  # type: ignore[no-any-return]
+        return _LOCAL.hooks
     except AttributeError:
         _LOCAL.hooks = {}
-        return _LOCAL.hooks  # type: ignore[no-any-return]
+        return _LOCAL.hooks
 
 
 class FunctionHook:

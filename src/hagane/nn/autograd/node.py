@@ -138,7 +138,7 @@ class VariableNode:
 
         variable = self._variable()
         if variable is not None:
-            return variable  # type: ignore[no-any-return]
+            return variable
         variable = Variable.make(self.data, requires_grad=self._requires_grad, name=self.name)
         variable.set_node(self)
         self._variable = weakref.ref(variable)
@@ -146,7 +146,7 @@ class VariableNode:
 
     def get_variable_or_none(self) -> Variable | None:
         """Return the variable, None where it is gone."""
-        return self._variable()  # type: ignore[no-any-return]
+        return self._variable()
 
     def unchain(self) -> None:
         """Forget the function that made the variable."""

@@ -55,7 +55,7 @@ class Parameter(Variable):
         self.initializer = initializer
 
     def __copy__(self) -> Parameter:
-        return self._copy_to(Parameter())  # type: ignore[no-any-return]
+        return self._copy_to(Parameter())
 
     def __reduce__(self) -> Any:
         state = (self._array, self.name, self._grad, self._grad_valid)

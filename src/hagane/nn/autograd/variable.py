@@ -254,12 +254,12 @@ class Variable:
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return self._array.ndim  # type: ignore[no-any-return]
+        return self._array.ndim
 
     @property
     def size(self) -> int:
         """The number of elements."""
-        return self._array.size  # type: ignore[no-any-return]
+        return self._array.size
 
     @property
     def dtype(self) -> Any:
@@ -421,11 +421,12 @@ class Variable:
 
     def reshape(self, *shape: Any) -> Variable:
         """Return it with other sizes."""
+        wanted: Any = shape
         from hagane.nn.functions.array import reshape
 
         if len(shape) == 1 and (shape[0] is None or isinstance(shape[0], tuple | list)):
-            shape = shape[0]
-        return reshape(self, shape)
+            wanted = shape[0]
+        return reshape(self, wanted)
 
     def transpose(self, *axes: Any) -> Variable:
         """Return it with its axes permuted, by default reversed."""
@@ -433,9 +434,10 @@ class Variable:
 
         if not axes:
             return transpose(self)
+        order: Any = axes
         if len(axes) == 1 and (isinstance(axes[0], tuple | list) or axes[0] is None):
-            axes = axes[0]
-        return transpose(self, axes)
+            order = axes[0]
+        return transpose(self, order)
 
     def mean(self, axis: Any = None, *, weights: Any = None, keepdims: bool = False) -> Variable:
         """Return the weighted mean over axes."""
@@ -451,7 +453,7 @@ class Variable:
     def _arithmetic(self, name: str, *operands: Any) -> Variable:
         from hagane.nn.functions import arithmetic
 
-        return getattr(arithmetic, name)(*operands)  # type: ignore[no-any-return]
+        return getattr(arithmetic, name)(*operands)
 
     def __neg__(self) -> Variable:
         return self._arithmetic("neg", self)
@@ -496,10 +498,10 @@ class Variable:
         return self._arithmetic("rpow", self, other)
 
     def __matmul__(self, other: Any) -> Variable:
-        return self._arithmetic("matmul", self, other)
+        return self._arithmetic("multiply_matrices", self, other)
 
     def __rmatmul__(self, other: Any) -> Variable:
-        return self._arithmetic("rmatmul", self, other)
+        return self._arithmetic("multiply_matrices_reversed", self, other)
 
     def __lt__(self, other: object) -> bool:
         raise NotImplementedError(_COMPARED.format("<"))

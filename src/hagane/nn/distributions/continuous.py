@@ -59,7 +59,7 @@ class Normal(_LocScale):
             raise TypeError(f"unexpected arguments: {', '.join(kwargs)}")
         if (scale is None) == (log_scale is None):
             raise ValueError("Either `scale` or `log_scale` (not both) must have a value.")
-        self.log_scale = None if log_scale is None else parameter(log_scale)
+        self.log_scale: Any = None if log_scale is None else parameter(log_scale)
         super().__init__(loc, F.exp(self.log_scale) if scale is None else scale)
         if self.log_scale is None:
             self.log_scale = F.log(self.scale)

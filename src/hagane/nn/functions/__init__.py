@@ -28,7 +28,6 @@ from hagane.nn.functions.activation import (
 from hagane.nn.functions.arithmetic import (
     absolute,
     add,
-    matmul,
 )
 from hagane.nn.functions.array import (
     broadcast,
@@ -196,6 +195,7 @@ from hagane.nn.functions.products import (
     einsum,
     embed_id,
     linear,
+    matmul,
     tensordot,
 )
 from hagane.nn.functions.rnn import (

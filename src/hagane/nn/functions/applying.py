@@ -15,6 +15,7 @@ from hagane.nn.autograd.configuration import config
 from hagane.nn.autograd.tape import CURRENT
 from hagane.nn.autograd.variable import Variable
 from hagane.ops.builder import dtype_of
+from hagane.ops.builder import shape_of as shape_of_any
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -91,9 +92,9 @@ def _lifted(xs: Any) -> Any:
     return [lift(x) for x in xs] if isinstance(xs, list | tuple) else xs
 
 
-def is_known(x: Any) -> bool:
-    """Return whether a value has sizes and an element type that Python can see."""
-    return isinstance(x, Variable)
+def shape_of(x: Any) -> Any:
+    """Return the sizes of a value: numbers where it is a variable, else formulas too."""
+    return x.array.shape if isinstance(x, Variable) else shape_of_any(x)
 
 
 def require(
@@ -153,7 +154,8 @@ def require(
 
 def constant_like(value: Any, x: Any) -> Any:
     """Return a number or array as a constant of a value's element type."""
-    return np.asarray(value, dtype=dtype_of(x).numpy())
+    dtype = x.array.dtype if isinstance(x, Variable) else dtype_of(x).numpy()
+    return np.asarray(value, dtype=dtype)
 
 
 def array_of(x: Any) -> Any:

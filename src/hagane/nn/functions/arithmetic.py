@@ -127,7 +127,7 @@ def rpow(a: Any, b: Any) -> Any:
 
 
 @function("a", "b")
-def matmul(a: Any, b: Any) -> Any:
+def multiply_matrices(a: Any, b: Any) -> Any:
     """Return the product of matrices."""
     from hagane.nn.functions.products import matmul as product
 
@@ -135,7 +135,7 @@ def matmul(a: Any, b: Any) -> Any:
 
 
 @function("a", "b")
-def rmatmul(a: Any, b: Any) -> Any:
+def multiply_matrices_reversed(a: Any, b: Any) -> Any:
     """Return the product of matrices in reverse order."""
     from hagane.nn.functions.products import matmul as product
 

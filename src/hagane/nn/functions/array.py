@@ -11,9 +11,9 @@ import numpy as np
 
 from hagane.nn.autograd import type_check
 from hagane.nn.autograd.variable import Variable
-from hagane.nn.functions.applying import array_of, constant_like, function, lift, require
+from hagane.nn.functions.applying import array_of, constant_like, function, lift, require, shape_of
 from hagane.nn.functions.indexing import get_item, scatter_add
-from hagane.ops.builder import op, shape_of
+from hagane.ops.builder import op
 from hagane.ops.values import array_dtype
 
 __all__ = ["get_item", "scatter_add"]

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from hagane.nn.autograd import type_check
-from hagane.nn.functions.applying import function, pop_options, require
+from hagane.nn.functions.applying import function, pop_options, require, shape_of
 from hagane.nn.functions.array import concat, reshape
 from hagane.nn.functions.products import bilinear, embed_id, linear
 from hagane.nn.functions.windows import as_tuple, end_pads, get_conv_outsize, get_deconv_outsize
-from hagane.ops.builder import op, shape_of
+from hagane.ops.builder import op
 
 __all__ = ["bilinear", "embed_id", "linear"]
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from hagane.nn.autograd import type_check
 from hagane.nn.autograd.variable import Variable
-from hagane.nn.functions.applying import array_of, constant_like, function, lift, require
-from hagane.ops.builder import op, shape_of
+from hagane.nn.functions.applying import array_of, constant_like, function, lift, require, shape_of
+from hagane.ops.builder import op
 
 
 def check_reduce(where: str, reduce: str, *allowed: str) -> None:
@@ -76,7 +76,7 @@ def softmax_cross_entropy(
     require(where, "x", x, kind="f", at_least=2)
     labels = array_of(t)
     shape = tuple(shape_of(x))
-    weights = None if class_weight is None else array_of(class_weight)
+    weights: Any = None if class_weight is None else array_of(class_weight)
     if class_weight is not None:
         if isinstance(class_weight, Variable):
             raise ValueError("class_weight should be a numpy.ndarray, not a Variable")

@@ -9,10 +9,10 @@ import numpy as np
 
 from hagane.nn.autograd import type_check
 from hagane.nn.autograd.variable import Variable
-from hagane.nn.functions.applying import array_of, constant_like, function, lift, require
+from hagane.nn.functions.applying import array_of, constant_like, function, lift, require, shape_of
 from hagane.nn.functions.arithmetic import absolute, add
 from hagane.nn.functions.array import reshape
-from hagane.ops.builder import op, shape_of
+from hagane.ops.builder import op
 
 __all__ = ["absolute", "add"]
 

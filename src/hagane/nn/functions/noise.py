@@ -9,9 +9,16 @@ import numpy as np
 from hagane.nn.autograd import type_check
 from hagane.nn.autograd.configuration import config
 from hagane.nn.functions.activation import gumbel_softmax, rrelu
-from hagane.nn.functions.applying import array_of, constant_like, function, pop_options, require
+from hagane.nn.functions.applying import (
+    array_of,
+    constant_like,
+    function,
+    pop_options,
+    require,
+    shape_of,
+)
 from hagane.nn.functions.products import linear
-from hagane.ops.builder import op, shape_of
+from hagane.ops.builder import op
 
 __all__ = ["gumbel_softmax", "rrelu"]
 

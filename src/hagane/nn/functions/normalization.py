@@ -8,9 +8,16 @@ import numpy as np
 
 from hagane.nn.autograd import type_check
 from hagane.nn.autograd.variable import Variable
-from hagane.nn.functions.applying import array_of, constant_like, function, pop_options, require
+from hagane.nn.functions.applying import (
+    array_of,
+    constant_like,
+    function,
+    pop_options,
+    require,
+    shape_of,
+)
 from hagane.nn.functions.array import reshape
-from hagane.ops.builder import op, shape_of
+from hagane.ops.builder import op
 
 
 def _axes(where: str, axis: Any, ndim: int) -> tuple[int, ...]:

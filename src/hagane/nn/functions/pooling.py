@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from hagane.nn.autograd import type_check
-from hagane.nn.functions.applying import array_of, constant_like, function, require
+from hagane.nn.functions.applying import array_of, constant_like, function, require, shape_of
 from hagane.nn.functions.array import concat, reshape
 from hagane.nn.functions.windows import as_tuple, end_pads, get_conv_outsize, get_deconv_outsize
-from hagane.ops.builder import op, shape_of
+from hagane.ops.builder import op
 
 
 def _prepare(where: str, x: Any, ndim: int, ksize: Any, stride: Any, pad: Any) -> Any:

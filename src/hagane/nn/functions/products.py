@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from hagane.nn.autograd import type_check
-from hagane.nn.functions.applying import function, lift, require
+from hagane.nn.functions.applying import function, lift, require, shape_of
 from hagane.nn.functions.array import reshape
-from hagane.ops.builder import op, shape_of
+from hagane.ops.builder import op
 
 
 @function("a", "b")

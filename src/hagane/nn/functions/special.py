@@ -147,7 +147,7 @@ lgamma = _define(
     "lgamma",
     "the logarithm of the absolute gamma function",
     lambda x: _scipy("gammaln")(x),
-    lambda x, y: digamma(x),
+    lambda x, y: _digamma(x),
 )
 digamma = _define(
     "digamma",
@@ -155,6 +155,10 @@ digamma = _define(
     lambda x: _scipy("digamma")(x),
     lambda x, y: _polygamma(1, x),
 )
+
+
+def _digamma(x: Any) -> Any:
+    return digamma(x)
 
 
 def math_sqrt_two_by_pi(x: Any) -> Any:

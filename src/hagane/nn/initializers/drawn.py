@@ -19,9 +19,9 @@ class Normal(Initializer):
         rng: A ``numpy.random.RandomState``.
     """
 
-    def __init__(self, scale: float = 0.05, dtype: Any = None, **options: Any):
+    def __init__(self, scale: float = 0.05, dtype: Any = None, **kwargs: Any):
         self.scale = scale
-        self.rng = _take_rng(options)
+        self.rng = _take_rng(kwargs)
         super().__init__(dtype)
 
     def __call__(self, array: Any) -> None:
@@ -34,9 +34,9 @@ class Normal(Initializer):
 class Uniform(Initializer):
     """Draws evenly from [-scale, scale]."""
 
-    def __init__(self, scale: float = 0.05, dtype: Any = None, **options: Any):
+    def __init__(self, scale: float = 0.05, dtype: Any = None, **kwargs: Any):
         self.scale = scale
-        self.rng = _take_rng(options)
+        self.rng = _take_rng(kwargs)
         super().__init__(dtype)
 
     def __call__(self, array: Any) -> None:
@@ -53,9 +53,9 @@ class _Scaled(Initializer):
     draw: Any = Normal
     default_scale = 1.0
 
-    def __init__(self, scale: float | None = None, dtype: Any = None, **options: Any):
+    def __init__(self, scale: float | None = None, dtype: Any = None, **kwargs: Any):
         self.scale = self.default_scale if scale is None else scale
-        self.rng = _take_rng(options)
+        self.rng = _take_rng(kwargs)
         super().__init__(dtype)
 
     def deviation(self, fan_in: int, fan_out: int) -> float:
@@ -94,10 +94,10 @@ class HeNormal(_Scaled):
     """
 
     def __init__(
-        self, scale: float = 1.0, dtype: Any = None, fan_option: str = "fan_in", **options: Any
+        self, scale: float = 1.0, dtype: Any = None, fan_option: str = "fan_in", **kwargs: Any
     ):
         self.fan_option = fan_option
-        super().__init__(scale, dtype, **options)
+        super().__init__(scale, dtype, **kwargs)
 
     def deviation(self, fan_in: int, fan_out: int) -> float:
         """Return the deviation.
@@ -153,14 +153,14 @@ class Orthogonal(Initializer):
             ``projection`` (orthonormal rows).
     """
 
-    def __init__(self, scale: float = 1.1, dtype: Any = None, mode: str = "auto", **options: Any):
+    def __init__(self, scale: float = 1.1, dtype: Any = None, mode: str = "auto", **kwargs: Any):
         if mode not in ("auto", "projection", "embedding"):
             raise ValueError(
                 f"Orthogonal: expected mode 'auto', 'projection' or 'embedding', got {mode!r}"
             )
         self.scale = scale
         self.mode = mode
-        self.rng = _take_rng(options)
+        self.rng = _take_rng(kwargs)
         super().__init__(dtype)
 
     def __call__(self, array: Any) -> None:

@@ -32,6 +32,12 @@ from hagane.nn.links.convolution import (
     LocalConvolution2D,
     MLPConvolution2D,
 )
+from hagane.nn.links.losses import (
+    BinaryHierarchicalSoftmax,
+    BlackOut,
+    CRF1d,
+    NegativeSampling,
+)
 from hagane.nn.links.normalization import (
     BatchNormalization,
     BatchRenormalization,
@@ -67,6 +73,9 @@ __all__ = [
     "BatchRenormalization",
     "Bias",
     "Bilinear",
+    "BinaryHierarchicalSoftmax",
+    "BlackOut",
+    "CRF1d",
     "ChildSumTreeLSTM",
     "Classifier",
     "Convolution1D",
@@ -97,6 +106,7 @@ __all__ = [
     "NStepRNNReLU",
     "NStepRNNTanh",
     "NaryTreeLSTM",
+    "NegativeSampling",
     "PReLU",
     "Parameter",
     "Scale",

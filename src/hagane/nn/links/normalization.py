@@ -191,6 +191,8 @@ class BatchRenormalization(BatchNormalization):
         self.r = None
         self.d = None
 
+    _before: Any = None
+
     def forward(self, x: Any, finetune: bool = False) -> Any:  # type: ignore[override]
         """Return the normalized array."""
         gamma, beta = self._scale_and_shift()

@@ -86,6 +86,9 @@ class LSTM(_LSTM):
         h: Its outputs.
     """
 
+    c: Any
+    h: Any
+
     def __init__(
         self,
         in_size: Any,
@@ -107,8 +110,7 @@ class LSTM(_LSTM):
 
     def reset_state(self) -> None:
         """Forget the states."""
-        self.c: Any = None
-        self.h: Any = None
+        self.c = self.h = None
 
     def forward(self, x: Any) -> Any:
         """Return the outputs, (batch, out_size).
@@ -155,6 +157,9 @@ def _four(x: Any) -> Any:
 class StatefulPeepholeLSTM(Chain):
     """An LSTM whose gates see the cells (Gers and Schmidhuber 2000)."""
 
+    c: Any
+    h: Any
+
     def __init__(self, in_size: Any, out_size: int):
         super().__init__()
         self.state_size = out_size
@@ -168,8 +173,7 @@ class StatefulPeepholeLSTM(Chain):
 
     def reset_state(self) -> None:
         """Forget the states."""
-        self.c: Any = None
-        self.h: Any = None
+        self.c = self.h = None
 
     def forward(self, x: Any) -> Any:
         """Return the outputs, (batch, out_size)."""
@@ -188,6 +192,9 @@ class StatefulPeepholeLSTM(Chain):
 
 class StatefulZoneoutLSTM(Chain):
     """An LSTM of which states stay as they were at random (Krueger et al. 2016)."""
+
+    c: Any
+    h: Any
 
     def __init__(
         self,
@@ -217,8 +224,7 @@ class StatefulZoneoutLSTM(Chain):
 
     def reset_state(self) -> None:
         """Forget the states."""
-        self.c: Any = None
-        self.h: Any = None
+        self.c = self.h = None
 
     def forward(self, x: Any) -> Any:
         """Return the outputs, (batch, out_size)."""
@@ -274,6 +280,8 @@ class StatelessGRU(_GRU):
 class StatefulGRU(_GRU):
     """A gated recurrent unit that keeps its state between calls."""
 
+    h: Any
+
     def __init__(
         self,
         in_size: Any,
@@ -293,7 +301,7 @@ class StatefulGRU(_GRU):
 
     def reset_state(self) -> None:
         """Forget the state."""
-        self.h: Any = None
+        self.h = None
 
     def forward(self, x: Any) -> Any:
         """Return the next state."""
@@ -348,6 +356,8 @@ class StatelessMGU(_MGU):
 class StatefulMGU(_MGU):
     """A minimal gated unit that keeps its state between calls."""
 
+    h: Any
+
     def __init__(self, in_size: int, out_size: int):
         super().__init__(in_size, out_size)
         self._state_size = out_size
@@ -360,7 +370,7 @@ class StatefulMGU(_MGU):
 
     def reset_state(self) -> None:
         """Forget the state."""
-        self.h: Any = None
+        self.h = None
 
     def forward(self, x: Any) -> Any:
         """Return the next state."""

@@ -12,10 +12,10 @@ _LOCAL = threading.local()
 def get_link_hooks() -> dict[str, LinkHook]:
     """Return the hooks of this thread by name."""
     try:
-        return _LOCAL.hooks  # type: ignore[no-any-return]
+        return _LOCAL.hooks
     except AttributeError:
         _LOCAL.hooks = {}
-        return _LOCAL.hooks  # type: ignore[no-any-return]
+        return _LOCAL.hooks
 
 
 @dataclass

@@ -6,7 +6,7 @@ import copy
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -88,6 +88,10 @@ class Link(DeviceResident):
 
     _local_link_hooks: dict[str, LinkHook] | None = None
     _ready = False
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return a parameter, a link or a value."""
 
     def __init__(self, **params: Any):
         super().__init__()
