@@ -44,7 +44,7 @@ def test_names_and_parameters_are_those_of_chainer(family: str) -> None:
         plain = [p.name for p in found if p.kind is not p.KEYWORD_ONLY]
         wanted = [one.lstrip("*") for one in parameters]
         if "*" in parameters:
-            wanted = [one for one in parameters[: parameters.index("*")]]
+            wanted = parameters[: parameters.index("*")]
         if plain[: len(wanted)] != wanted:
             wrong.append(f"{path}: expected {wanted}, got {plain}")
     assert not wrong, "\n".join(wrong)

@@ -172,9 +172,9 @@ class DictSummary:
                 if np.ndim(weight) != 0:
                     raise ValueError(f"Given weight to {key} was not scalar.")
             item = _array(item)
-            if np.isscalar(item) or getattr(item, "ndim", -1) == 0:
-                if not isinstance(item, str):
-                    self._summaries.setdefault(key, Summary()).add(item, weight=weight)
+            number = np.isscalar(item) or getattr(item, "ndim", -1) == 0
+            if number and not isinstance(item, str):
+                self._summaries.setdefault(key, Summary()).add(item, weight=weight)
 
     def compute_mean(self) -> dict[str, Any]:
         """Return the means by name."""

@@ -84,7 +84,8 @@ def total(terms: list[Any]) -> Any:
         summed = terms[0].array + terms[1].array
         for term in terms[2:]:
             summed += term.array
-        return Variable.make(summed)
+        # A sum of arrays without axes is a number of NumPy.
+        return Variable.make(np.asarray(summed))
     for term in terms[1:]:
         found = found + term
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -66,9 +67,9 @@ class Reader(Deserializer):
 
     def __getitem__(self, key: str) -> Reader:
         """Return the reader of a part."""
-        return Reader(
-            self.names, self.read, f"{self.path}{key.strip('/')}/", self.strict, self.ignore_names
-        )
+        part = copy.copy(self)
+        part.path = f"{self.path}{key.strip('/')}/"
+        return part
 
     def __call__(self, key: str, value: Any) -> Any:
         """Return the value of a path, in the array that there is.
