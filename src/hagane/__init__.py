@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from hagane import prob, rl
     from hagane.checking import Report, Shaped, check
+    from hagane.gradients import gradient
     from hagane.runtime import (
         ExecutionMode,
         GraphOptimizationLevel,
@@ -128,6 +129,7 @@ _PUBLIC = {
     "get_link_hooks": "hagane.nn.model.hooks",
     "global_config": "hagane.configuration",
     "grad": "hagane.function_node",
+    "gradient": "hagane.gradients",
     "is_arrays_compatible": "hagane.nn.names",
     "is_debug": "hagane.nn.autograd.configuration",
     "kl_divergence": "hagane.nn.distributions.distribution",
@@ -162,6 +164,7 @@ __all__ = [
     "check",
     "get_available_providers",
     "get_device",
+    "gradient",
     "prob",
     "rl",
 ]

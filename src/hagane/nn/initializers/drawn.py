@@ -149,14 +149,15 @@ class Orthogonal(Initializer):
     Args:
         scale: A factor.
         dtype: The element type.
-        mode: ``auto``, ``embedding`` (rows ≤ columns needed … orthonormal columns) or
-            ``projection`` (orthonormal rows).
+        mode: ``auto``; ``embedding`` (more outputs than inputs), ``projection`` (fewer) or ``basis``
+            (as many) refuse other sizes.
     """
 
     def __init__(self, scale: float = 1.1, dtype: Any = None, mode: str = "auto", **kwargs: Any):
-        if mode not in ("auto", "projection", "embedding"):
+        if mode not in ("auto", "projection", "embedding", "basis"):
             raise ValueError(
-                f"Orthogonal: expected mode 'auto', 'projection' or 'embedding', got {mode!r}"
+                "Orthogonal: expected mode 'auto', 'projection', 'embedding' or 'basis', "
+                f"got {mode!r}"
             )
         self.scale = scale
         self.mode = mode
@@ -170,25 +171,26 @@ class Orthogonal(Initializer):
             ValueError: The mode does not allow its sizes.
         """
         _check_dtype(self, array)
+        rng = np.random if self.rng is None else self.rng
         if not array.shape:
-            raise ValueError(f"Orthogonal: expected one or more axes, got shape {array.shape}")
-        if array.size == 0:
-            raise ValueError(f"Orthogonal: expected elements, got shape {array.shape}")
-        rows = len(array)
-        columns = int(np.prod(array.shape[1:]))
-        transposed = rows > columns
-        if (self.mode == "projection" and transposed) or (
-            self.mode == "embedding" and rows < columns
+            array[...] = self.scale * (2 * int(rng.randint(2)) - 1)
+            return
+        if not array.size:
+            raise ValueError("Array to be initialized must be non-empty.")
+        rows, columns = len(array), int(np.prod(array.shape[1:], dtype=np.int64))
+        if (columns > rows and self.mode in ("embedding", "basis")) or (
+            columns < rows and self.mode in ("projection", "basis")
         ):
             raise ValueError(
-                f"Orthogonal: mode '{self.mode}' cannot make {rows} rows of {columns} elements"
+                f"Cannot make orthogonal {self.mode}. shape = {array.shape}, interpreted as "
+                f"{columns}-dim input and {rows}-dim output."
             )
-        rng = np.random if self.rng is None else self.rng
-        size = (columns, rows) if transposed else (rows, columns)
-        drawn = rng.normal(loc=0.0, scale=1.0, size=(size[1], size[0]))
+        drawn = rng.normal(size=(rows, columns))
+        if columns > rows:
+            drawn = drawn.T
         q, r = np.linalg.qr(drawn)
-        q = (q * np.copysign(self.scale, np.diag(r))).T
-        array[...] = (q.T if transposed else q).reshape(array.shape)
+        q = q * np.copysign(self.scale, np.diag(r))
+        array[...] = (q.T if columns > rows else q).reshape(array.shape)
 
 
 def _take_rng(options: dict[str, Any]) -> Any:

@@ -133,7 +133,7 @@ def infer_conv(ctx: InferContext, x: int = 0, w: int = 1, bias: int | None = 2) 
 def _conv_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
     (x, w, *bias), (g,) = call.inputs, gradients
     rank, group = rank_of(x) - 2, call.attr("group")
-    kernel = call.attr("kernel_shape") or shape_of(w)[2:]
+    kernel: Any = call.attr("kernel_shape") or shape_of(w)[2:]
     strides = call.attr("strides") or (1,) * rank
     dilations = call.attr("dilations") or (1,) * rank
     pads = explicit_pads(call, kernel, strides)
@@ -150,6 +150,6 @@ def bias_gradient(g: Any) -> Any:
 
 
 OPERATORS = (
-    OpDef("Conv", infer_conv, _conv, vjp=_conv_vjp, traits=Trait.LINEAR),
+    OpDef("Conv", infer_conv, _conv, traits=Trait.LINEAR, vjp=_conv_vjp),
     OpDef("ConvInteger", lambda ctx: infer_conv(ctx, bias=None), _conv_integer, vjp=DISCRETE),
 )

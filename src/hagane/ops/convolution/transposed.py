@@ -215,7 +215,7 @@ def _infer_col2im(ctx: InferContext) -> Sequence[Any]:
 
 def _conv_transpose_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
     (x, w, *bias), (g,) = call.inputs, gradients
-    kernel = [int(k) for k in call.attr("kernel_shape") or shape_of(w)[2:]]  # type: ignore[arg-type]
+    kernel = [int(k) for k in call.attr("kernel_shape") or shape_of(w)[2:]]
     rank, group, wanted = len(kernel), call.attr("group"), call.attr("output_shape")
     strides = call.attr("strides") or (1,) * rank
     dilations = call.attr("dilations") or (1,) * rank
@@ -230,7 +230,7 @@ def _conv_transpose_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
         call.attr("auto_pad"),
         wanted and wanted[-rank:],
     )
-    pads = [pair[0] for pair in amounts] + [pair[1] for pair in amounts]
+    pads: list[Any] = [pair[0] for pair in amounts] + [pair[1] for pair in amounts]
     if not all(isinstance(amount, int) for amount in pads):
         raise NotDifferentiable(
             "ConvTranspose has no gradient with output_shape along axes of unknown size: give it "
@@ -265,5 +265,11 @@ def _col2im_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
 
 OPERATORS = (
     OpDef("Col2Im", _infer_col2im, _col2im, vjp=_col2im_vjp),
-    OpDef("ConvTranspose", _infer_conv_transpose, _conv_transpose, vjp=_conv_transpose_vjp, traits=Trait.LINEAR),
+    OpDef(
+        "ConvTranspose",
+        _infer_conv_transpose,
+        _conv_transpose,
+        traits=Trait.LINEAR,
+        vjp=_conv_transpose_vjp,
+    ),
 )

@@ -63,7 +63,7 @@ def add_windows(
     """
     sizes, counts, kernel = shape_of(like)[2:], shape_of(g)[2:], shape_of(weight)[2:]
     rank = len(sizes)
-    kept = {"strides": list(strides), "dilations": list(dilations), "group": group}
+    kept: dict[str, Any] = {"strides": list(strides), "dilations": list(dilations), "group": group}
     known = [*sizes, *counts, *kernel]
     if all(isinstance(dim, int) for dim in known):
         behind = [

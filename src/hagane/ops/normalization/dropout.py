@@ -56,4 +56,4 @@ def _dropout_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
     return [mul(gradients[0], factor), *rest]
 
 
-OPERATORS = (OpDef("Dropout", _infer_dropout, _dropout, vjp=_dropout_vjp, traits=Trait.RANDOM),)
+OPERATORS = (OpDef("Dropout", _infer_dropout, _dropout, traits=Trait.RANDOM, vjp=_dropout_vjp),)

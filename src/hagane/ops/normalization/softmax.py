@@ -70,9 +70,7 @@ def log_softmax_gradient(g: Any, y: Any, axis: int) -> Any:
 
 
 OPERATORS = (
-    OpDef("Hardmax", _infer, _hardmax, vjp=flat, traits=Trait.ROWWISE),
-    OpDef(
-        "LogSoftmax", _infer, _log_softmax, vjp=_log_softmax_vjp, traits=Trait.ROWWISE
-    ),
-    OpDef("Softmax", _infer, _softmax, vjp=_softmax_vjp, traits=Trait.ROWWISE),
+    OpDef("Hardmax", _infer, _hardmax, traits=Trait.ROWWISE, vjp=flat),
+    OpDef("LogSoftmax", _infer, _log_softmax, traits=Trait.ROWWISE, vjp=_log_softmax_vjp),
+    OpDef("Softmax", _infer, _softmax, traits=Trait.ROWWISE, vjp=_softmax_vjp),
 )
