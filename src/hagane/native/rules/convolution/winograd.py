@@ -15,6 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.recorder import label_of
 from hagane.native.kernels.tensor import Blocked, Buffer, Tensor
 from hagane.native.layouts.pairs import STORE, Paired
 from hagane.native.lowering.epilogue import Epilogue
@@ -315,9 +316,14 @@ def lower_winograd(
     flops = 2.0 * taps * shape.images * shape.out_height * shape.out_width
     flops *= shape.channels * shape.out_channels
     low.recorder.emit(
-        node, body, tasks, work=work, flops=flops, followers=epilogue.nodes,
+        label_of(node, *epilogue.nodes),
+        body,
+        tasks,
+        work=work,
+        flops=flops,
+        followers=(node,),
         name=shape.name("products"),
-    )  # fmt: skip
+    )
     _transform_output(low, node, tiles, products, bias, epilogue, residual, target, pool)
     low.forms[epilogue.value] = target
 
@@ -446,5 +452,6 @@ def _transform_output(
         body,
         tiles.tasks(target.blocks),
         work=tiles.work(target.blocks, lanes),
+        followers=(node, *epilogue.nodes),
         name=tiles.shape.name("output"),
     )
