@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hagane.native.kernels.expression import BOOL, FLOAT32, NARROW, Apply, Constant, Expression
+from hagane.native.kernels.expression import BOOL, FLOAT32, SMALL_TYPES, Apply, Constant, Expression
 from hagane.native.kernels.kernel import c_type
 from hagane.native.lowering.facts import NotNative
 
@@ -157,7 +157,7 @@ def _cast(
         return Apply("({0} != 0)", (source,), dtype, vector=False)
     if source.dtype == BOOL and dtype == FLOAT32:
         return Apply("v_of_mask({0})", (source,), dtype)
-    if source.dtype in NARROW and dtype == FLOAT32:
+    if source.dtype in SMALL_TYPES and dtype == FLOAT32:
         return Apply("{0}", (source,), dtype)
     if source.dtype.kind == "f" and dtype.kind in "iu":
         if dtype.name not in ("int32", "int64"):
