@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.errors import InvalidArgument, KernelError
+from hagane.errors import InvalidArgument, KernelError, OutOfMemory
 from hagane.graph import ModelSource, load, save
 from hagane.graph.types import Type, from_ir_shape
 from hagane.native import Spent
@@ -28,6 +28,7 @@ from hagane.runtime.metadata import ModelMetadata, NodeArg, model_metadata, node
 from hagane.runtime.options import RunOptions, SessionOptions
 from hagane.runtime.profile import Profile, ProfileReport, measure
 from hagane.runtime.program import AnyStep, Observer, execute, outputs_of
+from hagane.runtime.room import largest_value, out_of_memory
 from hagane.runtime.specialize import MemoryPlan, Programs
 from hagane.runtime.value import OrtValue
 from hagane.symbolic import evaluate
@@ -95,6 +96,7 @@ class InferenceSession:
         }
         self._output_args = [_output_argument(value) for value in model.graph.outputs]
         self._output_names = [arg.name for arg in self._output_args]
+        self._largest = largest_value(model.graph, types)
         self._programs = Programs(model, types, self._options, self._logger)
         self._input_names = [str(value.name) for value in model.graph.inputs]
         self._defaults = {
@@ -103,7 +105,10 @@ class InferenceSession:
             if value.const_value is not None
         }
         self._profile = Profile() if self._options.enable_profiling else None
-        self._call = None if self._profile else self._programs.caller(self._input_names)
+        try:
+            self._call = None if self._profile else self._programs.caller(self._input_names)
+        except MemoryError as error:
+            raise out_of_memory(error, self._largest) from error
         if self._options.optimized_model_filepath:
             save(model, self._options.optimized_model_filepath)
 
@@ -174,7 +179,21 @@ class InferenceSession:
             InvalidFeed: The feed does not fit the inputs.
             InvalidArgument: An output name is unknown.
             KernelError: A node failed; the message names it.
+            OutOfMemory: There is no memory for the values of the model.
         """
+        try:
+            return self._run(output_names, input_feed, run_options)
+        except MemoryError as error:
+            if isinstance(error, OutOfMemory):
+                raise
+            raise out_of_memory(error, self._largest) from error
+
+    def _run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None,
+    ) -> list[Any]:
         if self._call is not None and output_names is None and run_options is None:
             found = self._call(input_feed)
             if found is not None:
