@@ -8,6 +8,7 @@ one of bytes.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -101,3 +102,13 @@ def leaves(expression: Expression) -> Iterable[Tensor]:
     elif isinstance(expression, Apply):
         for argument in expression.arguments:
             yield from leaves(argument)
+
+
+def float_text(value: float) -> str:
+    """Return a C literal of a 32-bit float."""
+    if value != value:
+        return "NAN"
+    if value in (float("inf"), float("-inf")):
+        return "INFINITY" if value > 0 else "(-INFINITY)"
+    rounded = struct.unpack("<f", struct.pack("<f", value))[0]
+    return f"{rounded.hex()}f" if rounded >= 0 else f"({rounded.hex()}f)"

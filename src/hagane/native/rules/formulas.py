@@ -9,7 +9,7 @@ import numpy as np
 
 from hagane.native.kernels.expression import BOOL, FLOAT32, NARROW, Apply, Constant, Expression
 from hagane.native.kernels.kernel import c_type
-from hagane.native.lowering.state import NotNative
+from hagane.native.lowering.facts import NotNative
 
 Attributes = Mapping[str, Any]
 Builder = Callable[[Attributes, Sequence[Expression], "np.dtype[Any]"], Expression]

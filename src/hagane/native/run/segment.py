@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from hagane.machine import Level, Lock
 from hagane.native.kernels.control import Branch, Estimate, Loop, estimate, grows, turning_names
 from hagane.native.kernels.kernel import Kernel
+from hagane.native.kernels.sizes import dims_of, names_of_sizes
 from hagane.native.kernels.tensor import Buffer, Kind
 from hagane.native.run.context import Context, Spent
 from hagane.native.run.engine import (
@@ -91,7 +92,7 @@ class Segment:
         self._symbols = sorted(names - self._turning.keys())
         self.may_mismatch = bool(self._symbols)
         outer = (dim for shape in shapes for dim in shape)
-        inner = (dim for kernel in self.kernels for dim in _dims(kernel))
+        inner = (dim for kernel in self.kernels for dim in dims_of(kernel))
         self.code = SizeCode([*outer, *inner])
         self._named = [
             (number, axis, name, distance)
@@ -243,24 +244,3 @@ class Segment:
         # Shapes that change from run to run would otherwise cost a context each.
         last.fit(shapes, number)
         return last
-
-
-def names_of_sizes(
-    kernels: Sequence[Kernel],
-    shapes: Sequence[Sequence[Dim]],
-    equal: Sequence[tuple[Dim, Dim]],
-) -> set[str]:
-    """Return the named sizes that a run of some kernels needs."""
-    dims = [
-        *(dim for kernel in kernels for dim in _dims(kernel)),
-        *(dim for shape in shapes for dim in shape),
-        *(dim for pair in equal for dim in pair),
-    ]
-    return {name for dim in dims for name in symbols_of(dim)}
-
-
-def _dims(kernel: Kernel) -> Iterator[Dim]:
-    yield from (*kernel.sizes, *kernel.failure_sizes, kernel.tasks, kernel.scratch)
-    yield from (dim for p in kernel.pointers for dim in (p.offset, p.buffer.bytes))
-    if isinstance(kernel.control, Loop | Branch):
-        yield from kernel.control.dims()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 
 from hagane.machine import Level
-from hagane.native.tiles.tile import Store, Tile, Words, float_text
+from hagane.native.kernels.expression import float_text
+from hagane.native.tiles.tile import Store, Tile, Words
 
 # Words of a whole block of channels, whose next blocks are fetched ahead.
 _WHOLE_BLOCKS = {Words.FLOAT: (16, 8), Words.PAIR: (16, 8), Words.QUAD: (16, 4)}

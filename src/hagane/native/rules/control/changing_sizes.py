@@ -17,7 +17,7 @@ from math import lcm
 from hagane.native.kernels.control import Branch, Carried, Loop, Scanned, Turning
 from hagane.native.kernels.kernel import Body, Kernel, Pointer
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor
-from hagane.native.lowering.state import NotNative
+from hagane.native.lowering.facts import NotNative
 from hagane.ops.control.growth import Growth
 from hagane.symbolic import Dim, Expr, maximum, number_of, symbol, symbols_of
 from hagane.symbolic.expression import Atom

@@ -17,19 +17,19 @@ import onnx_ir as ir
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Blocked, Buffer, Tensor
 from hagane.native.layouts.pairs import STORE, Paired
-from hagane.native.lowering.epilogue import Ending, bounded
+from hagane.native.lowering.epilogue import Epilogue
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.convolution.filtering import Axis, axis, sizes_of, transform
-from hagane.native.rules.convolution.pooled import Pool
 from hagane.native.tiles.contraction import (
     Contraction,
     Group,
     Pixels,
-    emit_contraction,
+    Pool,
     pack_weights,
     split_blocks,
 )
-from hagane.native.tiles.tile import Tile
+from hagane.native.tiles.register_loops import emit_contraction
+from hagane.native.tiles.tile import Tile, bounded
 from hagane.ops.definition import Array
 
 # What a machine of this class does in a nanosecond, for choosing: operations of one thread, bytes
@@ -62,6 +62,11 @@ class Shape:
     out_height: int
     out_width: int
     kernel: tuple[int, int]
+
+    def name(self, step: str) -> str:
+        """Return the name of a kernel: ``winograd_input_3x3_56x56x64``."""
+        kernel = "x".join(map(str, self.kernel))
+        return f"winograd_{step}_{kernel}_{self.out_height}x{self.out_width}x{self.out_channels}"
 
     def axes(self, size: int) -> tuple[Axis, Axis]:
         """Return the transforms of rows and of columns, for ``size`` pixels where there are taps."""
@@ -200,7 +205,7 @@ def lower_winograd(
     start: int,
     weight: Array,
     bias: Buffer,
-    ending: Ending,
+    epilogue: Epilogue,
     residual: Blocked | None,
     target: Blocked | Paired,
     pool: Pool | None = None,
@@ -216,12 +221,12 @@ def lower_winograd(
         start: Floats from the image's first pixel to the filter's first tap.
         weight: ``(out, in, rows, columns)``.
         bias: Packed, one number a channel.
-        ending: What follows.
+        epilogue: What follows.
         residual: What is added, or None.
         target: The result.
         pool: Windows that tiles are made of, if they are pooled.
     """
-    level, lanes = low.level, low.level.lanes
+    level, lanes = low.facts.level, low.facts.level.lanes
     turned = shape.out_width == shape.kernel[1] == 1 and pool is None
     if turned:
         shape = replace(
@@ -238,8 +243,8 @@ def lower_winograd(
     plane = pixels * lanes + 2 * lanes
     tiles = _Tiles(shape, size, plane, turned)
     floats = np.dtype(np.float32)
-    transformed = low.new(f"{node.name} U", floats, (points * in_blocks * plane,))
-    products = low.new(f"{node.name} M", floats, (points * out_blocks * plane,))
+    transformed = low.recorder.new(f"{node.name} U", floats, (points * in_blocks * plane,))
+    products = low.recorder.new(f"{node.name} M", floats, (points * out_blocks * plane,))
     _transform_input(low, node, tiles, source, start, transformed)
 
     sizes = split_blocks(out_blocks, pixels, level)
@@ -260,8 +265,10 @@ def lower_winograd(
             first, at = first + blocks, at + length
         return packed.reshape(-1)
 
-    weights = low.weight(("winograd", id(node), size, tuple(sizes)), make, points * count * 4)
-    none = low.weight(
+    weights = low.recorder.weight(
+        ("winograd", id(node), size, tuple(sizes)), make, points * count * 4
+    )
+    none = low.recorder.weight(
         ("zeros", points * out_blocks),
         lambda: np.zeros((points * out_blocks + 8) * lanes, np.float32),
         (points * out_blocks + 8) * lanes * 4,
@@ -307,9 +314,12 @@ def lower_winograd(
     tasks, work = emit_contraction(body, plan, level, names)
     flops = 2.0 * taps * shape.images * shape.out_height * shape.out_width
     flops *= shape.channels * shape.out_channels
-    low.emit(node, body, tasks, work=work, flops=flops, followers=ending.operators)
-    _transform_output(low, node, tiles, products, bias, ending, residual, target, pool)
-    low.keep_image(ending.value, target)
+    low.recorder.emit(
+        node, body, tasks, work=work, flops=flops, followers=epilogue.nodes,
+        name=shape.name("products"),
+    )  # fmt: skip
+    _transform_output(low, node, tiles, products, bias, epilogue, residual, target, pool)
+    low.forms[epilogue.value] = target
 
 
 def _transform_input(
@@ -350,11 +360,12 @@ def _transform_input(
         for b, name in enumerate(made):
             body.add(f"v_store(d + {(a * columns.side + b) * step}L, {name});")
     body.add("}")
-    low.emit(
+    low.recorder.emit(
         f"Conv '{node.name}' (input transform)",
         body,
         tiles.tasks(source.blocks),
         work=tiles.work(source.blocks, lanes),
+        name=tiles.shape.name("input"),
     )
 
 
@@ -364,12 +375,12 @@ def _transform_output(
     tiles: _Tiles,
     products: Tensor,
     bias: Buffer,
-    ending: Ending,
+    epilogue: Epilogue,
     residual: Blocked | None,
     target: Blocked | Paired,
     pool: Pool | None,
 ) -> None:
-    lanes, shape = low.level.lanes, tiles.shape
+    lanes, shape = low.facts.level.lanes, tiles.shape
     rows, columns = shape.axes(tiles.size)
     window = (1, 1) if pool is None else (pool.rows, pool.columns)
     height, width = (
@@ -417,7 +428,7 @@ def _transform_output(
         value = f"f{a}_{c} + bias"
         if added is not None:
             value += f" + v_load(r + {a * added.row} + (tx * {columns.size} + {c}) * {added.step})"
-        return bounded(value, ending.activation)
+        return bounded(value, epilogue.activation)
 
     for i, j in itertools.product(range(high), range(wide)):
         conditions = [f"{i} < down"] * bool(height % high) + [f"{j} < right"] * bool(width % wide)
@@ -430,9 +441,10 @@ def _transform_output(
             f"{name}(({kind} *)({at}), {value});",
         )
     body.add("}")
-    low.emit(
+    low.recorder.emit(
         f"Conv '{node.name}' (output transform)",
         body,
         tiles.tasks(target.blocks),
         work=tiles.work(target.blocks, lanes),
+        name=tiles.shape.name("output"),
     )
