@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
+import pytest
 import torch
 from torch import nn
 from torch.nn import functional
@@ -157,6 +158,7 @@ def test_a_residual_network() -> None:
     compare(ResNet(), images, lambda batch: torch.randint(0, 5, (batch,)))
 
 
+@pytest.mark.long
 def test_a_residual_network_at_inference() -> None:
     model = ResNet().eval()
     # The exporter makes one of equal tensors.

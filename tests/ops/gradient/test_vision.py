@@ -30,13 +30,15 @@ def agree(name: str, *inputs: Any, attributes: dict[str, Any]) -> None:
     np.testing.assert_allclose(composed(*inputs, **attributes), want, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize(
+    "mode", ["nearest", "linear", pytest.param("cubic", marks=pytest.mark.long)]
+)
 def test_sampled_grids(mode: str) -> None:
     for padding, align in product(("zeros", "border", "reflection"), (0, 1)):
         attributes = {"mode": mode, "padding_mode": padding, "align_corners": align}
         inputs = draw(2, 2, 3, 4), 1.4 * draw(2, 2, 3, 2)
         agree("GridSample", *inputs, attributes=attributes)
-        check_operator("GridSample", *inputs, attributes=attributes, second=align == 0)
+        check_operator("GridSample", *inputs, attributes=attributes, second=mode == "cubic")
     check_operator("GridSample", draw(1, 2, 5), draw(1, 3, 1), second=False)
     volume = draw(1, 1, 2, 3, 2), draw(1, 2, 1, 2, 3)
     check_operator("GridSample", *volume, second=False)
@@ -65,7 +67,7 @@ def test_deformed_convolutions() -> None:
         agree("DeformConv", *inputs, attributes=attributes)
         # (ONNX's kernel rounds coordinates too coarsely for differences.)
         composed = partial(composed_deform_conv, **attributes)
-        check(lambda *xs, f=composed: [f(*xs)], *inputs)
+        check(lambda *xs, f=composed: [f(*xs)], *inputs, second=False)
         check(lambda *xs, f=composed: [f(*xs)], *inputs[:3], second=False)
 
 
