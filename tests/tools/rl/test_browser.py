@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import serving
+from .conftest import AGENTS, serving
 
 SNAPSHOTS = Path(__file__).parents[3] / "examples" / "rl" / "agents"
 FLAGS = (
@@ -102,4 +102,27 @@ def test_a_long_log_is_scrubbed(chromium: Any, tmp_path: Path) -> None:
         page.keyboard.press("Tab")
         until(page, "document.querySelector('.view dd').textContent === '77777'")
         until(page, "document.getElementById('panes').textContent.includes('Values of actions')")
+        page.close()
+
+
+def test_there_is_a_pane_for_every_kind_of_output(chromium: Any, tmp_path: Path) -> None:
+    with serving(tmp_path, f"{AGENTS}:Everything", "--env", "CartPole-v1") as served:
+        made = served.roll_out(5)
+        served.finished(made["job"])
+        page = chromium.new_page()
+        page.goto(served.address)
+        until(page, "document.querySelectorAll('#panes .card').length === 11")
+        assert "cannot be drawn" not in page.inner_text("#panes")
+        assert "0.1 ± 1, took 1" in page.inner_text("#panes")
+        page.close()
+
+
+def test_an_agent_that_shows_nothing_is_said_to(chromium: Any, tmp_path: Path) -> None:
+    with serving(tmp_path, f"{AGENTS}:in_line") as served:
+        made = served.roll_out(5)
+        served.finished(made["job"])
+        page = chromium.new_page()
+        page.goto(served.address)
+        until(page, "document.getElementById('panes').textContent.includes('shows nothing')")
+        assert "No picture of this step." in page.inner_text("#stage")
         page.close()
