@@ -27,12 +27,12 @@ export function showPanes(place, row, name) {
     const card = document.createElement("div");
     card.className = "card";
     card.append(text("h3", title));
+    place.append(card); // canvases take its width and colour
     try {
       draw(card, row[key], row, name);
     } catch (error) {
       card.append(text("p", `cannot be drawn: ${error.message}`, "error"));
     }
-    place.append(card);
   }
   if (!place.children.length) {
     place.append(text("p", "The agent shows nothing of its own here: explain(observation) gives no "
@@ -174,7 +174,10 @@ function gaussians(card, means, row) {
     card.append(text("p", "no action_vars: only the means are known", "soft"));
   }
   const taken = Array.isArray(row.action) ? row.action : [row.action];
-  table(card, means.map((mean, i) => [`part ${i}`, `${short(Number(mean))} ± ${short(spreads[i])}, took ${short(Number(taken[i]))}`, i]));
+  table(card, means.map((mean, i) => {
+    const took = taken[i] === undefined ? "" : `, took ${short(Number(taken[i]))}`;
+    return [`part ${i}`, `${short(Number(mean))} ± ${short(spreads[i])}${took}`, i];
+  }));
 }
 
 function levels(card, values) {
