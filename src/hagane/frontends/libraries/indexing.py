@@ -13,9 +13,13 @@ import onnx_ir as ir
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Many, Tensor, Truth, Value, is_size
 from hagane.graph.types import Shape
+from hagane.ops.builder import interpreting
+from hagane.ops.functions.items import put_items, take_items
 from hagane.symbolic import Dim, Expr, ceildiv, maximum, minimum, symbol, symbols_of
 from hagane.symbolic.path import Verdict
 from hagane.symbolic.term import Term
+
+COMPLEX = (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128)
 
 
 @dataclass
@@ -35,7 +39,36 @@ def item(t: Core, x: Tensor, index: Value) -> Tensor:
     if known is not None:
         return known
     shape, arrays = indexed_shape(t, x, index)
-    return t.emit.typed("Slice", [x, *arrays], x.dtype, shape)
+    parts = _parts_of(t, index)
+    if parts is None or x.dtype in COMPLEX:
+        return t.emit.typed("Slice", [x, *arrays], x.dtype, shape)
+    if x.known is not None and x.known.dtype == object:
+        return t.emit.typed("Slice", [x, *arrays], x.dtype, shape)
+    with interpreting(t.emit):
+        made = take_items(x, parts, numbers_are_arrays=x.kind == "numpy.ndarray")
+    made = t.op("Identity", x) if made is x else made
+    made.shape = shape  # written as the reader expects it
+    return made
+
+
+def _parts_of(t: Core, index: Value) -> list[Value] | None:
+    """Return an index as parts of numbers, slices and tensors; None if it holds anything else."""
+    parts = [_as_array(t, part) for part in (index if isinstance(index, tuple) else (index,))]
+    return parts if all(map(_is_part, parts)) else None
+
+
+def _is_part(part: Value) -> bool:
+    if isinstance(part, slice):
+        bounds = (part.start, part.stop, part.step)
+        return all(bound is None or is_size(bound) or _is_made(bound) for bound in bounds)
+    return part is None or part is Ellipsis or is_size(part) or _is_made(part)
+
+
+def _is_made(part: Value) -> bool:
+    """Whether a value is a tensor that the graph holds."""
+    if not isinstance(part, Tensor) or part.shape is None:
+        return False
+    return part.origin is not None or part.known is not None or part.value.producer() is not None
 
 
 def _known_item(t: Core, x: Tensor, index: Value) -> Tensor | None:
@@ -49,9 +82,7 @@ def _known_item(t: Core, x: Tensor, index: Value) -> Tensor | None:
         found = np.asarray(x.known[tuple(parts)])
     except IndexError as error:
         t.fail("index", f"IndexError: {error}: {t.show(x)}", x)
-    made = t.emit.typed("Slice", [x], x.dtype, tuple(found.shape))
-    made.known = found
-    return made
+    return t.emit.constant(found, x.dtype)
 
 
 def _is_plain_part(part: Value) -> bool:
@@ -280,6 +311,23 @@ def set_item(t: Core, x: Tensor, index: Value, value: Value) -> None:
         return
     x.known = None
     shape, _ = indexed_shape(t, x, index)
+    _check_stored(t, x, shape, value)
+    parts = _parts_of(t, index)
+    kept = (x.dtype, x.shape)
+    if (
+        parts is None
+        or x.dtype in COMPLEX
+        or not (isinstance(value, Tensor) or is_size(value) or isinstance(value, float | bool))
+    ):
+        made = t.emit.typed("PutItems", [x], *kept)
+    else:
+        with interpreting(t.emit):
+            made = put_items(x, parts, value, numbers_are_arrays=x.kind == "numpy.ndarray")
+    x.value = made.value
+    t.emit.tensors[x.value] = x
+
+
+def _check_stored(t: Core, x: Tensor, shape: Shape, value: Value) -> None:
     if not isinstance(value, Tensor) or value.shape is None:
         return
     own = value.shape
