@@ -93,7 +93,7 @@ class Recorder:
         """Return the buffer of packed weights; equal keys share one.
 
         Args:
-            key: What the content depends on.
+            key: Identifies the content.
             make: Returns the content, or its pieces in order, when its place is known.
             count: Bytes.
         """
@@ -119,5 +119,5 @@ def name_of(node: ir.Node) -> str:
 
 
 def label_of(node: ir.Node, *followers: ir.Node) -> str:
-    """Return the label of a node and of what is computed with it: ``Conv+Relu 'conv1'``."""
+    """Return the label of a node and its followers: ``Conv+Relu 'conv1'``."""
     return f"{'+'.join(each.op_type for each in (node, *followers))} '{node.name}'"
