@@ -329,7 +329,7 @@ class Link(DeviceResident):
             data = serializer(name, parameter.array)
             if not parameter.is_initialized and data is not None:
                 parameter.initialize(data.shape)
-                np.copyto(parameter.array, data, casting="unsafe")
+                np.copyto(parameter.data, data, casting="unsafe")
         for name in sorted(self._persistent):
             values[name] = serializer(name, values[name])
 
