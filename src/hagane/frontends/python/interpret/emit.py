@@ -251,17 +251,32 @@ class Emitter:
         node = ir.Node(
             call.op.domain,
             call.op.name,
-            [None if tensor is None else tensor.value for tensor in call.inputs],
+            [None if tensor is None else self.value_of(tensor) for tensor in call.inputs],
             attributes_of(call.attributes),
             num_outputs=n_outputs,
             name=self.label or None,
         )
         made = self._infer(node, call.inputs)
-        self.nodes.append(node)
+        self.record(node, [type_ for type_, _ in made])
         return [
             self._wrap(value, type_, known, kinds[0] if kinds else self.kind, place)
             for value, (type_, known) in zip(node.outputs, made, strict=True)
         ]
+
+    def value_of(self, tensor: Tensor) -> ir.Value:
+        """Return the graph value that stands for a tensor where the next node lies."""
+        return tensor.value
+
+    def record(self, node: ir.Node, types: Sequence[Type | None]) -> None:
+        """Keep a node, given the types of its outputs."""
+        self.nodes.append(node)
+
+    def settle(self, tensor: Tensor) -> Tensor:
+        """Return a tensor with known content that is no number of the program."""
+        return self.op("Identity", tensor)
+
+    def keep(self, tensor: Tensor, found: Any, content: Callable[[], Array]) -> None:
+        """Take note of the real object behind a tensor, and of how to get at its content."""
 
     def type_of(self, value: Tensor) -> TensorType:
         """Return the type of a tensor."""
