@@ -35,6 +35,10 @@ _COMPARE = {
 }  # fmt: skip
 
 
+# Constants under these names are shared; others are arrays of the program.
+_SHARED = ("constant", "axis 0", "filler", "shape")
+
+
 class ScopeNodes(Nodes):
     """Nodes of one scope; names of sizes are found in all of them."""
 
@@ -63,7 +67,24 @@ class ScopeNodes(Nodes):
         shape = self._node("Shape", emitter.visible(value), start=axis, end=axis + 1)
         return self._node("Squeeze", shape, self.initializer(np.array([0]), "axis 0"))
 
+    def initializer(self, content: Array, name: str) -> ir.Value:
+        """Return an initializer of the main graph; small constants are there once."""
+        emitter = self.emitter
+        if self is not emitter.root.nodes:
+            return emitter.root.nodes.initializer(content, name)
+        content = np.asarray(content)
+        shared = name in _SHARED or name.startswith("size ")
+        key = (content.dtype.str, content.shape, content.tobytes()) if content.size <= 16 else None
+        if key is not None and shared and key in emitter.shared:
+            return emitter.shared[key]
+        made = super().initializer(content, name.replace(" ", "_"))
+        emitter.add_home(made, emitter.root)
+        if key is not None and shared:
+            emitter.shared[key] = made
+        return made
+
     def insert(self, node: ir.Node) -> None:
+        """Put a node into the scope."""
         super().insert(node)
         self.emitter.settle_home(node)
 
@@ -77,6 +98,8 @@ class GraphEmitter(Emitter):
         place: Says where in the source the interpretation is.
         names: Names of real arrays, by their identity.
     """
+
+    builds = True
 
     def __init__(
         self,
@@ -92,6 +115,7 @@ class GraphEmitter(Emitter):
         self.numbers: dict[str, Tensor] = {}  # integers that the data decide, by name
         self.truths: dict[str, Tensor] = {}  # truth values, likewise
         self.sizes: dict[str, tuple[ir.Value, int]] = {}
+        self.shared: dict[object, ir.Value] = {}  # small constants by content
         self.homes: dict[ir.Value, Scope] = {}
         self._born: dict[ir.Value, int] = {}
         self._contents: dict[ir.Value, tuple[Any, Callable[[], Array]]] = {}
@@ -278,6 +302,14 @@ class GraphEmitter(Emitter):
         if isinstance(value, Truth):
             return self._wide(self.tensor(as_value(self, value.term)))
         return self.constant(np.array(value, np.float64))
+
+    def real_scalar(self, value: Real) -> Tensor | None:
+        """Return a float that is not known as a tensor without axes."""
+        return self.real_tensor(value)
+
+    def truth_scalar(self, value: Truth) -> Tensor | None:
+        """Return a truth value that is not known as a tensor without axes."""
+        return self.as_scalar(value, "bool")
 
     def _wide(self, x: Tensor) -> Tensor:
         made: Tensor = self.op("Cast", x, to=ir.DataType.DOUBLE)

@@ -17,7 +17,7 @@ import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError, UnsupportedModel
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Tensor, Value
+from hagane.frontends.python.values.values import Real, Tensor, Truth, Value
 from hagane.graph.types import SequenceType, Shape, TensorType, Type, dtype_name
 from hagane.ops.builder import Call, interpreting, op
 from hagane.ops.builder.types import attributes_of
@@ -44,6 +44,7 @@ class Emitter:
 
     strict = True
     level = 0
+    builds = False  # whether nodes have to compute, rather than have types
 
     def __init__(self, knowledge: Knowledge, assume: Callable[[str], None]):
         self.knowledge = knowledge
@@ -270,6 +271,14 @@ class Emitter:
     def record(self, node: ir.Node, types: Sequence[Type | None]) -> None:
         """Keep a node, given the types of its outputs."""
         self.nodes.append(node)
+
+    def real_scalar(self, value: Real) -> Tensor | None:
+        """Return a float that is not known as a tensor without axes, if it can be had."""
+        return None
+
+    def truth_scalar(self, value: Truth) -> Tensor | None:
+        """Return a truth value that is not known as a tensor without axes, if it can be had."""
+        return None
 
     def settle(self, tensor: Tensor) -> Tensor:
         """Return a tensor with known content that is no number of the program."""
