@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from hagane.errors import InvalidArgument
 from hagane.frontends.capture.capture import Captured, capture_object
-from hagane.frontends.libraries.registry import LibraryTables
+from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.graph import to_proto
 
 __all__ = ["capture"]
@@ -47,7 +47,7 @@ def capture(
         model_or_function,
         types_or_examples,
         named,
-        LibraryTables(),
+        MeaningTables(),
     )
     return model_of(found, opset)
 
