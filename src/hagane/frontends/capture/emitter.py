@@ -110,6 +110,7 @@ class GraphEmitter(Emitter):
     ):
         super().__init__(knowledge, assume)
         self.place = place
+        self._only_types = False
         self.names = names
         self.types = GraphTypes()
         self.numbers: dict[str, Tensor] = {}  # integers that the data decide, by name
@@ -177,6 +178,15 @@ class GraphEmitter(Emitter):
 
     # The values of nodes.
 
+    @contextmanager
+    def types_only(self) -> Iterator[None]:
+        """Ask for types inside the block: what is made there computes nothing."""
+        before, self._only_types = self._only_types, True
+        try:
+            yield
+        finally:
+            self._only_types = before
+
     def value_of(self, tensor: Tensor) -> ir.Value:
         """Return the graph value that stands for a tensor where the next node lies.
 
@@ -184,6 +194,8 @@ class GraphEmitter(Emitter):
             CheckError: Nothing in the graph computes it.
         """
         value = tensor.value
+        if self._only_types:
+            return value
         if value in self.homes:
             return self.visible(value)
         if value in self._contents:
@@ -218,6 +230,8 @@ class GraphEmitter(Emitter):
 
     def record(self, node: ir.Node, types: Sequence[Type | None]) -> None:
         """Put a node into the current scope."""
+        if self._only_types:
+            return
         for value, type_ in zip(node.outputs, types, strict=True):
             self.set_type(value, type_)
         node.name = None

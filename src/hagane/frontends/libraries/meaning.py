@@ -59,6 +59,12 @@ class MeaningTables(LibraryTables):
         """Run what a name stands for; functions that it uses itself are its own business."""
         if not self._depth:
             self._used(name)
+            if name.endswith("_") and not name.endswith(("__", "requires_grad_")):
+                raise CheckError(
+                    "capture",
+                    f"'{name}' works in place, which cannot be captured yet; use its result, as in "
+                    f"x = x.{name.rpartition('.')[2].rstrip('_')}(...)",
+                )
             listed = name in MEANT or id(self._handler(name)) in self._handlers
             if not self._trusting and not listed:
                 raise CheckError(

@@ -7,7 +7,8 @@ of which it is an interpreter.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -279,6 +280,11 @@ class Emitter:
     def truth_scalar(self, value: Truth) -> Tensor | None:
         """Return a truth value that is not known as a tensor without axes, if it can be had."""
         return None
+
+    @contextmanager
+    def types_only(self) -> Iterator[None]:
+        """Ask for types inside the block: what is made there computes nothing."""
+        yield
 
     def settle(self, tensor: Tensor) -> Tensor:
         """Return a tensor with known content that is no number of the program."""
