@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from hagane import prob
+    from hagane import prob, rl
     from hagane.checking import Report, Shaped, check
     from hagane.runtime import (
         ExecutionMode,
@@ -35,7 +35,12 @@ if TYPE_CHECKING:
     )
 
 # Modules that are attributes from the start and load when they are first used.
-_MODULES = {"prob": "hagane.prob"}
+_MODULES = {
+    "datasets": "hagane.datasets",
+    "iterators": "hagane.iterators",
+    "prob": "hagane.prob",
+    "rl": "hagane.rl",
+}
 
 _PUBLIC = {
     "Report": "hagane.checking",
@@ -71,6 +76,7 @@ __all__ = [
     "get_available_providers",
     "get_device",
     "prob",
+    "rl",
 ]
 
 

@@ -14,6 +14,7 @@ libraries keeps catching it)::
     ├── CaptureError                  (NotImplementedError)   a program that cannot become a graph
     ├── InvalidArgument               (ValueError)            a caller passed something unusable
     │   └── InvalidFeed                                       an input of ``run`` does not fit
+    ├── NotDifferentiable             (NotImplementedError)   an operator on the way has no gradient
     ├── KernelError                   (RuntimeError)          a node failed while it ran
     └── MissingExtra                  (ImportError)           an optional dependency is absent
 """
@@ -75,6 +76,10 @@ class InvalidArgument(HaganeError, ValueError):
 
 class InvalidFeed(InvalidArgument):
     """An input given to ``run`` that does not fit the model."""
+
+
+class NotDifferentiable(HaganeError, NotImplementedError):
+    """A gradient that would have to pass an operator which has none."""
 
 
 class KernelError(HaganeError, RuntimeError):

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hagane.graph import SequenceType, TensorType, legalise, load
+from hagane.graph import SequenceType, TensorType, load
 from hagane.graph.types import OptionalType, Type, dtype_name
 from hagane.ops import GraphTypes, infer_types
 from hagane.ops.values import array_dtype
+from hagane.passes.legalise import legalise
 from hagane.symbolic import evaluate, symbol, symbols_of
 from tests.conformance.cases import arrays, exclusion, node_cases
 

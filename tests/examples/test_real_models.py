@@ -12,8 +12,9 @@ import onnx
 import pytest
 
 from hagane.cli.inspect import describe_model
-from hagane.graph import legalise, load
+from hagane.graph import load
 from hagane.ops import infer_types
+from hagane.passes.legalise import legalise
 from hagane.symbolic import Dim
 from tests.oracle import assert_agrees
 

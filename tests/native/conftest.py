@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hagane.native import context
-from hagane.native.engine import Engine, Memory
+from hagane.native.run import context
+from hagane.native.run.engine import Engine, Memory
 from tests.native.emulated_tiles import emulate_tiles, may_emulate_tiles
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hagane.machine import NoCompiler, cpu_features, find_compiler
 from hagane.machine.cpu import AMX
-from hagane.native.engine import sanitizer_flags
+from hagane.native.run.engine import extra_flags
 from hagane.runtime import specialize
 
 _FLAGS = ("-O3", "-std=gnu11", "-fPIC", "-mavx2", "-ffp-contract=off")
@@ -34,7 +34,7 @@ def emulate_tiles() -> None:
     with tempfile.TemporaryDirectory() as folder:
         source = shutil.copy(Path(__file__).with_suffix(".c"), folder)
         library = Path(folder) / "tiles.so"
-        find_compiler().build([Path(source)], library, (*_FLAGS, *sanitizer_flags()))
+        find_compiler().build([Path(source)], library, (*_FLAGS, *extra_flags()))
         assert ctypes.CDLL(str(library)).emulate_tiles() == 0
     level_named = specialize.level_named
     specialize.level_named = lambda name: AMX if name == "amx" else level_named(name)  # type: ignore[attr-defined]

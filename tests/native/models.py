@@ -13,8 +13,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import hagane
 from hagane.machine import LEVELS, cpu_features
-from hagane.native import segment
-from hagane.native.kernel import Kernel
+from hagane.native.kernels.kernel import Kernel
+from hagane.native.run import segment
 from tests.native.emulated_tiles import may_emulate_tiles
 
 RUNNABLE = [

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from hagane.graph import legalise, load, verify
+from hagane.graph import load, verify
 from hagane.ops import infer_types
 from hagane.passes import optimize
+from hagane.passes.legalise import legalise
 from tests.native.models import compiled, every_narrow_level, model, session
 from tests.native.test_quads import (
     TYPES,

@@ -11,7 +11,7 @@ from onnx import helper
 
 import hagane
 from hagane.errors import KernelError
-from hagane.native.control import Loop
+from hagane.native.kernels.control import Loop
 from tests.native.agreement import same
 from tests.native.bodies import (
     BOOL,

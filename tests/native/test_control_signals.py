@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import hagane
-from hagane.native import caller, context
+from hagane.native.run import caller, context
 from tests.native.bodies import BOOL, INT64, graph, info, node
 from tests.native.models import draw, model, session
 

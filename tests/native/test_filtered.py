@@ -72,13 +72,13 @@ def test_what_is_not_finite_spoils_no_more_than_a_tile(monkeypatch: pytest.Monke
 
 
 def test_few_rows_or_strides_take_other_forms(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hagane.native.filtering import axis
-    from hagane.native.rules import convolution
+    from hagane.native.rules.convolution import choose
+    from hagane.native.rules.convolution.filtering import axis
 
     asked: list[object] = []
-    found = convolution.filtered_axis
+    found = choose.filtered_axis
     monkeypatch.setattr(
-        convolution, "filtered_axis", lambda *given: asked.append(found(*given)) or found(*given)
+        choose, "filtered_axis", lambda *given: asked.append(found(*given)) or found(*given)
     )
 
     def form(

@@ -16,12 +16,12 @@ from onnx import helper
 
 import hagane
 from hagane.machine import cpu_features
-from hagane.native import context, memory
-from hagane.native.control import Branch, Mark
-from hagane.native.engine import load_engine
-from hagane.native.kernel import Kernel, Pointer
-from hagane.native.memory import MemoryPlan, Numbers, plan_memory
-from hagane.native.tensor import Border, Buffer, Kind, Tensor, keep_border
+from hagane.native.kernels.control import Branch, Mark
+from hagane.native.kernels.kernel import Kernel, Pointer
+from hagane.native.kernels.tensor import Border, Buffer, Kind, Tensor, keep_border
+from hagane.native.run import context, memory
+from hagane.native.run.engine import load_engine
+from hagane.native.run.memory import MemoryPlan, Numbers, plan_memory
 from hagane.symbolic import Dim
 from tests.drawing import few
 from tests.native.models import compare, draw, every_level, model, session

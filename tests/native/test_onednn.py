@@ -13,18 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 
-from hagane.graph import legalise, load
+from hagane.graph import load
 from hagane.machine import best_level, multiplies_bfloat16
-from hagane.native import Choice, Choices, onednn, plan_graph
-from hagane.native.partition import NativePart
-from hagane.native.segment import Segment
+from hagane.native import Choice, Choices, plan_graph
+from hagane.native.plan.partition import NativePart
+from hagane.native.rules.onednn import binding
+from hagane.native.run.segment import Segment
 from hagane.ops import infer_types
+from hagane.passes.legalise import legalise
 from tests.drawing import few
 from tests.native.models import draw, model, session
 from tests.native.test_tuning import _Always
 
 needs_library = pytest.mark.skipif(
-    onednn.obstacle() is not None, reason=f"oneDNN: {onednn.obstacle()}"
+    binding.obstacle() is not None, reason=f"oneDNN: {binding.obstacle()}"
 )
 FEW = few(10)
 PRECISIONS = [False, True] if multiplies_bfloat16(best_level()) else [False]

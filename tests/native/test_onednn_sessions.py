@@ -18,12 +18,14 @@ from onnx import helper
 
 import hagane
 from hagane.errors import MissingExtra
-from hagane.graph import legalise, load
+from hagane.graph import load
 from hagane.machine import LEVELS, best_level, processor_name
-from hagane.native import Choice, onednn, plan_graph
-from hagane.native.partition import NativePart
-from hagane.native.segment import Segment
+from hagane.native import Choice, plan_graph
+from hagane.native.plan.partition import NativePart
+from hagane.native.rules.onednn import binding
+from hagane.native.run.segment import Segment
 from hagane.ops import infer_types
+from hagane.passes.legalise import legalise
 from tests.native.models import draw, model, session
 from tests.native.test_onednn import (
     PRECISIONS,
@@ -78,10 +80,10 @@ def test_a_choice_of_the_cache_is_followed(
 def test_a_missing_extra_is_named_where_it_was_chosen(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def missing() -> onednn.OneDnn:
+    def missing() -> binding.OneDnn:
         raise MissingExtra("the library oneDNN", "onednn")
 
-    monkeypatch.setattr(onednn, "load", missing)
+    monkeypatch.setattr(binding, "load", missing)
     proto, feed = small()
     with caplog.at_level(logging.WARNING, logger="hagane"):
         made = cached(tmp_path / "choices.json", proto)
@@ -99,10 +101,10 @@ def test_a_missing_extra_is_named_where_it_was_chosen(
 def test_a_missing_extra_that_no_layer_needs_is_no_notice(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(onednn, "PACKAGE", "a-package-that-is-not-installed")
-    onednn.load.cache_clear()
+    monkeypatch.setattr(binding, "PACKAGE", "a-package-that-is-not-installed")
+    binding.load.cache_clear()
     try:
-        assert "pip install 'hagane[onednn]'" in str(onednn.obstacle())
+        assert "pip install 'hagane[onednn]'" in str(binding.obstacle())
         x = draw((8, 16))
         nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
         other = model(nodes, {"x": x}, constants={"w": draw((16, 8), 1)})
@@ -111,14 +113,14 @@ def test_a_missing_extra_that_no_layer_needs_is_no_notice(
         assert caplog.text == ""
         np.testing.assert_allclose(made.run(None, {"x": x})[0], x @ draw((16, 8), 1), rtol=1e-4)
     finally:
-        onednn.load.cache_clear()
+        binding.load.cache_clear()
 
 
 def test_a_library_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
     broken = tmp_path / "libdnnl.so.3"
     broken.write_text("no library")
-    with pytest.raises(onednn.OneDnnError, match=r"cannot be loaded: .*libdnnl.* libgomp\.so\.1"):
-        onednn.OneDnn(str(broken))
+    with pytest.raises(binding.OneDnnError, match=r"cannot be loaded: .*libdnnl.* libgomp\.so\.1"):
+        binding.OneDnn(str(broken))
 
 
 @needs_library
@@ -139,14 +141,14 @@ def test_instructions_that_were_not_allowed_are_not_used() -> None:
 def test_layers_are_measured_with_the_library_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hagane.native.tuning._QUIET", 0.0)
+    monkeypatch.setattr("hagane.native.tuning.measure._QUIET", 0.0)
     seen: list[Choice] = []
 
     def measured(segments: dict[Choice, Segment], *_: object) -> dict[Choice, float]:
         seen.extend(segments)
         return {form: 1.0 if form.library and form.order == "pixels" else 2.0 for form in segments}
 
-    monkeypatch.setattr("hagane.native.tuning._measure", measured)
+    monkeypatch.setattr("hagane.native.tuning.measure._measure", measured)
     path = tmp_path / "choices.json"
     x = draw((1, 32, 16, 16))
     nodes = [

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from hagane.graph import legalise, load, verify
+from hagane.graph import load, verify
 from hagane.ops import infer_types
 from hagane.passes import optimize
+from hagane.passes.legalise import legalise
 from tests.drawing import few
 from tests.native.bodies import by_onnxruntime
 from tests.native.models import every_narrow_level, model, refused, session

@@ -17,7 +17,7 @@ from onnx import helper
 import hagane
 from hagane.machine import LEVELS, best_level, find_compiler, level_named
 from hagane.machine.cpu import AVX2
-from hagane.native.engine import compile_kernels
+from hagane.native.run.engine import compile_kernels
 from tests.machine.disks import read_only, small_disk
 from tests.native.models import RUNNABLE, compiled, draw, model, session
 

@@ -14,7 +14,7 @@ import pytest
 from onnx import helper
 
 from hagane.errors import KernelError
-from hagane.native.engine import load_engine
+from hagane.native.run.engine import load_engine
 from tests.native.models import draw, model, session
 
 

@@ -14,7 +14,7 @@ from onnx import helper
 
 from hagane.errors import InvalidArgument
 from hagane.machine import NoCompiler
-from hagane.native.engine import load_engine
+from hagane.native.run.engine import load_engine
 from tests.native.models import draw, model, session
 
 
@@ -143,7 +143,7 @@ def test_without_a_compiler_the_reference_engine_runs(
 
     proto, feed = network()
     want = session(proto).run(None, feed)[0]
-    monkeypatch.setattr("hagane.native.engine.find_compiler", refuse)
+    monkeypatch.setattr("hagane.native.run.engine.find_compiler", refuse)
     with caplog.at_level(logging.WARNING):
         got = session(proto).run(None, feed)[0]
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)

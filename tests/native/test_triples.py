@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from onnx import helper
 
-from hagane.native.lowering import Lowering
-from hagane.native.rules import convolution, matrix
-from hagane.native.triples import splits, tiles_of_image
+from hagane.native.lowering.state import Lowering
+from hagane.native.rules.convolution import choose
+from hagane.native.rules.products import matrix
+from hagane.native.tiles.triples import splits, tiles_of_image
 from tests.drawing import few
 from tests.native.models import RUNNABLE, convolutions_and_sums, draw, model, session
 
@@ -28,9 +29,9 @@ SPECIAL = [np.inf, -np.inf, np.nan, 3.4e38, -3.4028235e38, 1e-42, 0.0]
 @pytest.fixture(autouse=True)
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have all products that can be cut into pieces be, however small."""
-    for rule in (convolution, matrix):
+    for rule in (choose, matrix):
         monkeypatch.setattr(rule, "splits", lambda *_, **__: True)
-    monkeypatch.setattr(convolution, "winograd_size", lambda *_: 0)
+    monkeypatch.setattr(choose, "winograd_size", lambda *_: 0)
 
 
 def run(proto: onnx.ModelProto, x: np.ndarray, level: str = "amx", **entries: Any) -> np.ndarray:

@@ -16,11 +16,12 @@ from onnx import helper
 
 import hagane
 from hagane.errors import InvalidArgument
-from hagane.graph import legalise, load
+from hagane.graph import load
 from hagane.machine import LEVELS, processor_name
 from hagane.native import Choice, plan_graph
-from hagane.native.choices import from_json, to_json
+from hagane.native.lowering.choices import from_json, to_json
 from hagane.ops import infer_types
+from hagane.passes.legalise import legalise
 from tests.drawing import few
 from tests.native.models import draw, every_level, model, session
 
@@ -100,7 +101,7 @@ def test_layers_are_measured_once_and_results_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Whether something else runs is not for this test.
-    monkeypatch.setattr("hagane.native.tuning._QUIET", 0.0)
+    monkeypatch.setattr("hagane.native.tuning.measure._QUIET", 0.0)
     path = tmp_path / "choices.json"
     proto, feed = network()
     (got,) = tuned(path).run(None, feed)
@@ -110,14 +111,14 @@ def test_layers_are_measured_once_and_results_stay(
     assert kept["format"] == 1
     layers = kept["processors"][processor_name()]
     assert sorted(key.split()[0] for key in layers) == ["conv", "conv"]  # the product is small
-    monkeypatch.setattr("hagane.native.tuning._measure", None)  # nothing is measured again
+    monkeypatch.setattr("hagane.native.tuning.measure._measure", None)  # nothing is measured again
     np.testing.assert_array_equal(tuned(path).run(None, feed)[0], got)
 
 
 def test_choices_of_another_processor_are_kept_and_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hagane.native.tuning._QUIET", 0.0)
+    monkeypatch.setattr("hagane.native.tuning.measure._QUIET", 0.0)
     path = tmp_path / "choices.json"
     other = {"format": 1, "processors": {"Another CPU": {"conv x": {"winograd": 4}}}}
     path.write_text(json.dumps(other))
@@ -151,7 +152,7 @@ def test_a_cache_that_does_not_fit_is_a_notice(
 def test_a_cache_that_cannot_be_written_is_a_notice(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hagane.native.tuning._QUIET", 0.0)
+    monkeypatch.setattr("hagane.native.tuning.measure._QUIET", 0.0)
     (tmp_path / "file").write_text("")
     with caplog.at_level(logging.WARNING, logger="hagane"):
         made = tuned(tmp_path / "file" / "choices.json")
@@ -171,7 +172,7 @@ def test_layers_without_time_are_decided_by_rule(
 def test_choices_of_a_busy_machine_are_not_kept(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hagane.native.tuning._QUIET", 1e9)
+    monkeypatch.setattr("hagane.native.tuning.measure._QUIET", 1e9)
     path = tmp_path / "choices.json"
     with caplog.at_level(logging.WARNING, logger="hagane"):
         tuned(path)

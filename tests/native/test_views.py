@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hagane.native.tensor import Buffer, Kind, Tensor
+from hagane.native.kernels.tensor import Buffer, Kind, Tensor
 
 FLOATS = np.dtype(np.float32)
 

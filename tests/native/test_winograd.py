@@ -11,10 +11,10 @@ import onnx
 import pytest
 from onnx import helper
 
-from hagane.native.filtering import axis, combine, sizes_of, transform
-from hagane.native.pooled import Pool
-from hagane.native.rules import convolution
-from hagane.native.winograd import Shape, tile_size
+from hagane.native.rules.convolution import choose
+from hagane.native.rules.convolution.filtering import axis, combine, sizes_of, transform
+from hagane.native.rules.convolution.pooled import Pool
+from hagane.native.rules.convolution.winograd import Shape, tile_size
 from tests.native.models import RUNNABLE, compare, compiled, draw, every_level, model, session
 from tests.native.test_shapes_rounding import largest_error
 
@@ -37,7 +37,7 @@ def force(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def to(size: int) -> None:
         monkeypatch.setattr(
-            convolution, "tile_size", lambda shape, *_: size if size in shape.sizes else 0
+            choose, "tile_size", lambda shape, *_: size if size in shape.sizes else 0
         )
 
     return to

@@ -9,8 +9,9 @@ from onnx import TensorProto, helper
 
 import hagane
 from hagane.errors import KernelError, TypeInferenceError
-from hagane.graph import legalise, load
+from hagane.graph import load
 from hagane.ops import infer_types
+from hagane.passes.legalise import legalise
 from tests.conformance.cases import node_cases
 from tests.oracle import run_onnxruntime
 

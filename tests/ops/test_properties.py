@@ -8,8 +8,9 @@ import numpy as np
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from hagane.graph import TensorType, legalise, load
+from hagane.graph import TensorType, load
 from hagane.ops import infer_types
+from hagane.passes.legalise import legalise
 from hagane.symbolic import evaluate, symbol, symbols_of
 from tests.oracle import assert_agrees, node_model, run_onnxruntime
 

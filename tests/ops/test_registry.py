@@ -9,7 +9,7 @@ import onnx.defs
 import pytest
 
 from hagane.graph import CURRENT_OPSETS
-from hagane.native.document import gaps, operators_document
+from hagane.native.plan.document import gaps, operators_document
 from hagane.ops import OpDef, operators
 from hagane.ops.contrib.attention import UNSUPPORTED
 from hagane.ops.registry import schema
@@ -48,5 +48,5 @@ def test_every_gap_has_a_reason() -> None:
 def test_the_document_is_fresh() -> None:
     path = Path(__file__).parents[2] / "docs" / "operators.md"
     assert path.read_text(encoding="utf-8") == operators_document(), (
-        "run: python -m hagane.native.document > docs/operators.md"
+        "run: python -m hagane.native.plan.document > docs/operators.md"
     )

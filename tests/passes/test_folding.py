@@ -6,9 +6,10 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from hagane.graph import legalise, load
+from hagane.graph import load
 from hagane.ops import infer_types
 from hagane.passes import optimize
+from hagane.passes.legalise import legalise
 from tests.native.models import draw, model
 from tests.passes.harness import applied, node
 

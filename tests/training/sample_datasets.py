@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sys
 import time
+import types
 from typing import Any
 
 import numpy as np
@@ -102,3 +104,43 @@ class Faulty:
 
     def is_odd(self) -> Any:
         return Faulty("raises")
+
+
+class Foreign:
+    """Raises, or returns, something of a class that only the worker can import."""
+
+    def __init__(self, how: str):
+        self.how = how
+
+    def __len__(self) -> int:
+        return 12
+
+    def __getitem__(self, index: int) -> Any:
+        if index != 5:
+            return index
+        module = types.ModuleType("only_here")
+        sys.modules["only_here"] = module
+        exec(
+            "class OddError(ValueError):\n"
+            "    pass\n"
+            "class Mute(ValueError):\n"
+            "    def __str__(self):\n"
+            "        raise RuntimeError('no text')\n"
+            "class Final(ValueError):\n"
+            "    def __init_subclass__(cls):\n"
+            "        raise RuntimeError('not to be derived')\n"
+            "class Thing:\n"
+            "    pass\n",
+            module.__dict__,
+        )
+        if self.how == "return":
+            return module.Thing()
+        if self.how == "raise a local class":
+
+            class Local(ValueError):
+                pass
+
+            raise Local("odd sample")
+        raise {"raise": module.OddError, "mute": module.Mute, "final": module.Final}[self.how](
+            "odd sample"
+        )

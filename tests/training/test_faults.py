@@ -29,7 +29,8 @@ from hagane.training.iterators import MultiprocessIterator, MultithreadIterator,
 from hagane.training.iterators.pool import Pool, Setting
 from hagane.training.iterators.protocol import MESSAGE, TaskMessage
 from hagane.training.iterators.state import Draw
-from tests.training.sample_datasets import Faulty, Mixed
+from hagane.training.iterators.worker import Work
+from tests.training.sample_datasets import Faulty, Foreign, Mixed
 
 ROOT = Path(__file__).parents[2]
 # What takes milliseconds on an idle machine may take this many seconds on a busy one. Whatever is
@@ -83,6 +84,32 @@ def test_an_exception_is_raised_with_index_and_traceback_and_the_next_batch_foll
         assert "in raises" in caught.value.remote_traceback
         assert "no such label" in str(caught.value)
         assert [sample[0] for sample in iterator.next()] == [8, 9, 10, 11]
+
+
+@pytest.mark.parametrize(
+    ("how", "text"),
+    [
+        ("raise", r"only_here\.OddError: odd sample"),
+        ("mute", "Mute"),
+        ("final", "odd sample"),
+        ("raise a local class", "Local: odd sample"),
+        ("return", r"unpickled in this process: ModuleNotFoundError: .*only_here"),
+    ],
+)
+def test_what_only_the_worker_can_import_is_an_error_with_its_text_and_the_next_batch_follows(
+    how: str, text: str
+) -> None:
+    with MultiprocessIterator(Foreign(how), 4, shuffle=False, n_processes=1) as iterator:
+        assert iterator.next() == [0, 1, 2, 3]
+        with pytest.raises(SampleError, match=text) as caught:
+            iterator.next()
+        assert caught.value.index == (4 if how == "return" else 5)
+        assert "index 5" in str(caught.value) or "indices 4, 5, 6, 7" in str(caught.value)
+        del caught
+        assert iterator.next() == [8, 9, 10, 11]
+        for _ in range(12):  # no slot was lost
+            with contextlib.suppress(SampleError):
+                iterator.next()
 
 
 def test_a_stop_iteration_from_a_dataset_does_not_end_the_loop() -> None:
@@ -177,7 +204,7 @@ def test_a_stalled_sample_of_an_abandoned_batch_is_reported_too(tmp_path: Path) 
 
 def test_a_task_that_a_worker_took_and_lost_is_sent_again(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
-    setting = Setting(1, 3, None, False, None, "forkserver", None, None)
+    setting = Setting(1, 3, None, None, Work(False, None, None), "forkserver", None)
     pool = Pool(Faulty("waits", at=0, gate=str(gate)), setting)
     try:
         first, second = (
@@ -185,7 +212,7 @@ def test_a_task_that_a_worker_took_and_lost_is_sent_again(tmp_path: Path) -> Non
         )
         while pool._control.progress(0).ticket != first.ticket:
             pool.wait(first, 0.01)
-        taken = TaskMessage.unpack(os.read(pool._tasks_read, MESSAGE.size))
+        taken = TaskMessage.unpack(os.read(pool._queues[0].read, MESSAGE.size))
         assert taken.ticket == second.ticket
         gate.touch()
         assert pool.wait(first, SOON)
@@ -402,7 +429,7 @@ def test_a_batch_larger_than_memory_is_a_clear_error(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(memory, "memory_left", lambda: 1 << 20)
     slot = memory.Slot(memory.create(1), 0)
-    with pytest.raises(SharedMemoryFull, match="needs 100,000,000 bytes, but 1,048,576 bytes"):
+    with pytest.raises(SharedMemoryFull, match="needs 100,000,064 bytes, but 1,048,576 bytes"):
         slot.reserve(100_000_000)
     with pytest.raises(MemoryError, match="expected at most"):
         slot.reserve(1 << 40)

@@ -24,6 +24,7 @@ _COMMANDS = {
     "lex": ("hagane.cli.lex", "Make a lexer from a specification."),
     "prob": ("hagane.cli.prob", "Bound probabilities by types."),
     "rtl": ("hagane.cli.rtl", "Find test patterns for SystemVerilog circuits."),
+    "rl": ("hagane.cli.rl", "Watch an agent act, in the browser."),
     "cluster": ("hagane.cli.cluster", "Try a Kubernetes scheduler on a simulated GPU cluster."),
 }
 

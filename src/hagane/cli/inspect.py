@@ -14,14 +14,16 @@ import typer
 from hagane.cli.feeds import parse_pair
 from hagane.cli.progress import working
 from hagane.errors import InvalidArgument
-from hagane.graph import legalise, load, to_text
+from hagane.graph import load, to_text
 from hagane.graph.draw import to_svg
 from hagane.graph.types import TensorType, Type
+from hagane.graph.walk import all_nodes
 from hagane.native import reference_nodes
 from hagane.ops import GraphTypes, infer_types
 from hagane.ops.cost import flops
 from hagane.ops.values import tensor_to_array
 from hagane.passes import LACKING, PASSES, Change, optimize
+from hagane.passes.legalise import legalise
 from hagane.symbolic import Dim, symbols_of
 
 # So many nodes are named for each pass; ``--json`` names all.
@@ -141,15 +143,6 @@ def _on_reference(graph: ir.Graph, types: GraphTypes) -> list[str]:
     }
     found = reference_nodes(graph, types, constants)
     return sorted({f"{_name(node)}: {reason}" for node, reason in found.items()})
-
-
-def all_nodes(graph: ir.Graph) -> Iterator[ir.Node]:
-    """Yield the nodes of a graph and of all its subgraphs."""
-    for node in graph:
-        yield node
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH:
-                yield from all_nodes(attribute.as_graph())
 
 
 def _name(node: ir.Node) -> str:

@@ -1,7 +1,7 @@
 """The one graph: ``onnx_ir.Model``, with what every reader and writer of it needs."""
 
-from hagane.graph.legalise import CURRENT_OPSETS, legalise
 from hagane.graph.load import ModelSource, load
+from hagane.graph.opsets import CURRENT_OPSETS
 from hagane.graph.save import save, to_proto
 from hagane.graph.text import to_text
 from hagane.graph.types import (
@@ -25,7 +25,6 @@ __all__ = [
     "TensorType",
     "Type",
     "dtype_name",
-    "legalise",
     "load",
     "save",
     "to_proto",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
 import onnx_ir as ir
+
+from hagane.graph.walk import read_values
 
 _BOX_HEIGHT, _GAP_X, _GAP_Y, _CHARACTER = 38, 24, 34, 6.6
 _COLOURS = {
@@ -88,7 +90,7 @@ def _boxes(graph: ir.Graph) -> tuple[list[_Box], list[tuple[int, int, str]]]:
     for node in graph:
         if node.op_type == "Constant" and not node.domain:
             continue
-        used = [value for value in _reads(node) if value in source]
+        used = [value for value in read_values(node) if value in source]
         layer = 1 + max((boxes[source[value]].layer for value in used), default=0)
         edges += [(source[value], len(boxes), str(value.name)) for value in dict.fromkeys(used)]
         kind = "weights" if node.op_type in _WEIGHTED else "shape"
@@ -103,15 +105,6 @@ def _boxes(graph: ir.Graph) -> tuple[list[_Box], list[tuple[int, int, str]]]:
             layer = boxes[source[value]].layer + 1
             boxes.append(_Box(str(value.name), _type(value), "output", layer))
     return boxes, edges
-
-
-def _reads(node: ir.Node) -> Iterator[ir.Value]:
-    """Yield what a node reads, subgraphs included."""
-    yield from (value for value in node.inputs if value is not None)
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
-            for inner in attribute.as_graph():
-                yield from _reads(inner)
 
 
 def _type(value: ir.Value) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from hagane.graph.walk import all_graphs
+
 
 def separate_names(graph: ir.Graph) -> None:
     """Rename in place what has a name that is taken, and name what has none.
@@ -16,7 +18,7 @@ def separate_names(graph: ir.Graph) -> None:
     kept = (*graph.inputs, *graph.outputs, *graph.initializers.values())
     values: dict[str, object] = {str(value.name): value for value in kept}
     nodes: dict[str, object] = {}
-    for inner in _graphs(graph):
+    for inner in all_graphs(graph):
         for value in _values(inner):
             # (An output without a name is one that nobody wants.)
             if value.name or value.producer() is None or _is_read(value):
@@ -45,11 +47,3 @@ def _values(graph: ir.Graph) -> Iterator[ir.Value]:
     yield from dict.fromkeys((*graph.inputs, *graph.initializers.values()))
     for node in graph:
         yield from node.outputs
-
-
-def _graphs(graph: ir.Graph) -> Iterator[ir.Graph]:
-    yield graph
-    for node in graph:
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH:
-                yield from _graphs(attribute.as_graph())

@@ -9,6 +9,7 @@ import onnx
 import onnx_ir as ir
 
 from hagane.errors import InvalidArgument
+from hagane.graph.names import separate_names
 
 # The newest file format that released runtimes read; onnx itself may already write a later one.
 MAX_IR_VERSION = 13
@@ -41,6 +42,7 @@ def save(model: ir.Model, path: str | os.PathLike[str], *, external_data: bool =
         if value.const_value is not None
     )
     copy = model.clone()
+    separate_names(copy.graph)
     copy.ir_version = min(copy.ir_version, MAX_IR_VERSION)
     if external_data or size > _EMBEDDED_LIMIT:
         ir.save(copy, path, external_data=f"{path.name}.data")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from hagane.errors import InvalidGraph
+from hagane.graph.walk import all_graphs, bodies
 
 
 def verify(model: ir.Model) -> None:
@@ -15,7 +16,7 @@ def verify(model: ir.Model) -> None:
     Nodes that merely stand in the wrong order are put in order; a cycle is an error that names
     the nodes on it.
     """
-    for graph in _graphs(model.graph):
+    for graph in all_graphs(model.graph):
         _check_names(graph)
     if not _is_sorted(model.graph, set()):
         try:
@@ -29,17 +30,6 @@ def describe(node: ir.Node) -> str:
     domain = f"{node.domain}::" if node.domain else ""
     label = node.name or ", ".join(f"-> {value.name}" for value in node.outputs[:1] if value.name)
     return f"{domain}{node.op_type} '{label}'" if label else f"{domain}{node.op_type}"
-
-
-def _graphs(graph: ir.Graph) -> Iterator[ir.Graph]:
-    yield graph
-    for node in graph:
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH:
-                yield from _graphs(attribute.as_graph())
-            elif attribute.type == ir.AttributeType.GRAPHS:
-                for inner in attribute.as_graphs():
-                    yield from _graphs(inner)
 
 
 def _check_names(graph: ir.Graph) -> None:
@@ -84,11 +74,8 @@ def _is_sorted(graph: ir.Graph, seen: set[ir.Node]) -> bool:
             if producer is not None and producer not in seen:
                 return False
         seen.add(node)
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH and not _is_sorted(
-                attribute.as_graph(), seen
-            ):
-                return False
+        if not all(_is_sorted(body, seen) for body in bodies(node)):
+            return False
     return True
 
 

@@ -12,44 +12,10 @@ import onnx_ir as ir
 
 from hagane.graph.types import TensorType, Type
 from hagane.ops.context import known_attributes
-from hagane.ops.registry import schema_of
+from hagane.ops.registry import has_trait, schema_of
+from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, product
 
-_FREE = frozenset(
-    {
-        "Cast",
-        "CastLike",
-        "Compress",
-        "Concat",
-        "Constant",
-        "ConstantOfShape",
-        "DepthToSpace",
-        "Expand",
-        "Flatten",
-        "Gather",
-        "GatherElements",
-        "GatherND",
-        "Identity",
-        "If",
-        "Loop",
-        "NonZero",
-        "OneHot",
-        "Pad",
-        "Range",
-        "Reshape",
-        "Scan",
-        "Shape",
-        "Size",
-        "Slice",
-        "SpaceToDepth",
-        "Split",
-        "Squeeze",
-        "Tile",
-        "Transpose",
-        "Unsqueeze",
-        "Where",
-    }
-)
 _CONVOLUTIONS = frozenset({"Conv", "ConvInteger", "QLinearConv", "FusedConv"})
 _PRODUCTS = frozenset(
     {
@@ -67,7 +33,7 @@ _POOLS = frozenset({"AveragePool", "MaxPool", "LpPool"})
 
 def flops(node: ir.Node, types: Mapping[ir.Value, Type]) -> Dim | None:
     """Return the floating-point (or integer) operations of a node, None if sizes are missing."""
-    if node.op_type in _FREE:
+    if has_trait(node, Trait.FREE):
         return 0
     inputs = [None if value is None else _shape(types.get(value)) for value in node.inputs]
     output = _shape(types.get(node.outputs[0]))
@@ -105,7 +71,7 @@ def flops(node: ir.Node, types: Mapping[ir.Value, Type]) -> Dim | None:
         return 4 * product(query) * (key[1] if len(key) == 3 else key[2])
     if name in _POOLS:
         return product(output) * product(attributes["kernel_shape"])
-    if name.startswith(("Reduce", "Global")) or name in ("Softmax", "LogSoftmax"):
+    if has_trait(node, Trait.REDUCING | Trait.ROWWISE):
         return None if inputs[0] is None else product(inputs[0])
     return product(output)
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hagane.graph.types import Shape, Type
+from hagane.ops.traits import Trait
 
 if TYPE_CHECKING:
     from hagane.ops.builder.interpreter import Call
@@ -46,12 +47,13 @@ class OpDef:
         domain: The operator's domain, empty for ``ai.onnx``.
         data: Computes output values from input values that hold dimensions, so that shape
             arithmetic inside a graph resolves. None where values of outputs never matter.
-        random: Whether two runs may differ.
         vjp: The gradient, written in other operators: takes the call, with its outputs, and the
-            gradients of these (None where there is none), and returns the gradient of each input,
-            None where the result does not depend on it.
+            gradients of these (None where there is none), and returns the gradient of each input:
+            a value, or a function that makes it and is called if that is wanted, or None where
+            the result does not depend on the input.
         compose: The operator as other operators over the builder, called as the reference is.
             None where it is none of several.
+        traits: What passes and engines may take for granted of it.
     """
 
     name: str
@@ -59,9 +61,9 @@ class OpDef:
     reference: Kernel | Unsupported
     domain: str = ""
     data: DataRule | None = None
-    random: bool = False
     vjp: VjpRule | Unsupported = Unsupported("its gradient is not written yet")
     compose: Kernel | None = None
+    traits: Trait = Trait.NONE
     keywords: frozenset[str] = field(init=False, default=frozenset())
 
     def __post_init__(self) -> None:
@@ -74,6 +76,11 @@ class OpDef:
     def key(self) -> tuple[str, str]:
         """Domain and name."""
         return self.domain, self.name
+
+    @property
+    def random(self) -> bool:
+        """Whether two runs may differ."""
+        return Trait.RANDOM in self.traits
 
     def __call__(
         self, inputs: Sequence[RuntimeValue], attributes: dict[str, Any], n_outputs: int

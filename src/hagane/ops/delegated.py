@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from hagane.graph.legalise import CURRENT_OPSETS
+from hagane.graph.opsets import CURRENT_OPSETS
 from hagane.ops.definition import Kernel
 
 

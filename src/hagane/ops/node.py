@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import Shape, TensorType, Type
+from hagane.graph.walk import has_bodies
 from hagane.ops.context import InferContext, Judge, RankUnknown, as_data, known_attributes
-from hagane.ops.definition import Array, OpDef, Unsupported
+from hagane.ops.definition import Array, OpDef
+from hagane.ops.folding import fold_call
 from hagane.ops.registry import find, schema_of
 from hagane.ops.schema import Parameter, Schema, describe_types, tensor_dtype, type_string
+from hagane.ops.traits import Trait
 from hagane.symbolic import Expr
 
 # Values up to this many elements are followed; shape arithmetic stays far below it.
@@ -74,9 +76,8 @@ def _known_values(ctx: InferContext) -> Sequence[Array | None] | None:
         value is None or value.dtype != object or ctx.dtype(i) == ir.DataType.STRING
         for i, value in enumerate(inputs)
     )
-    has_graph = any(a.type == ir.AttributeType.GRAPH for a in ctx.node.attributes.values())
-    if not missing and plain and not op.random and not has_graph:
-        with contextlib.suppress(Exception), np.errstate(all="ignore"):
+    if not missing and plain and not has_bodies(ctx.node):
+        with contextlib.suppress(Exception):
             outputs = _fold(op, inputs, ctx)
             if outputs is not None:
                 return outputs
@@ -88,25 +89,18 @@ def _known_values(ctx: InferContext) -> Sequence[Array | None] | None:
 
 
 def _fold(op: OpDef, inputs: Sequence[Array | None], ctx: InferContext) -> list[Array] | None:
-    if isinstance(op.reference, Unsupported):
-        return None
     total = sum(value.size for value in inputs if value is not None)
     if total > MAX_KNOWN_ELEMENTS or not _is_small(ctx):
         return None
-    outputs = op(list(inputs), ctx.attributes, ctx.n_outputs)
-    if any(isinstance(output, list | dict) or output is None for output in outputs):
+    arrays = fold_call(op, inputs, ctx.attributes, ctx.n_outputs)
+    if arrays is None or sum(array.size for array in arrays) > MAX_KNOWN_ELEMENTS:
         return None
-    arrays = [np.asarray(output) for output in outputs]
-    return arrays if sum(a.size for a in arrays) <= MAX_KNOWN_ELEMENTS else None
-
-
-# Operators whose output can be much larger than all their inputs together.
-_EXPANDING = frozenset({"ConstantOfShape", "Expand", "Range", "Tile", "EyeLike", "Resize", "Pad"})
+    return arrays
 
 
 def _is_small(ctx: InferContext) -> bool:
     """Whether the node's output, as far as its type rule tells, is worth computing."""
-    if ctx.op.name not in _EXPANDING:
+    if Trait.EXPANDING not in ctx.op.traits:
         return True
     try:
         outputs = ctx.op.infer(ctx)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 
 import onnx_ir as ir
 
 from hagane.errors import UnsupportedModel
 from hagane.graph.verify import describe
+from hagane.graph.walk import all_nodes
 from hagane.ops.definition import OpDef
 from hagane.ops.schema import Schema, onnx_schema
+from hagane.ops.traits import Trait
 
 
 @cache
@@ -34,6 +36,11 @@ def find(node: ir.Node) -> OpDef:
         raise UnsupportedModel([_missing(node)]) from None
 
 
+def has_trait(node: ir.Node | None, traits: Trait) -> bool:
+    """Whether a node's operator has one of some traits."""
+    return node is not None and bool(find(node).traits & traits)
+
+
 def schema_of(node: ir.Node) -> Schema:
     """Return the schema of a node's operator."""
     return schema(node.domain, node.op_type)
@@ -54,7 +61,7 @@ def schema(domain: str, name: str) -> Schema:
 
 def unsupported_nodes(graph: ir.Graph) -> list[str]:
     """Return one line for each node whose operator has no definition, subgraphs included."""
-    return [_missing(node) for node in _nodes(graph) if not _is_known(node)]
+    return [_missing(node) for node in all_nodes(graph) if not _is_known(node)]
 
 
 def _is_known(node: ir.Node) -> bool:
@@ -63,11 +70,3 @@ def _is_known(node: ir.Node) -> bool:
 
 def _missing(node: ir.Node) -> str:
     return f"{describe(node)}: operator '{node.op_type}' of domain '{node.domain or 'ai.onnx'}'"
-
-
-def _nodes(graph: ir.Graph) -> Iterator[ir.Node]:
-    for node in graph:
-        yield node
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH:
-                yield from _nodes(attribute.as_graph())

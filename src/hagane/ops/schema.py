@@ -11,7 +11,7 @@ import onnx
 import onnx.defs
 import onnx_ir as ir
 
-from hagane.graph.legalise import CURRENT_OPSETS
+from hagane.graph.opsets import CURRENT_OPSETS
 from hagane.graph.types import MapType, OptionalType, SequenceType, TensorType, Type, dtype_name
 
 # The last version that ONNX defines for operators which it has since deprecated.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from hagane.graph.walk import all_graphs
 from hagane.ops.inference import GraphTypes
 from hagane.passes.cancel_transposes import cancel_transposes
 from hagane.passes.fold_affine import fold_affine
@@ -118,7 +119,9 @@ _MOST_ROUNDS = 4
 def optimize(
     graph: ir.Graph, types: GraphTypes, *, lacking: Collection[str] = LACKING
 ) -> list[Change]:
-    """Apply all passes to a legalised, type-checked graph and return what each did.
+    """Apply all passes to a legalised, type-checked graph and its bodies; return what each did.
+
+    Bodies of Loop, Scan and If are graphs like the one around them, whose constants they see.
 
     Args:
         graph: Changed in place; its values' types must be inferred anew afterwards.
@@ -127,11 +130,15 @@ def optimize(
     """
     applied = [one for one in PASSES if one.makes not in lacking]
     changed: dict[str, list[str]] = {one.name: [] for one in applied}
+    graphs = list(all_graphs(graph))
     for _ in range(_MOST_ROUNDS):
-        found = [(one.name, one.run(graph, types)) for one in applied]
-        for name, nodes in found:
-            changed[name] += nodes
-        if not any(nodes for _, nodes in found):
+        before = sum(map(len, changed.values()))
+        for one in applied:
+            nodes = [name for each in graphs for name in one.run(each, types)]
+            changed[one.name] += nodes
+            if nodes and len(graphs) > 1:  # bodies may be gone, or in another place
+                graphs = list(all_graphs(graph))
+        if sum(map(len, changed.values())) == before:
             break
     return [Change(one.name, one.effect, tuple(changed[one.name])) for one in applied]
 

@@ -6,13 +6,10 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.ops.inference import GraphTypes
+from hagane.ops.registry import has_trait
+from hagane.ops.traits import Trait
 from hagane.passes.edit import constant, has_dtype
 
-# Nodes whose outputs hold elements of their first input only.
-_MOVES = frozenset(
-    {"Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Tile",
-     "Transpose", "Unsqueeze"}
-)  # fmt: skip
 # Masks are a few nodes away from what they are made of.
 _MOST_STEPS = 24
 
@@ -37,7 +34,7 @@ def _bounds(value: ir.Value | None, types: GraphTypes, steps: int) -> tuple[floa
     node = value.producer()
     if node is None or node.domain != "" or not steps:
         return unknown
-    if node.op_type in _MOVES:
+    if has_trait(node, Trait.MOVING):
         return _bounds(node.inputs[0], types, steps - 1)
     if node.op_type == "Cast":
         low, high = _bounds(node.inputs[0], types, steps - 1)

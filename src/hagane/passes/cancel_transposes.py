@@ -7,6 +7,8 @@ import onnx_ir as ir
 
 from hagane.graph.types import TensorType
 from hagane.ops.inference import GraphTypes
+from hagane.ops.registry import has_trait
+from hagane.ops.traits import Trait
 from hagane.passes.edit import (
     add_initializer,
     attributes_of,
@@ -21,13 +23,6 @@ from hagane.passes.edit import (
     type_of,
 )
 
-_ELEMENTWISE = frozenset(
-    {"Abs", "Add", "And", "Cast", "Ceil", "Clip", "Cos", "Div", "Elu", "Equal", "Erf", "Exp",
-     "Floor", "Gelu", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "IsNaN", "LeakyRelu",
-     "Less", "LessOrEqual", "Log", "Max", "Min", "Mish", "Mul", "Neg", "Not", "Or", "Pow",
-     "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Softplus", "Softsign",
-     "Sqrt", "Sub", "Sum", "Swish", "Tanh", "Where"}
-)  # fmt: skip
 # Constants up to this many elements are transposed ahead.
 _MOST_ELEMENTS = 1 << 16
 # Groups of elementwise nodes between two transpositions are small.
@@ -86,7 +81,7 @@ def _may_move(
             return False
         return first or _composed(own, perm) == tuple(range(len(perm))) or is_read_once(value)
     node = value.producer()
-    if node is None or node.domain != "" or node.op_type not in _ELEMENTWISE:
+    if node is None or not has_trait(node, Trait.ELEMENTWISE):
         return False
     if not is_read_once(value) or len(seen) >= _MOST_NODES or shape_of(value, types) is None:
         return False

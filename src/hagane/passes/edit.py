@@ -110,9 +110,10 @@ def replace_value(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:
     if any(output is old for output in graph.outputs):
         # The graph's outputs keep their names.
         name, old.name = old.name, None
-        if new.is_graph_input() or new.is_initializer() or new.is_graph_output():
+        anchor = new.producer()
+        # What a body returns is made in it: a value from outside would need two names.
+        if anchor is None or anchor.graph is not graph or new.is_graph_output():
             node = ir.Node("", "Identity", [new], name=f"{name} output")
-            anchor = new.producer()
             if anchor is not None and anchor.graph is graph:
                 graph.insert_after(anchor, node)
             else:

@@ -9,6 +9,8 @@ import onnx_ir as ir
 
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
+from hagane.ops.registry import has_trait
+from hagane.ops.traits import Trait
 from hagane.passes.edit import (
     add_initializer,
     attributes_of,
@@ -20,8 +22,6 @@ from hagane.passes.edit import (
     substitute,
     type_of,
 )
-
-_LINEAR = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
 
 def fold_affine(graph: ir.Graph, types: GraphTypes) -> list[str]:
@@ -69,9 +69,9 @@ def _linear_before(node: ir.Node) -> ir.Node | None:
         return None
     for value in values:
         linear = None if value is None else value.producer()
-        if value is None or linear is None or linear.domain != "":
+        if linear is None or value is None:
             continue
-        if linear.op_type in _LINEAR and is_read_once(value):
+        if has_trait(linear, Trait.LINEAR) and is_read_once(value):
             return linear
     return None
 

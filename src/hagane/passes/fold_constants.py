@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-
-import numpy as np
 import onnx_ir as ir
 
-from hagane.ops.definition import Array, Unsupported
+from hagane.graph.walk import has_bodies
+from hagane.ops.definition import Array
+from hagane.ops.folding import fold_node
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import find
 from hagane.passes.edit import (
     add_initializer,
-    attributes_of,
     constant,
     has_dtype,
     name_of,
@@ -62,14 +60,16 @@ def _held(node: ir.Node) -> ir.TensorProtocol | None:
 
 def _results(node: ir.Node, types: GraphTypes) -> list[Array] | None:
     """Return what all outputs of a node hold, if that is known and not too large."""
-    op = find(node)
-    if op.random or node.op_type == "DequantizeLinear" or not node.outputs:
+    if (
+        find(node).random
+        or has_bodies(node)
+        or node.op_type == "DequantizeLinear"
+        or not node.outputs
+    ):
         return None
     if any(out.is_graph_output() for out in node.outputs) or not any(
         out.uses() for out in node.outputs
     ):
-        return None
-    if any(attribute.type == ir.AttributeType.GRAPH for attribute in node.attributes.values()):
         return None
     known = [types.values.get(out) for out in node.outputs]
     arrays = [array for array in known if array is not None and array.dtype != object]
@@ -91,21 +91,13 @@ def _results(node: ir.Node, types: GraphTypes) -> list[Array] | None:
 
 
 def _computed(node: ir.Node, types: GraphTypes) -> list[Array] | None:
-    op = find(node)
-    if isinstance(op.reference, Unsupported):
-        return None
     arguments = [constant(value, types) for value in node.inputs]
     if any(
         value is not None and (array is None or array.dtype == object)
         for value, array in zip(node.inputs, arguments, strict=True)
     ):
         return None
-    # What cannot be computed now, such as a division of integers by zero, fails when it is run.
-    with contextlib.suppress(Exception), np.errstate(all="ignore"):
-        results = op(arguments, attributes_of(node), len(node.outputs))
-        if all(isinstance(result, np.ndarray | np.generic) for result in results):
-            return [np.asarray(result) for result in results]
-    return None
+    return fold_node(node, arguments)
 
 
 def _freed_bytes(value: ir.Value) -> int:

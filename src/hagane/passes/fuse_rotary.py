@@ -7,6 +7,8 @@ import onnx_ir as ir
 
 from hagane.graph.types import Shape, TensorType
 from hagane.ops.inference import GraphTypes
+from hagane.ops.registry import has_trait
+from hagane.ops.traits import Trait
 from hagane.passes.edit import (
     add_initializer,
     attributes_of,
@@ -24,7 +26,6 @@ from hagane.symbolic import Dim
 # Between a table and the angles that it is made of lie a few nodes.
 _MOST_STEPS = 12
 # Nodes that keep equal halves of the last axis equal, whatever else they do to each element.
-_ELEMENTWISE = frozenset({"Cast", "Cos", "Identity", "Neg", "Sin"})
 
 
 def fuse_rotary(graph: ir.Graph, types: GraphTypes) -> list[str]:
@@ -161,13 +162,11 @@ def _has_equal_halves(table: ir.Value | None, types: GraphTypes, steps: int = _M
         case "Concat":
             last = attributes_of(node)["axis"] in (-1, len(after) - 1)
             return last and len(node.inputs) == 2 and node.inputs[0] is node.inputs[1]
-        case name if name in _ELEMENTWISE:
+        case "Identity":
             return _has_equal_halves(source, types, steps - 1)
-        case "Mul" | "Div" | "Add" | "Sub":
-            numbers = [scalar(one, types) is not None for one in node.inputs]
-            if not any(numbers):
-                return False
-            return _has_equal_halves(node.inputs[numbers[0]], types, steps - 1)
+        case _ if has_trait(node, Trait.ELEMENTWISE):
+            tensors = [one for one in node.inputs if scalar(one, types) is None]
+            return len(tensors) == 1 and _has_equal_halves(tensors[0], types, steps - 1)
         case "Unsqueeze" | "Squeeze" | "Reshape":
             return after[-1:] == before[-1:] and _has_equal_halves(source, types, steps - 1)
         case "Expand":

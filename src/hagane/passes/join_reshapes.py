@@ -5,6 +5,8 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from hagane.ops.inference import GraphTypes
+from hagane.ops.registry import has_trait
+from hagane.ops.traits import Trait
 from hagane.passes.edit import (
     attributes_of,
     constant,
@@ -13,8 +15,6 @@ from hagane.passes.edit import (
     replace_value,
     type_of,
 )
-
-_RESHAPES = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
 
 
 def join_reshapes(graph: ir.Graph, types: GraphTypes) -> list[str]:
@@ -27,7 +27,7 @@ def join_reshapes(graph: ir.Graph, types: GraphTypes) -> list[str]:
     """
     changed: list[str] = []
     for node in list(graph):
-        if node.domain != "" or node.op_type not in _RESHAPES:
+        if not has_trait(node, Trait.RESHAPING):
             continue
         sources = _sources(node)
         out = node.outputs[0]
@@ -55,7 +55,7 @@ def _sources(node: ir.Node) -> list[ir.Value]:
     found: list[ir.Value] = []
     value = node.inputs[0]
     while value is not None and (maker := value.producer()) is not None:
-        if maker.domain != "" or maker.op_type not in _RESHAPES or maker.inputs[0] is None:
+        if not has_trait(maker, Trait.RESHAPING) or maker.inputs[0] is None:
             break
         value = maker.inputs[0]
         found.append(value)

@@ -6,6 +6,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from hagane.graph.walk import has_bodies
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import find
 from hagane.passes.edit import name_of, remove, replace_value
@@ -51,12 +52,10 @@ def _merge_constants(graph: ir.Graph) -> None:
 
 
 def _key(node: ir.Node) -> Any:
-    if find(node).random:
+    if find(node).random or has_bodies(node):
         return None
     attributes = []
     for name, attribute in sorted(node.attributes.items()):
-        if attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
-            return None
         if attribute.type == ir.AttributeType.TENSOR:
             tensor = attribute.as_tensor()
             if tensor.dtype == ir.DataType.STRING:

@@ -6,6 +6,8 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.ops.inference import GraphTypes
+from hagane.ops.registry import has_trait
+from hagane.ops.traits import Trait
 from hagane.passes.edit import (
     attributes_of,
     constant,
@@ -15,10 +17,6 @@ from hagane.passes.edit import (
     shape_of,
     type_of,
 )
-
-# Their result is their input if it has its shape: they only ever move the axes' bounds or repeat.
-_SAME_IF_SAME_SHAPE = frozenset({"Reshape", "Expand", "Flatten", "Squeeze", "Unsqueeze", "Tile"})
-_SAME_IF_ALONE = frozenset({"Concat", "Max", "Mean", "Min", "Sum"})
 
 
 def remove_identity(graph: ir.Graph, types: GraphTypes) -> list[str]:
@@ -80,10 +78,10 @@ def _returned(node: ir.Node, types: GraphTypes) -> ir.Value | None:
             same = pads is not None and not pads.any()
         case "Clip":
             same = all(bound is None for bound in node.inputs[1:])
-        case name if name in _SAME_IF_ALONE:
+        case _ if has_trait(node, Trait.VARIADIC):
             same = len(node.inputs) == 1
-        case name:
-            same = name in _SAME_IF_SAME_SHAPE
+        case _:
+            same = has_trait(node, Trait.RESHAPING | Trait.REPEATING)
     return source if same else None
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from hagane.ops.inference import GraphTypes
+from hagane.ops.registry import has_trait
+from hagane.ops.traits import Trait
 from hagane.passes.edit import attributes_of, name_of, producer, shape_of, substitute
-
-_ROWWISE = ("Hardmax", "LogSoftmax", "Softmax")
 
 
 def restore_softmax(graph: ir.Graph, types: GraphTypes) -> list[str]:
@@ -22,7 +22,7 @@ def restore_softmax(graph: ir.Graph, types: GraphTypes) -> list[str]:
         if node.op_type != "Reshape" or node.domain != "":
             continue
         rows = node.inputs[0].producer() if node.inputs[0] is not None else None
-        if rows is None or rows.domain != "" or rows.op_type not in _ROWWISE:
+        if rows is None or not has_trait(rows, Trait.ROWWISE):
             continue
         flat = producer(rows.inputs[0], "Flatten") or producer(rows.inputs[0], "Reshape")
         source = None if flat is None else flat.inputs[0]

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from hagane.errors import HaganeError, InvalidArgument
-from hagane.graph import legalise, load
+from hagane.graph import load
 from hagane.machine import NoCompiler, best_level, usable_cores
-from hagane.native.peak import peak_flops
+from hagane.native.tuning.peak import peak_flops
 from hagane.ops import infer_types
 from hagane.ops.cost import flops
+from hagane.passes.legalise import legalise
 from hagane.runtime.feeds import random_feed
 from hagane.runtime.options import Precision
 from hagane.symbolic import Dim

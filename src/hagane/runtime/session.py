@@ -14,13 +14,14 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import InvalidArgument, KernelError
-from hagane.graph import ModelSource, legalise, load, save
+from hagane.graph import ModelSource, load, save
 from hagane.graph.types import Type, from_ir_shape
 from hagane.native import Spent
 from hagane.ops import infer_types
 from hagane.ops.definition import RuntimeValue
 from hagane.ops.inference import declared_type
 from hagane.ops.values import tensor_to_array
+from hagane.passes.legalise import legalise
 from hagane.runtime.binding import IOBinding
 from hagane.runtime.feeds import Input, bind, random_feed
 from hagane.runtime.metadata import ModelMetadata, NodeArg, model_metadata, node_arg

@@ -6,8 +6,11 @@ The tree continues that of ``hagane.errors``::
     ├── InvalidArgument (ValueError)
     │   ├── DatasetError                        a dataset cannot be used as one
     │   └── InvalidState                        a saved state does not fit the iterator
+    ├── NotProvided       (NotImplementedError) what Chainer has and hagane has not
     └── LoadingError      (RuntimeError)        a batch could not be made
         ├── SampleError                         the dataset raised; also of the type it raised
+        ├── CollationError (TypeError)          samples that make no batch
+        ├── LoadingTimeout                      a batch took longer than ``timeout``
         ├── WorkerDied                          a process ended twice over the same batch
         ├── SharedMemoryFull (MemoryError)      no room for another batch
         └── IteratorFinalized (NotImplementedError)  used after ``finalize``
@@ -26,6 +29,10 @@ class InvalidState(InvalidArgument):
     """A saved state that does not fit the iterator it is loaded into."""
 
 
+class NotProvided(HaganeError, NotImplementedError):
+    """Something of Chainer's interface that hagane does not have."""
+
+
 class LoadingError(HaganeError, RuntimeError):
     """A batch that could not be made."""
 
@@ -34,7 +41,8 @@ class SampleError(LoadingError):
     """The dataset raised while it made a sample.
 
     What an iterator raises is of this class and, where Python allows it, also of the class that
-    the dataset raised, so that ``except ValueError`` catches a ``ValueError`` from a worker.
+    the dataset raised, so that ``except ValueError`` catches a ``ValueError`` from a worker. A
+    class that only the worker can import is left out; its name is in the text.
 
     Attributes:
         index: Index that the dataset was asked for.
@@ -52,6 +60,14 @@ class SampleError(LoadingError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return SampleError, (self.message, self.index, self.remote_traceback)
+
+
+class CollationError(LoadingError, TypeError):
+    """Samples that default collation cannot put together."""
+
+
+class LoadingTimeout(LoadingError):
+    """A batch that took longer than a loader's ``timeout``."""
 
 
 class WorkerDied(LoadingError):
@@ -87,5 +103,5 @@ def _sample_error_class(original: type[BaseException]) -> type[SampleError]:
         return SampleError
     try:
         return type(original.__name__, (SampleError, original), {"__module__": original.__module__})
-    except TypeError:  # two C layouts that do not go together
+    except Exception:  # two C layouts that do not go together, or a class that is not to be derived
         return SampleError

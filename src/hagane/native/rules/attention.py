@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import onnx_ir as ir
 
-from hagane.native.elementwise import emit_elementwise
-from hagane.native.expression import BOOL, FLOAT32, Leaf
-from hagane.native.gemm import panel_function
-from hagane.native.kernel import Body
-from hagane.native.lowering import Lowering, NotNative, Rule
+from hagane.native.kernels.elementwise_loops import emit_elementwise
+from hagane.native.kernels.expression import BOOL, FLOAT32, Leaf
+from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.tensor import Tensor
+from hagane.native.lowering.state import Lowering, NotNative, Rule
 from hagane.native.rules.attention_tiles import QUERIES, emit_attention_tiles, fits_tiles
-from hagane.native.tensor import Tensor
-from hagane.native.tile import float_text, tile_pixels
+from hagane.native.rules.products.gemm import panel_function
+from hagane.native.tiles.tile import float_text, tile_pixels
 from hagane.symbolic import Dim, ceildiv, floordiv, product
 
 _BLOCKS = 2

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from hagane.native.amx_tiles import ROWS, product_function
-from hagane.native.kernel import Body
-from hagane.native.lowering import Lowering
-from hagane.native.tensor import Tensor
-from hagane.native.tile import Tile, Words, float_text
+from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.tensor import Tensor
+from hagane.native.lowering.state import Lowering
+from hagane.native.tiles.matrix_code import ROWS, product_function
+from hagane.native.tiles.tile import Tile, Words, float_text
 from hagane.symbolic import Dim, ceildiv, product
 
 # Keys, columns of values and queries that two by two tiles have.

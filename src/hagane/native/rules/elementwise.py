@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.native.expression import (
+from hagane.native.kernels.expression import (
     BOOL,
     FLOAT32,
     HALVES,
@@ -20,9 +20,9 @@ from hagane.native.expression import (
     leaves,
     vectorizes,
 )
-from hagane.native.lowering import Lazy, Lowering, NotNative, Rule, operand
+from hagane.native.kernels.tensor import Blocked, Buffer, Kind, Tensor, row_major
+from hagane.native.lowering.state import Lazy, Lowering, NotNative, Rule, operand
 from hagane.native.rules.formulas import BUILDERS, Attributes
-from hagane.native.tensor import Blocked, Buffer, Kind, Tensor, row_major
 from hagane.ops.definition import Array
 
 # Expressions that read more tensors than this are stored, so that kernels stay small.

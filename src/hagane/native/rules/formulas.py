@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from hagane.native.expression import BOOL, FLOAT32, NARROW, Apply, Constant, Expression
-from hagane.native.kernel import c_type
-from hagane.native.lowering import NotNative
+from hagane.native.kernels.expression import BOOL, FLOAT32, NARROW, Apply, Constant, Expression
+from hagane.native.kernels.kernel import c_type
+from hagane.native.lowering.state import NotNative
 
 Attributes = Mapping[str, Any]
 Builder = Callable[[Attributes, Sequence[Expression], "np.dtype[Any]"], Expression]

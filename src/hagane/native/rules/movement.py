@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from hagane.native.kernel import Body, c_type
-from hagane.native.lowering import Lazy, Lowering, NotNative, Rule
-from hagane.native.tensor import Blocked, Tensor
+from hagane.native.kernels.kernel import Body, c_type
+from hagane.native.kernels.tensor import Blocked, Tensor
+from hagane.native.lowering.state import Lazy, Lowering, NotNative, Rule
 from hagane.symbolic import Dim, maximum, minimum, product, symbols_of
 
 
@@ -207,8 +207,8 @@ def lower_pad(low: Lowering, node: ir.Node) -> None:
     if attributes["mode"] != "constant":
         _pad_by_repeating(low, node, source, axes, pads)
         return
-    from hagane.native.elementwise import emit_elementwise
-    from hagane.native.expression import Constant
+    from hagane.native.kernels.elementwise_loops import emit_elementwise
+    from hagane.native.kernels.expression import Constant
 
     target = low.result(out)
     item = value.reshape(-1)[0].item()
@@ -268,8 +268,8 @@ def _pad_by_repeating(
 
 def lower_constant_of_shape(low: Lowering, node: ir.Node) -> None:
     """Fill the output with one number."""
-    from hagane.native.elementwise import emit_elementwise
-    from hagane.native.expression import Constant
+    from hagane.native.kernels.elementwise_loops import emit_elementwise
+    from hagane.native.kernels.expression import Constant
 
     out = node.outputs[0]
     tensor = low.attributes(node).get("value")

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.native.kernel import Body
-from hagane.native.lowering import Lowering, NotNative, Rule
-from hagane.native.tensor import Buffer, Tensor
+from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.tensor import Buffer, Tensor
+from hagane.native.lowering.state import Lowering, NotNative, Rule
 from hagane.ops.definition import Array
 
 _DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"]}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from hagane.native.kernel import Body
-from hagane.native.lowering import Lowering, NotNative, Rule
+from hagane.native.kernels.kernel import Body
+from hagane.native.lowering.state import Lowering, NotNative, Rule
 from hagane.native.rules.attention import with_heads
 from hagane.symbolic import product
 

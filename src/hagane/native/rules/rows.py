@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from hagane.native.elementwise import merged_axes
-from hagane.native.kernel import Body
-from hagane.native.lowering import Lowering, NotNative, Rule
-from hagane.native.rules.pooling import reduce_planes
-from hagane.native.tensor import Blocked, Tensor
-from hagane.native.tile import float_text
+from hagane.native.kernels.elementwise_loops import merged_axes
+from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.tensor import Blocked, Tensor
+from hagane.native.lowering.state import Lowering, NotNative, Rule
+from hagane.native.rules.convolution.pooling import reduce_planes
+from hagane.native.tiles.tile import float_text
 from hagane.symbolic import Dim, product
 
 # One task handles about this many elements.

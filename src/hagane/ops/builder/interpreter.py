@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from hagane.graph.types import Type
 from hagane.ops.definition import Array, OpDef
@@ -22,12 +22,23 @@ class Call:
         attributes: The attributes that were given, as plain Python values. Subgraphs are Python
             functions from values to sequences of values.
         outputs: The results, once the call was made.
+        captured: Values of outside that its subgraphs read, where these are known. Gradients of
+            them follow those of the inputs.
     """
 
     op: OpDef
     inputs: tuple[Any, ...]
     attributes: Mapping[str, Any] = field(default_factory=dict)
     outputs: tuple[Any, ...] = ()
+    captured: tuple[Any, ...] = ()
+
+    def attr(self, name: str) -> Any:
+        """Return an attribute, else its default by the operator's schema, else None."""
+        if name in self.attributes:
+            return self.attributes[name]
+        from hagane.ops.registry import schema
+
+        return schema(*self.op.key).defaults.get(name)
 
 
 class Interpreter(Protocol):
@@ -66,12 +77,21 @@ class Interpreted(Protocol):
         ...
 
 
+Active = TypeVar("Active", bound=Interpreter | None)
 _ACTIVE: ContextVar[Interpreter | None] = ContextVar("hagane.interpreter", default=None)
 
 
+def active_interpreter() -> Interpreter | None:
+    """Return what gives operators a meaning whose operands name none themselves."""
+    return _ACTIVE.get()
+
+
 @contextmanager
-def interpreting(interpreter: Interpreter) -> Iterator[Interpreter]:
-    """Let an interpreter give operators a meaning whose operands name none themselves."""
+def interpreting(interpreter: Active) -> Iterator[Active]:
+    """Let an interpreter give operators a meaning whose operands name none themselves.
+
+    None stands for computing with arrays.
+    """
     token = _ACTIVE.set(interpreter)
     try:
         yield interpreter

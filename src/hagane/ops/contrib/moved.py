@@ -19,7 +19,7 @@ from hagane.symbolic import Dim, floordiv
 
 def _moved(name: str, source: Sequence[OpDef]) -> OpDef:
     (op,) = (op for op in source if op.key == ("", name))
-    return OpDef(name, op.infer, op.reference, domain=DOMAIN, data=op.data)
+    return OpDef(name, op.infer, op.reference, domain=DOMAIN, data=op.data, traits=op.traits)
 
 
 @widened

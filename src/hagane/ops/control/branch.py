@@ -10,6 +10,7 @@ import numpy as np
 from hagane.ops.context import InferContext
 from hagane.ops.control.join import join, same_kind
 from hagane.ops.definition import Array, OpDef, RuntimeValue
+from hagane.ops.traits import Trait
 
 
 def _if(
@@ -51,4 +52,4 @@ def _if_data(ctx: InferContext) -> Sequence[Array | None]:
     return [None if value is None else np.asarray(value) for value in values]
 
 
-OPERATORS = (OpDef("If", _infer_if, _if, data=_if_data),)
+OPERATORS = (OpDef("If", _infer_if, _if, data=_if_data, traits=Trait.FREE),)

@@ -21,6 +21,7 @@ from hagane.ops.control.growth import (
 )
 from hagane.ops.control.join import join, same_kind
 from hagane.ops.definition import Array, OpDef, RuntimeValue
+from hagane.ops.traits import Trait
 from hagane.ops.values import strings
 from hagane.symbolic import Dim, Expr, evaluate, symbols_of
 
@@ -197,4 +198,4 @@ def hands_on(value: ir.Value) -> ir.Value:
     return value
 
 
-OPERATORS = (OpDef("Loop", _infer_loop, _loop),)
+OPERATORS = (OpDef("Loop", _infer_loop, _loop, traits=Trait.FREE),)

@@ -12,6 +12,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.control.join import join, same_kind
 from hagane.ops.control.loop import stack
 from hagane.ops.definition import Array, OpDef, RuntimeValue
+from hagane.ops.traits import Trait
 
 
 def _scan(
@@ -131,6 +132,6 @@ def _any_shape(found: Type | None) -> Type | None:
 
 
 OPERATORS = (
-    OpDef("Scan", _infer_scan, _scan),
+    OpDef("Scan", _infer_scan, _scan, traits=Trait.FREE),
     OpDef("SequenceMap", _infer_sequence_map, _sequence_map),
 )

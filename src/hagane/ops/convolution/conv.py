@@ -11,6 +11,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.convolution.window import Window, check_window, pad_spatial
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.precision import widened
+from hagane.ops.traits import Trait
 
 
 def convolve(x: Array, weight: Array, window: Window, group: int) -> Array:
@@ -125,6 +126,6 @@ def infer_conv(ctx: InferContext, x: int = 0, w: int = 1, bias: int | None = 2) 
 
 
 OPERATORS = (
-    OpDef("Conv", infer_conv, _conv),
+    OpDef("Conv", infer_conv, _conv, traits=Trait.LINEAR),
     OpDef("ConvInteger", lambda ctx: infer_conv(ctx, bias=None), _conv_integer),
 )

@@ -12,6 +12,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.convolution.window import Window, check_window, pad_spatial
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.precision import widened
+from hagane.ops.traits import Trait
 
 
 def _padded_windows(x: Array, window: Window, value: object) -> tuple[Array, tuple[int, ...]]:
@@ -175,9 +176,9 @@ def _global_lp(x: Array, *, p: int = 2) -> Array:
 
 OPERATORS = (
     OpDef("AveragePool", _infer_pool, average_pool),
-    OpDef("GlobalAveragePool", _infer_global, widened(_global_average)),
-    OpDef("GlobalLpPool", _infer_global, widened(_global_lp)),
-    OpDef("GlobalMaxPool", _infer_global, _global_max),
+    OpDef("GlobalAveragePool", _infer_global, widened(_global_average), traits=Trait.REDUCING),
+    OpDef("GlobalLpPool", _infer_global, widened(_global_lp), traits=Trait.REDUCING),
+    OpDef("GlobalMaxPool", _infer_global, _global_max, traits=Trait.REDUCING),
     OpDef("LpPool", _infer_pool, _lp_pool),
     OpDef("MaxPool", _infer_pool, max_pool),
 )

@@ -11,6 +11,7 @@ import numpy as np
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.precision import widened
+from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, floordiv, product
 
 
@@ -208,5 +209,5 @@ def _infer_col2im(ctx: InferContext) -> Sequence[Any]:
 
 OPERATORS = (
     OpDef("Col2Im", _infer_col2im, _col2im),
-    OpDef("ConvTranspose", _infer_conv_transpose, _conv_transpose),
+    OpDef("ConvTranspose", _infer_conv_transpose, _conv_transpose, traits=Trait.LINEAR),
 )

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from hagane.ops.builder import Call, op
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.elementwise.unary import erf
+from hagane.ops.functions.elementary import add, div, exp, mask_like, mul, square, sub, where
+from hagane.ops.functions.shapes import filled_like, unbroadcast
 from hagane.ops.precision import widened
 from hagane.ops.rules import same_shape
+from hagane.ops.traits import Trait
+from hagane.ops.vjp import through
 
 
 def softplus(x: Array) -> Array:
@@ -101,26 +106,130 @@ def _thresholded_relu(x: Array, *, alpha: float = 1.0) -> Array:
     return np.where(x > alpha, x, 0).astype(x.dtype)
 
 
-def _activation(name: str, kernel: Any) -> OpDef:
-    return OpDef(name, same_shape, widened(kernel))
+Derivative = Callable[[Any, Any, Callable[[str], Any]], Any]
+
+
+def _activation(name: str, kernel: Any, derivative: Derivative) -> OpDef:
+    """Define an activation; its derivative is told operand, result and attributes."""
+
+    def vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+        slope = derivative(call.inputs[0], call.outputs[0], call.attr)
+        return [mul(gradients[0], slope)]
+
+    return OpDef(name, same_shape, widened(kernel), vjp=vjp, traits=Trait.ELEMENTWISE)
+
+
+def _within(x: Any, low: float, high: float) -> Any:
+    return op("And", op("Greater", x, low), op("Less", x, high))
+
+
+def _gelu_derivative(x: Any, y: Any, attribute: Any) -> Any:
+    if attribute("approximate") == "tanh":
+        scale = math.sqrt(2 / math.pi)
+        t = op("Tanh", mul(add(x, mul(x, square(x), 0.044715)), scale))
+        inner = mul(add(mul(square(x), 3 * 0.044715), 1), scale)
+        return mul(add(t, 1, mul(x, sub(1, square(t)), inner)), 0.5)
+    share = mul(add(op("Erf", mul(x, math.sqrt(0.5))), 1), 0.5)
+    density = mul(exp(mul(square(x), -0.5)), 1 / math.sqrt(2 * math.pi))
+    return add(share, mul(x, density))
+
+
+def _hard_sigmoid_derivative(x: Any, y: Any, attribute: Any) -> Any:
+    return mul(mask_like(_within(y, 0, 1), x), attribute("alpha"))
+
+
+def _hard_swish_derivative(x: Any, y: Any, attribute: Any) -> Any:
+    inside = where(_within(x, -3, 3), add(div(x, 3), 0.5), 0)
+    return where(op("GreaterOrEqual", x, 3), 1, inside)
+
+
+def _mish_derivative(x: Any, y: Any, attribute: Any) -> Any:
+    t = op("Tanh", op("Softplus", x))
+    return add(t, mul(x, op("Sigmoid", x), sub(1, square(t))))
+
+
+def _selu_derivative(x: Any, y: Any, attribute: Any) -> Any:
+    alpha, gamma = attribute("alpha"), attribute("gamma")
+    return where(op("Greater", x, 0), gamma, add(y, alpha * gamma))
+
+
+def _shrink_derivative(x: Any, y: Any, attribute: Any) -> Any:
+    bound = attribute("lambd")
+    outside = op("Or", op("Less", x, -bound), op("Greater", x, bound))
+    return mask_like(outside, x)
+
+
+def _swish_derivative(x: Any, y: Any, attribute: Any) -> Any:
+    alpha = attribute("alpha")
+    s = op("Sigmoid", mul(x, alpha))
+    return add(s, mul(y, sub(1, s), alpha))
+
+
+def _leaky_derivative(x: Any, y: Any, attribute: Any) -> Any:
+    return where(op("GreaterOrEqual", x, 0), filled_like(x, 1), attribute("alpha"))
+
+
+def _relu_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    return [where(op("Greater", call.outputs[0], 0), gradients[0], 0)]
+
+
+def _prelu_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    (x, slope), (g,) = call.inputs, gradients
+    positive = op("GreaterOrEqual", x, 0)
+    return [
+        lambda: where(positive, g, mul(g, slope)),
+        lambda: unbroadcast(where(positive, 0, mul(g, x)), slope),
+    ]
+
+
+def _swiglu_composed(a: Any, b: Any, *, alpha: float = 1.0) -> Any:
+    return mul(op("Swish", a, alpha=alpha), b)
 
 
 OPERATORS = (
-    _activation("Celu", _celu),
-    _activation("Elu", _elu),
-    _activation("Gelu", gelu),
-    _activation("HardSigmoid", _hard_sigmoid),
-    _activation("HardSwish", _hard_swish),
-    _activation("LeakyRelu", _leaky_relu),
-    _activation("Mish", _mish),
-    OpDef("PRelu", _infer_prelu, widened(_prelu)),
-    OpDef("Relu", same_shape, lambda x: np.maximum(x, x.dtype.type(0))),
-    _activation("Selu", _selu),
-    _activation("Shrink", _shrink),
-    _activation("Sigmoid", sigmoid),
-    _activation("Softplus", softplus),
-    _activation("Softsign", lambda x: x / (1 + np.abs(x))),
-    OpDef("SwiGLU", _infer_swiglu, widened(_swiglu)),
-    _activation("Swish", _swish),
-    _activation("ThresholdedRelu", _thresholded_relu),
+    _activation(
+        "Celu",
+        _celu,
+        lambda x, y, attribute: where(op("Greater", x, 0), 1, add(div(y, attribute("alpha")), 1)),
+    ),
+    _activation(
+        "Elu",
+        _elu,
+        lambda x, y, attribute: where(op("Greater", x, 0), 1.0, add(y, attribute("alpha"))),
+    ),
+    _activation("Gelu", gelu, _gelu_derivative),
+    _activation("HardSigmoid", _hard_sigmoid, _hard_sigmoid_derivative),
+    _activation("HardSwish", _hard_swish, _hard_swish_derivative),
+    _activation("LeakyRelu", _leaky_relu, _leaky_derivative),
+    _activation("Mish", _mish, _mish_derivative),
+    OpDef("PRelu", _infer_prelu, widened(_prelu), vjp=_prelu_vjp, traits=Trait.ELEMENTWISE),
+    OpDef(
+        "Relu",
+        same_shape,
+        lambda x: np.maximum(x, x.dtype.type(0)),
+        vjp=_relu_vjp,
+        traits=Trait.ELEMENTWISE,
+    ),
+    _activation("Selu", _selu, _selu_derivative),
+    _activation("Shrink", _shrink, _shrink_derivative),
+    _activation("Sigmoid", sigmoid, lambda x, y, _: mul(y, sub(1, y))),
+    _activation("Softplus", softplus, lambda x, y, _: op("Sigmoid", x)),
+    _activation(
+        "Softsign",
+        lambda x: x / (1 + np.abs(x)),
+        lambda x, y, _: square(sub(1, op("Abs", y))),
+    ),
+    OpDef(
+        "SwiGLU",
+        _infer_swiglu,
+        widened(_swiglu),
+        compose=_swiglu_composed,
+        vjp=through(_swiglu_composed),
+    ),
+    _activation("Swish", _swish, _swish_derivative),
+    _activation(
+        "ThresholdedRelu",
+        _thresholded_relu,
+        lambda x, y, attribute: mask_like(op("Greater", x, attribute("alpha")), x),
+    ),
 )

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
+from hagane.ops.builder import Call, content_of, dtype_of, op
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import cast, div, log, mul, neg, sub, where
+from hagane.ops.functions.shapes import unbroadcast
 from hagane.ops.precision import widened
 from hagane.ops.rules import broadcast, exact
+from hagane.ops.traits import Trait
+from hagane.ops.vjp import DISCRETE, broadcasting
 from hagane.symbolic import Expr, floordiv, mod
 
 
@@ -108,23 +113,98 @@ def _mean(*xs: Array) -> Array:
 
 
 def _binary(name: str, function: Any, **facets: Any) -> OpDef:
-    return OpDef(name, broadcast, lambda x, y: function(x, y), **facets)
+    return OpDef(name, broadcast, lambda x, y: function(x, y), traits=Trait.ELEMENTWISE, **facets)
+
+
+def _whole_quotient(x: Any, y: Any, remainder: Any) -> Any:
+    # Rounded, so that it counts as the constant that it is almost everywhere.
+    return op("Round", div(sub(x, remainder), y))
+
+
+def _mod_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    (x, y), (g,) = call.inputs, gradients
+    return [
+        lambda: unbroadcast(g, x),
+        lambda: unbroadcast(neg(mul(g, _whole_quotient(x, y, call.outputs[0]))), y),
+    ]
+
+
+def _power_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    (x, p), (y,), (g,) = call.inputs, call.outputs, gradients
+
+    def of_base() -> Any:
+        exponent = cast(p, dtype_of(x))
+        known = content_of(p)
+        if known is not None and known.size == 1:
+            return unbroadcast(_power_rule(g, x, exponent, float(known.ravel()[0])), x)
+        # x ** (p - 1) is infinite at 0 where p = 0, although 1 does not depend on x.
+        fixed = op("Equal", exponent, 0)
+        lower = op("Pow", x, where(fixed, 1, sub(exponent, 1)))
+        return unbroadcast(mul(g, exponent, lower), x)
+
+    def of_exponent() -> Any:
+        # Where x = 0 the power stays 0 nearby, although its logarithm is infinite.
+        slope = where(op("Equal", x, 0), 0, log(where(op("Equal", x, 0), 1, x)))
+        return unbroadcast(mul(g, y, slope), p)
+
+    return [of_base, of_exponent]
+
+
+def _power_rule(g: Any, x: Any, exponent: Any, known: float) -> Any:
+    """Return the gradient of a base whose exponent is one known number."""
+    if known == 0:
+        return mul(g, 0)
+    if known == 1:
+        return g
+    if known == 2:
+        return mul(g, x, 2)
+    return mul(g, exponent, op("Pow", x, sub(exponent, 1)))
+
+
+def _sum_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    (g,) = gradients
+    return [partial(unbroadcast, g, x) for x in call.inputs]
+
+
+def _mean_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    share = div(gradients[0], len(call.inputs))
+    return [partial(unbroadcast, share, x) for x in call.inputs]
 
 
 OPERATORS = (
-    _binary("Add", np.add, data=_data(lambda a, b: a + b)),
-    _binary("And", np.logical_and),
-    _binary("BitwiseAnd", np.bitwise_and),
-    _binary("BitwiseOr", np.bitwise_or),
-    _binary("BitwiseXor", np.bitwise_xor),
-    OpDef("BitShift", broadcast, _shift),
-    _binary("Div", divide, data=_divide_data),
-    OpDef("Mean", broadcast, _mean),
-    OpDef("Mod", broadcast, _mod, data=_data(mod)),
-    _binary("Mul", np.multiply, data=_data(lambda a, b: a * b)),
-    _binary("Or", np.logical_or),
-    OpDef("Pow", _infer_power, _power),
-    _binary("Sub", np.subtract, data=_data(lambda a, b: a - b)),
-    OpDef("Sum", broadcast, _sum),
-    _binary("Xor", np.logical_xor),
+    _binary("Add", np.add, data=_data(lambda a, b: a + b), vjp=_sum_vjp),
+    _binary("And", np.logical_and, vjp=DISCRETE),
+    _binary("BitwiseAnd", np.bitwise_and, vjp=DISCRETE),
+    _binary("BitwiseOr", np.bitwise_or, vjp=DISCRETE),
+    _binary("BitwiseXor", np.bitwise_xor, vjp=DISCRETE),
+    OpDef("BitShift", broadcast, _shift, vjp=DISCRETE, traits=Trait.ELEMENTWISE),
+    _binary(
+        "Div",
+        divide,
+        data=_divide_data,
+        vjp=broadcasting(
+            lambda g, call: div(g, call.inputs[1]),
+            lambda g, call: neg(mul(g, div(call.outputs[0], call.inputs[1]))),
+        ),
+    ),
+    OpDef("Mean", broadcast, _mean, vjp=_mean_vjp, traits=Trait.ELEMENTWISE | Trait.VARIADIC),
+    OpDef("Mod", broadcast, _mod, data=_data(mod), vjp=_mod_vjp, traits=Trait.ELEMENTWISE),
+    _binary(
+        "Mul",
+        np.multiply,
+        data=_data(lambda a, b: a * b),
+        vjp=broadcasting(
+            lambda g, call: mul(g, call.inputs[1]), lambda g, call: mul(g, call.inputs[0])
+        ),
+    ),
+    _binary("Or", np.logical_or, vjp=DISCRETE),
+    OpDef("Pow", _infer_power, _power, vjp=_power_vjp, traits=Trait.ELEMENTWISE),
+    _binary(
+        "Sub",
+        np.subtract,
+        data=_data(lambda a, b: a - b),
+        vjp=broadcasting(lambda g, call: g, lambda g, call: neg(g)),
+    ),
+    OpDef("Sum", broadcast, _sum, vjp=_sum_vjp, traits=Trait.ELEMENTWISE | Trait.VARIADIC),
+    _binary("Xor", np.logical_xor, vjp=DISCRETE),
 )

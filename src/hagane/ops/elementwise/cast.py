@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import TensorType, Type
+from hagane.ops.builder import Call, dtype_of
 from hagane.ops.context import InferContext
-from hagane.ops.definition import Array, OpDef
+from hagane.ops.definition import Array, OpDef, Unsupported
+from hagane.ops.functions.elementary import cast
 from hagane.ops.rules import exact
+from hagane.ops.traits import Trait
 from hagane.ops.values import array_dtype, strings
 from hagane.symbolic import Expr, floor
 
@@ -184,8 +188,27 @@ def _infer_bit_cast(ctx: InferContext) -> Sequence[Type]:
     return [TensorType(target, _shape(ctx))]  # type: ignore[arg-type]
 
 
+def _cast_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    x, *rest = call.inputs
+    return [lambda: cast(gradients[0], dtype_of(x)), *(None for _ in rest)]
+
+
 OPERATORS = (
-    OpDef("BitCast", _infer_bit_cast, _bit_cast),
-    OpDef("Cast", _infer_cast, _cast, data=_data),
-    OpDef("CastLike", _infer_cast_like, _cast_like, data=_data),
+    OpDef(
+        "BitCast",
+        _infer_bit_cast,
+        _bit_cast,
+        vjp=Unsupported("it reads bits as another type, which is not continuous"),
+    ),
+    OpDef(
+        "Cast", _infer_cast, _cast, data=_data, vjp=_cast_vjp, traits=Trait.ELEMENTWISE | Trait.FREE
+    ),
+    OpDef(
+        "CastLike",
+        _infer_cast_like,
+        _cast_like,
+        data=_data,
+        vjp=_cast_vjp,
+        traits=Trait.ELEMENTWISE | Trait.FREE,
+    ),
 )

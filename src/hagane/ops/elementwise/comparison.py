@@ -9,7 +9,10 @@ import numpy as np
 
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import where
 from hagane.ops.rules import broadcast, exact
+from hagane.ops.traits import Trait
+from hagane.ops.vjp import DISCRETE, broadcasting
 from hagane.symbolic import definitely_different, definitely_equal
 
 
@@ -46,7 +49,14 @@ def _infer_where(ctx: InferContext) -> Sequence[Any]:
 
 
 def _compare(name: str, function: Any, **facets: Any) -> OpDef:
-    return OpDef(name, broadcast, lambda x, y: np.asarray(function(x, y), dtype=bool), **facets)
+    return OpDef(
+        name,
+        broadcast,
+        lambda x, y: np.asarray(function(x, y), dtype=bool),
+        vjp=DISCRETE,
+        **facets,
+        traits=Trait.ELEMENTWISE,
+    )
 
 
 OPERATORS = (
@@ -55,5 +65,16 @@ OPERATORS = (
     _compare("GreaterOrEqual", np.greater_equal),
     _compare("Less", np.less),
     _compare("LessOrEqual", np.less_equal),
-    OpDef("Where", _infer_where, lambda c, x, y: np.where(c, x, y), data=_where_data),
+    OpDef(
+        "Where",
+        _infer_where,
+        lambda c, x, y: np.where(c, x, y),
+        data=_where_data,
+        vjp=broadcasting(
+            None,
+            lambda g, call: where(call.inputs[0], g, 0),
+            lambda g, call: where(call.inputs[0], 0, g),
+        ),
+        traits=Trait.ELEMENTWISE | Trait.FREE,
+    ),
 )

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
+from hagane.ops.builder import Call, op
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import add, div, mask_like, mul, where
+from hagane.ops.functions.shapes import unbroadcast
 from hagane.ops.rules import broadcast, exact
+from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, maximum, minimum
 
 
@@ -45,8 +50,50 @@ def _infer_clip(ctx: InferContext) -> Sequence[tuple[Dim, ...]]:
     return [ctx.shape(0)]
 
 
+def _extreme_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    """Operands that reach the extreme share its gradient equally."""
+    (y,), (g,) = call.outputs, gradients
+    if len(call.inputs) == 1:
+        return [g]
+    hits = [mask_like(op("Equal", x, y), g) for x in call.inputs]
+    share = div(g, add(*hits))
+    return [unbroadcast(mul(share, hit), x) for hit, x in zip(hits, call.inputs, strict=True)]
+
+
+def _clip_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    """Elements on a bound count as inside."""
+    x, low, high = (*call.inputs, None, None)[:3]
+    (g,) = gradients
+    raised = x if low is None else op("Max", x, low)
+    results = [g, None, None]
+    if high is not None:
+        over = op("Greater", raised, high)
+        results[2] = unbroadcast(where(over, g, 0), high)
+        g = where(over, 0, g)
+    if low is not None:
+        under = op("Less", x, low)
+        results[1] = unbroadcast(where(under, g, 0), low)
+        g = where(under, 0, g)
+    results[0] = g
+    return results[: len(call.inputs)]
+
+
 OPERATORS = (
-    OpDef("Clip", _infer_clip, _clip),
-    OpDef("Max", broadcast, lambda *xs: np.asarray(reduce(np.maximum, xs)), data=_data(maximum)),
-    OpDef("Min", broadcast, lambda *xs: np.asarray(reduce(np.minimum, xs)), data=_data(minimum)),
+    OpDef("Clip", _infer_clip, _clip, vjp=_clip_vjp, traits=Trait.ELEMENTWISE),
+    OpDef(
+        "Max",
+        broadcast,
+        lambda *xs: np.asarray(reduce(np.maximum, xs)),
+        data=_data(maximum),
+        vjp=_extreme_vjp,
+        traits=Trait.ELEMENTWISE | Trait.VARIADIC,
+    ),
+    OpDef(
+        "Min",
+        broadcast,
+        lambda *xs: np.asarray(reduce(np.minimum, xs)),
+        data=_data(minimum),
+        vjp=_extreme_vjp,
+        traits=Trait.ELEMENTWISE | Trait.VARIADIC,
+    ),
 )

@@ -9,6 +9,8 @@ import numpy as np
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.rules import exact, same_shape
+from hagane.ops.traits import Trait
+from hagane.ops.vjp import flat
 from hagane.symbolic import Dim, floor
 
 
@@ -29,7 +31,21 @@ def _ceil(value: Dim) -> Dim:
 
 
 OPERATORS = (
-    OpDef("Ceil", same_shape, lambda x: np.ceil(x), data=_data(_ceil)),
-    OpDef("Floor", same_shape, lambda x: np.floor(x), data=_data(floor)),
-    OpDef("Round", same_shape, lambda x: np.rint(x)),
+    OpDef(
+        "Ceil",
+        same_shape,
+        lambda x: np.ceil(x),
+        data=_data(_ceil),
+        vjp=flat,
+        traits=Trait.ELEMENTWISE,
+    ),
+    OpDef(
+        "Floor",
+        same_shape,
+        lambda x: np.floor(x),
+        data=_data(floor),
+        vjp=flat,
+        traits=Trait.ELEMENTWISE,
+    ),
+    OpDef("Round", same_shape, lambda x: np.rint(x), vjp=flat, traits=Trait.ELEMENTWISE),
 )

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import math
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
-from hagane.ops.definition import Array, Kernel, OpDef, data_by_reference
+from hagane.ops.builder import op
+from hagane.ops.definition import Array, Kernel, OpDef, Unsupported, VjpRule, data_by_reference
+from hagane.ops.functions.elementary import add, div, exp, mul, neg, sqrt, square, sub
 from hagane.ops.precision import widened
 from hagane.ops.rules import same_shape
+from hagane.ops.traits import Trait
+from hagane.ops.vjp import DISCRETE, elementwise, flat
 
 
-def _unary(name: str, kernel: Kernel, **facets: object) -> OpDef:
+def _unary(name: str, kernel: Kernel, derivative: VjpRule | Unsupported, **facets: Any) -> OpDef:
     def reference(x: Array) -> Array:
         return np.asarray(kernel(x)).astype(x.dtype, copy=False)
 
-    return OpDef(name, same_shape, reference, **facets)  # type: ignore[arg-type]
+    return OpDef(name, same_shape, reference, vjp=derivative, **facets, traits=Trait.ELEMENTWISE)
 
 
 @cache
@@ -64,30 +69,50 @@ def _is_inf(x: Array, *, detect_negative: int = 1, detect_positive: int = 1) -> 
     return result
 
 
+def _from_square(sign: int, of_x: int, of_one: int) -> VjpRule:
+    """Return the gradient of a function whose derivative is ``sign / sqrt(±x² ± 1)``."""
+
+    def rule(g: Any, x: Any, y: Any) -> Any:
+        root = sqrt(add(mul(square(x), of_x), of_one))
+        return div(g if sign > 0 else neg(g), root)
+
+    return elementwise(rule)
+
+
+def _erf_gradient(g: Any, x: Any, y: Any) -> Any:
+    return mul(g, mul(exp(neg(square(x))), 2 / math.sqrt(math.pi)))
+
+
 OPERATORS = (
-    _unary("Abs", np.abs, data=data_by_reference),
-    _unary("Acos", np.arccos),
-    _unary("Acosh", np.arccosh),
-    _unary("Asin", np.arcsin),
-    _unary("Asinh", np.arcsinh),
-    _unary("Atan", np.arctan),
-    _unary("Atanh", np.arctanh),
-    _unary("BitwiseNot", np.bitwise_not),
-    _unary("Cos", np.cos),
-    _unary("Cosh", np.cosh),
+    _unary(
+        "Abs", np.abs, elementwise(lambda g, x, y: mul(g, op("Sign", x))), data=data_by_reference
+    ),
+    _unary("Acos", np.arccos, _from_square(-1, -1, 1)),
+    _unary("Acosh", np.arccosh, _from_square(1, 1, -1)),
+    _unary("Asin", np.arcsin, _from_square(1, -1, 1)),
+    _unary("Asinh", np.arcsinh, _from_square(1, 1, 1)),
+    _unary("Atan", np.arctan, elementwise(lambda g, x, y: div(g, add(square(x), 1)))),
+    _unary("Atanh", np.arctanh, elementwise(lambda g, x, y: div(g, sub(1, square(x))))),
+    _unary("BitwiseNot", np.bitwise_not, DISCRETE),
+    _unary("Cos", np.cos, elementwise(lambda g, x, y: neg(mul(g, op("Sin", x))))),
+    _unary("Cosh", np.cosh, elementwise(lambda g, x, y: mul(g, op("Sinh", x)))),
     OpDef("Det", _infer_det, _det),
-    _unary("Erf", erf),
-    _unary("Exp", np.exp),
-    OpDef("IsInf", same_shape, _is_inf),
-    OpDef("IsNaN", same_shape, lambda x: np.isnan(x)),
-    _unary("Log", np.log),
-    _unary("Neg", np.negative, data=data_by_reference),
-    _unary("Not", np.logical_not),
-    _unary("Reciprocal", widened(partial(np.divide, 1))),
-    _unary("Sign", np.sign),
-    _unary("Sin", np.sin),
-    _unary("Sinh", np.sinh),
-    _unary("Sqrt", np.sqrt),
-    _unary("Tan", np.tan),
-    _unary("Tanh", np.tanh),
+    _unary("Erf", erf, elementwise(_erf_gradient)),
+    _unary("Exp", np.exp, elementwise(lambda g, x, y: mul(g, y))),
+    OpDef("IsInf", same_shape, _is_inf, vjp=DISCRETE, traits=Trait.ELEMENTWISE),
+    OpDef("IsNaN", same_shape, lambda x: np.isnan(x), vjp=DISCRETE, traits=Trait.ELEMENTWISE),
+    _unary("Log", np.log, elementwise(lambda g, x, y: div(g, x))),
+    _unary("Neg", np.negative, elementwise(lambda g, x, y: neg(g)), data=data_by_reference),
+    _unary("Not", np.logical_not, DISCRETE),
+    _unary(
+        "Reciprocal",
+        widened(partial(np.divide, 1)),
+        elementwise(lambda g, x, y: neg(mul(g, square(y)))),
+    ),
+    _unary("Sign", np.sign, flat),
+    _unary("Sin", np.sin, elementwise(lambda g, x, y: mul(g, op("Cos", x)))),
+    _unary("Sinh", np.sinh, elementwise(lambda g, x, y: mul(g, op("Cosh", x)))),
+    _unary("Sqrt", np.sqrt, elementwise(lambda g, x, y: div(g, mul(y, 2)))),
+    _unary("Tan", np.tan, elementwise(lambda g, x, y: mul(g, add(square(y), 1)))),
+    _unary("Tanh", np.tanh, elementwise(lambda g, x, y: mul(g, sub(1, square(y))))),
 )

@@ -7,8 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from hagane.ops.builder import Call, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.positions import extent, positions_along, put_along
+from hagane.ops.functions.shapes import zeros_like
+from hagane.ops.traits import Trait
 
 
 def checked(indices: Array, size: int, axis: int) -> Array:
@@ -109,14 +113,76 @@ def _array_feature_extractor(x: Array, indices: Array) -> Array:
     return result.reshape(1, -1) if x.ndim == 1 else result
 
 
+def _gather_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    x, indices = call.inputs
+    axis = call.attr("axis") % rank_of(x)
+    return [put_along(gradients[0], indices, extent(x, axis), axis), None]
+
+
+def _array_feature_extractor_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    (x, indices), (g,) = call.inputs, gradients
+    axis = rank_of(x) - 1
+    if axis == 0:
+        g = op("Squeeze", g, [0])
+    return [put_along(g, op("Reshape", indices, [-1]), extent(x, axis), axis), None]
+
+
+def _gather_elements_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    (x, indices), axis = call.inputs, call.attr("axis")
+    target = zeros_like(x)
+    return [
+        op("ScatterElements", target, indices, gradients[0], axis=axis, reduction="add"),
+        None,
+    ]
+
+
+def _gather_nd_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    x, indices = call.inputs
+    indices = full_tuples(indices, x, call.attr("batch_dims"))
+    return [op("ScatterND", zeros_like(x), indices, gradients[0], reduction="add"), None]
+
+
+def full_tuples(indices: Any, x: Any, batch: int) -> Any:
+    """Return tuples of indices with their coordinates on the ``batch`` common axes in front."""
+    rank = rank_of(indices)
+    places = []
+    for axis in range(batch):
+        steps = op(
+            "Reshape", positions_along(x, axis), [-1 if i == axis else 1 for i in range(rank)]
+        )
+        sizes = op("Concat", op("Shape", indices, end=-1), [1], axis=0)
+        places.append(op("Expand", steps, sizes))
+    return op("Concat", *places, indices, axis=-1) if places else indices
+
+
 OPERATORS = (
     OpDef(
         "ArrayFeatureExtractor",
         _infer_array_feature_extractor,
         _array_feature_extractor,
         domain="ai.onnx.ml",
+        vjp=_array_feature_extractor_vjp,
     ),
-    OpDef("Gather", _infer_gather, _gather, data=_gather_data),
-    OpDef("GatherElements", _infer_gather_elements, _gather_elements),
-    OpDef("GatherND", _infer_gather_nd, _gather_nd),
+    OpDef(
+        "Gather",
+        _infer_gather,
+        _gather,
+        data=_gather_data,
+        vjp=_gather_vjp,
+        traits=Trait.FREE | Trait.MOVING,
+    ),
+    OpDef(
+        "GatherElements",
+        _infer_gather_elements,
+        _gather_elements,
+        vjp=_gather_elements_vjp,
+        traits=Trait.FREE | Trait.MOVING,
+    ),
+    OpDef(
+        "GatherND",
+        _infer_gather_nd,
+        _gather_nd,
+        vjp=_gather_nd_vjp,
+        traits=Trait.FREE | Trait.MOVING,
+    ),
 )

@@ -7,8 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from hagane.ops.builder import Call, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import add, div, mask_like, mul, where
+from hagane.ops.functions.positions import positions_along
+from hagane.ops.functions.shapes import filled_like, zeros_like
 from hagane.ops.indexing.gather import checked, grid, tuples
 from hagane.ops.precision import widened
 
@@ -117,8 +121,69 @@ def _infer_tensor_scatter(ctx: InferContext) -> Sequence[Any]:
     return [shape]
 
 
+def _scatter_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    """Where positions repeat without a reduction, which update stays is left open."""
+    (x, indices, updates), (y,), (g,) = call.inputs, call.outputs, gradients
+    kept = {"axis": call.attr("axis")} if call.op.name == "ScatterElements" else {}
+    reduction = call.attr("reduction")
+
+    def gather(value: Any) -> Any:
+        return op("GatherElements" if kept else "GatherND", value, indices, **kept)
+
+    def scatter(target: Any, values: Any, how: str) -> Any:
+        return op(call.op.name, target, indices, values, reduction=how, **kept)
+
+    if reduction == "none":
+        return [
+            lambda: scatter(g, zeros_like(updates), "none"),
+            None,
+            lambda: gather(g),
+        ]
+    if reduction == "add":
+        return [g, None, lambda: gather(g)]
+    if reduction == "mul":
+
+        def of_updates() -> Any:
+            zero = op("Equal", updates, 0)
+            safe = where(zero, 1, updates)
+            others = gather(scatter(x, safe, "mul"))
+            zeros = gather(scatter(zeros_like(x), mask_like(zero, x), "add"))
+            beside_zero = where(op("Equal", zeros, 1), others, 0)
+            beside_none = div(where(op("Equal", zeros, 0), others, 0), safe)
+            return mul(gather(g), where(zero, beside_zero, beside_none))
+
+        return [lambda: mul(g, scatter(filled_like(x, 1), updates, "mul")), None, of_updates]
+    hits, chosen = mask_like(op("Equal", x, y), x), mask_like(op("Equal", updates, gather(y)), x)
+    share = div(g, scatter(hits, chosen, "add"))
+    return [lambda: mul(share, hits), None, lambda: mul(gather(share), chosen)]
+
+
+def _tensor_scatter_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    cache, update, *rest = call.inputs
+    (g,), rank = gradients, rank_of(cache)
+    axis = call.attr("axis") % rank
+
+    def of_cache() -> Any:
+        return op("TensorScatter", g, zeros_like(update), *rest, **call.attributes)
+
+    def of_update() -> Any:
+        steps = op("Unsqueeze", positions_along(update, axis), [0])
+        batch = op("Shape", cache, end=1)
+        start = rest[0] if rest and rest[0] is not None else op("Expand", [0], batch)
+        places = add(op("Unsqueeze", start, [1]), steps)
+        if call.attr("mode") == "circular":
+            places = op("Mod", places, op("Shape", cache, start=axis, end=axis + 1))
+        order = [0, axis, *(i for i in range(1, rank) if i != axis)]
+        taken = op(
+            "GatherND", op("Transpose", g, perm=order), op("Unsqueeze", places, [2]), batch_dims=1
+        )
+        return op("Transpose", taken, perm=sorted(range(rank), key=lambda i: order[i]))
+
+    return [of_cache, of_update, *(None for _ in rest)]
+
+
 OPERATORS = (
-    OpDef("ScatterElements", _infer_scatter_elements, _scatter_elements),
-    OpDef("ScatterND", _infer_scatter_nd, _scatter_nd, data=_scatter_nd_data),
-    OpDef("TensorScatter", _infer_tensor_scatter, _tensor_scatter),
+    OpDef("ScatterElements", _infer_scatter_elements, _scatter_elements, vjp=_scatter_vjp),
+    OpDef("ScatterND", _infer_scatter_nd, _scatter_nd, data=_scatter_nd_data, vjp=_scatter_vjp),
+    OpDef("TensorScatter", _infer_tensor_scatter, _tensor_scatter, vjp=_tensor_scatter_vjp),
 )

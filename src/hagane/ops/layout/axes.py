@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from hagane.ops.builder import Call, op
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef, data_by_reference
 from hagane.ops.rules import same_shape
+from hagane.ops.traits import Trait
+from hagane.ops.vjp import reshaped
 
 
 def _infer_transpose(ctx: InferContext) -> Sequence[Any]:
@@ -76,9 +79,48 @@ def _reverse_sequence(
     return result
 
 
+def _transpose_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    order = call.attr("perm")
+    if order is None:
+        return [op("Transpose", gradients[0])]
+    back = sorted(range(len(order)), key=lambda axis: order[axis])
+    return [op("Transpose", gradients[0], perm=back)]
+
+
+def _reverse_sequence_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    return [op("ReverseSequence", gradients[0], call.inputs[1], **call.attributes), None]
+
+
 OPERATORS = (
-    OpDef("ReverseSequence", same_shape, _reverse_sequence),
-    OpDef("Squeeze", _infer_squeeze, _squeeze, data=data_by_reference),
-    OpDef("Transpose", _infer_transpose, _transpose, data=data_by_reference),
-    OpDef("Unsqueeze", _infer_unsqueeze, _unsqueeze, data=data_by_reference),
+    OpDef(
+        "ReverseSequence",
+        same_shape,
+        _reverse_sequence,
+        vjp=_reverse_sequence_vjp,
+        traits=Trait.MOVING,
+    ),
+    OpDef(
+        "Squeeze",
+        _infer_squeeze,
+        _squeeze,
+        data=data_by_reference,
+        vjp=reshaped,
+        traits=Trait.FREE | Trait.MOVING | Trait.RESHAPING,
+    ),
+    OpDef(
+        "Transpose",
+        _infer_transpose,
+        _transpose,
+        data=data_by_reference,
+        vjp=_transpose_vjp,
+        traits=Trait.FREE | Trait.MOVING,
+    ),
+    OpDef(
+        "Unsqueeze",
+        _infer_unsqueeze,
+        _unsqueeze,
+        data=data_by_reference,
+        vjp=reshaped,
+        traits=Trait.FREE | Trait.MOVING | Trait.RESHAPING,
+    ),
 )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hagane.ops.builder import Call, op
 from hagane.ops.context import InferContext
-from hagane.ops.definition import Array, OpDef
+from hagane.ops.definition import Array, OpDef, VjpRule
+from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, floordiv
 
 
@@ -46,7 +48,28 @@ def _infer_space_to_depth(ctx: InferContext) -> Sequence[Any]:
     return [(n, c * (b * b), _divided(ctx, h, b, 2), _divided(ctx, w, b, 3))]
 
 
+def _inverse(name: str) -> VjpRule:
+    """Return the gradient of a rearrangement that another one undoes."""
+
+    def vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+        return [op(name, gradients[0], **call.attributes)]
+
+    return vjp
+
+
 OPERATORS = (
-    OpDef("DepthToSpace", _infer_depth_to_space, _depth_to_space),
-    OpDef("SpaceToDepth", _infer_space_to_depth, _space_to_depth),
+    OpDef(
+        "DepthToSpace",
+        _infer_depth_to_space,
+        _depth_to_space,
+        vjp=_inverse("SpaceToDepth"),
+        traits=Trait.FREE | Trait.MOVING,
+    ),
+    OpDef(
+        "SpaceToDepth",
+        _infer_space_to_depth,
+        _space_to_depth,
+        vjp=_inverse("DepthToSpace"),
+        traits=Trait.FREE | Trait.MOVING,
+    ),
 )

@@ -9,10 +9,16 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import TensorType
+from hagane.ops.builder import Call, dtype_of, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import cast, mul, sub, sum_over
+from hagane.ops.functions.positions import positions_along
+from hagane.ops.functions.shapes import reshape_like
 from hagane.ops.rules import exact
+from hagane.ops.traits import Trait
 from hagane.ops.values import LOW_PRECISION, array_dtype, strings
+from hagane.ops.vjp import CONSTANT, flat
 from hagane.symbolic import Dim, Expr, ceildiv, maximum
 
 
@@ -149,15 +155,38 @@ def _constant_of_shape_data(ctx: InferContext) -> Sequence[Array | None]:
     return [_constant_of_shape(shape, value=ctx.attr("value"))]
 
 
+def _range_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    """The limit only decides how many elements there are."""
+    (g,), start = gradients, call.inputs[0]
+    parts = [reshape_like(sum_over(g, [0], keepdims=False), start), None]
+    if len(call.inputs) > 2:
+        numbers = cast(positions_along(g, 0), dtype_of(g))
+        parts.append(reshape_like(sum_over(mul(g, numbers), [0], keepdims=False), call.inputs[2]))
+    return parts
+
+
+def _one_hot_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    (g,), (indices, depth, values) = gradients, call.inputs
+    every = list(range(rank_of(g)))
+    hot = op(
+        "OneHot", indices, depth, np.array([0, 1], dtype_of(values).numpy()), axis=call.attr("axis")
+    )
+    on = sum_over(mul(g, hot), every, keepdims=False)
+    off = sub(sum_over(g, every, keepdims=False), on)
+    return [None, None, op("Concat", op("Unsqueeze", off, [0]), op("Unsqueeze", on, [0]), axis=0)]
+
+
 OPERATORS = (
-    OpDef("Constant", _infer_constant, _constant),
+    OpDef("Constant", _infer_constant, _constant, vjp=CONSTANT, traits=Trait.FREE),
     OpDef(
         "ConstantOfShape",
         _infer_constant_of_shape,
         _constant_of_shape,
         data=_constant_of_shape_data,
+        vjp=CONSTANT,
+        traits=Trait.EXPANDING | Trait.FREE,
     ),
-    OpDef("EyeLike", _infer_eye_like, _eye_like),
-    OpDef("OneHot", _infer_one_hot, _one_hot),
-    OpDef("Range", _infer_range, _range),
+    OpDef("EyeLike", _infer_eye_like, _eye_like, vjp=flat, traits=Trait.EXPANDING),
+    OpDef("OneHot", _infer_one_hot, _one_hot, vjp=_one_hot_vjp, traits=Trait.FREE),
+    OpDef("Range", _infer_range, _range, vjp=_range_vjp, traits=Trait.EXPANDING | Trait.FREE),
 )

@@ -7,8 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from hagane.ops.builder import Call, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef, data_by_reference
+from hagane.ops.functions.positions import extent
+from hagane.ops.functions.shapes import zeros_like
+from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, ceildiv
 
 
@@ -83,7 +87,42 @@ def _infer_split(ctx: InferContext) -> Sequence[Any]:
     return [(*shape[:axis], length, *shape[axis + 1 :]) for length in lengths]
 
 
+def _concat_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    (g,), axis = gradients, call.attr("axis") % rank_of(call.inputs[0])
+    if len(call.inputs) == 1:
+        return [g]
+    lengths = [extent(x, axis) for x in call.inputs]
+    if all(isinstance(length, int) for length in lengths):
+        split: Any = lengths
+    else:
+        columns = [[length] if isinstance(length, int) else length for length in lengths]
+        split = op("Concat", *columns, axis=0)
+    return list(op("Split", g, split, axis=axis, outputs=len(lengths)))
+
+
+def _split_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    parts = [
+        zeros_like(part) if g is None else g
+        for part, g in zip(call.outputs, gradients, strict=True)
+    ]
+    return [op("Concat", *parts, axis=call.attr("axis")), *(None for _ in call.inputs[1:])]
+
+
 OPERATORS = (
-    OpDef("Concat", _infer_concat, _concat, data=data_by_reference),
-    OpDef("Split", _infer_split, _split, data=data_by_reference),
+    OpDef(
+        "Concat",
+        _infer_concat,
+        _concat,
+        data=data_by_reference,
+        vjp=_concat_vjp,
+        traits=Trait.FREE | Trait.VARIADIC,
+    ),
+    OpDef(
+        "Split",
+        _infer_split,
+        _split,
+        data=data_by_reference,
+        vjp=_split_vjp,
+        traits=Trait.FREE | Trait.MOVING,
+    ),
 )

@@ -7,8 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from hagane.errors import NotDifferentiable
+from hagane.ops.builder import Call, content_of, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import neg, sub, sum_over
+from hagane.ops.functions.positions import extent, positions_along, put_along
+from hagane.ops.functions.shapes import reshape_like
+from hagane.ops.traits import Trait
 from hagane.symbolic import definitely_different
 
 _NUMPY_MODES = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
@@ -67,4 +73,38 @@ def _infer_pad(ctx: InferContext) -> Sequence[Any]:
     return [tuple(shape)]
 
 
-OPERATORS = (OpDef("Pad", _infer_pad, _pad),)
+def _pad_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    x, pads, value, axes = (*call.inputs, None, None)[:4]
+    (g,), mode, rank = gradients, call.attr("mode"), rank_of(call.inputs[0])
+    rest: list[Any] = [None] * (len(call.inputs) - 1)
+    if mode == "constant":
+        inner = op("Pad", g, neg(pads), None, axes)
+        if value is not None:
+
+            def of_value() -> Any:
+                every = list(range(rank))
+                outside = sub(
+                    sum_over(g, every, keepdims=False), sum_over(inner, every, keepdims=False)
+                )
+                return reshape_like(outside, value)
+
+            rest[1] = of_value
+        return [inner, *rest]
+    targets = range(rank) if axes is None else _known_axes(call, axes, rank)
+    for number, axis in enumerate(targets):
+        here = op("Gather", pads, [number, number + len(targets)])
+        taken = op("Pad", positions_along(x, axis), here, mode=mode)
+        g = put_along(g, taken, extent(x, axis), axis)
+    return [g, *rest]
+
+
+def _known_axes(call: Call, axes: Any, rank: int) -> Sequence[int]:
+    known = content_of(axes)
+    if known is None:
+        raise NotDifferentiable(
+            f"Pad has no gradient in mode '{call.attr('mode')}' along axes that are computed"
+        )
+    return [int(axis) % rank for axis in known]
+
+
+OPERATORS = (OpDef("Pad", _infer_pad, _pad, vjp=_pad_vjp, traits=Trait.EXPANDING | Trait.FREE),)

@@ -7,9 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from hagane.ops.builder import Call, op, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef, RuntimeValue, data_by_reference
+from hagane.ops.functions.shapes import reshape_like, unbroadcast
 from hagane.ops.rules import same_type
+from hagane.ops.traits import Trait
+from hagane.ops.vjp import DISCRETE, reshaped
 from hagane.symbolic import Dim, floordiv, product
 
 
@@ -155,12 +159,69 @@ def _expand_data(ctx: InferContext) -> Sequence[Array | None]:
     return [None] if value is None or shape is None else [_expand(value, shape)]
 
 
+def _expand_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    return [unbroadcast(gradients[0], call.inputs[0]), None]
+
+
+def _tile_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    """Sum the copies: each axis is one of copies and one of elements."""
+    x, repeats = call.inputs
+    columns = [op("Unsqueeze", repeats, [1]), op("Unsqueeze", op("Shape", x), [1])]
+    pairs = op("Reshape", op("Concat", *columns, axis=1), [-1])
+    copies = op("Reshape", gradients[0], pairs, allowzero=1)
+    axes = list(range(0, 2 * len(shape_of(x)), 2))
+    total = op("ReduceSum", copies, axes, keepdims=0, noop_with_empty_axes=1)
+    return [reshape_like(total, x), None]
+
+
 OPERATORS = (
-    OpDef("Expand", _infer_expand, _expand, data=_expand_data),
-    OpDef("Flatten", _infer_flatten, _flatten, data=data_by_reference),
-    OpDef("Identity", same_type, _identity, data=data_by_reference),
-    OpDef("Reshape", _infer_reshape, _reshape, data=data_by_reference),
-    OpDef("Shape", _infer_shape, _shape, data=_shape_data),
-    OpDef("Size", lambda ctx: [()], lambda x: np.array(x.size, dtype=np.int64), data=_size_data),
-    OpDef("Tile", _infer_tile, _tile, data=data_by_reference),
+    OpDef(
+        "Expand",
+        _infer_expand,
+        _expand,
+        data=_expand_data,
+        vjp=_expand_vjp,
+        traits=Trait.EXPANDING | Trait.FREE | Trait.MOVING | Trait.REPEATING,
+    ),
+    OpDef(
+        "Flatten",
+        _infer_flatten,
+        _flatten,
+        data=data_by_reference,
+        vjp=reshaped,
+        traits=Trait.FREE | Trait.MOVING | Trait.RESHAPING,
+    ),
+    OpDef(
+        "Identity",
+        same_type,
+        _identity,
+        data=data_by_reference,
+        vjp=lambda call, gradients: gradients,
+        traits=Trait.FREE | Trait.MOVING,
+    ),
+    OpDef(
+        "Reshape",
+        _infer_reshape,
+        _reshape,
+        data=data_by_reference,
+        vjp=reshaped,
+        traits=Trait.FREE | Trait.MOVING | Trait.RESHAPING,
+    ),
+    OpDef("Shape", _infer_shape, _shape, data=_shape_data, vjp=DISCRETE, traits=Trait.FREE),
+    OpDef(
+        "Size",
+        lambda ctx: [()],
+        lambda x: np.array(x.size, dtype=np.int64),
+        data=_size_data,
+        vjp=DISCRETE,
+        traits=Trait.FREE,
+    ),
+    OpDef(
+        "Tile",
+        _infer_tile,
+        _tile,
+        data=data_by_reference,
+        vjp=_tile_vjp,
+        traits=Trait.EXPANDING | Trait.FREE | Trait.MOVING | Trait.REPEATING,
+    ),
 )

@@ -7,8 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from hagane.errors import NotDifferentiable
+from hagane.ops.builder import Call, content_of, op, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import add, squeeze, sub, where
+from hagane.ops.functions.positions import extent, positions_along, put_along
+from hagane.ops.functions.shapes import reshape_like, sizes_of
+from hagane.ops.traits import Trait
 from hagane.symbolic import (
     Dim,
     Expr,
@@ -167,9 +173,72 @@ def _infer_compress(ctx: InferContext) -> Sequence[Any]:
     return [tuple(shape)]
 
 
+def _slice_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    x, starts, ends, axes, steps = (*call.inputs, None, None)[:5]
+    (g,), rest = gradients, [None] * (len(call.inputs) - 1)
+    if axes is None:
+        count = shape_of(starts)[0]
+        if not isinstance(count, int):
+            raise NotDifferentiable("Slice has no gradient along an unknown number of axes")
+        axes = op("Identity", list(range(count)))
+    stride = None if steps is None else content_of(steps)
+    if steps is None or (stride is not None and all(stride.ravel() == 1)):
+        return [_padded_back(g, x, starts, axes), *rest]
+    known = content_of(axes)
+    if known is None:
+        raise NotDifferentiable("Slice has no gradient with steps along axes that are computed")
+    for number, axis in enumerate(int(axis) % rank_of(x) for axis in known):
+        here = [op("Gather", bound, [number]) for bound in (starts, ends, steps)]
+        taken = op("Slice", positions_along(x, axis), here[0], here[1], [0], here[2])
+        g = put_along(g, taken, extent(x, axis), axis)
+    return [g, *rest]
+
+
+def _padded_back(g: Any, x: Any, starts: Any, axes: Any) -> Any:
+    """Return a slice without gaps between the zeros that take the place of what it left out."""
+    sizes, lengths = (op("Gather", op("Identity", sizes_of(v)), axes) for v in (x, g))
+    starts = op("Cast", starts, to=7)
+    first = where(op("Less", starts, 0), add(starts, sizes), starts)
+    before = op("Min", op("Max", first, 0), sizes)
+    pads = op("Concat", before, sub(sub(sizes, before), lengths), axis=0)
+    return op("Pad", g, pads, None, axes)
+
+
+def _trilu_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    rest = call.inputs[1:]
+    return [op("Trilu", gradients[0], *rest, **call.attributes), *(None for _ in rest)]
+
+
+def _center_crop_pad_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    x, axes = call.inputs[0], call.attr("axes")
+    sizes = op("Identity", sizes_of(x))
+    if axes is not None:
+        sizes = op("Gather", sizes, [axis % rank_of(x) for axis in axes])
+    return [op("CenterCropPad", gradients[0], sizes, axes=axes), None]
+
+
+def _compress_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    (x, condition), axis = call.inputs, call.attr("axis")
+    taken = squeeze(op("NonZero", condition), [0])
+    if axis is not None:
+        axis %= rank_of(x)
+        return [put_along(gradients[0], taken, extent(x, axis), axis), None]
+    size = extent(op("Reshape", x, [-1]), 0)
+    return [reshape_like(put_along(gradients[0], taken, size, 0), x), None]
+
+
 OPERATORS = (
-    OpDef("CenterCropPad", _infer_center_crop_pad, _center_crop_pad),
-    OpDef("Compress", _infer_compress, _compress),
-    OpDef("Slice", _infer_slice, _slice, data=_slice_data),
-    OpDef("Trilu", lambda ctx: [ctx.shape(0)], _trilu),
+    OpDef("CenterCropPad", _infer_center_crop_pad, _center_crop_pad, vjp=_center_crop_pad_vjp),
+    OpDef(
+        "Compress", _infer_compress, _compress, vjp=_compress_vjp, traits=Trait.FREE | Trait.MOVING
+    ),
+    OpDef(
+        "Slice",
+        _infer_slice,
+        _slice,
+        data=_slice_data,
+        vjp=_slice_vjp,
+        traits=Trait.FREE | Trait.MOVING,
+    ),
+    OpDef("Trilu", lambda ctx: [ctx.shape(0)], _trilu, vjp=_trilu_vjp),
 )

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from string import ascii_letters
 from typing import Any
 
 import numpy as np
 
+from hagane.ops.builder import Call, dtype_of, op, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import unsqueeze
+from hagane.ops.functions.shapes import sizes_of, unbroadcast
 from hagane.ops.precision import widened
 from hagane.symbolic import Dim
 
@@ -16,6 +21,13 @@ from hagane.symbolic import Dim
 @widened
 def _einsum(*xs: Array, equation: str) -> Array:
     return np.asarray(np.einsum(equation, *xs, optimize=len(xs) > 2))
+
+
+def _implied(left: str) -> str:
+    """Return the result's term of an equation without arrow."""
+    letters = left.replace(",", "").replace("...", "")
+    once = sorted(c for c in set(letters) if letters.count(c) == 1)
+    return ("..." if "..." in left else "") + "".join(once)
 
 
 def _infer_einsum(ctx: InferContext) -> Sequence[Any]:
@@ -46,10 +58,7 @@ def _infer_einsum(ctx: InferContext) -> Sequence[Any]:
             elif dim != 1:
                 sizes[label] = ctx.unify(known, dim, f"expected equal sizes for '{label}'")
     if not arrow:
-        letters = left.replace(",", "").replace("...", "")
-        right = ("..." if batches else "") + "".join(
-            sorted(c for c in set(letters) if letters.count(c) == 1)
-        )
+        right = _implied(left)
     head, dots, tail = right.partition("...")
     batch = ctx.broadcast(*batches) if dots and batches else ()
     for label in head + tail:
@@ -58,4 +67,73 @@ def _infer_einsum(ctx: InferContext) -> Sequence[Any]:
     return [(*(sizes[c] for c in head), *batch, *(sizes[c] for c in tail))]
 
 
-OPERATORS = (OpDef("Einsum", _infer_einsum, _einsum),)
+def _named_terms(call: Call) -> tuple[list[str], str]:
+    """Return the terms of operands and result, with letters in the place of dots."""
+    left, arrow, right = call.attr("equation").replace(" ", "").partition("->")
+    if not arrow:
+        right = _implied(left)
+    terms = left.split(",")
+    free = [c for c in ascii_letters if c not in left]
+    dotted = [
+        rank_of(x) - len(term) + 3
+        for term, x in zip(terms, call.inputs, strict=True)
+        if "..." in term
+    ]
+    dots = "".join(free[: max(dotted, default=0)])
+    named = [
+        term.replace("...", dots[len(dots) - (rank_of(x) - len(term) + 3) :])
+        if "..." in term
+        else term
+        for term, x in zip(terms, call.inputs, strict=True)
+    ]
+    return named, right.replace("...", dots)
+
+
+def _einsum_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    terms, result = _named_terms(call)
+    return [
+        partial(_operand_gradient, call, gradients[0], terms, result, index)
+        for index in range(len(terms))
+    ]
+
+
+def _operand_gradient(call: Call, g: Any, terms: list[str], result: str, index: int) -> Any:
+    """Contract the gradient with the other operands, then undo what the operand's term did."""
+    operand, term = call.inputs[index], terms[index]
+    others = [(t, x) for i, (t, x) in enumerate(zip(terms, call.inputs, strict=True)) if i != index]
+    left = [result, *(t for t, _ in others)]
+    distinct = "".join(dict.fromkeys(term))
+    found = "".join(c for c in distinct if any(c in t for t in left))
+    values = [g, *(x for _, x in others)]
+    if left != [found]:
+        g = op("Einsum", *values, equation=f"{','.join(left)}->{found}")
+    # A letter that stands in this term alone was summed: all its elements have one gradient.
+    g = unsqueeze(g, [i for i, c in enumerate(distinct) if c not in found])
+    if distinct != term:
+        return _on_diagonal(g, operand, term, distinct)
+    if len(found) == len(distinct):
+        return unbroadcast(g, operand)
+    return unbroadcast(op("Expand", g, sizes_of(operand)), operand)
+
+
+def _on_diagonal(g: Any, operand: Any, term: str, distinct: str) -> Any:
+    """Return zeros with a gradient where the axes of each repeated letter agree."""
+    free = [c for c in ascii_letters if c not in term]
+    names, factors, seen = "", [g], set[str]()
+    equation = [distinct]
+    for axis, letter in enumerate(term):
+        if letter not in seen:
+            seen.add(letter)
+            names += letter
+            continue
+        other = free.pop()
+        size = shape_of(operand)[axis]
+        square = op("ConstantOfShape", [size, size], value=np.zeros(1, dtype_of(operand).numpy()))
+        factors.append(op("EyeLike", square))
+        equation.append(letter + other)
+        names += other
+    kept = op("Einsum", *factors, equation=f"{','.join(equation)}->{names}")
+    return op("Expand", kept, sizes_of(operand))
+
+
+OPERATORS = (OpDef("Einsum", _infer_einsum, _einsum, vjp=_einsum_vjp),)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from hagane.graph.types import Shape
+from hagane.ops.builder import Call, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import mul, squeeze, transpose, unsqueeze
+from hagane.ops.functions.shapes import unbroadcast
 from hagane.ops.precision import widened
+from hagane.ops.traits import Trait
+from hagane.ops.vjp import DISCRETE
 
 
 def product_shape(ctx: InferContext, left: Shape, right: Shape) -> Shape:
@@ -96,8 +102,60 @@ def _matmul_integer(
     return np.asarray(np.matmul(left, right))
 
 
+def swapped(x: Any) -> Any:
+    """Return a stack of matrices, each transposed."""
+    rank = rank_of(x)
+    return transpose(x, [*range(rank - 2), rank - 1, rank - 2])
+
+
+def _matmul_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    (a, b), (g,) = call.inputs, gradients
+    left, right = rank_of(a) == 1, rank_of(b) == 1
+    row, column = unsqueeze(a, [0] if left else []), unsqueeze(b, [1] if right else [])
+    if left:
+        g = unsqueeze(g, [rank_of(g) - (0 if right else 1)])
+    if right:
+        g = unsqueeze(g, [rank_of(g)])
+
+    def of_left() -> Any:
+        found = unbroadcast(op("MatMul", g, swapped(column)), row)
+        return squeeze(found, [0]) if left else found
+
+    def of_right() -> Any:
+        if rank_of(column) == 2 < rank_of(row):
+            # One product of all rows, in place of a stack of products that is summed.
+            rows, gs = (op("Flatten", x, axis=-1) for x in (row, g))
+            found = op("MatMul", swapped(rows), gs)
+        else:
+            found = unbroadcast(op("MatMul", swapped(row), g), column)
+        return squeeze(found, [1]) if right else found
+
+    return [of_left, of_right]
+
+
+def _gemm_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    (a, b, *rest), (g,) = call.inputs, gradients
+    alpha, beta = call.attr("alpha"), call.attr("beta")
+    turned_a, turned_b = call.attr("transA"), call.attr("transB")
+
+    def product(x: Any, y: Any, turned_x: int, turned_y: int) -> Any:
+        return op("Gemm", x, y, alpha=alpha, transA=turned_x, transB=turned_y)
+
+    def of_left() -> Any:
+        return product(b, g, turned_b, 1) if turned_a else product(g, b, 0, 1 - turned_b)
+
+    def of_right() -> Any:
+        return product(g, a, 1, turned_a) if turned_b else product(a, g, 1 - turned_a, 0)
+
+    def of_added(c: Any) -> Any:
+        return unbroadcast(g if beta == 1 else mul(g, beta), c)
+
+    added = [None if c is None else partial(of_added, c) for c in rest]
+    return [of_left, of_right, *added]
+
+
 OPERATORS = (
-    OpDef("Gemm", _infer_gemm, _gemm),
-    OpDef("MatMul", _infer_matmul, matmul),
-    OpDef("MatMulInteger", _infer_matmul, _matmul_integer),
+    OpDef("Gemm", _infer_gemm, _gemm, vjp=_gemm_vjp, traits=Trait.LINEAR),
+    OpDef("MatMul", _infer_matmul, matmul, vjp=_matmul_vjp, traits=Trait.LINEAR),
+    OpDef("MatMulInteger", _infer_matmul, _matmul_integer, vjp=DISCRETE),
 )

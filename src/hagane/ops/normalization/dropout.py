@@ -10,6 +10,7 @@ import numpy as np
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.precision import widened
+from hagane.ops.traits import Trait
 
 
 @widened
@@ -34,4 +35,4 @@ def _infer_dropout(ctx: InferContext) -> Sequence[Any]:
     return [ctx.shape(0)] * ctx.n_outputs
 
 
-OPERATORS = (OpDef("Dropout", _infer_dropout, _dropout, random=True),)
+OPERATORS = (OpDef("Dropout", _infer_dropout, _dropout, traits=Trait.RANDOM),)

@@ -10,6 +10,7 @@ import numpy as np
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.precision import widened
+from hagane.ops.traits import Trait
 
 
 def softmax(x: Array, axis: int = -1) -> Array:
@@ -51,7 +52,7 @@ def _log_softmax(x: Array, *, axis: int = -1) -> Array:
 
 
 OPERATORS = (
-    OpDef("Hardmax", _infer, _hardmax),
-    OpDef("LogSoftmax", _infer, _log_softmax),
-    OpDef("Softmax", _infer, _softmax),
+    OpDef("Hardmax", _infer, _hardmax, traits=Trait.ROWWISE),
+    OpDef("LogSoftmax", _infer, _log_softmax, traits=Trait.ROWWISE),
+    OpDef("Softmax", _infer, _softmax, traits=Trait.ROWWISE),
 )

@@ -15,6 +15,7 @@ import onnx_ir as ir
 from hagane.graph.types import TensorType
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.traits import Trait
 from hagane.ops.values import array_dtype
 
 
@@ -99,10 +100,10 @@ def _infer_multinomial(ctx: InferContext) -> Sequence[Any]:
 
 
 OPERATORS = (
-    OpDef("Bernoulli", _infer_like, _bernoulli, random=True),
-    OpDef("Multinomial", _infer_multinomial, _multinomial, random=True),
-    OpDef("RandomNormal", _infer_shaped, _normal, random=True),
-    OpDef("RandomNormalLike", _infer_like, _normal_like, random=True),
-    OpDef("RandomUniform", _infer_shaped, _uniform, random=True),
-    OpDef("RandomUniformLike", _infer_like, _uniform_like, random=True),
+    OpDef("Bernoulli", _infer_like, _bernoulli, traits=Trait.RANDOM),
+    OpDef("Multinomial", _infer_multinomial, _multinomial, traits=Trait.RANDOM),
+    OpDef("RandomNormal", _infer_shaped, _normal, traits=Trait.RANDOM),
+    OpDef("RandomNormalLike", _infer_like, _normal_like, traits=Trait.RANDOM),
+    OpDef("RandomUniform", _infer_shaped, _uniform, traits=Trait.RANDOM),
+    OpDef("RandomUniformLike", _infer_like, _uniform_like, traits=Trait.RANDOM),
 )

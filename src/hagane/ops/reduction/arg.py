@@ -9,8 +9,13 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import TensorType
+from hagane.ops.builder import Call, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.positions import extent, put_along
+from hagane.ops.functions.shapes import reshape_like
+from hagane.ops.traits import Trait
+from hagane.ops.vjp import DISCRETE
 from hagane.symbolic import Dim, product
 
 
@@ -88,9 +93,20 @@ def _infer_unique(ctx: InferContext) -> Sequence[Any]:
     return [first, *indices]
 
 
+def _unique_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    """The first of equal elements stands for all of them."""
+    (x,), axis = call.inputs, call.attr("axis")
+    first = op("Unique", x, outputs=2, **call.attributes)[1]
+    if axis is not None:
+        axis %= rank_of(x)
+        return [put_along(gradients[0], first, extent(x, axis), axis)]
+    size = extent(op("Reshape", x, [-1]), 0)
+    return [reshape_like(put_along(gradients[0], first, size, 0), x)]
+
+
 OPERATORS = (
-    OpDef("ArgMax", _infer_arg, _arg(np.argmax)),
-    OpDef("ArgMin", _infer_arg, _arg(np.argmin)),
-    OpDef("NonZero", _infer_non_zero, _non_zero),
-    OpDef("Unique", _infer_unique, _unique),
+    OpDef("ArgMax", _infer_arg, _arg(np.argmax), vjp=DISCRETE),
+    OpDef("ArgMin", _infer_arg, _arg(np.argmin), vjp=DISCRETE),
+    OpDef("NonZero", _infer_non_zero, _non_zero, vjp=DISCRETE, traits=Trait.FREE),
+    OpDef("Unique", _infer_unique, _unique, vjp=_unique_vjp),
 )

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from hagane.ops.builder import Call, content_of, dtype_of, op, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import (
+    cast,
+    div,
+    exp,
+    mask_like,
+    mul,
+    sub,
+    where,
+)
+from hagane.ops.functions.shapes import expand_like
 from hagane.ops.precision import widened
 from hagane.ops.rules import exact
+from hagane.ops.traits import Trait
 from hagane.symbolic import maximum, minimum
 
 Fold = Callable[[Array, tuple[int, ...], bool], Array]
@@ -35,7 +48,11 @@ def _infer_reduce(ctx: InferContext) -> Sequence[Any]:
 
 
 def _reduction(
-    name: str, fold: Fold, elementwise: Callable[[Array], Array], **facets: Any
+    name: str,
+    fold: Fold,
+    elementwise: Callable[[Array], Array],
+    gradient: Callable[[Any, Any, Any, Callable[[str, Any], Any]], Any],
+    **facets: Any,
 ) -> OpDef:
     """Define a reduction.
 
@@ -44,6 +61,9 @@ def _reduction(
         fold: (array, axes, keepdims) to the folded array.
         elementwise: What remains of the operator when no axis is folded, as
             ``noop_with_empty_axes`` asks for.
+        gradient: Maps the gradient of the result, the operand and the result, of which the first
+            and the last have the folded axes again, and what folds another value over the same
+            axes, to the gradient of the operand.
         facets: Further fields of the definition.
     """
 
@@ -62,7 +82,32 @@ def _reduction(
             chosen = tuple(range(x.ndim))
         return np.asarray(fold(x, chosen, bool(keepdims))).astype(x.dtype, copy=False)
 
-    return OpDef(name, _infer_reduce, reference, **facets)
+    def vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+        x, axes = (*call.inputs, None)[:2]
+        folded = _folded_axes(call, axes, rank_of(x))
+
+        def again(name: str, value: Any) -> Any:
+            kept = {"keepdims": 1, "noop_with_empty_axes": call.attr("noop_with_empty_axes")}
+            return op(name, value, axes, **kept)
+
+        def with_axes(value: Any) -> Any:
+            return value if call.attr("keepdims") else op("Unsqueeze", value, folded)
+
+        result = gradient(with_axes(gradients[0]), x, with_axes(call.outputs[0]), again)
+        return [result, *(None for _ in call.inputs[1:])]
+
+    return OpDef(name, _infer_reduce, reference, vjp=vjp, **facets, traits=Trait.REDUCING)
+
+
+def _folded_axes(call: Call, axes: Any, rank: int) -> Any:
+    """Return the folded axes: numbers, or a value that holds them."""
+    known = None if axes is None else content_of(axes)
+    if axes is not None and known is None:
+        return axes
+    chosen = () if known is None else tuple(int(axis) % rank for axis in known)
+    if not chosen and not call.attr("noop_with_empty_axes"):
+        chosen = tuple(range(rank))
+    return chosen
 
 
 def _mean(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
@@ -140,15 +185,78 @@ def _data(rule: Callable[..., Any], start: Any) -> Callable[[InferContext], Sequ
     return data
 
 
+Again = Callable[[str, Any], Any]
+
+
+def _sum_gradient(g: Any, x: Any, y: Any, again: Again) -> Any:
+    return expand_like(g, x)
+
+
+def _mean_gradient(g: Any, x: Any, y: Any, again: Again) -> Any:
+    return expand_like(div(g, _count(x, y)), x)
+
+
+def _count(x: Any, y: Any) -> Any:
+    """Return how many elements of ``x`` were folded into each of ``y``."""
+    whole, folded = math.prod(shape_of(x)), math.prod(shape_of(y))
+    if isinstance(whole, int) and isinstance(folded, int):
+        return whole / max(folded, 1)
+    return cast(div(op("Size", x), op("Max", op("Size", y), 1)), dtype_of(x))
+
+
+def _extreme_gradient(g: Any, x: Any, y: Any, again: Again) -> Any:
+    """Elements that reach the extreme share its gradient equally."""
+    hits = mask_like(op("Equal", x, y), x)
+    return mul(hits, div(g, again("ReduceSum", hits)))
+
+
+def _product_gradient(g: Any, x: Any, y: Any, again: Again) -> Any:
+    """Return the product of all others, by way of those that are not zero."""
+    zero = op("Equal", x, 0)
+    safe = where(zero, 1, x)
+    others, zeros = again("ReduceProd", safe), again("ReduceSum", mask_like(zero, x))
+    beside_zero = where(op("Equal", zeros, 1), others, 0)
+    beside_none = div(where(op("Equal", zeros, 0), others, 0), safe)
+    return mul(g, where(zero, beside_zero, beside_none))
+
+
+def _l2_gradient(g: Any, x: Any, y: Any, again: Again) -> Any:
+    return mul(g, div(x, where(op("Equal", y, 0), 1, y)))
+
+
+def _log_sum_exp_gradient(g: Any, x: Any, y: Any, again: Again) -> Any:
+    # Where everything is minus infinity, so is the result, and no element has a share.
+    return mul(g, exp(sub(x, where(op("Equal", y, -math.inf), 0, y))))
+
+
 OPERATORS = (
-    _reduction("ReduceL1", _l1, np.abs),
-    _reduction("ReduceL2", _l2, np.abs),
-    _reduction("ReduceLogSum", _log_sum, np.log),
-    _reduction("ReduceLogSumExp", _log_sum_exp, _itself),
-    _reduction("ReduceMax", _extreme(np.max, -np.inf), _itself, data=_data(maximum, None)),
-    _reduction("ReduceMean", _mean, _itself),
-    _reduction("ReduceMin", _extreme(np.min, np.inf), _itself, data=_data(minimum, None)),
-    _reduction("ReduceProd", _product, _itself, data=_data(lambda a, b: a * b, 1)),
-    _reduction("ReduceSum", _sum, _itself, data=_data(lambda a, b: a + b, 0)),
-    _reduction("ReduceSumSquare", _sum_square, np.square),
+    _reduction("ReduceL1", _l1, np.abs, lambda g, x, y, again: mul(g, op("Sign", x))),
+    _reduction("ReduceL2", _l2, np.abs, _l2_gradient),
+    _reduction(
+        "ReduceLogSum",
+        _log_sum,
+        np.log,
+        lambda g, x, y, again: expand_like(div(g, again("ReduceSum", x)), x),
+    ),
+    _reduction("ReduceLogSumExp", _log_sum_exp, _itself, _log_sum_exp_gradient),
+    _reduction(
+        "ReduceMax",
+        _extreme(np.max, -np.inf),
+        _itself,
+        _extreme_gradient,
+        data=_data(maximum, None),
+    ),
+    _reduction("ReduceMean", _mean, _itself, _mean_gradient),
+    _reduction(
+        "ReduceMin",
+        _extreme(np.min, np.inf),
+        _itself,
+        _extreme_gradient,
+        data=_data(minimum, None),
+    ),
+    _reduction(
+        "ReduceProd", _product, _itself, _product_gradient, data=_data(lambda a, b: a * b, 1)
+    ),
+    _reduction("ReduceSum", _sum, _itself, _sum_gradient, data=_data(lambda a, b: a + b, 0)),
+    _reduction("ReduceSumSquare", _sum_square, np.square, lambda g, x, y, again: mul(g, mul(x, 2))),
 )

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from hagane.ops.builder import Call, op
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.shapes import zeros_like
 from hagane.symbolic import Dim
 
 
@@ -42,4 +44,9 @@ def _infer_top_k(ctx: InferContext) -> Sequence[Any]:
     return [(*shape[:axis], size, *shape[axis + 1 :])] * 2
 
 
-OPERATORS = (OpDef("TopK", _infer_top_k, _top_k),)
+def _top_k_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    target, axis = zeros_like(call.inputs[0]), call.attr("axis")
+    return [op("ScatterElements", target, call.outputs[1], gradients[0], axis=axis), None]
+
+
+OPERATORS = (OpDef("TopK", _infer_top_k, _top_k, vjp=_top_k_vjp),)

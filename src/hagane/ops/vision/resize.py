@@ -17,6 +17,7 @@ import numpy as np
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.precision import widened
+from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, Expr, floor
 
 
@@ -291,4 +292,4 @@ def _keep_aspect(
         shape[axis] = int(np.floor(ratio * source + 0.5))
 
 
-OPERATORS = (OpDef("Resize", _infer_resize, _resize),)
+OPERATORS = (OpDef("Resize", _infer_resize, _resize, traits=Trait.EXPANDING),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Literal
 
@@ -13,7 +13,6 @@ from hagane.training.errors import DatasetError, InvalidState, IteratorFinalized
 from hagane.training.iterators import state as states
 from hagane.training.iterators.orders import (
     OrderFunction,
-    SeededShuffle,
     choose_sampler,
     fresh_seed,
 )
@@ -37,9 +36,11 @@ class Iterator:
         batch_size: int,
         repeat: bool,
         shuffle: bool | None,
-        order_sampler: OrderFunction | None,
+        order_sampler: OrderFunction | Iterable[int] | None,
         seed: int | None,
         collate: Collation,
+        drop_last: bool = False,
+        shard: tuple[int, int] | None = None,
     ):
         self.dataset = dataset
         self.batch_size = _positive("batch_size", batch_size)
@@ -47,8 +48,15 @@ class Iterator:
         self.shuffle = shuffle
         self.order_sampler = order_sampler
         self.collate = collate
+        self.drop_last = bool(drop_last)
+        self.shard = shard
+        if shard is not None and seed is None and shuffle is not False and order_sampler is None:
+            raise InvalidArgument(
+                "shard: shuffled epochs are shared out among ranks that shuffle alike; expected a "
+                "seed, the same on every rank, got seed=None"
+            )
         self.seed = fresh_seed() if seed is None else _seed(seed)
-        self._sampler = choose_sampler(shuffle, order_sampler, self.seed)
+        self._sampler = choose_sampler(shuffle, order_sampler, self.seed, shard)
         self._length = dataset_length(dataset)
         if not (collate is None or collate == "stack" or callable(collate)):
             raise InvalidArgument(
@@ -70,6 +78,18 @@ class Iterator:
         """Return the next batch."""
         return self.__next__()
 
+    def __len__(self) -> int:
+        """Return the number of batches in an epoch.
+
+        With ``repeat`` and without ``drop_last`` a batch may belong to two epochs; it is counted
+        once in each.
+        """
+        size = states.epoch_size(self._state, self._length)
+        return states.batches_in_epoch(size, self.batch_size, self.drop_last)
+
+    def __bool__(self) -> bool:
+        return True
+
     def __enter__(self) -> Iterator:
         return self
 
@@ -86,7 +106,9 @@ class Iterator:
         self._finalized = True
 
     def _step(self, state: IteratorState) -> tuple[IteratorState, Draw | None]:
-        return states.step(state, self.batch_size, self.repeat, self._sampler, self._length)
+        return states.step(
+            state, self.batch_size, self.repeat, self._sampler, self._length, self.drop_last
+        )
 
     def _consume(self, state: IteratorState) -> None:
         self._previous_epoch_detail = self.epoch_detail
@@ -224,9 +246,9 @@ class Iterator:
     ) -> None:
         if seed != self.seed:
             self.seed = seed
-            self._sampler = choose_sampler(self.shuffle, self.order_sampler, seed)
+            self._sampler = choose_sampler(self.shuffle, self.order_sampler, seed, self.shard)
         self._sampler.restore(sampler)
-        if order is None and isinstance(self._sampler, SeededShuffle):
+        if order is None and self._sampler.computed:
             order = self._sampler.first(self._length, sweep)
         if order is not None and not 0 <= position <= len(order):
             raise InvalidState(f"the state stands at sample {position} of an epoch of {len(order)}")

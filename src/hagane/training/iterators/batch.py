@@ -60,10 +60,11 @@ def stack(samples: Sequence[Any]) -> Any:
         if not flatten(tree, sample, leaves):
             return list(samples)
         rows.append(leaves)
-    return build_batch(tree, [_column(list(column)) for column in zip(*rows, strict=True)])
+    return build_batch(tree, [column_of(list(column)) for column in zip(*rows, strict=True)])
 
 
-def _column(values: list[Any]) -> Any:
+def column_of(values: list[Any]) -> Any:
+    """Return values as one array, or tensor, where they go together; else as they are."""
     first = values[0]
     kind = type(first)
     if any(type(value) is not kind for value in values):

@@ -20,6 +20,36 @@ class RemoteTraceback(Exception):
         return f"\n{self.text}"
 
 
+def pack_failure(error: BaseException, place: int) -> bytes:
+    """Return an error as bytes that any process can read.
+
+    The class goes apart from the text, pickled by itself: the reader may not be able to import
+    it, and then still has the text.
+    """
+    try:
+        text = "".join(traceback.format_exception(error))
+    except Exception:  # a __str__, or a source file, that raises
+        text = f"{type(error).__name__} (its traceback cannot be formatted)\n"
+    try:
+        message = str(error)
+    except Exception:
+        message = f"{type(error).__name__} (its text cannot be made)"
+    try:
+        kind = pickle.dumps(type(error), protocol=5)
+    except Exception:
+        kind = b""
+    return pickle.dumps((place, text, kind, message), protocol=5)
+
+
+def _error_class(data: bytes) -> type[BaseException] | None:
+    """Return the class that was pickled, or None if this process cannot import it."""
+    try:
+        kind = pickle.loads(data)
+    except Exception:
+        return None
+    return kind if isinstance(kind, type) and issubclass(kind, BaseException) else None
+
+
 def remote_failure(data: bytes, draw: Draw, worker: int, process: int) -> Exception:
     """Return the error that a worker wrote, ready to be raised."""
     if not data:
@@ -27,10 +57,11 @@ def remote_failure(data: bytes, draw: Draw, worker: int, process: int) -> Except
             "shared memory is full: a worker found no room for a batch; take a smaller batch_size "
             "or n_prefetch, or fewer n_processes"
         )
-    place, text, kind, message = pickle.loads(data)
+    place, text, named, message = pickle.loads(data)
+    kind = _error_class(named)
     if kind is not None and issubclass(kind, SharedMemoryFull):
         return SharedMemoryFull(message)
-    index = int(draw.indices[place])
+    index = int(draw.indices[place]) if place < len(draw.indices) else -1
     where = f"worker {worker} (pid {process})"
     return sample_failure(kind, message, index, where, text)
 

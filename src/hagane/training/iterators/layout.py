@@ -7,7 +7,6 @@ behind the other) or made of *objects*, pickled by protocol 5 with their buffers
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import math
 import pickle
@@ -17,6 +16,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from hagane.training.iterators.tensors import as_tensor
 
 Wrap = Literal["array", "scalar", "tensor"]
 
@@ -134,14 +135,14 @@ def assemble(layout: Layout, memory: Any) -> Any:
         (column,) = layout.columns
         assert isinstance(column, ObjectColumn)
         return column.values
-    columns = [_arrays(column, layout.length, memory) for column in layout.columns]
+    columns = [column_values(column, layout.length, memory) for column in layout.columns]
     if layout.stacked:
         return build_batch(layout.tree, columns)
     rows = [_rows(column, array) for column, array in zip(layout.columns, columns, strict=True)]
     return _samples(layout.tree, rows, layout.length)
 
 
-def _arrays(column: Column, count: int, memory: Any) -> Any:
+def column_values(column: Column, count: int, memory: Any) -> Any:
     """Return one array of a stacked column, else a list with an element for each sample."""
     if isinstance(column, ObjectColumn):
         return column.values
@@ -161,7 +162,7 @@ def _arrays(column: Column, count: int, memory: Any) -> Any:
 
 
 def _wrapped(array: npt.NDArray[Any], wrap: Wrap) -> Any:
-    return importlib.import_module("torch").from_numpy(array) if wrap == "tensor" else array
+    return as_tensor(array) if wrap == "tensor" else array
 
 
 def _rows(column: Column, values: Any) -> list[Any]:

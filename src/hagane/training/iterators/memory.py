@@ -21,7 +21,8 @@ import numpy.typing as npt
 from hagane.training.errors import SharedMemoryFull
 
 SPAN = 1 << 36  # bytes of file that a slot may fill: 64 GiB
-CONTROL_BYTES = mmap.PAGESIZE * 16  # behind the last slot: words that need no message
+CONTROL_BYTES = mmap.PAGESIZE * 16  # before the first slot: words that need no message
+HEADER = 64  # bytes at the start of a slot: which attempt it belongs to
 _ALIGNMENT = 64
 _FIRST_MAPPING = 1 << 16
 # A growth below this is not checked against the memory that is left.
@@ -52,14 +53,26 @@ def create(slots: int, folder: str | None = None) -> int:
     Raises:
         SharedMemoryFull: The system refuses the file.
     """
-    descriptor = sparse_file("hagane-batches", slots * SPAN + CONTROL_BYTES, folder)
+    descriptor = sparse_file("hagane-batches", CONTROL_BYTES + slots * SPAN, folder)
     try:
         what = f"the words that workers share need {CONTROL_BYTES:,} bytes"
-        _fill(descriptor, slots * SPAN, CONTROL_BYTES, what)
+        _fill(descriptor, 0, CONTROL_BYTES, what)
     except SharedMemoryFull:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def extend(descriptor: int, slots: int) -> None:
+    """Give the file room for more slots; those that there are stay where they are.
+
+    Raises:
+        SharedMemoryFull: The system refuses it.
+    """
+    try:
+        os.ftruncate(descriptor, CONTROL_BYTES + slots * SPAN)
+    except OSError as error:
+        raise SharedMemoryFull(_full(f"{slots} slots of a sparse file", error.strerror)) from error
 
 
 def sparse_file(name: str, length: int, folder: str | None) -> int:
@@ -158,10 +171,29 @@ class Slot:
 
     def __init__(self, descriptor: int, number: int):
         self._descriptor = descriptor
-        self._base = number * SPAN
+        self._base = CONTROL_BYTES + number * SPAN
         self._mapped = 0
         self._memory: mmap.mmap | None = None
-        self.used = 0
+        self._words: memoryview | None = None
+        self.used = HEADER
+
+    @property
+    def owner(self) -> int:
+        """Ticket of the attempt that the slot belongs to; -1 once that was given up.
+
+        The parent sets it; a worker looks before it does anything, and before it says that a
+        batch is done.
+        """
+        return self._header()[0]
+
+    @owner.setter
+    def owner(self, ticket: int) -> None:
+        self._header()[0] = ticket
+
+    def _header(self) -> memoryview:
+        if self._words is None:  # a longer mapping, made later, shows the same page
+            self._words = memoryview(self.map(HEADER)).cast("q")
+        return self._words
 
     def reserve(self, nbytes: int) -> int:
         """Return the aligned offset of new room for some bytes."""

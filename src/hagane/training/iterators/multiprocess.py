@@ -6,7 +6,7 @@ import collections
 import os
 import time
 import warnings
-import weakref
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from hagane.errors import InvalidArgument
@@ -14,17 +14,15 @@ from hagane.training.errors import IteratorFinalized, LoadingError
 from hagane.training.iterators.base import Collation, Iterator
 from hagane.training.iterators.batch import make_batch
 from hagane.training.iterators.cores import default_worker_count
-from hagane.training.iterators.layout import assemble, read_layout
+from hagane.training.iterators.layout import assemble
+from hagane.training.iterators.lending import LEASES, MOST_SLOTS, Lender
 from hagane.training.iterators.orders import OrderFunction
 from hagane.training.iterators.pool import Pool, Setting, Task
 from hagane.training.iterators.protocol import MOST_WORKERS
 from hagane.training.iterators.randomness import Loader
 from hagane.training.iterators.state import IteratorState
+from hagane.training.iterators.worker import Work
 
-# Batches that may be in the caller's hands before the next ones are given out as copies: the one
-# in use, the one before it that a loop variable still names, and one to spare.
-_LEASES = 3
-_MOST_SLOTS = 1000
 # Seconds that workers may take to start and open the dataset, whatever dataset_timeout says.
 _START_TIMEOUT = 30.0
 _METHODS = ("forkserver", "spawn", "fork")
@@ -60,6 +58,9 @@ class MultiprocessIterator(Iterator):
             system has.
         memory_folder: Folder of the shared memory; None takes anonymous memory, which no limit
             on ``/dev/shm`` concerns.
+        drop_last: Leave out the samples of an epoch that fill no batch.
+        shard: (rank, number of ranks): give only this rank's share of each epoch.
+        worker_init: Called in each worker with its number, before the first sample.
     """
 
     class TimeoutWarning(RuntimeWarning):
@@ -77,7 +78,7 @@ class MultiprocessIterator(Iterator):
         n_processes: int | None = None,
         n_prefetch: int = 1,
         shared_mem: int | None = None,
-        order_sampler: OrderFunction | None = None,
+        order_sampler: OrderFunction | Iterable[int] | None = None,
         dataset_timeout: float | None = 30.0,
         maxtasksperchild: int | None = None,
         *,
@@ -86,8 +87,13 @@ class MultiprocessIterator(Iterator):
         copy: bool = False,
         start_method: str | None = None,
         memory_folder: str | None = None,
+        drop_last: bool = False,
+        shard: tuple[int, int] | None = None,
+        worker_init: Callable[[int], object] | None = None,
     ):
-        super().__init__(dataset, batch_size, repeat, shuffle, order_sampler, seed, collate)
+        super().__init__(
+            dataset, batch_size, repeat, shuffle, order_sampler, seed, collate, drop_last, shard
+        )
         if start_method is not None and start_method not in _METHODS:
             raise InvalidArgument(
                 f"start_method: expected one of {', '.join(_METHODS)}, got {start_method!r}"
@@ -101,6 +107,12 @@ class MultiprocessIterator(Iterator):
         self.copy = copy
         self.start_method = start_method or "forkserver"
         self.memory_folder = memory_folder
+        if worker_init is not None and not callable(worker_init):
+            raise InvalidArgument(
+                f"worker_init: expected None or a function of a worker's number, "
+                f"got {worker_init!r}"
+            )
+        self.worker_init = worker_init
         self._begin()
 
     def _begin(self) -> None:
@@ -108,20 +120,24 @@ class MultiprocessIterator(Iterator):
         self._loader = Loader(self.dataset, keep_global=True)
         self._tasks: collections.deque[tuple[Task, IteratorState]] = collections.deque()
         self._ahead = self._state
-        self._leases: dict[int, Any] = {}
+        self._lender = Lender()
         self._noticed = False
         self._owner = os.getpid()
 
     def _setting(self) -> Setting:
-        ahead = min(_MOST_SLOTS, self.n_processes + self.n_prefetch)
+        ahead = min(MOST_SLOTS, self.n_processes + self.n_prefetch)
         return Setting(
             workers=self.n_processes,
-            slots=ahead + _LEASES,
+            slots=ahead + LEASES,
             collate=self.collate if callable(self.collate) else None,
-            stacked=self.collate == "stack",
-            limit=None if self.shared_mem is None else self.shared_mem * self.batch_size,
+            begin=self.worker_init,
+            work=Work(
+                stacked=self.collate == "stack",
+                limit=None if self.shared_mem is None else self.shared_mem * self.batch_size,
+                most_tasks=self.maxtasksperchild,
+                workers=self.n_processes,
+            ),
             method=self.start_method,
-            most_tasks=self.maxtasksperchild,
             folder=self.memory_folder,
         )
 
@@ -144,7 +160,10 @@ class MultiprocessIterator(Iterator):
             pool.release(task.slot)
             self._submit(pool)
             raise task.failure
-        batch = self._give_out(pool, task)
+        batch, notice = self._lender.give_out(pool, task, self.copy, assemble)
+        if notice and not self._noticed:
+            self._noticed = True
+            warnings.warn(notice, self.SharedMemoryWarning, stacklevel=2)
         self._submit(pool)
         return batch
 
@@ -168,7 +187,7 @@ class MultiprocessIterator(Iterator):
 
     def _submit(self, pool: Pool) -> None:
         """Keep as many batches in the making as there is room for."""
-        most = pool.setting.slots - _LEASES
+        most = pool.setting.slots - LEASES
         while len(self._tasks) < most:
             if not pool.free_slots():
                 if self._tasks:
@@ -220,27 +239,6 @@ class MultiprocessIterator(Iterator):
                 stacklevel=3,
             )
 
-    def _give_out(self, pool: Pool, task: Task) -> Any:
-        copy = self.copy or len(self._leases) >= _LEASES
-        data, buffers, memory, lease = pool.lease(task, copy)
-        layout = read_layout(data, buffers)
-        if layout.notice and not self._noticed:
-            self._noticed = True
-            warnings.warn(layout.notice, self.SharedMemoryWarning, stacklevel=3)
-        batch = assemble(layout, memory)
-        slot = task.slot
-        if lease is None:
-            pool.release(slot)
-        else:
-            leases, free = self._leases, pool.release
-
-            def returned(_: Any) -> None:
-                leases.pop(slot, None)
-                free(slot)
-
-            leases[slot] = weakref.ref(lease, returned)
-        return batch
-
     # Going back
 
     def _place(self, state: IteratorState) -> None:
@@ -267,7 +265,7 @@ class MultiprocessIterator(Iterator):
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        gone = ("_pool", "_tasks", "_ahead", "_leases", "_loader", "_owner")
+        gone = ("_pool", "_tasks", "_ahead", "_lender", "_loader", "_owner")
         return {name: value for name, value in self.__dict__.items() if name not in gone}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

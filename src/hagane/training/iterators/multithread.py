@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -29,6 +30,8 @@ class MultithreadIterator(Iterator):
         seed: Settles the orders, and what ``sample_random`` gives.
         collate: None gives lists of samples, ``"stack"`` one tree of stacked arrays; a function
             is called with the list.
+        drop_last: Leave out the samples of an epoch that fill no batch.
+        shard: (rank, number of ranks): give only this rank's share of each epoch.
     """
 
     def __init__(
@@ -38,12 +41,16 @@ class MultithreadIterator(Iterator):
         repeat: bool = True,
         shuffle: bool | None = None,
         n_threads: int = 1,
-        order_sampler: OrderFunction | None = None,
+        order_sampler: OrderFunction | Iterable[int] | None = None,
         *,
         seed: int | None = None,
         collate: Collation = None,
+        drop_last: bool = False,
+        shard: tuple[int, int] | None = None,
     ):
-        super().__init__(dataset, batch_size, repeat, shuffle, order_sampler, seed, collate)
+        super().__init__(
+            dataset, batch_size, repeat, shuffle, order_sampler, seed, collate, drop_last, shard
+        )
         self.n_threads = n_threads
         self._threads: ThreadPoolExecutor | None = None
         self._pending: tuple[IteratorState, Draw | None, list[Future[Any]]] | None = None

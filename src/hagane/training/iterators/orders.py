@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from hagane.errors import InvalidArgument
 from hagane.training.iterators.permutation import Permutation
-from hagane.training.iterators.state import Order, Sampler
+from hagane.training.iterators.state import Indices, Order, Sampler
 
 # Above this many samples an epoch is shuffled by a keyed permutation, computed as it is read,
 # in place of an array of eight bytes a sample.
@@ -57,6 +58,8 @@ class ShuffleOrderSampler(OrderSampler):
 class InOrder:
     """The order of the indices."""
 
+    computed = False
+
     def first(self, length: int, sweep: int) -> None:
         """Return None, which is the order of the indices."""
 
@@ -78,6 +81,8 @@ class SeededShuffle:
         seed: At most 63 bits.
         large: Number of samples above which the order is a keyed permutation of constant memory.
     """
+
+    computed = True
 
     def __init__(self, seed: int, large: int = LARGE_EPOCH):
         self.seed = seed
@@ -108,6 +113,8 @@ class FunctionOrder:
     a generator it doesn't show, such as NumPy's global one, resumes exactly up to the end of the
     epoch, whose order is saved.
     """
+
+    computed = False
 
     def __init__(self, function: OrderFunction):
         self.function = function
@@ -142,19 +149,175 @@ class FunctionOrder:
         return array
 
 
-def choose_sampler(shuffle: bool | None, order_sampler: OrderFunction | None, seed: int) -> Sampler:
+class IterableOrder:
+    """An order sampler of PyTorch's form: each epoch has the indices that iterating it gives.
+
+    It resumes as ``FunctionOrder`` does. One that has ``set_epoch`` is told the number of the
+    epoch, counted from 0 in the iterator's life, before it is iterated.
+    """
+
+    computed = False
+
+    def __init__(self, indices: Iterable[int]):
+        self.indices = indices
+
+    def first(self, length: int, sweep: int) -> Order:
+        """Iterate the sampler once."""
+        if hasattr(self.indices, "set_epoch"):
+            self.indices.set_epoch(sweep)
+        found = list(self.indices)
+        try:
+            return np.array([operator.index(each) for each in found], dtype=np.int64)
+        except TypeError as error:
+            raise InvalidArgument(
+                f"order_sampler {type(self.indices).__name__}: expected indices, got {error}; "
+                "batches of indices go to hagane.training.DataLoader as its batch_sampler"
+            ) from None
+
+    def following(self, order: Order | None, position: int, sweep: int) -> Order:
+        """Iterate the sampler again; what came before doesn't matter."""
+        return self.first(0, sweep)
+
+    def capture(self) -> Any:
+        """Return the pickled state of the sampler, or None if it shows none."""
+        state_dict = getattr(self.indices, "state_dict", None)
+        return None if state_dict is None else pickle.dumps(state_dict(), protocol=5)
+
+    def restore(self, captured: Any) -> None:
+        """Set the state of the sampler if there is one to set."""
+        load = getattr(self.indices, "load_state_dict", None)
+        if captured is not None and load is not None:
+            load(pickle.loads(captured))
+
+
+def checked_shard(shard: Any) -> tuple[int, int]:
+    """Return (rank, ranks).
+
+    Raises:
+        InvalidArgument: It is no such pair.
+    """
+    try:
+        rank, ranks = shard
+        if isinstance(rank, int) and isinstance(ranks, int) and 0 <= rank < ranks:
+            return rank, ranks
+    except (TypeError, ValueError):
+        pass
+    raise InvalidArgument(
+        f"shard: expected (rank, number of ranks) with 0 <= rank < number of ranks, got {shard!r}"
+    )
+
+
+class ShardedOrder:
+    """Every ``ranks``-th index of an order, from ``rank`` on.
+
+    All ranks have equally many: where the order does not divide, it goes on from its beginning,
+    as with PyTorch's ``DistributedSampler``.
+    """
+
+    def __init__(self, order: Order | None, length: int, rank: int, ranks: int):
+        self._order = order
+        self._whole = length if order is None else len(order)
+        self._rank = rank
+        self._ranks = ranks
+
+    def __len__(self) -> int:
+        return -(-self._whole // self._ranks)
+
+    def __getitem__(self, span: slice) -> Indices:
+        begin, end, _ = span.indices(len(self))
+        first, last = begin * self._ranks, max(begin, end) * self._ranks
+        indices = self._read(first, min(last, self._whole))
+        while len(indices) < last - first:
+            indices = np.concatenate(
+                [indices, self._read(0, min(self._whole, last - first - len(indices)))]
+            )
+        return indices[self._rank :: self._ranks]
+
+    def _read(self, begin: int, end: int) -> Indices:
+        if self._order is None:
+            return np.arange(begin, end, dtype=np.int64)
+        return np.asarray(self._order[begin:end], dtype=np.int64)
+
+
+class Sharded:
+    """A sampler whose orders are a rank's shares of those of another, which all ranks have alike.
+
+    Args:
+        whole: Sampler of the whole epoch.
+        rank: Number of this rank, from 0.
+        ranks: Number of ranks.
+    """
+
+    def __init__(self, whole: Sampler, rank: int, ranks: int):
+        self._whole = whole
+        self._rank = rank
+        self._ranks = ranks
+        self._length = 0
+        self._order: Order | None = None
+
+    @property
+    def computed(self) -> bool:
+        """Whether the orders can be had again at any time."""
+        return self._whole.computed
+
+    def first(self, length: int, sweep: int) -> Order:
+        """Return the share of the first order."""
+        self._length = length
+        self._order = self._whole.first(length, sweep)
+        return self._share()
+
+    def following(self, order: Order | None, position: int, sweep: int) -> Order:
+        """Return the share of the order after the last."""
+        self._order = self._whole.following(self._order, position, sweep)
+        return self._share()
+
+    def _share(self) -> Order:
+        shared = ShardedOrder(self._order, self._length, self._rank, self._ranks)
+        # An array is saved with the iterator's state; what is computed is computed again.
+        return shared if self.computed else shared[0 : len(shared)]
+
+    def capture(self) -> Any:
+        """Return what the sampler of the whole captures."""
+        return self._whole.capture()
+
+    def restore(self, captured: Any) -> None:
+        """Restore the sampler of the whole."""
+        self._whole.restore(captured)
+
+
+def choose_sampler(
+    shuffle: bool | None,
+    order_sampler: OrderFunction | Iterable[int] | None,
+    seed: int,
+    shard: tuple[int, int] | None = None,
+) -> Sampler:
     """Return the sampler that the arguments of an iterator ask for.
 
     Raises:
-        InvalidArgument: Both ``shuffle`` and ``order_sampler`` are given.
+        InvalidArgument: Both ``shuffle`` and ``order_sampler`` are given, ``order_sampler`` is
+            neither a function nor an iterable, or ``shard`` no rank of a number of ranks.
     """
+    whole = _whole_sampler(shuffle, order_sampler, seed)
+    return whole if shard is None else Sharded(whole, *checked_shard(shard))
+
+
+def _whole_sampler(
+    shuffle: bool | None, order_sampler: OrderFunction | Iterable[int] | None, seed: int
+) -> Sampler:
     if order_sampler is not None:
         if shuffle is not None:
             raise InvalidArgument(
                 f"'shuffle' is {shuffle} and an 'order_sampler' is given: "
                 "leave 'shuffle' at None to use the order sampler"
             )
-        return FunctionOrder(order_sampler)
+        if callable(order_sampler):
+            return FunctionOrder(order_sampler)
+        if isinstance(order_sampler, Iterable) and not isinstance(order_sampler, Iterator):
+            return IterableOrder(order_sampler)
+        raise InvalidArgument(
+            "order_sampler: expected a function of an order and a position, or an object that "
+            f"gives the indices of an epoch each time it is iterated, got {order_sampler!r}"
+        )
     return InOrder() if shuffle is False else SeededShuffle(seed)
 
 

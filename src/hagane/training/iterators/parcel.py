@@ -21,7 +21,7 @@ _ALIGNMENT = 64
 
 
 class Parcel:
-    """A dataset and what collates its samples, packed by the parent and opened by a worker.
+    """A dataset and two functions, for samples and for workers; the parent packs, a worker opens.
 
     Exactly one of three ways: the content itself (``fork``), a file of shared memory, or, for
     what only travels while a process is being started (locks, connections), the standard way.
@@ -73,14 +73,18 @@ def _late(data: bytes) -> Parcel:
 
 
 def pack(
-    dataset: Any, collate: Callable[[list[Any]], Any] | None, method: str, folder: str | None
+    dataset: Any,
+    collate: Callable[[list[Any]], Any] | None,
+    begin: Callable[[int], object] | None,
+    method: str,
+    folder: str | None,
 ) -> Parcel:
     """Return the parcel for a way of starting processes.
 
     Raises:
-        DatasetError: The dataset, or ``collate``, cannot be pickled.
+        DatasetError: The dataset, ``collate`` or ``begin`` cannot be pickled.
     """
-    content = (dataset, collate)
+    content = (dataset, collate, begin)
     if method == "fork":
         return Parcel(content)
     buffers: list[pickle.PickleBuffer] = []
@@ -89,7 +93,9 @@ def pack(
     except RuntimeError:  # locks and connections travel only while a process is started
         return Parcel(content)
     except Exception as error:
-        what = "collate" if _picklable(dataset) else f"the dataset ({type(dataset).__name__})"
+        what = "worker_init" if _picklable((dataset, collate)) else "collate"
+        if not _picklable(dataset):
+            what = f"the dataset ({type(dataset).__name__})"
         raise DatasetError(
             f"{what} cannot be pickled, as start_method='{method}' needs: {error}; define it at "
             "the top level of a module, or pass start_method='fork'"
@@ -97,13 +103,13 @@ def pack(
     spans, end = [], 0
     parts = [memoryview(data), *(buffer.raw() for buffer in buffers)]
     for part in parts:
-        begin = -(-end // _ALIGNMENT) * _ALIGNMENT
-        spans.append((begin, part.nbytes))
-        end = begin + part.nbytes
+        start = -(-end // _ALIGNMENT) * _ALIGNMENT
+        spans.append((start, part.nbytes))
+        end = start + part.nbytes
     descriptor = solid_file("hagane-dataset", end, folder)
     with mmap.mmap(descriptor, end) as memory:
-        for (begin, length), part in zip(spans, parts, strict=True):
-            memory[begin : begin + length] = part
+        for (start, length), part in zip(spans, parts, strict=True):
+            memory[start : start + length] = part
     return Parcel(None, Descriptor(descriptor), tuple(spans))
 
 

@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import multiprocessing
 import os
+import pickle
 import select
 import signal
 import struct
@@ -19,7 +20,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from multiprocessing import process
 from typing import Any
@@ -29,13 +30,15 @@ import numpy as np
 from hagane.training.errors import DatasetError, LoadingError, WorkerDied
 from hagane.training.iterators import worker as worker_module
 from hagane.training.iterators.failures import remote_failure
-from hagane.training.iterators.memory import Descriptor, Slot, create
+from hagane.training.iterators.memory import HEADER, Descriptor, Slot, create, extend
 from hagane.training.iterators.parcel import Parcel, pack
 from hagane.training.iterators.protocol import (
     DONE,
+    ENDED,
     MESSAGE,
     READY,
     RETIRED,
+    SKIPPED,
     UNUSABLE,
     Control,
     Progress,
@@ -43,7 +46,7 @@ from hagane.training.iterators.protocol import (
     TaskMessage,
 )
 from hagane.training.iterators.state import Draw
-from hagane.training.iterators.worker import Assignment
+from hagane.training.iterators.worker import Assignment, Work
 from hagane.training.iterators.writer import Collate
 
 # How long the parent sleeps at most between looks at stalls and lost tasks, in milliseconds.
@@ -60,21 +63,21 @@ class Setting:
         workers: Number of processes.
         slots: Number of batches there is room for.
         collate: Called in the worker on the list of samples; None leaves the samples as columns.
-        stacked: Whether a batch is one tree of stacked columns.
-        limit: Bytes of arrays in a batch, or None for as many as there is memory for.
+        begin: Called in each worker with its number, or None.
+        work: What the workers do.
         method: ``forkserver``, ``spawn`` or ``fork``.
-        most_tasks: Batches after which a worker is replaced, or None.
         folder: Where shared memory lives; None is anonymous memory.
+        warns: Whether ``fork`` beside threads is warned of.
     """
 
     workers: int
     slots: int
     collate: Collate | None
-    stacked: bool
-    limit: int | None
+    begin: Callable[[int], object] | None
+    work: Work
     method: str
-    most_tasks: int | None
     folder: str | None
+    warns: bool = True
 
 
 @dataclass(slots=True)
@@ -89,6 +92,8 @@ class Task:
     result: ResultMessage | None = None
     failure: Exception | None = None
     warned: bool = False
+    worker: int = 0
+    keys: bytes = b""
 
     @property
     def finished(self) -> bool:
@@ -96,13 +101,48 @@ class Task:
         return self.result is not None or self.failure is not None
 
 
+class _Queue:
+    """A pipe of tasks; what does not fit waits here."""
+
+    def __init__(self, read: int, write: int):
+        self.read = read
+        self.write = write
+        self.unsent: collections.deque[bytes] = collections.deque()
+        os.set_blocking(write, False)
+
+    def put(self, message: bytes) -> None:
+        self.unsent.append(message)
+        self.flush()
+
+    def flush(self) -> None:
+        try:
+            while self.unsent:
+                os.write(self.write, self.unsent[0])
+                self.unsent.popleft()
+        except BlockingIOError:
+            pass
+
+    def waiting(self) -> int:
+        """Return the number of bytes that no worker has taken."""
+        return int(struct.unpack("i", fcntl.ioctl(self.read, termios.FIONREAD, b"\0" * 4))[0])
+
+
 @dataclass(slots=True)
 class _Place:
     """One worker's place: processes that die leave it to the next."""
 
+    number: int
     process: Any
     ready: bool = False
     retired: bool = False
+
+
+@dataclass(slots=True)
+class _Revoked:
+    """The slot of an attempt that was given up, and the processes that may still write there."""
+
+    slot: int
+    holders: set[int]
 
 
 @dataclass(slots=True)
@@ -150,26 +190,27 @@ class Pool:
         self._plumbing = _Plumbing(os.getpid())
         self._finalizer = weakref.finalize(self, self._plumbing.close)
         self._memory = self._keep(create(setting.slots, setting.folder))
-        self._control = Control(self._memory, setting.slots)
-        self._parcel = pack(dataset, setting.collate, setting.method, setting.folder)
+        self._control = Control(self._memory)
+        self._parcel = pack(dataset, setting.collate, setting.begin, setting.method, setting.folder)
         self._plumbing.parcel = self._parcel
-        self._tasks_read, self._tasks_write = map(self._keep, os.pipe())
+        # One queue for all workers; one for each where they go through copies of a stream.
+        queues = setting.workers if setting.work.streams else 1
+        self._queues = [_Queue(*map(self._keep, os.pipe())) for _ in range(queues)]
         self._results_read, self._results_write = map(self._keep, os.pipe())
-        os.set_blocking(self._tasks_write, False)
         os.set_blocking(self._results_read, False)
         self._slots = [Slot(self._memory, number) for number in range(setting.slots)]
         self._free = collections.deque(range(setting.slots))
         self._tickets: dict[int, Task] = {}
         self._next_ticket = 0
-        self._unsent: collections.deque[bytes] = collections.deque()
         self._failed_starts = 0
         self._suspects: set[int] = set()
+        self._revoked: dict[int, _Revoked] = {}
         self._broken: Exception | None = None
         self._poll = select.poll()
         self._poll.register(self._results_read, select.POLLIN)
         if setting.method == "forkserver":
             self._context.set_forkserver_preload(["__main__", worker_module.__name__])
-        self._places = [_Place(self._started(number)) for number in range(setting.workers)]
+        self._places = [_Place(each, self._started(each)) for each in range(setting.workers)]
 
     def _keep(self, descriptor: int) -> int:
         self._plumbing.descriptors.append(descriptor)
@@ -179,7 +220,7 @@ class Pool:
         others = [
             each.name for each in threading.enumerate() if each is not threading.current_thread()
         ]
-        if self.setting.method == "fork" and others:
+        if self.setting.method == "fork" and self.setting.warns and others:
             warnings.warn(
                 f"start_method='fork' while threads run ({', '.join(others[:5])}): a lock that one "
                 "of them holds stays locked in the workers for ever; start the iterator before "
@@ -190,12 +231,11 @@ class Pool:
 
     def _started(self, number: int) -> Any:
         self._control.clear(number)
-        parents_ends = (self._tasks_write, self._results_read)
+        parents_ends = (*(queue.write for queue in self._queues), self._results_read)
         assignment = Assignment(
             number,
             Descriptor(self._memory),
-            self.setting.slots,
-            Descriptor(self._tasks_read),
+            Descriptor(self._queues[number % len(self._queues)].read),
             Descriptor(self._results_write),
             parents_ends if self.setting.method == "fork" else (),
             os.getpid(),
@@ -203,9 +243,7 @@ class Pool:
             self.setting.method == "forkserver"
             or threading.current_thread() is threading.main_thread(),
             self._parcel,
-            self.setting.stacked,
-            self.setting.limit,
-            self.setting.most_tasks,
+            self.setting.work,
         )
         started = self._context.Process(
             target=worker_module.main,
@@ -254,35 +292,56 @@ class Pool:
         buffers = [whole[begin : begin + size] for begin, size in table.reshape(-1, 2).tolist()]
         return data, buffers, memory, None if copy else lease
 
+    def _free_slot(self) -> int:
+        """Return a slot that nobody writes to or reads: a new one if need be."""
+        if not self._free:
+            extend(self._memory, len(self._slots) + 1)
+            self._slots.append(Slot(self._memory, len(self._slots)))
+            return len(self._slots) - 1
+        return self._free.popleft()
+
+    def _revoke(self, task: Task) -> None:
+        """Give up an attempt that some worker may have begun without saying so.
+
+        Its slot is used again only when that worker, whichever it is, has answered or is dead: a
+        process that the system stopped may go on at any later time and write.
+        """
+        self._slots[task.slot].owner = -1
+        self._revoked[task.ticket] = _Revoked(task.slot, set(self.pids()))
+
+    def _clear(self, process: int, ticket: int = -1) -> None:
+        """Note that a process holds no attempt but, at most, those sent after this."""
+        for old, revoked in list(self._revoked.items()):
+            revoked.holders.discard(process)
+            if old == ticket or not revoked.holders:
+                del self._revoked[old]
+                self.release(revoked.slot)
+
     # Tasks
 
-    def submit(self, draw: Draw, seed: int) -> Task:
-        """Queue a draw; there must be a free slot."""
-        task = Task(draw, seed, self._free.popleft())
+    def submit(self, draw: Draw, seed: int, worker: int = 0) -> Task:
+        """Queue a draw; there should be a free slot. Where workers have streams, name one."""
+        keys = b"" if draw.keys is None else pickle.dumps(draw.keys, protocol=5)
+        task = Task(draw, seed, self._free_slot(), worker=worker, keys=keys)
         self._send(task)
         return task
 
     def _send(self, task: Task) -> None:
         count = len(task.draw.indices)
         slot = self._slots[task.slot]
-        slot.map(8 + 16 * count)
-        head = slot.view(0, (1 + 2 * count,), np.dtype(np.int64))
+        end = HEADER + 8 + 16 * count
+        memory = slot.map(end + len(task.keys))
+        head = slot.view(HEADER, (1 + 2 * count,), np.dtype(np.int64))
         head[0] = task.seed
         head[1 : 1 + count] = task.draw.indices
         head[1 + count :] = task.draw.sweeps
+        memory[end : end + len(task.keys)] = task.keys
         task.ticket = self._next_ticket
         self._next_ticket += 1
         self._tickets[task.ticket] = task
-        self._unsent.append(TaskMessage(task.ticket, task.slot, count).pack())
-        self._flush()
-
-    def _flush(self) -> None:
-        try:
-            while self._unsent:
-                os.write(self._tasks_write, self._unsent[0])
-                self._unsent.popleft()
-        except BlockingIOError:
-            pass
+        slot.owner = task.ticket
+        message = TaskMessage(task.ticket, task.slot, count, len(task.keys))
+        self._queues[task.worker % len(self._queues)].put(message.pack())
 
     def abandon(self, tasks: Iterable[Task]) -> None:
         """Forget tasks; the slots of those in the making come back as workers reach them."""
@@ -317,7 +376,8 @@ class Pool:
         """Wait for something to happen and deal with it."""
         if self._broken is not None:
             raise self._broken
-        self._flush()
+        for queue in self._queues:
+            queue.flush()
         if self._poll.poll(milliseconds):
             self._receive()
             self._bury()
@@ -358,11 +418,19 @@ class Pool:
                 return
 
     def _take(self, result: ResultMessage) -> None:
+        # A worker does one thing after the other, and all it said before an attempt was revoked
+        # was read before: what it says now comes after that attempt.
+        self._clear(result.process, result.ticket)
         if result.kind == READY:
             self._places[result.worker].ready = True
             self._failed_starts = 0
         elif result.kind == RETIRED:
             self._places[result.worker].retired = True
+        elif result.kind == UNUSABLE and result.offset:
+            self._broken = LoadingError(
+                f"worker_init raised in worker {result.worker}, which makes no batches without "
+                f"it\n\n{self._control.text()}"
+            )
         elif result.kind == UNUSABLE:
             self._broken = DatasetError(
                 "a worker cannot open the dataset that it was sent; define it in a module that "
@@ -374,8 +442,10 @@ class Pool:
                 return
             if result.ticket < self._control.floor or task.ticket != result.ticket:
                 self.release(task.slot)
-            elif result.kind == DONE:
+            elif result.kind in (DONE, ENDED):
                 task.result = result
+            elif result.kind == SKIPPED:  # an attempt that was not given up is never skipped
+                self._send(task)
             else:
                 task.failure = self._failure(task, result)
 
@@ -383,7 +453,10 @@ class Pool:
         slot = self._slots[task.slot]
         memory = slot.map(result.offset + result.length, there=True)
         data = memory[result.offset : result.offset + result.length]
-        return remote_failure(data, task.draw, result.worker, result.process)
+        try:
+            return remote_failure(data, task.draw, result.worker, result.process)
+        except Exception as error:  # whatever it is, the caller must not wait for ever
+            return LoadingError(f"a worker's error cannot be read in this process: {error!r}")
 
     def _bury(self) -> None:
         """Replace processes that ended, and have what they were at made again."""
@@ -393,11 +466,12 @@ class Pool:
             self._receive()  # it may have finished its batch first
             self._poll.unregister(place.process.sentinel)
             self._plumbing.processes.remove(place.process)
+            self._clear(place.process.pid)
             progress = self._control.progress(number)
             if self._broken is None:
                 if not place.retired:
                     self._mourn(place, progress)
-                self._places[number] = _Place(self._started(number))
+                self._places[number] = _Place(number, self._started(number))
 
     def _mourn(self, place: _Place, progress: Progress) -> None:
         how = _manner(place.process.exitcode)
@@ -409,6 +483,13 @@ class Pool:
                     f"in a row (the last {how}); the reason is on standard error. If the program "
                     "starts at its top level, put that under  if __name__ == '__main__':"
                 )
+            return
+        if self.setting.work.streams:
+            self._broken = WorkerDied(
+                f"worker {place.number} (pid {place.process.pid}) {how} on its way through an "
+                "iterable dataset, which cannot be taken up again in the middle. "
+                f"{_hint(place.process.exitcode)}"
+            )
             return
         task = self._tickets.pop(progress.ticket, None)
         if task is None:
@@ -427,6 +508,8 @@ class Pool:
 
     def _again(self, task: Task) -> None:
         task.attempts += 1
+        dead, task.slot = task.slot, self._free_slot()
+        self.release(dead)
         self._send(task)
 
     def _look_for_lost(self) -> None:
@@ -435,7 +518,10 @@ class Pool:
         A ticket is lost if, at two looks, nothing waits in the pipes, all workers are ready and
         none is at it.
         """
-        if self._unsent or not self.all_ready() or _waiting(self._tasks_read):
+        if self.setting.work.streams:  # a task for one worker is not lost while that one lives
+            return
+        (queue,) = self._queues
+        if queue.unsent or not self.all_ready() or queue.waiting():
             self._suspects.clear()
             return
         at_work = {self._control.progress(number).ticket for number in range(len(self._places))}
@@ -445,15 +531,10 @@ class Pool:
             self._receive()
         for ticket in sorted(lost & set(self._tickets)):
             task = self._tickets.pop(ticket)
-            if ticket < self._control.floor:
-                self.release(task.slot)
-            else:
+            self._revoke(task)
+            if ticket >= self._control.floor:
+                task.slot = self._free_slot()
                 self._send(task)
-
-
-def _waiting(descriptor: int) -> int:
-    """Return the number of bytes that wait in a pipe."""
-    return int(struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, b"\0" * 4))[0])
 
 
 def _manner(exitcode: int) -> str:

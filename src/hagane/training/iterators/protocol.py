@@ -12,48 +12,53 @@ import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hagane.training.iterators.memory import CONTROL_BYTES, SPAN
+from hagane.training.iterators.memory import CONTROL_BYTES
 
 MESSAGE = struct.Struct("<8q")
 _ENTRY = 8  # control words of a worker
 MOST_WORKERS = 511
 _TEXT_BEGIN = (MOST_WORKERS + 1) * _ENTRY * 8
 
-READY, DONE, FAILED, SKIPPED, RETIRED, UNUSABLE = range(6)
+READY, DONE, FAILED, SKIPPED, RETIRED, UNUSABLE, ENDED = range(7)
 
 
 class TaskMessage(NamedTuple):
     """Make the batch whose indices and sweeps stand at the start of ``slot``.
 
     Attributes:
-        ticket: Unique to one attempt at one batch.
+        ticket: Unique to one attempt at one batch; its slot bears it as owner.
         slot: Slot to read the draw from and write the batch to.
         samples: Number of samples.
+        keys: Bytes of a pickle, behind the draw, of what the dataset is asked for; 0 if that
+            are the indices.
     """
 
     ticket: int
     slot: int
     samples: int
+    keys: int = 0
 
     def pack(self) -> bytes:
         """Return the bytes of the message."""
-        return MESSAGE.pack(*self, 0, 0, 0, 0, 0)
+        return MESSAGE.pack(*self, 0, 0, 0, 0)
 
     @classmethod
     def unpack(cls, data: bytes) -> TaskMessage:
         """Return the message that bytes hold."""
-        return cls(*MESSAGE.unpack(data)[:3])
+        return cls(*MESSAGE.unpack(data)[:4])
 
 
 class ResultMessage(NamedTuple):
     """What became of a task.
 
     Attributes:
-        kind: READY, DONE, FAILED, SKIPPED, RETIRED or UNUSABLE.
+        kind: READY, DONE, FAILED, SKIPPED, RETIRED, UNUSABLE or ENDED; the last says that the
+            worker's part of an iterable dataset has no more batches.
         worker: Number of the worker's place.
         process: Process id of the worker.
         ticket: The task's ticket; -1 where there is no task.
-        offset: Where in the slot the layout, or the pickled failure, begins.
+        offset: Where in the slot the layout, or the pickled failure, begins. With UNUSABLE 1 if
+            it was ``worker_init`` that raised.
         length: Its length in bytes.
         buffers: Number of out-of-band buffers listed behind it.
     """
@@ -92,8 +97,8 @@ class Control:
     the sample that it is at, so that they can be read also after it was killed.
     """
 
-    def __init__(self, descriptor: int, slots: int):
-        self._memory = mmap.mmap(descriptor, CONTROL_BYTES, offset=slots * SPAN)
+    def __init__(self, descriptor: int):
+        self._memory = mmap.mmap(descriptor, CONTROL_BYTES)
         self.words = memoryview(self._memory).cast("q")
 
     @property

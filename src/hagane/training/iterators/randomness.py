@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from hagane.training.errors import DatasetError
 from hagane.training.iterators.permutation import mix
 
 _SAMPLE = 0x5A  # keeps the streams of samples apart from those of orders
@@ -91,10 +92,15 @@ class Loader:
         keep_global: Put the global generators back after each batch. A worker process, which
             has them to itself, does not.
         use_global: Set the global generators at all. Threads share them, so they cannot.
+        many: Ask for a batch at once, by ``dataset.__getitems__``; its samples then share the
+            random state of the first.
     """
 
-    def __init__(self, dataset: Any, keep_global: bool, use_global: bool = True):
+    def __init__(
+        self, dataset: Any, keep_global: bool, use_global: bool = True, many: bool = False
+    ):
         self.dataset = dataset
+        self._many = many
         self._keep = keep_global
         self._generators = GlobalGenerators() if use_global else None
         self._idle: tuple[Any, ...] | None = None
@@ -107,41 +113,45 @@ class Loader:
         sweeps: Sequence[int],
         begin: Callable[[], Callable[[Any], object]],
         entering: Callable[[int], object] | None = None,
+        asked: Sequence[Any] | None = None,
     ) -> None:
         """Make every sample and hand it to what ``begin`` returns.
 
         Args:
             seed: Seed of the iterator.
-            indices: What the dataset is asked for.
+            indices: What the dataset is asked for, unless ``asked`` says that.
             sweeps: For each index the sweep it belongs to.
             begin: Called before the first sample, and again if the batch is started over.
             entering: Called with the place of a sample before it is made.
+            asked: Keys of any type, one for each index.
         """
-        keyed = zip(indices, sweeps, strict=True)
+        keys = [(seed, sweep, index) for index, sweep in zip(indices, sweeps, strict=True)]
+        wanted = indices if asked is None else asked
+        if self._many:
+            keys = keys[:1]
         try:
             if self._generators is None:
-                self._run(begin(), ((seed, sweep, index) for index, sweep in keyed), entering)
+                self._run(begin(), keys, wanted, entering)
             else:
-                self._load_guarded(self._generators, seed, list(keyed), begin, entering)
+                self._load_guarded(self._generators, keys, wanted, begin, entering)
         finally:
             _current.key = None
 
     def _load_guarded(
         self,
         generators: GlobalGenerators,
-        seed: int,
-        keyed: list[tuple[int, int]],
+        keys: list[tuple[int, int, int]],
+        wanted: Sequence[Any],
         begin: Callable[[], Callable[[Any], object]],
         entering: Callable[[int], object] | None,
     ) -> None:
         # In a worker nothing draws between batches: what was found after one holds before the next.
         before = self._idle or generators.capture()
-        keys = [(seed, sweep, index) for index, sweep in keyed]
         try:
             if not self._draws:
                 failure: Exception | None = None
                 try:
-                    self._run(begin(), keys, entering)
+                    self._run(begin(), keys, wanted, entering)
                 except Exception as error:
                     failure = error
                 if generators.same(before, generators.capture()):
@@ -160,7 +170,7 @@ class Loader:
                     yield key
                     drew = drew or not generators.same(fresh or (), generators.capture())
 
-            self._run(begin(), seeded(), entering)
+            self._run(begin(), seeded(), wanted, entering)
             self._draws = drew
         finally:
             if self._keep:
@@ -170,6 +180,7 @@ class Loader:
         self,
         accept: Callable[[Any], object],
         keys: Iterable[tuple[int, int, int]],
+        wanted: Sequence[Any],
         entering: Callable[[int], object] | None,
     ) -> None:
         dataset, current = self.dataset, _current
@@ -177,4 +188,17 @@ class Loader:
             if entering is not None:
                 entering(place)
             current.key = key
-            accept(dataset[key[2]])
+            if self._many:
+                self._run_many(accept, list(wanted))
+            else:
+                accept(dataset[wanted[place]])
+
+    def _run_many(self, accept: Callable[[Any], object], wanted: list[Any]) -> None:
+        samples = self.dataset.__getitems__(wanted)
+        if len(samples) != len(wanted):
+            raise DatasetError(
+                f"{type(self.dataset).__name__}.__getitems__: expected a list of {len(wanted)} "
+                f"samples, one for each index, got {len(samples)}"
+            )
+        for sample in samples:
+            accept(sample)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from hagane.training.iterators.base import Collation, Iterator
@@ -23,6 +24,8 @@ class SerialIterator(Iterator):
             index. None draws one from NumPy's global generator.
         collate: None gives lists of samples, ``"stack"`` one tree of stacked arrays; a function
             is called with the list.
+        drop_last: Leave out the samples of an epoch that fill no batch.
+        shard: (rank, number of ranks): give only this rank's share of each epoch.
     """
 
     def __init__(
@@ -31,12 +34,16 @@ class SerialIterator(Iterator):
         batch_size: int,
         repeat: bool = True,
         shuffle: bool | None = None,
-        order_sampler: OrderFunction | None = None,
+        order_sampler: OrderFunction | Iterable[int] | None = None,
         *,
         seed: int | None = None,
         collate: Collation = None,
+        drop_last: bool = False,
+        shard: tuple[int, int] | None = None,
     ):
-        super().__init__(dataset, batch_size, repeat, shuffle, order_sampler, seed, collate)
+        super().__init__(
+            dataset, batch_size, repeat, shuffle, order_sampler, seed, collate, drop_last, shard
+        )
         self._loader = Loader(dataset, keep_global=True)
 
     def __next__(self) -> Any:

@@ -26,7 +26,15 @@ class Order(Protocol):
 
 
 class Sampler(Protocol):
-    """Gives the order of every sweep; ``hagane.training.iterators.orders`` has several."""
+    """Gives the order of every sweep; ``hagane.training.iterators.orders`` has several.
+
+    Attributes:
+        computed: Whether ``first`` gives the order of any sweep again, at any time.
+    """
+
+    @property
+    def computed(self) -> bool:
+        """Whether that is so."""
 
     def first(self, length: int, sweep: int) -> Order | None:
         """Return the order of the first sweep over ``length`` samples."""
@@ -65,10 +73,19 @@ class IteratorState:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """The samples of one batch: ``indices`` and, for each, the sweep it belongs to."""
+    """The samples of one batch: ``indices`` and, for each, the sweep it belongs to.
+
+    ``keys`` is what the dataset is asked for where that are no plain integers.
+    """
 
     indices: Indices
     sweeps: Indices
+    keys: tuple[Any, ...] | None = None
+
+
+def batches_in_epoch(size: int, batch_size: int, drop_last: bool) -> int:
+    """Return the number of batches that an epoch of some samples makes."""
+    return size // batch_size if drop_last else -(-size // batch_size)
 
 
 def start(sampler: Sampler, length: int, sweep: int) -> IteratorState:
@@ -83,12 +100,18 @@ def epoch_size(state: IteratorState, length: int) -> int:
 
 
 def step(
-    state: IteratorState, batch_size: int, repeat: bool, sampler: Sampler, length: int
+    state: IteratorState,
+    batch_size: int,
+    repeat: bool,
+    sampler: Sampler,
+    length: int,
+    drop_last: bool = False,
 ) -> tuple[IteratorState, Draw | None]:
     """Return the state after one batch, and that batch's samples.
 
     With ``repeat`` a batch that reaches the end of an epoch is filled from the next one, from
     more than one if it must be. Without, the last batch is shorter, and the draw after it None.
+    With ``drop_last`` an epoch ends with its last full batch, whose remainder nobody sees.
 
     Raises:
         InvalidArgument: An epoch without samples is to be repeated, or the sampler changed the
@@ -105,10 +128,21 @@ def step(
     position, epoch, order, sweep = state.current_position, state.epoch, state.order, state.sweep
     captured, wanted, parts, sweeps = state.sampler, batch_size, [], []
     is_new_epoch = False
-    while position + wanted >= size:
-        parts.append(_slice(order, position, size))
-        sweeps.append(np.full(size - position, sweep, dtype=np.int64))
-        wanted -= size - position
+    kept = size
+    if drop_last:
+        kept -= size % batch_size
+        if kept == 0 and repeat:
+            raise InvalidArgument(
+                f"drop_last leaves nothing of an epoch of {size} samples in batches of "
+                f"{batch_size}; take a smaller batch_size"
+            )
+        if not repeat and position >= kept:  # only what is dropped is left
+            return IteratorState(0, epoch + 1, True, order, sweep + 1, captured), None
+        position = min(position, kept)  # a state saved without drop_last may stand behind
+    while position + wanted >= kept:
+        parts.append(_slice(order, position, kept))
+        sweeps.append(np.full(kept - position, sweep, dtype=np.int64))
+        wanted -= kept - position
         order = sampler.following(order, position, sweep + 1)
         if order is not None and len(order) != size:
             raise InvalidArgument(

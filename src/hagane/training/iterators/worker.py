@@ -12,18 +12,21 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hagane.training.errors import SharedMemoryFull
+from hagane.training.iterators.failures import pack_failure
 from hagane.training.iterators.gather import gather, gatherable
 from hagane.training.iterators.layout import Layout, RaggedColumn
-from hagane.training.iterators.memory import Descriptor, Slot
+from hagane.training.iterators.memory import HEADER, Descriptor, Slot
 from hagane.training.iterators.parcel import Parcel
 from hagane.training.iterators.protocol import (
     DONE,
+    ENDED,
     FAILED,
     MESSAGE,
     READY,
@@ -35,10 +38,37 @@ from hagane.training.iterators.protocol import (
     TaskMessage,
 )
 from hagane.training.iterators.randomness import Loader
+from hagane.training.iterators.streams import Stream, WorkerInfo, seed_globals, set_worker_info
 from hagane.training.iterators.together import suits
 from hagane.training.iterators.writer import BatchWriter, Collate, UnpicklableSample
 
 _PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What workers do with the dataset.
+
+    Attributes:
+        stacked: Whether batches are trees of stacked columns.
+        limit: Bytes of arrays in a slot, or None.
+        most_tasks: Tasks after which a worker ends, or None.
+        workers: Number of workers.
+        seed: What the global generators start from, together with a worker's number; None leaves
+            them as they are.
+        streams: Whether the dataset is iterable, and each worker goes through its own copy.
+        drop_last: Whether a stream's last batch is left out if it is short.
+        many: Whether the dataset gives a batch of samples at once, by ``__getitems__``.
+    """
+
+    stacked: bool
+    limit: int | None
+    most_tasks: int | None
+    workers: int = 1
+    seed: int | None = None
+    streams: bool = False
+    drop_last: bool = False
+    many: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,30 +78,24 @@ class Assignment:
     Attributes:
         number: Its place among the workers.
         memory: The file of the slots.
-        slots: Number of slots.
         tasks: Pipe to read tasks from.
         results: Pipe to write results to.
         close: Descriptors to close first; a forked worker must not keep the parent's ends.
         parent: Process id of the parent.
         tied: Whether the kernel may end the worker with the thread that started it.
-        dataset: The dataset and what is called on a list of samples.
-        stacked: Whether batches are trees of stacked columns.
-        limit: Bytes of arrays in a slot, or None.
-        most_tasks: Tasks after which the worker ends, or None.
+        dataset: The dataset, what is called on a list of samples, and on the worker's number.
+        work: What it does with them.
     """
 
     number: int
     memory: Descriptor
-    slots: int
     tasks: Descriptor
     results: Descriptor
     close: tuple[int, ...]
     parent: int
     tied: bool
     dataset: Parcel
-    stacked: bool
-    limit: int | None
-    most_tasks: int | None
+    work: Work
 
 
 def _single_threaded() -> None:
@@ -123,9 +147,10 @@ class _Worker:
     def __init__(self, assignment: Assignment):
         self._assignment = assignment
         self._number = assignment.number
+        self._work = assignment.work
         self._tasks = assignment.tasks.number
         self._results = assignment.results.number
-        self._control = Control(assignment.memory.number, assignment.slots)
+        self._control = Control(assignment.memory.number)
         self._words = self._control.words
         self._base = self._control.base(self._number)
         self._slots: dict[int, Slot] = {}
@@ -134,18 +159,24 @@ class _Worker:
         self._loader: Loader | None = None
         self._collate: Collate | None = None
         self._sources: Any = None
+        self._stream: Stream | None = None
 
     def serve(self) -> None:
         """Do tasks until there are no more."""
         self._control.clear(self._number)
         try:
-            dataset, self._collate = self._assignment.dataset.open()
-            self._loader = Loader(dataset, keep_global=False)
-            _single_threaded()
-            self._sources = None if self._collate is not None else gatherable(dataset)
+            dataset, self._collate, begin = self._assignment.dataset.open()
+            self._open(dataset)
         except BaseException:
             self._control.leave_text(traceback.format_exc())
             self._send(UNUSABLE)
+            return
+        try:
+            if begin is not None:
+                begin(self._number)
+        except BaseException:
+            self._control.leave_text(traceback.format_exc())
+            self._send(UNUSABLE, -1, 1)
             return
         self._send(READY)
         done = 0
@@ -155,9 +186,23 @@ class _Worker:
                 return
             self._do(TaskMessage.unpack(data))
             done += 1
-            if done == self._assignment.most_tasks:
+            if done == self._work.most_tasks:
                 self._send(RETIRED)
                 return
+
+    def _open(self, dataset: Any) -> None:
+        work = self._work
+        _single_threaded()
+        seed = 0
+        if work.seed is not None:
+            seed = work.seed + self._number
+            seed_globals(seed)
+        set_worker_info(WorkerInfo(self._number, work.workers, seed, dataset))
+        self._loader = Loader(dataset, keep_global=False, many=work.many)
+        if work.streams:
+            self._stream = Stream(dataset, self._number)
+        elif self._collate is None and not work.many:
+            self._sources = gatherable(dataset)
 
     def _send(self, kind: int, ticket: int = -1, *place: int) -> None:
         message = ResultMessage(kind, self._number, os.getpid(), ticket, *place)
@@ -176,10 +221,13 @@ class _Worker:
             slot = Slot(self._assignment.memory.number, task.slot)
             self._slots[task.slot] = slot
         try:
-            if task.ticket < self._control.floor:
-                raise _Abandoned
+            self._check_wanted(task, slot)
             place = self._make(task, slot)
-            self._send(DONE, task.ticket, *place)
+            self._check_wanted(task, slot)
+            if place is None:
+                self._send(ENDED, task.ticket)
+            else:
+                self._send(DONE, task.ticket, *place)
         except _Abandoned:
             self._send(SKIPPED, task.ticket)
         except UnpicklableSample as error:
@@ -188,25 +236,43 @@ class _Worker:
             self._fail(task, slot, error, words[base + 1])
         words[base] = -1
 
-    def _make(self, task: TaskMessage, slot: Slot) -> tuple[int, int, int]:
-        slot.map(8 + 16 * task.samples)
-        head = slot.view(0, (1 + 2 * task.samples,), np.dtype(np.int64)).copy()
+    def _check_wanted(self, task: TaskMessage, slot: Slot) -> None:
+        """Raise _Abandoned if the batch, or this attempt at it, was given up.
+
+        A slot that was given up is not used again before this worker has said that it saw so;
+        what it wrote meanwhile was written where nobody looks.
+        """
+        if task.ticket < self._words[0] or slot.owner != task.ticket:
+            raise _Abandoned
+
+    def _make(self, task: TaskMessage, slot: Slot) -> tuple[int, int, int] | None:
+        """Return where the batch's layout lies, or None at the end of a stream."""
+        end = HEADER + 8 + 16 * task.samples
+        memory = slot.map(end + task.keys)
+        head = slot.view(HEADER, (1 + 2 * task.samples,), np.dtype(np.int64)).copy()
+        keys = pickle.loads(memory[end : end + task.keys]) if task.keys else None
         seed, indices = int(head[0]), head[1 : 1 + task.samples]
-        job = self._assignment
+        work = self._work
         writer = BatchWriter(
-            slot, task.samples, job.limit, job.stacked, self._ragged, self._together
+            slot, task.samples, work.limit, work.stacked, self._ragged, self._together
         )
-        layout = None
-        if self._sources is not None:
+        layout: Layout | None = None
+        if self._sources is not None and keys is None:
             layout = gather(self._sources, indices, writer)
         if layout is None:
-            layout = self._load(task, seed, indices, head[1 + task.samples :], writer)
-        return writer.write_layout(layout)
+            layout = self._load(task, seed, indices, head[1 + task.samples :], keys, writer)
+        return None if layout is None else writer.write_layout(layout)
 
     def _load(
-        self, task: TaskMessage, seed: int, indices: Any, sweeps: Any, writer: BatchWriter
-    ) -> Layout:
-        words, ticket, clock = self._words, task.ticket, time.monotonic_ns
+        self,
+        task: TaskMessage,
+        seed: int,
+        indices: Any,
+        sweeps: Any,
+        keys: Sequence[Any] | None,
+        writer: BatchWriter,
+    ) -> Layout | None:
+        words, slot, clock = self._words, writer.slot, time.monotonic_ns
         at, since = self._base + 1, self._base + 2
         samples: list[Any] = []
 
@@ -218,11 +284,16 @@ class _Worker:
         def entering(place: int) -> None:
             words[at] = place
             words[since] = clock()
-            if ticket < words[0]:
-                raise _Abandoned
+            self._check_wanted(task, slot)
 
-        assert self._loader is not None
-        self._loader.load(seed, indices.tolist(), sweeps.tolist(), begin, entering)
+        if self._stream is not None:
+            epoch = int(sweeps[0])
+            writer.count = self._stream.take(len(indices), seed, epoch, begin(), entering)
+            if writer.count == 0 or (self._work.drop_last and writer.count < len(indices)):
+                return None
+        else:
+            assert self._loader is not None
+            self._loader.load(seed, indices.tolist(), sweeps.tolist(), begin, entering, keys)
         if self._collate is not None:
             return writer.whole(self._collate(samples))
         layout = writer.finish()
@@ -235,12 +306,11 @@ class _Worker:
         return layout
 
     def _fail(self, task: TaskMessage, slot: Slot, error: BaseException, place: int) -> None:
-        text = "".join(traceback.format_exception(error))
-        try:
-            data = pickle.dumps((place, text, type(error), str(error)), protocol=5)
-        except Exception:
-            data = pickle.dumps((place, text, None, str(error)), protocol=5)
-        slot.used = 0
+        if slot.owner != task.ticket:
+            self._send(SKIPPED, task.ticket)
+            return
+        data = pack_failure(error, place)
+        slot.used = HEADER
         try:
             offset = slot.reserve(len(data))
             slot.write(offset, data)

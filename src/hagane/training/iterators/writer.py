@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,7 +20,8 @@ from hagane.training.iterators.layout import (
     describe,
     flatten,
 )
-from hagane.training.iterators.memory import Slot
+from hagane.training.iterators.memory import HEADER, Slot
+from hagane.training.iterators.tensors import as_tensor, dumps, is_tensor
 from hagane.training.iterators.together import array_column, transpose
 
 Collate = Callable[[list[Any]], Any]
@@ -66,6 +66,8 @@ class _Column:
             self._values.append(leaf)
             return
         fits = type(leaf) is self._type
+        if fits and self._wrap == "tensor" and not is_tensor(leaf):
+            fits = False
         array: Any = leaf.detach().numpy() if fits and self._wrap == "tensor" else leaf
         fits = fits and array.dtype == self._dtype
         if self._form == "stacked":
@@ -83,7 +85,7 @@ class _Column:
         self._type = type(leaf)
         self._form = "objects"
         array = leaf
-        if _is_tensor(leaf):
+        if is_tensor(leaf):
             self._wrap = "tensor"
             array = leaf.detach().numpy()
         elif isinstance(leaf, np.generic):
@@ -106,7 +108,7 @@ class _Column:
         if self._wrap == "scalar":
             return array[()]
         if self._wrap == "tensor":
-            return importlib.import_module("torch").from_numpy(array)
+            return as_tensor(array)
         return array
 
     def finish(self, stacked: bool) -> Column:
@@ -143,13 +145,6 @@ class _Column:
             return None
         self._writer.slot.view(offset, array.shape, array.dtype)[...] = array
         return StackedColumn(offset, array.dtype, (), "array")
-
-
-def _is_tensor(leaf: Any) -> bool:
-    kind = type(leaf)
-    if kind.__name__ != "Tensor" or not kind.__module__.startswith("torch"):
-        return False
-    return leaf.device.type == "cpu" and not leaf.is_sparse and not leaf.is_quantized
 
 
 def _shareable(kind: type, values: Sequence[Any]) -> bool:
@@ -189,7 +184,7 @@ class BatchWriter:
 
     def restart(self) -> Callable[[Any], object]:
         """Forget what was written; return what takes the samples, one after the other."""
-        self.slot.used = 0
+        self.slot.used = HEADER
         self._overflow = 0
         self._tree: Tree | None = None
         self._columns: list[_Column] = []
@@ -301,7 +296,7 @@ class BatchWriter:
             return False
 
         try:
-            data = pickle.dumps(layout, protocol=5, buffer_callback=beside)
+            data = dumps(layout, beside)
         except Exception as error:
             raise UnpicklableSample(_culprit(layout), error) from error
         padded = -(-len(data) // 8) * 8

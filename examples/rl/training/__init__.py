@@ -1,0 +1,1 @@
+"""Small trainers in PyTorch, one file a family."""

@@ -1,0 +1,60 @@
+"""What is trained: one entry an agent that ships."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One training.
+
+    Attributes:
+        steps: of the environment.
+        epsilon: share of random actions in the end.
+        exploring: share of the steps over which it falls to that.
+        every: steps between updates.
+        refresh: steps between copies to the target network.
+        low: the least return that a categorical network can express, after ``scale``.
+        scale: of rewards while learning.
+        reports: how often the agent is evaluated.
+    """
+
+    algorithm: str
+    environment: str
+    steps: int
+    width: int = 128
+    rate: float = 1e-3
+    batch: int = 64
+    discount: float = 0.99
+    memory: int = 50_000
+    start: int = 1_000
+    every: int = 2
+    refresh: int = 500
+    epsilon: float = 0.05
+    exploring: float = 0.3
+    low: float = 0.0
+    high: float = 100.0
+    scale: float = 1.0
+    lanes: int = 8
+    horizon: int = 128
+    entropy: float = 0.01
+    reports: int = 10
+    seed: int = 0
+
+
+AGENTS = {
+    "dqn-cartpole": Settings("dqn", "CartPole-v1", 30_000),
+    "qrdqn-acrobot": Settings("qrdqn", "Acrobot-v1", 40_000, exploring=0.2),
+    "c51-cartpole": Settings("c51", "CartPole-v1", 30_000, low=0.0, high=100.0),
+    "dqn-bricks": Settings("dqn", "hagane/Bricks-v0", 120_000, rate=5e-4, every=4),
+    "a2c-acrobot": Settings("a2c", "Acrobot-v1", 150_000, rate=1e-3, horizon=16, lanes=8),
+    "ppo-lunarlander": Settings(
+        "ppo", "LunarLander-v3", 400_000, rate=3e-4, discount=0.995, horizon=512
+    ),
+    "ppo-pendulum": Settings(
+        "ppo", "Pendulum-v1", 200_000, rate=1e-3, discount=0.9, horizon=256, scale=0.1, entropy=0.0
+    ),
+    "r2d2-cartpole": Settings("r2d2", "hagane/CartPoleHidden-v0", 60_000, width=64),
+    "sac-pendulum": Settings("sac", "Pendulum-v1", 12_000, rate=1e-3, every=1, batch=128, width=64),
+}

@@ -1,0 +1,246 @@
+"""Loops and branches of a compiled program, and the tables by which the engine runs them.
+
+A loop is a kernel without code, its body's kernels, and a mark. Values that lie elsewhere in each
+turn have buffers of a kind of their own, ``Kind.MOVING``: before a turn the engine writes their
+addresses into the pointers of the kernels that read or write them.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from hagane.native.kernels.tensor import Buffer
+from hagane.symbolic import Dim
+
+NONE = -1
+# How many turns a loop is taken to make where that is not known.
+_LIKELY_TURNS = 16
+# A body with less work than this, in nanoseconds, that threads could share is run by one.
+_SHARED_NS = 8000.0
+
+
+class Mark(enum.Enum):
+    """What a kernel without code stands for."""
+
+    OTHERWISE = "otherwise"  # kernels of a false condition begin
+    END = "end"  # the body of a loop, or the last of a branch, ends
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A value that a turn reads as the one before left it.
+
+    Attributes:
+        before: Where the body reads it; moves.
+        after: Where the body writes it; moves.
+        start: Which of the loop's pointers is the initial value.
+        first: Which is the result.
+        second: Which is a spare place of the same size.
+        size: Bytes of the initial value.
+        grown: Bytes of what a turn leaves, if these differ from turn to turn: the engine then has
+            two places of its own, and there is no ``second``.
+        result: The output that is made of what grew; there is no ``first``.
+        shape: What a turn reads.
+    """
+
+    before: Buffer
+    after: Buffer
+    start: int
+    first: int
+    second: int
+    size: Dim
+    grown: Dim | None = None
+    result: Buffer | None = None
+    shape: tuple[Dim, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """A value of which each turn reads or writes one slice.
+
+    Attributes:
+        slice: Where the body reads or writes it; moves.
+        base: Which of the loop's pointers is the whole; ``NONE`` if it grows while the loop runs.
+        start: Bytes from there to the first slice.
+        step: Bytes from one slice to the next.
+        result: The output that is made of what grew.
+    """
+
+    slice: Buffer
+    base: int
+    start: Dim
+    step: Dim
+    result: Buffer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turning:
+    """Sizes that differ from turn to turn.
+
+    The kernel behind the loop's computes all numbers that follow from them; the engine calls it
+    before each turn and brings the numbers to where they are read.
+
+    Attributes:
+        names: Each with its size before the first turn, and what a turn makes of the sizes.
+        dims: What that kernel computes, in order; the sizes themselves follow.
+        numbers: Where it leaves them.
+        temporaries: Values of the body that have no fixed size, and places of their own.
+        scratch: The scratch memory that a turn needs, if that differs too.
+    """
+
+    names: tuple[tuple[str, Dim, Dim], ...]
+    dims: tuple[Dim, ...]
+    numbers: Buffer
+    temporaries: tuple[Buffer, ...]
+    scratch: Dim
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Turns of a body. Numbers are of the kernel's pointers; ``NONE`` is none.
+
+    Attributes:
+        turns: How many turns at most, where that is known before the run.
+        limit: Where that number lies otherwise.
+        going: Whether to begin.
+        condition: Whether to go on, as the body says.
+        count: Where the body reads the number of the turn.
+        carried: Values that turns hand on.
+        scanned: Values in slices.
+        turning: Sizes that differ from turn to turn, if any do.
+    """
+
+    turns: Dim | None
+    limit: int
+    going: int
+    condition: int
+    count: int
+    carried: tuple[Carried, ...]
+    scanned: tuple[Scanned, ...]
+    turning: Turning | None = None
+
+    def dims(self) -> Iterator[Dim]:
+        """Yield the sizes in it."""
+        if self.turns is not None:
+            yield self.turns
+        yield from (value.size for value in self.carried)
+        yield from (dim for value in self.scanned for dim in (value.start, value.step))
+        if self.turning is not None:
+            for _, start, after in self.turning.names:
+                yield from (start, after)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One body or another, as the value tells that the pointer ``condition`` points to."""
+
+    condition: int
+
+    def dims(self) -> Iterator[Dim]:
+        """Yield nothing: there is no size in it."""
+        yield from ()
+
+
+Control: TypeAlias = "Loop | Branch | Mark"
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The kernels of a loop or branch: those after ``begin``, up to the mark at ``end``."""
+
+    begin: int
+    otherwise: int
+    end: int
+
+
+def extents(controls: Sequence[Control | None]) -> dict[int, Extent]:
+    """Return where each loop and branch ends, by where it begins."""
+    found: dict[int, Extent] = {}
+    opened: list[tuple[int, int]] = []
+    for index, control in enumerate(controls):
+        if isinstance(control, Loop | Branch):
+            opened.append((index, NONE))
+        elif control is Mark.OTHERWISE:
+            opened[-1] = opened[-1][0], index
+        elif control is Mark.END:
+            begin, otherwise = opened.pop()
+            found[begin] = Extent(begin, otherwise, index)
+    assert not opened
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What kernels take, in nanoseconds of one thread.
+
+    Attributes:
+        alone: Loops and branches that one thread runs by itself.
+        whole: All, as often as they are likely to run.
+        shared: What threads share of that.
+        often: How often each kernel is likely to run.
+    """
+
+    alone: frozenset[int]
+    whole: float
+    shared: float
+    often: tuple[float, ...]
+
+
+def estimate(controls: Sequence[Control | None], work: Sequence[float], least: float) -> Estimate:
+    """Return what kernels take.
+
+    Args:
+        controls: What each kernel is, if it has no code.
+        work: The nanoseconds of each.
+        least: Kernels of less work are not shared.
+    """
+    alone: set[int] = set()
+    often = [1.0] * len(work)
+    lonely = [False] * len(work)
+    for begin, extent in sorted(extents(controls).items()):
+        control, inside = controls[begin], range(begin + 1, extent.end)
+        if isinstance(control, Loop):
+            turns = control.turns if isinstance(control.turns, int) else _LIKELY_TURNS
+            for index in inside:
+                often[index] *= max(turns, 1)
+        # Outer loops come first, so `often` tells how often one turn of this one runs the rest.
+        scale = min((often[index] for index in inside), default=1.0)
+        once = sum(work[i] * often[i] / scale for i in inside if work[i] >= least)
+        if lonely[begin] or once < _SHARED_NS:
+            alone.add(begin)
+            for index in inside:
+                lonely[index] = True
+    whole = sum(one * times for one, times in zip(work, often, strict=True))
+    shared = sum(
+        one * times for one, times, by_one in zip(work, often, lonely, strict=True) if not by_one
+    )
+    return Estimate(frozenset(alone), whole, shared, tuple(often))
+
+
+def grows(controls: Sequence[Control | None]) -> frozenset[Buffer]:
+    """Return the outputs whose size is known when a loop has ended."""
+    return frozenset(
+        part
+        for control in controls
+        if isinstance(control, Loop)
+        for part in _left(control)
+        if part is not None
+    )
+
+
+def _left(loop: Loop) -> Iterator[Buffer | None]:
+    yield from (part.result for part in loop.scanned)
+    yield from (value.result for value in loop.carried)
+
+
+def turning_names(controls: Sequence[Control | None]) -> dict[str, Dim]:
+    """Return the names of sizes that differ from turn to turn, and what they begin as."""
+    return {
+        name: start
+        for control in controls
+        if isinstance(control, Loop) and control.turning is not None
+        for name, start, _ in control.turning.names
+    }

@@ -1,0 +1,328 @@
+"""Loops over elementwise expressions: one kernel for a group of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hagane.native.kernels.expression import (
+    BOOL,
+    FLOAT32,
+    HALVES,
+    NARROW,
+    Apply,
+    Constant,
+    Expression,
+    Leaf,
+    cost_of,
+    vectorizes,
+)
+from hagane.native.kernels.kernel import Body, c_type
+from hagane.native.kernels.tensor import Tensor
+from hagane.native.tiles.tile import float_text
+from hagane.symbolic import Dim, ceildiv, product
+
+if TYPE_CHECKING:
+    from hagane.native.lowering.state import Lowering
+
+# One task handles about this many elements.
+_TASK_ELEMENTS = 8192
+# An innermost axis shorter than this is looped over together with the next one.
+_SHORT = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One loop: its length, and the step of each tensor along it, in elements."""
+
+    length: Dim
+    strides: tuple[Dim, ...]
+
+
+def merged_axes(shape: Sequence[Dim], strides: Sequence[Sequence[Dim]]) -> list[Axis]:
+    """Return the loops over ``shape``: axes of length one dropped, neighbours joined."""
+    axes: list[Axis] = []
+    for i, length in enumerate(shape):
+        if length == 1:
+            continue
+        axis = Axis(length, tuple(steps[i] for steps in strides))
+        if axes and all(
+            outer == inner * length
+            for outer, inner in zip(axes[-1].strides, axis.strides, strict=True)
+        ):
+            axes[-1] = Axis(axes[-1].length * length, axis.strides)
+        else:
+            axes.append(axis)
+    return axes or [Axis(1, tuple(0 for _ in strides))]
+
+
+def emit_elementwise(
+    low: Lowering, label: str, expression: Expression, target: Tensor, *, store: str = ""
+) -> None:
+    """Write the kernel that computes an expression for each element of ``target``.
+
+    ``store`` names the C function that stores vectors, where it is not that of the element type.
+    """
+    if isinstance(expression, Leaf) and expression.dtype == target.dtype in HALVES:
+        # A copy keeps all bits.
+        bits = np.dtype(np.uint16)
+        expression = Leaf(replace(expression.tensor, dtype=bits))
+        target = replace(target, dtype=bits)
+    tensors: list[Tensor] = []
+    _collect(expression, tensors)
+    views = [tensor.broadcast(target.shape) for tensor in tensors]
+    axes = merged_axes(target.shape, [view.strides for view in (target, *views)])
+    axes = _ordered(axes)
+    body = Body()
+    out = body.pointer(target, written=True)
+    names = [body.pointer(tensor) for tensor in tensors]
+    inner = axes[-1]
+    double = len(axes) > 1 and isinstance(inner.length, int) and inner.length < _SHORT
+    outer = axes[: -2 if double else -1]
+    middle = axes[-2] if double else None
+    writer = _Writer(expression, target, tensors, out, names, body, store)
+    vector = vectorizes(expression) and vectorizes(Leaf(target)) and inner.strides[0] == 1
+    if isinstance(expression, Leaf) and expression.dtype == target.dtype in NARROW:
+        vector = False  # a copy
+    elements = product([axis.length for axis in axes])
+    per_row = inner.length * (middle.length if middle else 1)
+    rows = product([axis.length for axis in outer])
+
+    if not outer and middle is None:
+        chunk = _TASK_ELEMENTS
+        tasks = ceildiv(inner.length, chunk)
+        body.add(
+            f"int64_t first = q * {chunk}, last = hg_min({body.size(inner.length)}, first + {chunk});"
+        )
+        writer.pointers(["first * " + body.size(stride) for stride in inner.strides])
+        writer.loop(inner, "last - first", vector)
+    else:
+        rows_of_task = max(1, _TASK_ELEMENTS // max(1, per_row)) if isinstance(per_row, int) else 1
+        tasks = ceildiv(rows, rows_of_task)
+        body.add(
+            f"for (int64_t row = q * {rows_of_task}, end = hg_min({body.size(rows)}, "
+            f"row + {rows_of_task}); row < end; row++) {{",
+            "int64_t left = row;",
+        )
+        offsets = ["0"] * (len(tensors) + 1)
+        for number, axis in reversed(list(enumerate(outer))):
+            index = f"i{number}"
+            if number == 0:
+                body.add(f"int64_t {index} = left;")
+            else:
+                length = body.size(axis.length)
+                body.add(f"int64_t {index} = left % {length}; left /= {length};")
+            for k, stride in enumerate(axis.strides):
+                if stride != 0:
+                    offsets[k] += f" + {index} * {body.size(stride)}"
+        if middle is not None:
+            body.add(f"for (int64_t j = 0; j < {body.size(middle.length)}; j++) {{")
+            for k, stride in enumerate(middle.strides):
+                if stride != 0:
+                    offsets[k] += f" + j * {body.size(stride)}"
+        writer.pointers(offsets)
+        writer.loop(inner, body.size(inner.length), vector)
+        if middle is not None:
+            body.add("}")
+        body.add("}")
+    known = float(elements) if isinstance(elements, int) else 65536.0
+    work = known * cost_of(expression) / (16 if vector else 1) * 0.5
+    low.emit(label, body, tasks, work=work, flops=known)
+
+
+def _ordered(axes: list[Axis]) -> list[Axis]:
+    """Put the axis along which the result is contiguous last."""
+    if axes[-1].strides[0] in (0, 1):
+        return axes
+    for i, axis in enumerate(axes):
+        if axis.strides[0] == 1:
+            return [*axes[:i], *axes[i + 1 :], axis]
+    return axes
+
+
+def _collect(expression: Expression, found: list[Tensor]) -> None:
+    if isinstance(expression, Leaf):
+        if expression.tensor not in found:
+            found.append(expression.tensor)
+    elif isinstance(expression, Apply):
+        for argument in expression.arguments:
+            _collect(argument, found)
+
+
+class _Writer:
+    """Writes one loop body, for vectors or for single elements."""
+
+    def __init__(
+        self,
+        expression: Expression,
+        target: Tensor,
+        tensors: Sequence[Tensor],
+        out: str,
+        names: Sequence[str],
+        body: Body,
+        store: str,
+    ):
+        self.expression = expression
+        self.target = target
+        self.tensors = tensors
+        self.out = out
+        self.names = names
+        self.body = body
+        self.own_store = bool(store)
+        self.store = store or "v_store" + _ending(target.dtype)
+
+    def pointers(self, offsets: Sequence[str]) -> None:
+        """Declare pointers to the first elements of a loop."""
+        body = self.body
+        body.add(f"{c_type(self.target.dtype)} *o = {self.out} + ({offsets[0]});")
+        for i, (tensor, offset) in enumerate(zip(self.tensors, offsets[1:], strict=True)):
+            body.add(f"const {c_type(tensor.dtype)} *a{i} = {self.names[i]} + ({offset});")
+
+    def loop(self, axis: Axis, count: str, vector: bool) -> None:
+        """Write the innermost loop."""
+        if not vector:
+            self._scalar_loop(axis, count)
+            return
+        body = self.body
+        body.add(f"int64_t n = {count}, i = 0;")
+        body.add("for (; i + VL <= n; i += VL) {")
+        self._vector(axis, None)
+        body.add("}")
+        if not (isinstance(axis.length, int) and axis.length % 16 == 0):
+            body.add("if (i < n) {")
+            self._vector(axis, "n - i")
+            body.add("}")
+
+    def _vector(self, axis: Axis, rest: str | None) -> None:
+        lines: list[str] = []
+        names: dict[int, str] = {}
+        for k, tensor in enumerate(self.tensors):
+            stride = axis.strides[k + 1]
+            text = self._load(k, tensor, stride, rest)
+            kind = "vm" if tensor.dtype == BOOL else "vf"
+            names[k] = f"x{k}"
+            lines.append(f"{kind} x{k} = {text};")
+        value = expression_text(self.expression, self.tensors, names, lines, vector=True)
+        if self.target.dtype == BOOL:
+            lines.append(f"v_store_mask(o + i, {value}, {rest or 'VL'});")
+        else:
+            name = self.store
+            count = "" if rest is None else f", {rest}"
+            lines.append(f"{name}{'' if rest is None else '_n'}(o + i, {value}{count});")
+        self.body.add(*lines)
+
+    def _load(self, k: int, tensor: Tensor, stride: Dim, rest: str | None) -> str:
+        count = rest or "VL"
+        if tensor.dtype == BOOL:
+            return f"v_load_mask(a{k} + i * {self.body.size(stride)}, {self.body.size(stride)}, {count})"
+        name = "v_load" + _ending(tensor.dtype)
+        if stride == 0:
+            return f"v_set1({_loaded(f'*a{k}', tensor.dtype)})"
+        if stride == 1:
+            return f"{name}(a{k} + i)" if rest is None else f"{name}_n(a{k} + i, {rest})"
+        step = self.body.size(stride)
+        return f"{name}_strided(a{k} + i * {step}, {step}, {count})"
+
+    def _scalar_loop(self, axis: Axis, count: str) -> None:
+        body = self.body
+        out_step = body.size(axis.strides[0])
+        body.add(f"int64_t n = {count};", "for (int64_t i = 0; i < n; i++) {")
+        lines: list[str] = []
+        names: dict[int, str] = {}
+        for k, tensor in enumerate(self.tensors):
+            names[k] = f"x{k}"
+            step = body.size(axis.strides[k + 1])
+            read = _loaded(f"a{k}[i * {step}]", tensor.dtype)
+            lines.append(f"{_register(tensor.dtype)} x{k} = {read};")
+        value = expression_text(self.expression, self.tensors, names, lines, vector=False)
+        if self.own_store:
+            body.add(*lines, f"{self.store}_n(o + i * {out_step}, v_set1({value}), 1);", "}")
+            return
+        if self.target.dtype in HALVES:
+            value = f"s_store{_ending(self.target.dtype)}({value})"
+        body.add(*lines, f"o[i * {out_step}] = {value};", "}")
+
+
+def expression_text(
+    expression: Expression,
+    tensors: Sequence[Tensor],
+    names: Mapping[int, str],
+    lines: list[str],
+    *,
+    vector: bool,
+) -> str:
+    """Return the C name of what an expression gives for one vector or element.
+
+    Args:
+        expression: What is computed.
+        tensors: What it reads.
+        names: The C names of their elements, by position.
+        lines: Takes the declarations of what is computed on the way.
+        vector: Whether elements are vectors.
+    """
+    if isinstance(expression, Leaf):
+        return names[list(tensors).index(expression.tensor)]
+    if isinstance(expression, Constant):
+        return _constant_text(expression, vector=vector)
+    arguments = [
+        expression_text(a, tensors, names, lines, vector=vector) for a in expression.arguments
+    ]
+    text = expression.template
+    if not vector:
+        text = text.replace("v_", "d_" if _is_double(expression) else "s_")
+    for i, argument in enumerate(arguments):
+        text = text.replace(f"{{{i}}}", argument)
+    name = f"t{len(lines)}"
+    kind = ("vm" if expression.mask else "vf") if vector else _register(expression.dtype)
+    lines.append(f"{kind} {name} = {text};")
+    return name
+
+
+def _ending(dtype: np.dtype[Any]) -> str:
+    return f"_{NARROW[dtype]}" if dtype in NARROW else ""
+
+
+def _register(dtype: np.dtype[Any]) -> str:
+    """Return the C type that an element has once it is loaded."""
+    return "float" if dtype in HALVES else c_type(dtype)
+
+
+def _loaded(text: str, dtype: np.dtype[Any]) -> str:
+    return f"s_load{_ending(dtype)}({text})" if dtype in HALVES else text
+
+
+def _is_double(expression: Apply) -> bool:
+    return expression.dtype.name == "float64" or any(
+        argument.dtype.name == "float64" for argument in expression.arguments
+    )
+
+
+def _constant_text(constant: Constant, *, vector: bool) -> str:
+    if constant.dtype == FLOAT32 or constant.dtype in (NARROW if vector else HALVES):
+        text = float_text(float(constant.value))
+        return f"v_set1({text})" if vector else text
+    if constant.dtype == BOOL:
+        if vector:
+            return f"(vm){{0}} - {int(bool(constant.value))}"
+        return str(int(bool(constant.value)))
+    if constant.dtype.kind == "f":
+        value = float(constant.value)
+        if value != value:
+            return "(double)NAN"
+        if value in (float("inf"), float("-inf")):
+            return "(double)INFINITY" if value > 0 else "(-(double)INFINITY)"
+        return f"({value.hex()})"
+    value = int(constant.value)
+    kind = c_type(constant.dtype)
+    if value == -(2**63):
+        return "INT64_MIN"
+    return f"(({kind}){value}{'ULL' if value > 2**63 - 1 else 'LL'})"
+
+
+def without_leading(tensor: Tensor, rank: int) -> Tensor:
+    """Return a tensor with axes of length one in front, so that it has ``rank`` axes."""
+    lead = rank - len(tensor.shape)
+    return replace(tensor, shape=(1,) * lead + tensor.shape, strides=(0,) * lead + tensor.strides)

@@ -1,0 +1,103 @@
+"""Elementwise expressions over tensors, and the C text of their operations.
+
+A template names its arguments ``{0}``, ``{1}``, … A function whose name starts with ``v_`` works
+on vectors of float32; in scalar code it becomes ``s_`` (float32) or ``d_`` (float64). An expression
+of 16-bit floats has, in a register, the float32 that the 16 bits stand for; so has, in vector code,
+one of bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+
+from hagane.native.kernels.tensor import Tensor
+
+FLOAT32 = np.dtype(np.float32)
+BOOL = np.dtype(np.bool_)
+# Floats that are kept in 16 bits and computed with in 32, and the ending of their C functions.
+HALVES = {np.dtype(np.float16): "f16", np.dtype(ml_dtypes.bfloat16): "bf16"}
+# Elements that vector code keeps as float32, and the ending of the functions that load and store.
+NARROW = {**HALVES, np.dtype(np.int8): "i8", np.dtype(np.uint8): "u8"}
+# Parts of the names of functions that take long.
+_LONG = ("exp", "log", "erf", "tanh", "pow", "sigmoid", "softplus", "mish", "swish", "gelu")
+# What vector code computes with.
+_VECTORS = frozenset({FLOAT32, BOOL, *NARROW})
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """An element of a tensor, which broadcasts to the result's shape."""
+
+    tensor: Tensor
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type."""
+        return self.tensor.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number."""
+
+    value: float | int | bool
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An operation on the elements of its arguments.
+
+    Attributes:
+        template: Its C text.
+        arguments: What the text's ``{i}`` stand for.
+        dtype: The element type of the result.
+        vector: Whether the text also serves vectors of float32.
+        mask: Whether the result, in vector code, is a mask.
+    """
+
+    template: str
+    arguments: tuple[Expression, ...]
+    dtype: np.dtype[Any]
+    vector: bool = True
+
+    @property
+    def mask(self) -> bool:
+        """Whether vector code computes a mask."""
+        return self.dtype == BOOL
+
+
+Expression: TypeAlias = "Leaf | Constant | Apply"
+
+
+def cost_of(expression: Expression) -> float:
+    """Return roughly how many nanoseconds one element takes, divided by 16."""
+    if not isinstance(expression, Apply):
+        return 0.3
+    own = 1.0 + 6.0 * sum(expression.template.count(name) for name in _LONG)
+    return own + sum(cost_of(argument) for argument in expression.arguments)
+
+
+def vectorizes(expression: Expression) -> bool:
+    """Whether an expression can be computed on vectors of float32."""
+    if isinstance(expression, Apply):
+        return (
+            expression.vector
+            and expression.dtype in _VECTORS
+            and all(map(vectorizes, expression.arguments))
+        )
+    return expression.dtype in _VECTORS
+
+
+def leaves(expression: Expression) -> Iterable[Tensor]:
+    """Yield the tensors that an expression reads."""
+    if isinstance(expression, Leaf):
+        yield expression.tensor
+    elif isinstance(expression, Apply):
+        for argument in expression.arguments:
+            yield from leaves(argument)

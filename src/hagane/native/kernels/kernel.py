@@ -1,0 +1,134 @@
+"""One generated C function, and the buffers and sizes that it is called with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hagane.native.kernels.control import Control
+from hagane.native.kernels.tensor import Buffer, Tensor
+from hagane.symbolic import Dim
+
+C_TYPES = {
+    "float32": "float",
+    "float64": "double",
+    "float16": "hg_f16",
+    "bfloat16": "hg_bf16",
+    "int8": "int8_t",
+    "int16": "int16_t",
+    "int32": "int32_t",
+    "int64": "int64_t",
+    "uint8": "uint8_t",
+    "uint16": "uint16_t",
+    "uint32": "uint32_t",
+    "uint64": "uint64_t",
+    "bool": "uint8_t",
+}
+
+
+def c_type(dtype: np.dtype[Any]) -> str:
+    """Return the C type of an element."""
+    return C_TYPES[dtype.name]
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """An argument of a kernel: a place in a buffer, in bytes."""
+
+    buffer: Buffer
+    offset: Dim
+    written: bool
+
+
+@dataclass(eq=False)
+class Kernel:
+    """A call of a generated function: ``tasks`` times, in any order, by any thread.
+
+    Attributes:
+        label: The nodes that it computes, for profiles and messages.
+        code: The C function, named ``KERNEL``; equal code is compiled once.
+        pointers: Its pointer arguments.
+        sizes: Its sizes that are known only at run time.
+        tasks: How many independent pieces it has.
+        work: Estimated nanoseconds of one thread; small kernels run without waking threads.
+        flops: Arithmetic, for profiles; a multiplication and an addition are two.
+        scratch: Bytes of memory each thread needs.
+        failure: What a failure that it notes means, with ``{value}``, and ``{0}`` and so on for
+            the sizes below.
+        failure_sizes: Sizes that the text names.
+        control: What stands here in the place of code.
+    """
+
+    label: str
+    code: str
+    pointers: tuple[Pointer, ...]
+    sizes: tuple[Dim, ...]
+    tasks: Dim
+    work: float = 0.0
+    flops: float = 0.0
+    scratch: Dim = 0
+    failure: str = ""
+    failure_sizes: tuple[Dim, ...] = ()
+    control: Control | None = None
+
+
+@dataclass
+class Body:
+    """A C function under construction."""
+
+    scratch: int = 0  # bytes of memory that each thread needs
+
+    lines: list[str] = field(default_factory=list)
+    pointers: list[Pointer] = field(default_factory=list)
+    sizes: list[Dim] = field(default_factory=list)
+    helpers: list[str] = field(default_factory=list)
+
+    def pointer(
+        self, tensor: Tensor, *, written: bool = False, ctype: str | None = None, offset: Dim = 0
+    ) -> str:
+        """Declare a pointer to a tensor's first element and return its C name."""
+        name = f"p{len(self.pointers)}"
+        kind = ctype or c_type(tensor.dtype)
+        at = (tensor.offset + offset) * tensor.dtype.itemsize
+        self.lines.append(
+            f"{'' if written else 'const '}{kind} *{name} = ({kind} *)P[{len(self.pointers)}];"
+        )
+        self.pointers.append(Pointer(tensor.buffer, at, written))
+        return name
+
+    def raw(self, buffer: Buffer, *, written: bool = False, ctype: str = "float") -> str:
+        """Declare a pointer to the start of a buffer and return its C name."""
+        name = f"p{len(self.pointers)}"
+        self.lines.append(
+            f"{'' if written else 'const '}{ctype} *{name} = ({ctype} *)P[{len(self.pointers)}];"
+        )
+        self.pointers.append(Pointer(buffer, 0, written))
+        return name
+
+    def size(self, dim: Dim) -> str:
+        """Return C text for a size: a literal, or a run-time argument."""
+        if isinstance(dim, int):
+            return f"{dim}L" if dim >= 0 else f"({dim}L)"
+        if dim not in self.sizes:
+            self.sizes.append(dim)
+        return f"D[{self.sizes.index(dim)}]"
+
+    def add(self, *lines: str) -> None:
+        """Append lines."""
+        self.lines.extend(lines)
+
+    def helper(self, text: str) -> None:
+        """Add a static function before the kernel; ``KERNEL`` in it is replaced too."""
+        if text not in self.helpers:
+            self.helpers.append(text)
+
+    def code(self) -> str:
+        """Return the function's text, with its helpers."""
+        body = "\n  ".join(self.lines)
+        return (
+            "\n".join(self.helpers)
+            + "\nvoid KERNEL(char *const *P, const int64_t *D, int64_t q, const hg_thread *thread) {\n"
+            + f"  (void)P, (void)D, (void)thread;\n  {body}\n}}\n"
+        )

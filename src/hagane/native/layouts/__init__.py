@@ -1,0 +1,1 @@
+"""How images lie in blocks, pairs and quads, and the kernels that bring them there."""

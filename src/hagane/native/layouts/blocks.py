@@ -1,0 +1,90 @@
+"""Kernels that bring images into blocks of channels and back.
+
+All blocks of some pixels come before those of the next ones: large images are computed a share of
+their pixels by each thread, and what another one wrote last is slow to read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.tensor import Blocked, Tensor
+
+if TYPE_CHECKING:
+    from hagane.native.lowering.state import Lowering
+
+
+def _four(source: Tensor) -> tuple[Tensor, int, int]:
+    """Return a plain image as ``(N, C, rows, columns)``."""
+    from dataclasses import replace
+
+    if len(source.shape) == 3:
+        source = replace(
+            source,
+            shape=(*source.shape[:2], 1, source.shape[2]),
+            strides=(*source.strides[:2], 0, source.strides[2]),
+        )
+    return source, int(source.shape[2]), int(source.shape[3])
+
+
+# Pixels of one task.
+_PIXELS = 64
+
+
+def _loops(shape: tuple[int, ...], rows: int, columns: int, blocks: int) -> tuple[list[str], int]:
+    """Return lines that set ``image``, ``y``, ``x0``, ``x1`` and ``block`` of a task, and the tasks."""
+    parts = -(-columns // _PIXELS)
+    lines = [
+        f"int64_t block = q % {blocks}, part = q / {blocks} % {parts};",
+        f"int64_t y = q / {blocks * parts} % {rows}, image = q / {blocks * parts * rows};",
+        f"int64_t x0 = part * {_PIXELS}, x1 = hg_min({columns}, x0 + {_PIXELS});",
+    ]
+    return lines, shape[0] * rows * parts * blocks
+
+
+def emit_block(low: Lowering, source: Tensor, target: Blocked) -> None:
+    """Write the kernel that copies a plain image into blocks; channels past the last are zero."""
+    tensor, rows, columns = _four(source)
+    body = Body()
+    s = body.pointer(tensor)
+    d = body.pointer(target.view(), written=True)
+    n_stride, c_stride, h_stride, w_stride = (body.size(stride) for stride in tensor.strides)
+    channels, lanes = target.shape[1], target.lanes
+    lines, tasks = _loops(target.shape, rows, columns, target.blocks)
+    body.add(
+        *lines,
+        f"const float *s = {s} + image * {n_stride} + block * {lanes} * {c_stride} + y * {h_stride};",
+        f"float *d = {d} + (image * {target.blocks} + block) * {target.plane_stride}"
+        f" + y * {target.row_stride};",
+        f"int64_t n = hg_min({lanes}, {channels} - block * {lanes});",
+        "for (int64_t x = x0; x < x1; x++) {",
+        "vf v = {0};",
+        f"for (int64_t c = 0; c < n; c++) v[c] = s[c * {c_stride} + x * {w_stride}];",
+        f"v_store(d + x * {lanes}, v);",
+        "}",
+    )
+    elements = target.floats
+    low.emit(f"to blocks '{source.buffer.name}'", body, tasks, work=elements * 0.4)
+
+
+def emit_unblock(low: Lowering, source: Blocked, target: Tensor) -> None:
+    """Write the kernel that copies an image in blocks into row-major order."""
+    tensor, rows, columns = _four(target)
+    body = Body()
+    s = body.pointer(source.view())
+    d = body.pointer(tensor, written=True)
+    channels, lanes = source.shape[1], source.lanes
+    lines, tasks = _loops(source.shape, rows, columns, source.blocks)
+    body.add(
+        *lines,
+        f"const float *s = {s} + (image * {source.blocks} + block) * {source.plane_stride}"
+        f" + y * {source.row_stride};",
+        f"float *d = {d} + (image * {channels} + block * {lanes}) * {rows * columns}"
+        f" + y * {columns};",
+        f"int64_t n = hg_min({lanes}, {channels} - block * {lanes});",
+        "for (int64_t c = 0; c < n; c++)",
+        "  for (int64_t x = x0; x < x1; x++)",
+        f"    d[c * {rows * columns} + x] = s[x * {lanes} + c];",
+    )
+    low.emit(f"from blocks '{source.buffer.name}'", body, tasks, work=source.floats * 0.4)

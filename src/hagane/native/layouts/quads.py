@@ -1,0 +1,201 @@
+"""Quads of bytes: four neighbouring 8-bit numbers in one 32-bit word, multiplied at once.
+
+``VPDPBUSD`` adds four products of unsigned by signed bytes to an int32, so a kernel over words
+does the work of one over floats with a quarter of the steps. Signed inputs are kept shifted by 128.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.machine import Level
+from hagane.native.kernels.expression import Apply, Expression
+from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.tensor import Buffer, Kind, Pads, Tensor, keep_border, row_major
+from hagane.native.tiles.tile import Words, block_words, whole_words
+from hagane.ops.definition import Array
+
+if TYPE_CHECKING:
+    from hagane.native.lowering.state import Lowering
+
+UINT8, INT8 = np.dtype(np.uint8), np.dtype(np.int8)
+QUAD = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Quads:
+    """Images of bytes in blocks of channels, like ``Blocked``; sizes below count words.
+
+    Attributes:
+        buffer: Its memory; the border, and channels past the last, hold the zero point.
+        shape: ``(N, C, H, W)``.
+        lanes: Channels of a block, which takes a quarter as many words: those of a vector, or four
+            times as many where matrix tiles multiply them.
+        pads: The border.
+        zero: The zero point as it is kept: shifted by 128 for signed elements.
+        dtype: int8 or uint8.
+    """
+
+    buffer: Buffer
+    shape: tuple[int, ...]
+    lanes: int
+    pads: Pads
+    zero: int
+    dtype: np.dtype[Any]
+
+    @property
+    def shift(self) -> int:
+        """What is added to an element to keep it."""
+        return 128 if self.dtype == INT8 else 0
+
+    @property
+    def step(self) -> int:
+        """Words from one pixel to the next."""
+        return self.lanes // QUAD
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of channels."""
+        return -(-self.shape[1] // self.lanes)
+
+    @property
+    def row_stride(self) -> int:
+        """Words from one row to the next."""
+        return (self.shape[3] + self.pads[1] + self.pads[3]) * self.step
+
+    @property
+    def plane_stride(self) -> int:
+        """Words from one block of channels to the next."""
+        return (self.shape[2] + self.pads[0] + self.pads[2]) * self.row_stride
+
+    @property
+    def origin(self) -> int:
+        """Words from the buffer's start to the first pixel inside the border."""
+        return self.pads[0] * self.row_stride + self.pads[1] * self.step
+
+    def view(self) -> Tensor:
+        """Return the pixels as unsigned bytes, ``(N, blocks, rows, columns, lanes)``."""
+        plane, row = QUAD * self.plane_stride, QUAD * self.row_stride
+        return Tensor(
+            self.buffer,
+            UINT8,
+            (self.shape[0], self.blocks, *self.shape[2:], self.lanes),
+            (self.blocks * plane, plane, row, self.lanes, 1),
+            QUAD * self.origin,
+        )
+
+    def word_view(self) -> Tensor:
+        """Return the memory from the first pixel inside the border, as 32-bit words."""
+        return Tensor(self.buffer, np.dtype(np.float32), (), (), self.origin)
+
+
+def new_quads(low: Lowering, value: ir.Value, zero: int) -> Quads:
+    """Return fresh memory for an image of bytes, with the border that its readers want.
+
+    Args:
+        low: Knows the value's type and the border.
+        value: The image.
+        zero: Its zero point.
+    """
+    pads = low.wanted_pads.get(value, (0, 0, 0, 0))
+    dtype, shape = low.dtype(value), low.fixed_shape(value)
+    kept = zero + (128 if dtype == INT8 else 0)
+    lanes = QUAD * block_words(low.level, Words.QUAD)
+    buffer = Buffer(f"{value.name} quads", 0, Kind.ARENA)
+    image = Quads(buffer, shape, lanes, pads, kept, dtype)
+    buffer.bytes = shape[0] * image.blocks * image.plane_stride * 4
+    keep_border(image.view(), QUAD * image.plane_stride, fill=kept)
+    return image
+
+
+def shifted(expression: Expression) -> Expression:
+    """Return bytes as they are kept: signed ones plus 128."""
+    if expression.dtype == UINT8:
+        return expression
+    return Apply("({0} + v_num(128))", (expression,), UINT8)
+
+
+def to_quads(low: Lowering, value: ir.Value, source: Tensor, zero: int) -> Quads:
+    """Write the kernel that brings a plain image of bytes into blocks."""
+    target = new_quads(low, value, zero)
+    images, channels, rows, columns = target.shape
+    n, c, h, w = (low_stride for low_stride in source.strides)
+    body = Body()
+    s = body.pointer(source, ctype="uint8_t")
+    d = body.pointer(target.view(), written=True)
+    lanes, row, plane = target.lanes, QUAD * target.row_stride, QUAD * target.plane_stride
+    flip = "^ 128" if target.shift else ""
+    body.add(
+        f"int64_t y = q % {rows}, block = q / {rows} % {target.blocks};",
+        f"int64_t image = q / {rows * target.blocks};",
+        f"const uint8_t *s = {s} + image * {body.size(n)} + block * {lanes} * {body.size(c)}"
+        f" + y * {body.size(h)};",
+        f"uint8_t *d = {d} + (image * {target.blocks} + block) * {plane} + y * {row};",
+        f"int64_t n = hg_min({lanes}, {channels} - block * {lanes});",
+        f"if (n < {lanes}) memset(d, {target.zero}, {columns * lanes});",
+        f"for (int64_t c = 0; c < n; c++) for (int64_t x = 0; x < {columns}; x++)",
+        f"d[x * {lanes} + c] = s[c * {body.size(c)} + x * {body.size(w)}] {flip};",
+    )
+    work = float(target.shape[0] * target.blocks * lanes * rows * columns) * 0.5
+    low.emit(f"to quads '{value.name}'", body, images * target.blocks * rows, work=work)
+    return target
+
+
+def from_quads(low: Lowering, value: ir.Value, source: Quads) -> Tensor:
+    """Write the kernel that brings bytes in blocks into row-major order."""
+    images, channels, rows, columns = source.shape
+    target = low.result(value)
+    body = Body()
+    s = body.pointer(source.view())
+    d = body.pointer(target, written=True, ctype="uint8_t")
+    lanes, row, plane = source.lanes, QUAD * source.row_stride, QUAD * source.plane_stride
+    flip = "^ 128" if source.shift else ""
+    body.add(
+        f"int64_t y = q % {rows}, block = q / {rows} % {source.blocks};",
+        f"int64_t image = q / {rows * source.blocks};",
+        f"const uint8_t *s = {s} + (image * {source.blocks} + block) * {plane} + y * {row};",
+        f"uint8_t *d = {d} + ((image * {channels} + block * {lanes}) * {rows} + y) * {columns};",
+        f"int64_t n = hg_min({lanes}, {channels} - block * {lanes});",
+        f"for (int64_t c = 0; c < n; c++) for (int64_t x = 0; x < {columns}; x++)",
+        f"d[c * {rows * columns} + x] = s[x * {lanes} + c] {flip};",
+    )
+    work = float(images * source.blocks * lanes * rows * columns) * 0.5
+    low.emit(f"from quads '{value.name}'", body, images * source.blocks * rows, work=work)
+    return Tensor(target.buffer, target.dtype, source.shape, row_major(source.shape))
+
+
+def quad_weights(weight: Array, level: Level) -> Array:
+    """Return signed weights ``(out, in, rows, columns)`` as words of four inputs.
+
+    For matrix tiles, inputs are filled up to whole blocks.
+    """
+    out, depth, rows, columns = weight.shape
+    words = whole_words(depth, Words.QUAD, level)
+    padded = np.zeros((out, words * QUAD, rows, columns), np.int8)
+    padded[:, :depth] = weight
+    quads = padded.reshape(out, -1, QUAD, rows, columns).transpose(0, 1, 3, 4, 2)
+    return np.ascontiguousarray(quads).view(np.uint32)[..., 0]
+
+
+def store_pixels(place: str, pixels: int, used: int, lanes: int) -> list[str]:
+    """Return the C code that stores the first pixels of a vector ``y`` of 64 bytes.
+
+    Args:
+        place: C text of where the first one goes.
+        pixels: How many.
+        used: Bytes of a pixel that ``y`` has.
+        lanes: Bytes from one pixel to the next, where they go.
+    """
+    if used == lanes:
+        if pixels * used == 64:
+            return [f"_mm512_storeu_si512({place}, y);"]
+        return [f"_mm512_mask_storeu_epi32({place}, {hex((1 << pixels * used // 4) - 1)}, y);"]
+    if used == 32:
+        store, part = "_mm256_storeu_si256((__m256i *)", "_mm512_extracti64x4_epi64"
+    else:
+        store, part = "_mm_storeu_si128((__m128i *)", "_mm512_extracti32x4_epi32"
+    return [f"{store}({place} + {i * lanes}), {part}(y, {i}));" for i in range(pixels)]

@@ -1,0 +1,1 @@
+"""State that all rules share on the way from nodes to kernels."""

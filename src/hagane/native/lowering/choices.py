@@ -1,0 +1,79 @@
+"""Which of its forms a kernel takes: chosen by rule, or by what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from hagane.native.lowering.state import Lowering
+    from hagane.native.rules.convolution.window import Window
+    from hagane.symbolic import Dim
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A form of a convolution or matrix product; what is None is left to the rules.
+
+    Attributes:
+        winograd: Pixels of a tile's side in Winograd's algorithm, 0 for the direct form.
+        blocks: Channel blocks that one register tile computes together, at most.
+        order: Whether a task is one group of channels, or all groups for some pixels.
+        rows: Whether the rows of a product are read where they are, or packed first.
+        library: What computes it in the place of a kernel of our own; of the other fields it
+            heeds the order alone.
+    """
+
+    winograd: Literal[0, 2, 4] | None = None
+    blocks: Literal[1, 2, 3, 4] | None = None
+    order: Literal["groups", "pixels"] | None = None
+    rows: Literal["direct", "packed"] | None = None
+    library: Literal["onednn"] | None = None
+
+
+_ALLOWED: Mapping[str, tuple[Any, ...]] = {
+    "winograd": (None, 0, 2, 4),
+    "blocks": (None, 1, 2, 3, 4),
+    "order": (None, "groups", "pixels"),
+    "rows": (None, "direct", "packed"),
+    "library": (None, "onednn"),
+}
+BY_RULE = Choice()
+Choices = Mapping[str, Choice]
+
+
+def to_json(choice: Choice) -> dict[str, Any]:
+    """Return what a choice fixes, as JSON has it."""
+    return {name: value for name, value in asdict(choice).items() if value is not None}
+
+
+def from_json(found: object) -> Choice:
+    """Return the choice that ``to_json`` wrote.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    if not isinstance(found, dict) or any(
+        name not in _ALLOWED or value not in _ALLOWED[name] for name, value in found.items()
+    ):
+        raise ValueError(f"expected the choices {', '.join(_ALLOWED)}, got {found!r}")
+    return Choice(**found)
+
+
+def convolution_key(low: Lowering, window: Window) -> str:
+    """Return what the best form of a convolution depends on, but for the processor."""
+    sizes = [window.images, window.channels, window.height, window.width, window.out_channels]
+    shapes = (window.kernel, window.strides, window.dilations, window.pads)
+    text = " ".join("x".join(map(str, item)) for item in (sizes, *shapes))
+    return f"conv {text} g{window.groups} {_circumstances(low)}"
+
+
+def product_key(low: Lowering, rows: Dim, k: int, n: int) -> str:
+    """Return what the best form of a product of (rows, k) and (k, n) depends on."""
+    return f"product {rows}x{k}x{n} {_circumstances(low)}"
+
+
+def _circumstances(low: Lowering) -> str:
+    precision = "bf16" if low.pairs else "fp32"
+    return f"{precision} {low.level.name} threads {low.threads}"

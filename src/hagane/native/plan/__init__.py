@@ -1,0 +1,1 @@
+"""Which nodes are compiled, and in which parts."""

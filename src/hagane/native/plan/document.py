@@ -1,0 +1,77 @@
+"""The table of all operators and what hagane has of each, as ``docs/operators.md`` shows it.
+
+``python -m hagane.native.plan.document > docs/operators.md`` writes it anew; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hagane.graph.opsets import CURRENT_OPSETS
+from hagane.native.rules import RULES
+from hagane.ops.definition import OpDef, Unsupported
+from hagane.ops.registry import operators
+
+_INTRODUCTION = """\
+# Operators
+
+Written by `python -m hagane.native.plan.document`; don't edit. Every operator has a type rule with symbolic
+shapes and a reference kernel in NumPy, the meaning that every engine is tested against. A facet
+that is missing has a letter, explained below the table. Models of older opsets are brought to the
+current one when they are loaded, so one definition serves all versions. An operator that is native
+may still run on its reference kernel for some element types or attributes; `hagane inspect` of a
+model tells.
+"""
+
+
+def operators_document() -> str:
+    """Return the document."""
+    reasons: dict[str, str] = {}
+    lines = [_INTRODUCTION]
+    for domain in sorted({domain for domain, _ in operators()}):
+        table = [op for (d, _), op in sorted(operators().items()) if d == domain]
+        title = domain or "ai.onnx"
+        lines += [
+            f"## {title}, opset {CURRENT_OPSETS[domain]}: {len(table)} operators",
+            "",
+            "| operator | type rule | reference | gradient | native |",
+            "|---|---|---|---|---|",
+            *(_row(op, reasons) for op in table),
+            "",
+        ]
+    lines += ["## What is missing", ""]
+    lines += [f"- {letter}: {reason}." for reason, letter in reasons.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _row(op: OpDef, reasons: dict[str, str]) -> str:
+    cells = [_facet(facet, reasons) for facet in (op.reference, op.vjp, _native(op))]
+    return f"| {op.name} | yes | {' | '.join(cells)} |"
+
+
+def _native(op: OpDef) -> object:
+    if op.key in RULES:
+        return RULES[op.key]
+    return Unsupported("no native kernel: runs on its reference kernel between compiled parts")
+
+
+def _facet(facet: object, reasons: dict[str, str]) -> str:
+    if not isinstance(facet, Unsupported):
+        return "yes"
+    return reasons.setdefault(facet.reason, _letter(len(reasons)))
+
+
+def _letter(number: int) -> str:
+    return chr(ord("a") + number)
+
+
+def gaps() -> Iterator[tuple[OpDef, Unsupported]]:
+    """Yield every facet that is missing."""
+    for op in operators().values():
+        for facet in (op.reference, op.vjp, _native(op)):
+            if isinstance(facet, Unsupported):
+                yield op, facet
+
+
+if __name__ == "__main__":
+    print(operators_document(), end="")

@@ -1,0 +1,1 @@
+"""Convolutions and products of 8-bit numbers."""

@@ -1,0 +1,265 @@
+"""Convolutions of bytes with constant weights: QLinearConv and ConvInteger."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.tensor import Pads, Tensor
+from hagane.native.layouts.quads import new_quads
+from hagane.native.lowering.epilogue import Ending
+from hagane.native.lowering.state import Lowering, NotNative, Rule
+from hagane.native.rules.bytes.depthwise import is_near, lower_depthwise_quads
+from hagane.native.rules.bytes.int8 import emit_int8_product
+from hagane.native.rules.bytes.operands import (
+    MOST,
+    bounded_bytes,
+    byte_weight,
+    has_quads,
+    image_of_quads,
+    may_overflow,
+    one_for_all,
+    parameters,
+    requantize,
+    scale_and_zero,
+    signed_weight,
+)
+from hagane.native.rules.bytes.planes import lower_depthwise_planes
+from hagane.native.rules.convolution import window as windows
+from hagane.native.rules.convolution.direct import Source, emit_direct
+from hagane.native.rules.convolution.images import FEW_CHANNELS
+from hagane.native.rules.convolution.stem import by_pixels, folded, folds_rows
+from hagane.native.rules.convolution.window import is_depthwise, needed_pads, window_of
+from hagane.native.tiles.tile import IN_ROWS, Words
+from hagane.ops.convolution.window import Window
+from hagane.ops.definition import Array
+from hagane.symbolic import Dim
+
+
+def border_of_quads(low: Lowering, node: ir.Node) -> Pads | None:
+    """Return the border that a convolution of quads reads around its image, or None."""
+    if node.op_type != "QLinearConv" or not has_quads(low):
+        return None
+    try:
+        shape = low.fixed_shape(node.inputs[3])
+        return needed_pads(window_of(low, node, shape[2:], shape[0])) if len(shape) == 4 else None
+    except NotNative:
+        return None
+
+
+def lower_qlinear_conv(low: Lowering, node: ir.Node) -> None:
+    """Lower QLinearConv with constant weights, scales and zero points, of one group or depthwise."""
+    weight = byte_weight(low, node.inputs[3])
+    x_scale, x_zero = scale_and_zero(low, node, 1)
+    w_scale = low.constant(node.inputs[4])
+    y_scale, y_zero = scale_and_zero(low, node, 6)
+    bias_value = node.inputs[8] if len(node.inputs) > 8 else None
+    bias = low.constant(bias_value)
+    if w_scale is None or (bias_value is not None and bias is None):
+        raise NotNative("a scale or bias known only at run time")
+    factor = (x_scale * w_scale.reshape(-1)).astype(
+        np.float64
+    )  # in float32, as the operator has it
+    scale = factor / np.float64(y_scale[0])
+    if weight.ndim in (3, 4):
+        window = window_of(low, node, weight.shape[2:], weight.shape[0])
+        if is_depthwise(window):
+            filters = _around_zero(low, node, weight)
+            in_blocks = has_quads(low) and weight.ndim == 4 and is_near(window)
+            if in_blocks and _fit_bytes(filters):
+                lower_depthwise_quads(
+                    low, node, window, filters.astype(np.int8), x_zero, scale, bias, y_zero
+                )
+                return
+            result = float(y_scale[0]), y_zero
+            lower_depthwise_planes(low, node, window, filters, x_zero, factor, bias, result)
+            return
+    w_zero = one_for_all(low, node.inputs[5])
+    signed = signed_weight(weight, w_zero)
+    if has_quads(low) and signed is not None and weight.ndim == 4 and window.groups == 1:
+        _lower_quads(low, node, window, signed, x_zero, scale, bias, y_zero)
+        return
+    sums, pixels = _convolved(low, node, weight, x_zero, w_zero)
+    target = low.result(node.outputs[0])
+    requantize(low, node, sums, target, factor, bias, (float(y_scale[0]), y_zero), pixels)
+    low.lowered[node.outputs[0]] = target
+
+
+def _fit_bytes(numbers: Array) -> bool:
+    limits = np.iinfo(np.int8)
+    return bool((numbers >= limits.min).all() and (numbers <= limits.max).all())
+
+
+def _around_zero(low: Lowering, node: ir.Node, weight: Array) -> Array:
+    """Return weights less their zero point, which may differ from channel to channel."""
+    zero = low.constant(node.inputs[5])
+    if zero is None:
+        raise NotNative("a zero point known only at run time")
+    return weight.astype(np.int32) - zero.astype(np.int32).reshape(-1, *[1] * (weight.ndim - 1))
+
+
+def _lower_quads(
+    low: Lowering,
+    node: ir.Node,
+    window: windows.Window,
+    weight: Array,
+    x_zero: int,
+    factor: Array,
+    bias: Array | None,
+    y_zero: int,
+) -> None:
+    level, lanes = low.level, low.level.lanes
+    x = node.inputs[0]
+    assert x is not None
+    flops = 2.0 * window.images * window.out_height * window.out_width * weight.size
+    shift = 128 if low.dtype(x) == np.int8 else 0
+    out, (least, most), followers = bounded_bytes(low, node.outputs[0])
+    target = new_quads(low, out, y_zero)
+    maps, length = window.out_channels, (target.blocks * target.lanes // lanes + 8) * lanes
+    start = -(x_zero + shift) * weight.astype(np.int64).sum((1, 2, 3))
+    start = start + (0 if bias is None else bias.astype(np.int64))
+    scale = np.broadcast_to(factor, (maps,)).astype(np.float32)
+    numbers = parameters(
+        low,
+        id(node),
+        length,
+        start.astype(np.int32),
+        scale,
+        np.full(2 * length, target.zero, np.int16),
+        np.full(4 * length, least + target.shift, np.uint8),
+        np.full(length, MOST if most is None else most - y_zero, np.float32),
+        np.resize(np.array(IN_ROWS, np.int32), length),
+    )
+    limited = most is not None or may_overflow(weight, start, scale)
+    numbers = replace(numbers, limited=limited)
+    if folds_rows(level, window):
+        window, weight, source = folded(low, x, window, weight, Words.QUAD, x_zero + shift)
+    elif window.channels <= FEW_CHANNELS and not level.tiles and x not in low.quads:
+        source = by_pixels(low, x, window, x_zero + shift)
+    else:
+        image = image_of_quads(low, x, x_zero, needed_pads(window))
+        first = -window.pads[0] * image.row_stride - window.pads[1] * image.step
+        plane, row = image.plane_stride, image.row_stride
+        source = Source(
+            image.word_view(), first, image.step, plane, image.step, row,
+            image.blocks * plane, Words.QUAD,
+        )  # fmt: skip
+    ending = Ending(out, operators=followers)
+    emit_direct(low, node, window, weight, numbers, source, ending, None, target, flops=flops)
+
+
+def lower_conv_integer(low: Lowering, node: ir.Node) -> None:
+    """Lower ConvInteger of one group with constant weights and zero points."""
+    weight = byte_weight(low, node.inputs[1])
+    x_zero = one_for_all(low, node.inputs[2] if len(node.inputs) > 2 else None)
+    w_zero = one_for_all(low, node.inputs[3] if len(node.inputs) > 3 else None)
+    sums, pixels = _convolved(low, node, weight, x_zero, w_zero)
+    out = node.outputs[0]
+    images, maps = low.shape(out)[0], weight.shape[0]
+    by_pixel = sums.reshaped((images, pixels, maps)).permuted((0, 2, 1))
+    target = low.result(out)
+    low.copy(by_pixel, target.reshaped((images, maps, pixels)))
+    low.lowered[out] = target
+
+
+def _convolved(
+    low: Lowering, node: ir.Node, weight: Array, x_zero: int, w_zero: int
+) -> tuple[Tensor, Dim]:
+    """Return the sums (images * pixels, maps) of a convolution, and the pixels of an image.
+
+    The image becomes pixels of bytes, channels innermost, with its padding; a window is then a few
+    runs of bytes, and a row of a matrix product.
+    """
+    attributes = low.attributes(node)
+    if int(attributes["group"]) != 1 or weight.ndim != 4:
+        raise NotNative("groups, or other than two spatial axes")
+    source = low.contiguous(node.inputs[0])
+    window = Window.of(
+        weight.shape[2:], attributes.get("strides"), attributes.get("dilations"),
+        attributes.get("pads"), attributes["auto_pad"],
+    )  # fmt: skip
+    sizes = tuple(int(dim) for dim in low.fixed_shape(node.inputs[0])[2:])
+    image = _emit_pixels(low, node, source, window.amounts(sizes), x_zero)
+    height, width = (int(n) for n in window.output(sizes))
+    maps, channels, *kernel = weight.shape
+    depth = channels * kernel[0] * kernel[1]
+    rows = source.shape[0] * height * width
+    wide = -(-depth // 4) * 4
+    packed = low.new(f"{node.name} windows", np.dtype(np.uint8), (rows, wide))
+    _emit_windows(low, node, image, packed, window, (height, width))
+    matrix = np.ascontiguousarray(weight.transpose(2, 3, 1, 0).reshape(depth, maps))
+    sums = low.new(f"{node.name} sums", np.dtype(np.int32), (rows, maps))
+    emit_int8_product(
+        low, node, packed, rows, matrix, (lambda _: str(x_zero), w_zero), sums,
+        shifted=source.dtype == np.int8,
+    )  # fmt: skip
+    return sums, height * width
+
+
+def _emit_pixels(
+    low: Lowering, node: ir.Node, source: Tensor, pads: list[tuple[int, int]], zero: int
+) -> Tensor:
+    """Write an image as unsigned bytes (N, rows, columns, C); its border is the zero point."""
+    images, channels, rows, columns = source.shape
+    (top, bottom), (left, right) = pads
+    assert isinstance(rows, int)
+    assert isinstance(columns, int)
+    shape = (images, rows + top + bottom, columns + left + right, channels)
+    target = low.new(f"{node.name} pixels", np.dtype(np.uint8), shape)
+    flip = 128 if source.dtype == np.int8 else 0
+    body = Body()
+    s, d = body.pointer(source, ctype="uint8_t"), body.pointer(target, written=True)
+    high, wide = rows + top + bottom, columns + left + right
+    body.add(
+        f"int64_t image = q / {high}, y = q % {high} - {top};",
+        f"uint8_t *o = {d} + q * {wide * channels};",
+        f"if (y < 0 || y >= {rows}) {{ for (int64_t i = 0; i < {wide * channels}; i++) o[i] = "
+        f"(uint8_t)({zero} ^ {flip}); return; }}",
+        f"for (int64_t i = 0; i < {left * channels}; i++) o[i] = (uint8_t)({zero} ^ {flip});",
+        f"for (int64_t i = 0; i < {right * channels}; i++) o[{(left + columns) * channels} + i] = "
+        f"(uint8_t)({zero} ^ {flip});",
+        f"o += {left * channels}; const uint8_t *x = {s} + (image * {channels * rows} + y) * {columns};",
+        f"for (int64_t c = 0; c < {channels}; c++) for (int64_t j = 0; j < {columns}; j++)",
+        f"o[j * {channels} + c] = x[c * {rows * columns} + j] ^ {flip};",
+    )
+    low.emit(f"pixels '{node.name}'", body, images * high, work=columns * 32.0)
+    return target
+
+
+def _emit_windows(
+    low: Lowering,
+    node: ir.Node,
+    image: Tensor,
+    packed: Tensor,
+    window: Window,
+    output: tuple[int, int],
+) -> None:
+    """Copy the runs of bytes of each window into a row."""
+    _, rows, columns, channels = image.shape
+    (kh, kw), (sy, sx), (dy, dx) = window.kernel, window.strides, window.dilations
+    wide = packed.shape[1]
+    height, width = output
+    assert isinstance(wide, int)
+    body = Body()
+    s, d = body.pointer(image), body.pointer(packed, written=True)
+    runs, run = (1, kw * channels) if dx == 1 else (kw, channels)
+    body.add(
+        f"int64_t image = q / {height}, oy = q % {height};",
+        f"const uint8_t *x = {s} + (image * {rows} + oy * {sy}) * {columns * channels};",
+        f"for (int64_t ox = 0; ox < {width}; ox++) {{",
+        f"uint8_t *o = {d} + (q * {width} + ox) * {wide};",
+        f"for (int64_t i = 0; i < {kh}; i++) for (int64_t j = 0; j < {runs}; j++, o += {run})",
+        f"__builtin_memcpy(o, x + (i * {dy * columns} + ox * {sx} + j * {dx}) * {channels}, {run});",
+        f"for (int64_t at = {kh * kw * channels}; at < {wide}; at++) *o++ = 0; }}",
+    )
+    tasks = image.shape[0] * height
+    low.emit(f"windows '{node.name}'", body, tasks, work=float(width * wide) * 0.05)
+
+
+RULES: dict[str, Rule] = {
+    "ConvInteger": lower_conv_integer,
+    "QLinearConv": lower_qlinear_conv,
+}

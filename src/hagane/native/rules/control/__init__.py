@@ -1,0 +1,1 @@
+"""Loops and branches around the kernels of their bodies."""

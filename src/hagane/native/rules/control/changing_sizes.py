@@ -1,0 +1,229 @@
+"""Kernels of a loop's body whose sizes differ from turn to turn.
+
+What a turn makes of such a size is known: it adds a number, doubles it, keeps it below another. The
+code of kernels takes sizes as arguments in any case; a kernel of its own computes all that differ
+from those of the turn before, and the engine brings them to where they are read: arguments,
+offsets, tasks, bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from math import lcm
+
+from hagane.native.kernels.control import Branch, Carried, Loop, Scanned, Turning
+from hagane.native.kernels.kernel import Body, Kernel, Pointer
+from hagane.native.kernels.tensor import Buffer, Kind, Tensor
+from hagane.native.lowering.state import NotNative
+from hagane.ops.control.growth import Growth
+from hagane.symbolic import Dim, Expr, maximum, number_of, symbol, symbols_of
+from hagane.symbolic.expression import Atom
+
+# Sizes are taken for those of this turn, or one before; of values that are not larger by then.
+_LIKELY_TURN, _LARGE = 64, 1 << 20
+# What a kernel takes at least for what it reads and writes.
+_NS_OF_BYTE = 0.1
+_DIFFERS = "a state changes its shape from turn to turn, in a way that only the data tells"
+
+
+def names_that_turn(
+    found: Iterable[Growth], invented: Iterable[str]
+) -> tuple[tuple[str, Dim, Dim], ...]:
+    """Return the names of sizes that change, what they begin as, and what a turn makes of them.
+
+    Raises:
+        NotNative: It is not known what a turn makes of them.
+    """
+    names: dict[str, tuple[Dim, Dim]] = {}
+    found, unknown = list(found), set(invented)
+    for growth in found:
+        own = symbols_of(growth.before) & unknown
+        name = next(iter(own), "")
+        distance = growth.before - symbol(name) if len(own) == 1 else None
+        if not isinstance(distance, int):
+            raise NotNative(_DIFFERS)
+        begun = growth.start - distance, growth.after - distance
+        if names.setdefault(name, begun) != begun:
+            raise NotNative(_DIFFERS)
+    if any(symbols_of(after) & unknown - names.keys() for _, after in names.values()):
+        raise NotNative(_DIFFERS)
+    return tuple((name, start, after) for name, (start, after) in names.items())
+
+
+class SizesOfTurns:
+    """What a loop needs to run a body whose sizes differ from turn to turn.
+
+    Args:
+        names: The names of such sizes, what they begin as, and what a turn makes of them.
+    """
+
+    def __init__(self, names: Sequence[tuple[str, Dim, Dim]]):
+        self.names = tuple(names)
+        self._own = {name for name, _, _ in names}
+
+    def differs(self, dim: Dim) -> bool:
+        """Whether a size differs from turn to turn."""
+        return bool(symbols_of(dim) & self._own)
+
+    def check(self, kernels: Sequence[Kernel], pairs: Iterable[tuple[Dim, Dim]]) -> None:
+        """Raise ``NotNative`` if nested loops depend on such sizes, or turns make sizes clash."""
+        for kernel in kernels:
+            if isinstance(kernel.control, Loop | Branch) and any(
+                map(self.differs, kernel.control.dims())
+            ):
+                raise NotNative(
+                    "a loop in its body depends on a size that differs from turn to turn"
+                )
+        if any(self.differs(left - right) for left, right in pairs):
+            raise NotNative("sizes in its body may differ in some turns")
+
+    def weigh(self, kernels: Sequence[Kernel], turns: Dim | None) -> None:
+        """Estimate what kernels take whose sizes differ, for those of a turn in the middle.
+
+        Rules take open sizes for large; what begins with nothing is small in most turns, and the
+        threads would wait for each other longer than one takes for all.
+        """
+        middle = min(turns // 2, _LIKELY_TURN) if isinstance(turns, int) else _LIKELY_TURN
+        sizes = {name: start for name, start, _ in self.names if isinstance(start, int)}
+        if len(sizes) < len(self.names):
+            return
+        with contextlib.suppress(KeyError):  # a size that only the caller knows
+            for _ in range(middle):
+                if max(sizes.values()) > _LARGE:
+                    return
+                sizes = {name: number_of(after, sizes) for name, _, after in self.names}
+            for kernel in kernels:
+                if any(map(self.differs, (*kernel.sizes, kernel.tasks))):
+                    kernel.flops = 0.0  # it differs too
+                    buffers = dict.fromkeys(pointer.buffer for pointer in kernel.pointers)
+                    read = sum(number_of(buffer.bytes, sizes) for buffer in buffers)
+                    kernel.work = min(kernel.work, _NS_OF_BYTE * read)
+
+    def temporaries(self, kernels: Sequence[Kernel]) -> tuple[Buffer, ...]:
+        """Take values of no fixed size out of the arena, and return them."""
+        found = dict.fromkeys(
+            pointer.buffer
+            for kernel in kernels
+            for pointer in kernel.pointers
+            if pointer.buffer.kind in (Kind.ARENA, Kind.BORDERED)
+            and self.differs(pointer.buffer.bytes)
+        )
+        for buffer in found:
+            buffer.kind = Kind.MOVING
+        return tuple(found)
+
+    def rebase(
+        self, kernels: Sequence[Kernel], moving: Iterable[Buffer], pointers: list[Pointer]
+    ) -> list[Scanned]:
+        """Let pointers at offsets that differ go through buffers that move, and return these.
+
+        Args:
+            kernels: Of the body; changed in place.
+            moving: Buffers that this loop moves already.
+            pointers: The loop's; more are added.
+        """
+        own = {*moving, *(buffer for kernel in kernels for buffer in _moved_by(kernel))}
+        views: dict[Buffer, Buffer] = {}
+        scanned: list[Scanned] = []
+        for kernel in kernels:
+            changed = list(kernel.pointers)
+            for i, pointer in enumerate(changed):
+                if not self.differs(pointer.offset) or pointer.buffer in own:
+                    continue
+                if pointer.buffer not in views:
+                    view = Buffer(f"part of {pointer.buffer.name}", 0, Kind.MOVING)
+                    views[pointer.buffer] = view
+                    pointers.append(Pointer(pointer.buffer, 0, True))
+                    scanned.append(Scanned(view, len(pointers) - 1, 0, 0))
+                changed[i] = replace(pointer, buffer=views[pointer.buffer])
+            kernel.pointers = tuple(changed)
+        return scanned
+
+    def kernel(
+        self,
+        kernels: Sequence[Kernel],
+        carried: Sequence[Carried],
+        temporaries: Sequence[Buffer],
+        count: Tensor,
+    ) -> tuple[Kernel, Turning]:
+        """Return the kernel that computes all numbers that differ, and what to do with them.
+
+        Args:
+            kernels: Of the body.
+            carried: The loop's states.
+            temporaries: What ``temporaries`` returned.
+            count: Where the number of the turn lies.
+        """
+        scratch = maximum(*(kernel.scratch for kernel in kernels)) if kernels else 0
+        found = [value.grown for value in carried if value.grown is not None]
+        found += [buffer.bytes for buffer in temporaries]
+        for kernel in kernels:
+            found += [*kernel.sizes, kernel.tasks, *(p.offset for p in kernel.pointers)]
+        dims = tuple(dict.fromkeys(dim for dim in (*found, scratch) if self.differs(dim)))
+        numbers = Buffer("sizes of a turn", 8 * (len(dims) + len(self.names)), Kind.MOVING)
+        body = Body()
+        out = body.raw(numbers, written=True, ctype="int64_t")
+        turn = body.raw(count.buffer, ctype="int64_t")
+        body.helper(_FLOOR)
+        olds = {name: f"o{i}" for i, (name, _, _) in enumerate(self.names)}
+        news = {name: f"n{i}" for i, (name, _, _) in enumerate(self.names)}
+        last = [f"{out}[{len(dims) + i}]" for i in range(len(self.names))]
+        for old, place in zip(olds.values(), last, strict=True):
+            body.add(f"const int64_t {old} = {place};")
+        for (name, start, after), place in zip(self.names, last, strict=True):
+            begun, then = body.size(start), _c_text(after, body, olds)
+            body.add(f"const int64_t {news[name]} = {place} = *{turn} == 0 ? {begun} : {then};")
+        for i, dim in enumerate(dims):
+            body.add(f"{out}[{i}] = {_c_text(dim, body, news)};")
+        label = "sizes of a turn"
+        made = Kernel(label, body.code(), tuple(body.pointers), tuple(body.sizes), 0)
+        return made, Turning(self.names, dims, numbers, tuple(temporaries), scratch)
+
+
+def _moved_by(kernel: Kernel) -> Iterator[Buffer]:
+    if isinstance(kernel.control, Loop):
+        yield from (part.slice for part in kernel.control.scanned)
+        for value in kernel.control.carried:
+            yield from (value.before, value.after)
+        if kernel.control.turning is not None:
+            yield from kernel.control.turning.temporaries
+
+
+_FLOOR = """
+static inline int64_t KERNEL_floor(int64_t a, int64_t b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}"""
+
+
+def _c_text(value: Dim, body: Body, names: Mapping[str, str]) -> str:
+    """Return a C expression for a size."""
+    if not isinstance(value, Expr):
+        return body.size(value)
+    # Coefficients may be fractions whose sum is whole.
+    whole = lcm(*(Fraction(coefficient).denominator for coefficient in value.terms.values()))
+    terms = [
+        "*".join(
+            [f"{int(coefficient * whole)}L"]
+            + [_atom_text(atom, body, names) for atom, power in monomial for _ in range(power)]
+        )
+        for monomial, coefficient in value.terms.items()
+    ]
+    total = f"({' + '.join(terms) or '0'})"
+    return total if whole == 1 else f"KERNEL_floor({total}, {whole})"
+
+
+def _atom_text(atom: Atom, body: Body, names: Mapping[str, str]) -> str:
+    if atom.is_symbol:
+        return names.get(atom.head) or body.size(symbol(atom.head))
+    first, *others = (_c_text(argument, body, names) for argument in atom.arguments)
+    if atom.head == "floor":
+        return f"KERNEL_floor({first}, {others[0]})"
+    if atom.head == "mod":
+        return f"({first} - {others[0]} * KERNEL_floor({first}, {others[0]}))"
+    for other in others:
+        sign = "<" if atom.head == "min" else ">"
+        first = f"({first} {sign} {other} ? {first} : {other})"
+    return first

@@ -1,0 +1,189 @@
+"""Loop, Scan and If whose bodies have kernels throughout: control is the engine's.
+
+Values that a loop carries keep their shapes, or grow by the same in each turn; where they change in
+another way, the body is a program of its own that the runtime calls once a turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.native.kernels.control import NONE, Branch, Loop, Mark
+from hagane.native.lowering.state import Lowering, NotNative, Rule
+from hagane.native.rules.control.bodies import (
+    BodyKernels,
+    Pointers,
+    Turns,
+    check_single,
+    dims_of,
+    emit_control,
+    kept_place,
+    result_of,
+    single,
+    sizes_in,
+)
+from hagane.ops.control.loop import hands_on, is_true
+from hagane.ops.inference import GraphTypes
+from hagane.symbolic import Dim, Expr, symbols_of
+
+
+def lower_loop(low: Lowering, node: ir.Node) -> None:
+    """Lower a Loop."""
+    graph = node.attributes["body"].as_graph()
+    limit, going, *starts = (*node.inputs, None, None)[: max(2, len(node.inputs))]
+    n = len(starts)
+    number, begun, *befores = graph.inputs
+    goes_on, *others = graph.outputs
+    states = [
+        (start, before, after, result)
+        for start, before, after, result in zip(
+            starts, befores, others[:n], node.outputs[:n], strict=True
+        )
+        if start is not None
+    ]
+    if len(states) != n:
+        raise NotNative("an absent initial value")
+    # The body runs only while the condition is true.
+    given = {begun: np.array(True)}
+    for start, before, after, _ in states:
+        constant = low.constant(start)
+        if constant is not None and hands_on(after) is before:
+            given[before] = constant
+    loop = Turns(low, node, BodyKernels(low, graph, given), states)
+    inner, add = loop.body.low, loop.pointers.add
+    place = low.new(str(number.name), low.dtype(number), low.shape(number))
+    inner.lowered[number], count = place, add(place, written=True)
+    loop.count, begin = place, NONE
+    if going is not None and not is_true(low.constant(going)):
+        begin = add(single(low, going, "bool"))
+    condition = NONE
+    if not is_true(inner.constant(goes_on)):
+        check_single(low, goes_on, "bool")
+        place = low.new(str(goes_on.name), low.dtype(goes_on), low.shape(goes_on))
+        loop.wanted.append((goes_on, place))
+        condition = add(place, written=True)
+    turns = _known_turns(low, limit)
+    at = NONE
+    if limit is not None and turns is None:
+        at = add(single(low, limit, "int64"))
+    loop.turns = turns if begin == condition == NONE else None
+    loop.carry()
+    for item, result in zip(others[n:], node.outputs[n:], strict=True):
+        if result.name and low.uses(result):
+            loop.wanted.append((item, kept_place(loop, item, result)))
+    loop.finish(Loop(turns, at, begin, condition, count, (), ()))
+
+
+def _known_turns(low: Lowering, limit: ir.Value | None) -> Dim | None:
+    """Return the limit of a Loop, if it is known before the run and not negative."""
+    if limit is None:
+        return None
+    content = low.constant(limit)
+    if content is None:
+        content = low.types.values.get(limit)
+    if content is None or content.size != 1:
+        return None
+    turns = content.reshape(-1)[0]
+    if isinstance(turns, Expr):
+        return turns if {str(turns)} == set(symbols_of(turns)) else None
+    return int(turns) if turns >= 0 else None
+
+
+def grown_outputs(node: ir.Node, types: GraphTypes) -> Sequence[ir.Value]:
+    """Return the outputs of a Loop whose shape may be known only when it has ended."""
+    if node.op_type != "Loop" or node.domain not in ("", "ai.onnx"):
+        return ()
+    n = max(0, len(node.inputs) - 2)
+    befores = node.attributes["body"].as_graph().inputs[2:]
+    found = [
+        value
+        for value, before in zip(node.outputs[:n], befores, strict=True)
+        if any(
+            left != right and not isinstance(left, int)
+            for left, right in zip(dims_of(types, value), dims_of(types, before), strict=False)
+        )
+    ]
+    rest = [v for v in node.outputs[n:] if not isinstance(next(sizes_in(types, v), None), int)]
+    return [*found, *rest]
+
+
+def lower_scan(low: Lowering, node: ir.Node) -> None:
+    """Lower a Scan: its slices are read and written where the whole lies."""
+    attributes = low.attributes(node)
+    graph = node.attributes["body"].as_graph()
+    n_scanned = int(attributes["num_scan_inputs"])
+    inputs = [value for value in node.inputs if value is not None]
+    n = len(inputs) - n_scanned
+    states = list(
+        zip(inputs[:n], graph.inputs[:n], graph.outputs[:n], node.outputs[:n], strict=True)
+    )
+    given = {}
+    for start, before, after, _ in states:
+        constant = low.constant(start)
+        if constant is not None and hands_on(after) is before:
+            given[before] = constant
+    scan = Turns(low, node, BodyKernels(low, graph, given), states)
+    axes = attributes.get("scan_input_axes") or (0,) * n_scanned
+    backwards = attributes.get("scan_input_directions") or (0,) * n_scanned
+    turns: Dim = 0
+    for value, part, axis, reverse in zip(
+        inputs[n:], graph.inputs[n:], axes, backwards, strict=True
+    ):
+        whole = low.plain(value)
+        axis %= len(whole.shape)
+        turns = whole.shape[axis]
+        scan.body.low.lowered[part] = scan.slice_of(whole, axis, turns, backwards=bool(reverse))
+    scan.carry()
+    n_results = len(node.outputs) - n
+    axes = attributes.get("scan_output_axes") or (0,) * n_results
+    backwards = attributes.get("scan_output_directions") or (0,) * n_results
+    for item, result, axis, reverse in zip(
+        graph.outputs[n:], node.outputs[n:], axes, backwards, strict=True
+    ):
+        if not (result.name and low.uses(result)):
+            continue
+        low.lowered[result] = target = low.result(result)
+        axis %= len(target.shape)
+        if low.shape(item) != target.shape[:axis] + target.shape[axis + 1 :]:
+            raise NotNative(f"'{item.name}' changes its shape from turn to turn")
+        place = scan.slice_of(target, axis, turns, backwards=bool(reverse))
+        scan.wanted.append((item, place))
+    scan.finish(Loop(turns, NONE, NONE, NONE, NONE, (), ()))
+
+
+def lower_if(low: Lowering, node: ir.Node) -> None:
+    """Lower an If: the kernels of both branches are there, and the condition picks."""
+    graphs = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
+    (condition,) = node.inputs
+    if condition is None:
+        raise NotNative("an absent condition")
+    known = low.constant(condition)
+    if known is not None:
+        graphs = [graphs[0 if is_true(known) else 1]]
+    bodies = [BodyKernels(low, graph) for graph in graphs]
+    targets = [result_of(low, value) for value in node.outputs]
+    for body in bodies:
+        for found, value in zip(body.graph.outputs, node.outputs, strict=True):
+            if low.dtype(found) != low.dtype(value) or low.shape(found) != low.shape(value):
+                raise NotNative("its branches give different shapes")
+        body.lower(list(zip(body.graph.outputs, targets, strict=True)), ())
+    for value, target in zip(node.outputs, targets, strict=True):
+        low.lowered[value] = target
+    if known is not None:
+        low.kernels += bodies[0].low.kernels
+        return
+    pointers = Pointers()
+    branch = Branch(pointers.add(single(low, condition, "bool")))
+    for target in targets:
+        pointers.add(target, written=True)
+    emit_control(low, node, branch, pointers.found)
+    low.kernels += bodies[0].low.kernels
+    emit_control(low, node, Mark.OTHERWISE, ())
+    low.kernels += bodies[1].low.kernels
+    emit_control(low, node, Mark.END, ())
+
+
+RULES: dict[str, Rule] = {"Loop": lower_loop, "Scan": lower_scan, "If": lower_if}

@@ -1,0 +1,1 @@
+"""Forms of convolution and pooling, and the choice between them."""

@@ -1,0 +1,425 @@
+"""Convolution: which of its forms a node is computed in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.native.kernels.expression import Expression
+from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.tensor import Blocked, Pads, Tensor
+from hagane.native.layouts.pairs import Paired, new_paired
+from hagane.native.lowering.choices import BY_RULE, convolution_key
+from hagane.native.lowering.epilogue import Ending, follow
+from hagane.native.lowering.state import Lowering, NotNative, Rule
+from hagane.native.rules.convolution.depthwise import lower_depthwise
+from hagane.native.rules.convolution.direct import Source, band_pays, emit_direct
+from hagane.native.rules.convolution.few_outputs import is_narrow, lower_narrow
+from hagane.native.rules.convolution.filtered import filtered_axis, filtered_pads, lower_filtered
+from hagane.native.rules.convolution.images import (
+    FEW_CHANNELS,
+    bias_buffer,
+    four_axes,
+    padded_planes,
+    with_border,
+)
+from hagane.native.rules.convolution.pooled import with_pool
+from hagane.native.rules.convolution.stem import folded, folds_rows
+from hagane.native.rules.convolution.volume import lower_volume
+from hagane.native.rules.convolution.window import Window, is_depthwise, needed_pads, window_of
+from hagane.native.rules.convolution.winograd import Shape, lower_winograd, tile_size
+from hagane.native.rules.elementwise import function_of
+from hagane.native.rules.onednn.convolution import calls_library, lower_by_library
+from hagane.native.tiles.matrix import takes_rows
+from hagane.native.tiles.tile import Words, block_words, uses_tiles
+from hagane.native.tiles.triples import splits, tiles_ns, tiles_of_image
+from hagane.ops.definition import Array
+
+
+def winograd_sizes(window: Window) -> tuple[int, ...]:
+    """Return the tiles of Winograd's algorithm that there are for a convolution."""
+    if window.strides != (1, 1) or window.dilations != (1, 1) or window.groups != 1:
+        return ()
+    return _winograd_shape(window).sizes
+
+
+def winograd_size(low: Lowering, window: Window) -> int:
+    """Return the tile of Winograd's algorithm where it is faster than the direct form, else 0."""
+    if not winograd_sizes(window) or low.direct_only or (low.pairs and low.level.tiles):
+        return 0
+    if calls_library(low, window):
+        return 0
+    chosen = low.choices.get(convolution_key(low, window), BY_RULE).winograd
+    if chosen is not None:
+        return chosen
+    direct = None
+    if _direct_words(low, window) is Words.TRIPLE:
+        direct = tiles_ns(*_product_of(window), low.threads)
+    return tile_size(_winograd_shape(window), low.threads, 2.0 if low.pairs else 1.0, direct)
+
+
+def _words(low: Lowering, window: Window) -> Words:
+    """Return what the words of a convolution that reads blocks hold, in the form it is computed in."""
+    return Words.FLOAT if winograd_size(low, window) else _direct_words(low, window)
+
+
+def _direct_words(low: Lowering, window: Window) -> Words:
+    """Return what they hold in the direct form."""
+    inputs = window.channels // window.groups
+    pairs = (
+        low.words is not Words.FLOAT
+        and inputs > FEW_CHANNELS
+        and not (window.groups > 1 and window.groups == window.channels)
+        and (window.groups == 1 or _has_whole_blocks(low, window))
+    )
+    if pairs and low.words is Words.TRIPLE:
+        pixels = window.out_height * window.out_width
+        read = inputs * -(-window.height * window.width // pixels)
+        pairs = not calls_library(low, window) and not low.direct_only
+        taps = window.kernel[0] * window.kernel[1]
+        product = _product_of(window)
+        near = window.follows or takes_rows(product[0] // window.images)
+        pairs = pairs and splits(
+            low, window.images * pixels, inputs * taps, product, read, near=near
+        )
+    return low.words if pairs else Words.FLOAT
+
+
+def _splits_rows(low: Lowering, window: Window) -> bool:
+    """Whether tasks split the part of an image of floats that they read."""
+    if window.groups > 1 or _words(low, window) is not Words.TRIPLE:
+        return False
+    tiles, _, _ = _product_of(window)
+    return takes_rows(tiles // window.images)
+
+
+def _product_of(window: Window) -> tuple[int, int, int]:
+    """Return tiles of rows, inputs, blocks filled up, and outputs of a group's product."""
+    left, right = needed_pads(window)[1::2]
+    columns = window.width + left + right
+    tiles = tiles_of_image(window.out_height, window.out_width, window.strides, columns)
+    taps = window.kernel[0] * window.kernel[1]
+    inputs, outs = window.channels // window.groups, window.out_channels // window.groups
+    return window.images * tiles, -(-inputs // 32) * 32 * taps, outs
+
+
+def _has_whole_blocks(low: Lowering, window: Window) -> bool:
+    """Whether each group of channels begins with a block of pairs."""
+    lanes = low.words.each * block_words(low.level, low.words)
+    sizes = (window.channels // window.groups, window.out_channels // window.groups)
+    return not any(size % lanes for size in sizes)
+
+
+def _winograd_shape(window: Window) -> Shape:
+    return Shape(
+        window.images,
+        window.channels,
+        window.out_channels,
+        window.out_height,
+        window.out_width,
+        window.kernel,
+    )
+
+
+def conv_pads(low: Lowering, window: Window) -> Pads:
+    """Return the border that a convolution reads, in the form that it is computed in."""
+    if calls_library(low, window):
+        return 0, 0, 0, 0
+    top, left, bottom, right = needed_pads(window)
+    size = winograd_size(low, window)
+    if size:
+        shape = _winograd_shape(window)
+        (rows, columns), (high, wide) = shape.tiles(size), shape.axes(size)
+        bottom = max(bottom, rows * high.size + high.taps - 1 - top - window.height)
+        right = max(right, columns * wide.size + wide.taps - 1 - left - window.width)
+    return top, left, bottom, right
+
+
+def border_read(low: Lowering, node: ir.Node) -> Pads | None:
+    """Return the zero border that a convolution reads of an image, or None if it is none of ours."""
+    window = sizes_of(low, node)
+    if window is None:
+        return None
+    found = filtered_axis(low, node, window)
+    if found is not None:
+        return filtered_pads(window, found)
+    return conv_pads(low, window) if _is_blocked(low, window) else None
+
+
+def reads_blocks(low: Lowering, node: ir.Node) -> Window | None:
+    """Return the sizes of a convolution that reads images in blocks, or None."""
+    window = sizes_of(low, node)
+    if window is None or filtered_axis(low, node, window) is not None:
+        return None
+    return window if _is_blocked(low, window) else None
+
+
+def sizes_of(low: Lowering, node: ir.Node) -> Window | None:
+    """Return the sizes of a convolution of float32 over one or two axes, or None."""
+    if node.op_type != "Conv":
+        return None
+    try:
+        shape = low.fixed_shape(node.inputs[1])
+        window = window_of(low, node, shape[2:], shape[0])
+        return window if low.is_float(node.inputs[0]) else None
+    except NotNative:
+        return None
+
+
+def _is_blocked(low: Lowering, window: Window) -> bool:
+    lanes = low.level.lanes
+    if is_narrow(low, window):
+        return False
+    if window.groups == 1 or is_depthwise(window):
+        return True
+    return calls_library(low, window) or (
+        window.channels // window.groups % lanes == 0
+        and window.out_channels // window.groups % lanes == 0
+    )
+
+
+def lower_conv(low: Lowering, node: ir.Node) -> None:
+    """Lower a convolution with constant weights."""
+    x, weight = node.inputs[0], low.constant(node.inputs[1])
+    bias_value = node.inputs[2] if len(node.inputs) > 2 else None
+    bias = low.constant(bias_value) if bias_value is not None else None
+    if weight is None or (bias_value is not None and bias is None):
+        raise NotNative("weights that are not constant")
+    if not low.is_float(x):
+        raise NotNative(f"element type {low.dtype(x)}")
+    if weight.ndim == 5:
+        lower_volume(low, node, weight, bias)
+        return
+    window = window_of(low, node, weight.shape[2:], weight.shape[0])
+    found = filtered_axis(low, node, window)
+    if found is not None:
+        lower_filtered(low, node, window, found, four_axes(weight), bias)
+        return
+    if is_narrow(low, window):
+        lower_narrow(low, node, window, four_axes(weight), bias)
+        return
+    if not _is_blocked(low, window):
+        _lower_by_loops(low, node, window, weight, bias)
+        return
+    if is_depthwise(window):
+        lower_depthwise(low, node, window, weight, bias)
+    else:
+        _lower_direct(low, node, window, weight, bias)
+
+
+def _lower_direct(
+    low: Lowering, node: ir.Node, window: Window, weight: Array, bias: Array | None
+) -> None:
+    x = node.inputs[0]
+    assert x is not None
+    ending = follow(low, node.outputs[0])
+    folds = low.pairs and folds_rows(low.level, window)
+    tiles = low.level.tiles and (folds or _words(low, window) is not Words.FLOAT)
+    after = None
+    if tiles and not calls_library(low, window):
+        ending, after = _with_function(low, ending)
+    pool, size = None, winograd_size(low, window)
+    if (size or low.words is Words.FLOAT) and not calls_library(low, window):
+        pays = partial(_winograd_shape(window).pools, size) if size else band_pays
+        ending, pool = with_pool(low, ending, pays)
+    shape = low.fixed_shape(ending.value)
+    target: Blocked | Paired
+    # Vectors of floats do not write the wide blocks that matrix tiles read.
+    if (tiles or not low.level.tiles) and _read_as_pairs(low, ending.value):
+        target = new_paired(low, ending.value, shape)
+    else:
+        target = low.new_blocked(ending.value, shape)
+    if calls_library(low, window):
+        lower_by_library(low, node, window, weight, bias, ending, target)
+        return
+    if size:
+        residual = None if ending.residual is None else low.blocked(ending.residual)
+        image = _bordered(low, x, window)
+        start = _first_tap(window, image.row_stride, image.lanes)
+        lower_winograd(
+            low,
+            node,
+            _winograd_shape(window),
+            size,
+            image,
+            start,
+            weight,
+            bias_buffer(low, node, window, bias),
+            ending,
+            residual,
+            target,
+            pool,
+        )
+        return
+    key = convolution_key(low, window)
+    pixels = window.out_height * window.out_width if pool is None else pool.pixels
+    flops = 2.0 * window.images * pixels * weight.size
+    if folds:
+        window, weight, source = folded(low, x, window, four_axes(weight))
+    else:
+        source = _source(low, x, window)
+    added = None if ending.residual is None else _added(low, ending.residual, source.words)
+    emit_direct(
+        low, node, window, weight, bias, source, ending, added, target, key, flops, after, pool
+    )
+
+
+def _with_function(low: Lowering, ending: Ending) -> tuple[Ending, Expression | None]:
+    """Return an ending that includes the function that is computed of it alone, and that."""
+    found = function_of(low, ending.value)
+    if found is None:
+        return ending, None
+    node, expression = found
+    low.done.add(node)
+    names = (*ending.operators, node.op_type)
+    return replace(ending, value=node.outputs[0], operators=names), expression
+
+
+def _added(low: Lowering, value: ir.Value, words: Words) -> Blocked | Paired:
+    """Return an image to add, in pairs if it lies in them and a matrix tile adds it."""
+    pairs = low.only_paired(value)
+    return pairs if pairs is not None and uses_tiles(low.level, words) else low.blocked(value)
+
+
+def _source(low: Lowering, x: ir.Value, window: Window) -> Source:
+    """Return the image in the form that the direct convolution of these sizes reads."""
+    words = _words(low, window)
+    if _splits_rows(low, window):
+        return _floats(low, x, window)
+    if words is not Words.FLOAT:
+        pairs = low.paired(x)
+        if any(have < want for have, want in zip(pairs.pads, needed_pads(window), strict=True)):
+            raise NotNative("an image of pairs without its border")
+        start = _first_tap(window, pairs.row_stride, pairs.step)
+        plane, row = pairs.plane_stride, pairs.row_stride
+        image, channels = pairs.blocks * plane, pairs.lanes // 2
+        return Source(pairs.word_view(), start, pairs.step, plane, channels, row, image, words)
+    if _reads_planes(low, x, window):
+        tensor, (row, plane), image = padded_planes(low, x, window)
+        return Source(tensor, 0, 1, plane, 1, row, image)
+    source = _bordered(low, x, window)
+    start = _first_tap(window, source.row_stride, source.lanes)
+    plane, row = source.plane_stride, source.row_stride
+    image = source.blocks * plane
+    return Source(source.view(), start, source.lanes, plane, source.lanes, row, image)
+
+
+def _reads_planes(low: Lowering, x: ir.Value, window: Window) -> bool:
+    """Whether an image of few channels is read as planes, or any one that lies in them with a border."""
+    found = low.get(x)
+    if isinstance(found, Tensor) and found.buffer in low.planes:
+        return window.channels <= low.level.lanes
+    return window.channels <= FEW_CHANNELS and not isinstance(found, Blocked)
+
+
+def _floats(low: Lowering, x: ir.Value, window: Window) -> Source:
+    """Return an image of floats that matrix tiles read in pieces, split by each task."""
+    image, words = _bordered(low, x, window), Words.TRIPLE
+    start = _first_tap(window, image.row_stride, image.lanes)
+    step = image.lanes * words.pieces
+    row = image.row_stride * words.pieces
+    floats = (image.plane_stride, window.channels)
+    whole = image.blocks * image.plane_stride
+    return Source(image.view(), start, step, 0, image.lanes, row, whole, words, floats)
+
+
+def _first_tap(window: Window, row: int, step: int) -> int:
+    return -window.pads[0] * row - window.pads[1] * step
+
+
+def _bordered(low: Lowering, x: ir.Value, window: Window) -> Blocked:
+    """Return an image in blocks with the zero border that a convolution reads."""
+    source, pads = low.blocked(x), conv_pads(low, window)
+    if any(have < want for have, want in zip(source.pads, pads, strict=True)):
+        return with_border(low, x, source, pads)
+    return source
+
+
+def _read_as_pairs(low: Lowering, value: ir.Value) -> bool:
+    """Whether all that reads a value are convolutions of pairs in this segment.
+
+    Matrix tiles also add images of pairs to their results.
+    """
+    if low.words is Words.FLOAT or value in low.outputs:
+        return False
+    for use in value.uses():
+        if use.node not in low.nodes:
+            return False
+        if low.level.tiles and use.node.op_type == "Add" and _is_added(low, use.node, value):
+            continue
+        if use.idx != 0 or not _reads_pairs(low, use.node):
+            return False
+    return bool(value.uses())
+
+
+def _reads_pairs(low: Lowering, node: ir.Node) -> bool:
+    window = reads_blocks(low, node)
+    if window is None or _splits_rows(low, window):
+        return False
+    return _words(low, window) is not Words.FLOAT
+
+
+def _is_added(low: Lowering, node: ir.Node, value: ir.Value) -> bool:
+    """Whether an addition is computed with a convolution of pairs that gives its other side."""
+    (other,) = [v for v in node.inputs if v is not value] or [None]
+    producer = None if other is None else other.producer()
+    return (
+        other is not None
+        and producer is not None
+        and producer in low.nodes
+        and low.uses(other) == 1
+        and low.shape(other) == low.shape(value)
+        and _reads_pairs(low, producer)
+    )
+
+
+def _lower_by_loops(
+    low: Lowering, node: ir.Node, window: Window, weight: Array, bias: Array | None
+) -> None:
+    """Lower a grouped convolution whose groups are no whole blocks, on planes."""
+    lanes = low.level.lanes
+    x = node.inputs[0]
+    assert x is not None
+    tensor, (row, plane), image = padded_planes(low, x, window)
+    depth = window.channels // window.groups
+    outs = window.out_channels // window.groups
+    kh, kw = window.kernel
+    weights = low.constant_tensor(
+        node.inputs[1], np.ascontiguousarray(four_axes(weight), np.float32)
+    )
+    target = low.result(node.outputs[0])
+    body = Body()
+    s = body.pointer(tensor)
+    w = body.pointer(weights)
+    b = body.raw(bias_buffer(low, node, window, bias))
+    d = body.pointer(target, written=True)
+    (sh, sw), (dh, dw) = window.strides, window.dilations
+    body.add(
+        f"int64_t channel = q % {window.out_channels}, image = q / {window.out_channels};",
+        f"const float *s = {s} + image * {image} + channel / {outs} * {depth} * {plane};",
+        f"const float *w = {w} + channel * {depth * kh * kw};",
+        f"float *d = {d} + q * {window.out_height * window.out_width};",
+        f"for (int64_t y = 0; y < {window.out_height}; y++)",
+        f"for (int64_t x = 0; x < {window.out_width}; x += {lanes}) {{",
+        f"int64_t n = hg_min({lanes}, {window.out_width} - x);",
+        f"vf sum = v_set1({b}[channel]);",
+        f"for (int64_t c = 0; c < {depth}; c++)",
+        f"for (int64_t i = 0; i < {kh}; i++)",
+        f"for (int64_t j = 0; j < {kw}; j++) {{",
+        f"const float *p = s + c * {plane} + (y * {sh} + i * {dh}) * {row} + x * {sw} + j * {dw};",
+        f"float k = w[(c * {kh} + i) * {kw} + j];",
+        "sum += k * (v_load_n(p, n));" if sw == 1 else f"sum += k * v_load_strided(p, {sw}, n);",
+        "}",
+        f"v_store_n(d + y * {window.out_width} + x, sum, n);",
+        "}",
+    )
+    flops = 2.0 * window.images * window.out_channels * depth * kh * kw * window.out_height
+    flops *= window.out_width
+    low.emit(node, body, window.images * window.out_channels, work=flops / 6, flops=flops)
+    low.lowered[node.outputs[0]] = target
+
+
+RULES: dict[str, Rule] = {"Conv": lower_conv}

@@ -1,0 +1,233 @@
+"""Convolution in the direct form: register tiles over pixels and groups of channels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from hagane.machine import Level
+from hagane.native.kernels.expression import Expression
+from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.tensor import Blocked, Tensor
+from hagane.native.layouts.pairs import Paired, paired_weights, split_weights
+from hagane.native.layouts.quads import Quads, quad_weights
+from hagane.native.lowering.choices import BY_RULE
+from hagane.native.lowering.epilogue import Ending
+from hagane.native.lowering.state import Lowering
+from hagane.native.rules.bytes.operands import Parameters
+from hagane.native.rules.convolution.images import bias_buffer, four_axes
+from hagane.native.rules.convolution.pooled import Pool
+from hagane.native.rules.convolution.window import Window
+from hagane.native.tiles.contraction import (
+    Band,
+    Contraction,
+    Group,
+    Pixels,
+    emit_contraction,
+    pack_weights,
+    split_blocks,
+)
+from hagane.native.tiles.tile import Store, Tile, Words, whole_words
+from hagane.ops.definition import Array
+
+# How weights are kept.
+_KEPT: Mapping[Words, Callable[[Array, Level], Array]] = {
+    Words.FLOAT: lambda weight, level: weight,
+    Words.PAIR: paired_weights,
+    Words.TRIPLE: split_weights,
+    Words.QUAD: quad_weights,
+}
+
+
+# Pixels of a row of windows: enough for a register tile, and few enough for the nearest caches.
+_BAND = range(8, 1024)
+
+
+def band_pays(pool: Pool) -> bool:
+    """Whether rows of windows make register tiles that are worth pooling at once."""
+    return pool.pixels // pool.height in _BAND
+
+
+def _store(target: Blocked | Paired | Quads) -> Store:
+    if isinstance(target, Paired):
+        return Store.of(target.words)
+    return Store.QUAD if isinstance(target, Quads) else Store.SUM
+
+
+def _parts(image: Blocked | Paired | Quads, lanes: int) -> int:
+    """Return how many vectors of channels one block of an image holds."""
+    return image.lanes // lanes
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An image as a direct convolution reads it; strides count floats.
+
+    Attributes:
+        tensor: Its memory.
+        start: From the tensor's first element to the first tap of the first pixel.
+        step: From one pixel to the next.
+        plane: From one block of channels to the next.
+        channels: Channels of a block.
+        row: From one row to the next.
+        image: From one image to the next.
+        words: What a word of it holds; "floats" and "channels" count words.
+        floats: Where the image lies in blocks of float32 and is split by the task that reads it, the
+            distance of the blocks and how many channels they hold; ``start`` and ``image`` then count
+            floats.
+    """
+
+    tensor: Tensor
+    start: int
+    step: int
+    plane: int
+    channels: int
+    row: int
+    image: int
+    words: Words = Words.FLOAT
+    floats: tuple[int, int] | None = None
+
+
+def emit_direct(
+    low: Lowering,
+    node: ir.Node,
+    window: Window,
+    weight: Array,
+    bias: Array | Parameters | None,
+    source: Source,
+    ending: Ending,
+    residual: Blocked | Paired | None,
+    target: Blocked | Paired | Quads,
+    key: str = "",
+    flops: float | None = None,
+    after: Expression | None = None,
+    pool: Pool | None = None,
+) -> None:
+    """Write the kernel of a convolution in register tiles or matrix tiles.
+
+    Args:
+        low: Takes the kernel.
+        node: The convolution.
+        window: Its sizes.
+        weight: ``(out, in / groups, rows, columns)``, or without rows.
+        bias: One number a channel; of quads all the numbers that a tile of them reads.
+        source: The image.
+        ending: What is computed with it.
+        residual: An image that is added.
+        target: The result.
+        key: Names the layer among the forms that were found to be fastest, if it is measured.
+        flops: Operations, for profiles, if they are not those of these sizes.
+        after: Computed on results before they are stored, by matrix tiles.
+        pool: Windows of results that the target has one of each, where register tiles compute them.
+    """
+    level, lanes = low.level, low.level.lanes
+    (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
+    step, plane, channels, row_stride = source.step, source.plane, source.channels, source.row
+    parts = _parts(target, lanes)
+    per_group = -(-window.out_channels // window.groups // (lanes * parts)) * parts
+    if isinstance(target, Quads):
+        # Whatever fills a block of bytes is multiplied by zeros; of other numbers it might be NaN.
+        per_group = -(-window.out_channels // window.groups // lanes)
+    inputs = window.channels // window.groups
+    depth = whole_words(inputs, source.words, level)
+    pixel_count = window.out_height * window.out_width
+    choice = low.choices.get(key, BY_RULE)
+    sizes = split_blocks(per_group, pixel_count, level, choice.blocks, source.words)
+    weight4 = four_axes(weight)
+    block = per_group * lanes if window.groups > 1 else window.out_channels
+
+    def make() -> Iterator[Array]:
+        for g in range(window.groups):
+            own = weight4[g * block : (g + 1) * block]
+            own = _KEPT[source.words](own, level)
+            yield from pack_weights(own, sizes, level, channels, source.words)
+
+    groups: list[Group] = []
+    at = 0
+    for g in range(window.groups):
+        first = g * per_group
+        for size in sizes:
+            begin = g * (inputs // (channels * source.words.each)) * plane
+            groups.append(Group(first, size, at, begin))
+            at += size * lanes * depth * kh * kw * source.words.weights
+            first += size
+    weights = low.weight(("conv", id(node), tuple(sizes)), make, at * 4)
+
+    numbers = bias
+    if not isinstance(numbers, Parameters):
+        numbers = Parameters(bias_buffer(low, node, window, numbers), 0)
+    width = window.out_width if pool is None else pool.width * pool.columns
+    band, target_row, target_plane = None, target.row_stride, target.plane_stride
+    if pool is not None:
+        assert isinstance(target, Blocked)
+        pixel_count = pool.rows * width
+        band = Band(pool, pool.rows * sh * row_stride, target_row, target_plane)
+        target_row, target_plane = width * lanes, pixel_count * lanes
+    flat = (kh, kw, sh, sw) == (1, 1, 1, 1) and row_stride == width * step
+    flat = flat and target_row == width * target.step
+    flat = flat and (residual is None or residual.row_stride == width * residual.step)
+    tile = Tile(
+        blocks=1,
+        sources=(),
+        targets=(),
+        residuals=None if residual is None else (),
+        depth=depth // channels,
+        channels=channels,
+        rest=depth % channels,
+        source_plane=plane,
+        target_plane=target_plane,
+        residual_plane=0 if residual is None else residual.plane_stride,
+        taps=(kh, kw),
+        row_step=dh * row_stride,
+        column_step=dw * step,
+        activation=ending.activation,
+        words=source.words,
+        store=_store(target),
+        parameters=numbers.distance,
+        limited=numbers.limited,
+        target_parts=parts,
+        residual_parts=1 if residual is None else _parts(residual, lanes),
+        residual_words=residual.words if isinstance(residual, Paired) else Words.FLOAT,
+    )
+    pixels = Pixels(
+        lambda i: i // width * sh * row_stride + i % width * sw * step,
+        lambda i: i // width * target_row + i % width * target.step,
+        None
+        if residual is None
+        else lambda i: i // width * residual.row_stride + i % width * residual.step,
+        pixel_count,
+        0 if flat else width,
+    )
+    plan = Contraction(
+        tile,
+        pixels,
+        tuple(groups),
+        window.images,
+        source.image,
+        target.blocks * target.plane_stride,
+        0 if residual is None else residual.blocks * residual.plane_stride,
+        width=window.out_channels,
+        padded=True,
+        source_floats=source.image,
+        order=choice.order,
+        float_plane=None if source.floats is None else source.floats[0],
+        float_channels=0 if source.floats is None else source.floats[1],
+        threads=low.threads,
+        band=band,
+    )
+    body = Body()
+    names = (
+        body.pointer(source.tensor, offset=source.start),
+        body.raw(weights),
+        body.raw(numbers.buffer),
+        "0" if residual is None else body.pointer(residual.word_view()),
+        body.pointer(target.word_view(), written=True),
+    )
+    tasks, work = emit_contraction(body, plan, level, names, after)
+    if flops is None:
+        flops = 2.0 * window.images * pixel_count * window.out_channels * inputs * kh * kw
+        flops *= 1 if pool is None else pool.height
+    low.emit(node, body, tasks, work=work, flops=flops, followers=ending.operators)
+    low.keep_image(ending.value, target)

@@ -1,0 +1,363 @@
+"""Convolution into few channels along rows of the image, with Winograd's algorithm along columns.
+
+Of the rows that some rows of results are made of, as many sums are taken as F(size, rows of the
+filter) has points (``filtering.py``). For each point, vectors run along a row, as in ``narrow.py``;
+the rows of results are found from these products, bounded and pooled. A task does all that for some
+rows, in memory of its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.tensor import Pads
+from hagane.native.lowering.epilogue import bounded, follow
+from hagane.native.rules.convolution.few_outputs import UNROLLED
+from hagane.native.rules.convolution.filtering import Axis, axis, sizes_of, transform
+from hagane.native.rules.convolution.images import new_planes, padded_planes
+from hagane.native.rules.convolution.pooled import Pool, with_pool
+from hagane.native.tiles.tile import Activation
+from hagane.ops.definition import Array
+
+if TYPE_CHECKING:
+    from hagane.native.lowering.state import Lowering
+    from hagane.native.rules.convolution.window import Window
+
+# Bytes of images that are computed as planes though blocks of channels would be full.
+_SMALL = 32 << 10
+# Bytes of a task's points and products that should stay in the second cache.
+_NEAR = 1 << 20
+# Channels of results that are computed at once, at most.
+_MOST_MAPS = 16
+# Vectors of results that share a weight in a register.
+_WIDE = 3
+# What a task should take at least, in nanoseconds, and operations of one.
+_TASK_NS, _FLOPS_PER_NS = 2_000.0, 100.0
+
+
+def filtered_axis(low: Lowering, node: ir.Node, window: Window) -> Axis | None:
+    """Return the transforms of a convolution that is estimated to be fastest in this form, or None."""
+    lanes, (kh, kw) = low.level.lanes, window.kernel
+    if window.groups > 1 or window.strides[0] > 1 or window.dilations[0] > 1 or low.direct_only:
+        return None
+    if window.strides[1] > 1 or window.out_channels > _MOST_MAPS:
+        return None
+    sizes = [size for size in sizes_of(kh) if size <= window.out_height] if kh > 1 else []
+    if not sizes:
+        return None
+    found = axis(max(sizes), kh)
+    if 4 * found.side * (window.channels + window.out_channels) * window.out_width > _NEAR:
+        return None
+    if window.out_channels * 2 > lanes:
+        pixels = window.out_channels * window.out_height * window.out_width
+        read = window.channels * window.height * window.width
+        small = 4 * window.images * max(pixels, read) <= _SMALL
+        if not small or not _lies_in_planes(low, node.inputs[0]) or window.channels * 2 > lanes:
+            return None
+    across = -(-window.out_width // lanes)
+    tall = -(-window.out_height // found.size)
+    taps = window.channels * kw * window.out_channels
+    moved = 3 * found.side * (window.channels + window.out_channels)
+    here = tall * across * (found.side * taps + moved)
+    rows = window.out_height * across * kh * taps
+    blocks = window.out_height * window.out_width * kh * kw * window.channels
+    blocks *= -(-window.out_channels // lanes)
+    return found if here < 0.8 * min(rows, blocks) else None
+
+
+def _lies_in_planes(low: Lowering, value: ir.Value | None) -> bool:
+    """Whether an image is given, or what a convolution into few channels makes of one."""
+    while value is not None and (node := value.producer()) is not None:
+        if node.op_type == "Conv":
+            weight = low.fixed_shape(node.inputs[1])
+            return weight[0] * 2 <= low.level.lanes
+        if node.op_type not in ("Relu", "Clip", "MaxPool", "AveragePool"):
+            return False
+        value = node.inputs[0]
+    return True
+
+
+def filtered_pads(window: Window, found: Axis) -> Pads:
+    """Return the border that is read: whole tiles, and whole vectors of them."""
+    top, left, _, _ = window.pads
+    tall = -(-window.out_height // found.size)
+    bottom = max(0, tall * found.size + found.taps - 1 - top - window.height)
+    reach = window.out_width + (window.kernel[1] - 1) * window.dilations[1]
+    return top, left, bottom, max(0, reach - left - window.width)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What a task computes, and the memory that it needs, in floats.
+
+    Attributes:
+        axis: The transforms.
+        tiles: Rows of tiles.
+        together: How many of these are multiplied at once.
+        across: Vectors of results in a row.
+        length: Of a transformed row.
+        channels: Of the image.
+        maps: Of the result.
+    """
+
+    axis: Axis
+    tiles: int
+    together: int
+    across: int
+    length: int
+    channels: int
+    maps: int
+
+    @property
+    def transformed(self) -> int:
+        """Of all points of some rows of tiles."""
+        return self.together * self.axis.side * self.channels * self.length
+
+    def groups(self, lanes: int) -> list[range]:
+        """Return the channels of the result that are multiplied at once."""
+        registers = 24 if lanes == 16 else 10
+        most = max(1, registers // (min(self.across, _WIDE) * self.together))
+        count = -(-self.maps // most)
+        ends = [self.maps * i // count for i in range(count + 1)]
+        return [range(low, high) for low, high in itertools.pairwise(ends)]
+
+    def products(self, lanes: int) -> int:
+        """The same of their products."""
+        return self.together * self.axis.side * self.maps * self.across * lanes
+
+    def results(self, lanes: int) -> int:
+        """Of the rows before they are pooled."""
+        return self.tiles * self.axis.size * self.maps * self.across * lanes
+
+
+def lower_filtered(
+    low: Lowering,
+    node: ir.Node,
+    window: Window,
+    found: Axis,
+    weight: Array,
+    bias: Array | None,
+) -> None:
+    """Write the kernel; the result is a plain image.
+
+    Args:
+        low: Where it goes.
+        node: The convolution.
+        window: Its sizes.
+        found: The transforms of columns.
+        weight: ``(out, in, rows, columns)``.
+        bias: One number a channel, or None.
+    """
+    lanes = low.level.lanes
+    x = node.inputs[0]
+    assert x is not None
+    ending = follow(low, node.outputs[0], residuals=False)
+    ending, pool = with_pool(low, ending, lambda pool: pool.rows <= 4)
+    kw, dw = window.kernel[1], window.dilations[1]
+    out, channels = window.out_channels, window.channels
+    height = window.out_height if pool is None else pool.height * pool.rows
+    width = window.out_width if pool is None else pool.width * pool.columns
+    source, (row, plane), image = padded_planes(low, x, window, filtered_pads(window, found))
+
+    across = -(-width // lanes)
+    length = -(-(across * lanes + (kw - 1) * dw) // lanes) * lanes
+    flops = 2.0 * window.images * height * width * weight.size
+    whole = found.size if pool is None else math.lcm(found.size, pool.rows)
+    tall = -(-height // whole)
+    each = max(1, min(tall, round(_TASK_NS * _FLOPS_PER_NS * tall * window.images / flops)))
+    tiles = each * whole // found.size
+    task = _Task(found, tiles, min(tiles, max(1, _WIDE // across)), across, length, channels, out)
+
+    def make() -> Array:
+        points = np.einsum("pi,ocij->pcjo", np.array(found.weight), weight.astype(np.float64))
+        return np.ascontiguousarray(points, np.float32)
+
+    weights = low.weight(("filtered", id(node)), make, found.side * channels * kw * out * 4)
+    start = np.zeros(out, np.float32) if bias is None else bias.astype(np.float32)
+    first = low.weight(("filtered bias", id(node)), lambda: start, out * 4)
+    target = new_planes(low, ending.value)
+    d_image, d_plane, *d_rows, _ = target.strides
+    d_row = d_rows[0] if d_rows else 0
+    tasks = -(-height // (each * whole))
+    # Few rows: threads share the channels, and each finds all points for itself.
+    parts = len(task.groups(lanes)) if tasks * window.images < low.threads else 1
+    body = Body()
+    s, w, b = body.pointer(source), body.raw(weights), body.raw(first)
+    d = body.pointer(target, written=True)
+    body.scratch = 4 * (task.transformed + task.products(lanes) + task.results(lanes) + lanes) + 64
+    body.add(
+        f"const int64_t y0 = q % {tasks} * {each * whole}, image = q / {tasks} % {window.images};",
+        f"const int64_t part = q / {tasks * window.images}, o0 = {out} * part / {parts};",
+        f"const int64_t o1 = {out} * (part + 1) / {parts};",
+        f"const float *s = {s} + image * {image};",
+        "float *U = (float *)(((uintptr_t)thread->scratch + 63) & ~(uintptr_t)63);",
+        f"float *M = U + {task.transformed}, *R = M + {task.products(lanes)};",
+        f"const int64_t tall = hg_min({task.tiles}, ({height} - y0 + {found.size - 1}) / {found.size});",
+        f"for (int64_t t0 = 0; t0 < tall; t0 += {task.together}) {{",
+    )
+    _transform(body, task, lanes, row, plane)
+    _multiply(body, task, lanes, w, kw, dw, parts)
+    _collect(body, task, lanes, b, ending.activation)
+    body.add("}")
+    if pool is None:
+        body.add(
+            f"const int64_t high = hg_min({each * whole}, {height} - y0);",
+            "for (int64_t o = o0; o < o1; o++)",
+            "for (int64_t y = 0; y < high; y++)",
+            f"memcpy({d} + image * {d_image} + o * {d_plane} + (y0 + y) * {d_row}, "
+            f"R + (o * {task.tiles * found.size} + y) * {across * lanes}, {width * 4});",
+        )
+    else:
+        _pool(body, task, lanes, pool, f"{d} + image * {d_image} + o * {d_plane}", str(d_row))
+    low.emit(
+        node,
+        body,
+        window.images * tasks * parts,
+        work=flops / 2 / _FLOPS_PER_NS,
+        flops=flops,
+        followers=ending.operators,
+    )
+    low.lowered[ending.value] = target
+
+
+def _transform(body: Body, task: _Task, lanes: int, row: int, plane: int) -> None:
+    """Write the loop that takes the points of rows."""
+    side, length = task.axis.side, task.length
+    loads, made = [f"d{y}" for y in range(side)], [f"e{p}" for p in range(side)]
+    body.add(
+        f"for (int64_t t = 0; t < {task.together}; t++)",
+        f"for (int64_t c = 0; c < {task.channels}; c++) {{",
+        # Tiles beyond the last one are that again.
+        f"const float *from = s + c * {plane} + (y0 + hg_min(t0 + t, tall - 1) * {task.axis.size}) * {row};",
+        f"float *to = U + (t * {side * task.channels} + c) * {length};",
+        f"for (int64_t x = 0; x < {length}; x += {lanes}) {{",
+        *(f"vf d{y} = v_load(from + {y * row} + x);" for y in range(side)),
+        *transform(task.axis.input, loads, made),
+        *(
+            f"v_store(to + {p * task.channels * length} + x, {name});"
+            for p, name in enumerate(made)
+        ),
+        "} }",
+    )
+
+
+def _multiply(
+    body: Body, task: _Task, lanes: int, weights: str, kw: int, dw: int, parts: int
+) -> None:
+    """Write the products: for each point a convolution along rows."""
+    wide = min(task.across, _WIDE)
+    point, side = task.channels * task.length, task.axis.side
+    body.add(f"for (int64_t p = 0; p < {side}; p++) {{")
+    for part, maps in enumerate(task.groups(lanes)):
+        if parts > 1:
+            body.add(f"if (part == {part}) {{")
+        for left in range(0, task.across, wide):
+            vectors = range(left, min(task.across, left + wide))
+            places = list(itertools.product(range(task.together), vectors))
+            body.add(
+                "{",
+                *(f"vf a{o}_{t}_{v} = {{0}};" for o in maps for t, v in places),
+                f"const float *u = U + p * {point} + {left * lanes};",
+                f"const float *w = {weights} + p * {task.channels * kw * task.maps};",
+                f"for (int64_t c = 0; c < {task.channels}; c++, u += {task.length}) {{",
+            )
+            unrolled = range(kw) if kw <= UNROLLED else range(1)
+            if len(unrolled) < kw:
+                body.add(f"const float *line = u; for (int64_t j = 0; j < {kw}; j++) {{")
+            for j in unrolled:
+                near = "u" if len(unrolled) == kw else "line"
+                offsets = [t * side * point + j * dw + (v - left) * lanes for t, v in places]
+                body.add(
+                    "{",
+                    *(
+                        f"vf x{t}_{v} = v_load({near} + {offset});"
+                        for (t, v), offset in zip(places, offsets, strict=True)
+                    ),
+                )
+                for o in maps:
+                    updates = " ".join(
+                        f"a{o}_{t}_{v} = v_fma(x{t}_{v}, k, a{o}_{t}_{v});" for t, v in places
+                    )
+                    body.add(f"{{ vf k = v_set1(w[{j * task.maps + o}]); {updates} }}")
+                body.add("}")
+            if len(unrolled) < kw:
+                body.add(f"line += {dw}; w += {task.maps}; }}")
+            else:
+                body.add(f"w += {kw * task.maps};")
+            row = task.across * lanes
+            body.add(
+                "}",
+                *(
+                    f"v_store(M + ({t * side * task.maps + o} + p * {task.maps}) * {row} + {v * lanes}, "
+                    f"a{o}_{t}_{v});"
+                    for o, (t, v) in itertools.product(maps, places)
+                ),
+                "}",
+            )
+        if parts > 1:
+            body.add("}")
+    body.add("}")
+
+
+def _collect(body: Body, task: _Task, lanes: int, bias: str, activation: Activation) -> None:
+    """Write the loop that finds rows of results from the products of all points."""
+    row, side = task.across * lanes, task.axis.side
+    loads, made = [f"d{p}" for p in range(side)], [f"e{y}" for y in range(task.axis.size)]
+    body.add(
+        f"for (int64_t t = 0; t < hg_min({task.together}, tall - t0); t++)",
+        "for (int64_t o = o0; o < o1; o++)",
+        f"for (int64_t x = 0; x < {row}; x += {lanes}) {{",
+        f"const float *from = M + (t * {side * task.maps} + o) * {row} + x;",
+        f"float *to = R + (o * {task.tiles} + t0 + t) * {task.axis.size * row} + x;",
+        f"vf bias = v_set1({bias}[o]);",
+        *(f"vf d{p} = v_load(from + {p * task.maps * row});" for p in range(side)),
+        *transform(task.axis.output, loads, made),
+        *(
+            f"v_store(to + {y * row}, {bounded(f'{name} + bias', activation)});"
+            for y, name in enumerate(made)
+        ),
+        "}",
+    )
+
+
+def _pool(body: Body, task: _Task, lanes: int, pool: Pool, plane: str, d_row: str) -> None:
+    """Write the loop that pools rows of results."""
+    row = task.across * lanes
+    rows = task.tiles * task.axis.size // pool.rows
+    mean = "" if pool.largest else f" / {pool.rows * pool.columns}.f"
+    body.add(
+        f"const int64_t high = hg_min({rows}, {pool.height} - y0 / {pool.rows});",
+        "for (int64_t o = o0; o < o1; o++) for (int64_t y = 0; y < high; y++) {",
+        f"const float *from = R + (o * {rows} + y) * {pool.rows * row};",
+        f"float *to = {plane} + (y0 / {pool.rows} + y) * {d_row};",
+    )
+
+    def column(at: str) -> str:
+        return pool.combined([f"v_load(from + {y * row} + {at})" for y in range(pool.rows)])
+
+    if pool.columns == 2:
+        halves = [f"hg_every_other(a, b, {i})" for i in range(2)]
+        body.add(
+            f"for (int64_t x = 0; x < {pool.width}; x += {lanes}) {{",
+            f"vf a = {column('2 * x')}, b = {column(f'2 * x + {lanes}')};",
+            f"v_store_n(to + x, {pool.combined(halves)}{mean}, hg_min({lanes}, {pool.width} - x));",
+            "} }",
+        )
+        return
+    columns = [f"r[x * {pool.columns} + {i}]" for i in range(pool.columns)]
+    text = columns[0]
+    for each in columns[1:]:
+        text = f"s_max2({text}, {each})" if pool.largest else f"{text} + {each}"
+    body.add(
+        f"float r[{row}] __attribute__((aligned(64)));",
+        f"for (int64_t x = 0; x < {row}; x += {lanes}) v_store(r + x, {column('x')});",
+        f"for (int64_t x = 0; x < {pool.width}; x++) to[x] = ({text}){mean};",
+        "}",
+    )

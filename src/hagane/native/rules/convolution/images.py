@@ -1,0 +1,119 @@
+"""Images as convolutions want them: in wide enough zero borders, or as planes; their biases."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.native.kernels.tensor import (
+    Blocked,
+    Buffer,
+    Kind,
+    Pads,
+    Tensor,
+    blocked_floats,
+    keep_border,
+)
+from hagane.native.lowering.state import Lowering
+from hagane.native.rules.convolution.window import Window, needed_pads
+from hagane.ops.definition import Array
+from hagane.symbolic import number_of
+
+# Images of no more channels than this are read as planes, or a pixel after the other, without blocks.
+FEW_CHANNELS = 4
+
+
+def four_axes(weight: Array) -> Array:
+    """Return weights ``(out, in, rows, columns)``; those of one spatial axis have one row."""
+    return weight if weight.ndim == 4 else weight[:, :, None, :]
+
+
+def bias_buffer(low: Lowering, node: ir.Node, window: Window, bias: Array | None) -> Buffer:
+    """Return the biases, zero where there are none, with room for the widest group of blocks."""
+    lanes = low.level.lanes
+    count = (-(-window.out_channels // lanes) + 8) * lanes
+
+    def make() -> Array:
+        padded = np.zeros(count, np.float32)
+        if bias is not None:
+            padded[: window.out_channels] = bias
+        return padded
+
+    return low.weight(("bias", id(node)), make, count * 4)
+
+
+def padded_planes(
+    low: Lowering, value: ir.Value, window: Window, pads: Pads | None = None
+) -> tuple[Tensor, tuple[int, int], int]:
+    """Return an image as planes within a zero border, its row and plane strides, and its size.
+
+    The border is what the filter reads, or ``pads``.
+    """
+    source = low.plain(value)
+    needed = top, left, bottom, right = needed_pads(window) if pads is None else pads
+    have = low.planes.get(source.buffer)
+    if have is not None and all(a >= b for a, b in zip(have, needed, strict=True)):
+        return _from_border(source, window)
+    row = window.width + left + right
+    plane = (window.height + top + bottom) * row
+    image = plane * window.channels
+    # Tiles read whole rows; the last one may look past the end by a vector.
+    count = window.images * image + 64
+    buffer = Buffer(f"{value.name} padded", count * 4, Kind.ARENA)
+    shape = (window.images, window.channels, window.height, window.width)
+    inner = Tensor(buffer, source.dtype, shape, (image, plane, row, 1), top * row + left)
+    keep_border(inner, plane)
+    if len(source.shape) == 3:
+        source = Tensor(
+            source.buffer,
+            source.dtype,
+            shape,
+            (source.strides[0], source.strides[1], 0, source.strides[2]),
+            source.offset,
+        )
+    low.copy(source, inner)
+    return Tensor(buffer, source.dtype, shape, (image, plane, row, 1), 0), (row, plane), image
+
+
+def _from_border(source: Tensor, window: Window) -> tuple[Tensor, tuple[int, int], int]:
+    """Return planes from where a filter begins to read their border."""
+    image, plane, *rows, _ = (number_of(stride, {}) for stride in source.strides)
+    row = rows[0] if rows else 0
+    top, left, _, _ = window.pads
+    shape = (window.images, window.channels, window.height, window.width)
+    tensor = Tensor(
+        source.buffer,
+        source.dtype,
+        shape,
+        (image, plane, row, 1),
+        source.offset - top * row - left,
+    )
+    return tensor, (row, plane), image
+
+
+def new_planes(low: Lowering, value: ir.Value) -> Tensor:
+    """Return fresh memory for a plain image, with the zero border that its readers want."""
+    pads = low.wanted_pads.get(value)
+    if pads is None or value in low.outputs or value in low.places:
+        return low.result(value)
+    # Blocks of one channel are planes.
+    image = Blocked(Buffer(f"{value.name} planes", 0, Kind.ARENA), low.fixed_shape(value), 1, pads)
+    image.buffer.bytes = (image.floats + 64) * 4
+    keep_border(image.view(), image.plane_stride)
+    low.planes[image.buffer] = pads
+    view = image.view()
+    shape, strides = view.shape[:-1], view.strides[:-1]
+    if len(image.shape) == 3:
+        shape, strides = (*shape[:2], shape[3]), (*strides[:2], strides[3])
+    return Tensor(image.buffer, view.dtype, shape, strides, view.offset)
+
+
+def with_border(low: Lowering, value: ir.Value, source: Blocked, pads: Pads) -> Blocked:
+    """Return a copy of an image within a wider zero border."""
+    lanes = low.level.lanes
+    floats = blocked_floats(source.shape, lanes, pads)
+    buffer = Buffer(f"{value.name} padded", floats * 4, Kind.ARENA)
+    target = Blocked(buffer, source.shape, lanes, pads)
+    keep_border(target.view(), target.plane_stride)
+    low.copy(source.view(), target.view())
+    return target

@@ -1,0 +1,115 @@
+"""Pooling over blocked images."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from hagane.native.kernels.kernel import Body
+from hagane.native.lowering.state import Lowering, NotNative, Rule
+from hagane.native.rules.convolution.window import Window, window_of
+
+
+def lower_pool(low: Lowering, node: ir.Node) -> None:
+    """Lower MaxPool and AveragePool: each output pixel over the part of its window inside."""
+    attributes = low.attributes(node)
+    x = node.inputs[0]
+    if not low.is_float(x):
+        raise NotNative(f"element type {low.dtype(x)}")
+    if len(node.outputs) > 1 and low.uses(node.outputs[1]):
+        raise NotNative("indices of the largest elements")
+    window = window_of(low, node, attributes["kernel_shape"], low.fixed_shape(x)[1])
+    source = low.blocked(x)
+    target = low.new_blocked(node.outputs[0], low.fixed_shape(node.outputs[0]))
+    largest = node.op_type == "MaxPool"
+    lanes = low.level.lanes
+    body = Body()
+    s = body.pointer(source.view())
+    d = body.pointer(target.view(), written=True)
+    (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
+    top, left, _, _ = window.pads
+    start = "v_set1(-INFINITY)" if largest else "v_set1(0.f)"
+    body.add(
+        f"int64_t y = q % {window.out_height}, plane = q / {window.out_height};",
+        f"const float *s = {s} + plane * {source.plane_stride};",
+        f"float *d = {d} + plane * {target.plane_stride} + y * {target.row_stride};",
+        f"int64_t y0 = y * {sh} - {top};",
+        f"int64_t i0 = y0 < 0 ? (-y0 + {dh - 1}) / {dh} : 0;",
+        f"int64_t i1 = hg_min({kh}, hg_max(0, ({window.height} - y0 + {dh - 1}) / {dh}));",
+        f"for (int64_t x = 0; x < {window.out_width}; x++) {{",
+        f"int64_t x0 = x * {sw} - {left};",
+        f"int64_t j0 = x0 < 0 ? (-x0 + {dw - 1}) / {dw} : 0;",
+        f"int64_t j1 = hg_min({kw}, hg_max(0, ({window.width} - x0 + {dw - 1}) / {dw}));",
+        f"vf a = {start};",
+        "for (int64_t i = i0; i < i1; i++) {",
+        f"const float *p = s + (y0 + i * {dh}) * {source.row_stride} + x0 * {lanes};",
+        f"for (int64_t j = j0; j < j1; j++) {{ vf v = v_load(p + j * {dw * lanes});",
+        "a = v_max2(a, v);" if largest else "a += v;",
+        "} }",
+    )
+    if not largest:
+        body.add(f"a = a / (float)({_divisor(window, bool(attributes['count_include_pad']))});")
+    body.add(f"v_store(d + x * {lanes}, a);", "}")
+    planes = window.images * source.blocks
+    elements = planes * lanes * window.out_height * window.out_width
+    low.emit(
+        node,
+        body,
+        planes * window.out_height,
+        work=elements * kh * kw * 0.06,
+        flops=float(elements * kh * kw),
+    )
+    low.lowered[node.outputs[0]] = target
+
+
+def _divisor(window: Window, whole: bool) -> str:
+    if not whole:
+        return "hg_max(1, (i1 - i0) * (j1 - j0))"
+    (kh, kw), (dh, dw) = window.kernel, window.dilations
+    _, _, bottom, right = window.pads
+    # A window that reaches past the padding, as ceil_mode allows, counts what the padding holds.
+    rows = f"hg_min({kh}, ({window.height + bottom} - y0 + {dh - 1}) / {dh})"
+    columns = f"hg_min({kw}, ({window.width + right} - x0 + {dw - 1}) / {dw})"
+    return f"{rows} * {columns}"
+
+
+def lower_global_pool(low: Lowering, node: ir.Node) -> None:
+    """Lower GlobalAveragePool and GlobalMaxPool."""
+    x = node.inputs[0]
+    if not low.is_float(x) or len(low.shape(x)) not in (3, 4):
+        raise NotNative("an image that is not float32 of one or two axes")
+    reduce_planes(low, node, largest=node.op_type == "GlobalMaxPool")
+
+
+def reduce_planes(low: Lowering, node: ir.Node, *, largest: bool) -> None:
+    """Reduce each plane of an image to one pixel."""
+    shape = low.fixed_shape(node.inputs[0])
+    if 0 in shape:
+        raise NotNative("an empty image")
+    source = low.blocked(node.inputs[0])
+    out_shape = (*shape[:2], *[1] * (len(shape) - 2))
+    target = low.new_blocked(node.outputs[0], out_shape)
+    body = Body()
+    s = body.pointer(source.view())
+    d = body.pointer(target.view(), written=True)
+    lanes = low.level.lanes
+    step = "a = v_max2(a, v);" if largest else "a += v;"
+    body.add(
+        f"const float *s = {s} + q * {source.plane_stride};",
+        "vf a = v_set1(-INFINITY);" if largest else "vf a = {0};",
+        f"for (int64_t y = 0; y < {source.rows}; y++)",
+        f"for (int64_t x = 0; x < {source.columns}; x++) {{",
+        f"vf v = v_load(s + y * {source.row_stride} + x * {lanes}); {step}",
+        "}",
+        f"v_store({d} + q * {target.plane_stride}, "
+        + ("a);" if largest else f"a / {source.rows * source.columns}.f);"),
+    )
+    low.emit(node, body, shape[0] * source.blocks, work=source.floats * 0.06)
+    low.lowered[node.outputs[0]] = target
+
+
+RULES: dict[str, Rule] = {
+    "AveragePool": lower_pool,
+    "GlobalAveragePool": lower_global_pool,
+    "GlobalMaxPool": lower_global_pool,
+    "MaxPool": lower_pool,
+}

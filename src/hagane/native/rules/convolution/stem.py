@@ -1,0 +1,154 @@
+"""Convolutions of few channels: pixels side by side; in matrix tiles a row of the filter at once.
+
+Images of one to four channels, which a network begins with, are kept a pixel after the other, two or
+four bfloat16 or four bytes each. What one row of the filter covers then lies in one piece, and fills a row of a
+matrix tile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.machine import Level
+from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.tensor import Buffer, Kind, Tensor
+from hagane.native.lowering.state import Lowering
+from hagane.native.rules.convolution.direct import Source
+from hagane.native.rules.convolution.images import FEW_CHANNELS
+from hagane.native.rules.convolution.window import Window
+from hagane.native.tiles.tile import Words, block_words
+from hagane.ops.definition import Array
+
+
+def folds_rows(level: Level, window: Window) -> bool:
+    """Whether a convolution of pairs or quads is computed in this form."""
+    return (
+        level.tiles
+        and window.groups == 1
+        and window.channels <= FEW_CHANNELS
+        and (window.dilations[1] == 1 or window.kernel[1] == 1)
+    )
+
+
+def folded(
+    low: Lowering,
+    x: ir.Value,
+    window: Window,
+    weight: Array,
+    words: Words = Words.PAIR,
+    zero: int = 0,
+) -> tuple[Window, Array, Source]:
+    """Write the kernel that brings pixels together, and return the convolution that is left.
+
+    Args:
+        low: Takes the kernel.
+        x: The image.
+        window: The convolution's sizes.
+        weight: ``(out, in, rows, columns)``.
+        words: Pairs or quads.
+        zero: What the border of quads holds.
+
+    Returns:
+        Sizes, weights ``(out, block, rows, steps)`` and source of a convolution whose columns are
+        blocks of 32 or 64 numbers, each of some pixels of a row.
+    """
+    block = words.each * block_words(low.level, words)
+    each = 2 if window.channels <= 2 and words is Words.PAIR else 4
+    (kh, kw), (sh, sw) = window.kernel, window.strides
+    steps = -(-kw * each // block)
+    out = weight.shape[0]
+    spread = np.zeros((out, kh, steps * block // each, each), weight.dtype)
+    spread[:, :, :kw, : window.channels] = weight.transpose(0, 2, 3, 1)
+    made = spread.reshape(out, kh, steps, block).transpose(0, 3, 1, 2)
+    span = (window.out_width - 1) * sw + steps * block // each
+    top, left = window.pads[:2]
+    wide = -(-max(span, left + window.width) // sw) * sw
+    high = max(
+        (window.out_height - 1) * sh + (kh - 1) * window.dilations[0] + 1, top + window.height
+    )
+    image = _emit_pixels(low, x, window, (each, words, zero), (high, wide))
+    step, row = each // words.each, wide * each // words.each
+    source = Source(image, 0, step, 0, block // words.each, row, high * row, words)
+    fake = replace(
+        window,
+        channels=block,
+        kernel=(kh, steps),
+        dilations=(window.dilations[0], block // each),
+    )
+    return fake, made, source
+
+
+def by_pixels(low: Lowering, x: ir.Value, window: Window, zero: int) -> Source:
+    """Write the kernel that brings bytes of a pixel together, one word for at most four channels.
+
+    Args:
+        low: Takes the kernel.
+        x: The image.
+        window: The convolution's sizes.
+        zero: What the border holds.
+    """
+    (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
+    top, left = window.pads[:2]
+    high = max((window.out_height - 1) * sh + (kh - 1) * dh + 1, top + window.height)
+    wide = max((window.out_width - 1) * sw + (kw - 1) * dw + 1, left + window.width)
+    image = _emit_pixels(low, x, window, (4, Words.QUAD, zero), (high, wide))
+    return Source(image, 0, 1, 0, 1, wide, high * wide, Words.QUAD)
+
+
+def _emit_pixels(
+    low: Lowering,
+    x: ir.Value,
+    window: Window,
+    kept: tuple[int, Words, int],
+    size: tuple[int, int],
+) -> Tensor:
+    """Write an image as pixels within a border, as 32-bit words.
+
+    ``kept`` is how many numbers a pixel has, what they are, and what the border holds.
+    """
+    each, words, zero = kept
+    source = low.plain(x)
+    strides = source.strides
+    if len(strides) == 3:
+        strides = (*strides[:2], 0, strides[2])
+    high, wide = size
+    top, left = window.pads[:2]
+    lanes, channels = low.level.lanes, window.channels
+    bytes_ = 4 // words.each
+    count = window.images * high * wide * each * bytes_
+    buffer = Buffer(f"{x.name} pixels", count, Kind.ARENA)
+    body = Body()
+    element = "uint8_t" if words is Words.QUAD else "uint16_t"
+    s = body.pointer(source, ctype="uint8_t" if words is Words.QUAD else None)
+    d = body.raw(buffer, written=True, ctype=element)
+    n, c, h, w = (body.size(stride) for stride in strides)
+    load = "v_load" if words is Words.PAIR else "v_load_u8"
+    loads = [
+        f"{load}_strided(s + {i} * {c}, {w}, k)"
+        if strides[3] != 1
+        else f"(k == VL ? {load}(s + {i} * {c}) : {load}_n(s + {i} * {c}, k))"
+        for i in range(channels)
+    ]
+    loads += ["v_set1(0.f)"] * (each - channels)
+    flip = ", 128" if source.dtype == np.int8 else ", 0" if words is Words.QUAD else ""
+    store = f"v_store_pixels{each}" if words is Words.PAIR else "v_store_pixels_u8"
+    body.add(
+        f"int64_t y = q % {high} - {top}, image = q / {high};",
+        f"{element} *to = {d} + q * {wide * each};",
+        f"if (y < 0 || y >= {window.height}) "
+        f"{{ memset(to, {zero}, {wide * each * bytes_}); return; }}",
+        f"__typeof__({s}) s = {s} + image * {n} + y * {h};",
+        f"memset(to, {zero}, {left * each * bytes_});",
+        f"to += {left * each};",
+        f"for (int64_t x = 0; x < {window.width}; x += {lanes}, s += {lanes} * {w}) {{",
+        f"int64_t k = hg_min({lanes}, {window.width} - x);",
+        f"{store}(to + x * {each}, {', '.join(loads)}, k{flip}); }}",
+        f"memset(to + {window.width * each}, {zero}, "
+        f"{(wide - left - window.width) * each * bytes_});",
+    )
+    work = float(window.images * high * wide)
+    low.emit(f"pixels '{x.name}'", body, window.images * high, work=work)
+    return Tensor(buffer, np.dtype(np.float32), (), (), 0)

@@ -1,0 +1,215 @@
+"""Transposed convolution: a convolution of the image with zeros between its pixels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.native.kernels.tensor import Blocked, Buffer, Kind, Tensor, blocked_floats, keep_border
+from hagane.native.lowering.epilogue import Ending, follow
+from hagane.native.lowering.state import Lowering, NotNative, Rule
+from hagane.native.rules.convolution.direct import Source, emit_direct
+from hagane.native.rules.convolution.window import Window, needed_pads
+from hagane.ops.definition import Array
+
+
+def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
+    """Lower a transposed convolution: a convolution of the image with zeros between its pixels.
+
+    Where the filter is as large as the stride, no two taps meet: a 1 × 1 convolution gives all of
+    a pixel's taps as channels, which are then put in their places.
+    """
+    x, weight = node.inputs[0], low.constant(node.inputs[1])
+    bias_value = node.inputs[2] if len(node.inputs) > 2 else None
+    bias = low.constant(bias_value) if bias_value is not None else None
+    attributes = low.attributes(node)
+    if x is None or weight is None or (bias_value is not None and bias is None):
+        raise NotNative("weights that are not constant")
+    shape, out = low.fixed_shape(x), low.fixed_shape(node.outputs[0])
+    if not low.is_float(x) or len(shape) != 4 or attributes.get("group", 1) != 1:
+        raise NotNative("a transposed convolution in groups, or not of two axes")
+    if 0 in (*shape, *out):
+        raise NotNative("an empty image")
+    kernel = weight.shape[2:]
+    strides = list(attributes.get("strides") or [1, 1])
+    dilations = list(attributes.get("dilations") or [1, 1])
+    begin = [
+        _transposed_pad(
+            attributes, shape[2 + i], out[2 + i], kernel[i], strides[i], dilations[i], i
+        )
+        for i in range(2)
+    ]
+    flipped = np.ascontiguousarray(weight[:, :, ::-1, ::-1].transpose(1, 0, 2, 3))
+    whole = list(kernel) == strides and begin == [0, 0] and dilations == [1, 1]
+    if whole and [a * b for a, b in zip(shape[2:], strides, strict=True)] == list(out[2:]):
+        _lower_shuffled(low, node, x, weight, bias, shape, out, strides)
+        return
+    inner = [(shape[2 + i] - 1) * strides[i] + 1 for i in range(2)]
+    before = [(kernel[i] - 1) * dilations[i] - begin[i] for i in range(2)]
+    if min(before) < 0:
+        raise NotNative("more padding than the filter reaches")
+    window = Window(
+        shape[0],
+        shape[1],
+        inner[0],
+        inner[1],
+        out[1],
+        out[2],
+        out[3],
+        (kernel[0], kernel[1]),
+        (1, 1),
+        (dilations[0], dilations[1]),
+        (before[0], before[1], 0, 0),
+        1,
+    )
+    lanes = low.level.lanes
+    stuffed_shape = (shape[0], shape[1], inner[0], inner[1])
+    pads = needed_pads(window)
+    floats = blocked_floats(stuffed_shape, lanes, pads)
+    buffer = Buffer(f"{x.name} spread", floats * 4, Kind.ARENA)
+    stuffed = Blocked(buffer, stuffed_shape, lanes, pads)
+    view, image = stuffed.view(), low.blocked(x).view()
+    spread = Tensor(
+        buffer,
+        image.dtype,
+        image.shape,
+        (
+            view.strides[0],
+            view.strides[1],
+            view.strides[2] * strides[0],
+            view.strides[3] * strides[1],
+            1,
+        ),
+        view.offset,
+    )
+    keep_border(spread, stuffed.plane_stride)
+    low.copy(image, spread)
+    ending = follow(low, node.outputs[0], residuals=False)
+    target = low.new_blocked(ending.value, low.fixed_shape(ending.value))
+    start = -before[0] * stuffed.row_stride - before[1] * lanes
+    source = Source(
+        view,
+        start,
+        lanes,
+        stuffed.plane_stride,
+        lanes,
+        stuffed.row_stride,
+        stuffed.blocks * stuffed.plane_stride,
+    )
+    emit_direct(low, node, window, flipped, bias, source, ending, None, target)
+    low.lowered[ending.value] = target
+
+
+def _transposed_pad(
+    attributes: dict[str, Any], size: int, out: int, kernel: int, stride: int, dilation: int, i: int
+) -> int:
+    mode = attributes.get("auto_pad", "NOTSET")
+    if mode == "NOTSET" and not attributes.get("output_shape"):
+        pads = attributes.get("pads")
+        return int(pads[i]) if pads else 0
+    if mode == "VALID" and not attributes.get("output_shape"):
+        return 0
+    extra = (attributes.get("output_padding") or [0, 0])[i]
+    # Negative where the output is longer than what the filter reaches.
+    total = (size - 1) * stride + (kernel - 1) * dilation + 1 + extra - out
+    return int(total // 2 if mode == "SAME_UPPER" else total - total // 2)
+
+
+def _lower_shuffled(
+    low: Lowering,
+    node: ir.Node,
+    x: ir.Value,
+    weight: Array,
+    bias: Array | None,
+    shape: tuple[int, ...],
+    out: tuple[int, ...],
+    strides: list[int],
+) -> None:
+    """Lower a transposed convolution whose filter is as large as its stride."""
+    lanes = low.level.lanes
+    sh, sw = strides
+    channels = out[1]
+    blocks = -(-channels // lanes)
+    spread = np.zeros((sh, sw, blocks * lanes, shape[1], 1, 1), np.float32)
+    spread[:, :, :channels, :, 0, 0] = weight.transpose(2, 3, 1, 0)
+    wide = sh * sw * blocks * lanes
+    row = np.zeros((sh * sw, blocks * lanes), np.float32)
+    row[:, :channels] = 0 if bias is None else bias
+    window = Window(
+        shape[0],
+        shape[1],
+        shape[2],
+        shape[3],
+        wide,
+        shape[2],
+        shape[3],
+        (1, 1),
+        (1, 1),
+        (1, 1),
+        (0, 0, 0, 0),
+        1,
+    )
+    image = low.blocked(x)
+    ending = follow(low, node.outputs[0], residuals=False)
+    target = low.new_blocked(ending.value, low.fixed_shape(ending.value))
+    taps_shape = (shape[0], wide, shape[2], shape[3])
+    size = blocked_floats(taps_shape, lanes, (0, 0, 0, 0)) * 4
+    taps = Blocked(Buffer(f"{node.name} taps", size, Kind.ARENA), taps_shape, lanes)
+    source = Source(
+        image.view(),
+        0,
+        lanes,
+        image.plane_stride,
+        lanes,
+        image.row_stride,
+        image.blocks * image.plane_stride,
+    )
+    emit_direct(
+        low,
+        node,
+        window,
+        spread.reshape(wide, shape[1], 1, 1),
+        row.reshape(-1),
+        source,
+        Ending(ending.value, None, ending.activation, ending.operators),
+        None,
+        taps,
+    )
+    view, result = taps.view(), target.view()
+    plane = taps.plane_stride
+    from_taps = Tensor(
+        taps.buffer,
+        view.dtype,
+        (shape[0], blocks, shape[2], sh, shape[3], sw, lanes),
+        (
+            view.strides[0],
+            plane,
+            view.strides[2],
+            sw * blocks * plane,
+            lanes,
+            blocks * plane,
+            1,
+        ),
+    )
+    to = Tensor(
+        target.buffer,
+        view.dtype,
+        from_taps.shape,
+        (
+            result.strides[0],
+            result.strides[1],
+            result.strides[2] * sh,
+            result.strides[2],
+            lanes * sw,
+            lanes,
+            1,
+        ),
+        result.offset,
+    )
+    low.copy(from_taps, to)
+    low.lowered[ending.value] = target
+
+
+RULES: dict[str, Rule] = {"ConvTranspose": lower_conv_transpose}

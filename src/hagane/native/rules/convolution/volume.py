@@ -1,0 +1,101 @@
+"""Convolution with three spatial axes: four maps at a time, along rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.tensor import Buffer, Kind, Tensor, keep_border
+from hagane.native.lowering.state import Lowering, NotNative
+from hagane.ops.convolution.window import Window
+from hagane.ops.definition import Array
+
+# Maps that are summed at once: each vector of the input serves them all.
+_MAPS = 4
+
+
+def lower_volume(low: Lowering, node: ir.Node, weight: Array, bias: Array | None) -> None:
+    """Lower a convolution ``(N, C, D, H, W)`` with constant weights."""
+    attributes = low.attributes(node)
+    window = Window.of(
+        weight.shape[2:], attributes.get("strides"), attributes.get("dilations"),
+        attributes.get("pads"), attributes["auto_pad"],
+    )  # fmt: skip
+    images, channels, *sizes = low.fixed_shape(node.inputs[0])
+    target = low.result(node.outputs[0])
+    if 0 in (images, channels, *low.fixed_shape(node.outputs[0])):
+        raise NotNative("an empty image")
+    groups = int(attributes["group"])
+    source = _padded(low, node, window.amounts(tuple(sizes)))
+    maps, depth = weight.shape[:2]
+    each = maps // groups
+    blocks = -(-each // _MAPS)
+    taps = depth * int(np.prod(weight.shape[2:]))
+
+    def make() -> Array:
+        packed = np.zeros((groups, blocks, taps, _MAPS), np.float32)
+        flat = weight.reshape(groups, each, taps)
+        for block in range(blocks):
+            part = flat[:, block * _MAPS : (block + 1) * _MAPS]
+            packed[:, block, :, : part.shape[1]] = part.transpose(0, 2, 1)
+        return packed
+
+    def make_bias() -> Array:
+        padded = np.zeros((groups, blocks * _MAPS), np.float32)
+        if bias is not None:
+            padded[:, :each] = bias.reshape(groups, each)
+        return padded
+
+    body = Body()
+    s = body.pointer(source)
+    w = body.raw(low.weight(("volume", id(node)), make, groups * blocks * taps * _MAPS * 4))
+    b = body.raw(low.weight(("volume bias", id(node)), make_bias, groups * blocks * _MAPS * 4))
+    d = body.pointer(target, written=True)
+    _, _, deep, high, wide = low.fixed_shape(node.outputs[0])
+    image, plane, area, row, _ = source.strides
+    (kd, kh, kw), (sd, sh, sw), (dd, dh, dw) = window.kernel, window.strides, window.dilations
+    load = "v_load_n(p, n)" if sw == 1 else f"v_load_strided(p, {sw}, n)"
+    body.add(
+        f"int64_t z = q % {deep}, block = q / {deep} % {blocks};",
+        f"int64_t group = q / {deep * blocks} % {groups}, image = q / {deep * blocks * groups};",
+        f"const float *s = {s} + image * {image} + group * {depth} * {plane} + z * {sd} * {area};",
+        f"const float *w0 = {w} + (group * {blocks} + block) * {taps * _MAPS};",
+        f"const float *b = {b} + (group * {blocks} + block) * {_MAPS};",
+        f"int64_t m = hg_min({_MAPS}, {each} - block * {_MAPS});",
+        f"float *d = {d} + ((image * {maps} + group * {each} + block * {_MAPS}) * {deep} + z) * {high * wide};",
+        f"for (int64_t y = 0; y < {high}; y++) for (int64_t x = 0; x < {wide}; x += VL) {{",
+        f"int64_t n = hg_min(VL, {wide} - x); const float *w = w0;",
+        *(f"vf a{j} = v_set1(b[{j}]);" for j in range(_MAPS)),
+        f"for (int64_t c = 0; c < {depth}; c++) for (int64_t i = 0; i < {kd}; i++)",
+        f"for (int64_t j = 0; j < {kh}; j++) for (int64_t k = 0; k < {kw}; k++, w += {_MAPS}) {{",
+        f"const float *p = s + c * {plane} + i * {dd} * {area} + (y * {sh} + j * {dh}) * {row} + x * {sw} + k * {dw};",
+        f"vf v = {load};",
+        *(f"a{j} = v_fma(v_set1(w[{j}]), v, a{j});" for j in range(_MAPS)),
+        "}",
+        f"float *o = d + y * {wide} + x;",
+        *(f"if (m > {j}) v_store_n(o + {j * deep * high * wide}L, a{j}, n);" for j in range(_MAPS)),
+        "}",
+    )
+    flops = 2.0 * images * maps * taps * deep * high * wide
+    low.emit(node, body, images * groups * blocks * deep, work=flops / 20, flops=flops)
+    low.lowered[node.outputs[0]] = target
+
+
+def _padded(low: Lowering, node: ir.Node, pads: list[tuple[int, int]]) -> Tensor:
+    """Return a copy of the image within its zero border; rows may be read past by a vector."""
+    value = node.inputs[0]
+    found = low.plain(value)
+    images, channels, *sizes = (int(dim) for dim in low.fixed_shape(value))
+    deep, high, wide = (
+        size + before + after for size, (before, after) in zip(sizes, pads, strict=True)
+    )
+    area = high * wide
+    strides = (channels * deep * area, deep * area, area, wide, 1)
+    count = images * strides[0] + 64
+    buffer = Buffer(f"{node.name} padded", count * 4, Kind.ARENA)
+    offset = sum(before * step for (before, _), step in zip(pads, strides[2:], strict=True))
+    inner = Tensor(buffer, found.dtype, found.shape, strides, offset)
+    keep_border(inner, deep * area)
+    low.copy(found, inner)
+    return Tensor(buffer, found.dtype, found.shape, strides, 0)

@@ -1,0 +1,438 @@
+"""Convolution of stride one by Winograd's minimal filtering, over one axis or two.
+
+Tiles of the image are transformed, multiplied point by point with transformed weights (one matrix
+product a point), and transformed back (Lavin and Gray, "Fast Algorithms for Convolutional Neural
+Networks", CVPR 2016). Filters of 3 × 3 taps take 2.25 or 4 times fewer multiplications, of 5 × 5 2.8
+times, of five in a row 1.7 or 2.5; rounding grows a little (``filtering.py``).
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.tensor import Blocked, Buffer, Tensor
+from hagane.native.layouts.pairs import STORE, Paired
+from hagane.native.lowering.epilogue import Ending, bounded
+from hagane.native.lowering.state import Lowering
+from hagane.native.rules.convolution.filtering import Axis, axis, sizes_of, transform
+from hagane.native.rules.convolution.pooled import Pool
+from hagane.native.tiles.contraction import (
+    Contraction,
+    Group,
+    Pixels,
+    emit_contraction,
+    pack_weights,
+    split_blocks,
+)
+from hagane.native.tiles.tile import Tile
+from hagane.ops.definition import Array
+
+# What a machine of this class does in a nanosecond, for choosing: operations of one thread, bytes
+# of weights from memory for all threads, bytes of a transform for one.
+_FLOPS, _WEIGHT_BYTES, _TRANSFORM_BYTES = 105.0, 18.0, 15.0
+# The same operations and bytes of one with matrix tiles.
+_WITH_TILES = 180.0, 12.0
+
+
+# So many points are as many as are transformed at once.
+_MOST_POINTS = 36
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The sizes of a convolution of stride one, without dilation, and of its tiles.
+
+    Attributes:
+        images: How many images.
+        channels: Of an image.
+        out_channels: Of a result.
+        out_height: Rows of a result.
+        out_width: Columns of a result.
+        kernel: Rows and columns of the filter.
+    """
+
+    images: int
+    channels: int
+    out_channels: int
+    out_height: int
+    out_width: int
+    kernel: tuple[int, int]
+
+    def axes(self, size: int) -> tuple[Axis, Axis]:
+        """Return the transforms of rows and of columns, for ``size`` pixels where there are taps."""
+        rows, columns = (axis(size if taps > 1 else 1, taps) for taps in self.kernel)
+        return rows, columns
+
+    def tiles(self, size: int) -> tuple[int, int]:
+        """Return rows and columns of tiles."""
+        rows, columns = self.axes(size)
+        return -(-self.out_height // rows.size), -(-self.out_width // columns.size)
+
+    def points(self, size: int) -> int:
+        """Return how many points a tile has."""
+        rows, columns = self.axes(size)
+        return rows.side * columns.side
+
+    def pools(self, size: int, pool: Pool) -> bool:
+        """Whether tiles are made of whole windows."""
+        rows, columns = self.axes(size)
+        whole = rows.size % pool.rows == 0 and columns.size % pool.columns == 0
+        return whole and self.out_width > 1
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes that tiles may have."""
+        taps = {taps for taps in self.kernel if taps > 1}
+        if len(taps) != 1:
+            return ()
+        return tuple(n for n in sizes_of(*taps) if self.points(n) <= _MOST_POINTS)
+
+
+def tile_size(
+    shape: Shape, threads: int, direct_speed: float = 1.0, in_tiles: float | None = None
+) -> int:
+    """Return 4 or 2 where that many pixels at once are estimated to be fastest, else 0.
+
+    The direct form does ``direct_speed`` times the arithmetic in the same time. In matrix tiles it
+    takes ``in_tiles`` nanoseconds of a processor that has them.
+    """
+    pairs = shape.channels * shape.out_channels
+    speed, memory = (_FLOPS, _WEIGHT_BYTES) if in_tiles is None else _WITH_TILES
+    if not shape.sizes or shape.channels < 16 or shape.out_channels < 16:
+        return 0
+
+    def estimate(size: int) -> float:
+        rows, columns = shape.tiles(size)
+        pixels = shape.images * rows * columns
+        points = shape.points(size)
+        multiply = 2.0 * points * pairs * pixels / (speed * threads)
+        moved = 4.0 * points * pixels * (shape.channels + shape.out_channels)
+        load = 4.0 * points * pairs / memory
+        return max(multiply, load) + moved / (_TRANSFORM_BYTES * threads) + 4000.0
+
+    pixels = shape.images * shape.out_height * shape.out_width
+    taps = shape.kernel[0] * shape.kernel[1]
+    direct = max(
+        2.0 * taps * pairs * pixels / (_FLOPS * threads), 4.0 * taps * pairs / _WEIGHT_BYTES
+    )
+    direct /= direct_speed
+    if in_tiles is not None:
+        direct = in_tiles
+    best = min(shape.sizes, key=estimate)
+    return 0 if estimate(best) > 0.9 * direct else best
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """How far apart images, blocks of channels, rows and pixels lie, in words.
+
+    An image of one column is turned into one of one row.
+    """
+
+    image: int
+    block: int
+    row: int
+    step: int
+
+    @classmethod
+    def of(cls, image: Blocked | Paired, *, turned: bool) -> _Place:
+        """Return the place of an image."""
+        row, step = image.row_stride, image.step
+        if turned:
+            row, step = step, row
+        return cls(image.blocks * image.plane_stride, image.plane_stride, row, step)
+
+    def tile(self, pointer: str, rows: int) -> str:
+        """Return C text of a pointer to the first of a row of tiles, some rows high."""
+        return f"{pointer} + image * {self.image} + block * {self.block} + ty * {rows * self.row}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Tiles:
+    """The tiles of an image, and where their points lie.
+
+    Attributes:
+        shape: The convolution, of one row rather than of one column.
+        size: Pixels of a tile along an axis with taps.
+        plane: Floats of one point of all tiles, for one block of channels.
+        turned: Whether columns stand for rows.
+    """
+
+    shape: Shape
+    size: int
+    plane: int
+    turned: bool
+
+    def loops(self, blocks: int) -> tuple[str, ...]:
+        """Return the beginning of a kernel with a task for each row of tiles, block and image."""
+        rows = self.shape.tiles(self.size)[0]
+        return (
+            f"int64_t ty = q % {rows}, block = q / {rows} % {blocks}, image = q / {rows * blocks};",
+        )
+
+    def points(self, pointer: str, lanes: int) -> str:
+        """Return C text of a pointer to the first point of a row of tiles."""
+        rows, columns = self.shape.tiles(self.size)
+        return f"{pointer} + block * {self.plane} + (image * {rows} + ty) * {columns * lanes}"
+
+    def tasks(self, blocks: int) -> int:
+        """Return the number of tasks."""
+        return self.shape.images * blocks * self.shape.tiles(self.size)[0]
+
+    def work(self, blocks: int, lanes: int) -> float:
+        """Return the estimated nanoseconds of one thread."""
+        rows, columns = self.shape.tiles(self.size)
+        points = self.shape.points(self.size)
+        return 0.2 * self.shape.images * rows * columns * blocks * lanes * points
+
+
+def lower_winograd(
+    low: Lowering,
+    node: ir.Node,
+    shape: Shape,
+    size: int,
+    source: Blocked,
+    start: int,
+    weight: Array,
+    bias: Buffer,
+    ending: Ending,
+    residual: Blocked | None,
+    target: Blocked | Paired,
+    pool: Pool | None = None,
+) -> None:
+    """Write the three kernels of a convolution.
+
+    Args:
+        low: Where they go.
+        node: The convolution.
+        shape: Its sizes.
+        size: Pixels of a tile along an axis with taps.
+        source: The image, in a border wide enough for whole tiles.
+        start: Floats from the image's first pixel to the filter's first tap.
+        weight: ``(out, in, rows, columns)``.
+        bias: Packed, one number a channel.
+        ending: What follows.
+        residual: What is added, or None.
+        target: The result.
+        pool: Windows that tiles are made of, if they are pooled.
+    """
+    level, lanes = low.level, low.level.lanes
+    turned = shape.out_width == shape.kernel[1] == 1 and pool is None
+    if turned:
+        shape = replace(
+            shape, out_height=1, out_width=shape.out_height, kernel=(1, shape.kernel[0])
+        )
+    if pool is not None:
+        high, wide = pool.height * pool.rows, pool.width * pool.columns
+        shape = replace(shape, out_height=high, out_width=wide)
+    rows, columns = shape.tiles(size)
+    points, taps = shape.points(size), shape.kernel[0] * shape.kernel[1]
+    pixels = shape.images * rows * columns
+    in_blocks, out_blocks = -(-shape.channels // lanes), -(-shape.out_channels // lanes)
+    # Planes a power of two apart would fall into the same few sets of the cache.
+    plane = pixels * lanes + 2 * lanes
+    tiles = _Tiles(shape, size, plane, turned)
+    floats = np.dtype(np.float32)
+    transformed = low.new(f"{node.name} U", floats, (points * in_blocks * plane,))
+    products = low.new(f"{node.name} M", floats, (points * out_blocks * plane,))
+    _transform_input(low, node, tiles, source, start, transformed)
+
+    sizes = split_blocks(out_blocks, pixels, level)
+    count = out_blocks * lanes * shape.channels
+
+    def make() -> Array:
+        spread = np.kron(*(np.array(each.weight) for each in shape.axes(size)))  # (points, taps)
+        packed = np.empty((points, count), np.float32)
+        first = at = 0
+        for blocks in sizes:
+            # One group at a time: in double precision, all take four times the result.
+            group = weight[first * lanes : (first + blocks) * lanes]
+            exact = spread @ group.reshape(-1, taps).astype(np.float64).T
+            moved = exact.astype(np.float32).reshape(points, len(group), shape.channels, 1, 1)
+            length = blocks * lanes * shape.channels
+            for p in range(points):
+                (packed[p, at : at + length],) = pack_weights(moved[p], [blocks], level, lanes)
+            first, at = first + blocks, at + length
+        return packed.reshape(-1)
+
+    weights = low.weight(("winograd", id(node), size, tuple(sizes)), make, points * count * 4)
+    none = low.weight(
+        ("zeros", points * out_blocks),
+        lambda: np.zeros((points * out_blocks + 8) * lanes, np.float32),
+        (points * out_blocks + 8) * lanes * 4,
+    )
+    groups: list[Group] = []
+    for point in range(points):
+        first, at = point * out_blocks, point * count
+        for blocks in sizes:
+            groups.append(Group(first, blocks, at, point * in_blocks * plane))
+            at += blocks * lanes * shape.channels
+            first += blocks
+    tile = Tile(
+        blocks=1,
+        sources=(),
+        targets=(),
+        residuals=None,
+        depth=shape.channels // lanes,
+        channels=lanes,
+        rest=shape.channels % lanes,
+        source_plane=plane,
+        target_plane=plane,
+    )
+    plan = Contraction(
+        tile,
+        Pixels(lambda i: i * lanes, lambda i: i * lanes, None, pixels, 0),
+        tuple(groups),
+        images=1,
+        source_image=0,
+        target_image=0,
+        residual_image=0,
+        width=points * out_blocks * lanes,
+        padded=True,
+        source_floats=0,
+    )
+    body = Body()
+    names = (
+        body.pointer(transformed),
+        body.raw(weights),
+        body.raw(none),
+        "0",
+        body.pointer(products, written=True),
+    )
+    tasks, work = emit_contraction(body, plan, level, names)
+    flops = 2.0 * taps * shape.images * shape.out_height * shape.out_width
+    flops *= shape.channels * shape.out_channels
+    low.emit(node, body, tasks, work=work, flops=flops, followers=ending.operators)
+    _transform_output(low, node, tiles, products, bias, ending, residual, target, pool)
+    low.keep_image(ending.value, target)
+
+
+def _transform_input(
+    low: Lowering,
+    node: ir.Node,
+    tiles: _Tiles,
+    source: Blocked,
+    start: int,
+    transformed: Tensor,
+) -> None:
+    lanes = source.lanes
+    rows, columns = tiles.shape.axes(tiles.size)
+    place = _Place.of(source, turned=tiles.turned)
+    body = Body()
+    s = body.pointer(source.view(), offset=start)
+    d = body.pointer(transformed, written=True)
+    body.add(
+        *tiles.loops(source.blocks),
+        f"const float *s = {place.tile(s, rows.size)};",
+        f"float *d = {tiles.points(d, lanes)};",
+        f"for (int64_t tx = 0; tx < {tiles.shape.tiles(tiles.size)[1]}; tx++, "
+        f"s += {columns.size * place.step}, d += {lanes}) {{",
+    )
+    for x in range(columns.side):
+        loads = [f"d{y}_{x}" for y in range(rows.side)]
+        body.add(
+            " ".join(
+                f"vf {name} = v_load(s + {y * place.row + x * place.step});"
+                for y, name in enumerate(loads)
+            ),
+            *transform(rows.input, loads, [f"e{a}_{x}" for a in range(rows.side)]),
+        )
+    step = source.blocks * tiles.plane
+    for a in range(rows.side):
+        names = [f"e{a}_{x}" for x in range(columns.side)]
+        made = [f"f{a}_{b}" for b in range(columns.side)]
+        body.add(*transform(columns.input, names, made))
+        for b, name in enumerate(made):
+            body.add(f"v_store(d + {(a * columns.side + b) * step}L, {name});")
+    body.add("}")
+    low.emit(
+        f"Conv '{node.name}' (input transform)",
+        body,
+        tiles.tasks(source.blocks),
+        work=tiles.work(source.blocks, lanes),
+    )
+
+
+def _transform_output(
+    low: Lowering,
+    node: ir.Node,
+    tiles: _Tiles,
+    products: Tensor,
+    bias: Buffer,
+    ending: Ending,
+    residual: Blocked | None,
+    target: Blocked | Paired,
+    pool: Pool | None,
+) -> None:
+    lanes, shape = low.level.lanes, tiles.shape
+    rows, columns = shape.axes(tiles.size)
+    window = (1, 1) if pool is None else (pool.rows, pool.columns)
+    height, width = (
+        (shape.out_height, shape.out_width) if pool is None else (pool.height, pool.width)
+    )
+    high, wide = rows.size // window[0], columns.size // window[1]  # results of a tile
+    place = _Place.of(target, turned=tiles.turned)
+    body = Body()
+    s = body.pointer(products)
+    b = body.raw(bias)
+    r = None if residual is None else body.pointer(residual.view())
+    d = body.pointer(target.word_view(), written=True)
+    name = STORE if isinstance(target, Paired) else "v_store"
+    kind = "uint16_t" if isinstance(target, Paired) else "float"
+    body.add(
+        *tiles.loops(target.blocks),
+        f"const float *s = {tiles.points(s, lanes)};",
+        f"float *d = {place.tile(d, high)};",
+    )
+    added = None
+    if residual is not None:
+        added = _Place.of(residual, turned=tiles.turned)
+        body.add(f"const float *r = {added.tile(str(r), rows.size)};")
+    body.add(
+        f"vf bias = v_load({b} + block * {lanes});",
+        f"const int64_t down = {height} - ty * {high}; (void)down;",
+        f"for (int64_t tx = 0; tx < {shape.tiles(tiles.size)[1]}; tx++, s += {lanes}) {{",
+        f"const int64_t right = {width} - tx * {wide}; (void)right;",
+    )
+    step = target.blocks * tiles.plane
+    for x in range(columns.side):
+        loads = [f"d{y}_{x}" for y in range(rows.side)]
+        body.add(
+            " ".join(
+                f"vf {name} = v_load(s + {(y * columns.side + x) * step}L);"
+                for y, name in enumerate(loads)
+            ),
+            *transform(rows.output, loads, [f"e{a}_{x}" for a in range(rows.size)]),
+        )
+    for a in range(rows.size):
+        names = [f"e{a}_{x}" for x in range(columns.side)]
+        body.add(*transform(columns.output, names, [f"f{a}_{c}" for c in range(columns.size)]))
+
+    def result(a: int, c: int) -> str:
+        value = f"f{a}_{c} + bias"
+        if added is not None:
+            value += f" + v_load(r + {a * added.row} + (tx * {columns.size} + {c}) * {added.step})"
+        return bounded(value, ending.activation)
+
+    for i, j in itertools.product(range(high), range(wide)):
+        conditions = [f"{i} < down"] * bool(height % high) + [f"{j} < right"] * bool(width % wide)
+        pixels = itertools.product(range(window[0]), range(window[1]))
+        values = [result(i * window[0] + a, j * window[1] + c) for a, c in pixels]
+        value = values[0] if pool is None else pool.reduced(values)
+        at = f"d + {i * place.row} + (tx * {wide} + {j}) * {place.step}"
+        body.add(
+            f"if ({' && '.join(conditions)})" if conditions else "",
+            f"{name}(({kind} *)({at}), {value});",
+        )
+    body.add("}")
+    low.emit(
+        f"Conv '{node.name}' (output transform)",
+        body,
+        tiles.tasks(target.blocks),
+        work=tiles.work(target.blocks, lanes),
+    )

@@ -1,0 +1,355 @@
+"""Matrix products: register tiles over rows, with weights packed ahead where they are constant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.machine import Level
+from hagane.native.kernels.expression import Expression
+from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.tensor import Buffer, Kind, Tensor
+from hagane.native.layouts.pairs import paired_weights
+from hagane.native.lowering.choices import BY_RULE, product_key
+from hagane.native.lowering.epilogue import follow
+from hagane.native.lowering.state import Lowering, NotNative, Rule
+from hagane.native.rules.onednn.product import lower_product
+from hagane.native.rules.products.gemm import emit_batched
+from hagane.native.rules.products.packed import Product, Rows, packed_rows
+from hagane.native.rules.products.typed_product import lower_typed_product
+from hagane.native.tiles.contraction import (
+    Contraction,
+    Group,
+    Pixels,
+    emit_contraction,
+    pack_weights,
+    split_blocks,
+)
+from hagane.native.tiles.dynamic_rows import emit_rows
+from hagane.native.tiles.matrix import emit_tile_rows
+from hagane.native.tiles.tile import Store, Tile, Words, tile_pixels, uses_tiles, whole_words
+from hagane.native.tiles.triples import splits
+from hagane.ops.definition import Array
+from hagane.symbolic import Dim, ceildiv, product
+
+# Fewer rows than this are read where they are.
+_FEW_ROWS = 4
+# What an unknown number of rows is taken for, from how many on matrix tiles multiply numbers in
+# pieces, and how many make a task then.
+_USUAL_ROWS, _TILE_ROWS, _TASK_ROWS = 128, 24, 256
+
+
+def lower_matmul(low: Lowering, node: ir.Node) -> None:
+    """Lower MatMul; a constant matrix on the right is packed ahead."""
+    a, b = node.inputs
+    if not low.is_float(a):
+        lower_typed_product(low, node)
+        return
+    weight = low.constant(b)
+    if weight is not None and weight.ndim == 2 and len(low.shape(a)) >= 2:
+        _lower_product(low, node, a, weight, None)
+        return
+    _lower_general(low, node)
+
+
+def lower_gemm(low: Lowering, node: ir.Node) -> None:
+    """Lower Gemm."""
+    attributes = low.attributes(node)
+    a, b = node.inputs[:2]
+    c = node.inputs[2] if len(node.inputs) > 2 else None
+    if not low.is_float(a):
+        raise NotNative(f"element type {low.dtype(a)}")
+    weight, bias = low.constant(b), low.constant(c)
+    if weight is None or attributes["transA"] or (c is not None and bias is None):
+        raise NotNative("operands that are not constant")
+    alpha, beta = float(attributes["alpha"]), float(attributes["beta"])
+    matrix = weight.T if attributes["transB"] else weight
+    matrix = matrix if alpha == 1.0 else (matrix * np.float32(alpha)).astype(np.float32)
+    n = matrix.shape[1]
+    row = None
+    if bias is not None:
+        if bias.size not in (1, n) or (bias.ndim == 2 and bias.shape[0] != 1):
+            raise NotNative("a bias that is not one row")
+        row = np.broadcast_to(bias.reshape(-1), (n,)) * np.float32(beta)
+    _lower_product(low, node, a, matrix, row)
+
+
+def _added_row(low: Lowering, value: ir.Value, n: int) -> tuple[ir.Node, Array] | None:
+    """Return the addition of a constant row that follows, and the row."""
+    node = low.only_use(value)
+    if node is None or node.op_type != "Add":
+        return None
+    (other,) = [v for v in node.inputs if v is not value] or [None]
+    array = low.constant(other)
+    if array is None or array.size != n or (array.ndim and array.shape[-1] != n):
+        return None
+    return node, array.reshape(-1)
+
+
+def _lower_product(
+    low: Lowering, node: ir.Node, source: ir.Value | None, weight: Array, bias: Array | None
+) -> None:
+    k, n = weight.shape
+    value = node.outputs[0]
+    rows = product(low.shape(source)[:-1])
+    if k == 0 or n == 0 or rows == 0:
+        raise NotNative("an empty matrix")
+    if bias is None:
+        added = _added_row(low, value, n)
+        if added is not None:
+            follower, bias = added
+            low.done.add(follower)
+            value = follower.outputs[0]
+    level, lanes = low.level, low.level.lanes
+    ending = follow(low, value)
+    residual = None if ending.residual is None else low.contiguous(ending.residual)
+    if residual is not None and n % lanes and residual.buffer.kind in (Kind.INPUT, Kind.MOVING):
+        # A tile may read past the end of what is added; memory of the caller ends there.
+        residual = low.copy(residual, low.new("residual", residual.dtype, residual.shape))
+    target = low.result(ending.value)
+    followers = (("Add",) if value is not node.outputs[0] else ()) + ending.operators
+    assert source is not None
+    if lower_product(low, node, source, weight, bias, ending, residual, target, followers):
+        return
+    words = _words(low, rows, k, n)
+    choice = low.choices.get(product_key(low, rows, k, n), BY_RULE)
+    sizes = product_groups(n, rows, level, choice.blocks, words)
+
+    def make() -> Iterable[Array]:
+        maps = weight.T[:, :, None, None]
+        packed = paired_weights(maps, level) if words is Words.PAIR else maps
+        return pack_weights(packed, sizes, level, lanes, words)
+
+    def make_bias() -> Array:
+        padded = np.zeros(row_length(n, level), np.float32)
+        if bias is not None:
+            padded[:n] = bias
+        return padded
+
+    deep = k if words is Words.TRIPLE else whole_words(k, words, level)
+    count = -(-n // lanes) * lanes * deep * 4
+    weights = low.weight(("matrix", id(node), tuple(sizes)), make, count)
+    row = low.weight(("row", id(node)), make_bias, row_length(n, level) * 4)
+    few = isinstance(rows, int) and rows < _FEW_ROWS
+    direct = few or _reads_rows(k, level) if choice.rows is None else choice.rows == "direct"
+    if direct and words is Words.FLOAT:
+        read = Rows(low.contiguous(source), rows, k, k, lanes, words)
+    else:
+        read = packed_rows(low, source, rows, k, words)
+    plain = None
+    if words is Words.TRIPLE and not isinstance(rows, int):
+        plain = Rows(low.contiguous(source), rows, k, k, lanes, Words.FLOAT)
+    missing = whole_words(k, words, level) * 2 - k if words is Words.TRIPLE else 0
+    tile = replace(row_tile(level, words), activation=ending.activation, missing=missing)
+    low.lowered[ending.value] = target
+    flops = 2.0 * n * k * (rows if isinstance(rows, int) else 64)
+
+    def emit(to: Tensor | Rows, after: Expression | None = None) -> None:
+        emit_product(
+            low, node, read, (weights, row), residual, to, tile, followers, flops, sizes,
+            choice.order, after, plain,
+        )  # fmt: skip
+
+    emit(target)
+    if uses_tiles(level, words) and plain is None:
+        low.products[target.buffer] = Product(ending.value, len(low.kernels) - 1, n, emit)
+
+
+def _words(low: Lowering, rows: Dim, k: int, n: int) -> Words:
+    """Return what the words of a product's two sides hold."""
+    if low.pairs:
+        return Words.PAIR if low.level.tiles or k % 2 == 0 else Words.FLOAT
+    if low.words is Words.FLOAT:
+        return Words.FLOAT
+    count = rows if isinstance(rows, int) else _USUAL_ROWS
+    return Words.TRIPLE if splits(low, count, k, (-(-count // 16), k, n), k) else Words.FLOAT
+
+
+def product_groups(
+    n: int, rows: Dim, level: Level, widest: int | None = None, words: Words = Words.FLOAT
+) -> list[int]:
+    """Return how the blocks of ``n`` columns are split into groups for one tile each."""
+    pixels = rows if isinstance(rows, int) else 64
+    return split_blocks(-(-n // level.lanes), pixels, level, widest, words)
+
+
+def row_tile(level: Level, words: Words) -> Tile:
+    """Return a tile over the rows of a product, whose sizes ``emit_product`` fills in."""
+    lanes = level.lanes
+    return Tile(1, (), (), None, 0, lanes, 0, None, lanes, words=words)
+
+
+def row_length(n: int, level: Level) -> int:
+    """Return the length of a row of numbers, one a column, that the widest group may read."""
+    return (-(-n // level.lanes) + 8) * level.lanes
+
+
+def emit_product(
+    low: Lowering,
+    node: ir.Node,
+    rows: Rows,
+    constants: tuple[Buffer, Buffer],
+    residual: Tensor | None,
+    target: Tensor | Rows,
+    tile: Tile,
+    followers: Sequence[str],
+    flops: float,
+    sizes: Sequence[int],
+    order: str | None = None,
+    after: Expression | None = None,
+    plain: Rows | None = None,
+) -> None:
+    """Write the kernel of a product of rows with packed weights.
+
+    Args:
+        low: Takes the kernel.
+        node: What it computes.
+        rows: The left side.
+        constants: The packed weights, and what sums start from, one number a column.
+        residual: Rows that are added, or None.
+        target: The result, row-major, its last axis the columns; or in blocks of pairs, which
+            matrix tiles write.
+        tile: Words, activation and store; sizes and offsets are filled in.
+        followers: Operators that are computed with it.
+        flops: Operations, for profiles.
+        sizes: Blocks of columns of each group, as the weights are packed.
+        order: The loop order, if it is not left to the rules.
+        after: Computed on results before they are stored, by matrix tiles.
+        plain: The rows as floats, for vectors to multiply if there are few, where nobody knows.
+    """
+    level, lanes = low.level, low.level.lanes
+    if isinstance(target, Rows):
+        n, step_out, plane_out = target.words * 2, target.step, target.plane
+        tile = replace(tile, store=Store.of(target.kept), target_parts=2)
+    else:
+        columns = target.shape[-1]
+        assert isinstance(columns, int)
+        n, step_out, plane_out = columns, columns, lanes
+    groups: list[Group] = []
+    first, deep = 0, rows.words * tile.words.weights - tile.missing
+    for size in sizes:
+        groups.append(Group(first, size, first * lanes * deep))
+        first += size
+    tile = replace(
+        tile,
+        residuals=None if residual is None else (),
+        depth=rows.words // lanes,
+        rest=rows.words % lanes,
+        source_plane=rows.plane if isinstance(rows.plane, int) else None,
+        streams=_streams(rows, level, tile.words),
+        target_plane=plane_out if isinstance(plane_out, int) else 0,
+        residual_plane=lanes,
+    )
+    body = Body()
+    names = (
+        body.pointer(rows.tensor),
+        body.raw(constants[0]),
+        body.raw(constants[1]),
+        "0" if residual is None else body.pointer(residual),
+        body.pointer(
+            target.tensor if isinstance(target, Rows) else target, written=True, ctype="float"
+        ),
+    )
+    count, step = rows.count, rows.step
+    if plain is not None:
+        few = body.pointer(plain.tensor)
+        chunks = ceildiv(count, _TASK_ROWS)
+        body.add(f"if ({body.size(count)} >= {_TILE_ROWS}) {{")
+        tasks = emit_tile_rows(
+            body,
+            tile,
+            count,
+            n,
+            groups,
+            names,
+            step,
+            rows.plane,
+            (step_out, plane_out),
+            after,
+            chunks,
+        )
+        depth, rest = divmod(plain.words, lanes)
+        vectors = replace(
+            tile, words=Words.FLOAT, depth=depth, rest=rest, missing=0, source_plane=lanes
+        )
+        body.add("} else {")
+        emit_rows(
+            body, vectors, count, n, groups, level, (few, *names[1:]), plain.step, lanes, chunks
+        )
+        body.add("}")
+        low.emit(node, body, tasks, work=flops / 100, followers=followers)
+        return
+    if not isinstance(count, int) and uses_tiles(level, tile.words):
+        tasks = emit_tile_rows(
+            body, tile, count, n, groups, names, step, rows.plane, (step_out, plane_out), after
+        )
+        low.emit(node, body, tasks, work=flops / 1000, followers=followers)
+        return
+    if not isinstance(count, int):
+        tasks = emit_rows(body, tile, count, n, groups, level, names, step, rows.plane)
+        low.emit(node, body, tasks, work=flops / 100, followers=followers)
+        return
+    pixels = Pixels(
+        lambda i: i * step,
+        lambda i: i * step_out,
+        None if residual is None else lambda i: i * n,
+        count,
+        0,
+    )
+    plan = Contraction(
+        tile,
+        pixels,
+        tuple(groups),
+        images=1,
+        source_image=0,
+        target_image=0,
+        residual_image=0,
+        width=n,
+        padded=False,
+        source_floats=count * rows.words,
+        order=order,
+        threads=low.threads,
+    )
+    fixed, work = emit_contraction(body, plan, level, names, after)
+    low.emit(node, body, fixed, work=work, flops=flops, followers=followers)
+
+
+def _streams(rows: Rows, level: Level, words: Words) -> int:
+    """Return in how many parts few rows are summed: weights pass by but once, from memory."""
+    few = isinstance(rows.count, int) and rows.count < _FEW_ROWS
+    if not few or not level.assembly or uses_tiles(level, words):
+        return 1
+    blocks = rows.words // level.lanes
+    return next(n for n in (4, 2, 1) if blocks % n == 0) if blocks else 1
+
+
+def _reads_rows(k: int, level: Level) -> bool:
+    """Whether a tile may read rows of ``k`` floats where they are.
+
+    The rows of a tile must not fall into a few sets of a first-level cache of 64 sets and 8 ways:
+    they, and the weights that pass by, have to stay there.
+    """
+    lines, rest = divmod(k * 4, 64)
+    sets = 64 if rest else 64 // math.gcd(lines, 64)
+    return sets * 4 >= tile_pixels(level, 2)
+
+
+def _lower_general(low: Lowering, node: ir.Node) -> None:
+    """Lower a product of two computed matrices, or of stacks of them."""
+    a, b = low.plain(node.inputs[0]), low.plain(node.inputs[1])
+    if len(a.shape) < 2 or len(b.shape) < 2:
+        raise NotNative("a product with a vector")
+    out = node.outputs[0]
+    target = low.result(out)
+    batch = target.shape[:-2]
+    a = a.broadcast((*batch, *a.shape[-2:]))
+    b = b.broadcast((*batch, *b.shape[-2:]))
+    emit_batched(low, node, a, b, target)
+    low.lowered[out] = target
+
+
+RULES: dict[str, Rule] = {"Gemm": lower_gemm, "MatMul": lower_matmul}

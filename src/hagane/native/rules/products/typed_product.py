@@ -1,0 +1,60 @@
+"""Matrix products of float64 and of whole numbers, in plain loops that compilers vectorise."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from hagane.native.kernels.kernel import Body, c_type
+from hagane.native.lowering.state import Lowering, NotNative
+from hagane.symbolic import ceildiv, product
+
+_TYPES = frozenset({"float64", "int32", "int64", "uint32", "uint64"})
+# Rows of one task, and columns that are summed at once.
+_ROWS, _COLUMNS = 8, 64
+
+
+def lower_typed_product(low: Lowering, node: ir.Node) -> None:
+    """Lower MatMul of numbers other than float32."""
+    dtype = low.dtype(node.inputs[0])
+    a, b = low.plain(node.inputs[0]), low.plain(node.inputs[1])
+    if dtype.name not in _TYPES or b.dtype != dtype:
+        raise NotNative(f"element type {dtype}")
+    if len(a.shape) < 2 or len(b.shape) < 2:
+        raise NotNative("a product with a vector")
+    target = low.result(node.outputs[0])
+    batch = target.shape[:-2]
+    a, b = a.broadcast((*batch, *a.shape[-2:])), b.broadcast((*batch, *b.shape[-2:]))
+    (m, k), n = a.shape[-2:], b.shape[-1]
+    kind = c_type(dtype)
+    # Whole numbers wrap around, which C defines for unsigned ones only.
+    summed = kind if dtype.kind != "i" else f"u{kind}"
+    body = Body()
+    s, w, d = body.pointer(a), body.pointer(b), body.pointer(target, written=True)
+    chunks = ceildiv(m, _ROWS)
+    body.add(
+        f"const int64_t M = {body.size(m)}, K = {body.size(k)}, N = {body.size(n)};",
+        f"int64_t first = q % {body.size(chunks)} * {_ROWS}, index = q / {body.size(chunks)};",
+        f"{kind} *out = {d} + index * M * N; const {kind} *a0 = {s}, *b0 = {w};",
+    )
+    for axis in reversed(range(len(batch))):
+        length = body.size(batch[axis])
+        body.add(
+            f"{{ int64_t at = index % {length}; index /= {length};",
+            f"a0 += at * {body.size(a.strides[axis])}; b0 += at * {body.size(b.strides[axis])}; }}",
+        )
+    (am, ak), (bk, bn) = (
+        tuple(body.size(stride) for stride in tensor.strides[-2:]) for tensor in (a, b)
+    )
+    body.add(
+        f"for (int64_t row = first; row < hg_min(M, first + {_ROWS}); row++)",
+        f"for (int64_t c = 0; c < N; c += {_COLUMNS}) {{ int64_t w = hg_min({_COLUMNS}, N - c);",
+        f"{summed} sum[{_COLUMNS}] = {{0}};",
+        f"for (int64_t i = 0; i < K; i++) {{ {summed} x = a0[row * {am} + i * {ak}];",
+        f"const {kind} *y = b0 + i * {bk} + c * {bn};",
+        f"for (int64_t j = 0; j < w; j++) sum[j] += x * ({summed})y[j * {bn}]; }}",
+        f"for (int64_t j = 0; j < w; j++) out[row * N + c + j] = ({kind})sum[j]; }}",
+    )
+    whole = product((*batch, m, k, n))
+    flops = 2.0 * whole if isinstance(whole, int) else 2.0e6
+    low.emit(node, body, product(batch) * chunks, work=flops / 4, flops=flops)
+    low.lowered[node.outputs[0]] = target

@@ -1,0 +1,1 @@
+"""From kernels to a program that runs."""

@@ -1,0 +1,222 @@
+"""The shared part of the engine, compiled once: threads, phases, memory; and models' libraries."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from hagane.machine import CodeCache, Compiler, Level, Lock, find_compiler, usable_cores
+from hagane.native.kernels.kernel import Kernel
+
+_ENGINE_FLAGS = ("-O2", "-std=gnu11", "-fPIC", "-w")
+KERNEL_FLAGS = (
+    "-O3",
+    "-std=gnu11",
+    "-fPIC",
+    "-w",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=fast",
+)
+
+
+def extra_flags() -> tuple[str, ...]:
+    """Return the compiler flags of ``HAGANE_CFLAGS``, and those of sanitizers.
+
+    ``HAGANE_SANITIZE`` names sanitizers; the process must have their runtime loaded, as
+    ``make sanitize`` does.
+    """
+    given = tuple(shlex.split(os.environ.get("HAGANE_CFLAGS", "")))
+    chosen = os.environ.get("HAGANE_SANITIZE", "")
+    if not chosen:
+        return given
+    return (*given, f"-fsanitize={chosen}", "-fno-sanitize-recover=all", "-g", "-O1")
+
+
+# Characters of C that are worth a compiler of their own: it takes 30 ms before it reads the first.
+_UNIT = 16_000
+# What every kernel starts with, and what the engine is made of, in order.
+_HEADER = ("vector.h", "small_types.h", "scalar.h")
+_PARTS = ("engine.h", "program.c", "control.c", "threads.c")
+
+
+def c_source(*names: str) -> str:
+    """Return the text of some of the package's C files, one after the other."""
+    folder = resources.files("hagane.native") / "c"
+    return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
+
+
+class Engine:
+    """The functions of the C files that make the engine."""
+
+    def __init__(self, library: Path):
+        self.library = ctypes.CDLL(str(library))
+        self.create = self._function(
+            "hg_create", ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
+        )
+        self.destroy = self._function("hg_destroy", None, ctypes.c_void_p)
+        self.set_phase = self._function(
+            "hg_set_phase",
+            None,
+            ctypes.c_void_p,
+            ctypes.c_int64,
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+            ctypes.c_int64,
+            ctypes.c_int64,
+        )
+        self.add_border = self._function(
+            "hg_add_border",
+            ctypes.c_int64,
+            ctypes.c_void_p,
+            ctypes.c_int64,
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+            ctypes.c_int64,
+        )
+        self.run = self._function(
+            "hg_run", ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
+        )
+        self.set_small = self._function("hg_small", None, ctypes.c_void_p)
+        self.failure_value = self._function("hg_failure_value", ctypes.c_int64, ctypes.c_void_p)
+        self.set_control = self._function(
+            "hg_set_control", None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
+        )
+        self.watch = self._function(
+            "hg_watch", None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
+        )
+        self.allocate = self._function("hg_allocate", ctypes.c_void_p, ctypes.c_size_t)
+        self.allocated = self._function("hg_allocated", ctypes.c_int64)
+        self.release = self._function("hg_release", None, ctypes.c_void_p, ctypes.c_size_t)
+
+    def address(self, name: str) -> int:
+        """Return where a function lies."""
+        return ctypes.cast(getattr(self.library, name), ctypes.c_void_p).value or 0
+
+    def _function(self, name: str, result: object, *arguments: object) -> ctypes._NamedFuncPointer:
+        function = getattr(self.library, name)
+        function.restype = result
+        function.argtypes = list(arguments)
+        return function  # type: ignore[no-any-return]
+
+
+class Memory:
+    """Zeroed memory from the engine, given back with the object."""
+
+    def __init__(self, engine: Engine, size: int):
+        self._engine, self.size = engine, size
+        self.address: int = engine.allocate(size) or 0
+        if not self.address:
+            raise MemoryError(f"{size} bytes for a model's values or weights")
+
+    def __del__(self) -> None:
+        if getattr(self, "address", 0):
+            self._engine.release(self.address, self.size)
+
+    def fill(self, offset: int, count: int, byte: int) -> None:
+        """Set all bytes of a part."""
+        ctypes.memset(self.address + offset, byte, count)
+
+
+_lock = Lock()
+
+
+@cache
+def _compiled_engine(compiler: Compiler) -> Engine:
+    source = c_source(*_PARTS)
+    cache_ = CodeCache("native")
+    flags = (*_ENGINE_FLAGS, *extra_flags())
+    key = "\0".join((source, *flags, *compiler.command, compiler.version))
+
+    def make(folder: Path) -> Path:
+        written = folder / "engine.c"
+        written.write_text(source, encoding="utf-8")
+        library = folder / "engine.so"
+        compiler.build([written], library, flags, libraries=("-lpthread",))
+        return library
+
+    return cache_.load(key, make, Engine)
+
+
+def load_engine() -> Engine:
+    """Return the engine, compiled if this is the first use on this machine.
+
+    Raises:
+        NoCompiler: There is no C compiler.
+    """
+    with _lock:
+        return _compiled_engine(find_compiler())
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A model's compiled kernels."""
+
+    handle: ctypes.CDLL
+    path: Path
+    cached: bool
+
+    def address(self, name: str) -> int:
+        """Return where a function lies."""
+        return ctypes.cast(getattr(self.handle, name), ctypes.c_void_p).value or 0
+
+
+def kernel_name(code: str) -> str:
+    """Return the C name of a kernel: the hash of its text."""
+    return f"hagane_{hashlib.sha256(code.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"
+
+
+def compile_kernels(kernels: Sequence[Kernel], level: Level, jobs: int | None = None) -> Library:
+    """Return the library of some kernels, compiled in parallel unless it is in the cache."""
+    codes = {kernel_name(kernel.code): kernel.code for kernel in kernels if kernel.code}
+    compiler = find_compiler()
+    flags = (*KERNEL_FLAGS, *level.flags, *extra_flags())
+    header = c_source(*_HEADER)
+    key = "\0".join((*sorted(codes), header, *flags, *compiler.command, compiler.version))
+    cache_ = CodeCache("native")
+    jobs = usable_cores() if jobs is None else jobs
+    cached = True
+
+    def make(folder: Path) -> Path:
+        nonlocal cached
+        cached = False
+        include = f"-I{_header_folder(cache_, compiler, header, flags)}"
+        most = min(2 * jobs, len(codes), 1 + sum(map(len, codes.values())) // _UNIT)
+        units: list[list[str]] = [[] for _ in range(max(1, most))]
+        # Long ones first, each to the shortest unit so far.
+        for name, code in sorted(codes.items(), key=lambda item: -len(item[1])):
+            unit = min(units, key=lambda texts: sum(map(len, texts)))
+            unit.append(code.replace("KERNEL", name))
+        sources = []
+        for number, texts in enumerate(units):
+            source = folder / f"kernels{number}.c"
+            source.write_text('#include "vector.h"\n' + "\n".join(texts), encoding="utf-8")
+            sources.append(source)
+        library = folder / "kernels.so"
+        compiler.build(sources, library, (*flags, include), jobs=jobs, libraries=("-lm",))
+        return library
+
+    return cache_.load(key, make, lambda path: Library(ctypes.CDLL(str(path)), path, cached))
+
+
+def _header_folder(
+    cache_: CodeCache, compiler: Compiler, header: str, flags: Sequence[str]
+) -> Path:
+    """Return a folder with the kernels' header, translated ahead: it takes longer than they do."""
+    key = "\0".join(("header", header, *flags, *compiler.command, compiler.version))
+
+    def make(folder: Path) -> None:
+        (folder / "vector.h").write_text(header, encoding="utf-8")
+        compiler.precompile(folder / "vector.h", flags)
+
+    return cache_.get_folder(key, make)

@@ -1,0 +1,50 @@
+"""The engine's C extension module, compiled once: what ctypes cannot do, or is slow at."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import sysconfig
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hagane.machine import CodeCache, Compiler, NoCompiler, find_compiler
+from hagane.native.run.engine import c_source
+
+
+def load_extension() -> Any | None:
+    """Return the module, or None where there can be none: Python's headers may be missing."""
+    try:
+        return _extension(find_compiler())
+    except (NoCompiler, ImportError, OSError):
+        return None
+
+
+@cache
+def _extension(compiler: Compiler) -> Any:
+    source = c_source("call.c")
+    include = (sysconfig.get_paths()["include"], np.get_include())
+    if not (Path(include[0]) / "Python.h").exists():
+        raise ImportError("Python's headers are not installed")
+    flags = ("-O2", "-std=gnu11", "-fPIC", "-w", *(f"-I{folder}" for folder in include))
+    key = "\0".join((source, np.__version__, *flags, *compiler.command, compiler.version))
+
+    def build(folder: Path) -> Path:
+        written = folder / "call.c"
+        written.write_text(source, encoding="utf-8")
+        library = folder / "call.so"
+        compiler.build([written], library, flags)
+        return library
+
+    def load(path: Path) -> Any:
+        loader = importlib.machinery.ExtensionFileLoader("hagane_call", str(path))
+        spec = importlib.util.spec_from_loader("hagane_call", loader)
+        assert spec is not None
+        module = importlib.util.module_from_spec(spec)
+        loader.exec_module(module)
+        return module
+
+    return CodeCache("native").load(key, build, load)

@@ -1,0 +1,1 @@
+"""Measuring which form of a kernel is fastest here."""

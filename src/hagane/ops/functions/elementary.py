@@ -1,0 +1,100 @@
+"""Short names for the operators that formulas are made of.
+
+Each takes and returns values of any interpreter; Python numbers take the element type of the other
+operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import onnx_ir as ir
+
+from hagane.ops.builder import dtype_of, op
+
+
+def add(*values: Any) -> Any:
+    """Return the sum of values that broadcast against each other."""
+    return reduce(lambda x, y: op("Add", x, y), values)
+
+
+def sub(x: Any, y: Any) -> Any:
+    """Return ``x - y``."""
+    return op("Sub", x, y)
+
+
+def mul(*values: Any) -> Any:
+    """Return the product of values that broadcast against each other, from the left."""
+    return reduce(lambda x, y: op("Mul", x, y), values)
+
+
+def div(x: Any, y: Any) -> Any:
+    """Return ``x / y``; integers round toward zero."""
+    return op("Div", x, y)
+
+
+def neg(x: Any) -> Any:
+    """Return ``-x``."""
+    return op("Neg", x)
+
+
+def square(x: Any) -> Any:
+    """Return ``x * x``."""
+    return op("Mul", x, x)
+
+
+def sqrt(x: Any) -> Any:
+    """Return the square root."""
+    return op("Sqrt", x)
+
+
+def exp(x: Any) -> Any:
+    """Return the exponential."""
+    return op("Exp", x)
+
+
+def log(x: Any) -> Any:
+    """Return the natural logarithm."""
+    return op("Log", x)
+
+
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """Return elements of ``x`` where the condition holds, else of ``y``."""
+    return op("Where", condition, x, y)
+
+
+def cast(x: Any, dtype: ir.DataType) -> Any:
+    """Return ``x`` with another element type; ``x`` itself if it has that one."""
+    return x if dtype_of(x) == dtype else op("Cast", x, to=dtype)
+
+
+def mask_like(condition: Any, x: Any) -> Any:
+    """Return 1 where the condition holds and 0 elsewhere, in the element type of ``x``."""
+    return op("Cast", condition, to=dtype_of(x))
+
+
+def sum_over(x: Any, axes: Sequence[int], *, keepdims: bool = True) -> Any:
+    """Return the sum over axes; over none, ``x`` itself."""
+    return op("ReduceSum", x, list(axes), keepdims=int(keepdims)) if axes else x
+
+
+def mean_over(x: Any, axes: Sequence[int], *, keepdims: bool = True) -> Any:
+    """Return the mean over axes; over none, ``x`` itself."""
+    return op("ReduceMean", x, list(axes), keepdims=int(keepdims)) if axes else x
+
+
+def transpose(x: Any, order: Sequence[int]) -> Any:
+    """Return ``x`` with its axes in another order; ``x`` itself if that is the one they have."""
+    return x if list(order) == list(range(len(order))) else op("Transpose", x, perm=list(order))
+
+
+def squeeze(x: Any, axes: Sequence[int]) -> Any:
+    """Return ``x`` without axes of size 1."""
+    return op("Squeeze", x, list(axes)) if axes else x
+
+
+def unsqueeze(x: Any, axes: Sequence[int]) -> Any:
+    """Return ``x`` with axes of size 1, counted as they are in the result."""
+    return op("Unsqueeze", x, list(axes)) if axes else x

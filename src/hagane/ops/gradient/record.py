@@ -1,0 +1,85 @@
+"""Note the calls that a piece of Python makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hagane.graph.types import Type
+from hagane.ops.builder import Call, Interpreter, interpreter_of, interpreting
+from hagane.ops.builder.interpreter import active_interpreter
+from hagane.ops.definition import Array
+from hagane.ops.gradient.accumulate import accumulate
+
+
+class Recorder:
+    """Hands calls to whoever would interpret them without it, and keeps them.
+
+    Attributes:
+        calls: The calls so far, with their outputs.
+    """
+
+    level = 1000
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self._outer = active_interpreter()
+
+    def apply(self, call: Call, n_outputs: int) -> Sequence[Any]:
+        """Make a call, note it, and return its outputs."""
+        with interpreting(self._outer):
+            inner = interpreter_of(call.inputs)
+            inputs = tuple(_lifted(value, inner) for value in call.inputs)
+            outputs = inner.apply(replace(call, inputs=inputs), n_outputs)
+        self.calls.append(replace(call, inputs=inputs, outputs=tuple(outputs)))
+        return outputs
+
+    def constant(self, content: Array) -> Any:
+        """Return fixed content as a value of the interpreter around."""
+        with interpreting(self._outer):
+            return interpreter_of(()).constant(content)
+
+    def type_of(self, value: Any) -> Type | None:
+        """Return what the value's own interpreter knows of its type."""
+        with interpreting(self._outer):
+            return interpreter_of((value,)).type_of(value)
+
+    def content_of(self, value: Any) -> Array | None:
+        """Return what the value's own interpreter knows of its content."""
+        with interpreting(self._outer):
+            return interpreter_of((value,)).content_of(value)
+
+
+def _lifted(value: Any, inner: Interpreter) -> Any:
+    return inner.constant(value) if isinstance(value, np.ndarray) else value
+
+
+@contextmanager
+def recording() -> Iterator[Recorder]:
+    """Note all calls that the builder makes inside, however they are interpreted."""
+    with interpreting(recorder := Recorder()):
+        yield recorder
+
+
+def pull_back(
+    function: Callable[..., Sequence[Any]], *inputs: Any
+) -> tuple[tuple[Any, ...], Callable[[Sequence[Any]], list[Any]]]:
+    """Return the results of a function, and what maps their gradients to those of its inputs.
+
+    Args:
+        function: Written over the builder; takes ``inputs``, some of which may be None.
+        inputs: Values.
+    """
+    # (A scalar of NumPy's would become another object when it is lifted.)
+    inputs = tuple(np.asarray(x) if isinstance(x, np.generic) else x for x in inputs)
+    with recording() as recorder:
+        results = tuple(function(*inputs))
+
+    def pull(gradients: Sequence[Any]) -> list[Any]:
+        return accumulate(recorder.calls, results, gradients, inputs)
+
+    return results, pull

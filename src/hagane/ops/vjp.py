@@ -1,0 +1,86 @@
+"""Forms of gradient rules that many operators share, and reasons for having none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+from hagane.ops.definition import Unsupported, VjpRule
+from hagane.ops.functions.shapes import reshape_like, unbroadcast
+
+if TYPE_CHECKING:
+    from hagane.ops.builder.interpreter import Call
+
+DISCRETE = Unsupported("its results are integers or truth values, which have no gradient")
+TEXT = Unsupported("it works on text, which has no gradient")
+CONSTANT = Unsupported("its result depends on no value that could have a gradient")
+
+
+def elementwise(rule: Callable[[Any, Any, Any], Any]) -> VjpRule:
+    """Return the gradient of a function of one value.
+
+    Args:
+        rule: Maps the gradient of the result, the operand and the result to the gradient of the
+            operand.
+    """
+
+    def vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+        return [rule(gradients[0], call.inputs[0], call.outputs[0])]
+
+    return vjp
+
+
+def broadcasting(*rules: Callable[[Any, Call], Any] | None) -> VjpRule:
+    """Return the gradient of an operator whose operands broadcast against each other.
+
+    Args:
+        rules: One an operand: map the gradient of the result and the call to the gradient of the
+            broadcast operand. None for an operand that has no gradient.
+    """
+
+    def vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+        def lazily(rule: Callable[[Any, Call], Any], operand: Any) -> Callable[[], Any]:
+            return lambda: unbroadcast(rule(gradients[0], call), operand)
+
+        pairs = zip(rules, call.inputs, strict=True)
+        return [None if rule is None else lazily(rule, operand) for rule, operand in pairs]
+
+    return vjp
+
+
+def through(composed: Callable[..., Any]) -> VjpRule:
+    """Return the gradient of an operator that is others over the builder.
+
+    Args:
+        composed: The operator as others: takes the inputs, and those of the attributes, with their
+            defaults, that it names; ``n_outputs`` too if it names that.
+    """
+    names = [p.name for p in signature(composed).parameters.values() if p.kind is p.KEYWORD_ONLY]
+
+    def vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+        from hagane.ops.gradient import pull_back
+
+        attributes = {name: call.attr(name) for name in names if call.attr(name) is not None}
+        if "n_outputs" in names:
+            attributes["n_outputs"] = len(call.outputs)
+
+        def function(*inputs: Any) -> Sequence[Any]:
+            made = composed(*inputs, **attributes)
+            return made if isinstance(made, tuple) else (made,)
+
+        results, pull = pull_back(function, *call.inputs)
+        return pull([*gradients, *(None for _ in results[len(gradients) :])])
+
+    return vjp
+
+
+def reshaped(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    """The first operand has only got another shape."""
+    x, *rest = call.inputs
+    return [lambda: reshape_like(gradients[0], x), *(None for _ in rest)]
+
+
+def flat(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    """The result is constant almost everywhere: the gradient is zero."""
+    return [None] * len(call.inputs)

@@ -1,0 +1,64 @@
+"""Operators whose meaning, default or spelling changed."""
+
+from __future__ import annotations
+
+from hagane.passes.legalise.rewrite import Site
+
+
+def batch_normalization_14(site: Site) -> None:
+    """``spatial`` went away (9), and with it the outputs of training (14)."""
+    if site.take("spatial", 1) != 1:
+        site.refuse("spatial=0 (statistics per element) has no current form")
+    node = site.node
+    if len(node.outputs) > 1:
+        if any(output.uses() or output.is_graph_output() for output in node.outputs[1:]):
+            site.refuse("its training outputs are used, which have no current form")
+        node.resize_outputs(1)
+
+
+def grid_sample_20(site: Site) -> None:
+    """The modes were renamed."""
+    renamed = {"bilinear": "linear", "bicubic": "cubic"}
+    mode = site.take("mode", "bilinear")
+    site.put("mode", renamed.get(mode, mode))
+
+
+def group_normalization_21(site: Site) -> None:
+    """Scale and bias hold one number a channel now, no longer one a group."""
+    groups = site.node.attributes["num_groups"].as_int()
+    channels = site.before("Shape", [site.node.inputs[0]], {"start": 1, "end": 2})
+    per_group = site.before("Div", [channels, site.constant([groups])])
+    shape = site.before("Concat", [site.constant([groups]), per_group], {"axis": 0})
+    for index in (1, 2):
+        column = site.before("Reshape", [site.node.inputs[index], site.constant([groups, 1])])
+        spread = site.before("Expand", [column, shape])
+        site.set_input(index, site.before("Reshape", [spread, site.constant([-1])]))
+
+
+def roi_align_16(site: Site) -> None:
+    """Until opset 16 there was no half-pixel offset."""
+    site.put("coordinate_transformation_mode", "output_half_pixel")
+
+
+def scatter_11(site: Site) -> None:
+    """Scatter was renamed ScatterElements."""
+    site.replace("ScatterElements", site.node.inputs, dict(_attributes(site)))
+
+
+def softmax_13(site: Site) -> None:
+    """Softmax, LogSoftmax and Hardmax ran over all axes from ``axis`` on, flattened."""
+    node = site.node
+    axis = site.take("axis", 1)
+    x = node.inputs[0]
+    rank = None if x is None or x.shape is None else len(x.shape)
+    if axis == -1 or (rank is not None and axis == rank - 1):
+        site.put("axis", -1)
+        return
+    shape = site.before("Shape", [x])
+    flat = site.before("Flatten", [x], {"axis": axis})
+    normalised = site.before(node.op_type, [flat], {"axis": -1})
+    site.replace("Reshape", [normalised, shape])
+
+
+def _attributes(site: Site) -> list[tuple[str, object]]:
+    return [(name, attribute.value) for name, attribute in site.node.attributes.items()]

@@ -1,0 +1,1 @@
+"""Agents by one protocol, whatever they are made of."""

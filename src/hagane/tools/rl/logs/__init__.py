@@ -1,0 +1,1 @@
+"""Logs of rollouts in a folder, as ChainerRL Visualizer lays it out."""

@@ -1,0 +1,86 @@
+"""What the server knows: the log folder, the jobs, the agent's profile, the logs that were read."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+from hagane.tools.rl.jobs.pool import Job, Pool
+from hagane.tools.rl.logs.folder import LOG_NAME, LogFolder
+from hagane.tools.rl.logs.observations import count_observations
+from hagane.tools.rl.logs.records import Log
+
+_LOGS = 8
+
+
+@dataclass(slots=True)
+class State:
+    """The state behind the routes; its methods may be called from several threads.
+
+    Attributes:
+        agents: names of the agents, the watched one first.
+        profile: facts of ``agent_profile``, from what is given; completed by a job.
+    """
+
+    folder: LogFolder
+    pool: Pool
+    agents: tuple[str, ...]
+    profile: dict[str, Any]
+    _logs: OrderedDict[str, Log] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def log(self, rollout: str) -> Log:
+        """Return a rollout's log as it is now; raises NoSuchRollout if there is no rollout."""
+        path = self.folder.rollout(rollout) / LOG_NAME
+        with self._lock:
+            log = self._logs.pop(rollout, None) or Log(path)
+            self._logs[rollout] = log
+            while len(self._logs) > _LOGS:
+                self._logs.popitem(last=False)
+            log.refresh()
+            return log
+
+    def on_memory(self) -> bool:
+        """Return whether the latest rollout's observations are there to be explained."""
+        latest = self.folder.latest()
+        return latest is not None and count_observations(self.folder.rollouts / latest) > 0
+
+    def server_state(self) -> dict[str, Any]:
+        """Return what ``GET /api/server_state`` answers."""
+        jobs = self.pool.jobs()
+        shown = [job for job in jobs if not job.hidden]
+        running = any(job.status in ("running", "waiting") for job in shown)
+        return {
+            "is_job_running": running,
+            "is_rollout_on_memory": self.on_memory(),
+            "jobs": [job.to_json() for job in shown],
+            "errors": [error_of(job) for job in jobs if job.status == "failed"],
+        }
+
+    def learn_profile(self) -> Job:
+        """Start the job that asks the agent about itself; its result completes the profile."""
+        job = self.pool.submit("profile", {}, hidden=True)
+
+        def listen(heard: Job) -> None:
+            if heard is job and job.over.is_set():
+                self.profile.update(job.result)
+                if job.status == "failed":
+                    notes = self.profile.setdefault("notes", [])
+                    notes.append(f"the agent could not be asked: {job.message}")
+
+        self.pool.listeners.insert(0, listen)
+        return job
+
+
+def error_of(job: Job) -> dict[str, Any]:
+    """Return a failed job as an entry of ``errors``."""
+    facts = job.to_json()
+    return {
+        "job": job.id,
+        "kind": job.kind,
+        "rollout_id": facts["rollout_id"],
+        "message": job.message,
+        "trace": job.trace,
+    }
