@@ -19,6 +19,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from hagane import prob, rl
+    from hagane.capturing import capture
     from hagane.checking import Report, Shaped, check
     from hagane.runtime import (
         ExecutionMode,
@@ -45,6 +46,7 @@ _MODULES = {
 _PUBLIC = {
     "Report": "hagane.checking",
     "Shaped": "hagane.checking",
+    "capture": "hagane.capturing",
     "check": "hagane.checking",
     "ExecutionMode": "hagane.runtime",
     "GraphOptimizationLevel": "hagane.runtime",
@@ -72,6 +74,7 @@ __all__ = [
     "SessionOptions",
     "Shaped",
     "__version__",
+    "capture",
     "check",
     "get_available_providers",
     "get_device",

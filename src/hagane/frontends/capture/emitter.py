@@ -14,17 +14,15 @@ from hagane.errors import TypeInferenceError
 from hagane.frontends.capture.scope import Branch, Scope
 from hagane.frontends.capture.terms import as_value
 from hagane.frontends.python.interpret.emit import Emitter
-from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Place, Real, Tensor, Truth, Value
 from hagane.graph.types import Shape, TensorType, Type, to_ir_shape, to_ir_type
 from hagane.ops.builder import Nodes
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
-from hagane.symbolic import Dim, Expr, symbol
+from hagane.symbolic import Dim, Expr
 from hagane.symbolic.logic import negate
 from hagane.symbolic.questions import Knowledge, denominator
 from hagane.symbolic.term import BOOL, Term, variable
-
 
 _REAL = {
     ast.Add: "Add", ast.Sub: "Sub", ast.Mult: "Mul", ast.Div: "Div", ast.Pow: "Pow",
@@ -326,8 +324,7 @@ class GraphEmitter(Emitter):
         return self.as_scalar(value, "bool")
 
     def _wide(self, x: Tensor) -> Tensor:
-        made: Tensor = self.op("Cast", x, to=ir.DataType.DOUBLE)
-        return made
+        return self.op("Cast", x, to=ir.DataType.DOUBLE)  # type: ignore[no-any-return]
 
     def real_operation(self, kind: type[ast.operator], left: Value, right: Value) -> Real:
         """Return an operation of Python on numbers of which one is a float of the data."""
@@ -460,7 +457,14 @@ class GraphEmitter(Emitter):
 
     def back_to(self, mark: tuple[Any, ...]) -> None:
         """Forget the names of what was made since."""
-        names = (self.numbers, self.truths, self.sizes, self._counts, self._keys, self._computations)
+        names = (
+            self.numbers,
+            self.truths,
+            self.sizes,
+            self._counts,
+            self._keys,
+            self._computations,
+        )
         for one, before in zip(names, mark, strict=True):
             one.clear()  # type: ignore[attr-defined]
             one.update(before)  # type: ignore[attr-defined]
@@ -499,4 +503,4 @@ class GraphEmitter(Emitter):
         )
 
 
-__all__ = ["CheckError", "GraphEmitter", "symbol"]
+__all__ = ["GraphEmitter"]

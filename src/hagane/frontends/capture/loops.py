@@ -14,9 +14,13 @@ import onnx_ir as ir
 from hagane.frontends.capture.carried import (
     Earlier,
     Fixed,
+    NumberSlot,
+    Parts,
     Slot,
+    TensorSlot,
     leaf_type,
     leaves,
+    number_kind,
     packed,
     slot_for,
     unpacked,
@@ -32,14 +36,13 @@ from hagane.frontends.python.values.values import (
     Frame,
     ListRef,
     Many,
-    Stream,
     Tensor,
     Unknown,
     Value,
 )
 from hagane.graph.types import TensorType
-from hagane.symbolic import Dim, Expr, symbol
-from hagane.symbolic.term import TRUE, Term
+from hagane.symbolic import Dim, Expr
+from hagane.symbolic.term import Term
 
 _MAX_ROUNDS = 8
 _MAX_UNROLLED = 64  # iterations of a 'while' that are decided one by one
@@ -348,7 +351,9 @@ class Loops(Paths):
         returns = self.frame.exits[mark:]
         del self.frame.exits[mark:]
         exits = [Exit("break", (False, True, False, MISSING), e.contents, e.path) for e in breaks]
-        exits += [Exit("return", (False, False, True, e.value), e.contents, e.path) for e in returns]
+        exits += [
+            Exit("return", (False, False, True, e.value), e.contents, e.path) for e in returns
+        ]
         if not self.dead:
             going: Value = True
             if isinstance(node, ast.While):
@@ -392,9 +397,7 @@ class Loops(Paths):
         self.knowledge.path = entry.within(body.inner)
         outputs = [as_value(emit, self.as_term(self.truth(found.going)))]
         for (key, part), slot in slots.items():
-            outputs += [
-                emit.value_of(t) for t in unpacked(slot, _at(after, key, part), emit)
-            ]
+            outputs += [emit.value_of(t) for t in unpacked(slot, _at(after, key, part), emit)]
         ends, end_slots = self._ends(found)
         for slot, value in zip(end_slots, ends, strict=True):
             outputs += [emit.value_of(t) for t in unpacked(slot, value, emit)]
@@ -416,7 +419,7 @@ class Loops(Paths):
         made = iter(list(body.node.outputs))
         self._leave_body(start, after, slots, made, length)
         finals = [packed(slot, made, emit) for slot in end_slots]
-        for (tensor, (key, grown)) in scanned:
+        for tensor, (key, grown) in scanned:
             stacked = next(made)
             self._fill(key, start[key], grown, tensor, stacked)
         self.dead = False
@@ -521,9 +524,7 @@ class Loops(Paths):
             else:
                 self._set(key, part, packed(slot, made, self.emit))
 
-    def _fill(
-        self, key: int, before: Any, grown: int, item: Tensor, stacked: ir.Value
-    ) -> None:
+    def _fill(self, key: int, before: Any, grown: int, item: Tensor, stacked: ir.Value) -> None:
         """Give a list what the iterations appended."""
         emit = self.emit
         whole = emit.tensor(stacked, item.kind)
@@ -613,25 +614,17 @@ def _grown(before: tuple[Value, ...], after: tuple[Value, ...], known: int | Non
     if known is not None:
         started = after[:1] and isinstance(after[0], Earlier)
         return len(after) - 1 if started else 0
-    same = len(after) > len(before) and all(
-        a is b for a, b in zip(before, after, strict=False)
-    )
+    same = len(after) > len(before) and all(a is b for a, b in zip(before, after, strict=False))
     return len(after) - len(before) if same else 0
 
 
 def _result_slot(value: Value) -> Slot | None:
     if isinstance(value, tuple):
         found = [_result_slot(item) for item in value]
-        from hagane.frontends.capture.carried import Parts
-
         return None if None in found else Parts(tuple(s for s in found if s is not None))
     if isinstance(value, Tensor):
-        from hagane.frontends.capture.carried import TensorSlot
-
         return TensorSlot(value.dtype, tuple(value.shape or ()), value.kind, value.device)
-    from hagane.frontends.capture.carried import NumberSlot, _number
-
-    return NumberSlot(_number(value)) if _number(value) else None
+    return NumberSlot(number_kind(value)) if number_kind(value) else None
 
 
-__all__ = ["TRUE", "Loops", "Stream", "symbol"]
+__all__ = ["Loops"]

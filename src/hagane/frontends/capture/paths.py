@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -235,4 +235,4 @@ def _is_real(value: Value) -> bool:
     return isinstance(value, int | float | Expr | Real) and not isinstance(value, bool)
 
 
-__all__ = ["Mapping", "Paths"]
+__all__ = ["Paths"]

@@ -39,7 +39,7 @@ def item(t: Core, x: Tensor, index: Value) -> Tensor:
     parts = _parts(t, x, index)
     shape = _shape_of(t, x, parts)
     arrays = [part for part in parts if isinstance(part, Tensor)]
-    if t.emit.builds and not _mixes(x, parts):
+    if not _mixes(x, parts):
         return take(t, x, parts, shape)
     return t.emit.typed("Slice", [x, *arrays], x.dtype, shape)
 

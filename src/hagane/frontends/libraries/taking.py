@@ -112,9 +112,7 @@ def _is_together(parts: Sequence[Value]) -> bool:
     return not numbers or numbers[-1] - numbers[0] == len(numbers) - 1
 
 
-def _gathered(
-    t: Core, x: Tensor, arrays: Sequence[tuple[int, Tensor]], together: bool
-) -> Tensor:
+def _gathered(t: Core, x: Tensor, arrays: Sequence[tuple[int, Tensor]], together: bool) -> Tensor:
     """Return the items at positions along several axes, which become one group of axes."""
     if len(arrays) == 1:
         axis, index = arrays[0]
