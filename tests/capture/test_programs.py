@@ -8,8 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
 
 import hagane
 from hagane.graph import to_proto
@@ -120,7 +119,7 @@ def grown(x: Any) -> Any:
 
 def numbered(x: Any) -> Any:
     names = []
-    for row in x:
+    for _ in x:
         names.append("row")
     return names
 

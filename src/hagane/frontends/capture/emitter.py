@@ -166,7 +166,7 @@ class GraphEmitter(Emitter):
         self._born[value] = len(self._born)
 
     def visible(self, value: ir.Value, scope: Scope | None = None) -> ir.Value:
-        """Return what stands for a value in a scope: values of branches and loops are handed out."""
+        """Return what stands for a value in a scope; branches and loops hand theirs out."""
         scope = self.scope if scope is None else scope
         while value in self.homes and not scope.is_within(self.homes[value]):
             home = self.homes[value]
@@ -205,6 +205,7 @@ class GraphEmitter(Emitter):
             "capture",
             self._reasons.get(value, "a tensor that no operator of the graph computes"),
         )
+        raise AssertionError
 
     def _cast(self, value: ir.Value, dtype: ir.DataType) -> ir.Value:
         return self.scope.nodes._node("Cast", value, to=int(dtype))
@@ -272,8 +273,7 @@ class GraphEmitter(Emitter):
         """Return a graph value as a tensor of the program."""
         type_ = self.types.types.get(value)
         assert isinstance(type_, TensorType)
-        made = self._wrap(value, type_, None, kind or self.kind, "cpu")
-        return made
+        return self._wrap(value, type_, None, kind or self.kind, "cpu")
 
     # Numbers and truth values that the data decide.
 
@@ -342,12 +342,10 @@ class GraphEmitter(Emitter):
         """Return a comparison of numbers of which one is a float of the data."""
         a, b = self.real_tensor(left), self.real_tensor(right)
         if kind is ast.NotEq:
-            made: Tensor = self.op("Not", self.op("Equal", a, b))
-            return made
+            return self.op("Not", self.op("Equal", a, b))  # type: ignore[no-any-return]
         if kind not in _COMPARE:
             self.fail("capture", "a comparison of floats that the data decide")
-        made = self.op(_COMPARE[kind], a, b)
-        return made
+        return self.op(_COMPARE[kind], a, b)  # type: ignore[no-any-return]
 
     def size(self, dim: Dim) -> Tensor:
         """Return a size as a tensor."""
@@ -414,12 +412,11 @@ class GraphEmitter(Emitter):
 
     def _same(self, value: ir.Value, scope: Scope) -> ir.Value:
         """Return a value that lies in a scope and is no other output of it."""
-        if self.homes.get(value) is scope and value not in scope.graph.outputs:
-            if value.producer() is not None:
-                return value
+        is_free = self.homes.get(value) is scope and value not in scope.graph.outputs
+        if is_free and value.producer() is not None:
+            return value
         with self.at(scope):
-            made = scope.nodes._node("Identity", self.visible(value))
-        return made
+            return scope.nodes._node("Identity", self.visible(value))
 
     def own(self, value: ir.Value, scope: Scope) -> ir.Value:
         """Return a value as the next output of a scope."""

@@ -119,7 +119,7 @@ class Loops(Paths):
         """Return known items as a content of which one value stands for all."""
         if items and all(isinstance(i, int) for i in items):
             return super().many_items(items)
-        self._refuse(_LENGTH)
+        raise CheckError("capture", _LENGTH)
 
     def as_many(self, content: Any) -> tuple[Value, Any]:
         """Return one value that stands for all of a list's content, and how many there are."""
@@ -470,9 +470,10 @@ class Loops(Paths):
             return item
         if isinstance(item, int | Expr) and not isinstance(item, bool):
             return self.emit.as_scalar(item, "int")
-        self._refuse(
+        raise CheckError(
+            "capture",
             f"a loop whose number of iterations the data decide appends {self.show(item)} to a "
-            "list; append tensors or integers"
+            "list; append tensors or integers",
         )
 
     def _close(

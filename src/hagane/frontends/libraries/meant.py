@@ -1,4 +1,4 @@
-"""Functions of libraries whose nodes compute what they do, each compared in tests/capture.
+"""Functions of libraries whose nodes compute what they do; tests/capture compares each.
 
 Written by ``python -m tests.capture.meanings``; other names of the same functions count.
 """

@@ -134,8 +134,7 @@ def _gathered(t: Core, x: Tensor, arrays: Sequence[tuple[int, Tensor]], together
         return result
     count = total.rank
     order = [*range(count, count + before), *range(count), *range(count + before, result.rank)]
-    result = t.op("Transpose", result, perm=order)
-    return result
+    return t.op("Transpose", result, perm=order)  # type: ignore[no-any-return]
 
 
 def _new_axes(parts: Sequence[Value]) -> list[int]:
