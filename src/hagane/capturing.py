@@ -109,7 +109,8 @@ def _converted(model: ir.Model, opset: int) -> ir.Model:
     from onnx import version_converter
 
     try:
-        return ir.from_proto(version_converter.convert_version(to_proto(model), opset))
+        found: ir.Model = ir.from_proto(version_converter.convert_version(to_proto(model), opset))
+        return found
     except Exception as error:
         raise InvalidArgument(
             f"the graph needs opset {model.graph.opset_imports['']}; converting it to {opset} "

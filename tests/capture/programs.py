@@ -147,6 +147,20 @@ def greatest_divisor(x: Tensor) -> int:
     return a
 
 
+def indices(x: Tensor) -> tuple[Tensor, int]:
+    places = []
+    for i in range(x.shape[0]):
+        places.append(i * i)
+    last = places[-1]
+    return torch.exp(x), last + len(places)
+
+
+def changed_in_place(x: Tensor) -> Tensor:
+    y = torch.exp(x)
+    y += x
+    return y
+
+
 def nested(x: Tensor) -> dict[str, Any]:
     return {"logits": torch.exp(x), "hidden": [torch.tanh(x), x.sum()], "none": None}
 
@@ -199,7 +213,7 @@ INPUTS = [
 PROGRAMS: list[Any] = [
     straight, either, early, left_inside, both_true, doubled, counted, until_negative,
     first_negative, skipping, place, halving, floored, stacked, comprehended, collatz,
-    greatest_divisor, nested, items, batched, functions,
+    greatest_divisor, indices, changed_in_place, nested, items, batched, functions,
 ]  # fmt: skip
 TYPE = "float32[rows, 3]"
 __all__ = ["INPUTS", "PROGRAMS", "TYPE", "Gated", "np"]

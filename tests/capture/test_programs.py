@@ -109,6 +109,12 @@ def in_place(x: Any) -> Any:
     return x
 
 
+def aliased(x: Any) -> Any:
+    y = x
+    x += 1
+    return y
+
+
 def grown(x: Any) -> Any:
     y = None
     while x.sum() > 0:
@@ -130,6 +136,7 @@ def numbered(x: Any) -> Any:
         (cumulated, 1, r"'torch.Tensor.cumsum' cannot be captured yet"),
         (stored, 1, r"items of tensors that are set cannot be captured yet; make a new tensor"),
         (in_place, 1, r"'torch.Tensor.exp_' works in place.*x = x\.exp\("),
+        (aliased, 2, r"changes a tensor that has another name.* write x = x \+ y for x \+= y"),
         (grown, 2, r"'y' changes from None to .* give it one type before the loop"),
         (numbered, 2, r"appends .*; append tensors or integers"),
     ],

@@ -308,7 +308,7 @@ class GraphEmitter(Emitter):
                 self.fail("capture", "a number that no operator of the graph computes")
             scale = denominator(value.formula)
             whole = self.size(value.formula * scale)
-            return self.op("Div", self._wide(whole), np.array(scale, np.float64))
+            return self.op("Div", self._wide(whole), np.array(scale, np.float64))  # type: ignore[no-any-return]
         if isinstance(value, Expr):
             return self._wide(self.size(value))
         if isinstance(value, Truth):
@@ -450,7 +450,7 @@ class GraphEmitter(Emitter):
     def marked(self) -> tuple[Any, ...]:
         """Return what :meth:`back_to` goes back to."""
         kept = (self.numbers, self.truths, self.sizes, self._counts, self._keys, self._computations)
-        return tuple(dict(one) for one in kept)  # type: ignore[call-overload]
+        return tuple(dict(one) for one in kept)
 
     def back_to(self, mark: tuple[Any, ...]) -> None:
         """Forget the names of what was made since."""

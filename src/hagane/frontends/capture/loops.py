@@ -362,7 +362,8 @@ class Loops(Paths):
             exits.append(Exit("turn", state, self.heap.contents, self.knowledge.path))
         value = self.merge(exits, inside)
         self.knowledge.path = inside
-        return Iteration(*value, self.heap.contents)
+        going, broke, returned, result = value
+        return Iteration(going, broke, returned, result, self.heap.contents)
 
     def _set(self, key: int, part: Any, value: Value) -> None:
         if part is None:
@@ -420,8 +421,8 @@ class Loops(Paths):
         self._leave_body(start, after, slots, made, length)
         finals = [packed(slot, made, emit) for slot in end_slots]
         for tensor, (key, grown) in scanned:
-            stacked = next(made)
-            self._fill(key, start[key], grown, tensor, stacked)
+            is_number = not isinstance(after[key][1], Tensor)
+            self._fill(key, start[key], grown, is_number, emit.tensor(next(made), tensor.kind))
         self.dead = False
         self._end(node, found, ends, finals, outer, entry)
 
@@ -525,10 +526,9 @@ class Loops(Paths):
             else:
                 self._set(key, part, packed(slot, made, self.emit))
 
-    def _fill(self, key: int, before: Any, grown: int, item: Tensor, stacked: ir.Value) -> None:
+    def _fill(self, key: int, before: Any, grown: int, is_number: bool, whole: Tensor) -> None:
         """Give a list what the iterations appended."""
         emit = self.emit
-        whole = emit.tensor(stacked, item.kind)
         assert whole.shape is not None
         if grown > 1:
             shape = (whole.shape[0] * grown, *whole.shape[2:])
@@ -540,10 +540,9 @@ class Loops(Paths):
         assert whole.shape is not None
 
         def at(k: Dim) -> Value:
-            place = k if isinstance(k, int) else emit.size(k)
-            taken = self.op("Gather", whole, place if isinstance(k, Expr) else np.array(k), axis=0)
-            whole_item = taken.dtype == ir.DataType.INT64 and not item.kind
-            return emit.number(taken, "item") if whole_item else taken
+            place = emit.size(k) if isinstance(k, Expr) else np.array(k, np.int64)
+            taken: Tensor = self.op("Gather", whole, place, axis=0)
+            return emit.number(taken, "item") if is_number else taken
 
         self.heap[key] = Many(_UNKNOWN_ITEMS, whole.shape[0], at, whole)
 

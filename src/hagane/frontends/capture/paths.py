@@ -183,8 +183,8 @@ class Paths(Interpreter):
     def _join_reals(self, condition: Term, yes: Value, no: Value) -> Value:
         if isinstance(yes, int | float) and isinstance(no, int | float) and yes == no:
             return yes
-        sides = [self.emit.real_tensor(value) for value in (yes, no)]
-        return Real(None, self.emit.choose(condition, *sides, ()))
+        a, b = self.emit.real_tensor(yes), self.emit.real_tensor(no)
+        return Real(None, self.emit.choose(condition, a, b, ()))
 
     def _join_tensors(self, condition: Term, yes: Tensor, no: Tensor) -> Value:
         if yes.value is no.value and yes.kind == no.kind:

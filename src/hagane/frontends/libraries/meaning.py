@@ -115,12 +115,19 @@ class MeaningTables(LibraryTables):
     def operator(self, core: Core, name: str, left: Value, right: Value) -> Value:
         """Return an operator of which at least one operand is a tensor."""
         kind = next(v.kind for v in (left, right) if isinstance(v, Tensor))
+        if name in _IN_PLACE and isinstance(left, Tensor) and _is_shared(core, left):
+            raise CheckError(
+                "capture",
+                "an assignment in place changes a tensor that has another name, or is part of one; "
+                "write x = x + y for x += y",
+            )
         whole = f"{kind} {name.removeprefix('i') if name in _IN_PLACE else name}"
         return self._within(core, whole, lambda: _super(self).operator(core, name, left, right))
 
     def unary(self, core: Core, name: str, value: Tensor) -> Value:
         """Return an operator applied to a tensor."""
-        return self._within(f"{value.kind} {name}", lambda: _super(self).unary(core, name, value))
+        whole = f"{value.kind} {name}"
+        return self._within(core, whole, lambda: _super(self).unary(core, name, value))
 
     def set_tensor_item(self, core: Core, value: Tensor, index: Value, item: Value) -> None:
         """Refuse ``value[index] = item``."""
@@ -140,6 +147,29 @@ _IN_PLACE = frozenset(
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",
                  "and", "or", "xor", "lshift", "rshift")
 )  # fmt: skip
+
+
+# Operators whose results may share memory with their input.
+_VIEWS = frozenset(
+    ("Reshape", "Transpose", "Slice", "Gather", "Squeeze", "Unsqueeze", "Expand", "Identity",
+     "Split", "Flatten")
+)  # fmt: skip
+
+
+def _is_shared(core: Core, x: Tensor) -> bool:
+    """Whether a change of a tensor in place is seen elsewhere in the program."""
+    producer = x.value.producer()
+    if producer is not None and producer.op_type in _VIEWS:
+        return True
+    return sum(_count(content, x) for content in core.heap.contents.values()) > 1
+
+
+def _count(content: Any, x: Tensor) -> int:
+    if isinstance(content, dict):
+        return sum(_count(item, x) for item in content.values())
+    if isinstance(content, tuple):
+        return sum(_count(item, x) for item in content)
+    return int(isinstance(content, Tensor) and content.value is x.value)
 
 
 def _super(tables: MeaningTables) -> Any:

@@ -134,7 +134,7 @@ def _gathered(t: Core, x: Tensor, arrays: Sequence[tuple[int, Tensor]], together
         return result
     count = total.rank
     order = [*range(count, count + before), *range(count), *range(count + before, result.rank)]
-    return t.op("Transpose", result, perm=order)  # type: ignore[no-any-return]
+    return t.op("Transpose", result, perm=order)
 
 
 def _new_axes(parts: Sequence[Value]) -> list[int]:
