@@ -10,7 +10,7 @@ import onnx
 import onnx.numpy_helper
 from onnx.backend.base import Backend, BackendRep
 
-from hagane.runtime import InferenceSession
+from hagane.runtime import InferenceSession, SessionOptions
 
 
 class HaganeBackendRep(BackendRep):  # type: ignore[misc]
@@ -45,8 +45,15 @@ class HaganeBackend(Backend):  # type: ignore[misc]
     def prepare(
         cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any
     ) -> HaganeBackendRep:
-        """Return the model, ready to run."""
-        return HaganeBackendRep(InferenceSession(model))
+        """Return the model, ready to run.
+
+        Args:
+            model: What to run.
+            device: ``CPU``.
+            kwargs: ``backends``: backends that are asked first which nodes they compute.
+        """
+        options = SessionOptions(backends=kwargs.get("backends", ()))
+        return HaganeBackendRep(InferenceSession(model, options))
 
     @classmethod
     def run_model(

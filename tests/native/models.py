@@ -13,8 +13,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 import hagane
 from hagane.machine import LEVELS, cpu_features
+from hagane.native import Target
 from hagane.native.kernels.kernel import Kernel
 from hagane.native.run import segment
+from hagane.runtime import pipeline
+from hagane.runtime.backends import NativeBackend, NativePart
+from hagane.runtime.settings import Settings
 from tests.native.emulated_tiles import may_emulate_tiles
 
 RUNNABLE = [
@@ -22,9 +26,9 @@ RUNNABLE = [
     for level in LEVELS
     if level.needs <= cpu_features() or (level.tiles and may_emulate_tiles())
 ]
-# Only products of narrow numbers differ where there are matrix tiles.
+# Only products of low precision differ where there are matrix tiles.
 every_level = pytest.mark.parametrize("level", [name for name in RUNNABLE if name != "amx"])
-every_narrow_level = pytest.mark.parametrize("level", RUNNABLE)
+every_low_precision_level = pytest.mark.parametrize("level", RUNNABLE)
 
 
 def model(
@@ -67,7 +71,7 @@ def session(proto: onnx.ModelProto, **entries: Any) -> hagane.InferenceSession:
 
 def refused(found: hagane.InferenceSession) -> dict[str, str]:
     """Return the operators that run on reference kernels, and why; the rest has to be native."""
-    assert found._programs._native, "the kernels could not be compiled"
+    assert found._programs.native, "the kernels could not be compiled"
     return {node.op_type: reason for node, reason in found._programs.refused.items()}
 
 
@@ -151,3 +155,14 @@ def convolutions_and_sums(
     ]
     x = draw((images, channels, *size))
     return model(nodes, {"x": x}, constants=weights), x
+
+
+def only_part(proto: onnx.ModelProto, target: Target) -> NativePart:
+    """Return the one part of a model as it is, all of whose nodes have native kernels."""
+    found = pipeline.read(proto, Settings())
+    settings = Settings((NativeBackend(target),), optimize=False)
+    built = pipeline.build(found.model, found.types, settings)
+    assert not built.refused
+    (part,) = built.program.parts()
+    assert isinstance(part, NativePart)
+    return part

@@ -37,7 +37,7 @@ def session(proto: onnx.ModelProto, precision: Any = "bf16", **entries: Any) -> 
         options.add_session_config_entry(f"hagane.{key}", value)
     made = hagane.InferenceSession(proto, options)
     # Reference kernels would take over silently, and are near enough for some of the tests.
-    assert made._programs._native or "engine" in entries, "the kernels could not be compiled"
+    assert made._programs.native or "engine" in entries, "the kernels could not be compiled"
     return made
 
 

@@ -265,7 +265,7 @@ def test_operators_without_a_kernel_run_between_compiled_parts() -> None:
     np.testing.assert_allclose(
         made.run(None, {"x": x})[0], np.sqrt(np.cumsum(np.exp(x), 1)), rtol=1e-5
     )
-    assert sum(1 for _ in made._programs.general.native_parts()) == 2
+    assert sum(1 for _ in made._programs.general.parts("native")) == 2
     assert refused(made) == {}  # CumSum has no rule that could refuse
 
 

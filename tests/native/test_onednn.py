@@ -13,16 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 
-from hagane.graph import load
 from hagane.machine import best_level, multiplies_bfloat16
-from hagane.native import Choice, Choices, plan_graph
-from hagane.native.plan.partition import NativePart
+from hagane.native import Choice, Choices, Target
 from hagane.native.rules.onednn import binding
 from hagane.native.run.segment import Segment
-from hagane.ops import infer_types
-from hagane.passes.legalise import legalise
 from tests.drawing import few
-from tests.native.models import draw, model, session
+from tests.native.models import draw, model, only_part, session
 from tests.native.test_tuning import _Always
 
 needs_library = pytest.mark.skipif(
@@ -38,15 +34,8 @@ def compiled(
     proto: onnx.ModelProto, *, half: bool, threads: int, choice: Choice | Choices
 ) -> tuple[Segment, int]:
     """Return a model's one compiled part, and how many of its kernels call oneDNN."""
-    made = load(proto)
-    legalise(made)
-    types = infer_types(made)
-    constants = {v: v.const_value.numpy() for v in made.graph.initializers.values()}
     choices = _Always(choice) if isinstance(choice, Choice) else choice
-    plan = plan_graph(made.graph, types, constants, threads=threads, pairs=half, choices=choices)
-    assert plan.refused == {}
-    (part,) = plan.parts
-    assert isinstance(part, NativePart)
+    part = only_part(proto, Target(best_level(), threads, half, choices))
     calls = sum(kernel.label.endswith("(oneDNN)") for kernel in part.segment.kernels)
     return part.segment, calls
 

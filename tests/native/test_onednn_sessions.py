@@ -18,15 +18,11 @@ from onnx import helper
 
 import hagane
 from hagane.errors import MissingExtra
-from hagane.graph import load
 from hagane.machine import LEVELS, best_level, processor_name
-from hagane.native import Choice, plan_graph
-from hagane.native.plan.partition import NativePart
+from hagane.native import Choice, Target
 from hagane.native.rules.onednn import binding
 from hagane.native.run.segment import Segment
-from hagane.ops import infer_types
-from hagane.passes.legalise import legalise
-from tests.native.models import draw, model, session
+from tests.native.models import draw, model, only_part, session
 from tests.native.test_onednn import (
     PRECISIONS,
     compiled,
@@ -57,7 +53,7 @@ def cached(path: Path, proto: onnx.ModelProto, **options: object) -> hagane.Infe
 
 def calls_of(made: hagane.InferenceSession) -> int:
     """Return how many of a session's kernels call oneDNN."""
-    (part,) = made._programs.general.native_parts()
+    (part,) = made._programs.general.parts("native")
     return sum(kernel.label.endswith("(oneDNN)") for kernel in part.segment.kernels)
 
 
@@ -127,13 +123,7 @@ def test_a_library_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
 def test_instructions_that_were_not_allowed_are_not_used() -> None:
     lower = [level for level in LEVELS if level != best_level()]
     proto, _ = small()
-    made = load(proto)
-    legalise(made)
-    types = infer_types(made)
-    constants = {v: v.const_value.numpy() for v in made.graph.initializers.values()}
-    choices = _Always(Choice(library="onednn"))
-    (part,) = plan_graph(made.graph, types, constants, level=lower[-1], choices=choices).parts
-    assert isinstance(part, NativePart)
+    part = only_part(proto, Target(lower[-1], choices=_Always(Choice(library="onednn"))))
     assert not any("(oneDNN)" in kernel.label for kernel in part.segment.kernels)
 
 

@@ -54,7 +54,7 @@ def program(folder: Path, text: str) -> str:
 
 
 def is_native(made: hagane.InferenceSession) -> bool:
-    return any(True for _ in made._programs.general.native_parts())
+    return any(True for _ in made._programs.general.parts("native"))
 
 
 def check(caplog: pytest.LogCaptureFixture, *, native: bool) -> str:
@@ -172,7 +172,7 @@ RUN = """if True:
     proto, feed, want = network()
     made = session(proto, instructions="portable")
     np.testing.assert_allclose(made.run(None, feed)[0], want, rtol=1e-4, atol=1e-5)
-    parts = list(made._programs.general.native_parts())
+    parts = list(made._programs.general.parts("native"))
     print(is_native(made), *(part.segment.library.cached for part in parts))
 """
 
@@ -232,7 +232,7 @@ def test_libraries_of_different_levels_never_meet(monkeypatch: pytest.MonkeyPatc
     names = [name for name in RUNNABLE if name != "amx"]
     for name in names:
         made = session(proto, instructions=name)
-        (part,) = made._programs.general.native_parts()
+        (part,) = made._programs.general.parts("native")
         paths.append(part.segment.library.path)
     # The same text for different instructions is a different library too.
     kernels = compiled(monkeypatch, lambda: session(proto, instructions=name))
@@ -266,6 +266,6 @@ def test_instructions_that_the_cpu_lacks_are_not_run(
         kernels = compiled(monkeypatch, lambda: session(proto, instructions="avx512"))
     np.testing.assert_allclose(made.run(None, feed)[0], want, rtol=1e-4, atol=1e-5)
     assert "the instructions 'avx512' need avx512bw" in caplog.text
-    (part,) = made._programs.general.native_parts()
+    (part,) = made._programs.general.parts("native")
     assert part.segment.library.path == compile_kernels(kernels, AVX2).path
     assert level_named(None) is AVX2

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from onnx import helper
 
-from hagane.native.lowering.state import Lowering
+from hagane.native.lowering.facts import Facts
 from hagane.native.rules.convolution import choose
 from hagane.native.rules.products import matrix
 from hagane.native.tiles.triples import splits, tiles_of_image
@@ -37,7 +37,7 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(proto: onnx.ModelProto, x: np.ndarray, level: str = "amx", **entries: Any) -> np.ndarray:
     made = session(proto, instructions=level, **entries)
     (got,) = made.run(None, {"x": x})
-    assert made._programs._native, "the kernels could not be compiled"
+    assert made._programs.native, "the kernels could not be compiled"
     return np.asarray(got)
 
 
@@ -209,7 +209,7 @@ def test_an_unknown_number_of_rows_goes_to_vectors_or_tiles(k: int, n: int) -> N
     for m in (0, 1, 5, 23, 24, 31, 64, 100, 257, 600):
         x = draw((m, k), m)
         want, got = (each.run(None, {"x": x})[0] for each in made)
-        assert all(each._programs._native for each in made)
+        assert all(each._programs.native for each in made)
         assert np.abs(got - want).max(initial=0) <= 4e-6 * np.abs(want).max(initial=1)
 
 
@@ -217,11 +217,10 @@ def test_an_unknown_number_of_rows_goes_to_vectors_or_tiles(k: int, n: int) -> N
 def test_large_products_are_cut_and_small_ones_are_not() -> None:
     from hagane.machine import level_named
 
-    low = Lowering(level_named("amx"), None, {}, frozenset())  # type: ignore[arg-type]
-    assert splits(low, 128, 768, (8, 768, 768), 768)
-    assert not splits(low, 1, 768, (1, 768, 768), 768)
-    assert not splits(low, 3136, 64, (196, 64, 16), 64)
-    plain = Lowering(level_named("avx512"), None, {}, frozenset())  # type: ignore[arg-type]
+    assert splits(1, 128, 768, (8, 768, 768), 768)
+    assert not splits(1, 1, 768, (1, 768, 768), 768)
+    assert not splits(1, 3136, 64, (196, 64, 16), 64)
+    plain = Facts(level_named("avx512"), None, {}, frozenset())  # type: ignore[arg-type]
     assert not plain.words.pieces > 1
 
 

@@ -16,14 +16,11 @@ from onnx import helper
 
 import hagane
 from hagane.errors import InvalidArgument
-from hagane.graph import load
 from hagane.machine import LEVELS, processor_name
-from hagane.native import Choice, plan_graph
+from hagane.native import Choice, Target
 from hagane.native.lowering.choices import from_json, to_json
-from hagane.ops import infer_types
-from hagane.passes.legalise import legalise
 from tests.drawing import few
-from tests.native.models import draw, every_level, model, session
+from tests.native.models import draw, every_level, model, only_part, session
 
 CHOICES = st.builds(
     Choice,
@@ -67,13 +64,8 @@ def network() -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
 @given(CHOICES)
 def test_every_form_computes_the_same(level: str, choice: Choice) -> None:
     proto, feed = network()
-    made = load(proto)
-    legalise(made)
-    types = infer_types(made)
-    constants = {v: v.const_value.numpy() for v in made.graph.initializers.values()}
     (found,) = (one for one in LEVELS if one.name == level)
-    plan = plan_graph(made.graph, types, constants, level=found, choices=_Always(choice))
-    (part,) = plan.parts
+    part = only_part(proto, Target(found, choices=_Always(choice)))
     (got,) = part.segment.run([feed["x"]])
     (want,) = session(proto, engine="reference").run(None, feed)
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)

@@ -13,8 +13,8 @@ from onnx import helper
 
 from hagane.native.rules.convolution import choose
 from hagane.native.rules.convolution.filtering import axis, combine, sizes_of, transform
-from hagane.native.rules.convolution.pooled import Pool
 from hagane.native.rules.convolution.winograd import Shape, tile_size
+from hagane.native.tiles.contraction import Pool
 from tests.native.models import RUNNABLE, compare, compiled, draw, every_level, model, session
 from tests.native.test_shapes_rounding import largest_error
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,18 +14,20 @@ import onnx_ir as ir
 import typer
 
 from hagane.cli.feeds import parse_pair
+from hagane.cli.listing import code_of
 from hagane.cli.progress import working
 from hagane.errors import InvalidArgument
-from hagane.graph import load, to_text
+from hagane.graph import to_text
 from hagane.graph.draw import to_svg
 from hagane.graph.types import TensorType, Type
-from hagane.graph.walk import all_nodes
-from hagane.native import reference_nodes
-from hagane.ops import GraphTypes, infer_types
+from hagane.graph.walk import all_graphs, all_nodes
+from hagane.ops import GraphTypes
 from hagane.ops.cost import flops
-from hagane.ops.values import tensor_to_array
-from hagane.passes import LACKING, PASSES, Change, optimize
-from hagane.passes.legalise import legalise
+from hagane.passes import LACKING, PASSES, Change
+from hagane.runtime import SessionOptions
+from hagane.runtime.backends.reference import constant_output
+from hagane.runtime.pipeline import Built, build, read, simplify
+from hagane.runtime.settings import settings_of
 from hagane.symbolic import Dim, symbols_of
 
 # So many nodes are named for each pass; ``--json`` names all.
@@ -45,23 +49,37 @@ def command(
         bool, typer.Option("--text", help="Print the graph as text, in its current form.")
     ] = False,
     graph: Annotated[Path | None, typer.Option(help="Draw the graph into this SVG file.")] = None,
+    node: Annotated[
+        str | None, typer.Argument(help="With --c or --asm: the node whose code is wanted.")
+    ] = None,
+    c: Annotated[bool, typer.Option("--c", help="Print the C of the kernels.")] = False,
+    asm: Annotated[
+        bool, typer.Option("--asm", help="Print the machine code of the kernels.")
+    ] = False,
 ) -> None:
     """Show inputs, outputs, operators, parameters, arithmetic and shapes of a model."""
+    if node is not None and not (c or asm):
+        raise InvalidArgument(f"the node '{node}' is asked for: expected --c or --asm with it")
+    options = SessionOptions()
+    settings = settings_of(options, logging.getLogger("hagane.runtime"))
+    settings = replace(settings, shapes=_shapes(shape or []))
     with working(f"reading {model.name}"):
-        loaded = load(model)
-        opsets = dict(loaded.opset_imports)
-        legalise(loaded)
-        given = _shapes(shape or [])
-        types = infer_types(loaded, shapes=given)
-    changes = optimize(loaded.graph, types) if passes else []
+        found = read(model, settings)
+        loaded, types = found.model, found.types
+    changes: list[Change] = []
     if passes:
-        types = infer_types(loaded, shapes=given, lenient=True)
+        types, changes = simplify(loaded, types)
     if graph is not None:
         graph.write_text(to_svg(loaded), encoding="utf-8")
     if text:
         print(to_text(loaded))
         return
-    report = describe_model(loaded, types, opsets)
+    if c or asm:
+        built = build(loaded, types, settings, ready=False)
+        print(code_of(built, node, machine_code=asm), end="")
+        return
+    report = describe_model(loaded, types, found.opsets)
+    report.update(describe_session(build(loaded, types, settings, ready=False)))
     if passes:
         report["passes"] = {change.name: list(change.nodes) for change in changes}
     if as_json:
@@ -100,17 +118,15 @@ def _shapes(texts: list[str]) -> dict[str, list[Dim | str]]:
     return shapes
 
 
-def describe_model(model: ir.Model, types: GraphTypes, opsets: dict[str, int]) -> dict[str, Any]:
-    """Return everything that ``hagane inspect`` knows, ready for JSON."""
+def describe_model(model: ir.Model, types: GraphTypes, opsets: Mapping[str, int]) -> dict[str, Any]:
+    """Return what ``hagane inspect`` knows of a graph, ready for JSON."""
     nodes = list(all_nodes(model.graph))
     costs = [flops(node, types.types) for node in nodes]
     known = [cost for cost in costs if cost is not None]
     total: Dim = 0
     for cost in known:
         total = total + cost
-    weights = [
-        v.const_value for v in model.graph.initializers.values() if v.const_value is not None
-    ]
+    weights = list(_weights(model.graph))
     computed = [value for node in nodes for value in node.outputs if value.name and value.uses()]
     return {
         "opsets": {domain or "ai.onnx": version for domain, version in opsets.items()},
@@ -129,20 +145,42 @@ def describe_model(model: ir.Model, types: GraphTypes, opsets: dict[str, int]) -
         "activation_bytes": _bytes(computed, types),
         "dimensions": sorted(_free(model, types)),
         "unresolved": [str(value.name) for value in computed if not _is_resolved(value, types)],
-        "no_native_kernel": _on_reference(model.graph, types),
         "values": {str(value.name): str(types.types.get(value)) for value in computed},
     }
 
 
-def _on_reference(graph: ir.Graph, types: GraphTypes) -> list[str]:
-    """Return the operators that run on reference kernels, each with the reason."""
-    constants = {
-        value: tensor_to_array(value.const_value)
-        for value in graph.initializers.values()
-        if value.const_value is not None
+def describe_session(built: Built) -> dict[str, Any]:
+    """Return what a session makes of a model, ready for JSON.
+
+    Returns:
+        ``engines``: how many nodes each backend computes, after the passes.
+        ``no_native_kernel``: the operators that run on reference kernels, with the reasons.
+        ``compiled_by_shape``: the operators that are compiled when inputs come, for their shapes;
+        they are in neither of the others.
+    """
+    left = built.on_reference()
+    waiting = {node for node, refusal in left.items() if refusal.needs_sizes}
+    placed: Counter[str] = Counter()
+    for part in built.program.parts():
+        placed[part.backend] += sum(node not in waiting for node in part.nodes)
+    return {
+        "engines": {name: count for name, count in placed.items() if count},
+        "no_native_kernel": sorted(
+            {f"{_name(node)}: {left[node].reason}" for node in left if node not in waiting}
+        ),
+        "compiled_by_shape": sorted({_name(node) for node in waiting}),
     }
-    found = reference_nodes(graph, types, constants)
-    return sorted({f"{_name(node)}: {reason}" for node, reason in found.items()})
+
+
+def _weights(graph: ir.Graph) -> Iterator[ir.TensorProtocol]:
+    """Yield the tensors of initializers and Constant nodes, those of bodies included."""
+    for each in all_graphs(graph):
+        for value in each.initializers.values():
+            if value.const_value is not None:
+                yield value.const_value
+        for node in each:
+            if (node.domain, node.op_type) == ("", "Constant"):
+                yield ir.tensor(constant_output(node))
 
 
 def _name(node: ir.Node) -> str:
@@ -211,8 +249,12 @@ def _show(report: dict[str, Any], values: bool) -> None:
         "activations": _scaled(report["activation_bytes"], "B"),
         "dimensions": ", ".join(report["dimensions"]) or "all fixed",
         "unresolved shapes": ", ".join(report["unresolved"][:8]) or "none",
+        "computed by": ", ".join(f"{name} {count}" for name, count in report["engines"].items()),
         "without native kernel": "; ".join(report["no_native_kernel"]) or "none",
     }
+    if report["compiled_by_shape"]:
+        names = ", ".join(report["compiled_by_shape"])
+        facts["compiled for each shape of the inputs"] = f"{names} (--shape NAME=1,3,224,224)"
     for name, fact in facts.items():
         console.print(f"[bold]{name}[/]  {escape(str(fact))}", soft_wrap=True)
     table = Table("operator", "count", box=None)

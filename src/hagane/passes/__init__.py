@@ -15,6 +15,7 @@ import onnx_ir as ir
 from hagane.graph.walk import all_graphs
 from hagane.ops.inference import GraphTypes
 from hagane.passes.cancel_transposes import cancel_transposes
+from hagane.passes.expand_composed import expand_composed
 from hagane.passes.fold_affine import fold_affine
 from hagane.passes.fold_constants import fold_constants
 from hagane.passes.fold_pads import fold_pads
@@ -34,6 +35,7 @@ from hagane.passes.remove_dead import remove_dead
 from hagane.passes.remove_identity import remove_identity
 from hagane.passes.restore_softmax import restore_softmax
 from hagane.passes.spread_quantized import spread_quantized
+from hagane.passes.spread_variable import spread_variable
 from hagane.passes.stack_appended import stack_appended
 from hagane.passes.unroll_sequences import unroll_sequences
 
@@ -73,6 +75,7 @@ class Change:
 
 
 PASSES: tuple[Pass, ...] = (
+    Pass(expand_composed, "operators of other domains become those of ONNX that they are made of"),
     Pass(inline_branches, "If nodes whose condition is known become the branch that they take"),
     Pass(fold_constants, "what follows from constants and known sizes is computed ahead"),
     Pass(fold_shapes, "shapes that the model computes become constants, named sizes left open"),
@@ -106,6 +109,7 @@ PASSES: tuple[Pass, ...] = (
         "halves that are swapped and turned by tables become RotaryEmbedding",
         "RotaryEmbedding",
     ),
+    Pass(spread_variable, "Gemm and BatchNormalization of parameters that vary are taken apart"),
     # Patterns of exporters have reshapes in them; what is joined goes through them no more.
     Pass(join_reshapes, "reshapes of reshapes become one or none"),
     Pass(remove_dead, "nodes that no output needs are removed"),

@@ -8,19 +8,41 @@ from hagane.runtime.options import (
     RunOptions,
     SessionOptions,
 )
+from hagane.runtime.port import (
+    CPU,
+    Backend,
+    Device,
+    Memory,
+    Part,
+    Planned,
+    Refusal,
+    Region,
+    ShapeMismatch,
+    Watch,
+)
 from hagane.runtime.session import InferenceSession, get_available_providers, get_device
 from hagane.runtime.value import OrtValue
 
 __all__ = [
+    "CPU",
+    "Backend",
+    "Device",
     "ExecutionMode",
     "GraphOptimizationLevel",
     "IOBinding",
     "InferenceSession",
+    "Memory",
     "ModelMetadata",
     "NodeArg",
     "OrtValue",
+    "Part",
+    "Planned",
+    "Refusal",
+    "Region",
     "RunOptions",
     "SessionOptions",
+    "ShapeMismatch",
+    "Watch",
     "get_available_providers",
     "get_device",
 ]

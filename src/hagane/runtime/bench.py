@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from hagane.errors import HaganeError, InvalidArgument
-from hagane.graph import load
 from hagane.machine import NoCompiler, best_level, usable_cores
 from hagane.native.tuning.peak import peak_flops
 from hagane.ops import infer_types
 from hagane.ops.cost import flops
-from hagane.passes.legalise import legalise
 from hagane.runtime.feeds import random_feed
 from hagane.runtime.options import Precision
+from hagane.runtime.pipeline import read
+from hagane.runtime.settings import Settings
 from hagane.symbolic import Dim
 
 ENGINES = ("hagane", "onnxruntime", "openvino", "torch")
@@ -105,16 +105,16 @@ def compare(
 
 def _work(model: Path, shapes: Mapping[str, tuple[int, ...]]) -> int | None:
     """Return the arithmetic of one run, or None where a size is not known before it."""
-    loaded = load(model)
-    legalise(loaded)
-    given = {name: list(shape) for name, shape in shapes.items()}
-    for value in loaded.graph.inputs:
-        if value.name not in given and value.shape is not None:
-            given[str(value.name)] = [d if isinstance(d, int) else 1 for d in value.shape]
-    types = infer_types(loaded, shapes=given, lenient=True)
+    found = read(model, Settings())
+    given: dict[str, Sequence[Dim | str]] = dict(shapes)
+    for argument in found.arguments.values():
+        # Sizes that the model leaves open are 1, as in random inputs.
+        fixed = [dim if isinstance(dim, int) else 1 for dim in argument.shape]
+        given.setdefault(argument.name, fixed)
+    types = infer_types(found.model, shapes=given, lenient=True).types
     total: Dim = 0
-    for node in loaded.graph:
-        total = total + (flops(node, types.types) or 0)
+    for node in found.model.graph:
+        total = total + (flops(node, types) or 0)
     return total if isinstance(total, int) else None
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hagane.errors import InvalidArgument
-from hagane.ops.definition import Array
-from hagane.runtime.value import OrtValue
+from hagane.ops.definition import Array, RuntimeValue
+from hagane.runtime.port import Device
+from hagane.runtime.value import OrtValue, device_of
 
 if TYPE_CHECKING:
     from hagane.runtime.session import InferenceSession
@@ -23,6 +24,7 @@ class IOBinding:
         self._known_outputs = {item.name for item in session.get_outputs()}
         self.inputs: dict[str, OrtValue] = {}
         self.outputs: dict[str, OrtValue | None] = {}
+        self._devices: dict[str, Device] = {}
 
     def bind_cpu_input(self, name: str, arr_on_cpu: Array) -> None:
         """Read input ``name`` from an array."""
@@ -36,10 +38,20 @@ class IOBinding:
             )
         self.inputs[name] = ortvalue
 
-    def bind_output(self, name: str, device_type: str = "cpu", *_: Any, **__: Any) -> None:
-        """Let the session make room for output ``name``."""
+    def bind_output(self, name: str, device_type: str | Device = "cpu", *_: Any, **__: Any) -> None:
+        """Let the session make room for output ``name`` on a device."""
         self._check_output(name)
+        self._devices[name] = device_of(device_type)
         self.outputs[name] = None
+
+    def fill(self, name: str, result: RuntimeValue) -> None:
+        """Take output ``name`` of a run: into the value that is bound, or a new one."""
+        target = self.outputs[name]
+        if target is None:
+            device = self._devices[name]
+            self.outputs[name] = OrtValue(device.put(result), device)
+        else:
+            target.update_inplace(np.asarray(result))
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """Write output ``name`` into a value."""
@@ -53,10 +65,10 @@ class IOBinding:
             )
 
     def synchronize_inputs(self) -> None:
-        """Wait for the inputs, which are on the CPU already."""
+        """Wait for the inputs: a device waits where it is read."""
 
     def synchronize_outputs(self) -> None:
-        """Wait for the outputs, which are on the CPU already."""
+        """Wait for the outputs: a device waits where it is read."""
 
     def clear_binding_inputs(self) -> None:
         """Forget the inputs."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from hagane.graph.types import Type
+from hagane.graph.types import Type, from_ir_shape
+from hagane.ops.inference import declared_type
 from hagane.ops.schema import type_string
-from hagane.symbolic import Dim
+from hagane.symbolic import Dim, evaluate, symbol
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +58,34 @@ def model_metadata(model: ir.Model) -> ModelMetadata:
         version=model.model_version or 0,
         custom_metadata_map=dict(model.metadata_props),
     )
+
+
+def declared_types(model: ir.Model, sizes: Mapping[str, int]) -> dict[str, Type | None]:
+    """Return the declared type of each input by name; sizes that are left open get names.
+
+    Args:
+        model: As it was loaded.
+        sizes: Numbers for named dimensions.
+    """
+    result: dict[str, Type | None] = {}
+    for value in model.graph.inputs:
+        dims = from_ir_shape(value.shape)
+        shape = None
+        if dims is not None:
+            shape = tuple(
+                symbol(f"{value.name}_{axis}") if dim is None else evaluate(dim, sizes)
+                for axis, dim in enumerate(dims)
+            )
+        result[str(value.name)] = declared_type(value.type, shape)
+    return result
+
+
+def input_argument(value: ir.Value, type_: Type | None) -> NodeArg:
+    """Return the description of an input of a declared type."""
+    return node_arg(str(value.name), type_, from_ir_shape(value.shape))
+
+
+def output_argument(value: ir.Value) -> NodeArg:
+    """Return the description of an output."""
+    dims = from_ir_shape(value.shape)
+    return node_arg(str(value.name), declared_type(value.type, ()), dims)

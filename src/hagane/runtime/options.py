@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from hagane.ops.definition import Array
+
+if TYPE_CHECKING:
+    from hagane.runtime.port import Backend
 
 Precision: TypeAlias = Literal["fp32", "bf16"]
 Tuning: TypeAlias = Literal["off", "fast", "full"]
@@ -58,6 +62,8 @@ class SessionOptions:
             measured before is taken from the cache.
         tune_seconds: Time for that; 10 or 120 if None. Layers that are left are chosen by rule.
         tune_cache: The file in which choices are kept; one in the user's cache folder if empty.
+        backends: Backends that are asked before hagane's own which nodes they compute, in order
+            of preference (``docs/backends.md``).
     """
 
     intra_op_num_threads: int = 0
@@ -78,6 +84,7 @@ class SessionOptions:
     tune: Tuning = "off"
     tune_seconds: float | None = None
     tune_cache: str = ""
+    backends: Sequence[Backend] = ()
     _dimensions: dict[str, int] = field(default_factory=dict)
     _entries: dict[str, str] = field(default_factory=dict)
 

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hagane.native import Mark, Spent
-from hagane.ops.definition import RuntimeValue
 from hagane.ops.values import describe_value
-from hagane.runtime.program import AnyStep, NativeStep, Observer
+from hagane.runtime.backends.reference import ReferencePart
+from hagane.runtime.port import Observer, Part, Timed, Value
 
 
 class Profile:
@@ -33,38 +32,32 @@ class Profile:
 
     def record(
         self,
-        step: AnyStep,
-        inputs: Sequence[RuntimeValue],
-        outputs: Sequence[RuntimeValue],
-        times: Sequence[Spent],
+        part: Part,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        records: Sequence[Timed],
     ) -> None:
-        """Add an event for a node, or for each kernel of a compiled part, that ended just now."""
+        """Add an event for each kernel of a part that ended just now, or for the part itself."""
         now = time.perf_counter_ns()
         begun = getattr(self._last, "ns", now)
         self._last.ns = now
-        if isinstance(step, NativeStep):
-            events = self._kernels(step, times, now)
+        if records:
+            at = now - sum(timed.nanoseconds for timed in records)
+            events: list[dict[str, Any]] = []
+            for timed in records:
+                shown = {"flops": timed.flops, "engine": part.backend}
+                name = timed.name or timed.operator
+                events.append(self._event(name, timed.operator, at, timed.nanoseconds, shown))
+                at += timed.nanoseconds
         else:
-            shown = {
+            described = {
                 "inputs": [describe_value(value) for value in inputs],
                 "outputs": [describe_value(value) for value in outputs],
             }
-            name = step.node.name or step.op.name
-            events = [self._event(name, step.op.name, begun, now - begun, shown)]
+            operator, name = _label(part)
+            events = [self._event(name or operator, operator, begun, now - begun, described)]
         with self._lock:
             self._events.extend(events)
-
-    def _kernels(self, step: NativeStep, times: Sequence[Spent], end: int) -> list[dict[str, Any]]:
-        at = end - sum(spent.nanoseconds for spent in times)
-        events: list[dict[str, Any]] = []
-        for kernel, (duration, runs) in zip(step.part.segment.kernels, times, strict=True):
-            if isinstance(kernel.control, Mark):
-                continue
-            operator, _, name = kernel.label.partition(" ")
-            shown = {"flops": kernel.flops * runs, "engine": "native"}
-            events.append(self._event(name.strip("'") or operator, operator, at, duration, shown))
-            at += duration
-        return events
 
     def _event(
         self, name: str, operator: str, begun: int, duration: int, shown: dict[str, Any]
@@ -92,7 +85,7 @@ class KernelTime:
 
     Attributes:
         name: The nodes that it computes.
-        engine: ``native`` or ``reference``.
+        engine: The backend: ``native``, ``reference`` or one of the caller's.
         seconds: The median over the runs.
         flops: Its floating-point operations, 0 where they are not counted.
         share: Operations a second over the machine's peak; below 1 but for algorithms that do
@@ -170,22 +163,29 @@ class _Recorder:
 
     def __call__(
         self,
-        step: AnyStep,
-        inputs: Sequence[RuntimeValue],
-        outputs: Sequence[RuntimeValue],
-        times: Sequence[Spent],
+        part: Part,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        records: Sequence[Timed],
     ) -> None:
         now = time.perf_counter()
-        if isinstance(step, NativeStep):
-            for kernel, taken in zip(step.part.segment.kernels, times, strict=True):
-                if isinstance(kernel.control, Mark):
-                    continue
-                self.labels.append((kernel.label, "native", kernel.flops * taken.runs))
-                self.seconds.append(taken.nanoseconds * 1e-9)
-        else:
-            self.labels.append((f"{step.op.name} '{step.node.name}'", "reference", 0.0))
+        for timed in records:
+            label = f"{timed.operator} '{timed.name}'" if timed.name else timed.operator
+            self.labels.append((label, part.backend, timed.flops))
+            self.seconds.append(timed.nanoseconds * 1e-9)
+        if not records:
+            operator, name = _label(part)
+            self.labels.append((f"{operator} '{name}'", part.backend, 0.0))
             self.seconds.append(now - self._last)
         self._last = time.perf_counter()
+
+
+def _label(part: Part) -> tuple[str, str]:
+    """Return the operators of a part, and the name of its first node."""
+    if isinstance(part, ReferencePart):
+        return part.op.name, str(part.node.name or "")
+    operators = "+".join(dict.fromkeys(node.op_type for node in part.nodes)) or part.backend
+    return operators, str(part.nodes[0].name or "") if part.nodes else ""
 
 
 def measure(run: Callable[[Observer], Any], peak: float, runs: int) -> ProfileReport:

@@ -1,215 +1,308 @@
-"""A graph as a list of kernel calls over numbered slots."""
+"""A graph as a list of parts over numbered slots."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from hagane.errors import HaganeError, KernelError
-from hagane.graph.verify import describe
-from hagane.native import NativePart, Plan, ShapeMismatch, Spent, is_pooled
-from hagane.ops.context import known_attributes
-from hagane.ops.definition import Array, OpDef, RuntimeValue
-from hagane.ops.registry import find, schema_of
-from hagane.ops.values import describe_value, tensor_to_array
+from hagane.ops.definition import Array, RuntimeValue
+from hagane.ops.folding import fold_nodes
+from hagane.ops.inference import GraphTypes
+from hagane.ops.values import tensor_to_array
+from hagane.runtime.backends.reference import ReferenceBackend, constant_output
+from hagane.runtime.partition import Placement, place_nodes
+from hagane.runtime.port import (
+    CPU,
+    Backend,
+    Bound,
+    Device,
+    Part,
+    Refusal,
+    Region,
+    SizesUnknown,
+    Value,
+    Watch,
+)
 
 ABSENT = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Body:
-    """A subgraph of a node: its program, and which outer slots it reads."""
-
-    attribute: str
-    program: Program
-    captures: tuple[tuple[int, int], ...]  # (outer slot, inner slot)
-    nothing: tuple[Array, ...]  # no slices of each output
+REFERENCE: Backend = ReferenceBackend()
+Slot = Callable[[ir.Value, Device], int]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One kernel call.
+    """A part and the slots that it reads and writes.
 
     Attributes:
-        node: The node that it stands for.
-        op: Its operator.
-        attributes: Plain attributes, defaults filled in.
+        part: Computes some nodes.
         inputs: Slots to read; ``ABSENT`` for absent inputs.
-        outputs: Slots to write; ``ABSENT`` for outputs that nobody reads.
+        outputs: Slots to write; ``ABSENT`` for outputs without a name.
         release: Slots whose content is not needed afterwards.
-        bodies: Subgraphs, each passed to the kernel as a function.
-    """
-
-    node: ir.Node
-    op: OpDef
-    attributes: dict[str, Any]
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    release: tuple[int, ...]
-    bodies: tuple[Body, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NativeStep:
-    """A call of compiled kernels in the place of several nodes.
-
-    Attributes:
-        part: The nodes and their kernels.
-        inputs: Slots to read.
-        outputs: Slots to write.
-        release: Slots whose content is not needed afterwards.
-        fallback: The same nodes on their reference kernels, for arrays whose shapes are not
-            those that the kernels were compiled for.
+        fallback: The same nodes on their reference kernels, for values of shapes that the part was
+            not made for.
         inner: Slots that only the fallback writes and reads.
         late: Constants that only the fallback reads, and their slots.
+        on_cpu: For inputs, then outputs of a part on another device, the slots that the fallback
+            reads and writes in their place.
     """
 
-    part: NativePart
+    part: Part
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    release: tuple[int, ...]
-    fallback: tuple[Step, ...]
-    inner: tuple[int, ...]
-    bodies: tuple[Body, ...] = ()
+    release: tuple[int, ...] = ()
+    fallback: tuple[Step, ...] = ()
+    inner: tuple[int, ...] = ()
     late: tuple[tuple[int, ir.Value], ...] = ()
-
-
-AnyStep: TypeAlias = "Step | NativeStep"
+    on_cpu: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Steps in order, over slots that hold inputs, constants and results."""
+    """Steps in order, over slots that hold inputs, constants and results.
+
+    Inputs and outputs lie on the CPU.
+    """
 
     n_slots: int
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    constants: tuple[tuple[int, RuntimeValue], ...]
-    steps: tuple[AnyStep, ...]
+    constants: tuple[tuple[int, Value], ...]
+    steps: tuple[Step, ...]
 
-    def native_parts(self) -> Iterator[NativePart]:
-        """Yield the compiled parts, those of subgraphs included."""
+    def parts(self, backend: str | None = None) -> Iterator[Part]:
+        """Yield the parts, those of bodies included, those of fallbacks left out.
+
+        Args:
+            backend: Yield the parts of this one alone.
+        """
         for step in self.steps:
-            if isinstance(step, NativeStep):
+            if backend in (None, step.part.backend):
                 yield step.part
-            for body in step.bodies:
-                yield from body.program.native_parts()
+            for body in step.part.bodies:
+                assert isinstance(body, Body)
+                yield from body.program.parts(backend)
+
+    def open(self, settle: Callable[[], None]) -> None:
+        """Make all parts ready to run.
+
+        Raises:
+            NoCompiler: A part cannot be compiled on this machine.
+        """
+        for part in self.parts():
+            part.open(settle)
 
 
-class Observer(Protocol):
-    """Who is told of each step of a run, and may end it."""
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A body of a node as a program of its own."""
 
-    @property
-    def stop(self) -> Array | None:
-        """One number that becomes 1 when loops shall make no other turn, if anything may do so."""
+    program: Program
+    captured: tuple[ir.Value, ...]
+    slots: tuple[int, ...]  # of captured values
+    none_of_outputs: tuple[Array, ...]  # no slices of each output
 
-    def __call__(
-        self,
-        step: AnyStep,
-        inputs: Sequence[RuntimeValue],
-        outputs: Sequence[RuntimeValue],
-        times: Sequence[Spent],
-    ) -> None:
-        """Take note of a step that ended, and of what each of its kernels took; may raise."""
+    def bind(self, captured: Sequence[RuntimeValue], watch: Watch | None) -> Bound:
+        """Return the body as a function of its inputs alone."""
+        from hagane.runtime.execute import BoundBody
 
-
-# Returns the parts of a graph, the native ones compiled, given the constants it can see.
-Planner = Callable[[ir.Graph, Mapping[ir.Value, Array]], Plan]
+        return BoundBody(self, dict(zip(self.slots, captured, strict=True)), watch)
 
 
-def compile_graph(graph: ir.Graph, planner: Planner | None = None) -> Program:
-    """Return the program of a legalised, type-checked graph.
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Everything that decides about the parts of a graph and of its bodies.
 
-    Args:
-        graph: What to run.
-        planner: Compiles parts of it; every node runs on its reference kernel if None.
+    Attributes:
+        backends: In order of preference; every node runs on its reference kernel if there are
+            none.
+        types: Types and shapes of all values.
+        wait_for_sizes: Plan nothing if some node could be taken once sizes are known.
+        refused: Is given the nodes that a backend claimed and did not take.
     """
-    program, captures = _compile(graph, planner, None)
-    assert not captures, "a main graph captures nothing"
-    return program
 
+    backends: tuple[Backend, ...]
+    types: GraphTypes
+    wait_for_sizes: bool = False
+    refused: dict[ir.Node, Refusal] = field(default_factory=dict)
 
-def _compile(
-    graph: ir.Graph, planner: Planner | None, outer: Mapping[ir.Value, Array] | None
-) -> tuple[Program, dict[ir.Value, int]]:
-    slots: dict[ir.Value, int] = {}
-    captures: dict[ir.Value, int] = {}
-    own = set(graph.inputs) | set(graph.initializers.values())
-    for node in graph:
-        own.update(node.outputs)
+    def program(self, graph: ir.Graph) -> Program:
+        """Return the program of a legalised, type-checked graph; nothing is compiled yet.
 
-    def slot(value: ir.Value) -> int:
-        if value not in slots:
-            slots[value] = len(slots)
-            if value not in own:
-                captures[value] = slots[value]
-        return slots[value]
+        Raises:
+            SizesUnknown: ``wait_for_sizes``, and there is such a node.
+        """
+        program, captures = self._compile(graph, None)
+        assert not captures, "a main graph captures nothing"
+        return program
 
-    inputs = tuple(slot(value) for value in graph.inputs)
-    arrays = {
-        value: tensor_to_array(value.const_value)
-        for value in graph.initializers.values()
-        if value.const_value is not None
-    }
-    known = {**(outer or {}), **arrays}
-    parts: Sequence[NativePart | ir.Node] = list(graph)
-    if planner is not None:
-        plan = planner(graph, known)
-        parts = plan.parts
-        arrays.update(plan.folded)
-        known.update(plan.folded)
-    constants: list[tuple[int, RuntimeValue]] = []
-    steps: list[AnyStep] = []
-    for part in parts:
-        if isinstance(part, NativePart):
-            steps.append(_native_step(part, slot, varies=outer is not None))
-        elif part.op_type == "Constant" and part.domain == "":
-            (array,) = find(part)([], _plain_attributes(part), 1)
-            constants.append((slot(part.outputs[0]), array))
+    def _compile(
+        self, graph: ir.Graph, outer: Mapping[ir.Value, Array] | None
+    ) -> tuple[Program, dict[ir.Value, int]]:
+        slots = _Slots(graph)
+        inputs = tuple(slots(value, CPU) for value in graph.inputs)
+        arrays = {
+            value: tensor_to_array(value.const_value)
+            for value in graph.initializers.values()
+            if value.const_value is not None
+        }
+        known = {**(outer or {}), **arrays}
+        nodes = list(graph)
+        if self.backends:
+            folded = fold_nodes(nodes, known)
+            nodes = [node for node in nodes if not all(v in folded for v in node.outputs)]
         else:
-            steps.append(_step(part, slot, planner, known))
-    outputs = tuple(slot(value) for value in graph.outputs)
-    read = {*outputs, *inputs, *(number for step in steps for number in _reads(step))}
-    constants += [(slot(v), _own(array)) for v, array in arrays.items() if slot(v) in read]
-    steps = [_with_late(step, arrays, slot, read) for step in steps]
-    keep = {*outputs, *(number for number, _ in constants), *captures.values()}
-    program = Program(
-        len(slots), inputs, outputs, tuple(constants), tuple(_with_releases(steps, keep))
-    )
-    return program, captures
+            constant = [node for node in nodes if (node.domain, node.op_type) == ("", "Constant")]
+            folded = {node.outputs[0]: constant_output(node) for node in constant}
+            nodes = [node for node in nodes if node.outputs[0] not in folded]
+        arrays.update(folded)
+        known.update(folded)
+        steps: list[Step] = []
+        for part in self._place(graph, nodes, known).parts:
+            steps += slots.moves(part, arrays)
+            steps.append(self._step(part, slots, varies=outer is not None))
+        steps += slots.moves_to_cpu(graph.outputs, arrays)
+        outputs = tuple(slots(value, CPU) for value in graph.outputs)
+        read = {*outputs, *inputs, *(number for step in steps for number in step.inputs)}
+        constants: list[tuple[int, Value]] = [
+            (slots(v, CPU), _own(array)) for v, array in arrays.items() if slots(v, CPU) in read
+        ]
+        constants += slots.moved_constants
+        steps = [_with_late(step, arrays, slots, read) for step in steps]
+        keep = {*outputs, *(number for number, _ in constants), *slots.captures.values()}
+        program = Program(
+            len(slots), inputs, outputs, tuple(constants), tuple(_with_releases(steps, keep))
+        )
+        return program, slots.captures
+
+    def _place(
+        self, graph: ir.Graph, nodes: Sequence[ir.Node], known: Mapping[ir.Value, Array]
+    ) -> Placement:
+        found = place_nodes(
+            graph,
+            nodes,
+            self.types,
+            known,
+            (*self.backends, REFERENCE),
+            lambda body: self._function(body, known),
+        )
+        if self.wait_for_sizes and any(item.needs_sizes for item in found.refused.values()):
+            raise SizesUnknown
+        self.refused.update(found.refused)
+        return found
+
+    def _function(self, graph: ir.Graph, known: Mapping[ir.Value, Array]) -> Body:
+        program, captures = self._compile(graph, known)
+        nothing = tuple(map(_nothing, graph.outputs))
+        return Body(program, tuple(captures), tuple(captures.values()), nothing)
+
+    def _step(self, part: Part, slot: Slot, *, varies: bool) -> Step:
+        """Return the step of a part; ``varies`` if shapes may change from run to run."""
+        made = _bare_step(part, slot)
+        if part.backend == REFERENCE.name or not (varies or part.varies):
+            return made
+        plain = Planner((), self.types)
+        region = Region(
+            # Constants are late: only what the fallback needs is read, and only if it runs.
+            part.nodes[0].graph,  # type: ignore[arg-type]
+            part.nodes,
+            frozenset(part.outputs),
+            self.types,
+            {},
+            lambda body: plain._function(body, {}),
+        )
+        fallback = tuple(_bare_step(one, slot) for one in REFERENCE.plan(region).parts)
+        written = {number for step in fallback for number in step.outputs}
+        on_cpu: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+        if part.device is not CPU:
+            on_cpu = (
+                tuple(ABSENT if v is None else slot(v, CPU) for v in part.inputs),
+                tuple(slot(value, CPU) for value in part.outputs),
+            )
+        inner = tuple(sorted(written - {ABSENT} - set(made.outputs)))
+        return replace(made, fallback=fallback, inner=inner, on_cpu=on_cpu)
 
 
-def _step(
-    node: ir.Node,
-    slot: Callable[[ir.Value], int],
-    planner: Planner | None,
-    known: Mapping[ir.Value, Array],
-) -> Step:
+class _Transfer(Part):
+    """A value brought from one device to another."""
+
+    backend = "transfer"
+    nodes = ()
+
+    def __init__(self, value: ir.Value, source: Device, target: Device):
+        self.inputs = self.outputs = (value,)
+        self.source, self.device = source, target
+
+    def run(self, values: Sequence[Value], watch: Watch | None = None) -> list[Value]:
+        return [self.device.put(self.source.get(value)) for value in values]
+
+
+class _Slots:
+    """Numbers of values on devices, as a program comes about."""
+
+    def __init__(self, graph: ir.Graph):
+        self._own = set(graph.inputs) | set(graph.initializers.values())
+        for node in graph:
+            self._own.update(node.outputs)
+        self._numbers: dict[tuple[ir.Value, str], int] = {}
+        self._homes: dict[ir.Value, Device] = {}  # of values that another device computes
+        self._moved: set[tuple[ir.Value, str]] = set()
+        self.captures: dict[ir.Value, int] = {}
+        self.moved_constants: list[tuple[int, Value]] = []
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __call__(self, value: ir.Value, device: Device) -> int:
+        key = value, device.name
+        if key not in self._numbers:
+            self._numbers[key] = len(self._numbers)
+            if value not in self._own and device is CPU:
+                self.captures[value] = self._numbers[key]
+        return self._numbers[key]
+
+    def moves(self, part: Part, arrays: Mapping[ir.Value, Array]) -> list[Step]:
+        """Return the steps that bring the inputs of a part to its device."""
+        wanted = [value for value in part.inputs if value is not None]
+        steps = self._move(wanted, part.device, arrays)
+        if part.device is not CPU:
+            self._homes.update(dict.fromkeys(part.outputs, part.device))
+        return steps
+
+    def moves_to_cpu(
+        self, values: Sequence[ir.Value], arrays: Mapping[ir.Value, Array]
+    ) -> list[Step]:
+        """Return the steps that bring values to the CPU."""
+        return self._move(values, CPU, arrays)
+
+    def _move(
+        self, values: Sequence[ir.Value], device: Device, arrays: Mapping[ir.Value, Array]
+    ) -> list[Step]:
+        steps: list[Step] = []
+        for value in values:
+            home = self._homes.get(value, CPU)
+            key = value, device.name
+            if home is device or key in self._moved:
+                continue
+            self._moved.add(key)
+            if value in arrays:
+                self.moved_constants.append((self(value, device), device.put(arrays[value])))
+                continue
+            part = _Transfer(value, home, device)
+            steps.append(Step(part, (self(value, home),), (self(value, device),)))
+        return steps
+
+
+def _bare_step(part: Part, slot: Slot) -> Step:
+    device = part.device
     return Step(
-        node,
-        find(node),
-        _plain_attributes(node),
-        tuple(ABSENT if value is None else slot(value) for value in node.inputs),
-        tuple(slot(value) if value.name else ABSENT for value in node.outputs),
-        (),
-        tuple(_bodies(node, slot, planner, known)),
+        part,
+        tuple(ABSENT if value is None else slot(value, device) for value in part.inputs),
+        tuple(slot(value, device) if value.name else ABSENT for value in part.outputs),
     )
-
-
-def _native_step(part: NativePart, slot: Callable[[ir.Value], int], *, varies: bool) -> NativeStep:
-    """Return a call of compiled kernels; ``varies`` if shapes may change from run to run."""
-    inputs = tuple(slot(value) for value in part.inputs)
-    outputs = tuple(slot(value) for value in part.outputs)
-    if not (varies or part.segment.may_mismatch):
-        return NativeStep(part, inputs, outputs, (), (), ())
-    fallback = tuple(_step(node, slot, None, {}) for node in part.nodes)
-    written = {number for step in fallback for number in step.outputs}
-    inner = tuple(sorted(written - {ABSENT} - set(outputs)))
-    return NativeStep(part, inputs, outputs, (), fallback, inner)
 
 
 def _own(array: Array) -> Array:
@@ -218,46 +311,23 @@ def _own(array: Array) -> Array:
 
 
 def _with_late(
-    step: AnyStep,
-    arrays: Mapping[ir.Value, Array],
-    slot: Callable[[ir.Value], int],
-    read: Container[int],
-) -> AnyStep:
-    """Name the constants that a step reads only when its kernels do not serve."""
-    if not isinstance(step, NativeStep) or not step.fallback:
+    step: Step, arrays: Mapping[ir.Value, Array], slot: Slot, read: Container[int]
+) -> Step:
+    """Name the constants that a step reads only when its part does not serve."""
+    if not step.fallback:
         return step
     wanted = set(_fallback_reads(step))
-    late = tuple((slot(v), v) for v in arrays if slot(v) in wanted and slot(v) not in read)
-    return replace(step, late=late)
+    late = ((slot(v, CPU), v) for v in arrays if slot(v, CPU) in wanted)
+    return replace(step, late=tuple(item for item in late if item[0] not in read))
 
 
-def _reads(step: AnyStep) -> Iterator[int]:
-    yield from step.inputs
-    yield from (outer for body in step.bodies for outer, _ in body.captures)
-
-
-def _fallback_reads(step: NativeStep) -> Iterator[int]:
+def _fallback_reads(step: Step) -> Iterator[int]:
     for node in step.fallback:
-        yield from (number for number in _reads(node) if number not in step.inner)
-
-
-def _bodies(
-    node: ir.Node,
-    slot: Callable[[ir.Value], int],
-    planner: Planner | None,
-    known: Mapping[ir.Value, Array],
-) -> Iterator[Body]:
-    for name, attribute in node.attributes.items():
-        if attribute.type != ir.AttributeType.GRAPH:
-            continue
-        program, captured = _compile(attribute.as_graph(), planner, known)
-        captures = tuple((slot(value), inner) for value, inner in captured.items())
-        nothing = tuple(map(_nothing, attribute.as_graph().outputs))
-        yield Body(name, program, captures, nothing)
+        yield from (number for number in node.inputs if number not in step.inner)
 
 
 def _nothing(value: ir.Value) -> Array:
-    """Return no tensors of a value's type, stacked: what a loop without turns leaves behind."""
+    """Return no tensors of a value's type, stacked: the result of a loop without turns."""
     dims = () if value.shape is None else value.shape.dims
     shape = [dim if isinstance(dim, int) else 0 for dim in dims]
     dtype: Any = np.float32
@@ -266,16 +336,10 @@ def _nothing(value: ir.Value) -> Array:
     return np.zeros((0, *shape), dtype)
 
 
-def _plain_attributes(node: ir.Node) -> dict[str, Any]:
-    values = known_attributes(node, schema_of(node).defaults)
-    return {name: value for name, value in values.items() if not isinstance(value, ir.Graph)}
-
-
-def _with_releases(steps: Sequence[AnyStep], keep: set[int]) -> Iterator[AnyStep]:
+def _with_releases(steps: Sequence[Step], keep: set[int]) -> Iterator[Step]:
     last_use: dict[int, int] = {}
     for index, step in enumerate(steps):
-        late = _fallback_reads(step) if isinstance(step, NativeStep) else ()
-        for number in (*step.outputs, *_reads(step), *late):
+        for number in (*step.outputs, *step.inputs, *_fallback_reads(step)):
             last_use[number] = index
     by_step: dict[int, list[int]] = {}
     for number, index in last_use.items():
@@ -283,133 +347,3 @@ def _with_releases(steps: Sequence[AnyStep], keep: set[int]) -> Iterator[AnyStep
             by_step.setdefault(index, []).append(number)
     for index, step in enumerate(steps):
         yield replace(step, release=tuple(by_step.get(index, ())))
-
-
-def execute(
-    program: Program,
-    inputs: Sequence[RuntimeValue],
-    captured: Mapping[int, RuntimeValue] | None = None,
-    observe: Observer | None = None,
-) -> list[RuntimeValue]:
-    """Run ``program`` and return its outputs.
-
-    Args:
-        program: What to run.
-        inputs: One value an input.
-        captured: Values of outer graphs, by slot.
-        observe: Called after each step with its inputs and outputs; may raise to stop the run.
-
-    Raises:
-        KernelError: A kernel failed; the message names its node.
-    """
-    frame: list[RuntimeValue] = [None] * program.n_slots
-    for number, value in program.constants:
-        frame[number] = value
-    if captured is not None:
-        for number, value in captured.items():
-            frame[number] = value
-    for number, value in zip(program.inputs, inputs, strict=True):
-        frame[number] = value
-    with np.errstate(all="ignore"):
-        for step in program.steps:
-            if isinstance(step, NativeStep):
-                _execute_native(step, frame, observe)
-            else:
-                _execute_step(step, frame, observe)
-    return [frame[number] for number in program.outputs]
-
-
-def _execute_native(step: NativeStep, frame: list[RuntimeValue], observe: Observer | None) -> None:
-    arguments = [frame[number] for number in step.inputs]
-    times: list[Spent] | None = None if observe is None else []
-    stop = None if observe is None else observe.stop
-    try:
-        results = step.part.segment.run(arguments, times, stop)  # type: ignore[arg-type]
-    except ShapeMismatch:
-        for number, constant in step.late:
-            frame[number] = constant_content(constant)
-        for node in step.fallback:
-            _execute_step(node, frame, observe)
-        for number in (*step.inner, *step.release, *(number for number, _ in step.late)):
-            frame[number] = None
-        return
-    for number, value in zip(step.outputs, results, strict=True):
-        frame[number] = value
-    if observe is not None:
-        observe(step, arguments, results, times or ())
-    for number in step.release:
-        frame[number] = None
-
-
-def constant_content(value: ir.Value) -> RuntimeValue:
-    """Return a constant, computed by its reference kernels if nodes make it of others."""
-    if value.const_value is not None:
-        return tensor_to_array(value.const_value)
-    node = value.producer()
-    assert node is not None, value
-    arguments = [None if item is None else constant_content(item) for item in node.inputs]
-    results = find(node)(arguments, _plain_attributes(node), len(node.outputs))
-    return results[list(node.outputs).index(value)]
-
-
-def _execute_step(step: Step, frame: list[RuntimeValue], observe: Observer | None) -> None:
-    arguments = [None if number == ABSENT else frame[number] for number in step.inputs]
-    attributes = step.attributes
-    if step.bodies:
-        attributes = {
-            **attributes,
-            **{body.attribute: _Function(body, frame, observe) for body in step.bodies},
-        }
-    try:
-        results = step.op(arguments, attributes, len(step.outputs))
-    except HaganeError:
-        raise
-    except Exception as error:
-        shown = ", ".join(describe_value(value) for value in arguments)
-        raise KernelError(
-            f"{describe(step.node)} failed: {type(error).__name__}: {error}; inputs: {shown}"
-        ) from error
-    for number, value in zip(step.outputs, results, strict=False):
-        if number != ABSENT:
-            frame[number] = np.asarray(value) if isinstance(value, np.generic) else value
-    if observe is not None:
-        observe(step, arguments, results, ())
-    for number in step.release:
-        frame[number] = None
-
-
-class _Function:
-    """A body as a function of its inputs."""
-
-    def __init__(self, body: Body, frame: list[RuntimeValue], observe: Observer | None):
-        self._body, self._observe = body, observe
-        self._captured = {inner: frame[outer] for outer, inner in body.captures}
-
-    def __call__(self, *inputs: RuntimeValue) -> list[RuntimeValue]:
-        return execute(self._body.program, inputs, self._captured, self._observe)
-
-    def nothing(self, index: int) -> Array:
-        """Return no tensors of an output, stacked."""
-        return self._body.nothing[index].copy()
-
-
-def outputs_of(values: Sequence[RuntimeValue], shared: Sequence[RuntimeValue]) -> list[Any]:
-    """Return results that the caller owns: contiguous, writable, no view of ``shared`` arrays."""
-    borrowed = {id(value) for value in shared}
-    return [_owned(value, borrowed) for value in values]
-
-
-def _owned(value: RuntimeValue, borrowed: set[int]) -> Any:
-    if isinstance(value, list):
-        return [_owned(item, borrowed) for item in value]
-    if not isinstance(value, np.ndarray):
-        return value
-    if id(value) in borrowed or not _is_own(value):
-        return np.array(value, order="C", copy=True)
-    return value
-
-
-def _is_own(array: Array) -> bool:
-    flags = array.flags
-    whole = flags.owndata or is_pooled(array)
-    return bool(whole and flags.c_contiguous and flags.writeable)

@@ -11,26 +11,25 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
-from hagane.errors import InvalidArgument, KernelError
-from hagane.graph import ModelSource, load, save
-from hagane.graph.types import Type, from_ir_shape
-from hagane.native import Spent
-from hagane.ops import infer_types
+from hagane.errors import InvalidArgument, KernelError, OutOfMemory
+from hagane.graph import ModelSource, save
+from hagane.machine import NoCompiler
+from hagane.native import peak_flops
 from hagane.ops.definition import RuntimeValue
-from hagane.ops.inference import declared_type
 from hagane.ops.values import tensor_to_array
-from hagane.passes.legalise import legalise
 from hagane.runtime.binding import IOBinding
+from hagane.runtime.execute import execute, outputs_of
 from hagane.runtime.feeds import Input, bind, random_feed
-from hagane.runtime.metadata import ModelMetadata, NodeArg, model_metadata, node_arg
+from hagane.runtime.metadata import ModelMetadata, NodeArg, model_metadata, output_argument
 from hagane.runtime.options import RunOptions, SessionOptions
+from hagane.runtime.pipeline import read
+from hagane.runtime.port import Memory, Observer, Part, Timed, Value
 from hagane.runtime.profile import Profile, ProfileReport, measure
-from hagane.runtime.program import AnyStep, Observer, execute, outputs_of
-from hagane.runtime.specialize import MemoryPlan, Programs
+from hagane.runtime.room import largest_value, out_of_memory
+from hagane.runtime.settings import level_of, settings_of, threads_of
+from hagane.runtime.specialize import Programs
 from hagane.runtime.value import OrtValue
-from hagane.symbolic import evaluate
 
 _PROVIDER = "CPUExecutionProvider"
 
@@ -73,29 +72,25 @@ class InferenceSession:
     ):
         self._options = sess_options or SessionOptions()
         self._logger = logging.getLogger("hagane.runtime")
+        own = [backend.provider for backend in self._options.backends]
+        self._providers = tuple(dict.fromkeys((*own, _PROVIDER)))
         self._check_providers(providers)
         self._model_path = (
             os.fspath(path_or_bytes) if isinstance(path_or_bytes, str | os.PathLike) else ""
         )
-        model = load(path_or_bytes)
-        declared = _declared(model, self._options.dimension_overrides)
-        self._input_args = {
-            str(value.name): _argument(value, declared[str(value.name)])
-            for value in model.graph.inputs
-        }
-        legalise(model)
-        types = infer_types(model, sizes=self._options.dimension_overrides)
+        settings = settings_of(self._options, self._logger)
+        read_model = read(path_or_bytes, settings)
+        model = read_model.model
+        self._input_args = read_model.arguments
         self._metadata = model_metadata(model)
+        inputs = [Input(name, type_) for name, type_ in read_model.inputs.items()]
         initializers = model.graph.initializers
-        self._inputs = [
-            Input(name, type_) for name, type_ in declared.items() if name not in initializers
-        ]
-        self._overridable = {
-            name: Input(name, type_) for name, type_ in declared.items() if name in initializers
-        }
-        self._output_args = [_output_argument(value) for value in model.graph.outputs]
+        self._inputs = [item for item in inputs if item.name not in initializers]
+        self._overridable = {item.name: item for item in inputs if item.name in initializers}
+        self._output_args = [output_argument(value) for value in model.graph.outputs]
         self._output_names = [arg.name for arg in self._output_args]
-        self._programs = Programs(model, types, self._options, self._logger)
+        self._largest = largest_value(model.graph, read_model.types)
+        self._programs = Programs(read_model, settings, self._logger)
         self._input_names = [str(value.name) for value in model.graph.inputs]
         self._defaults = {
             str(value.name): value.const_value
@@ -103,7 +98,10 @@ class InferenceSession:
             if value.const_value is not None
         }
         self._profile = Profile() if self._options.enable_profiling else None
-        self._call = None if self._profile else self._programs.caller(self._input_names)
+        try:
+            self._call = None if self._profile else self._programs.caller(self._input_names)
+        except MemoryError as error:
+            raise out_of_memory(error, self._largest) from error
         if self._options.optimized_model_filepath:
             save(model, self._options.optimized_model_filepath)
 
@@ -112,7 +110,7 @@ class InferenceSession:
     ) -> None:
         names = [name if isinstance(name, str) else name[0] for name in providers or ()]
         for name in names:
-            if name != _PROVIDER:
+            if name not in self._providers:
                 self._logger.warning(
                     "the execution provider '%s' is not available; the model runs on the CPU", name
                 )
@@ -135,18 +133,18 @@ class InferenceSession:
 
     def get_providers(self) -> list[str]:
         """Return the execution providers in use."""
-        return [_PROVIDER]
+        return list(self._providers)
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
         """Return the options of the execution providers in use."""
-        return {_PROVIDER: {}}
+        return {name: {} for name in self._providers}
 
     def set_providers(
         self,
         providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None = None,
         provider_options: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
-        """Choose execution providers; only the CPU is there to choose."""
+        """Warn of providers that are not there; ``SessionOptions.backends`` chooses."""
         self._check_providers(providers)
 
     def get_session_options(self) -> SessionOptions:
@@ -174,7 +172,21 @@ class InferenceSession:
             InvalidFeed: The feed does not fit the inputs.
             InvalidArgument: An output name is unknown.
             KernelError: A node failed; the message names it.
+            OutOfMemory: There is no memory for the values of the model.
         """
+        try:
+            return self._run(output_names, input_feed, run_options)
+        except OutOfMemory:
+            raise
+        except MemoryError as error:
+            raise out_of_memory(error, self._largest) from error
+
+    def _run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None,
+    ) -> list[Any]:
         if self._call is not None and output_names is None and run_options is None:
             found = self._call(input_feed)
             if found is not None:
@@ -191,7 +203,7 @@ class InferenceSession:
             [results[i] for i in wanted], [*arguments, *(value for _, value in program.constants)]
         )
 
-    def memory_plan(self, shapes: Mapping[str, Sequence[int]] | None = None) -> MemoryPlan:
+    def memory_plan(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Memory:
         """Return the memory that runs will need, before the first one.
 
         Args:
@@ -229,9 +241,16 @@ class InferenceSession:
         program = self._programs.for_shapes(self._input_names, arguments)
         return measure(
             lambda observe: execute(program, arguments, observe=observe),
-            self._programs.peak_flops(),
+            self._peak_flops(),
             runs,
         )
+
+    def _peak_flops(self) -> float:
+        """Return the operations a second that the session's threads do at most, measured."""
+        try:
+            return peak_flops(level_of(self._options), threads_of(self._options))
+        except NoCompiler:
+            return float("inf")
 
     def _arguments(self, values: Mapping[str, RuntimeValue]) -> list[RuntimeValue]:
         return [
@@ -279,11 +298,7 @@ class InferenceSession:
             raise InvalidArgument("bind at least one output before run_with_iobinding")
         results = self.run(names, iobinding.inputs, run_options)
         for name, result in zip(names, results, strict=True):
-            target = iobinding.outputs[name]
-            if target is None:
-                iobinding.outputs[name] = OrtValue(result)
-            else:
-                target.update_inplace(np.asarray(result))
+            iobinding.fill(name, result)
 
     def run_async(
         self,
@@ -332,42 +347,12 @@ class _Watch:
 
     def __call__(
         self,
-        step: AnyStep,
-        inputs: Sequence[RuntimeValue],
-        outputs: Sequence[RuntimeValue],
-        times: Sequence[Spent],
+        part: Part,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        records: Sequence[Timed],
     ) -> None:
         if self._profile is not None:
-            self._profile.record(step, inputs, outputs, times)
+            self._profile.record(part, inputs, outputs, records)
         if self._options is not None and self._options.terminate:
             raise KernelError("the run was ended by RunOptions.terminate")
-
-
-def _declared(model: ir.Model, sizes: Mapping[str, int]) -> dict[str, Type | None]:
-    """Return the declared type of each input by name."""
-    result: dict[str, Type | None] = {}
-    for value in model.graph.inputs:
-        dims = from_ir_shape(value.shape)
-        shape = None
-        if dims is not None:
-            shape = tuple(
-                evaluate(dim, sizes) if dim is not None else _open(value, axis)
-                for axis, dim in enumerate(dims)
-            )
-        result[str(value.name)] = declared_type(value.type, shape)
-    return result
-
-
-def _open(value: ir.Value, axis: int) -> Any:
-    from hagane.symbolic import symbol
-
-    return symbol(f"{value.name}_{axis}")
-
-
-def _argument(value: ir.Value, type_: Type | None) -> NodeArg:
-    return node_arg(str(value.name), type_, from_ir_shape(value.shape))
-
-
-def _output_argument(value: ir.Value) -> NodeArg:
-    dims = from_ir_shape(value.shape)
-    return node_arg(str(value.name), declared_type(value.type, ()), dims)

@@ -7,13 +7,28 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hagane.machine import data_folder, processor_name
-from hagane.native import Choice, choice_from_json, choice_to_json
+import onnx_ir as ir
+
+from hagane.machine import NoCompiler, data_folder, processor_name
+from hagane.native import (
+    Choice,
+    Choices,
+    Settings,
+    Target,
+    choice_from_json,
+    choice_to_json,
+    has_numbers,
+    library_obstacle,
+    tune,
+)
+from hagane.ops.inference import GraphTypes
+from hagane.ops.values import tensor_to_array
 
 _FORMAT = 1
 
@@ -99,3 +114,70 @@ def progress() -> Iterator[Callable[[int, int], None]]:
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("tuning", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """How the forms of kernels are chosen by measuring.
+
+    Attributes:
+        mode: ``fast`` measures the likely forms, ``full`` all.
+        seconds: Time for that; layers that are left are decided by rule.
+        cache: What is known is kept there.
+        logger: Where notices go.
+    """
+
+    mode: str
+    seconds: float
+    cache: TuningCache
+    logger: logging.Logger
+    _said: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+
+    def choices(self, graph: ir.Graph, types: GraphTypes, target: Target) -> Choices:
+        """Return what was measured of a graph's layers, now or before."""
+        if not has_numbers(types, graph):
+            return {}
+        known = self.cache.load()
+        settings = Settings(target.level, target.threads, target.pairs, self.mode, self.seconds)
+        constants = {
+            value: tensor_to_array(value.const_value)
+            for value in graph.initializers.values()
+            if value.const_value is not None
+        }
+        try:
+            with progress() as advance:
+                found = tune(graph, types, constants, settings, known, advance)
+        except NoCompiler:
+            return {}  # said when the model itself is compiled
+        kept = {key: choice for key, choice in found.choices.items() if key not in found.disturbed}
+        if kept:
+            self.cache.store(kept)
+        if found.disturbed:
+            self.logger.warning(
+                "something else was running while %d of %d layers were measured: their choices "
+                "serve this session and are not kept",
+                len(found.disturbed),
+                len(found.choices),
+            )
+        self._notice_library(found.layers, known)
+        if found.left:
+            self.logger.warning(
+                "there was no time to measure %d layers; set SessionOptions.tune_seconds above %g, "
+                "or make the session again",
+                found.left,
+                self.seconds,
+            )
+        return {**known, **found.choices}
+
+    def _notice_library(self, layers: Container[str], known: Choices) -> None:
+        """Say once that oneDNN was chosen for layers before, if it cannot be used now."""
+        named = [key for key in known if key in layers and known[key].library == "onednn"]
+        reason = library_obstacle() if named else None
+        if reason is not None and "onednn" not in self._said:
+            self._said.add("onednn")
+            self.logger.warning(
+                "oneDNN was measured to be fastest for %d layers, which are computed by other "
+                "kernels now: %s",
+                len(named),
+                reason,
+            )

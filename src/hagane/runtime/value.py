@@ -8,55 +8,74 @@ from typing import Any
 import numpy as np
 
 from hagane.errors import InvalidArgument
+from hagane.graph.types import TensorType
 from hagane.ops.definition import Array, RuntimeValue
 from hagane.ops.schema import type_string
 from hagane.ops.values import array_dtype
+from hagane.runtime.port import CPU, Device, Value
 
 
 class OrtValue:
-    """An array that a session reads in place or writes its output into."""
+    """A value on a device that a session reads, or writes its output into.
 
-    def __init__(self, content: RuntimeValue):
-        self.content = content
+    Args:
+        content: The value as its device holds it; on the CPU an array, which is shared.
+        device: Where it lies.
+    """
+
+    def __init__(self, content: Value, device: Device = CPU):
+        self._held, self.device = content, device
+
+    @property
+    def content(self) -> RuntimeValue:
+        """The value on the CPU: as it is there already, else a copy."""
+        return self.device.get(self._held)
 
     @staticmethod
     def ortvalue_from_numpy(
-        numpy_obj: Array, device_type: str = "cpu", device_id: int = 0
+        numpy_obj: Array, device_type: str | Device = "cpu", device_id: int = 0
     ) -> OrtValue:
-        """Return a value that shares the memory of ``numpy_obj``."""
-        _check_device(device_type)
-        return OrtValue(np.asarray(numpy_obj))
+        """Return a value that shares the memory of ``numpy_obj``, or a copy on another device."""
+        device = device_of(device_type)
+        return OrtValue(device.put(np.asarray(numpy_obj)), device)
 
     @staticmethod
     def ortvalue_from_shape_and_type(
         shape: Sequence[int],
         element_type: Any = np.float32,
-        device_type: str = "cpu",
+        device_type: str | Device = "cpu",
         device_id: int = 0,
     ) -> OrtValue:
         """Return a value with room for a tensor, its content not set."""
-        _check_device(device_type)
-        return OrtValue(np.empty(tuple(shape), dtype=element_type))
+        device = device_of(device_type)
+        return OrtValue(device.put(np.empty(tuple(shape), dtype=element_type)), device)
 
     @property
     def _array(self) -> Array:
-        if not isinstance(self.content, np.ndarray):
+        content = self.content
+        if not isinstance(content, np.ndarray):
             raise InvalidArgument(f"expected a tensor, the value holds {self.data_type()}")
-        return self.content
+        return content
 
     def numpy(self) -> Array:
-        """Return the tensor as an array that shares its memory."""
+        """Return the tensor as an array: one that shares its memory, or a copy of a device's."""
         return self._array
 
     def update_inplace(self, np_arr: Array) -> None:
-        """Copy ``np_arr``, of the same shape and element type, into this value."""
+        """Let this value hold ``np_arr``, of the same shape and element type.
+
+        On the CPU it is copied into the memory of the value.
+        """
         target = self._array
         if np_arr.shape != target.shape or np_arr.dtype != target.dtype:
             raise InvalidArgument(
                 f"expected {target.dtype}{list(target.shape)}, "
                 f"got {np_arr.dtype}{list(np_arr.shape)}"
             )
-        target[...] = np_arr
+        if self.device is CPU:
+            target[...] = np_arr
+        else:
+            self._held = self.device.put(np_arr)
 
     def shape(self) -> list[int]:
         """Return the sizes of the tensor."""
@@ -64,17 +83,16 @@ class OrtValue:
 
     def data_type(self) -> str:
         """Return the type as ONNX writes it, such as ``tensor(float)``."""
-        if isinstance(self.content, list):
+        content = self.content
+        if isinstance(content, list):
             return "seq"
-        if not isinstance(self.content, np.ndarray):
-            return "none" if self.content is None else "map"
-        from hagane.graph.types import TensorType
-
-        return type_string(TensorType(array_dtype(self.content), self.content.shape))
+        if not isinstance(content, np.ndarray):
+            return "none" if content is None else "map"
+        return type_string(TensorType(array_dtype(content), content.shape))
 
     def device_name(self) -> str:
-        """Return ``cpu``."""
-        return "cpu"
+        """Return the name of the device where the value lies, such as ``cpu``."""
+        return self.device.name
 
     def has_value(self) -> bool:
         """Whether an optional value is present."""
@@ -89,6 +107,16 @@ class OrtValue:
         return isinstance(self.content, list)
 
 
-def _check_device(device_type: str) -> None:
-    if device_type.lower() != "cpu":
-        raise InvalidArgument(f"expected the device 'cpu', got '{device_type}'")
+def device_of(device: str | Device) -> Device:
+    """Return a device: the CPU by its name, others as they are.
+
+    Raises:
+        InvalidArgument: It is the name of another device.
+    """
+    if not isinstance(device, str):
+        return device
+    if device.lower() != "cpu":
+        raise InvalidArgument(
+            f"expected the device 'cpu' or the device of a backend, got the name '{device}'"
+        )
+    return CPU

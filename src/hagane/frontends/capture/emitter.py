@@ -42,8 +42,8 @@ class ScopeNodes(Nodes):
 
     emitter: GraphEmitter
 
-    def _note_sizes(self, value: ir.Value) -> None:
-        super()._note_sizes(value)
+    def note_sizes(self, value: ir.Value) -> None:
+        super().note_sizes(value)
         for name, found in self._sizes.items():
             self.emitter.sizes.setdefault(name, found)
 
@@ -236,7 +236,7 @@ class GraphEmitter(Emitter):
         node.name = None
         self.scope.nodes.insert(node)
         for value in node.outputs:
-            self.scope.nodes._note_sizes(value)
+            self.scope.nodes.note_sizes(value)
 
     def set_type(self, value: ir.Value, type_: Type | None) -> None:
         """Note the type of a value."""
@@ -267,7 +267,7 @@ class GraphEmitter(Emitter):
         self.set_type(value, TensorType(tensor.dtype, tensor.shape))
         self.root.graph.inputs.append(value)
         self.add_home(value, self.root)
-        self.root.nodes._note_sizes(value)
+        self.root.nodes.note_sizes(value)
 
     def tensor(self, value: ir.Value, kind: str = "") -> Tensor:
         """Return a graph value as a tensor of the program."""
@@ -390,7 +390,7 @@ class GraphEmitter(Emitter):
                 )
         self.set_type(made, TensorType(a.dtype, shape))
         self.add_home(made, scope)
-        scope.nodes._note_sizes(made)
+        scope.nodes.note_sizes(made)
 
     def _filler(self, like: ir.Value, scope: Scope) -> ir.Value:
         """Return a value of the type of another one, of which nothing depends."""
@@ -481,7 +481,7 @@ class GraphEmitter(Emitter):
                 sides.append(self.value_of(tensor))
         value = branch.pair(*sides)
         self.set_type(value, TensorType(yes.dtype, shape))
-        scope.nodes._note_sizes(value)
+        scope.nodes.note_sizes(value)
         kind = yes.kind
         device = yes.device if yes.device == no.device else ""
         made = self._wrap(value, TensorType(yes.dtype, shape), None, kind, device)

@@ -89,7 +89,7 @@ class Body:
         made = self.node.outputs[-1]
         emitter.set_type(made, type_)
         emitter.add_home(made, self.outer)
-        self.outer.nodes._note_sizes(made)
+        self.outer.nodes.note_sizes(made)
         return made
 
 
@@ -312,7 +312,7 @@ class Loops(Paths):
             emit.set_type(value, type_)
             emit.add_home(value, inner)
             graph.inputs.append(value)
-            inner.nodes._note_sizes(value)
+            inner.nodes.note_sizes(value)
         body.states = len(types) - 2
         return body
 
@@ -499,7 +499,7 @@ class Loops(Paths):
         body.outer.nodes.insert(node)
         for value, type_ in zip(node.outputs, types, strict=True):
             emit.set_type(value, type_)
-            body.outer.nodes._note_sizes(value)
+            body.outer.nodes.note_sizes(value)
         body.states, body.scans = len(kinds), len(scanned)
 
     def _leave_body(

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane.native.kernels.expression import (
     BOOL,
     FLOAT32,
     HALVES,
-    NARROW,
+    SMALL_TYPES,
     Apply,
     Constant,
     Expression,
     Leaf,
     cost_of,
+    float_text,
     vectorizes,
 )
 from hagane.native.kernels.kernel import Body, c_type
+from hagane.native.kernels.recorder import Recorder
 from hagane.native.kernels.tensor import Tensor
-from hagane.native.tiles.tile import float_text
 from hagane.symbolic import Dim, ceildiv, product
-
-if TYPE_CHECKING:
-    from hagane.native.lowering.state import Lowering
 
 # One task handles about this many elements.
 _TASK_ELEMENTS = 8192
@@ -60,11 +59,23 @@ def merged_axes(shape: Sequence[Dim], strides: Sequence[Sequence[Dim]]) -> list[
 
 
 def emit_elementwise(
-    low: Lowering, label: str, expression: Expression, target: Tensor, *, store: str = ""
+    recorder: Recorder,
+    label: str,
+    expression: Expression,
+    target: Tensor,
+    *,
+    store: str = "",
+    nodes: Sequence[ir.Node] = (),
 ) -> None:
     """Write the kernel that computes an expression for each element of ``target``.
 
-    ``store`` names the C function that stores vectors, where it is not that of the element type.
+    Args:
+        recorder: Takes the kernel.
+        label: Its label.
+        expression: Its content.
+        target: Its result.
+        store: The C function that stores vectors, where it is not that of the element type.
+        nodes: The nodes that the expression computes.
     """
     if isinstance(expression, Leaf) and expression.dtype == target.dtype in HALVES:
         # A copy keeps all bits.
@@ -85,7 +96,7 @@ def emit_elementwise(
     middle = axes[-2] if double else None
     writer = _Writer(expression, target, tensors, out, names, body, store)
     vector = vectorizes(expression) and vectorizes(Leaf(target)) and inner.strides[0] == 1
-    if isinstance(expression, Leaf) and expression.dtype == target.dtype in NARROW:
+    if isinstance(expression, Leaf) and expression.dtype == target.dtype in SMALL_TYPES:
         vector = False  # a copy
     elements = product([axis.length for axis in axes])
     per_row = inner.length * (middle.length if middle else 1)
@@ -130,7 +141,13 @@ def emit_elementwise(
         body.add("}")
     known = float(elements) if isinstance(elements, int) else 65536.0
     work = known * cost_of(expression) / (16 if vector else 1) * 0.5
-    low.emit(label, body, tasks, work=work, flops=known)
+    recorder.emit(label, body, tasks, work=work, flops=known, followers=nodes)
+
+
+def emit_copy(recorder: Recorder, source: Tensor, target: Tensor) -> Tensor:
+    """Write the kernel that copies elements between two layouts of one shape; return the second."""
+    emit_elementwise(recorder, f"copy '{source.buffer.name}'", Leaf(source), target)
+    return target
 
 
 def _ordered(axes: list[Axis]) -> list[Axis]:
@@ -282,7 +299,7 @@ def expression_text(
 
 
 def _ending(dtype: np.dtype[Any]) -> str:
-    return f"_{NARROW[dtype]}" if dtype in NARROW else ""
+    return f"_{SMALL_TYPES[dtype]}" if dtype in SMALL_TYPES else ""
 
 
 def _register(dtype: np.dtype[Any]) -> str:
@@ -301,7 +318,7 @@ def _is_double(expression: Apply) -> bool:
 
 
 def _constant_text(constant: Constant, *, vector: bool) -> str:
-    if constant.dtype == FLOAT32 or constant.dtype in (NARROW if vector else HALVES):
+    if constant.dtype == FLOAT32 or constant.dtype in (SMALL_TYPES if vector else HALVES):
         text = float_text(float(constant.value))
         return f"v_set1({text})" if vector else text
     if constant.dtype == BOOL:

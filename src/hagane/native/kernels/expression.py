@@ -8,6 +8,7 @@ one of bytes.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -22,11 +23,11 @@ BOOL = np.dtype(np.bool_)
 # Floats that are kept in 16 bits and computed with in 32, and the ending of their C functions.
 HALVES = {np.dtype(np.float16): "f16", np.dtype(ml_dtypes.bfloat16): "bf16"}
 # Elements that vector code keeps as float32, and the ending of the functions that load and store.
-NARROW = {**HALVES, np.dtype(np.int8): "i8", np.dtype(np.uint8): "u8"}
+SMALL_TYPES = {**HALVES, np.dtype(np.int8): "i8", np.dtype(np.uint8): "u8"}
 # Parts of the names of functions that take long.
 _LONG = ("exp", "log", "erf", "tanh", "pow", "sigmoid", "softplus", "mish", "swish", "gelu")
 # What vector code computes with.
-_VECTORS = frozenset({FLOAT32, BOOL, *NARROW})
+_VECTORS = frozenset({FLOAT32, BOOL, *SMALL_TYPES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +102,13 @@ def leaves(expression: Expression) -> Iterable[Tensor]:
     elif isinstance(expression, Apply):
         for argument in expression.arguments:
             yield from leaves(argument)
+
+
+def float_text(value: float) -> str:
+    """Return a C literal of a 32-bit float."""
+    if value != value:
+        return "NAN"
+    if value in (float("inf"), float("-inf")):
+        return "INFINITY" if value > 0 else "(-INFINITY)"
+    rounded = struct.unpack("<f", struct.pack("<f", value))[0]
+    return f"{rounded.hex()}f" if rounded >= 0 else f"({rounded.hex()}f)"

@@ -59,6 +59,8 @@ class Kernel:
             the sizes below.
         failure_sizes: Sizes that the text names.
         control: What stands here in the place of code.
+        name: What the C function is called, apart from its hash.
+        nodes: Names of the nodes that it computes, or a part of, by ``name_of``.
     """
 
     label: str
@@ -72,6 +74,8 @@ class Kernel:
     failure: str = ""
     failure_sizes: tuple[Dim, ...] = ()
     control: Control | None = None
+    name: str = "kernel"
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass
@@ -83,6 +87,7 @@ class Body:
     lines: list[str] = field(default_factory=list)
     pointers: list[Pointer] = field(default_factory=list)
     sizes: list[Dim] = field(default_factory=list)
+    results: list[tuple[Dim, ...]] = field(default_factory=list)  # shapes of what it writes
     helpers: list[str] = field(default_factory=list)
 
     def pointer(
@@ -96,6 +101,8 @@ class Body:
             f"{'' if written else 'const '}{kind} *{name} = ({kind} *)P[{len(self.pointers)}];"
         )
         self.pointers.append(Pointer(tensor.buffer, at, written))
+        if written:
+            self.results.append(tensor.shape)
         return name
 
     def raw(self, buffer: Buffer, *, written: bool = False, ctype: str = "float") -> str:

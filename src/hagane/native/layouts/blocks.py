@@ -6,19 +6,15 @@ their pixels by each thread, and what another one wrote last is slow to read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.recorder import Recorder
 from hagane.native.kernels.tensor import Blocked, Tensor
-
-if TYPE_CHECKING:
-    from hagane.native.lowering.state import Lowering
 
 
 def _four(source: Tensor) -> tuple[Tensor, int, int]:
     """Return a plain image as ``(N, C, rows, columns)``."""
-    from dataclasses import replace
-
     if len(source.shape) == 3:
         source = replace(
             source,
@@ -43,7 +39,7 @@ def _loops(shape: tuple[int, ...], rows: int, columns: int, blocks: int) -> tupl
     return lines, shape[0] * rows * parts * blocks
 
 
-def emit_block(low: Lowering, source: Tensor, target: Blocked) -> None:
+def emit_block(recorder: Recorder, source: Tensor, target: Blocked) -> None:
     """Write the kernel that copies a plain image into blocks; channels past the last are zero."""
     tensor, rows, columns = _four(source)
     body = Body()
@@ -65,10 +61,10 @@ def emit_block(low: Lowering, source: Tensor, target: Blocked) -> None:
         "}",
     )
     elements = target.floats
-    low.emit(f"to blocks '{source.buffer.name}'", body, tasks, work=elements * 0.4)
+    recorder.emit(f"to blocks '{source.buffer.name}'", body, tasks, work=elements * 0.4)
 
 
-def emit_unblock(low: Lowering, source: Blocked, target: Tensor) -> None:
+def emit_unblock(recorder: Recorder, source: Blocked, target: Tensor) -> None:
     """Write the kernel that copies an image in blocks into row-major order."""
     tensor, rows, columns = _four(target)
     body = Body()
@@ -87,4 +83,4 @@ def emit_unblock(low: Lowering, source: Blocked, target: Tensor) -> None:
         "  for (int64_t x = x0; x < x1; x++)",
         f"    d[c * {rows * columns} + x] = s[x * {lanes} + c];",
     )
-    low.emit(f"from blocks '{source.buffer.name}'", body, tasks, work=source.floats * 0.4)
+    recorder.emit(f"from blocks '{source.buffer.name}'", body, tasks, work=source.floats * 0.4)

@@ -6,31 +6,36 @@ read have two or four times as many.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+
+import onnx_ir as ir
 
 from hagane.native.kernels.elementwise_loops import emit_elementwise
 from hagane.native.kernels.expression import Apply, Constant, Expression, Leaf, leaves
+from hagane.native.kernels.recorder import Recorder
 from hagane.native.kernels.tensor import Tensor
-
-if TYPE_CHECKING:
-    from hagane.native.lowering.state import Lowering
 
 
 def emit_image(
-    low: Lowering, label: str, expression: Expression, target: Tensor, *, store: str = ""
+    recorder: Recorder,
+    label: str,
+    expression: Expression,
+    target: Tensor,
+    *,
+    store: str = "",
+    nodes: Sequence[ir.Node] = (),
 ) -> None:
     """Write kernels that compute an expression over images ``(N, blocks, rows, columns, lanes)``.
 
     What fills the last block of a wide target is zero. Arguments are those of
     ``emit_elementwise``.
     """
-    lanes = low.level.lanes
+    lanes = recorder.level.lanes
     widths = {int(t.shape[-1]) for t in (target, *leaves(expression)) if t.shape} - {1}
     if len(widths) <= 1:
-        emit_elementwise(low, label, expression, target, store=store)
+        emit_elementwise(recorder, label, expression, target, store=store, nodes=nodes)
         return
     parts = max(widths) // lanes
     for part in range(parts):
@@ -39,31 +44,35 @@ def emit_image(
         count = min(int(t.shape[1]) for t in (into, *leaves(mine)) if len(t.shape) == 5)
         if count:
             mine = _map(mine, partial(_first, count=count))
-            emit_elementwise(low, label, mine, _first(into, count), store=store)
+            emit_elementwise(recorder, label, mine, _first(into, count), store=store, nodes=nodes)
         left = int(into.shape[1]) - count
         if left:
             at = into.offset + count * into.strides[1]
             last = replace(_first(into, left), offset=at)
-            emit_elementwise(low, label, Constant(0, target.dtype), last, store=store)
+            emit_elementwise(
+                recorder, label, Constant(0, target.dtype), last, store=store, nodes=nodes
+            )
 
 
-def clear_beyond(low: Lowering, label: str, channels: int, target: Tensor, *, store: str) -> None:
+def clear_beyond(
+    recorder: Recorder, label: str, channels: int, target: Tensor, *, store: str
+) -> None:
     """Write the kernel that clears what fills the vector of an image's last channels.
 
     What is computed of it need not be zero, or finite: ``Log``, say. Arguments are those of
     ``emit_elementwise``.
     """
-    wide, left = int(target.shape[-1]), -channels % low.level.lanes
+    wide, left = int(target.shape[-1]), -channels % recorder.level.lanes
     if left:
         block, first = divmod(channels, wide)
         at = target.offset + block * target.strides[1] + first
         shape = (target.shape[0], 1, *target.shape[2:-1], left)
         beyond = replace(target, shape=shape, offset=at)
-        emit_elementwise(low, label, Constant(0, target.dtype), beyond, store=store)
+        emit_elementwise(recorder, label, Constant(0, target.dtype), beyond, store=store)
 
 
 def _part(tensor: Tensor, part: int, parts: int, lanes: int) -> Tensor:
-    """Return one vector of every wide block, or the narrow blocks that match it."""
+    """Return one vector of every wide block, or the blocks of one vector that match it."""
     if not tensor.shape or tensor.shape[-1] == 1:
         return tensor
     if tensor.shape[-1] == parts * lanes:

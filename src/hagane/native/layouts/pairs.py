@@ -8,20 +8,17 @@ one over floats with half the steps. Sums, and everything that is no product, st
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import ml_dtypes
 import numpy as np
-import onnx_ir as ir
 
 from hagane.machine import Level
 from hagane.native.kernels.expression import FLOAT32, Apply, Expression, Leaf
+from hagane.native.kernels.recorder import Recorder
 from hagane.native.kernels.tensor import Blocked, Buffer, Kind, Pads, Tensor, keep_border
+from hagane.native.layouts.image_kernels import clear_beyond, emit_image
 from hagane.native.tiles.tile import Words, block_words, whole_words
 from hagane.ops.definition import Array
-
-if TYPE_CHECKING:
-    from hagane.native.lowering.state import Lowering
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 # Stores float32 as bfloat16 in one instruction; numbers below 2^-126 become zero.
@@ -101,39 +98,30 @@ class Paired:
         return Tensor(self.buffer, np.dtype(np.float32), (), (), self.origin)
 
 
-def new_paired(low: Lowering, value: ir.Value, shape: tuple[int, ...]) -> Paired:
-    """Return fresh memory for an image of pairs, with the border that its readers want."""
-    pads = low.wanted_pads.get(value, (0, 0, 0, 0))
-    lanes = low.words.each * block_words(low.level, low.words)
-    image = Paired(Buffer(f"{value.name} pairs", 0, Kind.ARENA), shape, lanes, pads, low.words)
+def new_paired(name: str, shape: tuple[int, ...], pads: Pads, words: Words, level: Level) -> Paired:
+    """Return fresh memory for an image of pairs within a zero border."""
+    lanes = words.each * block_words(level, words)
+    image = Paired(Buffer(f"{name} pairs", 0, Kind.ARENA), shape, lanes, pads, words)
     image.buffer.bytes = shape[0] * image.blocks * image.plane_stride * 4
     image.keep_border()
     return image
 
 
-def to_pairs(low: Lowering, value: ir.Value, source: Blocked) -> Paired:
+def to_pairs(recorder: Recorder, name: str, source: Blocked, target: Paired) -> None:
     """Write the kernel that rounds an image in blocks to pairs, or cuts its numbers into pieces."""
-    from hagane.native.layouts.image_kernels import clear_beyond, emit_image
-
-    target = new_paired(low, value, source.shape)
-    name, store = ("round", STORE) if target.words is Words.PAIR else ("split", SPLIT)
+    verb, store = ("round", STORE) if target.words is Words.PAIR else ("split", SPLIT)
     # What fills the last block counts nought, and must not be infinite by chance: it is cleared.
-    emit_image(low, f"{name} '{value.name}'", Leaf(source.view()), target.view(), store=store)
-    clear_beyond(low, f"clear '{value.name}'", source.shape[1], target.view(), store=store)
-    return target
+    emit_image(recorder, f"{verb} '{name}'", Leaf(source.view()), target.view(), store=store)
+    clear_beyond(recorder, f"clear '{name}'", source.shape[1], target.view(), store=store)
 
 
-def from_pairs(low: Lowering, value: ir.Value, source: Paired) -> Blocked:
+def from_pairs(recorder: Recorder, name: str, source: Paired, target: Blocked) -> None:
     """Write the kernel that widens an image of pairs, or adds up its pieces."""
-    from hagane.native.layouts.image_kernels import emit_image
-
-    target = low.new_blocked(value, source.shape)
     pieces = [Leaf(source.view(piece)) for piece in range(source.words.pieces)]
     whole: Expression = pieces[-1]
     for piece in reversed(pieces[:-1]):
         whole = Apply("{0} + {1}", (piece, whole), FLOAT32)
-    emit_image(low, f"widen '{value.name}'", whole, target.view())
-    return target
+    emit_image(recorder, f"widen '{name}'", whole, target.view())
 
 
 def split_weights(weight: Array, level: Level) -> Array:

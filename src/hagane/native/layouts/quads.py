@@ -7,20 +7,17 @@ does the work of one over floats with a quarter of the steps. Signed inputs are 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
 from hagane.machine import Level
 from hagane.native.kernels.expression import Apply, Expression
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.recorder import Recorder
 from hagane.native.kernels.tensor import Buffer, Kind, Pads, Tensor, keep_border, row_major
 from hagane.native.tiles.tile import Words, block_words, whole_words
 from hagane.ops.definition import Array
-
-if TYPE_CHECKING:
-    from hagane.native.lowering.state import Lowering
 
 UINT8, INT8 = np.dtype(np.uint8), np.dtype(np.int8)
 QUAD = 4
@@ -93,19 +90,22 @@ class Quads:
         return Tensor(self.buffer, np.dtype(np.float32), (), (), self.origin)
 
 
-def new_quads(low: Lowering, value: ir.Value, zero: int) -> Quads:
-    """Return fresh memory for an image of bytes, with the border that its readers want.
+def new_quads(
+    name: str, shape: tuple[int, ...], dtype: np.dtype[Any], zero: int, pads: Pads, level: Level
+) -> Quads:
+    """Return fresh memory for an image of bytes within a border of its zero point.
 
     Args:
-        low: Knows the value's type and the border.
-        value: The image.
+        name: The image's.
+        shape: ``(N, C, H, W)``.
+        dtype: int8 or uint8.
         zero: Its zero point.
+        pads: The border.
+        level: Decides how many channels a block has.
     """
-    pads = low.wanted_pads.get(value, (0, 0, 0, 0))
-    dtype, shape = low.dtype(value), low.fixed_shape(value)
     kept = zero + (128 if dtype == INT8 else 0)
-    lanes = QUAD * block_words(low.level, Words.QUAD)
-    buffer = Buffer(f"{value.name} quads", 0, Kind.ARENA)
+    lanes = QUAD * block_words(level, Words.QUAD)
+    buffer = Buffer(f"{name} quads", 0, Kind.ARENA)
     image = Quads(buffer, shape, lanes, pads, kept, dtype)
     buffer.bytes = shape[0] * image.blocks * image.plane_stride * 4
     keep_border(image.view(), QUAD * image.plane_stride, fill=kept)
@@ -119,11 +119,10 @@ def shifted(expression: Expression) -> Expression:
     return Apply("({0} + v_num(128))", (expression,), UINT8)
 
 
-def to_quads(low: Lowering, value: ir.Value, source: Tensor, zero: int) -> Quads:
+def to_quads(recorder: Recorder, name: str, source: Tensor, target: Quads) -> None:
     """Write the kernel that brings a plain image of bytes into blocks."""
-    target = new_quads(low, value, zero)
     images, channels, rows, columns = target.shape
-    n, c, h, w = (low_stride for low_stride in source.strides)
+    n, c, h, w = source.strides
     body = Body()
     s = body.pointer(source, ctype="uint8_t")
     d = body.pointer(target.view(), written=True)
@@ -141,14 +140,12 @@ def to_quads(low: Lowering, value: ir.Value, source: Tensor, zero: int) -> Quads
         f"d[x * {lanes} + c] = s[c * {body.size(c)} + x * {body.size(w)}] {flip};",
     )
     work = float(target.shape[0] * target.blocks * lanes * rows * columns) * 0.5
-    low.emit(f"to quads '{value.name}'", body, images * target.blocks * rows, work=work)
-    return target
+    recorder.emit(f"to quads '{name}'", body, images * target.blocks * rows, work=work)
 
 
-def from_quads(low: Lowering, value: ir.Value, source: Quads) -> Tensor:
-    """Write the kernel that brings bytes in blocks into row-major order."""
+def from_quads(recorder: Recorder, source: Quads, target: Tensor) -> Tensor:
+    """Write the kernel that brings bytes in blocks into row-major order; return these."""
     images, channels, rows, columns = source.shape
-    target = low.result(value)
     body = Body()
     s = body.pointer(source.view())
     d = body.pointer(target, written=True, ctype="uint8_t")
@@ -164,7 +161,8 @@ def from_quads(low: Lowering, value: ir.Value, source: Quads) -> Tensor:
         f"d[c * {rows * columns} + x] = s[x * {lanes} + c] {flip};",
     )
     work = float(images * source.blocks * lanes * rows * columns) * 0.5
-    low.emit(f"from quads '{value.name}'", body, images * source.blocks * rows, work=work)
+    name = source.buffer.name.removesuffix(" quads")
+    recorder.emit(f"from quads '{name}'", body, images * source.blocks * rows, work=work)
     return Tensor(target.buffer, target.dtype, source.shape, row_major(source.shape))
 
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    from hagane.native.lowering.state import Lowering
-    from hagane.native.rules.convolution.window import Window
-    from hagane.symbolic import Dim
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +54,3 @@ def from_json(found: object) -> Choice:
     ):
         raise ValueError(f"expected the choices {', '.join(_ALLOWED)}, got {found!r}")
     return Choice(**found)
-
-
-def convolution_key(low: Lowering, window: Window) -> str:
-    """Return what the best form of a convolution depends on, but for the processor."""
-    sizes = [window.images, window.channels, window.height, window.width, window.out_channels]
-    shapes = (window.kernel, window.strides, window.dilations, window.pads)
-    text = " ".join("x".join(map(str, item)) for item in (sizes, *shapes))
-    return f"conv {text} g{window.groups} {_circumstances(low)}"
-
-
-def product_key(low: Lowering, rows: Dim, k: int, n: int) -> str:
-    """Return what the best form of a product of (rows, k) and (k, n) depends on."""
-    return f"product {rows}x{k}x{n} {_circumstances(low)}"
-
-
-def _circumstances(low: Lowering) -> str:
-    precision = "bf16" if low.pairs else "fp32"
-    return f"{precision} {low.level.name} threads {low.threads}"

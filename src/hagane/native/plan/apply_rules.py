@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from hagane.native.kernels.tensor import Pads
-from hagane.native.lowering.state import Lowering, NotNative
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.state import Lowering
 from hagane.native.rules import rule_of
 from hagane.native.rules.bytes.convolution import border_of_quads
 from hagane.native.rules.convolution.choose import border_read
@@ -26,13 +27,14 @@ def has_rule(node: ir.Node, types: GraphTypes) -> bool:
 
 def lower_nodes(low: Lowering, nodes: Sequence[ir.Node]) -> dict[ir.Node, str]:
     """Append the kernels of nodes, and return those that have none, with reasons."""
-    low.wanted_pads = _wanted_pads(low, nodes)
+    low.forms.wanted_pads = _wanted_pads(low, nodes)
     refused: dict[ir.Node, str] = {}
     for node in nodes:
         if node in low.done:
             continue
         low.done.add(node)
-        if is_known(node, low.types):
+        low.recorder.node = node
+        if is_known(node, low.facts.types):
             continue
         rule = rule_of(node)
         if rule is None:

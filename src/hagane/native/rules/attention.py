@@ -12,13 +12,14 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.elementwise_loops import emit_elementwise
-from hagane.native.kernels.expression import BOOL, FLOAT32, Leaf
+from hagane.native.kernels.expression import BOOL, FLOAT32, Leaf, float_text
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Tensor
-from hagane.native.lowering.state import Lowering, NotNative, Rule
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.attention_tiles import QUERIES, emit_attention_tiles, fits_tiles
 from hagane.native.rules.products.gemm import panel_function
-from hagane.native.tiles.tile import float_text, tile_pixels
+from hagane.native.tiles.tile import tile_pixels
 from hagane.symbolic import Dim, ceildiv, floordiv, product
 
 _BLOCKS = 2
@@ -36,29 +37,29 @@ _TILES = 8
 
 def lower_attention(low: Lowering, node: ir.Node) -> None:
     """Lower Attention of float32, with or without a mask and a cache of earlier keys."""
-    attributes = low.attributes(node)
-    if not all(low.is_float(value) for value in node.inputs[:3]):
-        raise NotNative(f"element type {low.dtype(node.inputs[0])}")
+    attributes = low.facts.attributes(node)
+    if not all(low.facts.is_float(value) for value in node.inputs[:3]):
+        raise NotNative(f"element type {low.facts.dtype(node.inputs[0])}")
     if not attributes.keys() <= _KNOWN or any(
         attributes.get(name, value) != value for name, value in _PLAIN.items()
     ):
         raise NotNative("capped scores, windows, or an attribute that is new")
     if len(node.inputs) > 6 and node.inputs[6] is not None:
         raise NotNative("lengths of single sequences")
-    if len(node.outputs) > 3 and low.uses(node.outputs[3]):
+    if len(node.outputs) > 3 and low.facts.uses(node.outputs[3]):
         raise NotNative("the scores are wanted")
     few = attributes.get("kv_num_heads")
     heads = [attributes.get("q_num_heads"), few, few]
     q, k, v = (
-        with_heads(low.plain(value), count)
+        with_heads(low.forms.plain(value), count)
         for value, count in zip(node.inputs, heads, strict=False)
     )
     past: Dim = 0
     if len(node.inputs) > 4 and node.inputs[4] is not None:
-        past = low.shape(node.inputs[4])[2]
+        past = low.facts.shape(node.inputs[4])[2]
         k = _joined(low, node, 4, k)
         v = _joined(low, node, 5, v)
-    elif any(low.uses(value) for value in node.outputs[1:3]):
+    elif any(low.facts.uses(value) for value in node.outputs[1:3]):
         raise NotNative("a cache is wanted of what there is no cache for")
     scale = attributes.get("scale")
     size = q.shape[3]
@@ -70,7 +71,7 @@ def lower_attention(low: Lowering, node: ir.Node) -> None:
     out, target = _target(low, node, q.shape[:3], v.shape[3])
     shapes = _Shapes(q, k, v, mask, target, float(scale), bool(attributes["is_causal"]), past)
     _emit(low, node, shapes)
-    low.lowered[out[0]] = out[1]
+    low.forms[out[0]] = out[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,22 +100,22 @@ def with_heads(tensor: Tensor, heads: int | None) -> Tensor:
 
 def _joined(low: Lowering, node: ir.Node, index: int, new: Tensor) -> Tensor:
     """Return earlier keys or values and the new ones in one piece, kept as an output if wanted."""
-    old = low.plain(node.inputs[index])
+    old = low.forms.plain(node.inputs[index])
     before, shape = old.shape[2], list(new.shape)
     shape[2] = before + new.shape[2]
     number = index - 3
     value = node.outputs[number] if len(node.outputs) > number else None
-    if value is not None and low.uses(value):
-        whole = low.result(value)
-        low.lowered[value] = whole
+    if value is not None and low.facts.uses(value):
+        whole = low.forms.result(value)
+        low.forms[value] = whole
         whole = replace(whole, shape=tuple(shape))
     else:
-        whole = low.new(f"{node.name} joined {index}", FLOAT32, shape)
+        whole = low.recorder.new(f"{node.name} joined {index}", FLOAT32, shape)
     first = replace(whole, shape=tuple(old.shape))
     after = whole.offset + before * whole.strides[2]
-    emit_elementwise(low, f"copy '{node.name}'", Leaf(old), first)
+    emit_elementwise(low.recorder, f"copy '{node.name}'", Leaf(old), first)
     last = replace(whole, shape=tuple(new.shape), offset=after)
-    emit_elementwise(low, f"copy '{node.name}'", Leaf(new), last)
+    emit_elementwise(low.recorder, f"copy '{node.name}'", Leaf(new), last)
     return whole
 
 
@@ -122,7 +123,7 @@ def _mask(low: Lowering, node: ir.Node, scores: tuple[Dim, ...]) -> Tensor | Non
     value = node.inputs[3] if len(node.inputs) > 3 else None
     if value is None:
         return None
-    mask = low.plain(value)
+    mask = low.forms.plain(value)
     if mask.dtype not in (FLOAT32, BOOL):
         raise NotNative(f"a mask of {mask.dtype}")
     own = mask.shape
@@ -139,13 +140,13 @@ def _target(
     """Return the value that is written, how it lies, and it as (batch, heads, sequence, size)."""
     value = node.outputs[0]
     _, heads, length = lead
-    if len(low.shape(node.inputs[0])) == 3:
-        result = low.result(value)
+    if len(low.facts.shape(node.inputs[0])) == 3:
+        result = low.forms.result(value)
         step = heads * size
         strides: tuple[Dim, ...] = (length * step, size, step, 1)
         return (value, result), replace(result, shape=(*lead, size), strides=strides)
     follower = low.only_use(value)
-    perm = None if follower is None else low.attributes(follower).get("perm")
+    perm = None if follower is None else low.facts.attributes(follower).get("perm")
     if (
         follower is not None
         and follower.op_type == "Transpose"
@@ -153,21 +154,21 @@ def _target(
     ):
         low.done.add(follower)
         value = follower.outputs[0]
-        result = low.result(value)
+        result = low.forms.result(value)
         return (value, result), result.permuted((0, 2, 1, 3))
-    result = low.result(value)
+    result = low.forms.result(value)
     return (value, result), result
 
 
 def _emit(low: Lowering, node: ir.Node, at: _Shapes) -> None:
-    level, lanes = low.level, low.level.lanes
+    level, lanes = low.facts.level, low.facts.level.lanes
     wide, rows = _BLOCKS * lanes, tile_pixels(level, _BLOCKS)
     batch, heads, queries, size = at.q.shape
     keys, width = at.k.shape[2], at.v.shape[3]
     body = Body()
     tiles = fits_tiles(low, at.q, at.k, at.v)
     enough = product((batch, heads)) if isinstance(batch, int) else heads
-    split = not isinstance(enough, int) or enough < 2 * low.threads
+    split = not isinstance(enough, int) or enough < 2 * low.facts.threads
     chunks = ceildiv(queries, QUERIES if tiles else rows * _TILES) if split else 1
     q, k, v = (body.pointer(tensor) for tensor in (at.q, at.k, at.v))
     d = body.pointer(at.target, written=True)
@@ -236,7 +237,7 @@ def _emit(low: Lowering, node: ir.Node, at: _Shapes) -> None:
     floats = g_keys * size * wide + g_values * keys * wide + rows * (size + g_keys * wide + keys)
     work = product((batch, heads, queries, keys, size + width))
     flops = 2.0 * work if isinstance(work, int) else 2.0e6
-    low.emit(node, body, tasks, work=flops / 60, flops=flops, scratch=floats * 4 + 64)
+    low.recorder.emit(node, body, tasks, work=flops / 60, flops=flops, scratch=floats * 4 + 64)
 
 
 def _few_queries(body: Body, at: _Shapes, softmax: list[str]) -> None:

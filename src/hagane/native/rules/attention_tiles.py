@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from hagane.native.kernels.expression import float_text
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Tensor
 from hagane.native.lowering.state import Lowering
 from hagane.native.tiles.matrix_code import ROWS, product_function
-from hagane.native.tiles.tile import Tile, Words, float_text
+from hagane.native.tiles.tile import Tile, Words
 from hagane.symbolic import Dim, ceildiv, product
 
 # Keys, columns of values and queries that two by two tiles have.
@@ -25,8 +26,8 @@ def fits_tiles(low: Lowering, q: Tensor, k: Tensor, v: Tensor) -> bool:
     """Whether attention is computed on matrix tiles."""
     sizes = (q.shape[3], v.shape[3])
     return (
-        low.pairs
-        and low.level.tiles
+        low.facts.pairs
+        and low.facts.level.tiles
         and all(isinstance(size, int) for size in sizes)
         and all(tensor.strides[3] == 1 for tensor in (q, k, v))
     )
@@ -101,7 +102,7 @@ def emit_attention_tiles(
     count = key_blocks * ((words + groups) * plane + plane + _WIDE * _WIDE) + words * plane
     work = product((batch, heads, queries, keys, size + width))
     flops = 2.0 * work if isinstance(work, int) else 2.0e6
-    low.emit(node, body, tasks, work=flops / 300, flops=flops, scratch=count * 4 + 64)
+    low.recorder.emit(node, body, tasks, work=flops / 300, flops=flops, scratch=count * 4 + 64)
 
 
 def _pack_keys(size: int, words: int, plane: int) -> list[str]:

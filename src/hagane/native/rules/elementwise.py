@@ -21,7 +21,9 @@ from hagane.native.kernels.expression import (
     vectorizes,
 )
 from hagane.native.kernels.tensor import Blocked, Buffer, Kind, Tensor, row_major
-from hagane.native.lowering.state import Lazy, Lowering, NotNative, Rule, operand
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.forms import Lazy, operand
+from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.formulas import BUILDERS, Attributes
 from hagane.ops.definition import Array
 
@@ -32,13 +34,15 @@ _MOST_LEAVES = 12
 def lower_elementwise(low: Lowering, node: ir.Node) -> None:
     """Make the node's output a lazy expression over its operands."""
     out = node.outputs[0]
-    attributes = low.attributes(node)
+    attributes = low.facts.attributes(node)
     _check(low, node, attributes)
     n_inputs = 1 if node.op_type in ("Dropout", "CastLike", "Identity") else len(node.inputs)
     inputs = list(node.inputs[:n_inputs])
     blocked, operands = operands_of(low, inputs, out)
-    expression = _built(node, attributes, operands, low.dtype(out))
-    lazy = Lazy(expression, low.dtype(out), low.shape(out), blocked, operators(low, node))
+    expression = _built(node, attributes, operands, low.facts.dtype(out))
+    lazy = Lazy(
+        expression, low.facts.dtype(out), low.facts.shape(out), blocked, nodes_of(low, node)
+    )
     keep(low, out, lazy)
 
 
@@ -81,18 +85,18 @@ def _widened(expression: Expression) -> Expression:
     return Apply("{0}", (expression,), FLOAT32)
 
 
-def operators(low: Lowering, node: ir.Node) -> tuple[str, ...]:
-    """Return the operators of a lazy value: the node's after those of its lazy inputs."""
-    forms = [low.lowered.get(value) for value in node.inputs if value is not None]
-    names = [name for form in forms if isinstance(form, Lazy) for name in form.operators]
-    return (*names, node.op_type)
+def nodes_of(low: Lowering, node: ir.Node) -> tuple[ir.Node, ...]:
+    """Return the nodes of a lazy value: this one after those of its lazy inputs."""
+    forms = [low.forms.found(value) for value in node.inputs if value is not None]
+    before = [each for form in forms if isinstance(form, Lazy) for each in form.nodes]
+    return (*before, node)
 
 
 def _check(low: Lowering, node: ir.Node, attributes: Attributes) -> None:
-    if any(value is not None and low.uses(value) for value in node.outputs[1:]):
+    if any(value is not None and low.facts.uses(value) for value in node.outputs[1:]):
         raise NotNative("a second output")
     if node.op_type == "Dropout" and len(node.inputs) > 2 and node.inputs[2] is not None:
-        training = low.constant(node.inputs[2])
+        training = low.facts.constant(node.inputs[2])
         if training is None or bool(training):
             raise NotNative("dropout while training")
     if node.op_type == "IsInf" and not (
@@ -113,9 +117,9 @@ def function_of(low: Lowering, value: ir.Value) -> tuple[ir.Node, Expression] | 
     if node is None or node.op_type not in BUILDERS or len(node.outputs) != 1:
         return None
     out = node.outputs[0]
-    if low.dtype(out) != FLOAT32 or low.shape(out) != low.shape(value):
+    if low.facts.dtype(out) != FLOAT32 or low.facts.shape(out) != low.facts.shape(value):
         return None
-    attributes = low.attributes(node)
+    attributes = low.facts.attributes(node)
     try:
         _check(low, node, attributes)
     except NotNative:
@@ -136,21 +140,21 @@ def keep(low: Lowering, value: ir.Value, lazy: Lazy) -> None:
     """Hold an elementwise value back for its one reader, or store it where it has several."""
     n_leaves = sum(1 for _ in leaves(lazy.expression))
     if low.only_use(value) is not None and n_leaves <= _MOST_LEAVES:
-        low.lowered[value] = lazy
-    elif isinstance(lazy.expression, Leaf) and value not in low.outputs and not lazy.blocked:
-        low.lowered[value] = lazy.expression.tensor
+        low.forms[value] = lazy
+    elif isinstance(lazy.expression, Leaf) and value not in low.facts.outputs and not lazy.blocked:
+        low.forms[value] = lazy.expression.tensor
     else:
-        low.lowered[value] = low.store(value, lazy)
+        low.forms[value] = low.forms.store(value, lazy)
 
 
 def operands_of(
     low: Lowering, inputs: Sequence[ir.Value | None], out: ir.Value
 ) -> tuple[bool, list[Expression | None]]:
     """Return the operands of an elementwise node, and whether they are blocked images."""
-    shape = low.shape(out)
-    forms = [None if value is None else low.get(value) for value in inputs]
+    shape = low.facts.shape(out)
+    forms = [None if value is None else low.forms.get(value) for value in inputs]
     # Blocks hold float32, and so does what is computed in them.
-    is_blocked = low.dtype(out) == FLOAT32 and any(
+    is_blocked = low.facts.dtype(out) == FLOAT32 and any(
         (isinstance(form, Blocked) or (isinstance(form, Lazy) and form.blocked))
         and form.shape == shape
         for form in forms
@@ -166,10 +170,10 @@ def operands_of(
 
 
 def _scalar(low: Lowering, value: ir.Value) -> Constant | None:
-    array = low.constant(value)
+    array = low.facts.constant(value)
     if array is None or array.size != 1:
         return None
-    dtype = low.dtype(value)
+    dtype = low.facts.dtype(value)
     item = array.reshape(-1)[0]
     if dtype.kind == "f" or dtype in HALVES:  # NumPy has no kind for bfloat16
         return Constant(float(item), dtype)
@@ -180,16 +184,16 @@ def _plain_operand(low: Lowering, value: ir.Value) -> Expression:
     scalar = _scalar(low, value)
     if scalar is not None:
         return scalar
-    found = low.get(value)
+    found = low.forms.get(value)
     if isinstance(found, Lazy) and not found.blocked:
         # The reader's shape may be larger; then computing it once is cheaper.
-        return found.expression if _fits(low, value) else operand(low.stored(value))
-    return Leaf(low.plain(value))
+        return found.expression if _fits(low, value) else operand(low.forms.stored(value))
+    return Leaf(low.forms.plain(value))
 
 
 def _fits(low: Lowering, value: ir.Value) -> bool:
     reader = low.only_use(value)
-    return reader is not None and low.shape(reader.outputs[0]) == low.shape(value)
+    return reader is not None and low.facts.shape(reader.outputs[0]) == low.facts.shape(value)
 
 
 def _blocked_operand(low: Lowering, value: ir.Value | None, out: ir.Value) -> Expression | None:
@@ -198,31 +202,31 @@ def _blocked_operand(low: Lowering, value: ir.Value | None, out: ir.Value) -> Ex
     scalar = _scalar(low, value)
     if scalar is not None:
         return scalar
-    if low.dtype(value) != FLOAT32:
+    if low.facts.dtype(value) != FLOAT32:
         return None
-    out_shape, shape = low.fixed_shape(out), low.fixed_shape(value)
+    out_shape, shape = low.facts.fixed_shape(out), low.facts.fixed_shape(value)
     channels = out_shape[1]
-    array = low.constant(value)
+    array = low.facts.constant(value)
     if array is not None:
         padded = (1,) * (len(out_shape) - len(shape)) + shape
         if padded == (1, channels) + (1,) * (len(out_shape) - 2):
             return Leaf(per_channel(low, value, array))
         return None
-    found = low.get(value)
+    found = low.forms.get(value)
     if len(shape) != len(out_shape) or shape[1] != channels:
         return None
     if isinstance(found, Lazy) and found.blocked:
-        return found.expression if shape == out_shape else Leaf(low.blocked(value).view())
+        return found.expression if shape == out_shape else Leaf(low.forms.blocked(value).view())
     if isinstance(found, Blocked):
         return Leaf(found.view())
     if shape == out_shape or math.prod(shape[2:]) == 1:
-        return Leaf(low.blocked(value).view())
+        return Leaf(low.forms.blocked(value).view())
     return None
 
 
 def per_channel(low: Lowering, key: Any, array: Array) -> Tensor:
     """Return one number a channel as an image in blocks, ``(1, blocks, 1, 1, lanes)``."""
-    lanes = low.level.lanes
+    lanes = low.facts.level.lanes
     blocks = -(-array.size // lanes)
 
     def make() -> Array:
@@ -230,35 +234,35 @@ def per_channel(low: Lowering, key: Any, array: Array) -> Tensor:
         padded[: array.size] = array.reshape(-1)
         return padded
 
-    buffer = low.weight(("channels", key), make, blocks * lanes * 4)
+    buffer = low.recorder.weight(("channels", key), make, blocks * lanes * 4)
     return Tensor(buffer, FLOAT32, (1, blocks, 1, 1, lanes), (0, lanes, 0, 0, 1))
 
 
 def lower_batch_norm(low: Lowering, node: ir.Node) -> None:
     """Lower a batch normalisation by fixed statistics: one multiplication, one addition."""
-    attributes = low.attributes(node)
-    arrays = [low.constant(value) for value in node.inputs[1:5]]
+    attributes = low.facts.attributes(node)
+    arrays = [low.facts.constant(value) for value in node.inputs[1:5]]
     if attributes.get("training_mode") or any(array is None for array in arrays):
         raise NotNative("statistics that are not constant")
     scale, bias, mean, variance = (np.asarray(array, np.float64) for array in arrays)
     factor = scale / np.sqrt(variance + attributes["epsilon"])
     out, x = node.outputs[0], node.inputs[0]
-    if not low.is_float(x):
-        raise NotNative(f"element type {low.dtype(x)}")
+    if not low.facts.is_float(x):
+        raise NotNative(f"element type {low.facts.dtype(x)}")
     blocked, (value,) = operands_of(low, [x], out)
     assert value is not None
-    rank = len(low.shape(out))
+    rank = len(low.facts.shape(out))
 
     def leaf(name: str, array: Array) -> Leaf:
         kept = array.astype(np.float32).reshape(-1, *[1] * (rank - 2))
         if blocked:
             return Leaf(per_channel(low, (node, name), kept))
-        buffer = low.weight((node, name), lambda: kept, kept.nbytes)
+        buffer = low.recorder.weight((node, name), lambda: kept, kept.nbytes)
         return Leaf(Tensor(buffer, FLOAT32, kept.shape, row_major(kept.shape)))
 
     terms = (value, leaf("scale", factor), leaf("shift", bias - mean * factor))
     expression = Apply("v_fma({0}, {1}, {2})", terms, FLOAT32)
-    keep(low, out, Lazy(expression, FLOAT32, low.shape(out), blocked, operators(low, node)))
+    keep(low, out, Lazy(expression, FLOAT32, low.facts.shape(out), blocked, nodes_of(low, node)))
 
 
 RULES: dict[str, Rule] = {

@@ -8,32 +8,35 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
+from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.kernel import Body, c_type
 from hagane.native.kernels.tensor import Blocked, Tensor
-from hagane.native.lowering.state import Lazy, Lowering, NotNative, Rule
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.forms import Lazy
+from hagane.native.lowering.state import Lowering, Rule
 from hagane.symbolic import Dim, maximum, minimum, product, symbols_of
 
 
 def lower_reshape(low: Lowering, node: ir.Node) -> None:
     """Give the same elements another shape; the shape is known from type inference."""
     out = node.outputs[0]
-    low.dtype(out)
+    low.facts.dtype(out)
     image = _same_image(low, node.inputs[0], out)
     if image is not None:
-        low.lowered[out] = image
+        low.forms[out] = image
         return
-    view = low.plain(node.inputs[0]).viewed(low.shape(out))
-    low.lowered[out] = view or low.contiguous(node.inputs[0]).reshaped(low.shape(out))
+    view = low.forms.plain(node.inputs[0]).viewed(low.facts.shape(out))
+    low.forms[out] = view or low.forms.contiguous(node.inputs[0]).reshaped(low.facts.shape(out))
 
 
 def _same_image(low: Lowering, value: ir.Value | None, out: ir.Value) -> Blocked | None:
     """Return an image in blocks under another shape that has its one long axis elsewhere."""
-    found = low.lowered.get(value) if value is not None else None
+    found = low.forms.found(value) if value is not None else None
     if isinstance(found, Lazy) and found.blocked:
-        found = low.stored(value)
-    if not isinstance(found, Blocked) or any(found.pads) or out in low.outputs:
+        found = low.forms.stored(value)
+    if not isinstance(found, Blocked) or any(found.pads) or out in low.facts.outputs:
         return None
-    shape = low.fixed_shape(out)
+    shape = low.facts.fixed_shape(out)
     if len(shape) not in (3, 4) or shape[:2] != found.shape[:2] or 0 in shape:
         return None
     long = [max(sizes) for sizes in (shape[2:], found.shape[2:]) if math.prod(sizes) == max(sizes)]
@@ -42,9 +45,9 @@ def _same_image(low: Lowering, value: ir.Value | None, out: ir.Value) -> Blocked
 
 def lower_transpose(low: Lowering, node: ir.Node) -> None:
     """Return a view with its axes permuted; whoever needs rows in order copies it."""
-    found = low.plain(node.inputs[0])
-    order = low.attributes(node).get("perm") or list(range(len(found.shape)))[::-1]
-    low.lowered[node.outputs[0]] = found.permuted([int(i) for i in order])
+    found = low.forms.plain(node.inputs[0])
+    order = low.facts.attributes(node).get("perm") or list(range(len(found.shape)))[::-1]
+    low.forms[node.outputs[0]] = found.permuted([int(i) for i in order])
 
 
 def _normal(axis: int, rank: int) -> int:
@@ -55,39 +58,39 @@ def lower_concat(low: Lowering, node: ir.Node) -> None:
     """Copy each input into its part of the output; whole blocks of channels stay blocked."""
     out = node.outputs[0]
     inputs = [value for value in node.inputs if value is not None]
-    axis = _normal(int(low.attributes(node)["axis"]), len(low.shape(out)))
-    if axis == 1 and all(isinstance(low.lowered.get(value), Blocked) for value in inputs):
-        images = [low.blocked(value) for value in inputs]
+    axis = _normal(int(low.facts.attributes(node)["axis"]), len(low.facts.shape(out)))
+    if axis == 1 and all(isinstance(low.forms.found(value), Blocked) for value in inputs):
+        images = [low.forms.blocked(value) for value in inputs]
         if all(image.shape[1] % image.lanes == 0 for image in images[:-1]):
             _concat_blocks(low, out, images)
             return
-    target = low.result(out)
+    target = low.forms.result(out)
     at: Dim = 0
     for value in inputs:
-        source = low.plain(value)
+        source = low.forms.plain(value)
         part = replace(target, shape=source.shape, offset=target.offset + at * target.strides[axis])
         if source.size != 0:
-            low.copy(source, part)
+            emit_copy(low.recorder, source, part)
         at = at + source.shape[axis]
-    low.lowered[out] = target
+    low.forms[out] = target
 
 
 def _concat_blocks(low: Lowering, out: ir.Value, images: list[Blocked]) -> None:
-    target = low.new_blocked(out, low.fixed_shape(out))
+    target = low.forms.new_blocked(out, low.facts.fixed_shape(out))
     view = target.view()
     at = 0
     for image in images:
         source = image.view()
         part = replace(view, shape=source.shape, offset=view.offset + at * target.plane_stride)
-        low.copy(source, part)
+        emit_copy(low.recorder, source, part)
         at += image.blocks
-    low.lowered[out] = target
+    low.forms[out] = target
 
 
 def _ints(low: Lowering, node: ir.Node, index: int) -> list[int] | None:
     if len(node.inputs) <= index or node.inputs[index] is None:
         return None
-    array = low.constant(node.inputs[index])
+    array = low.facts.constant(node.inputs[index])
     if array is None:
         raise NotNative(f"input {index + 1} is known only at run time")
     return [int(item) for item in array.reshape(-1)]
@@ -95,14 +98,14 @@ def _ints(low: Lowering, node: ir.Node, index: int) -> list[int] | None:
 
 def lower_slice(low: Lowering, node: ir.Node) -> None:
     """Return a view of a slice whose bounds are fixed; the size of the axis may be open."""
-    found = low.plain(node.inputs[0])
+    found = low.forms.plain(node.inputs[0])
     rank = len(found.shape)
     starts = _ints(low, node, 1)
     assert starts is not None
     axes = _ints(low, node, 3) or list(range(len(starts)))
     steps = _ints(low, node, 4) or [1] * len(starts)
     shape, strides, offset = list(found.shape), list(found.strides), found.offset
-    out_shape = low.shape(node.outputs[0])
+    out_shape = low.facts.shape(node.outputs[0])
     for start, step, axis in zip(starts, steps, axes, strict=True):
         axis = _normal(axis, rank)
         size = shape[axis]
@@ -111,40 +114,38 @@ def lower_slice(low: Lowering, node: ir.Node) -> None:
         offset = offset + first * strides[axis]
         strides[axis] = strides[axis] * step
         shape[axis] = out_shape[axis]
-    low.lowered[node.outputs[0]] = Tensor(
+    low.forms[node.outputs[0]] = Tensor(
         found.buffer, found.dtype, tuple(shape), tuple(strides), offset
     )
 
 
 def lower_split(low: Lowering, node: ir.Node) -> None:
     """Return a view for each part."""
-    found = low.plain(node.inputs[0])
-    axis = _normal(int(low.attributes(node)["axis"]), len(found.shape))
+    found = low.forms.plain(node.inputs[0])
+    axis = _normal(int(low.facts.attributes(node)["axis"]), len(found.shape))
     at: Dim = 0
     for out in node.outputs:
-        shape = low.shape(out)
-        low.lowered[out] = replace(
-            found, shape=shape, offset=found.offset + at * found.strides[axis]
-        )
+        shape = low.facts.shape(out)
+        low.forms[out] = replace(found, shape=shape, offset=found.offset + at * found.strides[axis])
         at = at + shape[axis]
 
 
 def lower_expand(low: Lowering, node: ir.Node) -> None:
     """Return a view in which axes of length one repeat."""
-    found = low.plain(node.inputs[0])
-    low.lowered[node.outputs[0]] = found.broadcast(low.shape(node.outputs[0]))
+    found = low.forms.plain(node.inputs[0])
+    low.forms[node.outputs[0]] = found.broadcast(low.facts.shape(node.outputs[0]))
 
 
 def lower_gather(low: Lowering, node: ir.Node) -> None:
     """Gather whole slices; an index out of range is reported, not followed."""
-    axis_value = int(low.attributes(node)["axis"])
+    axis_value = int(low.facts.attributes(node)["axis"])
     data, out = node.inputs[0], node.outputs[0]
-    axis = _normal(axis_value, len(low.shape(data)))
-    fixed = low.constant(node.inputs[1])
-    size = low.shape(data)[axis]
+    axis = _normal(axis_value, len(low.facts.shape(data)))
+    fixed = low.facts.constant(node.inputs[1])
+    size = low.facts.shape(data)[axis]
     # Where the size is open, only a run can tell whether the index is in range.
     if fixed is not None and fixed.size == 1 and isinstance(size, int):
-        found = low.plain(data)
+        found = low.forms.plain(data)
         index = int(fixed.reshape(-1)[0])
         if not -size <= index < size:
             raise NotNative("an index out of range")
@@ -152,12 +153,12 @@ def lower_gather(low: Lowering, node: ir.Node) -> None:
         lead = [1] * fixed.ndim
         shape = (*found.shape[:axis], *lead, *found.shape[axis + 1 :])
         strides = (*found.strides[:axis], *[0] * fixed.ndim, *found.strides[axis + 1 :])
-        low.lowered[out] = Tensor(
+        low.forms[out] = Tensor(
             found.buffer, found.dtype, shape, strides, found.offset + index * found.strides[axis]
         )
         return
-    source, indices = low.contiguous(data), low.contiguous(node.inputs[1])
-    target = low.result(out)
+    source, indices = low.forms.contiguous(data), low.forms.contiguous(node.inputs[1])
+    target = low.forms.result(out)
     inner = product(source.shape[axis + 1 :])
     body = Body()
     s = body.pointer(source)
@@ -177,7 +178,7 @@ def lower_gather(low: Lowering, node: ir.Node) -> None:
     )
     outer = product(source.shape[:axis])
     known = target.size if isinstance(target.size, int) else 65536
-    low.emit(
+    low.recorder.emit(
         node,
         body,
         outer * indices.size,
@@ -185,18 +186,20 @@ def lower_gather(low: Lowering, node: ir.Node) -> None:
         failure=f"index {{value}} is out of range for axis {axis} with size {{0}}",
         failure_sizes=(source.shape[axis],),
     )
-    low.lowered[out] = target
+    low.forms[out] = target
 
 
 def lower_pad(low: Lowering, node: ir.Node) -> None:
     """Fill the output with the constant, then copy the input into it."""
-    attributes = low.attributes(node)
+    attributes = low.facts.attributes(node)
     out = node.outputs[0]
-    source = low.plain(node.inputs[0])
+    source = low.forms.plain(node.inputs[0])
     pads = _ints(low, node, 1)
     assert pads is not None
     value_input = node.inputs[2] if len(node.inputs) > 2 else None
-    value = low.constant(value_input) if value_input is not None else np.zeros(1, source.dtype)
+    value = (
+        low.facts.constant(value_input) if value_input is not None else np.zeros(1, source.dtype)
+    )
     if value is None:
         raise NotNative("a padding value known only at run time")
     rank = len(source.shape)
@@ -210,15 +213,15 @@ def lower_pad(low: Lowering, node: ir.Node) -> None:
     from hagane.native.kernels.elementwise_loops import emit_elementwise
     from hagane.native.kernels.expression import Constant
 
-    target = low.result(out)
+    target = low.forms.result(out)
     item = value.reshape(-1)[0].item()
-    emit_elementwise(low, f"Pad '{node.name}'", Constant(item, source.dtype), target)
+    emit_elementwise(low.recorder, f"Pad '{node.name}'", Constant(item, source.dtype), target)
     offset = target.offset
     for axis, before in zip(axes, pads[: len(axes)], strict=True):
         offset = offset + before * target.strides[axis]
     if source.size != 0:
-        low.copy(source, replace(target, shape=source.shape, offset=offset))
-    low.lowered[out] = target
+        emit_copy(low.recorder, source, replace(target, shape=source.shape, offset=offset))
+    low.forms[out] = target
 
 
 _INDEX = {
@@ -234,10 +237,10 @@ def _pad_by_repeating(
     """Fill the padding from the input itself, by the mode's index rule for each axis."""
     out = node.outputs[0]
     before = dict(zip(axes, pads, strict=False))
-    mode = low.attributes(node)["mode"]
+    mode = low.facts.attributes(node)["mode"]
     if source.size == 0:
         raise NotNative("an empty input")
-    target = low.result(out)
+    target = low.forms.result(out)
     body = Body()
     body.helper(f"INLINE int64_t KERNEL_index(int64_t i, int64_t n) {{ return {_INDEX[mode]}; }}")
     kind = c_type(source.dtype)
@@ -262,8 +265,8 @@ def _pad_by_repeating(
         f"to[x] = from[(i >= 0 && i < {n} ? i : KERNEL_index(i, {n})) * {stride}]; }}",
     )
     failure = "axis {value} is empty, expected an element to repeat"
-    low.emit(node, body, product(target.shape[:-1]), work=65536 * 0.5, failure=failure)
-    low.lowered[out] = target
+    low.recorder.emit(node, body, product(target.shape[:-1]), work=65536 * 0.5, failure=failure)
+    low.forms[out] = target
 
 
 def lower_constant_of_shape(low: Lowering, node: ir.Node) -> None:
@@ -272,47 +275,47 @@ def lower_constant_of_shape(low: Lowering, node: ir.Node) -> None:
     from hagane.native.kernels.expression import Constant
 
     out = node.outputs[0]
-    tensor = low.attributes(node).get("value")
-    dtype = low.dtype(out)
+    tensor = low.facts.attributes(node).get("value")
+    dtype = low.facts.dtype(out)
     item = 0 if tensor is None else np.asarray(tensor).reshape(-1)[0].item()
-    target = low.result(out)
-    emit_elementwise(low, f"ConstantOfShape '{node.name}'", Constant(item, dtype), target)
-    low.lowered[out] = target
+    target = low.forms.result(out)
+    emit_elementwise(low.recorder, f"ConstantOfShape '{node.name}'", Constant(item, dtype), target)
+    low.forms[out] = target
 
 
 def lower_depth_to_space(low: Lowering, node: ir.Node) -> None:
     """Split channels into pixels: a transposed copy."""
-    attributes = low.attributes(node)
+    attributes = low.facts.attributes(node)
     size = int(attributes["blocksize"])
-    found = low.contiguous(node.inputs[0])
+    found = low.forms.contiguous(node.inputs[0])
     n, _, h, w = found.shape
     out = node.outputs[0]
-    channels = low.shape(out)[1]
+    channels = low.facts.shape(out)[1]
     if attributes["mode"] == "DCR":
         view = found.reshaped((n, size, size, channels, h, w)).permuted((0, 3, 4, 1, 5, 2))
     else:
         view = found.reshaped((n, channels, size, size, h, w)).permuted((0, 1, 4, 2, 5, 3))
-    target = low.result(out)
-    low.copy(view, target.reshaped(view.shape))
-    low.lowered[out] = target
+    target = low.forms.result(out)
+    emit_copy(low.recorder, view, target.reshaped(view.shape))
+    low.forms[out] = target
 
 
 def lower_space_to_depth(low: Lowering, node: ir.Node) -> None:
     """Gather blocks of pixels into channels: a transposed copy."""
-    attributes = low.attributes(node)
+    attributes = low.facts.attributes(node)
     size = int(attributes["blocksize"])
-    found = low.contiguous(node.inputs[0])
-    n, c, h, w = low.fixed_shape(node.inputs[0])
+    found = low.forms.contiguous(node.inputs[0])
+    n, c, h, w = low.facts.fixed_shape(node.inputs[0])
     order = (0, 3, 5, 1, 2, 4) if attributes.get("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
     view = found.reshaped((n, c, h // size, size, w // size, size)).permuted(order)
-    target = low.result(node.outputs[0])
-    low.copy(view, target.reshaped(view.shape))
-    low.lowered[node.outputs[0]] = target
+    target = low.forms.result(node.outputs[0])
+    emit_copy(low.recorder, view, target.reshaped(view.shape))
+    low.forms[node.outputs[0]] = target
 
 
 def lower_tile(low: Lowering, node: ir.Node) -> None:
     """Repeat the input: a copy from a view whose repeated axes have stride zero."""
-    found = low.plain(node.inputs[0])
+    found = low.forms.plain(node.inputs[0])
     repeats = _ints(low, node, 1)
     assert repeats is not None
     shape: list[Dim] = []
@@ -321,16 +324,16 @@ def lower_tile(low: Lowering, node: ir.Node) -> None:
         shape += [count, dim]
         strides += [0, stride]
     view = replace(found, shape=tuple(shape), strides=tuple(strides))
-    target = low.result(node.outputs[0])
+    target = low.forms.result(node.outputs[0])
     if target.size != 0:
-        low.copy(view, target.reshaped(shape))
-    low.lowered[node.outputs[0]] = target
+        emit_copy(low.recorder, view, target.reshaped(shape))
+    low.forms[node.outputs[0]] = target
 
 
 def lower_resize(low: Lowering, node: ir.Node) -> None:
     """Enlarge by whole factors by repeating the nearest element."""
-    attributes = low.attributes(node)
-    shape, out_shape = low.fixed_shape(node.inputs[0]), low.fixed_shape(node.outputs[0])
+    attributes = low.facts.attributes(node)
+    shape, out_shape = low.facts.fixed_shape(node.inputs[0]), low.facts.fixed_shape(node.outputs[0])
     if attributes["mode"] != "nearest" or 0 in shape:
         raise NotNative(f"resizing by {attributes['mode']}")
     factors = [b // a for a, b in zip(shape, out_shape, strict=True)]
@@ -342,24 +345,24 @@ def lower_resize(low: Lowering, node: ir.Node) -> None:
     exact = exact or (
         mode == ("pytorch_half_pixel", "round_prefer_floor") and 1 not in out_shape[2:]
     )
-    scales = low.constant(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else None
+    scales = low.facts.constant(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else None
     if not exact or (scales is not None and scales.size and list(scales) != factors):
         raise NotNative(f"nearest elements by {mode[0]}, {mode[1]}")
-    found = low.get(node.inputs[0])
+    found = low.forms.get(node.inputs[0])
     if isinstance(found, Lazy):
-        found = low.stored(node.inputs[0])
+        found = low.forms.stored(node.inputs[0])
     out = node.outputs[0]
     if isinstance(found, Blocked) and len(shape) == 4 and factors[:2] == [1, 1]:
-        image = low.new_blocked(out, out_shape)
+        image = low.forms.new_blocked(out, out_shape)
         source, target = found.view(), image.view()
         factors5 = [1, 1, factors[2], factors[3], 1]
-        low.copy(_repeated(source, factors5), _split(target, factors5))
-        low.lowered[out] = image
+        emit_copy(low.recorder, _repeated(source, factors5), _split(target, factors5))
+        low.forms[out] = image
         return
-    plain = low.plain(node.inputs[0])
-    result = low.result(out)
-    low.copy(_repeated(plain, factors), _split(result, factors))
-    low.lowered[out] = result
+    plain = low.forms.plain(node.inputs[0])
+    result = low.forms.result(out)
+    emit_copy(low.recorder, _repeated(plain, factors), _split(result, factors))
+    low.forms[out] = result
 
 
 def _repeated(tensor: Tensor, factors: list[int]) -> Tensor:
@@ -382,14 +385,14 @@ def _split(tensor: Tensor, factors: list[int]) -> Tensor:
 
 def lower_trilu(low: Lowering, node: ir.Node) -> None:
     """Copy one triangle of each matrix, zeros beside it; the diagonal is fixed."""
-    source, target = low.contiguous(node.inputs[0]), low.result(node.outputs[0])
+    source, target = low.forms.contiguous(node.inputs[0]), low.forms.result(node.outputs[0])
     shift = 0
     if len(node.inputs) > 1 and node.inputs[1] is not None:
-        array = low.constant(node.inputs[1])
+        array = low.facts.constant(node.inputs[1])
         if array is None:
             raise NotNative("a diagonal known only at run time")
         shift = int(array.reshape(-1)[0])
-    sign = ">=" if low.attributes(node)["upper"] else "<="
+    sign = ">=" if low.facts.attributes(node)["upper"] else "<="
     body = Body()
     s, d = body.pointer(source), body.pointer(target, written=True)
     rows, columns = body.size(source.shape[-2]), body.size(source.shape[-1])
@@ -399,25 +402,25 @@ def lower_trilu(low: Lowering, node: ir.Node) -> None:
     )
     tasks = product(source.shape[:-1])
     known = source.shape[-1] if isinstance(source.shape[-1], int) else 256
-    low.emit(node, body, tasks, work=known * 0.1)
-    low.lowered[node.outputs[0]] = target
+    low.recorder.emit(node, body, tasks, work=known * 0.1)
+    low.forms[node.outputs[0]] = target
 
 
 def lower_range(low: Lowering, node: ir.Node) -> None:
     """Count from a start in equal steps, where the number of steps is known beforehand."""
     out = node.outputs[0]
-    dtype, (count,) = low.dtype(out), low.shape(out)
+    dtype, (count,) = low.facts.dtype(out), low.facts.shape(out)
     if dtype.name not in ("int16", "int32", "int64"):
         raise NotNative(f"element type {dtype}")
-    if set(symbols_of(count)) & low.types.invented:
+    if set(symbols_of(count)) & low.facts.types.invented:
         raise NotNative("a count that data decide")
-    start, step = low.contiguous(node.inputs[0]), low.contiguous(node.inputs[2])
-    target = low.result(out)
+    start, step = low.forms.contiguous(node.inputs[0]), low.forms.contiguous(node.inputs[2])
+    target = low.forms.result(out)
     body = Body()
     a, b, d = body.pointer(start), body.pointer(step), body.pointer(target, written=True)
     body.add(f"for (int64_t i = 0; i < {body.size(count)}; i++) {d}[i] = {a}[0] + i * {b}[0];")
-    low.emit(node, body, 1, work=1000.0)
-    low.lowered[out] = target
+    low.recorder.emit(node, body, 1, work=1000.0)
+    low.forms[out] = target
 
 
 RULES: dict[str, Rule] = {

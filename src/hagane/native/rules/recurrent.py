@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
+from hagane.native.kernels.elementwise_loops import emit_elementwise
+from hagane.native.kernels.expression import Apply, Leaf
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Buffer, Tensor
-from hagane.native.lowering.state import Lowering, NotNative, Rule
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.state import Lowering, Rule
+from hagane.native.rules.varying import lower_varying
 from hagane.ops.definition import Array
 
 _DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"]}
 
 
 def _check(low: Lowering, node: ir.Node, attributes: dict[str, Any], directions: int) -> None:
-    if not low.is_float(node.inputs[0]):
-        raise NotNative(f"element type {low.dtype(node.inputs[0])}")
+    if not low.facts.is_float(node.inputs[0]):
+        raise NotNative(f"element type {low.facts.dtype(node.inputs[0])}")
     activations = attributes.get("activations")
     if activations and list(activations) != _DEFAULTS[node.op_type] * directions:
         raise NotNative(f"activations {', '.join(activations)}")
@@ -35,13 +40,35 @@ def _input(node: ir.Node, index: int) -> ir.Value | None:
     return node.inputs[index] if len(node.inputs) > index else None
 
 
+def _lower_varying(low: Lowering, node: ir.Node) -> None:
+    """Lower a layer whose weights are not constant; the two halves of its bias are summed first."""
+    weights: dict[ir.Value, Tensor | None] = {}
+    for value in node.inputs[1:3]:
+        assert value is not None
+        weights[value] = None
+    bias = _input(node, 3)
+    if bias is not None:
+        if node.op_type == "GRU" and low.facts.attributes(node).get("linear_before_reset", 0):
+            raise NotNative("biases that are not constant, one of them within a reset")
+        whole = low.forms.contiguous(bias)
+        directions, length = low.facts.fixed_shape(bias)
+        half = replace(whole, shape=(directions, length // 2))
+        other = replace(half, offset=whole.offset + length // 2)
+        total = low.recorder.new(f"{bias.name} summed", whole.dtype, (directions, length // 2))
+        added = Apply("({0} + {1})", (Leaf(half), Leaf(other)), whole.dtype)
+        emit_elementwise(low.recorder, f"sum '{bias.name}'", added, total)
+        weights[bias] = total
+    lower_varying(low, node, lower_recurrent, weights)
+
+
 def lower_recurrent(low: Lowering, node: ir.Node) -> None:
-    """Lower LSTM and GRU with constant weights."""
-    attributes = low.attributes(node)
-    weight, recurrence = low.constant(node.inputs[1]), low.constant(node.inputs[2])
-    bias = low.constant(_input(node, 3))
+    """Lower LSTM and GRU; weights that are not constant are packed when they run."""
+    attributes = low.facts.attributes(node)
+    weight, recurrence = low.facts.constant(node.inputs[1]), low.facts.constant(node.inputs[2])
+    bias = low.facts.constant(_input(node, 3))
     if weight is None or recurrence is None or (_input(node, 3) is not None and bias is None):
-        raise NotNative("weights that are not constant")
+        _lower_varying(low, node)
+        return
     directions, rows, depth = weight.shape
     _check(low, node, attributes, directions)
     gates = 4 if node.op_type == "LSTM" else 3
@@ -49,7 +76,7 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
     after = bool(attributes.get("linear_before_reset", 0))
     if bias is None:
         bias = np.zeros((directions, 2 * rows), np.float32)
-    lanes = low.level.lanes
+    lanes = low.facts.level.lanes
     wide = -(-hidden // lanes) * lanes  # each gate starts at a whole vector
 
     def packed(array: Array) -> Array:
@@ -62,7 +89,7 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
 
     def buffer(name: str, array: Array) -> Buffer:
         size = directions * array.shape[2] * gates * wide * 4
-        return low.weight((node, name), lambda: packed(array), size)
+        return low.recorder.weight((node, name), lambda: packed(array), size)
 
     first, second = bias[:, :rows, None], bias[:, rows:, None]
     # A GRU that resets after the product needs the recurrent bias of its last gate apart.
@@ -72,12 +99,13 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
         first, apart = first + second, np.zeros_like(apart)
     else:
         first = first + second - apart
-    x = low.contiguous(node.inputs[0])
+    x = low.forms.contiguous(node.inputs[0])
     steps, batch = x.shape[0], x.shape[1]
     states = [_input(node, 5), _input(node, 6) if node.op_type == "LSTM" else None]
-    initial = [None if value is None else low.contiguous(value) for value in states]
+    initial = [None if value is None else low.forms.contiguous(value) for value in states]
     outputs: list[Tensor | None] = [
-        low.result(value) if value.name and low.uses(value) else None for value in node.outputs
+        low.forms.result(value) if value.name and low.facts.uses(value) else None
+        for value in node.outputs
     ]
     outputs += [None] * (3 - len(outputs))
     body = Body()
@@ -151,7 +179,7 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
             body.add(f"memcpy({end} + q * {hidden}, {state}, {hidden * 4});")
     known = steps * batch if isinstance(steps * batch, int) else 64
     flops = 2.0 * float(known) * directions * rows * (depth + hidden)  # type: ignore[arg-type]
-    low.emit(
+    low.recorder.emit(
         node,
         body,
         batch * directions,
@@ -161,7 +189,7 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
     )
     for value, tensor in zip(node.outputs, outputs, strict=False):
         if tensor is not None:
-            low.lowered[value] = tensor
+            low.forms[value] = tensor
 
 
 def _product(

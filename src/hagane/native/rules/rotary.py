@@ -1,4 +1,4 @@
-"""RotaryEmbedding: pairs of numbers turned by angles that grow with their position."""
+"""RotaryEmbedding: pairs of numbers rotated by angles that grow with their position."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.kernel import Body
-from hagane.native.lowering.state import Lowering, NotNative, Rule
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.attention import with_heads
 from hagane.symbolic import product
 
 
 def lower_rotary(low: Lowering, node: ir.Node) -> None:
     """Lower RotaryEmbedding of float32, of halves or of neighbours, with or without positions."""
-    attributes = low.attributes(node)
+    attributes = low.facts.attributes(node)
     x = node.inputs[0]
-    if not low.is_float(x):
-        raise NotNative(f"element type {low.dtype(x)}")
-    source = with_heads(low.plain(x), attributes.get("num_heads") or None)
-    whole = low.result(node.outputs[0])
+    if not low.facts.is_float(x):
+        raise NotNative(f"element type {low.facts.dtype(x)}")
+    source = with_heads(low.forms.plain(x), attributes.get("num_heads") or None)
+    whole = low.forms.result(node.outputs[0])
     target = with_heads(whole, attributes.get("num_heads") or None)
-    cos, sin = low.contiguous(node.inputs[1]), low.contiguous(node.inputs[2])
+    cos, sin = low.forms.contiguous(node.inputs[1]), low.forms.contiguous(node.inputs[2])
     ids = node.inputs[3] if len(node.inputs) > 3 else None
     batch, heads, length, size = source.shape
-    turned = int(attributes.get("rotary_embedding_dim") or 0) or size
+    rotated = int(attributes.get("rotary_embedding_dim") or 0) or size
     half = cos.shape[-1]
-    if not isinstance(half, int) or turned != 2 * half or not isinstance(size, int):
-        raise NotNative("tables that are not half as wide as what is turned")
+    if not isinstance(half, int) or rotated != 2 * half or not isinstance(size, int):
+        raise NotNative("tables that are not half as wide as what is rotated")
     if source.strides[3] != 1 or target.strides[3] != 1:
         raise NotNative("elements that are not next to one another")
     body = Body()
@@ -46,7 +47,7 @@ def lower_rotary(low: Lowering, node: ir.Node) -> None:
             raise NotNative("tables without positions that are not one row a position")
         body.add(f"int64_t place = b * {n_rows} + row;")
     else:
-        positions = low.contiguous(ids)
+        positions = low.forms.contiguous(ids)
         if positions.dtype != np.int64 or len(cos.shape) != 2:
             raise NotNative("positions that are not int64, or tables of more than one sequence")
         rows = body.size(cos.shape[0])
@@ -71,8 +72,8 @@ def lower_rotary(low: Lowering, node: ir.Node) -> None:
     body.add(f"for (int64_t i = {2 * half}; i < {size}; i++) y[i] = x[i];")
     tasks = product((batch, heads, length))
     known = tasks * size if isinstance(tasks, int) else 65536
-    low.emit(node, body, tasks, work=known * 0.3, flops=3.0 * known, failure=failure)
-    low.lowered[node.outputs[0]] = whole
+    low.recorder.emit(node, body, tasks, work=known * 0.3, flops=3.0 * known, failure=failure)
+    low.forms[node.outputs[0]] = whole
 
 
 RULES: dict[str, Rule] = {"RotaryEmbedding": lower_rotary}

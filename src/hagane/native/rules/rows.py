@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from hagane.native.kernels.elementwise_loops import merged_axes
+from hagane.native.kernels.elementwise_loops import emit_copy, merged_axes
+from hagane.native.kernels.expression import float_text
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Blocked, Tensor
-from hagane.native.lowering.state import Lowering, NotNative, Rule
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.convolution.pooling import reduce_planes
-from hagane.native.tiles.tile import float_text
 from hagane.symbolic import Dim, product
 
 # One task handles about this many elements.
@@ -20,11 +21,11 @@ _TASK_ELEMENTS = 8192
 
 
 def _axes(low: Lowering, node: ir.Node, rank: int) -> list[int]:
-    attributes = low.attributes(node)
+    attributes = low.facts.attributes(node)
     value = node.inputs[1] if len(node.inputs) > 1 else None
     if value is None:
         return [] if attributes.get("noop_with_empty_axes") else list(range(rank))
-    array = low.constant(value)
+    array = low.facts.constant(value)
     if array is None:
         raise NotNative("axes known only at run time")
     axes = sorted({int(axis) % rank for axis in array.reshape(-1)}) if rank else []
@@ -48,20 +49,20 @@ _REDUCTIONS = {
 def lower_reduce(low: Lowering, node: ir.Node) -> None:
     """Lower a reduction of float32 over fixed axes."""
     x, out = node.inputs[0], node.outputs[0]
-    if not low.is_float(x):
-        raise NotNative(f"element type {low.dtype(x)}")
-    rank = len(low.shape(x))
+    if not low.facts.is_float(x):
+        raise NotNative(f"element type {low.facts.dtype(x)}")
+    rank = len(low.facts.shape(x))
     axes = _axes(low, node, rank)
     if not axes:
         raise NotNative("no axis to reduce")
-    found = low.stored(x)
-    whole = low.attributes(node)["keepdims"] and axes == list(range(2, rank))
+    found = low.forms.stored(x)
+    whole = low.facts.attributes(node)["keepdims"] and axes == list(range(2, rank))
     if isinstance(found, Blocked) and whole and node.op_type in ("ReduceMean", "ReduceMax"):
         reduce_planes(low, node, largest=node.op_type == "ReduceMax")
         return
-    source, target = low.plain(x), low.result(out)
+    source, target = low.forms.plain(x), low.forms.result(out)
     emit_reduction(low, node, source, target, axes)
-    low.lowered[out] = target
+    low.forms[out] = target
 
 
 def emit_reduction(
@@ -141,7 +142,7 @@ def emit_reduction(
             "}",
         )
     size = source.size if isinstance(source.size, int) else 65536
-    low.emit(node, body, tasks, work=size * 0.1, flops=float(size))
+    low.recorder.emit(node, body, tasks, work=size * 0.1, flops=float(size))
 
 
 def _inner_loops(body: Body, axes: Sequence[object]) -> str:
@@ -175,7 +176,7 @@ def _row_kernel(
     total = rows * length
     known = total if isinstance(total, int) else 65536
     tasks = (rows + per_task - 1) // per_task
-    low.emit(node, body, tasks, work=known * cost, flops=4.0 * known, failure=failure)
+    low.recorder.emit(node, body, tasks, work=known * cost, flops=4.0 * known, failure=failure)
 
 
 _MAXIMUM = (
@@ -188,18 +189,20 @@ _MAXIMUM = (
 def lower_softmax(low: Lowering, node: ir.Node) -> None:
     """Lower Softmax and LogSoftmax along the last axis, or along any axis of a transposed copy."""
     x, out = node.inputs[0], node.outputs[0]
-    if not low.is_float(x):
-        raise NotNative(f"element type {low.dtype(x)}")
-    shape = low.shape(x)
-    axis = int(low.attributes(node)["axis"]) % len(shape)
-    source = low.plain(x)
+    if not low.facts.is_float(x):
+        raise NotNative(f"element type {low.facts.dtype(x)}")
+    shape = low.facts.shape(x)
+    axis = int(low.facts.attributes(node)["axis"]) % len(shape)
+    source = low.forms.plain(x)
     order = [i for i in range(len(shape)) if i != axis] + [axis]
     moved = source.permuted(order)
     if not moved.contiguous:
-        moved = low.copy(moved, low.new(f"{out.name} rows", source.dtype, moved.shape))
+        moved = emit_copy(
+            low.recorder, moved, low.recorder.new(f"{out.name} rows", source.dtype, moved.shape)
+        )
     last = axis == len(shape) - 1
-    target = low.result(out)
-    written = target if last else low.new(f"{out.name} rows", source.dtype, moved.shape)
+    target = low.forms.result(out)
+    written = target if last else low.recorder.new(f"{out.name} rows", source.dtype, moved.shape)
     body = Body()
     s, d = body.pointer(moved), body.pointer(written, written=True)
     lines = [f"const float *x = {s} + row * n; float *y = {d} + row * n;", *_MAXIMUM]
@@ -229,26 +232,26 @@ def lower_softmax(low: Lowering, node: ir.Node) -> None:
     _row_kernel(low, node, product(moved.shape[:-1]), moved.shape[-1], lines, body, 0.15)
     if not last:
         back = [order.index(i) for i in range(len(shape))]
-        low.copy(written.permuted(back), target)
-    low.lowered[out] = target
+        emit_copy(low.recorder, written.permuted(back), target)
+    low.forms[out] = target
 
 
 def lower_layer_norm(low: Lowering, node: ir.Node) -> None:
     """Lower LayerNormalization and RMSNormalization over the last axes."""
     x, out = node.inputs[0], node.outputs[0]
-    attributes = low.attributes(node)
-    if not low.is_float(x) or any(low.uses(value) for value in node.outputs[1:]):
+    attributes = low.facts.attributes(node)
+    if not low.facts.is_float(x) or any(low.facts.uses(value) for value in node.outputs[1:]):
         raise NotNative("not float32, or mean and deviation are wanted")
-    source = low.contiguous(x)
+    source = low.forms.contiguous(x)
     axis = int(attributes["axis"]) % len(source.shape)
-    scale = low.contiguous(node.inputs[1])
+    scale = low.forms.contiguous(node.inputs[1])
     rows, length = product(source.shape[:axis]), product(source.shape[axis:])
     shift_value = node.inputs[2] if len(node.inputs) > 2 else None
-    shift = None if shift_value is None else low.contiguous(shift_value)
+    shift = None if shift_value is None else low.forms.contiguous(shift_value)
     for parameter in (scale, shift):
         if parameter is not None and parameter.size != length:
             raise NotNative("a scale that broadcasts")
-    target = low.result(out)
+    target = low.forms.result(out)
     body = Body()
     s, w = body.pointer(source), body.pointer(scale)
     b = None if shift is None else body.pointer(shift)
@@ -276,25 +279,25 @@ def lower_layer_norm(low: Lowering, node: ir.Node) -> None:
         + (f" + {b}[i];" if b else ";"),
     ]
     _row_kernel(low, node, rows, length, lines, body, 0.12)
-    low.lowered[out] = target
+    low.forms[out] = target
 
 
 def lower_instance_norm(low: Lowering, node: ir.Node) -> None:
     """Lower InstanceNormalization and GroupNormalization of contiguous images."""
     x, out = node.inputs[0], node.outputs[0]
-    attributes = low.attributes(node)
-    if not low.is_float(x):
-        raise NotNative(f"element type {low.dtype(x)}")
-    shape = low.fixed_shape(x)
-    source = low.contiguous(x)
+    attributes = low.facts.attributes(node)
+    if not low.facts.is_float(x):
+        raise NotNative(f"element type {low.facts.dtype(x)}")
+    shape = low.facts.fixed_shape(x)
+    source = low.forms.contiguous(x)
     channels = shape[1]
     groups = int(attributes.get("num_groups", channels))
     if math.prod(shape) == 0:
         raise NotNative("an empty image")
-    scale, shift = low.contiguous(node.inputs[1]), low.contiguous(node.inputs[2])
+    scale, shift = low.forms.contiguous(node.inputs[1]), low.forms.contiguous(node.inputs[2])
     if scale.size != channels or shift.size != channels:
         raise NotNative("a scale that is not one number a channel")
-    target = low.result(out)
+    target = low.forms.result(out)
     plane = math.prod(shape[2:])
     body = Body()
     s, w, b = body.pointer(source), body.pointer(scale), body.pointer(shift)
@@ -316,20 +319,20 @@ def lower_instance_norm(low: Lowering, node: ir.Node) -> None:
         f"for (i = 0; i < {plane}; i++) y[c * {plane} + i] = x[c * {plane} + i] * k + t; }}",
     ]
     _row_kernel(low, node, shape[0] * groups, each * plane, lines, body, 0.15)
-    low.lowered[out] = target
+    low.forms[out] = target
 
 
 def lower_arg(low: Lowering, node: ir.Node) -> None:
     """Lower ArgMax and ArgMin."""
     x, out = node.inputs[0], node.outputs[0]
-    attributes = low.attributes(node)
-    if not low.is_float(x):
-        raise NotNative(f"element type {low.dtype(x)}")
-    source = low.plain(x)
+    attributes = low.facts.attributes(node)
+    if not low.facts.is_float(x):
+        raise NotNative(f"element type {low.facts.dtype(x)}")
+    source = low.forms.plain(x)
     axis = int(attributes["axis"]) % len(source.shape)
     kept = [i for i in range(len(source.shape)) if i != axis]
     outer = merged_axes([source.shape[i] for i in kept], [[source.strides[i] for i in kept]])
-    target = low.result(out)
+    target = low.forms.result(out)
     rows = product([source.shape[i] for i in kept])
     body = Body()
     s, d = body.pointer(source), body.pointer(target, written=True)
@@ -352,7 +355,7 @@ def lower_arg(low: Lowering, node: ir.Node) -> None:
     ]
     failure = f"axis {axis} is empty, expected one element at least"
     _row_kernel(low, node, rows, source.shape[axis], lines, body, 0.5, failure)
-    low.lowered[out] = target
+    low.forms[out] = target
 
 
 RULES: dict[str, Rule] = {

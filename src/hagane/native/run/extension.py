@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hagane.machine import CodeCache, Compiler, NoCompiler, find_compiler
-from hagane.native.run.engine import c_source
+from hagane.native.c import c_source
 
 
 def load_extension() -> Any | None:

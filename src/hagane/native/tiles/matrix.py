@@ -12,17 +12,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from hagane.native.kernels.expression import Expression
+from hagane.native.kernels.kernel import Body
+from hagane.native.tiles.contraction import WIDE, Contraction, Group, Pixels
 from hagane.native.tiles.matrix_code import LANES, ROWS
-from hagane.native.tiles.matrix_loops import HIGH, WIDE, emit_loops, plan_loops
+from hagane.native.tiles.matrix_loops import HIGH, emit_loops, plan_loops
 from hagane.native.tiles.tile import Tile
 from hagane.symbolic import Dim, ceildiv
-
-if TYPE_CHECKING:
-    from hagane.native.kernels.kernel import Body
-    from hagane.native.tiles.contraction import Contraction, Group, Pixels
 
 # One task should take about this long, at this many operations a nanosecond.
 _TASK_NS = 12_000.0
@@ -31,11 +28,6 @@ _FLOPS_PER_NS = 1_000.0
 _MANY = 16
 # So many blocks of an unknown number of rows share the fetching of later weights.
 _AHEAD = 4
-
-
-def group_sizes(n_blocks: int) -> list[int]:
-    """Return how channel blocks are split into groups, for one block of results each."""
-    return [WIDE] * (n_blocks // WIDE) + [1] * (n_blocks % WIDE)
 
 
 @dataclass(frozen=True, slots=True)

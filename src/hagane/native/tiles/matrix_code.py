@@ -6,8 +6,7 @@ import itertools
 
 from hagane.native.kernels.elementwise_loops import expression_text
 from hagane.native.kernels.expression import Expression, leaves
-from hagane.native.lowering.epilogue import bounded
-from hagane.native.tiles.tile import Store, Tile, Words
+from hagane.native.tiles.tile import Store, Tile, Words, bounded
 
 ROWS = LANES = 16
 TILE_FLOATS = ROWS * LANES

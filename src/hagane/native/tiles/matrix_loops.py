@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from hagane.native.kernels.expression import Expression
+from hagane.native.kernels.kernel import Body
+from hagane.native.tiles.contraction import Group
 from hagane.native.tiles.matrix_code import (
     LANES,
     ROWS,
@@ -21,12 +23,8 @@ from hagane.native.tiles.matrix_code import (
 )
 from hagane.native.tiles.tile import Tile
 
-if TYPE_CHECKING:
-    from hagane.native.kernels.kernel import Body
-    from hagane.native.tiles.contraction import Group
-
-# Channel blocks of one block of results, and its tiles of rows.
-WIDE = HIGH = 2
+# Tiles of rows of one block of results.
+HIGH = 2
 # Multiplications of a block of results whose weights stay in the nearest cache: 16 KiB, or 24 KiB of
 # numbers in three pieces.
 _STEPS = {1: 8, 3: 4}

@@ -12,10 +12,11 @@ input element broadcast at a time.
 from __future__ import annotations
 
 import enum
-import struct
 from dataclasses import dataclass
 
 from hagane.machine import Level
+from hagane.native.kernels.expression import float_text
+from hagane.native.kernels.tensor import Buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,8 @@ class Tile:
         return 16 if self.residual_words is Words.FLOAT else 8
 
 
-# Where narrowing four vectors of 32 bits to bytes leaves the words of the first one, and so on.
+# The places of words after four vectors of 32-bit numbers are packed to bytes: those of the first
+# vector, then of the second, and so on.
 IN_ROWS = tuple(4 * i + j for j in range(4) for i in range(4))
 
 
@@ -176,11 +178,25 @@ def tile_pixels(level: Level, blocks: int) -> int:
     return max(1, (level.registers - blocks - 1) // blocks)
 
 
-def float_text(value: float) -> str:
-    """Return a C literal of a 32-bit float."""
-    if value != value:
-        return "NAN"
-    if value in (float("inf"), float("-inf")):
-        return "INFINITY" if value > 0 else "(-INFINITY)"
-    rounded = struct.unpack("<f", struct.pack("<f", value))[0]
-    return f"{rounded.hex()}f" if rounded >= 0 else f"({rounded.hex()}f)"
+def bounded(value: str, activation: Activation) -> str:
+    """Return C text of a vector within an activation's bounds."""
+    if activation.low is not None:
+        value = f"v_max2(v_set1({float_text(activation.low)}), {value})"
+    if activation.high is not None:
+        value = f"v_min2(v_set1({float_text(activation.high)}), {value})"
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """Numbers of each output channel that a tile of quads reads, in one buffer.
+
+    Attributes:
+        buffer: What sums start from, then the factors, and so on as ``Tile`` has it.
+        distance: Bytes from one row of numbers to the next.
+        limited: Whether there is a largest result before rounding.
+    """
+
+    buffer: Buffer
+    distance: int
+    limited: bool = False

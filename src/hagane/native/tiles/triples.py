@@ -14,12 +14,9 @@ taken again in float32. Pieces below 2^-126 are zero, so numbers below 2^-102 ma
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from hagane.native.tiles.contraction import Pixels
 from hagane.native.tiles.matrix import cover
-
-if TYPE_CHECKING:
-    from hagane.native.lowering.state import Lowering
 
 # What one core's vectors do in a nanosecond, operations; and how long it takes to multiply 16 rows
 # of 32 inputs with 32 channels of weights, to cut the weights of such a step, and to split a number.
@@ -51,7 +48,7 @@ def tiles_ns(tiles: int, k: int, n: int, threads: int) -> float:
 
 
 def splits(
-    low: Lowering,
+    threads: int,
     rows: int,
     inputs: int,
     product: tuple[int, int, int],
@@ -62,7 +59,7 @@ def splits(
     """Whether a product is estimated to be faster in pieces.
 
     Args:
-        low: Gives level and threads.
+        threads: How many share the work.
         rows: Rows of the result.
         inputs: Inputs of a row.
         product: Tiles of 16 rows, inputs with what fills their blocks, and outputs.
@@ -72,10 +69,10 @@ def splits(
             the two brings them from one thread to another.
     """
     tiles, k, n = product
-    vectors = 2.0 * rows * inputs * (-(-n // 16) * 16) / (_VECTORS * low.threads)
+    vectors = 2.0 * rows * inputs * (-(-n // 16) * 16) / (_VECTORS * threads)
     vectors = max(vectors, 4.0 * inputs * n / _WEIGHT_BYTES)
-    split = rows * read * (_SPLIT / low.threads if near or low.threads == 1 else _SPLIT_APART)
-    return tiles_ns(tiles, k, n, low.threads) + split < 0.95 * vectors
+    split = rows * read * (_SPLIT / threads if near or threads == 1 else _SPLIT_APART)
+    return tiles_ns(tiles, k, n, threads) + split < 0.95 * vectors
 
 
 @lru_cache(maxsize=1024)
@@ -84,8 +81,6 @@ def tiles_of_image(height: int, width: int, strides: tuple[int, int], columns: i
 
     ``columns`` is how many pixels of the input a row of it has, its border included.
     """
-    from hagane.native.tiles.contraction import Pixels
-
     vertical, horizontal = strides
     row = 0 if strides == (1, 1) and columns == width else width
     pixels = Pixels(

@@ -17,17 +17,20 @@ import onnx_ir as ir
 
 from hagane.graph.types import TensorType
 from hagane.machine import Level
-from hagane.native.lowering.choices import BY_RULE, Choice, Choices, convolution_key, product_key
-from hagane.native.lowering.state import Lowering, NotNative
-from hagane.native.plan.partition import lower_graph
+from hagane.native.lowering.choices import BY_RULE, Choice, Choices
+from hagane.native.lowering.facts import Facts, NotNative
+from hagane.native.lowering.state import Lowering
+from hagane.native.plan.apply_rules import lower_nodes
+from hagane.native.plan.partition import Draft, Target, draft_nodes
 from hagane.native.rules.convolution.choose import reads_blocks, sizes_of, winograd_sizes
-from hagane.native.rules.convolution.few_outputs import is_narrow
-from hagane.native.rules.convolution.window import is_depthwise
+from hagane.native.rules.convolution.few_outputs import has_few_outputs
+from hagane.native.rules.convolution.window import convolution_key, is_depthwise
 from hagane.native.rules.onednn.calls import usable
 from hagane.native.rules.onednn.convolution import divided_convolution
 from hagane.native.rules.onednn.product import divided_product
+from hagane.native.rules.products.packed import product_key
 from hagane.native.run.context import Spent
-from hagane.native.run.engine import Library, compile_kernels
+from hagane.native.run.engine import compile_kernels
 from hagane.native.run.segment import Segment
 from hagane.native.tuning.peak import peak_flops
 from hagane.ops import infer_types
@@ -115,7 +118,8 @@ def tune(
         known: Choices that were made before.
         advance: Called with the layers done and the layers in all.
     """
-    low = Lowering(settings.level, types, constants, frozenset(), settings.threads, settings.pairs)
+    facts = Facts(settings.level, types, constants, frozenset(), settings.threads, settings.pairs)
+    low = Lowering.of(facts, lower_nodes)
     layers: dict[str, _Layer] = {}
     keys: set[str] = set()
     for node in graph:
@@ -174,28 +178,28 @@ def _layer(low: Lowering, node: ir.Node, settings: Settings) -> _Layer | None:
 
 def _convolution(low: Lowering, node: ir.Node, settings: Settings) -> _Layer | None:
     window = sizes_of(low, node)
-    if window is None or is_narrow(low, window) or is_depthwise(window):
+    if window is None or has_few_outputs(low, window) or is_depthwise(window):
         return None
-    shapes = [low.fixed_shape(node.inputs[0]), low.fixed_shape(node.inputs[1])]
+    shapes = [low.facts.fixed_shape(node.inputs[0]), low.facts.fixed_shape(node.inputs[1])]
     forms: list[Choice] = []
     if reads_blocks(low, node) is not None:
         forms += [Choice(winograd=0, blocks=n, order=o) for n, o in _tiles(settings)]  # type: ignore[arg-type]
         forms += [Choice(winograd=n) for n in winograd_sizes(window)]  # type: ignore[arg-type]
     if usable(low) and divided_convolution(low, window) is not None:
         forms += _BY_LIBRARY
-    flops = 2.0 * np.prod(low.fixed_shape(node.outputs[0])) * np.prod(shapes[1][1:])
+    flops = 2.0 * np.prod(low.facts.fixed_shape(node.outputs[0])) * np.prod(shapes[1][1:])
     model, feed = _alone(node, shapes)
     return _Layer(convolution_key(low, window), model, feed, float(flops), (BY_RULE, *forms))
 
 
 def _product(low: Lowering, node: ir.Node, settings: Settings) -> _Layer | None:
-    weight = low.constant(node.inputs[1])
-    if weight is None or weight.ndim != 2 or not low.is_float(node.inputs[0]):
+    weight = low.facts.constant(node.inputs[1])
+    if weight is None or weight.ndim != 2 or not low.facts.is_float(node.inputs[0]):
         return None
-    if node.op_type == "Gemm" and low.attributes(node)["transA"]:
+    if node.op_type == "Gemm" and low.facts.attributes(node)["transA"]:
         return None
-    rows = product(low.fixed_shape(node.inputs[0])[:-1])
-    transposed = node.op_type == "Gemm" and low.attributes(node)["transB"]
+    rows = product(low.facts.fixed_shape(node.inputs[0])[:-1])
+    transposed = node.op_type == "Gemm" and low.facts.attributes(node)["transB"]
     k, n = weight.shape[::-1] if transposed else weight.shape
     read = ("packed",) if settings.pairs else ("packed", "direct")
     forms = [
@@ -204,7 +208,7 @@ def _product(low: Lowering, node: ir.Node, settings: Settings) -> _Layer | None:
     ]
     if usable(low) and divided_product(low, rows, k, n) is not None:
         forms += _BY_LIBRARY
-    model, feed = _alone(node, [low.fixed_shape(node.inputs[0]), weight.shape])
+    model, feed = _alone(node, [low.facts.fixed_shape(node.inputs[0]), weight.shape])
     flops = 2.0 * int(rows) * k * n
     return _Layer(product_key(low, rows, k, n), model, feed, flops, (BY_RULE, *forms))
 
@@ -241,33 +245,23 @@ def _segments(layer: _Layer, settings: Settings) -> dict[Choice, Segment]:
         for value in graph.initializers.values()
         if value.const_value is not None
     }
-    lowered: dict[Choice, Lowering] = {}
+    (node,) = graph
+    drafts: dict[Choice, Draft] = {}
     seen: set[tuple[str, ...]] = set()
     for form in layer.forms:
         choices = {} if form == BY_RULE else {layer.key: form}
-        parts, _, _ = lower_graph(
-            graph, types, constants, settings.level, settings.threads, settings.pairs, choices
+        target = Target(settings.level, settings.threads, settings.pairs, choices)
+        draft, refused = draft_nodes(
+            graph, [node], frozenset(graph.outputs), types, constants, target
         )
-        (part,) = parts
-        assert not isinstance(part, ir.Node), "layers have kernels"
-        codes = tuple(kernel.code for kernel in part[1].kernels)
+        assert not refused, "layers have kernels"
+        codes = tuple(kernel.code for kernel in draft.low.recorder.kernels)
         if codes not in seen:
             seen.add(codes)
-            lowered[form] = part[1]
-    kernels = [kernel for low in lowered.values() for kernel in low.kernels]
+            drafts[form] = draft
+    kernels = [kernel for draft in drafts.values() for kernel in draft.low.recorder.kernels]
     library = compile_kernels(kernels, settings.level)  # all at once, in parallel
-    return {form: _segment(low, settings, library) for form, low in lowered.items()}
-
-
-def _segment(low: Lowering, settings: Settings, library: Library) -> Segment:
-    return Segment(
-        low.kernels,
-        [(low.inputs[value], low.shape(value), low.dtype(value)) for value in low.inputs],
-        [(low.results[value], low.shape(value), low.dtype(value)) for value in low.outputs],
-        settings.level,
-        settings.threads,
-        library=library,
-    )
+    return {form: draft.compile(library=library) for form, draft in drafts.items()}
 
 
 def _measure(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
+from hagane.ops.builder import Call, content_of, dtype_of, op, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import add, cast, div, mul, sub, unsqueeze, where
+from hagane.ops.functions.positions import positions_along
+from hagane.ops.functions.shapes import reshape_like
+from hagane.ops.vjp import through
 from hagane.symbolic import Dim
 
 
@@ -81,13 +88,57 @@ def _max_roi_pool(
     return result
 
 
+def composed_max_roi_pool(
+    x: Any, rois: Any, *, pooled_shape: Sequence[int], spatial_scale: float
+) -> Any:
+    """Return the operator's output, over the builder: rows of each cell, then columns."""
+    dtype = dtype_of(x)
+    edges = op("Floor", add(mul(rois, spatial_scale), 0.5))
+    _, left, top, right, bottom = (op("Gather", edges, i, axis=1) for i in range(5))
+    region = op("Cast", op("Gather", rois, 0, axis=1), to=ir.DataType.INT64)
+    y = op("Gather", x, region, axis=0)
+    for axis, first, last in ((2, top, bottom), (3, left, right)):
+        cells = pooled_shape[axis - 2]
+        cell = div(op("Max", add(sub(last, first), 1), 1), cells)
+        steps = cast(positions_along(y, axis), dtype)
+        parts = []
+        for i in range(cells):
+            start = add(op("Floor", mul(cell, float(i))), first)
+            end = add(op("Ceil", mul(cell, float(i + 1))), first)
+            inside = op(
+                "And",
+                op("GreaterOrEqual", steps, unsqueeze(start, [1])),
+                op("Less", steps, unsqueeze(end, [1])),
+            )
+            places = unsqueeze(inside, [1, 3] if axis == 2 else [1, 2])
+            parts.append(op("ReduceMax", where(places, y, -math.inf), [axis], keepdims=1))
+        y = op("Concat", *parts, axis=axis)
+    return where(op("Equal", y, -math.inf), 0, y)
+
+
 def _infer_max_roi_pool(ctx: InferContext) -> Sequence[Any]:
     _, channels, _, _ = ctx.shape(0, rank=4)
     count, _ = ctx.shape(1, rank=2)
     return [(count, channels, *ctx.attr("pooled_shape"))]
 
 
+def _max_unpool_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    (x, indices, *wanted), (g,) = call.inputs, gradients
+    shape, rank = shape_of(x), len(shape_of(x)) - 2
+    sizes = _unpooled(shape[2:], call.attr("kernel_shape"), call.attr("pads"), call.attr("strides"))
+    if wanted and shape_of(g)[2:] != tuple(sizes) and not _counts_in(g, indices, shape, sizes):
+        g = op("Slice", g, [0] * rank, sizes, list(range(2, 2 + rank)))
+    flat = [op("Reshape", value, [-1]) for value in (g, indices)]
+    return [reshape_like(op("GatherElements", *flat, axis=0), x), None, *(None for _ in wanted)]
+
+
+def _counts_in(g: Any, indices: Any, shape: Sequence[Dim], sizes: Sequence[Dim]) -> bool:
+    """Whether indices are known to count in the shape of the result, which is the larger one."""
+    known, whole = content_of(indices), math.prod((*shape[:2], *sizes))
+    return known is not None and isinstance(whole, int) and np.max(known, initial=0) >= whole
+
+
 OPERATORS = (
-    OpDef("MaxRoiPool", _infer_max_roi_pool, _max_roi_pool),
-    OpDef("MaxUnpool", _infer_max_unpool, _max_unpool),
+    OpDef("MaxRoiPool", _infer_max_roi_pool, _max_roi_pool, vjp=through(composed_max_roi_pool)),
+    OpDef("MaxUnpool", _infer_max_unpool, _max_unpool, vjp=_max_unpool_vjp),
 )

@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
+from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Pads, Tensor
-from hagane.native.layouts.quads import new_quads
-from hagane.native.lowering.epilogue import Ending
-from hagane.native.lowering.state import Lowering, NotNative, Rule
+from hagane.native.lowering.epilogue import Epilogue
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.bytes.depthwise import is_near, lower_depthwise_quads
 from hagane.native.rules.bytes.int8 import emit_int8_product
 from hagane.native.rules.bytes.operands import (
@@ -44,7 +45,7 @@ def border_of_quads(low: Lowering, node: ir.Node) -> Pads | None:
     if node.op_type != "QLinearConv" or not has_quads(low):
         return None
     try:
-        shape = low.fixed_shape(node.inputs[3])
+        shape = low.facts.fixed_shape(node.inputs[3])
         return needed_pads(window_of(low, node, shape[2:], shape[0])) if len(shape) == 4 else None
     except NotNative:
         return None
@@ -54,10 +55,10 @@ def lower_qlinear_conv(low: Lowering, node: ir.Node) -> None:
     """Lower QLinearConv with constant weights, scales and zero points, of one group or depthwise."""
     weight = byte_weight(low, node.inputs[3])
     x_scale, x_zero = scale_and_zero(low, node, 1)
-    w_scale = low.constant(node.inputs[4])
+    w_scale = low.facts.constant(node.inputs[4])
     y_scale, y_zero = scale_and_zero(low, node, 6)
     bias_value = node.inputs[8] if len(node.inputs) > 8 else None
-    bias = low.constant(bias_value)
+    bias = low.facts.constant(bias_value)
     if w_scale is None or (bias_value is not None and bias is None):
         raise NotNative("a scale or bias known only at run time")
     factor = (x_scale * w_scale.reshape(-1)).astype(
@@ -83,9 +84,9 @@ def lower_qlinear_conv(low: Lowering, node: ir.Node) -> None:
         _lower_quads(low, node, window, signed, x_zero, scale, bias, y_zero)
         return
     sums, pixels = _convolved(low, node, weight, x_zero, w_zero)
-    target = low.result(node.outputs[0])
+    target = low.forms.result(node.outputs[0])
     requantize(low, node, sums, target, factor, bias, (float(y_scale[0]), y_zero), pixels)
-    low.lowered[node.outputs[0]] = target
+    low.forms[node.outputs[0]] = target
 
 
 def _fit_bytes(numbers: Array) -> bool:
@@ -95,7 +96,7 @@ def _fit_bytes(numbers: Array) -> bool:
 
 def _around_zero(low: Lowering, node: ir.Node, weight: Array) -> Array:
     """Return weights less their zero point, which may differ from channel to channel."""
-    zero = low.constant(node.inputs[5])
+    zero = low.facts.constant(node.inputs[5])
     if zero is None:
         raise NotNative("a zero point known only at run time")
     return weight.astype(np.int32) - zero.astype(np.int32).reshape(-1, *[1] * (weight.ndim - 1))
@@ -111,13 +112,13 @@ def _lower_quads(
     bias: Array | None,
     y_zero: int,
 ) -> None:
-    level, lanes = low.level, low.level.lanes
+    level, lanes = low.facts.level, low.facts.level.lanes
     x = node.inputs[0]
     assert x is not None
     flops = 2.0 * window.images * window.out_height * window.out_width * weight.size
-    shift = 128 if low.dtype(x) == np.int8 else 0
+    shift = 128 if low.facts.dtype(x) == np.int8 else 0
     out, (least, most), followers = bounded_bytes(low, node.outputs[0])
-    target = new_quads(low, out, y_zero)
+    target = low.forms.new_quads(out, y_zero)
     maps, length = window.out_channels, (target.blocks * target.lanes // lanes + 8) * lanes
     start = -(x_zero + shift) * weight.astype(np.int64).sum((1, 2, 3))
     start = start + (0 if bias is None else bias.astype(np.int64))
@@ -137,7 +138,7 @@ def _lower_quads(
     numbers = replace(numbers, limited=limited)
     if folds_rows(level, window):
         window, weight, source = folded(low, x, window, weight, Words.QUAD, x_zero + shift)
-    elif window.channels <= FEW_CHANNELS and not level.tiles and x not in low.quads:
+    elif window.channels <= FEW_CHANNELS and not level.tiles and x not in low.forms.quads:
         source = by_pixels(low, x, window, x_zero + shift)
     else:
         image = image_of_quads(low, x, x_zero, needed_pads(window))
@@ -147,8 +148,8 @@ def _lower_quads(
             image.word_view(), first, image.step, plane, image.step, row,
             image.blocks * plane, Words.QUAD,
         )  # fmt: skip
-    ending = Ending(out, operators=followers)
-    emit_direct(low, node, window, weight, numbers, source, ending, None, target, flops=flops)
+    epilogue = Epilogue(out, nodes=followers)
+    emit_direct(low, node, window, weight, numbers, source, epilogue, None, target, flops=flops)
 
 
 def lower_conv_integer(low: Lowering, node: ir.Node) -> None:
@@ -158,11 +159,11 @@ def lower_conv_integer(low: Lowering, node: ir.Node) -> None:
     w_zero = one_for_all(low, node.inputs[3] if len(node.inputs) > 3 else None)
     sums, pixels = _convolved(low, node, weight, x_zero, w_zero)
     out = node.outputs[0]
-    images, maps = low.shape(out)[0], weight.shape[0]
+    images, maps = low.facts.shape(out)[0], weight.shape[0]
     by_pixel = sums.reshaped((images, pixels, maps)).permuted((0, 2, 1))
-    target = low.result(out)
-    low.copy(by_pixel, target.reshaped((images, maps, pixels)))
-    low.lowered[out] = target
+    target = low.forms.result(out)
+    emit_copy(low.recorder, by_pixel, target.reshaped((images, maps, pixels)))
+    low.forms[out] = target
 
 
 def _convolved(
@@ -173,25 +174,25 @@ def _convolved(
     The image becomes pixels of bytes, channels innermost, with its padding; a window is then a few
     runs of bytes, and a row of a matrix product.
     """
-    attributes = low.attributes(node)
+    attributes = low.facts.attributes(node)
     if int(attributes["group"]) != 1 or weight.ndim != 4:
         raise NotNative("groups, or other than two spatial axes")
-    source = low.contiguous(node.inputs[0])
+    source = low.forms.contiguous(node.inputs[0])
     window = Window.of(
         weight.shape[2:], attributes.get("strides"), attributes.get("dilations"),
         attributes.get("pads"), attributes["auto_pad"],
     )  # fmt: skip
-    sizes = tuple(int(dim) for dim in low.fixed_shape(node.inputs[0])[2:])
+    sizes = tuple(int(dim) for dim in low.facts.fixed_shape(node.inputs[0])[2:])
     image = _emit_pixels(low, node, source, window.amounts(sizes), x_zero)
     height, width = (int(n) for n in window.output(sizes))
     maps, channels, *kernel = weight.shape
     depth = channels * kernel[0] * kernel[1]
     rows = source.shape[0] * height * width
     wide = -(-depth // 4) * 4
-    packed = low.new(f"{node.name} windows", np.dtype(np.uint8), (rows, wide))
+    packed = low.recorder.new(f"{node.name} windows", np.dtype(np.uint8), (rows, wide))
     _emit_windows(low, node, image, packed, window, (height, width))
     matrix = np.ascontiguousarray(weight.transpose(2, 3, 1, 0).reshape(depth, maps))
-    sums = low.new(f"{node.name} sums", np.dtype(np.int32), (rows, maps))
+    sums = low.recorder.new(f"{node.name} sums", np.dtype(np.int32), (rows, maps))
     emit_int8_product(
         low, node, packed, rows, matrix, (lambda _: str(x_zero), w_zero), sums,
         shifted=source.dtype == np.int8,
@@ -208,7 +209,7 @@ def _emit_pixels(
     assert isinstance(rows, int)
     assert isinstance(columns, int)
     shape = (images, rows + top + bottom, columns + left + right, channels)
-    target = low.new(f"{node.name} pixels", np.dtype(np.uint8), shape)
+    target = low.recorder.new(f"{node.name} pixels", np.dtype(np.uint8), shape)
     flip = 128 if source.dtype == np.int8 else 0
     body = Body()
     s, d = body.pointer(source, ctype="uint8_t"), body.pointer(target, written=True)
@@ -225,7 +226,7 @@ def _emit_pixels(
         f"for (int64_t c = 0; c < {channels}; c++) for (int64_t j = 0; j < {columns}; j++)",
         f"o[j * {channels} + c] = x[c * {rows * columns} + j] ^ {flip};",
     )
-    low.emit(f"pixels '{node.name}'", body, images * high, work=columns * 32.0)
+    low.recorder.emit(f"pixels '{node.name}'", body, images * high, work=columns * 32.0)
     return target
 
 
@@ -256,7 +257,7 @@ def _emit_windows(
         f"for (int64_t at = {kh * kw * channels}; at < {wide}; at++) *o++ = 0; }}",
     )
     tasks = image.shape[0] * height
-    low.emit(f"windows '{node.name}'", body, tasks, work=float(width * wide) * 0.05)
+    low.recorder.emit(f"windows '{node.name}'", body, tasks, work=float(width * wide) * 0.05)
 
 
 RULES: dict[str, Rule] = {

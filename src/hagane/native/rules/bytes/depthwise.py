@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from hagane.native.kernels.expression import float_text
 from hagane.native.kernels.kernel import Body
-from hagane.native.layouts.quads import QUAD, Quads, new_quads, store_pixels
+from hagane.native.layouts.quads import QUAD, Quads, store_pixels
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.bytes.operands import (
     MOST,
@@ -28,7 +29,6 @@ from hagane.native.rules.bytes.operands import (
 )
 from hagane.native.rules.convolution.images import four_axes
 from hagane.native.rules.convolution.window import Window, needed_pads
-from hagane.native.tiles.tile import float_text
 from hagane.ops.definition import Array
 
 # Bytes of a vector, and vectors that hold the sums of as many bytes.
@@ -113,9 +113,9 @@ def lower_depthwise_quads(
     """
     x = node.inputs[0]
     assert x is not None
-    shift = 128 if low.dtype(x) == np.int8 else 0
+    shift = 128 if low.facts.dtype(x) == np.int8 else 0
     out, bounds, followers = bounded_bytes(low, node.outputs[0])
-    target = new_quads(low, out, y_zero)
+    target = low.forms.new_quads(out, y_zero)
     image = image_of_quads(low, x, x_zero, needed_pads(window))
     taps = taps_of(window)
     weight = four_axes(weight)
@@ -130,7 +130,7 @@ def lower_depthwise_quads(
             numbers += [_spread(_words(weight, four), target) for four in row]
         return np.stack(numbers, 1).reshape(-1)
 
-    packed = low.weight(("byte depthwise", id(node)), make, target.blocks * words * 4)
+    packed = low.recorder.weight(("byte depthwise", id(node)), make, target.blocks * words * 4)
     first = -window.pads[0] * image.row_stride - window.pads[1] * image.step
     body = Body()
     s = body.pointer(image.word_view(), ctype="uint8_t", offset=first)
@@ -169,15 +169,16 @@ def lower_depthwise_quads(
         body.add("}", "}" if len(kinds) > 1 else "")
     pixels = window.images * window.out_height * window.out_width
     flops = 2.0 * pixels * weight.size
-    low.emit(
+    low.recorder.emit(
         node,
         body,
         window.images * image.blocks * chunks,
         work=flops / 100,
         flops=flops,
         followers=followers,
+        name=window.name("depthwise_int8"),
     )
-    low.keep_image(out, target)
+    low.forms[out] = target
 
 
 def _words(weight: Array, taps: tuple[tuple[int, int] | None, ...]) -> Array:

@@ -77,7 +77,7 @@ def pack_columns(weight: Array) -> tuple[Array, Array]:
 def pack_rows(low: Lowering, node: ir.Node, a: Tensor, rows: Dim, k: int) -> Tensor:
     """Return rows ``(rows, k)`` as unsigned bytes, each padded to a multiple of four."""
     wide = -(-k // 4) * 4
-    packed = low.new(f"{node.name} rows", np.dtype(np.uint8), (rows, wide))
+    packed = low.recorder.new(f"{node.name} rows", np.dtype(np.uint8), (rows, wide))
     body = Body()
     s, d = body.pointer(a, ctype="uint8_t"), body.pointer(packed, written=True)
     flip = 128 if a.dtype == np.int8 else 0
@@ -87,7 +87,7 @@ def pack_rows(low: Lowering, node: ir.Node, a: Tensor, rows: Dim, k: int) -> Ten
         f"for (int64_t i = {k}; i < {wide}; i++) {d}[r * {wide} + i] = 0; }}",
     )
     known = rows * wide if isinstance(rows, int) else 65536
-    low.emit(f"pack bytes '{node.name}'", body, (rows + 15) // 16, work=known * 0.02)
+    low.recorder.emit(f"pack bytes '{node.name}'", body, (rows + 15) // 16, work=known * 0.02)
     return packed
 
 
@@ -117,9 +117,9 @@ def emit_int8_product(
     k, n = weight.shape
     quads, blocks = -(-k // 4), -(-n // _COLUMNS)
     content, sums = pack_columns(weight)
-    weights = low.weight(("int8", id(node)), lambda: content, content.size)
-    columns = low.weight(("int8 sums", id(node)), lambda: sums, sums.size * 4)
-    vnni = multiplies_bytes(low.level)
+    weights = low.recorder.weight(("int8", id(node)), lambda: content, content.size)
+    columns = low.recorder.weight(("int8 sums", id(node)), lambda: sums, sums.size * 4)
+    vnni = multiplies_bytes(low.facts.level)
     body = Body()
     rows_of_tile = _ROWS
     body.helper(
@@ -152,4 +152,4 @@ def emit_int8_product(
         "}",
     )
     flops = 2.0 * k * n * (rows if isinstance(rows, int) else 64)
-    low.emit(node, body, tiles * blocks, work=flops / 200, flops=flops)
+    low.recorder.emit(node, body, tiles * blocks, work=flops / 200, flops=flops)

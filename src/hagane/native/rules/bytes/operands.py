@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import onnx_ir as ir
 
 from hagane.machine import multiplies_bytes
 from hagane.native.kernels.kernel import Body
-from hagane.native.kernels.tensor import Buffer, Pads, Tensor
+from hagane.native.kernels.tensor import Pads, Tensor
 from hagane.native.layouts.quads import Quads, to_quads
-from hagane.native.lowering.state import Lowering, NotNative
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.state import Lowering
+from hagane.native.tiles.tile import Parameters
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim
 
@@ -22,14 +22,14 @@ MOST = 1.0e6
 
 def has_quads(low: Lowering) -> bool:
     """Whether this processor multiplies quads of bytes at the level that is generated for."""
-    return multiplies_bytes(low.level)
+    return multiplies_bytes(low.facts.level)
 
 
 def one_for_all(low: Lowering, value: ir.Value | None, default: int = 0) -> int:
     """Return a constant zero point, which has to be one for all."""
     if value is None:
         return default
-    array = low.constant(value)
+    array = low.facts.constant(value)
     if array is None or len(set(array.reshape(-1).tolist())) != 1:
         raise NotNative("a zero point that differs, or is known only at run time")
     return int(array.reshape(-1)[0])
@@ -37,7 +37,7 @@ def one_for_all(low: Lowering, value: ir.Value | None, default: int = 0) -> int:
 
 def byte_weight(low: Lowering, value: ir.Value | None) -> Array:
     """Return constant weights of bytes."""
-    array = low.constant(value)
+    array = low.facts.constant(value)
     if array is None or array.dtype not in _BYTES:
         raise NotNative("weights that are not constant bytes")
     return array
@@ -45,7 +45,7 @@ def byte_weight(low: Lowering, value: ir.Value | None) -> Array:
 
 def scale_and_zero(low: Lowering, node: ir.Node, first: int) -> tuple[Array, int]:
     """Return a constant scale and its constant zero point."""
-    scale = low.constant(node.inputs[first])
+    scale = low.facts.constant(node.inputs[first])
     if scale is None:
         raise NotNative("a scale known only at run time")
     return scale.reshape(-1), one_for_all(low, node.inputs[first + 1])
@@ -61,30 +61,31 @@ def signed_weight(weight: Array, zero: int) -> Array | None:
 def image_of_quads(low: Lowering, value: ir.Value | None, zero: int, pads: Pads) -> Quads:
     """Return an image in quads whose border holds the zero point."""
     assert value is not None
-    found = low.quads.get(value)
-    shift = 128 if low.dtype(value) == np.int8 else 0
+    found = low.forms.quads.get(value)
+    shift = 128 if low.facts.dtype(value) == np.int8 else 0
     fits = found is not None and found.zero == zero + shift
     if found is None or not fits or any(h < w for h, w in zip(found.pads, pads, strict=True)):
-        found = to_quads(low, value, low.plain(value), zero)
-        low.quads.setdefault(value, found)
+        source, found = low.forms.plain(value), low.forms.new_quads(value, zero)
+        to_quads(low.recorder, str(value.name), source, found)
+        low.forms.quads.setdefault(value, found)
     return found
 
 
 def bounded_bytes(
     low: Lowering, value: ir.Value
-) -> tuple[ir.Value, tuple[int, int | None], tuple[str, ...]]:
+) -> tuple[ir.Value, tuple[int, int | None], tuple[ir.Node, ...]]:
     """Return what a maximum and a minimum with constants make of bytes, and these bounds.
 
     They stand for a rectification or for a clip. Without a minimum the upper bound is None.
     """
-    least, most = int(np.iinfo(low.dtype(value)).min), None
-    names: list[str] = []
+    least, most = int(np.iinfo(low.facts.dtype(value)).min), None
+    nodes: list[ir.Node] = []
     for operator in ("Max", "Min"):
         node = low.only_use(value)
         if node is None or node.op_type != operator or len(node.inputs) != 2:
             continue
         (other,) = [v for v in node.inputs if v is not value] or [None]
-        array = low.constant(other)
+        array = low.facts.constant(other)
         if array is None or array.size != 1:
             continue
         bound = int(array.reshape(-1)[0])
@@ -95,24 +96,9 @@ def bounded_bytes(
         else:
             most = bound
         low.done.add(node)
-        names.append(operator)
+        nodes.append(node)
         value = node.outputs[0]
-    return value, (least, most), tuple(names)
-
-
-@dataclass(frozen=True, slots=True)
-class Parameters:
-    """Numbers of each output channel that a tile of quads reads, in one buffer.
-
-    Attributes:
-        buffer: What sums start from, then the factors, and so on as ``Tile`` has it.
-        distance: Bytes from one row of numbers to the next.
-        limited: Whether there is a largest result before rounding.
-    """
-
-    buffer: Buffer
-    distance: int
-    limited: bool = False
+    return value, (least, most), tuple(nodes)
 
 
 def may_overflow(weight: Array, start: Array, factor: Array) -> bool:
@@ -140,7 +126,7 @@ def parameters(low: Lowering, key: object, length: int, *rows: Array) -> Paramet
             into[: words.size] = words
         return kept.reshape(-1)
 
-    buffer = low.weight(("parameters", key), make, len(rows) * length * 4)
+    buffer = low.recorder.weight(("parameters", key), make, len(rows) * length * 4)
     return Parameters(buffer, length * 4)
 
 
@@ -166,8 +152,10 @@ def requantize(
     added = np.zeros(maps, np.int32) if bias is None else bias.astype(np.int32)
     body = Body()
     s, d = body.pointer(sums), body.pointer(target, written=True)
-    f = body.raw(low.weight(("factor", id(node)), lambda: spread, maps * 8), ctype="double")
-    b = body.raw(low.weight(("added", id(node)), lambda: added, maps * 4), ctype="int32_t")
+    f = body.raw(
+        low.recorder.weight(("factor", id(node)), lambda: spread, maps * 8), ctype="double"
+    )
+    b = body.raw(low.recorder.weight(("added", id(node)), lambda: added, maps * 4), ctype="int32_t")
     least, most = np.iinfo(target.dtype).min, np.iinfo(target.dtype).max
     size, plane = body.size(rows), body.size(pixels)
     body.add(
@@ -182,4 +170,6 @@ def requantize(
         f"o[i] = hg_saturate_d(v, {zero}, {least}, {most});",
         "} } }",
     )
-    low.emit(f"requantize '{node.name}'", body, (rows + 63) // 64, work=_elements(rows) * maps)
+    low.recorder.emit(
+        f"requantize '{node.name}'", body, (rows + 63) // 64, work=_elements(rows) * maps
+    )

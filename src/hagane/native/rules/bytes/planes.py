@@ -48,7 +48,7 @@ def lower_depthwise_planes(
         result: Scale and zero point of the result.
     """
     channels, (kh, kw) = window.channels, window.kernel
-    source, target = low.plain(node.inputs[0]), low.result(node.outputs[0])
+    source, target = low.forms.plain(node.inputs[0]), low.forms.result(node.outputs[0])
     strides = source.strides
     if len(strides) == 3:
         strides = (*strides[:2], 0, strides[2])
@@ -57,9 +57,15 @@ def lower_depthwise_planes(
     added = np.zeros(channels, np.int32) if bias is None else bias.astype(np.int32)
     body = Body()
     s, d = body.pointer(source), body.pointer(target, written=True)
-    w = body.raw(low.weight(("planes", id(node)), lambda: filters, filters.nbytes), ctype="int32_t")
-    f = body.raw(low.weight(("factor", id(node)), lambda: spread, channels * 8), ctype="double")
-    b = body.raw(low.weight(("added", id(node)), lambda: added, channels * 4), ctype="int32_t")
+    w = body.raw(
+        low.recorder.weight(("planes", id(node)), lambda: filters, filters.nbytes), ctype="int32_t"
+    )
+    f = body.raw(
+        low.recorder.weight(("factor", id(node)), lambda: spread, channels * 8), ctype="double"
+    )
+    b = body.raw(
+        low.recorder.weight(("added", id(node)), lambda: added, channels * 4), ctype="int32_t"
+    )
     (sh, sw), (dh, dw), (top, left) = window.strides, window.dilations, window.pads[:2]
     n, c, h, v = (body.size(stride) for stride in strides)
     assert isinstance(strides[3], int), "an image of fixed sizes"
@@ -97,5 +103,5 @@ def lower_depthwise_planes(
     )
     pixels = window.images * channels * window.out_height * window.out_width
     flops = 2.0 * pixels * kh * kw
-    low.emit(node, body, window.images * channels, work=flops / 4, flops=flops)
-    low.lowered[node.outputs[0]] = target
+    low.recorder.emit(node, body, window.images * channels, work=flops / 4, flops=flops)
+    low.forms[node.outputs[0]] = target

@@ -11,8 +11,10 @@ from hagane.native.kernels.expression import FLOAT32, Apply, Constant, Expressio
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Blocked
 from hagane.native.layouts.image_kernels import emit_image
-from hagane.native.layouts.quads import new_quads, shifted
-from hagane.native.lowering.state import Lazy, Lowered, Lowering, NotNative, Rule, operand
+from hagane.native.layouts.quads import shifted
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.forms import Lazy, Lowered, operand
+from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.bytes.sums import DEQUANTIZE, sums_bytes
 from hagane.native.rules.elementwise import keep
 from hagane.symbolic import Dim
@@ -25,42 +27,48 @@ _LEAST_SCALE = 2.0**-60
 
 
 def _label(found: Lowered, node: ir.Node) -> str:
-    names = (*found.operators, node.op_type) if isinstance(found, Lazy) else (node.op_type,)
-    return f"{'+'.join(names)} '{node.name}'"
+    operators = f"{found.operators}+" if isinstance(found, Lazy) and found.nodes else ""
+    return f"{operators}{node.op_type} '{node.name}'"
 
 
 def _along(low: Lowering, node: ir.Node, value: ir.Value | None, rank: int) -> Expression | None:
     """Return a scale or zero point as an operand: one for all, or one an index of the axis."""
     if value is None:
         return None
-    attributes = low.attributes(node)
-    array = low.constant(value)
+    attributes = low.facts.attributes(node)
+    array = low.facts.constant(value)
     if array is not None and array.size == 1:
         item = array.reshape(-1)[0]
-        dtype = low.dtype(value)
+        dtype = low.facts.dtype(value)
         # Bytes are computed with as floats, which hold them exactly.
         if dtype.kind == "f" or dtype in _BYTES:
             return Constant(float(item), FLOAT32)
         return Constant(int(item), dtype)
-    if attributes.get("block_size") or len(low.shape(value)) != 1:
+    if attributes.get("block_size") or len(low.facts.shape(value)) > 1:
         raise NotNative("a scale a block")
+    if not low.facts.shape(value):
+        return Leaf(low.forms.contiguous(value).reshaped([1] * rank))
     axis = int(attributes["axis"])
     shape: list[Dim] = [1] * rank
-    shape[axis + rank if axis < 0 else axis] = low.shape(value)[0]
-    return Leaf(low.contiguous(value).reshaped(shape))
+    shape[axis + rank if axis < 0 else axis] = low.facts.shape(value)[0]
+    return Leaf(low.forms.contiguous(value).reshaped(shape))
 
 
 def lower_quantize(low: Lowering, node: ir.Node) -> None:
     """Lower QuantizeLinear of float32 to bytes."""
     x, out = node.inputs[0], node.outputs[0]
-    dtype = low.dtype(out)
-    if not low.is_float(x) or dtype not in _BYTES or low.attributes(node).get("precision"):
-        raise NotNative(f"quantisation of {low.dtype(x)} to {dtype}")
-    rank = len(low.shape(x))
+    dtype = low.facts.dtype(out)
+    if (
+        not low.facts.is_float(x)
+        or dtype not in _BYTES
+        or low.facts.attributes(node).get("precision")
+    ):
+        raise NotNative(f"quantisation of {low.facts.dtype(x)} to {dtype}")
+    rank = len(low.facts.shape(x))
     scale = _along(low, node, node.inputs[1], rank)
     zero = _along(low, node, node.inputs[2] if len(node.inputs) > 2 else None, rank)
     assert scale is not None
-    found = low.get(x)
+    found = low.forms.get(x)
     arguments: tuple[Expression, ...] = operand(found), scale, zero or Constant(0, FLOAT32)
     least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
     quotient = "{0} / {1}"
@@ -74,34 +82,34 @@ def lower_quantize(low: Lowering, node: ir.Node) -> None:
         _keep(low, node, expression)
         return
     if isinstance(scale, Constant) and rank == 4 and isinstance(arguments[2], Constant):
-        image = new_quads(low, out, int(arguments[2].value))
+        image = low.forms.new_quads(out, int(arguments[2].value))
         label, sum_ = _label(found, node), arguments[0]
         if not sums_bytes(low, label, sum_, float(scale.value), image.zero, image):
-            emit_image(low, label, shifted(expression), image.view())
-        low.quads[out] = image
+            emit_image(low.recorder, label, shifted(expression), image.view())
+        low.forms.quads[out] = image
         return
-    _keep(low, node, replace(expression, arguments=(Leaf(low.plain(x)), *arguments[1:])))
+    _keep(low, node, replace(expression, arguments=(Leaf(low.forms.plain(x)), *arguments[1:])))
 
 
 def lower_dequantize(low: Lowering, node: ir.Node) -> None:
     """Lower DequantizeLinear of integers to float32."""
     x, out = node.inputs[0], node.outputs[0]
-    if low.dtype(out) != FLOAT32 or low.dtype(x) not in (*_BYTES, np.dtype(np.int32)):
-        raise NotNative(f"dequantisation of {low.dtype(x)} to {low.dtype(out)}")
-    rank = len(low.shape(x))
+    if low.facts.dtype(out) != FLOAT32 or low.facts.dtype(x) not in (*_BYTES, np.dtype(np.int32)):
+        raise NotNative(f"dequantisation of {low.facts.dtype(x)} to {low.facts.dtype(out)}")
+    rank = len(low.facts.shape(x))
     scale = _along(low, node, node.inputs[1], rank)
     zero = _along(low, node, node.inputs[2] if len(node.inputs) > 2 else None, rank)
     assert scale is not None
     assert x is not None
-    image = low.quads.get(x)
+    image = low.forms.quads.get(x)
     whole = zero is None or isinstance(zero, Constant)
     if image is not None and isinstance(scale, Constant) and whole:
         point = float(image.shift + (0 if zero is None else zero.value))  # type: ignore[union-attr]
         kept = (Leaf(image.view()), scale, Constant(point, FLOAT32))
-        lazy = Lazy(Apply(DEQUANTIZE, kept, FLOAT32), FLOAT32, low.shape(out), True)
-        keep(low, out, replace(lazy, operators=(node.op_type,)))
+        lazy = Lazy(Apply(DEQUANTIZE, kept, FLOAT32), FLOAT32, low.facts.shape(out), True)
+        keep(low, out, replace(lazy, nodes=(node,)))
         return
-    found = operand(low.get(x))
+    found = operand(low.forms.get(x))
     if found.dtype in _BYTES:
         _keep(low, node, Apply(DEQUANTIZE, (found, scale, zero or Constant(0, FLOAT32)), FLOAT32))
         return
@@ -112,9 +120,9 @@ def lower_dequantize(low: Lowering, node: ir.Node) -> None:
 
 def lower_dynamic_quantize(low: Lowering, node: ir.Node) -> None:
     """Lower DynamicQuantizeLinear: the range is found first, zero always lies in it."""
-    source = low.contiguous(node.inputs[0])
+    source = low.forms.contiguous(node.inputs[0])
     y, scale_value, zero_value = node.outputs
-    scale, zero = low.result(scale_value), low.result(zero_value)
+    scale, zero = low.forms.result(scale_value), low.forms.result(zero_value)
     body = Body()
     x = body.pointer(source)
     s, z = body.pointer(scale, written=True), body.pointer(zero, written=True)
@@ -126,20 +134,20 @@ def lower_dynamic_quantize(low: Lowering, node: ir.Node) -> None:
         f"{s}[0] = step; {z}[0] = step == 0 ? 0 : hg_saturate(-low / step, 0, 0, 255);",
     )
     known = source.size if isinstance(source.size, int) else 65536
-    low.emit(f"range '{node.name}'", body, 1, work=known * 0.1)
-    low.lowered[scale_value], low.lowered[zero_value] = scale, zero
+    low.recorder.emit(f"range '{node.name}'", body, 1, work=known * 0.1)
+    low.forms[scale_value], low.forms[zero_value] = scale, zero
     byte = np.dtype(np.uint8)
     arguments = (Leaf(source), Leaf(scale), Leaf(zero))
     text = "({1} == 0 ? 0 : (uint8_t)hg_saturate({0} / {1}, {2}, 0, 255))"
     lazy = Lazy(
-        Apply(text, arguments, byte, vector=False), byte, low.shape(y), False, (node.op_type,)
+        Apply(text, arguments, byte, vector=False), byte, low.facts.shape(y), False, (node,)
     )
-    low.lowered[y] = low.store(y, lazy)
+    low.forms[y] = low.forms.store(y, lazy)
 
 
 def _keep(low: Lowering, node: ir.Node, expression: Expression) -> None:
     out = node.outputs[0]
-    keep(low, out, Lazy(expression, low.dtype(out), low.shape(out), False, (node.op_type,)))
+    keep(low, out, Lazy(expression, low.facts.dtype(out), low.facts.shape(out), False, (node,)))
 
 
 RULES: dict[str, Rule] = {

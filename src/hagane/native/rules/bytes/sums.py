@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from hagane.native.kernels.expression import FLOAT32, Apply, Constant, Expression, Leaf
+from hagane.native.kernels.expression import FLOAT32, Apply, Constant, Expression, Leaf, float_text
 from hagane.native.kernels.kernel import Body
 from hagane.native.layouts.quads import QUAD, Quads, store_pixels
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.bytes.operands import has_quads
 from hagane.native.rules.formulas import BUILDERS
-from hagane.native.tiles.tile import float_text
 
 # What a dequantised value is, of the value, its scale and its zero point.
 DEQUANTIZE = "(({0} - {2}) * {1})"
-# Bytes of a vector, and of one of 32-bit numbers when it is narrowed.
+# Bytes of a vector, and of one of 32-bit numbers once it is packed to bytes.
 _ROW, _PIECE = 64, 16
 # One task handles about so many bytes.
 _TASK_BYTES = 32_768
@@ -50,7 +49,7 @@ def sums_bytes(
     d = body.pointer(target.word_view(), written=True, ctype="uint8_t")
     p = [body.pointer(side.word_view(), ctype="uint8_t") for side in (a, b)]
     rows, columns, lanes = *target.shape[2:], target.lanes
-    # Of a narrow image, what fills its one block is left out.
+    # Of an image of few channels, the rest of its one block is left out.
     used = -(-target.shape[1] // _PIECE) * _PIECE if target.blocks == 1 else lanes
     used = lanes if _ROW % used else used
     pixels = _ROW // used
@@ -85,7 +84,7 @@ def sums_bytes(
         body.add("{", *sums, *store_pixels("o", rest, used, lanes), "}")
     body.add("}")
     elements = float(planes * rows * columns * used)
-    low.emit(label, body, planes * chunks, work=elements * 0.15, flops=elements)
+    low.recorder.emit(label, body, planes * chunks, work=elements * 0.15, flops=elements)
     return True
 
 
@@ -102,7 +101,7 @@ def _image(low: Lowering, side: Expression) -> tuple[Quads, float, float] | None
     kept, scale, zero = side.arguments
     if not isinstance(kept, Leaf):
         return None
-    image = next((q for q in low.quads.values() if q.buffer is kept.tensor.buffer), None)
+    image = next((q for q in low.forms.quads.values() if q.buffer is kept.tensor.buffer), None)
     if image is None or not isinstance(scale, Constant) or not isinstance(zero, Constant):
         return None
     return image, float(scale.value), float(zero.value)

@@ -1,4 +1,4 @@
-"""A loop or scan on its way to kernels: its body, and where the values lie that turns hand on."""
+"""A loop or scan on its way to kernels: its body, and the places of values that it carries."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from hagane.graph.walk import all_nodes, captured
 from hagane.native.kernels.control import (
     NONE,
     Carried,
+    ChangingSizes,
     Control,
     Loop,
     Mark,
     Scanned,
-    Turning,
-    turning_names,
+    changing_names,
 )
+from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.kernel import Kernel, Pointer
+from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor, row_major
-from hagane.native.lowering.state import AT_RUN_TIME, Lowering, NotNative
-from hagane.native.rules.control.changing_sizes import SizesOfTurns, names_that_turn
-from hagane.native.run.segment import names_of_sizes
+from hagane.native.lowering.facts import AT_RUN_TIME, NotNative
+from hagane.native.lowering.state import Lowering
+from hagane.native.rules.control.changing_sizes import SizesOfIterations, names_that_change
 from hagane.ops.control.growth import growths
 from hagane.ops.control.loop import hands_on
 from hagane.ops.definition import Array
@@ -58,7 +60,7 @@ class BodyKernels:
         self, low: Lowering, graph: ir.Graph, given: Mapping[ir.Value, Array] | None = None
     ):
         self.outer, self.graph = low, graph
-        known = dict(low.constants)
+        known = dict(low.facts.constants)
         for value in graph.initializers.values():
             if value.const_value is not None:
                 known[value] = tensor_to_array(value.const_value)
@@ -66,60 +68,58 @@ class BodyKernels:
         folded = fold_nodes(list(graph), known)
         known.update(folded)
         self.nodes = [node for node in graph if not all(value in folded for value in node.outputs)]
-        self.low = low.body(self.nodes, known)
+        self.low = low.for_body(self.nodes, known)
         self.captured: list[Tensor] = []
         for value in dict.fromkeys(captured(graph)):
-            if self.low.constant(value) is None:
-                tensor = low.plain(value)
+            if self.low.facts.constant(value) is None:
+                tensor = low.forms.plain(value)
                 self.captured.append(tensor)
-                self.low.lowered[value] = tensor
+                self.low.forms[value] = tensor
 
     def lower(
         self,
         wanted: Sequence[tuple[ir.Value, Tensor]],
         visible: Iterable[ir.Value],
-        sizes: SizesOfTurns | None = None,
+        sizes: SizesOfIterations | None = None,
     ) -> None:
         """Make the kernels that compute outputs where they are wanted.
 
         Args:
             wanted: Outputs and their places.
             visible: Values outside whose sizes are known when the part begins.
-            sizes: Those that differ from turn to turn.
+            sizes: Those that differ between iterations.
 
         Raises:
             NotNative: Some node has no kernel.
         """
-        from hagane.native.plan.apply_rules import lower_nodes
-
         low = self.low
-        low.outputs = frozenset(value for value, _ in wanted)
+        low.facts.outputs = frozenset(value for value, _ in wanted)
         for value, place in wanted:
             producer = value.producer()
-            own = producer in low.nodes and value not in low.constants
-            if own and value not in low.places and place.contiguous:
-                low.places[value] = place
-        for node, reason in lower_nodes(low, self.nodes).items():
+            own = producer in low.facts.nodes and value not in low.facts.constants
+            if own and value not in low.forms.places and place.contiguous:
+                low.forms.places[value] = place
+        for node, reason in low.lower_nodes(low, self.nodes).items():
             if reason == AT_RUN_TIME:
                 raise NotNative(AT_RUN_TIME)
             raise NotNative(f"{node.op_type} in its body: {reason}")
         for value, place in wanted:
-            found = low.plain(value)
+            found = low.forms.plain(value)
             if found.buffer is not place.buffer or not found.contiguous:
-                low.copy(found, place)
-        assert not low.inputs, "a body reads nothing that its outer graph does not hold"
+                emit_copy(low.recorder, found, place)
+        assert not low.forms.inputs, "a body reads nothing that its outer graph does not hold"
         self._check_sizes(visible, sizes)
 
-    def _check_sizes(self, visible: Iterable[ir.Value], sizes: SizesOfTurns | None) -> None:
-        types = self.outer.types
+    def _check_sizes(self, visible: Iterable[ir.Value], sizes: SizesOfIterations | None) -> None:
+        types = self.outer.facts.types
         pairs = [pair for node in all_nodes(self.nodes) for pair in types.assumed.get(node, ())]
-        names = names_of_sizes(self.low.kernels, [], pairs)
-        names -= turning_names([kernel.control for kernel in self.low.kernels]).keys()
+        names = names_of_sizes(self.low.recorder.kernels, [], pairs)
+        names -= changing_names([kernel.control for kernel in self.low.recorder.kernels]).keys()
         for value in (*visible, *captured(self.graph)):
             names -= {name for dim in sizes_in(types, value) for name in symbols_of(dim)}
         if sizes is not None:
             names -= {name for name, _, _ in sizes.names}
-            sizes.check(self.low.kernels, pairs)
+            sizes.check(self.low.recorder.kernels, pairs)
         if names & types.invented:
             raise NotNative("a size in its body is known only when it runs")
 
@@ -138,7 +138,7 @@ def sizes_in(types: GraphTypes, value: ir.Value) -> Iterator[Dim]:
 
 
 def _moving(like: Tensor, name: str) -> Tensor:
-    """Return a contiguous place of a tensor's type and shape that lies elsewhere in each turn."""
+    """Return a contiguous place of a tensor's type and shape that moves between iterations."""
     return Tensor(
         Buffer(name, like.size * like.dtype.itemsize, Kind.MOVING),
         like.dtype,
@@ -150,29 +150,29 @@ def _moving(like: Tensor, name: str) -> Tensor:
 def _same_type(low: Lowering, what: str, *values: ir.Value) -> None:
     first, *others = values
     for other in others:
-        if low.dtype(other) != low.dtype(first):
+        if low.facts.dtype(other) != low.facts.dtype(first):
             raise NotNative(f"{what} changes its element type")
-        if low.shape(other) != low.shape(first):
-            raise NotNative(f"{what} changes its shape from turn to turn")
+        if low.facts.shape(other) != low.facts.shape(first):
+            raise NotNative(f"{what} changes its shape between iterations")
 
 
 def single(low: Lowering, value: ir.Value, dtype: str) -> Tensor:
     """Return a value that has to be one number of a type."""
     check_single(low, value, dtype)
-    return low.contiguous(value)
+    return low.forms.contiguous(value)
 
 
 def check_single(low: Lowering, value: ir.Value, dtype: str) -> None:
     """Raise ``NotNative`` unless a value has to be one number of a type."""
-    if low.dtype(value).name != dtype or product(low.shape(value)) != 1:
+    if low.facts.dtype(value).name != dtype or product(low.facts.shape(value)) != 1:
         raise NotNative(f"'{value.name}' is no single {dtype}")
 
 
 def result_of(low: Lowering, value: ir.Value) -> Tensor:
     """Return where an output of the node goes, also if nobody reads it."""
-    if value.name and low.uses(value):
-        return low.result(value)
-    return low.new(str(value.name), low.dtype(value), low.shape(value))
+    if value.name and low.facts.uses(value):
+        return low.forms.result(value)
+    return low.recorder.new(str(value.name), low.facts.dtype(value), low.facts.shape(value))
 
 
 def emit_control(
@@ -184,11 +184,13 @@ def emit_control(
 ) -> None:
     """Append a kernel without code."""
     label = f"{node.op_type} '{node.name}'"
-    low.kernels.append(Kernel(label, "", tuple(pointers), (), 0, failure=failure, control=control))
+    low.recorder.kernels.append(
+        Kernel(label, "", tuple(pointers), (), 0, failure=failure, control=control)
+    )
 
 
 @dataclass
-class Turns:
+class LoopKernels:
     """A Loop or Scan on its way to kernels.
 
     Attributes:
@@ -196,9 +198,9 @@ class Turns:
         node: The node.
         body: Its body.
         wanted: Outputs of the body and their places.
-        states: What is carried in: values around, before a turn, after it, and the results.
-        count: Where the number of the turn lies.
-        turns: How many turns there are, if that is known before the run.
+        states: What is carried in: values around, before an iteration, after it, and the results.
+        count: Where the number of the iteration lies.
+        iterations: How many iterations there are, if that is known before the run.
     """
 
     low: Lowering
@@ -206,32 +208,32 @@ class Turns:
     body: BodyKernels
     states: Sequence[tuple[ir.Value, ir.Value, ir.Value, ir.Value]]
     count: Tensor | None = None
-    turns: Dim | None = None
+    iterations: Dim | None = None
     pointers: Pointers = field(default_factory=Pointers)
     wanted: list[tuple[ir.Value, Tensor]] = field(default_factory=list)
     carried: list[Carried] = field(default_factory=list)
     scanned: list[Scanned] = field(default_factory=list)
-    sizes: SizesOfTurns | None = None
+    sizes: SizesOfIterations | None = None
 
     def carry(self) -> None:
-        """Give each state its places; one that no turn changes keeps the place that it has."""
+        """Give each state its places; one that no iteration changes keeps the place that it has."""
         low, inner = self.low, self.body.low
         self._find_sizes()
         for start, before, after, result in self.states:
             if hands_on(after) is before:
-                if before not in inner.constants:
-                    inner.lowered[before] = low.plain(start)
-                    self.body.captured.append(low.plain(start))
-                low.lowered[result] = low.plain(start)
+                if before not in inner.facts.constants:
+                    inner.forms[before] = low.forms.plain(start)
+                    self.body.captured.append(low.forms.plain(start))
+                low.forms[result] = low.forms.plain(start)
                 continue
-            if self.sizes is not None and any(map(self.sizes.differs, low.shape(before))):
+            if self.sizes is not None and any(map(self.sizes.differs, low.facts.shape(before))):
                 self._carry_growing(start, before, after, result)
                 continue
             _same_type(low, f"'{before.name}'", start, before, after)
-            begin, first = low.contiguous(start), result_of(low, result)
-            second = low.new(f"{before.name} spare", first.dtype, first.shape)
+            begin, first = low.forms.contiguous(start), result_of(low, result)
+            second = low.recorder.new(f"{before.name} spare", first.dtype, first.shape)
             old, new = _moving(first, str(before.name)), _moving(first, str(after.name))
-            inner.lowered[before] = old
+            inner.forms[before] = old
             self.wanted.append((after, new))
             add = self.pointers.add
             size = first.size * first.dtype.itemsize
@@ -245,41 +247,43 @@ class Turns:
                     size,
                 )
             )
-            low.lowered[result] = first
+            low.forms[result] = first
 
     def _find_sizes(self) -> None:
         """Find the sizes that states grow by; anything else that changes them is refused later."""
         low = self.low
         starts, befores, afters = (
-            [low.types.types.get(state[i]) for state in self.states] for i in range(3)
+            [low.facts.types.types.get(state[i]) for state in self.states] for i in range(3)
         )
         found = growths(starts, befores, afters)
         if found and self.count is not None:
-            self.sizes = SizesOfTurns(names_that_turn(found.values(), low.types.invented))
+            self.sizes = SizesOfIterations(
+                names_that_change(found.values(), low.facts.types.invented)
+            )
 
     def _carry_growing(
         self, start: ir.Value, before: ir.Value, after: ir.Value, result: ir.Value
     ) -> None:
-        """Give a state places that the engine makes larger; its size is known in each turn."""
+        """Give a state places that the engine makes larger; its size is known in each iteration."""
         low, sizes, add = self.low, self.sizes, self.pointers.add
         assert sizes is not None
-        grown = {name: turned for name, _, turned in sizes.names}
+        grown = {name: next_size for name, _, next_size in sizes.names}
         begun = {name: first for name, first, _ in sizes.names}
-        shape, dtype = low.shape(before), low.dtype(before)
+        shape, dtype = low.facts.shape(before), low.facts.dtype(before)
         for value, names in ((start, begun), (after, grown)):
             wanted = tuple(evaluate(dim, names) for dim in shape)
-            if low.dtype(value) != dtype or low.shape(value) != wanted:
-                raise NotNative(f"'{before.name}' changes its shape from turn to turn")
+            if low.facts.dtype(value) != dtype or low.facts.shape(value) != wanted:
+                raise NotNative(f"'{before.name}' changes its shape between iterations")
         places = []
-        for value, of in ((before, shape), (after, low.shape(after))):
+        for value, of in ((before, shape), (after, low.facts.shape(after))):
             size = product(of) * dtype.itemsize
             buffer = Buffer(str(value.name), size, Kind.MOVING)
             places.append(Tensor(buffer, dtype, of, row_major(of)))
         old, new = places
-        self.body.low.lowered[before] = old
+        self.body.low.forms[before] = old
         self.wanted.append((after, new))
-        begin, first, left = low.contiguous(start), NONE, None
-        if low.uses(result):
+        begin, first, left = low.forms.contiguous(start), NONE, None
+        if low.facts.uses(result):
             first, left = self._final_place(result, shape)
         size = begin.size * dtype.itemsize
         self.carried.append(
@@ -293,21 +297,21 @@ class Turns:
         """Return the pointer to where a growing state ends, or the output that is made of it."""
         low, sizes = self.low, self.sizes
         assert sizes is not None
-        steps = [turned - symbol(name) for name, _, turned in sizes.names]
-        if self.turns is not None and all(isinstance(step, int) for step in steps):
+        steps = [next_size - symbol(name) for name, _, next_size in sizes.names]
+        if self.iterations is not None and all(isinstance(step, int) for step in steps):
             final = {
-                name: first + step * self.turns
+                name: first + step * self.iterations
                 for (name, first, _), step in zip(sizes.names, steps, strict=True)
             }
-            if low.shape(result) == tuple(evaluate(dim, final) for dim in shape):
-                low.lowered[result] = place = low.result(result)
+            if low.facts.shape(result) == tuple(evaluate(dim, final) for dim in shape):
+                low.forms[result] = place = low.forms.result(result)
                 return self.pointers.add(place, written=True), None
-        pairs = zip(shape, low.shape(result), strict=True)
+        pairs = zip(shape, low.facts.shape(result), strict=True)
         left = tuple(0 if sizes.differs(dim) else final for dim, final in pairs)
         return NONE, _leave(self, result, left)
 
     def slice_of(self, whole: Tensor, axis: int, count: Dim, *, backwards: bool) -> Tensor:
-        """Return a slice of a value along an axis; which one, the turn decides."""
+        """Return a slice of a value along an axis; which one, the iteration decides."""
         buffer = Buffer(f"slice of {whole.buffer.name}", 0, Kind.MOVING)
         step = whole.strides[axis] * whole.dtype.itemsize
         start = (count - 1) * step if backwards else 0
@@ -325,65 +329,71 @@ class Turns:
         low = self.low
         read = (value for value in self.node.inputs if value is not None)
         self.body.lower(self.wanted, read, self.sizes)
-        kernels, turning = self.body.low.kernels, None
+        kernels, changing = self.body.low.recorder.kernels, None
         if self.sizes is not None:
-            kernels, turning = self._with_sizes(self.sizes, kernels)
+            kernels, changing = self._with_sizes(self.sizes, kernels)
         control = replace(
             control,
             carried=tuple(self.carried),
             scanned=tuple(self.scanned),
-            turning=turning,
+            changing=changing,
         )
         kept = [Pointer(tensor.buffer, 0, False) for tensor in self.body.captured]
         pointers = [*self.pointers.found, *kept]
-        emit_control(low, self.node, control, pointers, "no memory for what {value} turns leave")
-        low.kernels += kernels
-        # What the next turn reads has to be there still when this one ends.
+        emit_control(
+            low, self.node, control, pointers, "no memory for what {value} iterations leave"
+        )
+        low.recorder.kernels += kernels
+        # What the next iteration reads has to be there still when this one ends.
         emit_control(low, self.node, Mark.END, pointers)
 
     def _with_sizes(
-        self, sizes: SizesOfTurns, kernels: list[Kernel]
-    ) -> tuple[list[Kernel], Turning]:
-        """Return the body's kernels behind the one that computes their sizes before each turn."""
+        self, sizes: SizesOfIterations, kernels: list[Kernel]
+    ) -> tuple[list[Kernel], ChangingSizes]:
+        """Return the body's kernels behind the one that computes their sizes in each iteration."""
         assert self.count is not None
-        sizes.weigh(kernels, self.turns)
+        sizes.weigh(kernels, self.iterations)
         temporaries = sizes.temporaries(kernels)
         moving = {*temporaries, *(part.slice for part in self.scanned)}
         moving |= {buffer for value in self.carried for buffer in (value.before, value.after)}
         self.scanned += sizes.rebase(kernels, moving, self.pointers.found)
-        made, turning = sizes.kernel(kernels, self.carried, temporaries, self.count)
-        return [made, *kernels], turning
+        made, changing = sizes.kernel(kernels, self.carried, temporaries, self.count)
+        return [made, *kernels], changing
 
 
-def kept_place(loop: Turns, item: ir.Value, result: ir.Value) -> Tensor:
-    """Return the place of one turn's part of a result."""
+def kept_place(loop: LoopKernels, item: ir.Value, result: ir.Value) -> Tensor:
+    """Return the place of one iteration's part of a result."""
     low = loop.low
-    shape, whole = low.shape(item), low.shape(result)
+    shape, whole = low.facts.shape(item), low.facts.shape(result)
     differs = loop.sizes is not None and any(map(loop.sizes.differs, shape))
-    if differs or low.dtype(item) != low.dtype(result) or shape != whole[1:]:
-        raise NotNative(f"'{item.name}' changes its type from turn to turn")
-    if loop.turns is not None and whole[0] == loop.turns:
-        low.lowered[result] = low.result(result)
-        return loop.slice_of(low.plain(result), 0, loop.turns, backwards=False)
+    if differs or low.facts.dtype(item) != low.facts.dtype(result) or shape != whole[1:]:
+        raise NotNative(f"'{item.name}' changes its type between iterations")
+    if loop.iterations is not None and whole[0] == loop.iterations:
+        low.forms[result] = low.forms.result(result)
+        return loop.slice_of(low.forms.plain(result), 0, loop.iterations, backwards=False)
     grown = _leave(loop, result, (0, *whole[1:]))
-    dtype = low.dtype(result)
+    dtype = low.facts.dtype(result)
     buffer = Buffer(f"slice of {result.name}", 0, Kind.MOVING)
     step = product(shape) * dtype.itemsize
     loop.scanned.append(Scanned(buffer, NONE, 0, step, grown))
     return Tensor(buffer, dtype, shape, row_major(shape))
 
 
-def _leave(loop: Turns, result: ir.Value, before: tuple[Dim, ...]) -> Buffer:
+def _leave(loop: LoopKernels, result: ir.Value, before: tuple[Dim, ...]) -> Buffer:
     """Return the buffer of an output that is made when the loop has ended; ``before``, its shape."""
     low = loop.low
     readers = {use.node for use in result.uses()}
-    if result not in low.outputs or low.inner or readers & set(all_nodes(low.nodes)):
-        raise NotNative("the number of its turns is known only when it ends")
+    if (
+        result not in low.facts.outputs
+        or low.forms.inner
+        or readers & set(all_nodes(low.facts.nodes))
+    ):
+        raise NotNative("the number of its iterations is known only when it ends")
     grown = Buffer(str(result.name), 0, Kind.OUTPUT)
-    low.results[result] = grown
-    low.grown[result] = before
-    low.lowered[result] = Tensor(
-        grown, low.dtype(result), low.shape(result), row_major(low.shape(result))
+    low.forms.results[result] = grown
+    low.forms.grown[result] = before
+    low.forms[result] = Tensor(
+        grown, low.facts.dtype(result), low.facts.shape(result), row_major(low.facts.shape(result))
     )
     loop.pointers.found.append(Pointer(grown, 0, True))
     return grown

@@ -1,7 +1,7 @@
 """Loop, Scan and If whose bodies have kernels throughout: control is the engine's.
 
-Values that a loop carries keep their shapes, or grow by the same in each turn; where they change in
-another way, the body is a program of its own that the runtime calls once a turn.
+Values that a loop carries keep their shapes, or grow by the same in each iteration; where they change
+in another way, the body is a program of its own that the runtime calls once an iteration.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.control import NONE, Branch, Loop, Mark
-from hagane.native.lowering.state import Lowering, NotNative, Rule
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.control.bodies import (
     BodyKernels,
+    LoopKernels,
     Pointers,
-    Turns,
     check_single,
     dims_of,
     emit_control,
@@ -49,47 +50,49 @@ def lower_loop(low: Lowering, node: ir.Node) -> None:
     # The body runs only while the condition is true.
     given = {begun: np.array(True)}
     for start, before, after, _ in states:
-        constant = low.constant(start)
+        constant = low.facts.constant(start)
         if constant is not None and hands_on(after) is before:
             given[before] = constant
-    loop = Turns(low, node, BodyKernels(low, graph, given), states)
+    loop = LoopKernels(low, node, BodyKernels(low, graph, given), states)
     inner, add = loop.body.low, loop.pointers.add
-    place = low.new(str(number.name), low.dtype(number), low.shape(number))
-    inner.lowered[number], count = place, add(place, written=True)
+    place = low.recorder.new(str(number.name), low.facts.dtype(number), low.facts.shape(number))
+    inner.forms[number], count = place, add(place, written=True)
     loop.count, begin = place, NONE
-    if going is not None and not is_true(low.constant(going)):
+    if going is not None and not is_true(low.facts.constant(going)):
         begin = add(single(low, going, "bool"))
     condition = NONE
-    if not is_true(inner.constant(goes_on)):
+    if not is_true(inner.facts.constant(goes_on)):
         check_single(low, goes_on, "bool")
-        place = low.new(str(goes_on.name), low.dtype(goes_on), low.shape(goes_on))
+        place = low.recorder.new(
+            str(goes_on.name), low.facts.dtype(goes_on), low.facts.shape(goes_on)
+        )
         loop.wanted.append((goes_on, place))
         condition = add(place, written=True)
-    turns = _known_turns(low, limit)
+    iterations = _known_iterations(low, limit)
     at = NONE
-    if limit is not None and turns is None:
+    if limit is not None and iterations is None:
         at = add(single(low, limit, "int64"))
-    loop.turns = turns if begin == condition == NONE else None
+    loop.iterations = iterations if begin == condition == NONE else None
     loop.carry()
     for item, result in zip(others[n:], node.outputs[n:], strict=True):
-        if result.name and low.uses(result):
+        if result.name and low.facts.uses(result):
             loop.wanted.append((item, kept_place(loop, item, result)))
-    loop.finish(Loop(turns, at, begin, condition, count, (), ()))
+    loop.finish(Loop(iterations, at, begin, condition, count, (), ()))
 
 
-def _known_turns(low: Lowering, limit: ir.Value | None) -> Dim | None:
+def _known_iterations(low: Lowering, limit: ir.Value | None) -> Dim | None:
     """Return the limit of a Loop, if it is known before the run and not negative."""
     if limit is None:
         return None
-    content = low.constant(limit)
+    content = low.facts.constant(limit)
     if content is None:
-        content = low.types.values.get(limit)
+        content = low.facts.types.values.get(limit)
     if content is None or content.size != 1:
         return None
-    turns = content.reshape(-1)[0]
-    if isinstance(turns, Expr):
-        return turns if {str(turns)} == set(symbols_of(turns)) else None
-    return int(turns) if turns >= 0 else None
+    iterations = content.reshape(-1)[0]
+    if isinstance(iterations, Expr):
+        return iterations if {str(iterations)} == set(symbols_of(iterations)) else None
+    return int(iterations) if iterations >= 0 else None
 
 
 def grown_outputs(node: ir.Node, types: GraphTypes) -> Sequence[ir.Value]:
@@ -112,7 +115,7 @@ def grown_outputs(node: ir.Node, types: GraphTypes) -> Sequence[ir.Value]:
 
 def lower_scan(low: Lowering, node: ir.Node) -> None:
     """Lower a Scan: its slices are read and written where the whole lies."""
-    attributes = low.attributes(node)
+    attributes = low.facts.attributes(node)
     graph = node.attributes["body"].as_graph()
     n_scanned = int(attributes["num_scan_inputs"])
     inputs = [value for value in node.inputs if value is not None]
@@ -122,20 +125,20 @@ def lower_scan(low: Lowering, node: ir.Node) -> None:
     )
     given = {}
     for start, before, after, _ in states:
-        constant = low.constant(start)
+        constant = low.facts.constant(start)
         if constant is not None and hands_on(after) is before:
             given[before] = constant
-    scan = Turns(low, node, BodyKernels(low, graph, given), states)
+    scan = LoopKernels(low, node, BodyKernels(low, graph, given), states)
     axes = attributes.get("scan_input_axes") or (0,) * n_scanned
     backwards = attributes.get("scan_input_directions") or (0,) * n_scanned
-    turns: Dim = 0
+    iterations: Dim = 0
     for value, part, axis, reverse in zip(
         inputs[n:], graph.inputs[n:], axes, backwards, strict=True
     ):
-        whole = low.plain(value)
+        whole = low.forms.plain(value)
         axis %= len(whole.shape)
-        turns = whole.shape[axis]
-        scan.body.low.lowered[part] = scan.slice_of(whole, axis, turns, backwards=bool(reverse))
+        iterations = whole.shape[axis]
+        scan.body.low.forms[part] = scan.slice_of(whole, axis, iterations, backwards=bool(reverse))
     scan.carry()
     n_results = len(node.outputs) - n
     axes = attributes.get("scan_output_axes") or (0,) * n_results
@@ -143,15 +146,15 @@ def lower_scan(low: Lowering, node: ir.Node) -> None:
     for item, result, axis, reverse in zip(
         graph.outputs[n:], node.outputs[n:], axes, backwards, strict=True
     ):
-        if not (result.name and low.uses(result)):
+        if not (result.name and low.facts.uses(result)):
             continue
-        low.lowered[result] = target = low.result(result)
+        low.forms[result] = target = low.forms.result(result)
         axis %= len(target.shape)
-        if low.shape(item) != target.shape[:axis] + target.shape[axis + 1 :]:
-            raise NotNative(f"'{item.name}' changes its shape from turn to turn")
-        place = scan.slice_of(target, axis, turns, backwards=bool(reverse))
+        if low.facts.shape(item) != target.shape[:axis] + target.shape[axis + 1 :]:
+            raise NotNative(f"'{item.name}' changes its shape between iterations")
+        place = scan.slice_of(target, axis, iterations, backwards=bool(reverse))
         scan.wanted.append((item, place))
-    scan.finish(Loop(turns, NONE, NONE, NONE, NONE, (), ()))
+    scan.finish(Loop(iterations, NONE, NONE, NONE, NONE, (), ()))
 
 
 def lower_if(low: Lowering, node: ir.Node) -> None:
@@ -160,29 +163,31 @@ def lower_if(low: Lowering, node: ir.Node) -> None:
     (condition,) = node.inputs
     if condition is None:
         raise NotNative("an absent condition")
-    known = low.constant(condition)
+    known = low.facts.constant(condition)
     if known is not None:
         graphs = [graphs[0 if is_true(known) else 1]]
     bodies = [BodyKernels(low, graph) for graph in graphs]
     targets = [result_of(low, value) for value in node.outputs]
     for body in bodies:
         for found, value in zip(body.graph.outputs, node.outputs, strict=True):
-            if low.dtype(found) != low.dtype(value) or low.shape(found) != low.shape(value):
+            if low.facts.dtype(found) != low.facts.dtype(value) or low.facts.shape(
+                found
+            ) != low.facts.shape(value):
                 raise NotNative("its branches give different shapes")
         body.lower(list(zip(body.graph.outputs, targets, strict=True)), ())
     for value, target in zip(node.outputs, targets, strict=True):
-        low.lowered[value] = target
+        low.forms[value] = target
     if known is not None:
-        low.kernels += bodies[0].low.kernels
+        low.recorder.kernels += bodies[0].low.recorder.kernels
         return
     pointers = Pointers()
     branch = Branch(pointers.add(single(low, condition, "bool")))
     for target in targets:
         pointers.add(target, written=True)
     emit_control(low, node, branch, pointers.found)
-    low.kernels += bodies[0].low.kernels
+    low.recorder.kernels += bodies[0].low.recorder.kernels
     emit_control(low, node, Mark.OTHERWISE, ())
-    low.kernels += bodies[1].low.kernels
+    low.recorder.kernels += bodies[1].low.recorder.kernels
     emit_control(low, node, Mark.END, ())
 
 

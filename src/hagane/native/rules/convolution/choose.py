@@ -11,13 +11,14 @@ import onnx_ir as ir
 from hagane.native.kernels.expression import Expression
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Blocked, Pads, Tensor
-from hagane.native.layouts.pairs import Paired, new_paired
-from hagane.native.lowering.choices import BY_RULE, convolution_key
-from hagane.native.lowering.epilogue import Ending, follow
-from hagane.native.lowering.state import Lowering, NotNative, Rule
+from hagane.native.layouts.pairs import Paired
+from hagane.native.lowering.choices import BY_RULE
+from hagane.native.lowering.epilogue import Epilogue, follow
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.convolution.depthwise import lower_depthwise
 from hagane.native.rules.convolution.direct import Source, band_pays, emit_direct
-from hagane.native.rules.convolution.few_outputs import is_narrow, lower_narrow
+from hagane.native.rules.convolution.few_outputs import has_few_outputs, lower_few_outputs
 from hagane.native.rules.convolution.filtered import filtered_axis, filtered_pads, lower_filtered
 from hagane.native.rules.convolution.images import (
     FEW_CHANNELS,
@@ -29,10 +30,17 @@ from hagane.native.rules.convolution.images import (
 from hagane.native.rules.convolution.pooled import with_pool
 from hagane.native.rules.convolution.stem import folded, folds_rows
 from hagane.native.rules.convolution.volume import lower_volume
-from hagane.native.rules.convolution.window import Window, is_depthwise, needed_pads, window_of
+from hagane.native.rules.convolution.window import (
+    Window,
+    convolution_key,
+    is_depthwise,
+    needed_pads,
+    window_of,
+)
 from hagane.native.rules.convolution.winograd import Shape, lower_winograd, tile_size
 from hagane.native.rules.elementwise import function_of
 from hagane.native.rules.onednn.convolution import calls_library, lower_by_library
+from hagane.native.rules.varying import lower_varying
 from hagane.native.tiles.matrix import takes_rows
 from hagane.native.tiles.tile import Words, block_words, uses_tiles
 from hagane.native.tiles.triples import splits, tiles_ns, tiles_of_image
@@ -48,17 +56,23 @@ def winograd_sizes(window: Window) -> tuple[int, ...]:
 
 def winograd_size(low: Lowering, window: Window) -> int:
     """Return the tile of Winograd's algorithm where it is faster than the direct form, else 0."""
-    if not winograd_sizes(window) or low.direct_only or (low.pairs and low.level.tiles):
+    if (
+        not winograd_sizes(window)
+        or low.facts.direct_only
+        or (low.facts.pairs and low.facts.level.tiles)
+    ):
         return 0
     if calls_library(low, window):
         return 0
-    chosen = low.choices.get(convolution_key(low, window), BY_RULE).winograd
+    chosen = low.facts.choices.get(convolution_key(low, window), BY_RULE).winograd
     if chosen is not None:
         return chosen
     direct = None
     if _direct_words(low, window) is Words.TRIPLE:
-        direct = tiles_ns(*_product_of(window), low.threads)
-    return tile_size(_winograd_shape(window), low.threads, 2.0 if low.pairs else 1.0, direct)
+        direct = tiles_ns(*_product_of(window), low.facts.threads)
+    return tile_size(
+        _winograd_shape(window), low.facts.threads, 2.0 if low.facts.pairs else 1.0, direct
+    )
 
 
 def _words(low: Lowering, window: Window) -> Words:
@@ -70,22 +84,22 @@ def _direct_words(low: Lowering, window: Window) -> Words:
     """Return what they hold in the direct form."""
     inputs = window.channels // window.groups
     pairs = (
-        low.words is not Words.FLOAT
+        low.facts.words is not Words.FLOAT
         and inputs > FEW_CHANNELS
         and not (window.groups > 1 and window.groups == window.channels)
         and (window.groups == 1 or _has_whole_blocks(low, window))
     )
-    if pairs and low.words is Words.TRIPLE:
+    if pairs and low.facts.words is Words.TRIPLE:
         pixels = window.out_height * window.out_width
         read = inputs * -(-window.height * window.width // pixels)
-        pairs = not calls_library(low, window) and not low.direct_only
+        pairs = not calls_library(low, window) and not low.facts.direct_only
         taps = window.kernel[0] * window.kernel[1]
         product = _product_of(window)
         near = window.follows or takes_rows(product[0] // window.images)
         pairs = pairs and splits(
-            low, window.images * pixels, inputs * taps, product, read, near=near
+            low.facts.threads, window.images * pixels, inputs * taps, product, read, near=near
         )
-    return low.words if pairs else Words.FLOAT
+    return low.facts.words if pairs else Words.FLOAT
 
 
 def _splits_rows(low: Lowering, window: Window) -> bool:
@@ -108,7 +122,7 @@ def _product_of(window: Window) -> tuple[int, int, int]:
 
 def _has_whole_blocks(low: Lowering, window: Window) -> bool:
     """Whether each group of channels begins with a block of pairs."""
-    lanes = low.words.each * block_words(low.level, low.words)
+    lanes = low.facts.words.each * block_words(low.facts.level, low.facts.words)
     sizes = (window.channels // window.groups, window.out_channels // window.groups)
     return not any(size % lanes for size in sizes)
 
@@ -162,16 +176,16 @@ def sizes_of(low: Lowering, node: ir.Node) -> Window | None:
     if node.op_type != "Conv":
         return None
     try:
-        shape = low.fixed_shape(node.inputs[1])
+        shape = low.facts.fixed_shape(node.inputs[1])
         window = window_of(low, node, shape[2:], shape[0])
-        return window if low.is_float(node.inputs[0]) else None
+        return window if low.facts.is_float(node.inputs[0]) else None
     except NotNative:
         return None
 
 
 def _is_blocked(low: Lowering, window: Window) -> bool:
-    lanes = low.level.lanes
-    if is_narrow(low, window):
+    lanes = low.facts.level.lanes
+    if has_few_outputs(low, window):
         return False
     if window.groups == 1 or is_depthwise(window):
         return True
@@ -182,14 +196,16 @@ def _is_blocked(low: Lowering, window: Window) -> bool:
 
 
 def lower_conv(low: Lowering, node: ir.Node) -> None:
-    """Lower a convolution with constant weights."""
-    x, weight = node.inputs[0], low.constant(node.inputs[1])
+    """Lower a convolution; weights that are not constant are packed when it runs."""
+    x, weight = node.inputs[0], low.facts.constant(node.inputs[1])
     bias_value = node.inputs[2] if len(node.inputs) > 2 else None
-    bias = low.constant(bias_value) if bias_value is not None else None
+    bias = low.facts.constant(bias_value) if bias_value is not None else None
     if weight is None or (bias_value is not None and bias is None):
-        raise NotNative("weights that are not constant")
-    if not low.is_float(x):
-        raise NotNative(f"element type {low.dtype(x)}")
+        given = [value for value in node.inputs[1:3] if value is not None]
+        lower_varying(low, node, lower_conv, dict.fromkeys(given))
+        return
+    if not low.facts.is_float(x):
+        raise NotNative(f"element type {low.facts.dtype(x)}")
     if weight.ndim == 5:
         lower_volume(low, node, weight, bias)
         return
@@ -198,8 +214,8 @@ def lower_conv(low: Lowering, node: ir.Node) -> None:
     if found is not None:
         lower_filtered(low, node, window, found, four_axes(weight), bias)
         return
-    if is_narrow(low, window):
-        lower_narrow(low, node, window, four_axes(weight), bias)
+    if has_few_outputs(low, window):
+        lower_few_outputs(low, node, window, four_axes(weight), bias)
         return
     if not _is_blocked(low, window):
         _lower_by_loops(low, node, window, weight, bias)
@@ -215,28 +231,28 @@ def _lower_direct(
 ) -> None:
     x = node.inputs[0]
     assert x is not None
-    ending = follow(low, node.outputs[0])
-    folds = low.pairs and folds_rows(low.level, window)
-    tiles = low.level.tiles and (folds or _words(low, window) is not Words.FLOAT)
+    epilogue = follow(low, node.outputs[0])
+    folds = low.facts.pairs and folds_rows(low.facts.level, window)
+    tiles = low.facts.level.tiles and (folds or _words(low, window) is not Words.FLOAT)
     after = None
     if tiles and not calls_library(low, window):
-        ending, after = _with_function(low, ending)
+        epilogue, after = _with_function(low, epilogue)
     pool, size = None, winograd_size(low, window)
-    if (size or low.words is Words.FLOAT) and not calls_library(low, window):
+    if (size or low.facts.words is Words.FLOAT) and not calls_library(low, window):
         pays = partial(_winograd_shape(window).pools, size) if size else band_pays
-        ending, pool = with_pool(low, ending, pays)
-    shape = low.fixed_shape(ending.value)
+        epilogue, pool = with_pool(low, epilogue, pays)
+    shape = low.facts.fixed_shape(epilogue.value)
     target: Blocked | Paired
     # Vectors of floats do not write the wide blocks that matrix tiles read.
-    if (tiles or not low.level.tiles) and _read_as_pairs(low, ending.value):
-        target = new_paired(low, ending.value, shape)
+    if (tiles or not low.facts.level.tiles) and _read_as_pairs(low, epilogue.value):
+        target = low.forms.new_paired(epilogue.value, shape)
     else:
-        target = low.new_blocked(ending.value, shape)
+        target = low.forms.new_blocked(epilogue.value, shape)
     if calls_library(low, window):
-        lower_by_library(low, node, window, weight, bias, ending, target)
+        lower_by_library(low, node, window, weight, bias, epilogue, target)
         return
     if size:
-        residual = None if ending.residual is None else low.blocked(ending.residual)
+        residual = None if epilogue.residual is None else low.forms.blocked(epilogue.residual)
         image = _bordered(low, x, window)
         start = _first_tap(window, image.row_stride, image.lanes)
         lower_winograd(
@@ -248,7 +264,7 @@ def _lower_direct(
             start,
             weight,
             bias_buffer(low, node, window, bias),
-            ending,
+            epilogue,
             residual,
             target,
             pool,
@@ -261,27 +277,31 @@ def _lower_direct(
         window, weight, source = folded(low, x, window, four_axes(weight))
     else:
         source = _source(low, x, window)
-    added = None if ending.residual is None else _added(low, ending.residual, source.words)
+    added = None if epilogue.residual is None else _added(low, epilogue.residual, source.words)
     emit_direct(
-        low, node, window, weight, bias, source, ending, added, target, key, flops, after, pool
+        low, node, window, weight, bias, source, epilogue, added, target, key, flops, after, pool
     )
 
 
-def _with_function(low: Lowering, ending: Ending) -> tuple[Ending, Expression | None]:
-    """Return an ending that includes the function that is computed of it alone, and that."""
-    found = function_of(low, ending.value)
+def _with_function(low: Lowering, epilogue: Epilogue) -> tuple[Epilogue, Expression | None]:
+    """Return an epilogue that includes the function that is computed of it alone, and that."""
+    found = function_of(low, epilogue.value)
     if found is None:
-        return ending, None
+        return epilogue, None
     node, expression = found
     low.done.add(node)
-    names = (*ending.operators, node.op_type)
-    return replace(ending, value=node.outputs[0], operators=names), expression
+    nodes = (*epilogue.nodes, node)
+    return replace(epilogue, value=node.outputs[0], nodes=nodes), expression
 
 
 def _added(low: Lowering, value: ir.Value, words: Words) -> Blocked | Paired:
     """Return an image to add, in pairs if it lies in them and a matrix tile adds it."""
-    pairs = low.only_paired(value)
-    return pairs if pairs is not None and uses_tiles(low.level, words) else low.blocked(value)
+    pairs = low.forms.only_paired(value)
+    return (
+        pairs
+        if pairs is not None and uses_tiles(low.facts.level, words)
+        else low.forms.blocked(value)
+    )
 
 
 def _source(low: Lowering, x: ir.Value, window: Window) -> Source:
@@ -290,7 +310,7 @@ def _source(low: Lowering, x: ir.Value, window: Window) -> Source:
     if _splits_rows(low, window):
         return _floats(low, x, window)
     if words is not Words.FLOAT:
-        pairs = low.paired(x)
+        pairs = low.forms.paired(x)
         if any(have < want for have, want in zip(pairs.pads, needed_pads(window), strict=True)):
             raise NotNative("an image of pairs without its border")
         start = _first_tap(window, pairs.row_stride, pairs.step)
@@ -309,9 +329,9 @@ def _source(low: Lowering, x: ir.Value, window: Window) -> Source:
 
 def _reads_planes(low: Lowering, x: ir.Value, window: Window) -> bool:
     """Whether an image of few channels is read as planes, or any one that lies in them with a border."""
-    found = low.get(x)
-    if isinstance(found, Tensor) and found.buffer in low.planes:
-        return window.channels <= low.level.lanes
+    found = low.forms.get(x)
+    if isinstance(found, Tensor) and found.buffer in low.forms.planes:
+        return window.channels <= low.facts.level.lanes
     return window.channels <= FEW_CHANNELS and not isinstance(found, Blocked)
 
 
@@ -332,7 +352,7 @@ def _first_tap(window: Window, row: int, step: int) -> int:
 
 def _bordered(low: Lowering, x: ir.Value, window: Window) -> Blocked:
     """Return an image in blocks with the zero border that a convolution reads."""
-    source, pads = low.blocked(x), conv_pads(low, window)
+    source, pads = low.forms.blocked(x), conv_pads(low, window)
     if any(have < want for have, want in zip(source.pads, pads, strict=True)):
         return with_border(low, x, source, pads)
     return source
@@ -343,12 +363,12 @@ def _read_as_pairs(low: Lowering, value: ir.Value) -> bool:
 
     Matrix tiles also add images of pairs to their results.
     """
-    if low.words is Words.FLOAT or value in low.outputs:
+    if low.facts.words is Words.FLOAT or value in low.facts.outputs:
         return False
     for use in value.uses():
-        if use.node not in low.nodes:
+        if use.node not in low.facts.nodes:
             return False
-        if low.level.tiles and use.node.op_type == "Add" and _is_added(low, use.node, value):
+        if low.facts.level.tiles and use.node.op_type == "Add" and _is_added(low, use.node, value):
             continue
         if use.idx != 0 or not _reads_pairs(low, use.node):
             return False
@@ -369,9 +389,9 @@ def _is_added(low: Lowering, node: ir.Node, value: ir.Value) -> bool:
     return (
         other is not None
         and producer is not None
-        and producer in low.nodes
-        and low.uses(other) == 1
-        and low.shape(other) == low.shape(value)
+        and producer in low.facts.nodes
+        and low.facts.uses(other) == 1
+        and low.facts.shape(other) == low.facts.shape(value)
         and _reads_pairs(low, producer)
     )
 
@@ -380,17 +400,17 @@ def _lower_by_loops(
     low: Lowering, node: ir.Node, window: Window, weight: Array, bias: Array | None
 ) -> None:
     """Lower a grouped convolution whose groups are no whole blocks, on planes."""
-    lanes = low.level.lanes
+    lanes = low.facts.level.lanes
     x = node.inputs[0]
     assert x is not None
     tensor, (row, plane), image = padded_planes(low, x, window)
     depth = window.channels // window.groups
     outs = window.out_channels // window.groups
     kh, kw = window.kernel
-    weights = low.constant_tensor(
+    weights = low.recorder.constant(
         node.inputs[1], np.ascontiguousarray(four_axes(weight), np.float32)
     )
-    target = low.result(node.outputs[0])
+    target = low.forms.result(node.outputs[0])
     body = Body()
     s = body.pointer(tensor)
     w = body.pointer(weights)
@@ -418,8 +438,8 @@ def _lower_by_loops(
     )
     flops = 2.0 * window.images * window.out_channels * depth * kh * kw * window.out_height
     flops *= window.out_width
-    low.emit(node, body, window.images * window.out_channels, work=flops / 6, flops=flops)
-    low.lowered[node.outputs[0]] = target
+    low.recorder.emit(node, body, window.images * window.out_channels, work=flops / 6, flops=flops)
+    low.forms[node.outputs[0]] = target
 
 
 RULES: dict[str, Rule] = {"Conv": lower_conv}

@@ -6,10 +6,11 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.kernel import Body
-from hagane.native.lowering.epilogue import Ending, bounded, follow
+from hagane.native.lowering.epilogue import Epilogue, follow
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.convolution.images import bias_buffer, with_border
 from hagane.native.rules.convolution.window import Window, needed_pads
+from hagane.native.tiles.tile import bounded
 from hagane.ops.definition import Array
 
 
@@ -17,15 +18,15 @@ def lower_depthwise(
     low: Lowering, node: ir.Node, window: Window, weight: Array, bias: Array | None
 ) -> None:
     """Write the kernel of a convolution in which each channel has a filter of its own."""
-    lanes = low.level.lanes
+    lanes = low.facts.level.lanes
     x = node.inputs[0]
     assert x is not None
-    ending = follow(low, node.outputs[0], residuals=False)
-    source = low.blocked(x)
+    epilogue = follow(low, node.outputs[0], residuals=False)
+    source = low.forms.blocked(x)
     pads = needed_pads(window)
     if any(have < want for have, want in zip(source.pads, pads, strict=True)):
         source = with_border(low, x, source, pads)
-    target = low.new_blocked(ending.value, low.fixed_shape(ending.value))
+    target = low.forms.new_blocked(epilogue.value, low.facts.fixed_shape(epilogue.value))
     kh, kw = window.kernel
     taps = kh * kw
     blocks = source.blocks
@@ -35,7 +36,7 @@ def lower_depthwise(
         padded[: window.channels] = weight.reshape(window.channels, taps)
         return padded.reshape(blocks, lanes, taps).transpose(0, 2, 1).reshape(-1)
 
-    weights = low.weight(("depthwise", id(node)), make, blocks * lanes * taps * 4)
+    weights = low.recorder.weight(("depthwise", id(node)), make, blocks * lanes * taps * 4)
     body = Body()
     start = -window.pads[0] * source.row_stride - window.pads[1] * lanes
     s = body.pointer(source.view(), offset=start)
@@ -51,7 +52,7 @@ def lower_depthwise(
         f"const float *w = {w} + block * {taps * lanes};",
         f"vf bias = v_load({b} + block * {lanes});",
     )
-    in_registers = taps <= (9 if low.level.registers == 32 else 0)
+    in_registers = taps <= (9 if low.facts.level.registers == 32 else 0)
     if in_registers:
         body.add(*(f"vf w{i} = v_load(w + {i * lanes});" for i in range(taps)))
     body.add(
@@ -60,25 +61,26 @@ def lower_depthwise(
         f"float *out = d + y * {target.row_stride};",
         "int64_t x = 0;",
     )
-    width = min(window.out_width, 8 if low.level.registers == 32 else 4)
+    width = min(window.out_width, 8 if low.facts.level.registers == 32 else 4)
     for count in (width, 1):
         if count == 1 and window.out_width % width == 0 and width > 1:
             continue
         body.add(f"for (; x + {count} <= {window.out_width}; x += {count}) {{")
         body.add(f"const float *p = row + x * {window.strides[1] * lanes};")
-        _depthwise_pixels(body, window, source.row_stride, lanes, count, in_registers, ending)
+        _depthwise_pixels(body, window, source.row_stride, lanes, count, in_registers, epilogue)
         body.add("}")
     body.add("}")
     flops = 2.0 * taps * window.channels * window.out_height * window.out_width * window.images
-    low.emit(
+    low.recorder.emit(
         node,
         body,
         window.images * blocks * chunks,
         work=flops / 40,
         flops=flops,
-        followers=ending.operators,
+        followers=epilogue.nodes,
+        name=window.name("depthwise"),
     )
-    low.lowered[ending.value] = target
+    low.forms[epilogue.value] = target
 
 
 def _depthwise_pixels(
@@ -88,7 +90,7 @@ def _depthwise_pixels(
     lanes: int,
     count: int,
     in_registers: bool,
-    ending: Ending,
+    epilogue: Epilogue,
 ) -> None:
     (kh, kw), stride = window.kernel, window.strides[1]
     dh, dw = window.dilations
@@ -107,4 +109,4 @@ def _depthwise_pixels(
                 calls.append(f"a{t} = v_fma(v, {value}, a{t});")
             body.add(f"{{ vf v = v_load(p + {at}); {' '.join(calls)} }}")
     for t in range(count):
-        body.add(f"v_store(out + (x + {t}) * {lanes}, {bounded(f'a{t}', ending.activation)});")
+        body.add(f"v_store(out + (x + {t}) * {lanes}, {bounded(f'a{t}', epilogue.activation)});")

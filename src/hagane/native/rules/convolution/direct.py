@@ -14,22 +14,21 @@ from hagane.native.kernels.tensor import Blocked, Tensor
 from hagane.native.layouts.pairs import Paired, paired_weights, split_weights
 from hagane.native.layouts.quads import Quads, quad_weights
 from hagane.native.lowering.choices import BY_RULE
-from hagane.native.lowering.epilogue import Ending
+from hagane.native.lowering.epilogue import Epilogue
 from hagane.native.lowering.state import Lowering
-from hagane.native.rules.bytes.operands import Parameters
 from hagane.native.rules.convolution.images import bias_buffer, four_axes
-from hagane.native.rules.convolution.pooled import Pool
 from hagane.native.rules.convolution.window import Window
 from hagane.native.tiles.contraction import (
     Band,
     Contraction,
     Group,
     Pixels,
-    emit_contraction,
+    Pool,
     pack_weights,
     split_blocks,
 )
-from hagane.native.tiles.tile import Store, Tile, Words, whole_words
+from hagane.native.tiles.register_loops import emit_contraction
+from hagane.native.tiles.tile import Parameters, Store, Tile, Words, whole_words
 from hagane.ops.definition import Array
 
 # How weights are kept.
@@ -40,6 +39,12 @@ _KEPT: Mapping[Words, Callable[[Array, Level], Array]] = {
     Words.QUAD: quad_weights,
 }
 
+_NAMES = {
+    Words.FLOAT: "conv",
+    Words.PAIR: "conv_bf16",
+    Words.TRIPLE: "conv_split",
+    Words.QUAD: "conv_int8",
+}
 
 # Pixels of a row of windows: enough for a register tile, and few enough for the nearest caches.
 _BAND = range(8, 1024)
@@ -97,7 +102,7 @@ def emit_direct(
     weight: Array,
     bias: Array | Parameters | None,
     source: Source,
-    ending: Ending,
+    epilogue: Epilogue,
     residual: Blocked | Paired | None,
     target: Blocked | Paired | Quads,
     key: str = "",
@@ -114,7 +119,7 @@ def emit_direct(
         weight: ``(out, in / groups, rows, columns)``, or without rows.
         bias: One number a channel; of quads all the numbers that a tile of them reads.
         source: The image.
-        ending: What is computed with it.
+        epilogue: What is computed with it.
         residual: An image that is added.
         target: The result.
         key: Names the layer among the forms that were found to be fastest, if it is measured.
@@ -122,7 +127,7 @@ def emit_direct(
         after: Computed on results before they are stored, by matrix tiles.
         pool: Windows of results that the target has one of each, where register tiles compute them.
     """
-    level, lanes = low.level, low.level.lanes
+    level, lanes = low.facts.level, low.facts.level.lanes
     (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
     step, plane, channels, row_stride = source.step, source.plane, source.channels, source.row
     parts = _parts(target, lanes)
@@ -133,7 +138,7 @@ def emit_direct(
     inputs = window.channels // window.groups
     depth = whole_words(inputs, source.words, level)
     pixel_count = window.out_height * window.out_width
-    choice = low.choices.get(key, BY_RULE)
+    choice = low.facts.choices.get(key, BY_RULE)
     sizes = split_blocks(per_group, pixel_count, level, choice.blocks, source.words)
     weight4 = four_axes(weight)
     block = per_group * lanes if window.groups > 1 else window.out_channels
@@ -153,7 +158,7 @@ def emit_direct(
             groups.append(Group(first, size, at, begin))
             at += size * lanes * depth * kh * kw * source.words.weights
             first += size
-    weights = low.weight(("conv", id(node), tuple(sizes)), make, at * 4)
+    weights = low.recorder.weight(("conv", id(node), tuple(sizes)), make, at * 4)
 
     numbers = bias
     if not isinstance(numbers, Parameters):
@@ -182,7 +187,7 @@ def emit_direct(
         taps=(kh, kw),
         row_step=dh * row_stride,
         column_step=dw * step,
-        activation=ending.activation,
+        activation=epilogue.activation,
         words=source.words,
         store=_store(target),
         parameters=numbers.distance,
@@ -214,7 +219,7 @@ def emit_direct(
         order=choice.order,
         float_plane=None if source.floats is None else source.floats[0],
         float_channels=0 if source.floats is None else source.floats[1],
-        threads=low.threads,
+        threads=low.facts.threads,
         band=band,
     )
     body = Body()
@@ -229,5 +234,13 @@ def emit_direct(
     if flops is None:
         flops = 2.0 * window.images * pixel_count * window.out_channels * inputs * kh * kw
         flops *= 1 if pool is None else pool.height
-    low.emit(node, body, tasks, work=work, flops=flops, followers=ending.operators)
-    low.keep_image(ending.value, target)
+    low.recorder.emit(
+        node,
+        body,
+        tasks,
+        work=work,
+        flops=flops,
+        followers=epilogue.nodes,
+        name=window.name(_NAMES[source.words]),
+    )
+    low.forms[epilogue.value] = target

@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx_ir as ir
 
+from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor, keep_border
-from hagane.native.lowering.epilogue import bounded, follow
+from hagane.native.lowering.epilogue import follow
 from hagane.native.rules.convolution.images import new_planes
-from hagane.native.rules.convolution.pooled import Pool, with_pool
+from hagane.native.rules.convolution.pooled import with_pool
+from hagane.native.tiles.contraction import Pool
+from hagane.native.tiles.tile import bounded
 from hagane.ops.definition import Array
 
 if TYPE_CHECKING:
@@ -33,9 +36,9 @@ UNROLLED = 8
 _FILLED = 0.75
 
 
-def is_narrow(low: Lowering, window: Window) -> bool:
+def has_few_outputs(low: Lowering, window: Window) -> bool:
     """Whether so few output channels are computed that rows are the better direction."""
-    lanes = low.level.lanes
+    lanes = low.facts.level.lanes
     work = window.channels * window.kernel[0] * window.kernel[1]
     return (
         window.groups == 1
@@ -75,14 +78,14 @@ class _Form:
         height, width = window.out_height, window.out_width
         if pool is not None:
             height, width = pool.height, pool.width
-        registers = (24 if low.level.registers == 32 else 10) // (rows * columns)
+        registers = (24 if low.facts.level.registers == 32 else 10) // (rows * columns)
         groups = -(-window.out_channels // max(1, registers))
         maps = -(-window.out_channels // groups)
-        wide = max(1, min(registers // maps, 6, -(-width // low.level.lanes)))
+        wide = max(1, min(registers // maps, 6, -(-width // low.facts.level.lanes)))
         return cls(maps, wide, rows, columns, window.strides[1] * columns, height, width)
 
 
-def lower_narrow(
+def lower_few_outputs(
     low: Lowering, node: ir.Node, window: Window, weight: Array, bias: Array | None
 ) -> None:
     """Write the kernel; the result is a plain image.
@@ -94,16 +97,16 @@ def lower_narrow(
         weight: ``(out, in, rows, columns)``.
         bias: One number a channel, or None.
     """
-    lanes = low.level.lanes
+    lanes = low.facts.level.lanes
     x = node.inputs[0]
     assert x is not None
 
     def filled(width: int) -> float:
         return width / (-(-width // lanes) * lanes)
 
-    ending = follow(low, node.outputs[0], residuals=False)
-    ending, pool = with_pool(
-        low, ending, lambda pool: filled(pool.width) > _FILLED * filled(window.out_width)
+    epilogue = follow(low, node.outputs[0], residuals=False)
+    epilogue, pool = with_pool(
+        low, epilogue, lambda pool: filled(pool.width) > _FILLED * filled(window.out_width)
     )
     form = _Form.of(low, window, pool)
     (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
@@ -119,14 +122,14 @@ def lower_narrow(
     buffer = Buffer(f"{x.name} planes", (window.images * image + slack) * 4, Kind.ARENA)
     _fill_planes(low, x, window, buffer, form.phases, row, plane)
 
-    weights = low.weight(
-        ("narrow", id(node)),
+    weights = low.recorder.weight(
+        ("few outputs", id(node)),
         lambda: np.ascontiguousarray(weight.transpose(1, 2, 3, 0), np.float32),
         weight.size * 4,
     )
     start = np.zeros(out, np.float32) if bias is None else bias.astype(np.float32)
-    first = low.weight(("narrow bias", id(node)), lambda: start, out * 4)
-    target = new_planes(low, ending.value)
+    first = low.recorder.weight(("few outputs bias", id(node)), lambda: start, out * 4)
+    target = new_planes(low, epilogue.value)
     d_image, d_plane, *d_rows, _ = target.strides
     d_row = d_rows[0] if d_rows else 0
     body = Body()
@@ -164,7 +167,7 @@ def lower_narrow(
         _multiply(body, names, places, taps, out)
         body.add("}")
         for o, v in itertools.product(maps, range(form.wide)):
-            values = [bounded(names[o, at], ending.activation) for at in places if at[0] == v]
+            values = [bounded(names[o, at], epilogue.activation) for at in places if at[0] == v]
             value = values[0] if pool is None else pool.reduced(values)
             place = f"d + {o * d_plane} + x + {v * lanes}"
             body.add(
@@ -175,15 +178,16 @@ def lower_narrow(
     body.add("}")
     pixels = form.height * form.width if pool is None else pool.pixels
     flops = 2.0 * window.images * pixels * weight.size
-    low.emit(
+    low.recorder.emit(
         node,
         body,
         window.images * form.height,
         work=flops / 60,
         flops=flops,
-        followers=ending.operators,
+        followers=epilogue.nodes,
+        name=window.name("conv_few_outputs"),
     )
-    low.lowered[ending.value] = target
+    low.forms[epilogue.value] = target
 
 
 def _multiply(
@@ -237,7 +241,7 @@ def _fill_planes(
         row: Floats of a row with its border.
         plane: Floats of a plane with its border.
     """
-    source = low.plain(x)
+    source = low.forms.plain(x)
     top, left, _, _ = window.pads
     image = window.channels * stride * plane
     strides = (
@@ -258,4 +262,4 @@ def _fill_planes(
         pixels = Tensor(buffer, source.dtype, shape, (image, stride * plane, row, 1), at)
         keep_border(pixels, plane, start=phase * plane, step=stride * plane)
         if count:
-            low.copy(part, pixels)
+            emit_copy(low.recorder, part, pixels)

@@ -1,7 +1,7 @@
 """Convolution into few channels along rows of the image, with Winograd's algorithm along columns.
 
 Of the rows that some rows of results are made of, as many sums are taken as F(size, rows of the
-filter) has points (``filtering.py``). For each point, vectors run along a row, as in ``narrow.py``;
+filter) has points (``filtering.py``). For each point, vectors run along a row, as in ``few_outputs.py``;
 the rows of results are found from these products, bounded and pooled. A task does all that for some
 rows, in memory of its own.
 """
@@ -18,12 +18,13 @@ import onnx_ir as ir
 
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Pads
-from hagane.native.lowering.epilogue import bounded, follow
+from hagane.native.lowering.epilogue import follow
 from hagane.native.rules.convolution.few_outputs import UNROLLED
 from hagane.native.rules.convolution.filtering import Axis, axis, sizes_of, transform
 from hagane.native.rules.convolution.images import new_planes, padded_planes
-from hagane.native.rules.convolution.pooled import Pool, with_pool
-from hagane.native.tiles.tile import Activation
+from hagane.native.rules.convolution.pooled import with_pool
+from hagane.native.tiles.contraction import Pool
+from hagane.native.tiles.tile import Activation, bounded
 from hagane.ops.definition import Array
 
 if TYPE_CHECKING:
@@ -44,8 +45,13 @@ _TASK_NS, _FLOPS_PER_NS = 2_000.0, 100.0
 
 def filtered_axis(low: Lowering, node: ir.Node, window: Window) -> Axis | None:
     """Return the transforms of a convolution that is estimated to be fastest in this form, or None."""
-    lanes, (kh, kw) = low.level.lanes, window.kernel
-    if window.groups > 1 or window.strides[0] > 1 or window.dilations[0] > 1 or low.direct_only:
+    lanes, (kh, kw) = low.facts.level.lanes, window.kernel
+    if (
+        window.groups > 1
+        or window.strides[0] > 1
+        or window.dilations[0] > 1
+        or low.facts.direct_only
+    ):
         return None
     if window.strides[1] > 1 or window.out_channels > _MOST_MAPS:
         return None
@@ -76,8 +82,8 @@ def _lies_in_planes(low: Lowering, value: ir.Value | None) -> bool:
     """Whether an image is given, or what a convolution into few channels makes of one."""
     while value is not None and (node := value.producer()) is not None:
         if node.op_type == "Conv":
-            weight = low.fixed_shape(node.inputs[1])
-            return weight[0] * 2 <= low.level.lanes
+            weight = low.facts.fixed_shape(node.inputs[1])
+            return weight[0] * 2 <= low.facts.level.lanes
         if node.op_type not in ("Relu", "Clip", "MaxPool", "AveragePool"):
             return False
         value = node.inputs[0]
@@ -155,11 +161,11 @@ def lower_filtered(
         weight: ``(out, in, rows, columns)``.
         bias: One number a channel, or None.
     """
-    lanes = low.level.lanes
+    lanes = low.facts.level.lanes
     x = node.inputs[0]
     assert x is not None
-    ending = follow(low, node.outputs[0], residuals=False)
-    ending, pool = with_pool(low, ending, lambda pool: pool.rows <= 4)
+    epilogue = follow(low, node.outputs[0], residuals=False)
+    epilogue, pool = with_pool(low, epilogue, lambda pool: pool.rows <= 4)
     kw, dw = window.kernel[1], window.dilations[1]
     out, channels = window.out_channels, window.channels
     height = window.out_height if pool is None else pool.height * pool.rows
@@ -179,15 +185,17 @@ def lower_filtered(
         points = np.einsum("pi,ocij->pcjo", np.array(found.weight), weight.astype(np.float64))
         return np.ascontiguousarray(points, np.float32)
 
-    weights = low.weight(("filtered", id(node)), make, found.side * channels * kw * out * 4)
+    weights = low.recorder.weight(
+        ("filtered", id(node)), make, found.side * channels * kw * out * 4
+    )
     start = np.zeros(out, np.float32) if bias is None else bias.astype(np.float32)
-    first = low.weight(("filtered bias", id(node)), lambda: start, out * 4)
-    target = new_planes(low, ending.value)
+    first = low.recorder.weight(("filtered bias", id(node)), lambda: start, out * 4)
+    target = new_planes(low, epilogue.value)
     d_image, d_plane, *d_rows, _ = target.strides
     d_row = d_rows[0] if d_rows else 0
     tasks = -(-height // (each * whole))
     # Few rows: threads share the channels, and each finds all points for itself.
-    parts = len(task.groups(lanes)) if tasks * window.images < low.threads else 1
+    parts = len(task.groups(lanes)) if tasks * window.images < low.facts.threads else 1
     body = Body()
     s, w, b = body.pointer(source), body.raw(weights), body.raw(first)
     d = body.pointer(target, written=True)
@@ -204,7 +212,7 @@ def lower_filtered(
     )
     _transform(body, task, lanes, row, plane)
     _multiply(body, task, lanes, w, kw, dw, parts)
-    _collect(body, task, lanes, b, ending.activation)
+    _collect(body, task, lanes, b, epilogue.activation)
     body.add("}")
     if pool is None:
         body.add(
@@ -216,15 +224,16 @@ def lower_filtered(
         )
     else:
         _pool(body, task, lanes, pool, f"{d} + image * {d_image} + o * {d_plane}", str(d_row))
-    low.emit(
+    low.recorder.emit(
         node,
         body,
         window.images * tasks * parts,
         work=flops / 2 / _FLOPS_PER_NS,
         flops=flops,
-        followers=ending.operators,
+        followers=epilogue.nodes,
+        name=window.name("conv_filtered"),
     )
-    low.lowered[ending.value] = target
+    low.forms[epilogue.value] = target
 
 
 def _transform(body: Body, task: _Task, lanes: int, row: int, plane: int) -> None:

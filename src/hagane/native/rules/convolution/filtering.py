@@ -20,7 +20,7 @@ from fractions import Fraction
 from functools import cache
 from itertools import pairwise
 
-from hagane.native.tiles.tile import float_text
+from hagane.native.kernels.expression import float_text
 
 Matrix = tuple[tuple[float, ...], ...]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.tensor import (
     Blocked,
     Buffer,
@@ -30,7 +31,7 @@ def four_axes(weight: Array) -> Array:
 
 def bias_buffer(low: Lowering, node: ir.Node, window: Window, bias: Array | None) -> Buffer:
     """Return the biases, zero where there are none, with room for the widest group of blocks."""
-    lanes = low.level.lanes
+    lanes = low.facts.level.lanes
     count = (-(-window.out_channels // lanes) + 8) * lanes
 
     def make() -> Array:
@@ -39,7 +40,7 @@ def bias_buffer(low: Lowering, node: ir.Node, window: Window, bias: Array | None
             padded[: window.out_channels] = bias
         return padded
 
-    return low.weight(("bias", id(node)), make, count * 4)
+    return low.recorder.weight(("bias", id(node)), make, count * 4)
 
 
 def padded_planes(
@@ -49,9 +50,9 @@ def padded_planes(
 
     The border is what the filter reads, or ``pads``.
     """
-    source = low.plain(value)
+    source = low.forms.plain(value)
     needed = top, left, bottom, right = needed_pads(window) if pads is None else pads
-    have = low.planes.get(source.buffer)
+    have = low.forms.planes.get(source.buffer)
     if have is not None and all(a >= b for a, b in zip(have, needed, strict=True)):
         return _from_border(source, window)
     row = window.width + left + right
@@ -71,7 +72,7 @@ def padded_planes(
             (source.strides[0], source.strides[1], 0, source.strides[2]),
             source.offset,
         )
-    low.copy(source, inner)
+    emit_copy(low.recorder, source, inner)
     return Tensor(buffer, source.dtype, shape, (image, plane, row, 1), 0), (row, plane), image
 
 
@@ -93,14 +94,16 @@ def _from_border(source: Tensor, window: Window) -> tuple[Tensor, tuple[int, int
 
 def new_planes(low: Lowering, value: ir.Value) -> Tensor:
     """Return fresh memory for a plain image, with the zero border that its readers want."""
-    pads = low.wanted_pads.get(value)
-    if pads is None or value in low.outputs or value in low.places:
-        return low.result(value)
+    pads = low.forms.wanted_pads.get(value)
+    if pads is None or value in low.facts.outputs or value in low.forms.places:
+        return low.forms.result(value)
     # Blocks of one channel are planes.
-    image = Blocked(Buffer(f"{value.name} planes", 0, Kind.ARENA), low.fixed_shape(value), 1, pads)
+    image = Blocked(
+        Buffer(f"{value.name} planes", 0, Kind.ARENA), low.facts.fixed_shape(value), 1, pads
+    )
     image.buffer.bytes = (image.floats + 64) * 4
     keep_border(image.view(), image.plane_stride)
-    low.planes[image.buffer] = pads
+    low.forms.planes[image.buffer] = pads
     view = image.view()
     shape, strides = view.shape[:-1], view.strides[:-1]
     if len(image.shape) == 3:
@@ -110,10 +113,10 @@ def new_planes(low: Lowering, value: ir.Value) -> Tensor:
 
 def with_border(low: Lowering, value: ir.Value, source: Blocked, pads: Pads) -> Blocked:
     """Return a copy of an image within a wider zero border."""
-    lanes = low.level.lanes
+    lanes = low.facts.level.lanes
     floats = blocked_floats(source.shape, lanes, pads)
     buffer = Buffer(f"{value.name} padded", floats * 4, Kind.ARENA)
     target = Blocked(buffer, source.shape, lanes, pads)
     keep_border(target.view(), target.plane_stride)
-    low.copy(source.view(), target.view())
+    emit_copy(low.recorder, source.view(), target.view())
     return target

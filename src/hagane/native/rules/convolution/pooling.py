@@ -5,23 +5,24 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from hagane.native.kernels.kernel import Body
-from hagane.native.lowering.state import Lowering, NotNative, Rule
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.convolution.window import Window, window_of
 
 
 def lower_pool(low: Lowering, node: ir.Node) -> None:
     """Lower MaxPool and AveragePool: each output pixel over the part of its window inside."""
-    attributes = low.attributes(node)
+    attributes = low.facts.attributes(node)
     x = node.inputs[0]
-    if not low.is_float(x):
-        raise NotNative(f"element type {low.dtype(x)}")
-    if len(node.outputs) > 1 and low.uses(node.outputs[1]):
+    if not low.facts.is_float(x):
+        raise NotNative(f"element type {low.facts.dtype(x)}")
+    if len(node.outputs) > 1 and low.facts.uses(node.outputs[1]):
         raise NotNative("indices of the largest elements")
-    window = window_of(low, node, attributes["kernel_shape"], low.fixed_shape(x)[1])
-    source = low.blocked(x)
-    target = low.new_blocked(node.outputs[0], low.fixed_shape(node.outputs[0]))
+    window = window_of(low, node, attributes["kernel_shape"], low.facts.fixed_shape(x)[1])
+    source = low.forms.blocked(x)
+    target = low.forms.new_blocked(node.outputs[0], low.facts.fixed_shape(node.outputs[0]))
     largest = node.op_type == "MaxPool"
-    lanes = low.level.lanes
+    lanes = low.facts.level.lanes
     body = Body()
     s = body.pointer(source.view())
     d = body.pointer(target.view(), written=True)
@@ -51,14 +52,15 @@ def lower_pool(low: Lowering, node: ir.Node) -> None:
     body.add(f"v_store(d + x * {lanes}, a);", "}")
     planes = window.images * source.blocks
     elements = planes * lanes * window.out_height * window.out_width
-    low.emit(
+    low.recorder.emit(
         node,
         body,
         planes * window.out_height,
         work=elements * kh * kw * 0.06,
         flops=float(elements * kh * kw),
+        name=window.name(node.op_type.lower()),
     )
-    low.lowered[node.outputs[0]] = target
+    low.forms[node.outputs[0]] = target
 
 
 def _divisor(window: Window, whole: bool) -> str:
@@ -75,23 +77,23 @@ def _divisor(window: Window, whole: bool) -> str:
 def lower_global_pool(low: Lowering, node: ir.Node) -> None:
     """Lower GlobalAveragePool and GlobalMaxPool."""
     x = node.inputs[0]
-    if not low.is_float(x) or len(low.shape(x)) not in (3, 4):
+    if not low.facts.is_float(x) or len(low.facts.shape(x)) not in (3, 4):
         raise NotNative("an image that is not float32 of one or two axes")
     reduce_planes(low, node, largest=node.op_type == "GlobalMaxPool")
 
 
 def reduce_planes(low: Lowering, node: ir.Node, *, largest: bool) -> None:
     """Reduce each plane of an image to one pixel."""
-    shape = low.fixed_shape(node.inputs[0])
+    shape = low.facts.fixed_shape(node.inputs[0])
     if 0 in shape:
         raise NotNative("an empty image")
-    source = low.blocked(node.inputs[0])
+    source = low.forms.blocked(node.inputs[0])
     out_shape = (*shape[:2], *[1] * (len(shape) - 2))
-    target = low.new_blocked(node.outputs[0], out_shape)
+    target = low.forms.new_blocked(node.outputs[0], out_shape)
     body = Body()
     s = body.pointer(source.view())
     d = body.pointer(target.view(), written=True)
-    lanes = low.level.lanes
+    lanes = low.facts.level.lanes
     step = "a = v_max2(a, v);" if largest else "a += v;"
     body.add(
         f"const float *s = {s} + q * {source.plane_stride};",
@@ -103,8 +105,8 @@ def reduce_planes(low: Lowering, node: ir.Node, *, largest: bool) -> None:
         f"v_store({d} + q * {target.plane_stride}, "
         + ("a);" if largest else f"a / {source.rows * source.columns}.f);"),
     )
-    low.emit(node, body, shape[0] * source.blocks, work=source.floats * 0.06)
-    low.lowered[node.outputs[0]] = target
+    low.recorder.emit(node, body, shape[0] * source.blocks, work=source.floats * 0.06)
+    low.forms[node.outputs[0]] = target
 
 
 RULES: dict[str, Rule] = {

@@ -55,7 +55,7 @@ def folded(
         Sizes, weights ``(out, block, rows, steps)`` and source of a convolution whose columns are
         blocks of 32 or 64 numbers, each of some pixels of a row.
     """
-    block = words.each * block_words(low.level, words)
+    block = words.each * block_words(low.facts.level, words)
     each = 2 if window.channels <= 2 and words is Words.PAIR else 4
     (kh, kw), (sh, sw) = window.kernel, window.strides
     steps = -(-kw * each // block)
@@ -110,13 +110,13 @@ def _emit_pixels(
     ``kept`` is how many numbers a pixel has, what they are, and what the border holds.
     """
     each, words, zero = kept
-    source = low.plain(x)
+    source = low.forms.plain(x)
     strides = source.strides
     if len(strides) == 3:
         strides = (*strides[:2], 0, strides[2])
     high, wide = size
     top, left = window.pads[:2]
-    lanes, channels = low.level.lanes, window.channels
+    lanes, channels = low.facts.level.lanes, window.channels
     bytes_ = 4 // words.each
     count = window.images * high * wide * each * bytes_
     buffer = Buffer(f"{x.name} pixels", count, Kind.ARENA)
@@ -150,5 +150,5 @@ def _emit_pixels(
         f"{(wide - left - window.width) * each * bytes_});",
     )
     work = float(window.images * high * wide)
-    low.emit(f"pixels '{x.name}'", body, window.images * high, work=work)
+    low.recorder.emit(f"pixels '{x.name}'", body, window.images * high, work=work)
     return Tensor(buffer, np.dtype(np.float32), (), (), 0)

@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.tensor import Blocked, Buffer, Kind, Tensor, blocked_floats, keep_border
-from hagane.native.lowering.epilogue import Ending, follow
-from hagane.native.lowering.state import Lowering, NotNative, Rule
+from hagane.native.lowering.epilogue import Epilogue, follow
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.convolution.direct import Source, emit_direct
 from hagane.native.rules.convolution.window import Window, needed_pads
+from hagane.native.rules.varying import lower_varying
 from hagane.ops.definition import Array
 
 
@@ -21,14 +24,16 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
     Where the filter is as large as the stride, no two taps meet: a 1 × 1 convolution gives all of
     a pixel's taps as channels, which are then put in their places.
     """
-    x, weight = node.inputs[0], low.constant(node.inputs[1])
+    x, weight = node.inputs[0], low.facts.constant(node.inputs[1])
     bias_value = node.inputs[2] if len(node.inputs) > 2 else None
-    bias = low.constant(bias_value) if bias_value is not None else None
-    attributes = low.attributes(node)
+    bias = low.facts.constant(bias_value) if bias_value is not None else None
+    attributes = low.facts.attributes(node)
     if x is None or weight is None or (bias_value is not None and bias is None):
-        raise NotNative("weights that are not constant")
-    shape, out = low.fixed_shape(x), low.fixed_shape(node.outputs[0])
-    if not low.is_float(x) or len(shape) != 4 or attributes.get("group", 1) != 1:
+        given = [value for value in node.inputs[1:3] if value is not None]
+        lower_varying(low, node, lower_conv_transpose, dict.fromkeys(given))
+        return
+    shape, out = low.facts.fixed_shape(x), low.facts.fixed_shape(node.outputs[0])
+    if not low.facts.is_float(x) or len(shape) != 4 or attributes.get("group", 1) != 1:
         raise NotNative("a transposed convolution in groups, or not of two axes")
     if 0 in (*shape, *out):
         raise NotNative("an empty image")
@@ -64,13 +69,13 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
         (before[0], before[1], 0, 0),
         1,
     )
-    lanes = low.level.lanes
+    lanes = low.facts.level.lanes
     stuffed_shape = (shape[0], shape[1], inner[0], inner[1])
     pads = needed_pads(window)
     floats = blocked_floats(stuffed_shape, lanes, pads)
     buffer = Buffer(f"{x.name} spread", floats * 4, Kind.ARENA)
     stuffed = Blocked(buffer, stuffed_shape, lanes, pads)
-    view, image = stuffed.view(), low.blocked(x).view()
+    view, image = stuffed.view(), low.forms.blocked(x).view()
     spread = Tensor(
         buffer,
         image.dtype,
@@ -85,9 +90,9 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
         view.offset,
     )
     keep_border(spread, stuffed.plane_stride)
-    low.copy(image, spread)
-    ending = follow(low, node.outputs[0], residuals=False)
-    target = low.new_blocked(ending.value, low.fixed_shape(ending.value))
+    emit_copy(low.recorder, image, spread)
+    epilogue = follow(low, node.outputs[0], residuals=False)
+    target = low.forms.new_blocked(epilogue.value, low.facts.fixed_shape(epilogue.value))
     start = -before[0] * stuffed.row_stride - before[1] * lanes
     source = Source(
         view,
@@ -98,8 +103,8 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
         stuffed.row_stride,
         stuffed.blocks * stuffed.plane_stride,
     )
-    emit_direct(low, node, window, flipped, bias, source, ending, None, target)
-    low.lowered[ending.value] = target
+    emit_direct(low, node, window, flipped, bias, source, epilogue, None, target)
+    low.forms[epilogue.value] = target
 
 
 def _transposed_pad(
@@ -128,7 +133,7 @@ def _lower_shuffled(
     strides: list[int],
 ) -> None:
     """Lower a transposed convolution whose filter is as large as its stride."""
-    lanes = low.level.lanes
+    lanes = low.facts.level.lanes
     sh, sw = strides
     channels = out[1]
     blocks = -(-channels // lanes)
@@ -151,9 +156,9 @@ def _lower_shuffled(
         (0, 0, 0, 0),
         1,
     )
-    image = low.blocked(x)
-    ending = follow(low, node.outputs[0], residuals=False)
-    target = low.new_blocked(ending.value, low.fixed_shape(ending.value))
+    image = low.forms.blocked(x)
+    epilogue = follow(low, node.outputs[0], residuals=False)
+    target = low.forms.new_blocked(epilogue.value, low.facts.fixed_shape(epilogue.value))
     taps_shape = (shape[0], wide, shape[2], shape[3])
     size = blocked_floats(taps_shape, lanes, (0, 0, 0, 0)) * 4
     taps = Blocked(Buffer(f"{node.name} taps", size, Kind.ARENA), taps_shape, lanes)
@@ -173,7 +178,7 @@ def _lower_shuffled(
         spread.reshape(wide, shape[1], 1, 1),
         row.reshape(-1),
         source,
-        Ending(ending.value, None, ending.activation, ending.operators),
+        Epilogue(epilogue.value, None, epilogue.activation, epilogue.nodes),
         None,
         taps,
     )
@@ -208,8 +213,8 @@ def _lower_shuffled(
         ),
         result.offset,
     )
-    low.copy(from_taps, to)
-    low.lowered[ending.value] = target
+    emit_copy(low.recorder, from_taps, to)
+    low.forms[epilogue.value] = target
 
 
 RULES: dict[str, Rule] = {"ConvTranspose": lower_conv_transpose}

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor, keep_border
-from hagane.native.lowering.state import Lowering, NotNative
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.state import Lowering
 from hagane.ops.convolution.window import Window
 from hagane.ops.definition import Array
 
@@ -17,14 +19,14 @@ _MAPS = 4
 
 def lower_volume(low: Lowering, node: ir.Node, weight: Array, bias: Array | None) -> None:
     """Lower a convolution ``(N, C, D, H, W)`` with constant weights."""
-    attributes = low.attributes(node)
+    attributes = low.facts.attributes(node)
     window = Window.of(
         weight.shape[2:], attributes.get("strides"), attributes.get("dilations"),
         attributes.get("pads"), attributes["auto_pad"],
     )  # fmt: skip
-    images, channels, *sizes = low.fixed_shape(node.inputs[0])
-    target = low.result(node.outputs[0])
-    if 0 in (images, channels, *low.fixed_shape(node.outputs[0])):
+    images, channels, *sizes = low.facts.fixed_shape(node.inputs[0])
+    target = low.forms.result(node.outputs[0])
+    if 0 in (images, channels, *low.facts.fixed_shape(node.outputs[0])):
         raise NotNative("an empty image")
     groups = int(attributes["group"])
     source = _padded(low, node, window.amounts(tuple(sizes)))
@@ -49,10 +51,14 @@ def lower_volume(low: Lowering, node: ir.Node, weight: Array, bias: Array | None
 
     body = Body()
     s = body.pointer(source)
-    w = body.raw(low.weight(("volume", id(node)), make, groups * blocks * taps * _MAPS * 4))
-    b = body.raw(low.weight(("volume bias", id(node)), make_bias, groups * blocks * _MAPS * 4))
+    w = body.raw(
+        low.recorder.weight(("volume", id(node)), make, groups * blocks * taps * _MAPS * 4)
+    )
+    b = body.raw(
+        low.recorder.weight(("volume bias", id(node)), make_bias, groups * blocks * _MAPS * 4)
+    )
     d = body.pointer(target, written=True)
-    _, _, deep, high, wide = low.fixed_shape(node.outputs[0])
+    _, _, deep, high, wide = low.facts.fixed_shape(node.outputs[0])
     image, plane, area, row, _ = source.strides
     (kd, kh, kw), (sd, sh, sw), (dd, dh, dw) = window.kernel, window.strides, window.dilations
     load = "v_load_n(p, n)" if sw == 1 else f"v_load_strided(p, {sw}, n)"
@@ -78,15 +84,15 @@ def lower_volume(low: Lowering, node: ir.Node, weight: Array, bias: Array | None
         "}",
     )
     flops = 2.0 * images * maps * taps * deep * high * wide
-    low.emit(node, body, images * groups * blocks * deep, work=flops / 20, flops=flops)
-    low.lowered[node.outputs[0]] = target
+    low.recorder.emit(node, body, images * groups * blocks * deep, work=flops / 20, flops=flops)
+    low.forms[node.outputs[0]] = target
 
 
 def _padded(low: Lowering, node: ir.Node, pads: list[tuple[int, int]]) -> Tensor:
     """Return a copy of the image within its zero border; rows may be read past by a vector."""
     value = node.inputs[0]
-    found = low.plain(value)
-    images, channels, *sizes = (int(dim) for dim in low.fixed_shape(value))
+    found = low.forms.plain(value)
+    images, channels, *sizes = (int(dim) for dim in low.facts.fixed_shape(value))
     deep, high, wide = (
         size + before + after for size, (before, after) in zip(sizes, pads, strict=True)
     )
@@ -97,5 +103,5 @@ def _padded(low: Lowering, node: ir.Node, pads: list[tuple[int, int]]) -> Tensor
     offset = sum(before * step for (before, _), step in zip(pads, strides[2:], strict=True))
     inner = Tensor(buffer, found.dtype, found.shape, strides, offset)
     keep_border(inner, deep * area)
-    low.copy(found, inner)
+    emit_copy(low.recorder, found, inner)
     return Tensor(buffer, found.dtype, found.shape, strides, 0)

@@ -9,7 +9,8 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.native.kernels.tensor import Pads
-from hagane.native.lowering.state import Lowering, NotNative
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.state import Lowering
 
 # What is computed with a convolution, and how many of them in a row at most.
 _FUNCTIONS = ("Add", "Relu", "Clip", "LeakyRelu", "Gelu", "Sigmoid", "HardSwish", "Swish")
@@ -38,6 +39,18 @@ class Window:
     groups: int
     follows: bool = False
 
+    def name(self, form: str = "conv") -> str:
+        """Return the name of a kernel of these sizes: ``conv_3x3_stride1_56x56x64``."""
+        kernel = "x".join(map(str, self.kernel))
+        stride = (
+            self.strides[0] if len(set(self.strides)) == 1 else "x".join(map(str, self.strides))
+        )
+        more = f"_dilated{max(self.dilations)}" if max(self.dilations) > 1 else ""
+        more += f"_groups{self.groups}" if self.groups > 1 and not is_depthwise(self) else ""
+        result = f"{self.out_height}x{self.out_width}x{self.out_channels}"
+        images = f"{self.images}x" if self.images > 1 else ""
+        return f"{form}_{kernel}_stride{stride}{more}_{images}{result}"
+
 
 def is_depthwise(window: Window) -> bool:
     """Whether each channel of an image is filtered by itself."""
@@ -50,8 +63,8 @@ def window_of(low: Lowering, node: ir.Node, kernel: Sequence[int], out_channels:
     Raises:
         NotNative: It has more than two spatial axes, or sizes known only at run time.
     """
-    attributes = low.attributes(node)
-    shape, out = low.fixed_shape(node.inputs[0]), low.fixed_shape(node.outputs[0])
+    attributes = low.facts.attributes(node)
+    shape, out = low.facts.fixed_shape(node.inputs[0]), low.facts.fixed_shape(node.outputs[0])
     rank = len(shape) - 2
     if rank not in (1, 2):
         raise NotNative(f"{rank} spatial axes")
@@ -124,3 +137,11 @@ def needed_pads(window: Window) -> Pads:
     bottom = max(0, (window.out_height - 1) * sh + (kh - 1) * dh + 1 - top - window.height)
     right = max(0, (window.out_width - 1) * sw + (kw - 1) * dw + 1 - left - window.width)
     return (top, left, bottom, right)
+
+
+def convolution_key(low: Lowering, window: Window) -> str:
+    """Return what the best form of a convolution depends on, but for the processor."""
+    sizes = [window.images, window.channels, window.height, window.width, window.out_channels]
+    shapes = (window.kernel, window.strides, window.dilations, window.pads)
+    text = " ".join("x".join(map(str, item)) for item in (sizes, *shapes))
+    return f"conv {text} g{window.groups} {low.facts.circumstances}"

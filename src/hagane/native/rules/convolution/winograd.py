@@ -15,21 +15,22 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.recorder import label_of
 from hagane.native.kernels.tensor import Blocked, Buffer, Tensor
 from hagane.native.layouts.pairs import STORE, Paired
-from hagane.native.lowering.epilogue import Ending, bounded
+from hagane.native.lowering.epilogue import Epilogue
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.convolution.filtering import Axis, axis, sizes_of, transform
-from hagane.native.rules.convolution.pooled import Pool
 from hagane.native.tiles.contraction import (
     Contraction,
     Group,
     Pixels,
-    emit_contraction,
+    Pool,
     pack_weights,
     split_blocks,
 )
-from hagane.native.tiles.tile import Tile
+from hagane.native.tiles.register_loops import emit_contraction
+from hagane.native.tiles.tile import Tile, bounded
 from hagane.ops.definition import Array
 
 # What a machine of this class does in a nanosecond, for choosing: operations of one thread, bytes
@@ -62,6 +63,11 @@ class Shape:
     out_height: int
     out_width: int
     kernel: tuple[int, int]
+
+    def name(self, step: str) -> str:
+        """Return the name of a kernel: ``winograd_input_3x3_56x56x64``."""
+        kernel = "x".join(map(str, self.kernel))
+        return f"winograd_{step}_{kernel}_{self.out_height}x{self.out_width}x{self.out_channels}"
 
     def axes(self, size: int) -> tuple[Axis, Axis]:
         """Return the transforms of rows and of columns, for ``size`` pixels where there are taps."""
@@ -131,7 +137,7 @@ def tile_size(
 class _Place:
     """How far apart images, blocks of channels, rows and pixels lie, in words.
 
-    An image of one column is turned into one of one row.
+    An image of one column is transposed to one of one row.
     """
 
     image: int
@@ -140,10 +146,10 @@ class _Place:
     step: int
 
     @classmethod
-    def of(cls, image: Blocked | Paired, *, turned: bool) -> _Place:
+    def of(cls, image: Blocked | Paired, *, transposed: bool) -> _Place:
         """Return the place of an image."""
         row, step = image.row_stride, image.step
-        if turned:
+        if transposed:
             row, step = step, row
         return cls(image.blocks * image.plane_stride, image.plane_stride, row, step)
 
@@ -160,13 +166,13 @@ class _Tiles:
         shape: The convolution, of one row rather than of one column.
         size: Pixels of a tile along an axis with taps.
         plane: Floats of one point of all tiles, for one block of channels.
-        turned: Whether columns stand for rows.
+        transposed: Whether columns stand for rows.
     """
 
     shape: Shape
     size: int
     plane: int
-    turned: bool
+    transposed: bool
 
     def loops(self, blocks: int) -> tuple[str, ...]:
         """Return the beginning of a kernel with a task for each row of tiles, block and image."""
@@ -200,7 +206,7 @@ def lower_winograd(
     start: int,
     weight: Array,
     bias: Buffer,
-    ending: Ending,
+    epilogue: Epilogue,
     residual: Blocked | None,
     target: Blocked | Paired,
     pool: Pool | None = None,
@@ -216,14 +222,14 @@ def lower_winograd(
         start: Floats from the image's first pixel to the filter's first tap.
         weight: ``(out, in, rows, columns)``.
         bias: Packed, one number a channel.
-        ending: What follows.
+        epilogue: What follows.
         residual: What is added, or None.
         target: The result.
         pool: Windows that tiles are made of, if they are pooled.
     """
-    level, lanes = low.level, low.level.lanes
-    turned = shape.out_width == shape.kernel[1] == 1 and pool is None
-    if turned:
+    level, lanes = low.facts.level, low.facts.level.lanes
+    transposed = shape.out_width == shape.kernel[1] == 1 and pool is None
+    if transposed:
         shape = replace(
             shape, out_height=1, out_width=shape.out_height, kernel=(1, shape.kernel[0])
         )
@@ -236,10 +242,10 @@ def lower_winograd(
     in_blocks, out_blocks = -(-shape.channels // lanes), -(-shape.out_channels // lanes)
     # Planes a power of two apart would fall into the same few sets of the cache.
     plane = pixels * lanes + 2 * lanes
-    tiles = _Tiles(shape, size, plane, turned)
+    tiles = _Tiles(shape, size, plane, transposed)
     floats = np.dtype(np.float32)
-    transformed = low.new(f"{node.name} U", floats, (points * in_blocks * plane,))
-    products = low.new(f"{node.name} M", floats, (points * out_blocks * plane,))
+    transformed = low.recorder.new(f"{node.name} U", floats, (points * in_blocks * plane,))
+    products = low.recorder.new(f"{node.name} M", floats, (points * out_blocks * plane,))
     _transform_input(low, node, tiles, source, start, transformed)
 
     sizes = split_blocks(out_blocks, pixels, level)
@@ -260,8 +266,10 @@ def lower_winograd(
             first, at = first + blocks, at + length
         return packed.reshape(-1)
 
-    weights = low.weight(("winograd", id(node), size, tuple(sizes)), make, points * count * 4)
-    none = low.weight(
+    weights = low.recorder.weight(
+        ("winograd", id(node), size, tuple(sizes)), make, points * count * 4
+    )
+    none = low.recorder.weight(
         ("zeros", points * out_blocks),
         lambda: np.zeros((points * out_blocks + 8) * lanes, np.float32),
         (points * out_blocks + 8) * lanes * 4,
@@ -307,9 +315,17 @@ def lower_winograd(
     tasks, work = emit_contraction(body, plan, level, names)
     flops = 2.0 * taps * shape.images * shape.out_height * shape.out_width
     flops *= shape.channels * shape.out_channels
-    low.emit(node, body, tasks, work=work, flops=flops, followers=ending.operators)
-    _transform_output(low, node, tiles, products, bias, ending, residual, target, pool)
-    low.keep_image(ending.value, target)
+    low.recorder.emit(
+        label_of(node, *epilogue.nodes),
+        body,
+        tasks,
+        work=work,
+        flops=flops,
+        followers=(node,),
+        name=shape.name("products"),
+    )
+    _transform_output(low, node, tiles, products, bias, epilogue, residual, target, pool)
+    low.forms[epilogue.value] = target
 
 
 def _transform_input(
@@ -322,7 +338,7 @@ def _transform_input(
 ) -> None:
     lanes = source.lanes
     rows, columns = tiles.shape.axes(tiles.size)
-    place = _Place.of(source, turned=tiles.turned)
+    place = _Place.of(source, transposed=tiles.transposed)
     body = Body()
     s = body.pointer(source.view(), offset=start)
     d = body.pointer(transformed, written=True)
@@ -350,11 +366,12 @@ def _transform_input(
         for b, name in enumerate(made):
             body.add(f"v_store(d + {(a * columns.side + b) * step}L, {name});")
     body.add("}")
-    low.emit(
+    low.recorder.emit(
         f"Conv '{node.name}' (input transform)",
         body,
         tiles.tasks(source.blocks),
         work=tiles.work(source.blocks, lanes),
+        name=tiles.shape.name("input"),
     )
 
 
@@ -364,19 +381,19 @@ def _transform_output(
     tiles: _Tiles,
     products: Tensor,
     bias: Buffer,
-    ending: Ending,
+    epilogue: Epilogue,
     residual: Blocked | None,
     target: Blocked | Paired,
     pool: Pool | None,
 ) -> None:
-    lanes, shape = low.level.lanes, tiles.shape
+    lanes, shape = low.facts.level.lanes, tiles.shape
     rows, columns = shape.axes(tiles.size)
     window = (1, 1) if pool is None else (pool.rows, pool.columns)
     height, width = (
         (shape.out_height, shape.out_width) if pool is None else (pool.height, pool.width)
     )
     high, wide = rows.size // window[0], columns.size // window[1]  # results of a tile
-    place = _Place.of(target, turned=tiles.turned)
+    place = _Place.of(target, transposed=tiles.transposed)
     body = Body()
     s = body.pointer(products)
     b = body.raw(bias)
@@ -391,7 +408,7 @@ def _transform_output(
     )
     added = None
     if residual is not None:
-        added = _Place.of(residual, turned=tiles.turned)
+        added = _Place.of(residual, transposed=tiles.transposed)
         body.add(f"const float *r = {added.tile(str(r), rows.size)};")
     body.add(
         f"vf bias = v_load({b} + block * {lanes});",
@@ -417,7 +434,7 @@ def _transform_output(
         value = f"f{a}_{c} + bias"
         if added is not None:
             value += f" + v_load(r + {a * added.row} + (tx * {columns.size} + {c}) * {added.step})"
-        return bounded(value, ending.activation)
+        return bounded(value, epilogue.activation)
 
     for i, j in itertools.product(range(high), range(wide)):
         conditions = [f"{i} < down"] * bool(height % high) + [f"{j} < right"] * bool(width % wide)
@@ -430,9 +447,11 @@ def _transform_output(
             f"{name}(({kind} *)({at}), {value});",
         )
     body.add("}")
-    low.emit(
+    low.recorder.emit(
         f"Conv '{node.name}' (output transform)",
         body,
         tiles.tasks(target.blocks),
         work=tiles.work(target.blocks, lanes),
+        followers=(node, *epilogue.nodes),
+        name=tiles.shape.name("output"),
     )

@@ -13,13 +13,14 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.machine import best_level
+from hagane.native.c import c_source
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.recorder import label_of
 from hagane.native.kernels.tensor import Buffer
 from hagane.native.lowering.choices import BY_RULE, Choice
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.onednn import binding
 from hagane.native.rules.onednn.operations import Operation
-from hagane.native.run.engine import c_source
 from hagane.ops.definition import Array
 
 Load = Callable[[str], str]
@@ -39,12 +40,12 @@ def usable(low: Lowering) -> bool:
 
     It always takes the best instructions of the processor, so those have to be allowed.
     """
-    return low.level == best_level() and binding.obstacle() is None
+    return low.facts.level == best_level() and binding.obstacle() is None
 
 
 def chosen(low: Lowering, key: str) -> Choice | None:
     """Return the choice for a layer if it is oneDNN, and that can be used."""
-    choice = low.choices.get(key, BY_RULE)
+    choice = low.facts.choices.get(key, BY_RULE)
     return choice if choice.library == "onednn" and usable(low) else None
 
 
@@ -93,9 +94,9 @@ def aligned(count: int) -> int:
     return -(-count // ALIGNED) * ALIGNED
 
 
-def label(node: ir.Node, followers: Sequence[str]) -> str:
+def label(node: ir.Node, followers: Sequence[ir.Node]) -> str:
     """Return what profiles and messages call a kernel."""
-    return f"{'+'.join((node.op_type, *followers))} '{node.name}' (oneDNN)"
+    return f"{label_of(node, *followers)} (oneDNN)"
 
 
 FAILURE = "it returned status {value}"
@@ -113,7 +114,7 @@ def declare_calls(
         each = [word for operation in operations for word in operation.addresses()]
         return np.array([*library.functions(), *each], np.uint64)
 
-    table = low.weight(("onednn", id(node)), make, 8 * (words + 6 * len(operations)))
+    table = low.recorder.weight(("onednn", id(node)), make, 8 * (words + 6 * len(operations)))
     table.owner = tuple(operations)
     start = body.raw(table, ctype="char")
     body.add(
@@ -161,7 +162,7 @@ def packed(
             yield content
             yield np.zeros(step - content.nbytes, np.uint8)
 
-    return low.weight(("onednn weights", id(node)), make, step * pieces.count), step
+    return low.recorder.weight(("onednn weights", id(node)), make, step * pieces.count), step
 
 
 def bias_of(low: Lowering, node: ir.Node, bias: Array | None) -> Buffer | None:
@@ -169,7 +170,7 @@ def bias_of(low: Lowering, node: ir.Node, bias: Array | None) -> Buffer | None:
     if bias is None:
         return None
     row = np.ascontiguousarray(bias, np.float32)
-    return low.weight(("onednn bias", id(node)), lambda: row, row.nbytes)
+    return low.recorder.weight(("onednn bias", id(node)), lambda: row, row.nbytes)
 
 
 def tasks_wanted(threads: int, flops: float) -> int:

@@ -15,11 +15,11 @@ import onnx_ir as ir
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Blocked
 from hagane.native.layouts.pairs import Paired
-from hagane.native.lowering.choices import BY_RULE, convolution_key
-from hagane.native.lowering.epilogue import Ending
+from hagane.native.lowering.choices import BY_RULE
+from hagane.native.lowering.epilogue import Epilogue
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.convolution.images import FEW_CHANNELS, four_axes
-from hagane.native.rules.convolution.window import Window, is_depthwise
+from hagane.native.rules.convolution.window import Window, convolution_key, is_depthwise
 from hagane.native.rules.onednn.calls import (
     ALIGNED,
     COLUMNS,
@@ -75,7 +75,7 @@ def divided_convolution(
     if window.channels <= FEW_CHANNELS:
         return None
     depth = window.channels // window.groups
-    itemsize = 2 if low.pairs else 4
+    itemsize = 2 if low.facts.pairs else 4
     taps = window.kernel[0] * window.kernel[1]
     weights = window.out_channels * depth * taps
     most = WEIGHTS_BYTES // (depth * taps * itemsize)
@@ -88,7 +88,7 @@ def divided_convolution(
     row = patch.columns[0] * window.channels * itemsize * max(1, window.strides[0])
     row += window.out_width * channels.length * 4
     rows = split(window.out_height, PIECE_BYTES // row, 1)
-    wanted = -(-tasks_wanted(low.threads, 2.0 * weights * pixels) // window.images)
+    wanted = -(-tasks_wanted(low.facts.threads, 2.0 * weights * pixels) // window.images)
     if by_channels and rows.count * channels.count < wanted:
         parts = -(-wanted // rows.count)
         channels = split(window.out_channels, -(-window.out_channels // parts), COLUMNS)
@@ -104,7 +104,7 @@ def divided_convolution(
                 window.groups,
                 part.strides,
                 window.dilations,
-                low.pairs,
+                low.facts.pairs,
                 biased,
             )
             if found is None:
@@ -119,7 +119,7 @@ def lower_by_library(
     window: Window,
     weight: Array,
     bias: Array | None,
-    ending: Ending,
+    epilogue: Epilogue,
     target: Blocked | Paired,
 ) -> None:
     """Write the kernel of a convolution that ``calls_library``.
@@ -130,20 +130,20 @@ def lower_by_library(
         window: Its sizes.
         weight: ``(out, in / groups, rows, columns)``, or without rows.
         bias: One number a channel, or None.
-        ending: What is computed with it.
+        epilogue: What is computed with it.
         target: The result.
     """
-    order = low.choices.get(convolution_key(low, window), BY_RULE).order
+    order = low.facts.choices.get(convolution_key(low, window), BY_RULE).order
     x = node.inputs[0]
     assert x is not None
-    source = low.image(x) if low.pairs else low.blocked(x)
+    source = low.forms.image(x) if low.facts.pairs else low.forms.blocked(x)
     residual = None
-    if ending.residual is not None:
-        residual = low.only_paired(ending.residual) or low.blocked(ending.residual)
+    if epilogue.residual is not None:
+        residual = low.forms.only_paired(epilogue.residual) or low.forms.blocked(epilogue.residual)
     pieces = divided_convolution(low, window, biased=bias is not None, order=order)
     assert pieces is not None, "calls_library said that oneDNN computes it"
     rows, channels = pieces.rows, pieces.channels
-    itemsize = 2 if low.pairs else 4
+    itemsize = 2 if low.facts.pairs else 4
     patch = patch_of(window, rows.length)
     body = Body()
     declare_calls(low, body, node, pieces.operations)
@@ -164,7 +164,7 @@ def lower_by_library(
     d = body.pointer(target.word_view(), written=True)
     patch_bytes = aligned(patch.rows[0] * patch.columns[0] * window.channels * itemsize)
     made_bytes = aligned(rows.length * window.out_width * channels.length * 4)
-    element = "uint16_t" if low.pairs else "float"
+    element = "uint16_t" if low.facts.pairs else "float"
     per_image = rows.count * (channels.count if pieces.by_channels else 1)
     body.add(
         f"int64_t image = q / {per_image}, piece = q % {per_image};",
@@ -172,7 +172,7 @@ def lower_by_library(
         f"{element} *patch = ({element} *)scratch;",
         f"float *made = (float *)(scratch + {patch_bytes});",
     )
-    copy_in(body, window, patch, source, s, half=low.pairs)
+    copy_in(body, window, patch, source, s, half=low.facts.pairs)
     begin, end = "0", str(channels.count)
     if pieces.by_channels:
         begin, end = f"piece / {rows.count}", f"piece / {rows.count} + 1"
@@ -188,13 +188,13 @@ def lower_by_library(
             f"scratch + {patch_bytes + made_bytes}",
         ),
     )
-    copy_out(body, window, low.level.lanes, ending.activation, (residual, r), (target, d))
+    copy_out(body, window, low.facts.level.lanes, epilogue.activation, (residual, r), (target, d))
     body.add("}")
     depth = window.channels // window.groups
     pixels = window.images * window.out_height * window.out_width
     flops = 2.0 * pixels * window.out_channels * depth * window.kernel[0] * window.kernel[1]
-    low.emit(
-        label(node, ending.operators),
+    low.recorder.emit(
+        label(node, epilogue.nodes),
         body,
         window.images * per_image,
         work=flops / FLOPS_PER_NS,
@@ -204,5 +204,6 @@ def lower_by_library(
         + max(made.scratch_bytes for made in pieces.operations)
         + 2 * ALIGNED,
         failure=FAILURE,
+        followers=(node, *epilogue.nodes),
     )
-    low.keep_image(ending.value, target)
+    low.forms[epilogue.value] = target

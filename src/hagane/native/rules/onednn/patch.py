@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Blocked
 from hagane.native.layouts.pairs import Paired
-from hagane.native.lowering.epilogue import bounded
 from hagane.native.rules.convolution.window import Window
 from hagane.native.rules.onednn.calls import Load
-from hagane.native.tiles.tile import Activation
+from hagane.native.tiles.tile import Activation, bounded
 
 _PIXELS = 8
 

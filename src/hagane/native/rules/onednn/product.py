@@ -11,9 +11,9 @@ from hagane.native.kernels.elementwise_loops import emit_elementwise
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Blocked, Tensor
 from hagane.native.layouts.pairs import BFLOAT16, STORE
-from hagane.native.lowering.choices import product_key
-from hagane.native.lowering.epilogue import Ending, bounded
-from hagane.native.lowering.state import Lazy, Lowering, operand
+from hagane.native.lowering.epilogue import Epilogue
+from hagane.native.lowering.forms import Lazy, operand
+from hagane.native.lowering.state import Lowering
 from hagane.native.rules.onednn.calls import (
     ALIGNED,
     COLUMNS,
@@ -36,7 +36,8 @@ from hagane.native.rules.onednn.calls import (
     tasks_wanted,
 )
 from hagane.native.rules.onednn.operations import Operation, product
-from hagane.native.tiles.tile import NO_ACTIVATION
+from hagane.native.rules.products.packed import product_key
+from hagane.native.tiles.tile import NO_ACTIVATION, bounded
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim
 
@@ -64,10 +65,10 @@ def divided_product(
     """Return how oneDNN computes a product of (rows, k) and (k, n), or None if it does not."""
     if not isinstance(rows, int):
         return None
-    itemsize = 2 if low.pairs else 4
+    itemsize = 2 if low.facts.pairs else 4
     columns = split(n, WEIGHTS_BYTES // (k * itemsize), COLUMNS)
     height = split(rows, PIECE_BYTES // (k * itemsize + columns.length * 4), ROWS)
-    wanted = tasks_wanted(low.threads, 2.0 * rows * k * n)
+    wanted = tasks_wanted(low.facts.threads, 2.0 * rows * k * n)
     by_columns = k * n > rows * (k + n) if order is None else order == "groups"
     if height.count * columns.count < wanted:
         parts = -(-wanted // (height.count if by_columns else columns.count))
@@ -77,7 +78,7 @@ def divided_product(
     operations: list[Operation] = []
     for high in height.lengths:
         for wide in columns.lengths:
-            found = product(high, k, wide, low.pairs, biased)
+            found = product(high, k, wide, low.facts.pairs, biased)
             if found is None:
                 return None
             operations.append(found)
@@ -90,10 +91,10 @@ def lower_product(
     source: ir.Value,
     weight: Array,
     bias: Array | None,
-    ending: Ending,
+    epilogue: Epilogue,
     residual: Tensor | None,
     target: Tensor,
-    followers: Sequence[str],
+    followers: Sequence[ir.Node],
 ) -> bool:
     """Lower a product to calls of oneDNN if that was chosen; return whether it was.
 
@@ -103,10 +104,10 @@ def lower_product(
         source: Its left side.
         weight: Its right side, ``(k, n)``.
         bias: What is added to each row, or None.
-        ending: Its bounds are kept.
+        epilogue: Its bounds are kept.
         residual: What is added before these, ``(rows, n)``, or None.
         target: The result, in row-major order.
-        followers: Operators that are computed with it.
+        followers: Nodes that are computed with it.
     """
     k, n = weight.shape
     rows = target.size // n
@@ -117,7 +118,7 @@ def lower_product(
     if pieces is None:
         return False
     height, columns = pieces.rows, pieces.columns
-    read = _rounded(low, source) if low.pairs else low.contiguous(source)
+    read = _rounded(low, source) if low.facts.pairs else low.forms.contiguous(source)
     body = Body()
     declare_calls(low, body, node, pieces.operations)
     own = pieces.operations[: len(columns.lengths)]
@@ -151,13 +152,13 @@ def lower_product(
         text = load(f"made + i * {'columns' if apart else n}")
         if r:
             text += " + " + load(f"{r} + (top + i) * {n} + first")
-        return bounded(text, ending.activation)
+        return bounded(text, epilogue.activation)
 
-    if apart or r or ending.activation != NO_ACTIVATION:
+    if apart or r or epilogue.activation != NO_ACTIVATION:
         loop = loop_over_vectors("columns", f"d + i * {n}", "v_store", value)
         body.add(f"for (int64_t i = 0; i < rows; i++) {loop}")
     flops = 2.0 * rows * k * n
-    low.emit(
+    low.recorder.emit(
         label(node, followers),
         body,
         height.count * columns.count,
@@ -165,18 +166,21 @@ def lower_product(
         flops=flops,
         scratch=size + max(made.scratch_bytes for made in pieces.operations) + 2 * ALIGNED,
         failure=FAILURE,
+        followers=(node, *followers),
     )
-    low.lowered[ending.value] = target
+    low.forms[epilogue.value] = target
     return True
 
 
 def _rounded(low: Lowering, source: ir.Value) -> Tensor:
     """Return a matrix rounded to bfloat16; one that is held back is computed straight into it."""
-    if source not in low.rounded:
-        found = low.get(source)
+    if source not in low.forms.rounded:
+        found = low.forms.get(source)
         if isinstance(found, Blocked) or (isinstance(found, Lazy) and found.blocked):
-            found = low.plain(source)
-        target = low.new(f"{source.name} rounded", BFLOAT16, low.shape(source))
-        emit_elementwise(low, f"round '{source.name}'", operand(found), target, store=STORE)
-        low.rounded[source] = target
-    return low.rounded[source]
+            found = low.forms.plain(source)
+        target = low.recorder.new(f"{source.name} rounded", BFLOAT16, low.facts.shape(source))
+        emit_elementwise(
+            low.recorder, f"round '{source.name}'", operand(found), target, store=STORE
+        )
+        low.forms.rounded[source] = target
+    return low.forms.rounded[source]

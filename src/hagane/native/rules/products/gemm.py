@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from hagane.machine import Level
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.names import sizes
 from hagane.native.kernels.tensor import Tensor
 from hagane.native.tiles.tile import tile_pixels
 from hagane.symbolic import Dim, ceildiv, product
@@ -117,7 +118,7 @@ def _pack_rows(body: Body, rows: int, source: str, row_step: str, k_step: str) -
 
 def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Tensor) -> None:
     """Write products of stacks of matrices, ``(…, m, k) × (…, k, n)``, of any strides."""
-    level, lanes = low.level, low.level.lanes
+    level, lanes = low.facts.level, low.facts.level.lanes
     wide = _BLOCKS * lanes
     m, k = a.shape[-2:]
     n = b.shape[-1]
@@ -188,6 +189,12 @@ def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Ten
     whole = product((count, m, n, k))
     flops = 2.0 * whole if isinstance(whole, int) else 2.0e6
     scratch: Dim = (k * wide * _GROUPS + k * rows) * 4
-    low.emit(
-        node, body, count * row_tasks * column_tasks, work=flops / 50, flops=flops, scratch=scratch
+    low.recorder.emit(
+        node,
+        body,
+        count * row_tasks * column_tasks,
+        work=flops / 50,
+        flops=flops,
+        scratch=scratch,
+        name=f"matmul_{sizes((*batch, m, k, n))}",
     )

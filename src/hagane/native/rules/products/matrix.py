@@ -10,27 +10,25 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.machine import Level
+from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.expression import Expression
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.names import sizes as sizes_text
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor
 from hagane.native.layouts.pairs import paired_weights
-from hagane.native.lowering.choices import BY_RULE, product_key
+from hagane.native.layouts.rows import Product, Rows
+from hagane.native.lowering.choices import BY_RULE
 from hagane.native.lowering.epilogue import follow
-from hagane.native.lowering.state import Lowering, NotNative, Rule
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.onednn.product import lower_product
 from hagane.native.rules.products.gemm import emit_batched
-from hagane.native.rules.products.packed import Product, Rows, packed_rows
+from hagane.native.rules.products.packed import packed_rows, product_key
 from hagane.native.rules.products.typed_product import lower_typed_product
-from hagane.native.tiles.contraction import (
-    Contraction,
-    Group,
-    Pixels,
-    emit_contraction,
-    pack_weights,
-    split_blocks,
-)
+from hagane.native.tiles.contraction import Contraction, Group, Pixels, pack_weights, split_blocks
 from hagane.native.tiles.dynamic_rows import emit_rows
 from hagane.native.tiles.matrix import emit_tile_rows
+from hagane.native.tiles.register_loops import emit_contraction
 from hagane.native.tiles.tile import Store, Tile, Words, tile_pixels, uses_tiles, whole_words
 from hagane.native.tiles.triples import splits
 from hagane.ops.definition import Array
@@ -46,11 +44,11 @@ _USUAL_ROWS, _TILE_ROWS, _TASK_ROWS = 128, 24, 256
 def lower_matmul(low: Lowering, node: ir.Node) -> None:
     """Lower MatMul; a constant matrix on the right is packed ahead."""
     a, b = node.inputs
-    if not low.is_float(a):
+    if not low.facts.is_float(a):
         lower_typed_product(low, node)
         return
-    weight = low.constant(b)
-    if weight is not None and weight.ndim == 2 and len(low.shape(a)) >= 2:
+    weight = low.facts.constant(b)
+    if weight is not None and weight.ndim == 2 and len(low.facts.shape(a)) >= 2:
         _lower_product(low, node, a, weight, None)
         return
     _lower_general(low, node)
@@ -58,12 +56,12 @@ def lower_matmul(low: Lowering, node: ir.Node) -> None:
 
 def lower_gemm(low: Lowering, node: ir.Node) -> None:
     """Lower Gemm."""
-    attributes = low.attributes(node)
+    attributes = low.facts.attributes(node)
     a, b = node.inputs[:2]
     c = node.inputs[2] if len(node.inputs) > 2 else None
-    if not low.is_float(a):
-        raise NotNative(f"element type {low.dtype(a)}")
-    weight, bias = low.constant(b), low.constant(c)
+    if not low.facts.is_float(a):
+        raise NotNative(f"element type {low.facts.dtype(a)}")
+    weight, bias = low.facts.constant(b), low.facts.constant(c)
     if weight is None or attributes["transA"] or (c is not None and bias is None):
         raise NotNative("operands that are not constant")
     alpha, beta = float(attributes["alpha"]), float(attributes["beta"])
@@ -84,7 +82,7 @@ def _added_row(low: Lowering, value: ir.Value, n: int) -> tuple[ir.Node, Array] 
     if node is None or node.op_type != "Add":
         return None
     (other,) = [v for v in node.inputs if v is not value] or [None]
-    array = low.constant(other)
+    array = low.facts.constant(other)
     if array is None or array.size != n or (array.ndim and array.shape[-1] != n):
         return None
     return node, array.reshape(-1)
@@ -95,28 +93,32 @@ def _lower_product(
 ) -> None:
     k, n = weight.shape
     value = node.outputs[0]
-    rows = product(low.shape(source)[:-1])
+    rows = product(low.facts.shape(source)[:-1])
     if k == 0 or n == 0 or rows == 0:
         raise NotNative("an empty matrix")
+    followers: tuple[ir.Node, ...] = ()
     if bias is None:
         added = _added_row(low, value, n)
         if added is not None:
             follower, bias = added
+            followers = (follower,)
             low.done.add(follower)
             value = follower.outputs[0]
-    level, lanes = low.level, low.level.lanes
-    ending = follow(low, value)
-    residual = None if ending.residual is None else low.contiguous(ending.residual)
+    level, lanes = low.facts.level, low.facts.level.lanes
+    epilogue = follow(low, value)
+    residual = None if epilogue.residual is None else low.forms.contiguous(epilogue.residual)
     if residual is not None and n % lanes and residual.buffer.kind in (Kind.INPUT, Kind.MOVING):
         # A tile may read past the end of what is added; memory of the caller ends there.
-        residual = low.copy(residual, low.new("residual", residual.dtype, residual.shape))
-    target = low.result(ending.value)
-    followers = (("Add",) if value is not node.outputs[0] else ()) + ending.operators
+        residual = emit_copy(
+            low.recorder, residual, low.recorder.new("residual", residual.dtype, residual.shape)
+        )
+    target = low.forms.result(epilogue.value)
+    followers += epilogue.nodes
     assert source is not None
-    if lower_product(low, node, source, weight, bias, ending, residual, target, followers):
+    if lower_product(low, node, source, weight, bias, epilogue, residual, target, followers):
         return
     words = _words(low, rows, k, n)
-    choice = low.choices.get(product_key(low, rows, k, n), BY_RULE)
+    choice = low.facts.choices.get(product_key(low, rows, k, n), BY_RULE)
     sizes = product_groups(n, rows, level, choice.blocks, words)
 
     def make() -> Iterable[Array]:
@@ -132,20 +134,20 @@ def _lower_product(
 
     deep = k if words is Words.TRIPLE else whole_words(k, words, level)
     count = -(-n // lanes) * lanes * deep * 4
-    weights = low.weight(("matrix", id(node), tuple(sizes)), make, count)
-    row = low.weight(("row", id(node)), make_bias, row_length(n, level) * 4)
+    weights = low.recorder.weight(("matrix", id(node), tuple(sizes)), make, count)
+    row = low.recorder.weight(("row", id(node)), make_bias, row_length(n, level) * 4)
     few = isinstance(rows, int) and rows < _FEW_ROWS
     direct = few or _reads_rows(k, level) if choice.rows is None else choice.rows == "direct"
     if direct and words is Words.FLOAT:
-        read = Rows(low.contiguous(source), rows, k, k, lanes, words)
+        read = Rows(low.forms.contiguous(source), rows, k, k, lanes, words)
     else:
         read = packed_rows(low, source, rows, k, words)
     plain = None
     if words is Words.TRIPLE and not isinstance(rows, int):
-        plain = Rows(low.contiguous(source), rows, k, k, lanes, Words.FLOAT)
+        plain = Rows(low.forms.contiguous(source), rows, k, k, lanes, Words.FLOAT)
     missing = whole_words(k, words, level) * 2 - k if words is Words.TRIPLE else 0
-    tile = replace(row_tile(level, words), activation=ending.activation, missing=missing)
-    low.lowered[ending.value] = target
+    tile = replace(row_tile(level, words), activation=epilogue.activation, missing=missing)
+    low.forms[epilogue.value] = target
     flops = 2.0 * n * k * (rows if isinstance(rows, int) else 64)
 
     def emit(to: Tensor | Rows, after: Expression | None = None) -> None:
@@ -156,17 +158,23 @@ def _lower_product(
 
     emit(target)
     if uses_tiles(level, words) and plain is None:
-        low.products[target.buffer] = Product(ending.value, len(low.kernels) - 1, n, emit)
+        low.forms.products[target.buffer] = Product(
+            epilogue.value, len(low.recorder.kernels) - 1, n, emit
+        )
 
 
 def _words(low: Lowering, rows: Dim, k: int, n: int) -> Words:
     """Return what the words of a product's two sides hold."""
-    if low.pairs:
-        return Words.PAIR if low.level.tiles or k % 2 == 0 else Words.FLOAT
-    if low.words is Words.FLOAT:
+    if low.facts.pairs:
+        return Words.PAIR if low.facts.level.tiles or k % 2 == 0 else Words.FLOAT
+    if low.facts.words is Words.FLOAT:
         return Words.FLOAT
     count = rows if isinstance(rows, int) else _USUAL_ROWS
-    return Words.TRIPLE if splits(low, count, k, (-(-count // 16), k, n), k) else Words.FLOAT
+    return (
+        Words.TRIPLE
+        if splits(low.facts.threads, count, k, (-(-count // 16), k, n), k)
+        else Words.FLOAT
+    )
 
 
 def product_groups(
@@ -196,7 +204,7 @@ def emit_product(
     residual: Tensor | None,
     target: Tensor | Rows,
     tile: Tile,
-    followers: Sequence[str],
+    followers: Sequence[ir.Node],
     flops: float,
     sizes: Sequence[int],
     order: str | None = None,
@@ -214,14 +222,14 @@ def emit_product(
         target: The result, row-major, its last axis the columns; or in blocks of pairs, which
             matrix tiles write.
         tile: Words, activation and store; sizes and offsets are filled in.
-        followers: Operators that are computed with it.
+        followers: Nodes that are computed with it.
         flops: Operations, for profiles.
         sizes: Blocks of columns of each group, as the weights are packed.
         order: The loop order, if it is not left to the rules.
         after: Computed on results before they are stored, by matrix tiles.
         plain: The rows as floats, for vectors to multiply if there are few, where nobody knows.
     """
-    level, lanes = low.level, low.level.lanes
+    level, lanes = low.facts.level, low.facts.level.lanes
     if isinstance(target, Rows):
         n, step_out, plane_out = target.words * 2, target.step, target.plane
         tile = replace(tile, store=Store.of(target.kept), target_parts=2)
@@ -244,6 +252,7 @@ def emit_product(
         target_plane=plane_out if isinstance(plane_out, int) else 0,
         residual_plane=lanes,
     )
+    name = f"{node.op_type.lower()}_{sizes_text((rows.count, rows.words, n))}"
     body = Body()
     names = (
         body.pointer(rows.tensor),
@@ -281,17 +290,17 @@ def emit_product(
             body, vectors, count, n, groups, level, (few, *names[1:]), plain.step, lanes, chunks
         )
         body.add("}")
-        low.emit(node, body, tasks, work=flops / 100, followers=followers)
+        low.recorder.emit(node, body, tasks, work=flops / 100, followers=followers, name=name)
         return
     if not isinstance(count, int) and uses_tiles(level, tile.words):
         tasks = emit_tile_rows(
             body, tile, count, n, groups, names, step, rows.plane, (step_out, plane_out), after
         )
-        low.emit(node, body, tasks, work=flops / 1000, followers=followers)
+        low.recorder.emit(node, body, tasks, work=flops / 1000, followers=followers, name=name)
         return
     if not isinstance(count, int):
         tasks = emit_rows(body, tile, count, n, groups, level, names, step, rows.plane)
-        low.emit(node, body, tasks, work=flops / 100, followers=followers)
+        low.recorder.emit(node, body, tasks, work=flops / 100, followers=followers, name=name)
         return
     pixels = Pixels(
         lambda i: i * step,
@@ -312,10 +321,10 @@ def emit_product(
         padded=False,
         source_floats=count * rows.words,
         order=order,
-        threads=low.threads,
+        threads=low.facts.threads,
     )
     fixed, work = emit_contraction(body, plan, level, names, after)
-    low.emit(node, body, fixed, work=work, flops=flops, followers=followers)
+    low.recorder.emit(node, body, fixed, work=work, flops=flops, followers=followers, name=name)
 
 
 def _streams(rows: Rows, level: Level, words: Words) -> int:
@@ -340,16 +349,16 @@ def _reads_rows(k: int, level: Level) -> bool:
 
 def _lower_general(low: Lowering, node: ir.Node) -> None:
     """Lower a product of two computed matrices, or of stacks of them."""
-    a, b = low.plain(node.inputs[0]), low.plain(node.inputs[1])
+    a, b = low.forms.plain(node.inputs[0]), low.forms.plain(node.inputs[1])
     if len(a.shape) < 2 or len(b.shape) < 2:
         raise NotNative("a product with a vector")
     out = node.outputs[0]
-    target = low.result(out)
+    target = low.forms.result(out)
     batch = target.shape[:-2]
     a = a.broadcast((*batch, *a.shape[-2:]))
     b = b.broadcast((*batch, *b.shape[-2:]))
     emit_batched(low, node, a, b, target)
-    low.lowered[out] = target
+    low.forms[out] = target
 
 
 RULES: dict[str, Rule] = {"Gemm": lower_gemm, "MatMul": lower_matmul}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import onnx_ir as ir
@@ -21,33 +20,14 @@ from hagane.native.kernels.expression import (
 from hagane.native.kernels.tensor import Buffer, Tensor
 from hagane.native.layouts.pairs import BFLOAT16, SPLIT, STORE
 from hagane.native.layouts.quads import UINT8, shifted
-from hagane.native.lowering.state import Lazy, Lowered, operand
+from hagane.native.layouts.rows import Rows
+from hagane.native.lowering.facts import AT_RUN_TIME, NotNative
+from hagane.native.lowering.forms import Lazy, Lowered, operand
 from hagane.native.tiles.tile import Words, uses_tiles, whole_words
 from hagane.symbolic import Dim
 
 if TYPE_CHECKING:
     from hagane.native.lowering.state import Lowering
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The left side of a product, as tiles read it; sizes count 32-bit words.
-
-    Attributes:
-        tensor: Its memory.
-        count: Rows.
-        words: Words of one row.
-        step: From one row to the next.
-        plane: From one block of words to the next.
-        kept: What a word holds; of numbers in pieces, ``words`` counts those of one piece.
-    """
-
-    tensor: Tensor
-    count: Dim
-    words: int
-    step: int
-    plane: Dim
-    kept: Words
 
 
 def packed_rows(low: Lowering, value: ir.Value | None, rows: Dim, k: int, words: Words) -> Rows:
@@ -59,17 +39,17 @@ def packed_rows(low: Lowering, value: ir.Value | None, rows: Dim, k: int, words:
     bfloat16, or bytes shifted, as the words want them.
     """
     assert value is not None
-    if (value, words) in low.packed:
-        return low.packed[value, words]
-    found = low.get(value)
+    if (value, words) in low.forms.packed:
+        return low.forms.packed[value, words]
+    found = low.forms.get(value)
     made = _by_producer(low, value, found, rows, k, words)
-    low.packed[value, words] = made or _pack(low, value, found, rows, k, words)
-    return low.packed[value, words]
+    low.forms.packed[value, words] = made or _pack(low, value, found, rows, k, words)
+    return low.forms.packed[value, words]
 
 
 def _pack(low: Lowering, value: ir.Value, found: Lowered, rows: Dim, k: int, words: Words) -> Rows:
     dtype, each, store = _KEPT[words]
-    lanes = low.level.lanes * each
+    lanes = low.facts.level.lanes * each
     step = lanes * words.pieces
     whole, rest = divmod(k, lanes)
     name = str(value.name)
@@ -82,46 +62,31 @@ def _pack(low: Lowering, value: ir.Value, found: Lowered, rows: Dim, k: int, wor
         if any(part is None for part in parts):
             expression = None
     if expression is None:
-        expression = Leaf(low.contiguous(value))
-    label = "+".join(found.operators) if isinstance(found, Lazy) and lazy else "copy"
+        expression = Leaf(low.forms.contiguous(value))
+    nodes = found.nodes if isinstance(found, Lazy) and lazy else ()
+    label = "+".join(node.op_type for node in nodes) or "copy"
     for first, count, width in _parts(whole, rest, lanes):
         part = _columns(expression, rows, k, first, count, width)
-        assert part is not None
+        if part is None:
+            raise NotNative(AT_RUN_TIME)  # the columns are k only if the sizes turn out so
         at = first // lanes * plane
         target = Tensor(buffer, dtype, (rows, count, width), (step, plane, 1), at)
         kept = shifted(part) if words is Words.QUAD else part
-        emit_elementwise(low, f"{label} '{name}'", kept, target, store=store)
-    if rest and each == 2 and uses_tiles(low.level, words):
+        emit_elementwise(low.recorder, f"{label} '{name}'", kept, target, store=store, nodes=nodes)
+    if rest and each == 2 and uses_tiles(low.facts.level, words):
         _fill_up(low, buffer, words, rows, plane, whole, rest)
     return packed
 
 
 def new_rows(low: Lowering, name: str, rows: Dim, k: int, words: Words) -> Rows:
     """Return fresh memory for ``rows`` rows of ``k`` numbers in blocks."""
-    lanes = low.level.lanes
+    lanes = low.facts.level.lanes
     step = lanes * words.pieces
     plane = (rows + 2) * step
     count = (k // (lanes * words.each) + 1) * plane
-    buffer = low.new(f"{name} rows", FLOAT32, (count,)).buffer
+    buffer = low.recorder.new(f"{name} rows", FLOAT32, (count,)).buffer
     tensor = Tensor(buffer, FLOAT32, (), (), 0)
-    return Rows(tensor, rows, whole_words(k, words, low.level), step, plane, words)
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """A product that is lowered, and may yet be lowered to something else.
-
-    Attributes:
-        value: What it gives.
-        index: Its kernel's place in the list.
-        columns: Of the result.
-        again: Appends a kernel that stores a function of the result in blocks of rows.
-    """
-
-    value: ir.Value
-    index: int
-    columns: int
-    again: Callable[[Rows, Expression | None], None]
+    return Rows(tensor, rows, whole_words(k, words, low.facts.level), step, plane, words)
 
 
 def _by_producer(
@@ -133,17 +98,17 @@ def _by_producer(
     if words.each != 2 or len(read) != 1 or not vectorizes(expression):
         return None
     (tensor,) = read
-    made = low.products.get(tensor.buffer)
-    if made is None or low.uses(made.value) != 1 or made.value in low.outputs:
+    made = low.forms.products.get(tensor.buffer)
+    if made is None or low.facts.uses(made.value) != 1 or made.value in low.facts.outputs:
         return None
     if (k, rows * k) != (made.columns, tensor.size) or not tensor.contiguous or k % 32:
         return None
     packed = new_rows(low, str(value.name), rows, k, words)
     made.again(packed, expression if isinstance(expression, Apply) else None)
-    kernel = low.kernels.pop()
+    kernel = low.recorder.kernels.pop()
     if isinstance(found, Lazy):
-        kernel.label = f"{kernel.label} -> {'+'.join(found.operators)}"
-    low.kernels[made.index] = kernel
+        kernel.label = f"{kernel.label} -> {found.operators}"
+    low.recorder.kernels[made.index] = kernel
     return packed
 
 
@@ -152,11 +117,11 @@ def _fill_up(
 ) -> None:
     """Clear what the last block has beyond a row's end: it counts nought, if it is finite."""
     dtype, each, _ = _KEPT[words]
-    lanes, pieces = low.level.lanes * each, words.pieces
+    lanes, pieces = low.facts.level.lanes * each, words.pieces
     at = whole * plane + rest
     shape, strides = (rows, pieces, lanes - rest), (lanes * pieces, lanes, 1)
     target = Tensor(buffer, dtype, shape, strides, at)
-    emit_elementwise(low, f"clear '{buffer.name}'", Constant(0, dtype), target)
+    emit_elementwise(low.recorder, f"clear '{buffer.name}'", Constant(0, dtype), target)
 
 
 # How the numbers of a row are kept: their type, how many make a word, what stores them.
@@ -196,3 +161,8 @@ def _columns(
         kept = tuple(argument for argument in arguments if argument is not None)
         return replace(expression, arguments=kept) if len(kept) == len(arguments) else None
     return expression
+
+
+def product_key(low: Lowering, rows: Dim, k: int, n: int) -> str:
+    """Return what the best form of a product of (rows, k) and (k, n) depends on."""
+    return f"product {rows}x{k}x{n} {low.facts.circumstances}"

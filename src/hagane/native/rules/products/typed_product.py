@@ -5,7 +5,8 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from hagane.native.kernels.kernel import Body, c_type
-from hagane.native.lowering.state import Lowering, NotNative
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.state import Lowering
 from hagane.symbolic import ceildiv, product
 
 _TYPES = frozenset({"float64", "int32", "int64", "uint32", "uint64"})
@@ -15,13 +16,13 @@ _ROWS, _COLUMNS = 8, 64
 
 def lower_typed_product(low: Lowering, node: ir.Node) -> None:
     """Lower MatMul of numbers other than float32."""
-    dtype = low.dtype(node.inputs[0])
-    a, b = low.plain(node.inputs[0]), low.plain(node.inputs[1])
+    dtype = low.facts.dtype(node.inputs[0])
+    a, b = low.forms.plain(node.inputs[0]), low.forms.plain(node.inputs[1])
     if dtype.name not in _TYPES or b.dtype != dtype:
         raise NotNative(f"element type {dtype}")
     if len(a.shape) < 2 or len(b.shape) < 2:
         raise NotNative("a product with a vector")
-    target = low.result(node.outputs[0])
+    target = low.forms.result(node.outputs[0])
     batch = target.shape[:-2]
     a, b = a.broadcast((*batch, *a.shape[-2:])), b.broadcast((*batch, *b.shape[-2:]))
     (m, k), n = a.shape[-2:], b.shape[-1]
@@ -56,5 +57,5 @@ def lower_typed_product(low: Lowering, node: ir.Node) -> None:
     )
     whole = product((*batch, m, k, n))
     flops = 2.0 * whole if isinstance(whole, int) else 2.0e6
-    low.emit(node, body, product(batch) * chunks, work=flops / 4, flops=flops)
-    low.lowered[node.outputs[0]] = target
+    low.recorder.emit(node, body, product(batch) * chunks, work=flops / 4, flops=flops)
+    low.forms[node.outputs[0]] = target

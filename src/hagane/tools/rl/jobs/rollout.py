@@ -17,6 +17,7 @@ from hagane.tools.rl.environments import Picture, World
 from hagane.tools.rl.errors import InvalidLog
 from hagane.tools.rl.logs.folder import LOG_NAME
 from hagane.tools.rl.logs.observations import ObservationWriter
+from hagane.tools.rl.logs.records import log_of
 
 Progress = Callable[[int, int], None]
 
@@ -43,13 +44,15 @@ def roll_out(
     agent.end_episode()
     observation = world.reset(seed)
     episode, total = 0, 0.0
-    keeping: ObservationWriter | None = ObservationWriter(folder)
-    with open(folder / LOG_NAME, "a", encoding="utf-8") as log:
+    kept = True
+    with (
+        ObservationWriter(folder) as observations,
+        open(folder / LOG_NAME, "a", encoding="utf-8") as log,
+    ):
         for step in range(steps):
             picture = world.render()
             path = _saved(picture, folder, step)
-            if keeping is not None:
-                keeping = _kept(keeping, observation, warnings)
+            kept = kept and _kept(observations, observation, warnings)
             shown = agent.explain(observation)
             action = agent.act(observation)
             memory, boxes = world.ram(), world.objects()
@@ -83,8 +86,7 @@ def roll_out(
                 agent.end_episode()
                 observation = world.reset()
     agent.end_episode()
-    if keeping is not None:
-        keeping.close()
+    log_of(folder).keep()
     if world.blind:
         warnings.append(f"no pictures of environment {world.name}: {world.blind}")
     return {"steps": steps, "episodes": episode + 1, "warnings": warnings}
@@ -109,13 +111,10 @@ def _saved(picture: Picture | None, folder: Path, step: int) -> str | None:
     return str(path)
 
 
-def _kept(
-    writer: ObservationWriter, observation: Any, warnings: list[str]
-) -> ObservationWriter | None:
+def _kept(observations: ObservationWriter, observation: Any, warnings: list[str]) -> bool:
     try:
-        writer.append(observation)
+        observations.append(observation)
     except InvalidLog as error:
         warnings.append(f"{error}; steps of this rollout cannot be explained")
-        writer.close()
-        return None
-    return writer
+        return False
+    return True

@@ -1,0 +1,123 @@
+"""Kernels of one segment or body in order, and the packed weights that they read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.machine import Level
+from hagane.native.kernels.kernel import Body, Kernel
+from hagane.native.kernels.names import function_name, named
+from hagane.native.kernels.tensor import Buffer, Kind, Tensor, row_major
+from hagane.ops.definition import Array
+from hagane.symbolic import Dim, product
+
+
+@dataclass
+class Recorder:
+    """Takes kernels as they come about.
+
+    Attributes:
+        level: Vector instructions to generate for.
+        kernels: The result, in order.
+        node: The node that is being lowered: kernels that no other node is given for are its.
+    """
+
+    level: Level
+    kernels: list[Kernel] = field(default_factory=list)
+    node: ir.Node | None = None
+    _weights: dict[Any, Buffer] = field(default_factory=dict)
+
+    def for_body(self) -> Recorder:
+        """Return a recorder for the body of a loop or branch, which shares the weights."""
+        return Recorder(self.level, [], self.node, self._weights)
+
+    def emit(
+        self,
+        computed: ir.Node | str,
+        body: Body,
+        tasks: Dim,
+        *,
+        work: float = 0.0,
+        flops: float = 0.0,
+        scratch: Dim = 0,
+        failure: str = "",
+        failure_sizes: tuple[Dim, ...] = (),
+        followers: Sequence[ir.Node] = (),
+        name: str = "",
+    ) -> None:
+        """Append a kernel.
+
+        Args:
+            computed: The node that the kernel computes, or a label where it serves several.
+            body: Its C text, pointers and sizes.
+            tasks: How many independent pieces it has.
+            work: Estimated nanoseconds of one thread.
+            flops: Arithmetic, for profiles.
+            scratch: Bytes of memory that each thread needs; those of the body if 0.
+            failure: The meaning of a failure; see ``Kernel``.
+            failure_sizes: Sizes that the text names.
+            followers: Nodes that are computed with it; all nodes, if a label is given.
+            name: The C function's, to which the operators of a node's followers are added; from the
+                label and the shape of the result if empty.
+        """
+        if isinstance(computed, ir.Node):
+            nodes, label = (computed, *followers), label_of(computed, *followers)
+            name = named(name, followers) if name else ""
+        else:
+            nodes, label = tuple(followers), computed
+            if not nodes and self.node is not None:
+                nodes = (self.node,)
+        self.kernels.append(
+            Kernel(
+                label,
+                body.code(),
+                tuple(body.pointers),
+                tuple(body.sizes),
+                tasks,
+                work,
+                flops,
+                scratch or body.scratch,
+                failure,
+                failure_sizes,
+                name=name or function_name(label, body.results),
+                nodes=tuple(dict.fromkeys(map(name_of, nodes))),
+            )
+        )
+
+    def weight(self, key: Any, make: Callable[[], Array | Iterable[Array]], count: int) -> Buffer:
+        """Return the buffer of packed weights; equal keys share one.
+
+        Args:
+            key: What the content depends on.
+            make: Returns the content, or its pieces in order, when its place is known.
+            count: Bytes.
+        """
+        if key not in self._weights:
+            self._weights[key] = Buffer(str(key), count, Kind.WEIGHT, make)
+        return self._weights[key]
+
+    def constant(self, value: ir.Value | None, array: Array) -> Tensor:
+        """Return a constant as a tensor in the weights' memory."""
+        kept = np.asarray(array, order="C")
+        buffer = self.weight((id(value), kept.shape, kept.dtype.name), lambda: kept, kept.nbytes)
+        return Tensor(buffer, kept.dtype, kept.shape, row_major(kept.shape))
+
+    def new(self, name: str, dtype: np.dtype[Any], shape: Sequence[Dim]) -> Tensor:
+        """Return fresh contiguous memory that lives for a part of the run."""
+        buffer = Buffer(name, product(shape) * dtype.itemsize, Kind.ARENA)
+        return Tensor(buffer, dtype, tuple(shape), row_major(shape))
+
+
+def name_of(node: ir.Node) -> str:
+    """Return a node's name, or that of its first output where it has none."""
+    return str(node.name or node.outputs[0].name)
+
+
+def label_of(node: ir.Node, *followers: ir.Node) -> str:
+    """Return the label of a node and of what is computed with it: ``Conv+Relu 'conv1'``."""
+    return f"{'+'.join(each.op_type for each in (node, *followers))} '{node.name}'"

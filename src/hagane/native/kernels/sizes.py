@@ -1,0 +1,31 @@
+"""Which named sizes kernels need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hagane.native.kernels.control import Branch, Loop
+from hagane.native.kernels.kernel import Kernel
+from hagane.symbolic import Dim, symbols_of
+
+
+def names_of_sizes(
+    kernels: Sequence[Kernel],
+    shapes: Sequence[Sequence[Dim]],
+    equal: Sequence[tuple[Dim, Dim]],
+) -> set[str]:
+    """Return the named sizes that a run of some kernels needs."""
+    dims = [
+        *(dim for kernel in kernels for dim in dims_of(kernel)),
+        *(dim for shape in shapes for dim in shape),
+        *(dim for pair in equal for dim in pair),
+    ]
+    return {name for dim in dims for name in symbols_of(dim)}
+
+
+def dims_of(kernel: Kernel) -> Iterator[Dim]:
+    """Yield the sizes of a kernel: its arguments, tasks, places and buffers."""
+    yield from (*kernel.sizes, *kernel.failure_sizes, kernel.tasks, kernel.scratch)
+    yield from (dim for p in kernel.pointers for dim in (p.offset, p.buffer.bytes))
+    if isinstance(kernel.control, Loop | Branch):
+        yield from kernel.control.dims()

@@ -1,0 +1,123 @@
+"""What is known of a graph's values before anything runs, and what kernels are generated for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.graph.types import TensorType
+from hagane.machine import Level
+from hagane.native.kernels.kernel import C_TYPES
+from hagane.native.lowering.choices import Choices
+from hagane.native.tiles.tile import Words
+from hagane.ops.context import known_attributes
+from hagane.ops.definition import Array
+from hagane.ops.inference import GraphTypes
+from hagane.ops.registry import schema_of
+from hagane.symbolic import Dim
+
+# Why a node is not native yet: it will be, once the sizes of the inputs are known.
+AT_RUN_TIME = "a size is known only at run time"
+
+
+class NotNative(Exception):
+    """A node that has no native kernel as it stands; the message says why."""
+
+
+@dataclass
+class Facts:
+    """What is known of the values of one segment or body, and what it is compiled for.
+
+    Attributes:
+        level: Vector instructions to generate for.
+        types: Types and known contents of the graph's values.
+        constants: Arrays of initializers.
+        outputs: Values that others read after the segment; those of a body are known when it is
+            lowered.
+        threads: How many threads the kernels will be shared between.
+        pairs: Whether products may be computed in bfloat16.
+        choices: Forms of kernels that were found to be fastest.
+        direct_only: Whether convolutions are computed as they are defined.
+        nodes: The nodes of the segment or body.
+    """
+
+    level: Level
+    types: GraphTypes
+    constants: Mapping[ir.Value, Array]
+    outputs: frozenset[ir.Value]
+    threads: int = 1
+    pairs: bool = False
+    choices: Choices = field(default_factory=dict)
+    direct_only: bool = False
+    nodes: frozenset[ir.Node] = frozenset()
+
+    @property
+    def words(self) -> Words:
+        """The operands of products of floats, where tiles or pairs are at hand."""
+        if self.pairs:
+            return Words.PAIR
+        return Words.TRIPLE if self.level.tiles else Words.FLOAT
+
+    @property
+    def circumstances(self) -> str:
+        """What the best form of a kernel depends on beside its sizes, but for the processor."""
+        precision = "bf16" if self.pairs else "fp32"
+        return f"{precision} {self.level.name} threads {self.threads}"
+
+    def type(self, value: ir.Value | None) -> TensorType:
+        """Return the type of a tensor whose rank is known."""
+        found = None if value is None else self.types.types.get(value)
+        if not isinstance(found, TensorType) or found.shape is None:
+            raise NotNative("an input or output is no tensor of known rank")
+        return found
+
+    def shape(self, value: ir.Value | None) -> tuple[Dim, ...]:
+        """Return the dimensions of a value."""
+        shape = self.type(value).shape
+        assert shape is not None
+        return shape
+
+    def fixed_shape(self, value: ir.Value | None) -> tuple[int, ...]:
+        """Return the dimensions of a value whose sizes are all numbers."""
+        shape = self.shape(value)
+        if not all(isinstance(dim, int) for dim in shape):
+            raise NotNative(AT_RUN_TIME)
+        return tuple(int(dim) for dim in shape)
+
+    def dtype(self, value: ir.Value | None) -> np.dtype[Any]:
+        """Return the element type of a value, if kernels can hold it."""
+        dtype = self.type(value).dtype
+        try:
+            found = np.dtype(dtype.numpy())
+        except TypeError:
+            raise NotNative(f"element type {dtype.name}") from None
+        if found.name not in C_TYPES:
+            raise NotNative(f"element type {dtype.name}")
+        return found
+
+    def constant(self, value: ir.Value | None) -> Array | None:
+        """Return the content of a value that the model fixes."""
+        if value is None:
+            return None
+        if value in self.constants:
+            return self.constants[value]
+        known = self.types.values.get(value)
+        if known is None or known.dtype == object:
+            return None
+        return known.reshape(self.fixed_shape(value))
+
+    def is_float(self, value: ir.Value | None) -> bool:
+        """Whether a value is float32."""
+        return self.dtype(value) == np.float32
+
+    def uses(self, value: ir.Value) -> int:
+        """Return how often a value is read, by nodes and as an output of the segment."""
+        return len(value.uses()) + (value in self.outputs)
+
+    def attributes(self, node: ir.Node) -> dict[str, Any]:
+        """Return a node's attributes, defaults filled in."""
+        return known_attributes(node, schema_of(node).defaults)

@@ -1,0 +1,146 @@
+"""The native engine as a backend: kernels in C, of as many nodes together as can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import onnx_ir as ir
+
+from hagane.native import (
+    AT_RUN_TIME,
+    Draft,
+    Mark,
+    Segment,
+    Spent,
+    Target,
+    draft_nodes,
+    grown_outputs,
+    has_rule,
+    make_caller,
+    widen_halves,
+)
+from hagane.native.run.segment import ShapeMismatch as SegmentMismatch
+from hagane.ops.inference import GraphTypes
+from hagane.runtime.port import (
+    CPU,
+    Caller,
+    Device,
+    Memory,
+    Part,
+    Planned,
+    Refusal,
+    Region,
+    ShapeMismatch,
+    Timed,
+    Value,
+    Watch,
+)
+from hagane.runtime.tuned import Tuning
+
+
+class NativePart(Part):
+    """Nodes whose kernels are compiled together."""
+
+    backend = "native"
+
+    def __init__(self, nodes: tuple[ir.Node, ...], draft: Draft):
+        self.nodes = nodes
+        self.inputs, self.outputs = draft.inputs, draft.outputs
+        self.varies = draft.varies
+        self._draft: Draft | None = draft
+        self._segment: Segment | None = None
+
+    @property
+    def segment(self) -> Segment:
+        """The compiled kernels."""
+        assert self._segment is not None, "open the part first"
+        return self._segment
+
+    @property
+    def draft(self) -> Draft:
+        """The kernels before they are compiled."""
+        assert self._draft is not None, "an open part has let go of it"
+        return self._draft
+
+    def open(self, settle: Callable[[], None]) -> None:
+        """Compile the kernels and pack their weights."""
+        if self._draft is not None:
+            self._segment = self._draft.compile(settle)
+            self._draft = None  # weights as they were, and the whole state of lowering
+
+    def run(self, values: Sequence[Value], watch: Watch | None = None) -> list[Value]:
+        """Return the outputs."""
+        try:
+            if watch is None:
+                return self.segment.run(values)
+            return self._watched(values, watch)
+        except SegmentMismatch:
+            raise ShapeMismatch from None
+
+    def _watched(self, values: Sequence[Value], watch: Watch) -> list[Value]:
+        times: list[Spent] = []
+        results = self.segment.run(values, times, watch.observer.stop)
+        for kernel, spent in zip(self.segment.kernels, times, strict=True):
+            if isinstance(kernel.control, Mark):
+                continue
+            operator, _, name = kernel.label.partition(" ")
+            flops = kernel.flops * spent.runs
+            watch.records.append(Timed(operator, name.strip("'"), spent.nanoseconds, flops))
+        return results
+
+    def memory(self, sizes: Mapping[str, int]) -> Memory:
+        """Return the bytes of packed weights, and of arena and scratch memory."""
+        return Memory(*self.segment.memory(sizes))
+
+    def caller(self, names: Sequence[str], order: Sequence[int]) -> Caller | None:
+        """Return the C function that checks a feed and runs the kernels, for fixed shapes."""
+        return make_caller(self.segment, names, order)
+
+
+@dataclass(frozen=True)
+class NativeBackend:
+    """Takes nodes that have native kernels.
+
+    Attributes:
+        target: What kernels are generated for.
+        tuning: How forms of kernels are measured; they are chosen by rule if None.
+    """
+
+    target: Target
+    tuning: Tuning | None = None
+    name: str = field(default="native", init=False)
+    provider: str = field(default="CPUExecutionProvider", init=False)
+    device: Device = field(default=CPU, init=False)
+
+    def adapt(self, graph: ir.Graph, types: GraphTypes) -> NativeBackend:
+        """Widen 16-bit floats where kernels compute in float32; measure layers, if it is to."""
+        widen_halves(graph, types)
+        if self.tuning is None:
+            return self
+        choices = self.tuning.choices(graph, types, self.target)
+        return replace(self, target=replace(self.target, choices=choices))
+
+    def claims(self, node: ir.Node, types: GraphTypes) -> bool:
+        """Whether there is a rule for the operator, or its results are known."""
+        return has_rule(node, types)
+
+    def late(self, node: ir.Node, types: GraphTypes) -> Sequence[ir.Value]:
+        """Return outputs whose size is known when a loop has ended."""
+        return list(grown_outputs(node, types))
+
+    def plan(self, region: Region) -> Planned:
+        """Generate the kernels of a region."""
+        draft, refused = draft_nodes(
+            region.graph,
+            region.nodes,
+            region.outputs,
+            region.types,
+            region.constants,
+            self.target,
+        )
+        if refused:
+            reasons = {node: Refusal(text, text == AT_RUN_TIME) for node, text in refused.items()}
+            return Planned((), reasons)
+        # Nobody reads what a region without outputs computes.
+        return Planned((NativePart(region.nodes, draft),) if draft.outputs else ())
