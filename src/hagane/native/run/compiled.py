@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hagane.native.kernels.control import Control
-from hagane.native.kernels.kernel import Kernel, Pointer
+from hagane.native.kernels.kernel import Call, Kernel
 from hagane.native.kernels.packing import Packing
 from hagane.native.kernels.tensor import Buffer, Kind
 from hagane.ops.definition import Array
@@ -23,34 +22,6 @@ from hagane.symbolic import Dim
 
 # Buffer, shape and element type of an input or output.
 Port = tuple[Buffer, tuple[Dim, ...], np.dtype[Any]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Call:
-    """A kernel whose code is compiled; ``Kernel`` tells of the fields.
-
-    Attributes:
-        symbol: The name of its function in the library; None for what stands for no code.
-    """
-
-    label: str
-    symbol: str | None
-    pointers: tuple[Pointer, ...]
-    sizes: tuple[Dim, ...]
-    tasks: Dim
-    work: float
-    flops: float
-    scratch: Dim
-    failure: str
-    failure_sizes: tuple[Dim, ...]
-    control: Control | None
-    nodes: tuple[str, ...]
-
-    @classmethod
-    def of(cls, kernel: Kernel, symbol: str | None) -> Call:
-        """Return the call of a kernel's function."""
-        taken = (item.name for item in fields(cls) if item.name != "symbol")
-        return cls(symbol=symbol, **{name: getattr(kernel, name) for name in taken})
 
 
 @dataclass(frozen=True, slots=True)

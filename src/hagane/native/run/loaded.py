@@ -25,7 +25,7 @@ from hagane.native.run.engine import (
 from hagane.native.run.memory import ARENA_SLACK, Numbers, SizeCode, plan_memory
 from hagane.native.run.outputs import OutputPool
 from hagane.ops.definition import Array
-from hagane.symbolic import Dim, number_of, symbol, symbols_of
+from hagane.symbolic import number_of, symbol, symbols_of
 
 # Kernels of less work than this, in nanoseconds, are not worth a barrier.
 _SERIAL_NS = 1500.0
@@ -164,7 +164,7 @@ class Loaded:
         """Bring weights into the form that kernels read."""
         since = 0
         for weight in weights:
-            size = int(weight.buffer.bytes)  # type: ignore[arg-type]
+            size = int(weight.buffer.bytes)
             end, limit = weight.offset, max(_SETTLE_BYTES, size // 4)
             for piece in with_arrays(weight.packing, sources).pieces():
                 data = np.ascontiguousarray(piece)
