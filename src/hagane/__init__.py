@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from hagane import prob, rl
     from hagane.checking import Report, Shaped, check
+    from hagane.gradients import gradient
     from hagane.runtime import (
         ExecutionMode,
         GraphOptimizationLevel,
@@ -35,12 +36,18 @@ if TYPE_CHECKING:
     )
 
 # Modules that are attributes from the start and load when they are first used.
-_MODULES = {"prob": "hagane.prob", "rl": "hagane.rl"}
+_MODULES = {
+    "datasets": "hagane.datasets",
+    "iterators": "hagane.iterators",
+    "prob": "hagane.prob",
+    "rl": "hagane.rl",
+}
 
 _PUBLIC = {
     "Report": "hagane.checking",
     "Shaped": "hagane.checking",
     "check": "hagane.checking",
+    "gradient": "hagane.gradients",
     "ExecutionMode": "hagane.runtime",
     "GraphOptimizationLevel": "hagane.runtime",
     "IOBinding": "hagane.runtime",
@@ -70,6 +77,7 @@ __all__ = [
     "check",
     "get_available_providers",
     "get_device",
+    "gradient",
     "prob",
     "rl",
 ]

@@ -162,10 +162,12 @@ def test_samples_that_come_a_batch_at_a_time(workers: int) -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_keys_need_not_be_numbers(workers: int) -> None:
+def test_keys_need_not_be_numbers_and_rows_of_tensors_are_taken_at_once(workers: int) -> None:
     words = ["a", "bcd", "ef"]
     loader = DataLoader(sets.Lookup(), 2, sampler=words, num_workers=workers)
     assert [batch.tolist() for batch in loader] == [[1, 3], [2]]
+    tensors = theirs.TensorDataset(torch.rand(5, 2), torch.arange(5), torch.rand(5).half())
+    assert_same(*both(tensors, num_workers=workers, batch_size=2, shuffle=True))
     loader = DataLoader({"a": 1, "bcd": 5, "ef": 2}, 2, sampler=words, num_workers=workers)
     assert [batch.tolist() for batch in loader] == [[1, 5], [2]]
 
@@ -492,3 +494,12 @@ def test_without_pytorch_batches_are_arrays(tmp_path: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert "array" not in lines[0]
+
+
+@pytest.mark.parametrize("kind", ["dict", "tensors", "half", "named tuple", "ordered"])
+def test_a_collation_may_leave_the_samples_as_they_are(kind: str) -> None:
+    ours, expected = both(Kind(kind), num_workers=1, batch_size=4, collate_fn=list)
+    assert repr(ours) == repr(expected)
+    mixed = [{"a": np.arange(3000)}, {"b": 1}, {"a": np.zeros((2, 2))}, {"a": "text"}]
+    (batch,) = DataLoader(mixed, 4, num_workers=1, collate_fn=list)
+    assert repr(batch) == repr(mixed)

@@ -50,7 +50,7 @@ AGENTS = {
     "dqn-bricks": Settings("dqn", "hagane/Bricks-v0", 120_000, rate=5e-4, every=4),
     "a2c-acrobot": Settings("a2c", "Acrobot-v1", 150_000, rate=1e-3, horizon=16, lanes=8),
     "ppo-lunarlander": Settings(
-        "ppo", "LunarLander-v3", 400_000, rate=3e-4, discount=0.995, horizon=512
+        "ppo", "LunarLander-v3", 250_000, rate=3e-4, discount=0.995, horizon=512
     ),
     "ppo-pendulum": Settings(
         "ppo", "Pendulum-v1", 200_000, rate=1e-3, discount=0.9, horizon=256, scale=0.1, entropy=0.0

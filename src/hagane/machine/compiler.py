@@ -75,6 +75,14 @@ class Compiler:
             made = header.with_name(f"{header.name}.gch")
             self._call([*flags, "-x", "c-header", str(header)], made)
 
+    def translate(self, source: Path, made: Path, flags: Sequence[str]) -> None:
+        """Write the assembly of a source.
+
+        Raises:
+            NoCompiler: The compiler failed; see ``build``.
+        """
+        self._call([*flags, "-S", str(source)], made)
+
     def _call(self, arguments: Sequence[str], made: Path) -> None:
         """Run the compiler, which must write ``made``."""
         # Its own temporary files go where there is room, if there is any.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hagane.training import datasets, iterators
-from hagane.training.iterators.info import WorkerInfo, get_worker_info
+from hagane.training.iterators.streams import WorkerInfo, get_worker_info
 from hagane.training.loader import DataLoader, DistributedSampler
 from hagane.training.measurement import Measurement, measure
 

@@ -6,6 +6,7 @@ The tree continues that of ``hagane.errors``::
     ├── InvalidArgument (ValueError)
     │   ├── DatasetError                        a dataset cannot be used as one
     │   └── InvalidState                        a saved state does not fit the iterator
+    ├── NotProvided       (NotImplementedError) what Chainer has and hagane has not
     └── LoadingError      (RuntimeError)        a batch could not be made
         ├── SampleError                         the dataset raised; also of the type it raised
         ├── CollationError (TypeError)          samples that make no batch
@@ -26,6 +27,10 @@ class DatasetError(InvalidArgument):
 
 class InvalidState(InvalidArgument):
     """A saved state that does not fit the iterator it is loaded into."""
+
+
+class NotProvided(HaganeError, NotImplementedError):
+    """Something of Chainer's interface that hagane does not have."""
 
 
 class LoadingError(HaganeError, RuntimeError):

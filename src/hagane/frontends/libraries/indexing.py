@@ -5,11 +5,13 @@ https://numpy.org/doc/stable/user/basics.indexing.html
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.libraries.taking import take
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Many, Tensor, Truth, Value, is_size
 from hagane.graph.types import Shape
@@ -34,8 +36,20 @@ def item(t: Core, x: Tensor, index: Value) -> Tensor:
     known = _known_item(t, x, index)
     if known is not None:
         return known
-    shape, arrays = indexed_shape(t, x, index)
+    parts = _parts(t, x, index)
+    shape = _shape_of(t, x, parts)
+    arrays = [part for part in parts if isinstance(part, Tensor)]
+    if t.emit.builds and not _mixes(x, parts):
+        return take(t, x, parts, shape)
     return t.emit.typed("Slice", [x, *arrays], x.dtype, shape)
+
+
+def _mixes(x: Tensor, parts: Sequence[Value]) -> bool:
+    """Whether positions and index arrays are mixed, which NumPy takes for index arrays all."""
+    arrays = [i for i, part in enumerate(parts) if isinstance(part, Tensor)]
+    if arrays and None in parts[arrays[0] :]:
+        return True
+    return bool(arrays) and x.kind != "torch.Tensor" and any(is_size(part) for part in parts)
 
 
 def _known_item(t: Core, x: Tensor, index: Value) -> Tensor | None:
@@ -49,6 +63,8 @@ def _known_item(t: Core, x: Tensor, index: Value) -> Tensor | None:
         found = np.asarray(x.known[tuple(parts)])
     except IndexError as error:
         t.fail("index", f"IndexError: {error}: {t.show(x)}", x)
+    if t.emit.builds:
+        return t.emit.constant(found, x.dtype) if found.dtype != object else None
     made = t.emit.typed("Slice", [x], x.dtype, tuple(found.shape))
     made.known = found
     return made
@@ -66,6 +82,13 @@ def _is_plain_part(part: Value) -> bool:
 
 def indexed_shape(t: Core, x: Tensor, index: Value) -> tuple[Shape, list[Tensor]]:
     """Return the shape of ``x[index]`` and the tensors among the indices."""
+    parts = _parts(t, x, index)
+    arrays = [part for part in parts if isinstance(part, Tensor)]
+    return _shape_of(t, x, parts), arrays
+
+
+def _parts(t: Core, x: Tensor, index: Value) -> list[Value]:
+    """Return one part of an index for each axis, and None for new ones."""
     assert x.shape is not None
     parts = list(index) if isinstance(index, tuple) else [index]
     parts = [_as_array(t, part) for part in parts]
@@ -74,13 +97,16 @@ def indexed_shape(t: Core, x: Tensor, index: Value) -> tuple[Shape, list[Tensor]
         t.fail("index", f"too many indices: {used} for the {len(x.shape)} axes of {t.show(x)}", x)
     dots = next((i for i, part in enumerate(parts) if part is Ellipsis), None)
     rest = [slice(None)] * (len(x.shape) - used)
-    parts = [*parts, *rest] if dots is None else [*parts[:dots], *rest, *parts[dots + 1 :]]
+    return [*parts, *rest] if dots is None else [*parts[:dots], *rest, *parts[dots + 1 :]]
+
+
+def _shape_of(t: Core, x: Tensor, parts: Sequence[Value]) -> Shape:
+    """Return the shape of the items of ``x`` that parts choose."""
     result = _Parts()
     axis = 0
     for number, part in enumerate(parts):
         axis = _take(t, x, part, axis, number, result)
-    arrays = [part for part in parts if isinstance(part, Tensor)]
-    return _placed(t, x, result), arrays
+    return _placed(t, x, result)
 
 
 def _as_array(t: Core, part: Value) -> Value:
@@ -175,7 +201,8 @@ def broadcast_shapes(t: Core, shapes: list[Shape], x: Tensor) -> Shape:
     if len(shapes) == 1:
         return shapes[0]
     tensors = [t.emit.new(ir.DataType.FLOAT, shape, kind=x.kind) for shape in shapes]
-    found: Tensor = t.op("Sum", *tensors)
+    with t.emit.types_only():
+        found: Tensor = t.op("Sum", *tensors)
     return found.shape or ()
 
 

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from hagane.machine import Level
 from hagane.native.kernels.kernel import Body, Kernel
-from hagane.native.kernels.names import function_name
+from hagane.native.kernels.names import function_name, named
 from hagane.native.kernels.packing import Packing, as_is
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor, row_major
 from hagane.ops.definition import Array
@@ -62,15 +62,15 @@ class Recorder:
             scratch: Bytes of memory that each thread needs; those of the body if 0.
             failure: The meaning of a failure; see ``Kernel``.
             failure_sizes: Sizes that the text names.
-            followers: Nodes that are computed with it.
-            name: The C function's; by rule from the operators and the result's shape if empty.
+            followers: Nodes that are computed with it; all nodes, if a label is given.
+            name: The C function's, to which the operators of a node's followers are added; from the
+                label and the shape of the result if empty.
         """
-        nodes = followers
         if isinstance(computed, ir.Node):
-            nodes = (computed, *followers)
-            label = f"{'+'.join(node.op_type for node in nodes)} '{computed.name}'"
+            nodes, label = (computed, *followers), label_of(computed, *followers)
+            name = named(name, followers) if name else ""
         else:
-            label = computed
+            nodes, label = tuple(followers), computed
             if not nodes and self.node is not None:
                 nodes = (self.node,)
         self.kernels.append(
@@ -86,7 +86,7 @@ class Recorder:
                 failure,
                 failure_sizes,
                 name=name or function_name(label, body.results),
-                nodes=tuple(dict.fromkeys(str(node.name) for node in nodes)),
+                nodes=tuple(dict.fromkeys(map(name_of, nodes))),
             )
         )
 
@@ -112,3 +112,13 @@ class Recorder:
         """Return fresh contiguous memory that lives for a part of the run."""
         buffer = Buffer(name, product(shape) * dtype.itemsize, Kind.ARENA)
         return Tensor(buffer, dtype, tuple(shape), row_major(shape))
+
+
+def name_of(node: ir.Node) -> str:
+    """Return a node's name, or that of its first output where it has none."""
+    return str(node.name or node.outputs[0].name)
+
+
+def label_of(node: ir.Node, *followers: ir.Node) -> str:
+    """Return the label of a node and of what is computed with it: ``Conv+Relu 'conv1'``."""
+    return f"{'+'.join(each.op_type for each in (node, *followers))} '{node.name}'"

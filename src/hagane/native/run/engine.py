@@ -45,7 +45,7 @@ def extra_flags() -> tuple[str, ...]:
 # Characters of C that are worth a compiler of their own: it takes 30 ms before it reads the first.
 _UNIT = 16_000
 # What every kernel starts with, and what the engine is made of, in order.
-_HEADER = ("vector.h", "small_types.h", "scalar.h")
+HEADER = ("vector.h", "small_types.h", "scalar.h")
 _PARTS = ("engine.h", "program.c", "control.c", "threads.c")
 
 
@@ -182,17 +182,36 @@ class Library:
 
 
 def kernel_name(code: str) -> str:
-    """Return the C name of a kernel: the hash of its text."""
+    """Return the name that a kernel is found by: the hash of its text."""
     return f"hagane_{hashlib.sha256(code.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"
+
+
+# Kernels of equal text are one function, which people know by a name and the engine by a hash.
+_ALIAS = 'extern __typeof__({0}) {1} __attribute__((weak, alias("{0}")));\n'
+
+
+def function_names(kernels: Sequence[Kernel]) -> dict[str, str]:
+    """Return what the C functions of some kernels are called, by the names that they are found by.
+
+    Sizes and operators make the name; the first of several that kernels of equal text have counts.
+    """
+    found: dict[str, str] = {}
+    for kernel in sorted(kernels, key=lambda each: each.name):
+        if kernel.code:
+            name = kernel_name(kernel.code)
+            found.setdefault(name, f"{kernel.name}_{name[-8:]}")
+    return found
 
 
 def compile_kernels(kernels: Sequence[Kernel], level: Level, jobs: int | None = None) -> Library:
     """Return the library of some kernels, compiled in parallel unless it is in the cache."""
     codes = {kernel_name(kernel.code): kernel.code for kernel in kernels if kernel.code}
+    functions = function_names(kernels)
     compiler = find_compiler()
     flags = (*KERNEL_FLAGS, *level.flags, *extra_flags())
-    header = c_source(*_HEADER)
-    key = "\0".join((*sorted(codes), header, *flags, *compiler.command, compiler.version))
+    header = c_source(*HEADER)
+    called = (f"{name} {function}" for name, function in sorted(functions.items()))
+    key = "\0".join((*called, header, *flags, *compiler.command, compiler.version))
     cache_ = CodeCache("native")
     jobs = usable_cores() if jobs is None else jobs
     cached = True
@@ -206,7 +225,9 @@ def compile_kernels(kernels: Sequence[Kernel], level: Level, jobs: int | None = 
         # Long ones first, each to the shortest unit so far.
         for name, code in sorted(codes.items(), key=lambda item: -len(item[1])):
             unit = min(units, key=lambda texts: sum(map(len, texts)))
-            unit.append(code.replace("KERNEL", name))
+            unit.append(
+                code.replace("KERNEL", functions[name]) + _ALIAS.format(functions[name], name)
+            )
         sources = []
         for number, texts in enumerate(units):
             source = folder / f"kernels{number}.c"

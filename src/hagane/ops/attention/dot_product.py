@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import onnx_ir as ir
+
 from hagane.graph.types import TensorType
+from hagane.ops.builder import dtype_of, op, rank_of, size_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import OpDef
 from hagane.ops.delegated import onnx_kernel
+from hagane.ops.functions.elementary import (
+    add,
+    cast,
+    div,
+    mul,
+    neg,
+    sub,
+    transpose,
+    unsqueeze,
+    where,
+)
+from hagane.ops.functions.heads import join_heads, repeat_heads, split_heads
+from hagane.ops.functions.positions import positions_along
+from hagane.ops.vjp import through
 from hagane.symbolic import Dim, floordiv
 
 
@@ -47,4 +66,115 @@ def _infer_attention(ctx: InferContext) -> Sequence[Any]:
     ][: ctx.n_outputs]
 
 
-OPERATORS = (OpDef("Attention", _infer_attention, onnx_kernel("Attention")),)
+def composed_attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    attn_mask: Any = None,
+    past_key: Any = None,
+    past_value: Any = None,
+    nonpad_kv_seqlen: Any = None,
+    *,
+    is_causal: int = 0,
+    kv_num_heads: int | None = None,
+    left_window_size: int = -1,
+    q_num_heads: int | None = None,
+    qk_matmul_output_mode: int = 0,
+    right_window_size: int = -1,
+    scale: float | None = None,
+    softcap: float = 0.0,
+    softmax_precision: int | None = None,
+    n_outputs: int = 1,
+) -> tuple[Any, ...]:
+    """Return the operator's outputs, over the builder."""
+    packed = rank_of(q) == 3
+    if packed:
+        assert q_num_heads is not None
+        assert kv_num_heads is not None
+        q = split_heads(q, q_num_heads)
+        k, v = split_heads(k, kv_num_heads), split_heads(v, kv_num_heads)
+    offset: Any = 0
+    counts = None
+    if past_key is not None:
+        offset = op("Shape", past_key, start=2, end=3)
+        k, v = (op("Concat", past, new, axis=2) for past, new in ((past_key, k), (past_value, v)))
+    elif nonpad_kv_seqlen is not None:
+        counts = op("Reshape", nonpad_kv_seqlen, [-1, 1, 1, 1])
+        offset = sub(counts, op("Shape", q, start=2, end=3))
+    present = k, v
+    repeats = floordiv(size_of(q, 1), size_of(k, 1))
+    keys, values = repeat_heads(k, repeats), repeat_heads(v, repeats)
+    scores = op("MatMul", q, transpose(keys, [0, 1, 3, 2]))
+    scores = mul(scores, _head_scale(q) if scale is None else scale)
+    if softcap:
+        scores = mul(op("Tanh", div(scores, softcap)), softcap)
+    raw = scores
+    bias = None if attn_mask is None else _mask_bias(attn_mask, scores)
+    columns = positions_along(keys, 2)
+    distance = sub(add(unsqueeze(positions_along(q, 2), [1]), offset), columns)
+    allowed = []
+    if is_causal:
+        allowed.append(op("GreaterOrEqual", distance, 0))
+    if left_window_size >= 0:
+        allowed.append(op("LessOrEqual", distance, left_window_size))
+    if right_window_size >= 0:
+        allowed.append(op("LessOrEqual", neg(distance), right_window_size))
+    if counts is not None:
+        allowed.append(op("Less", columns, counts))
+    for condition in allowed:
+        part = _minus_infinity_unless(condition, scores)
+        bias = part if bias is None else add(bias, part)
+    if bias is None:
+        probabilities = _softmax(scores, softmax_precision)
+    else:
+        # A row without any key that it may see is 0.
+        closed = op("Equal", op("ReduceMax", bias, [-1], keepdims=1), -math.inf)
+        biased = add(scores, bias)
+        scores = biased
+        probabilities = _softmax(where(closed, 0, biased), softmax_precision)
+        probabilities = where(closed, 0, probabilities)
+    shown = {2: scores, 3: probabilities}.get(qk_matmul_output_mode, raw)
+    y = op("MatMul", cast(probabilities, dtype_of(v)), values)
+    y = join_heads(y) if packed else y
+    return (y, *present, cast(shown, dtype_of(q)))[:n_outputs]
+
+
+def _head_scale(q: Any) -> Any:
+    """Return 1 / sqrt of the size of a head."""
+    head = size_of(q, 3)
+    if isinstance(head, int):
+        return head**-0.5
+    return op("Reciprocal", op("Sqrt", op("Cast", op("Shape", q, start=3), to=dtype_of(q))))
+
+
+def _softmax(scores: Any, precision: int | None) -> Any:
+    wide = scores if precision is None else cast(scores, ir.DataType(precision))
+    return cast(op("Softmax", wide, axis=-1), dtype_of(scores))
+
+
+def _minus_infinity_unless(condition: Any, like: Any) -> Any:
+    dtype = dtype_of(like).numpy()
+    return where(condition, np.zeros((), dtype), np.full((), -math.inf, dtype))
+
+
+def _mask_bias(mask: Any, scores: Any) -> Any:
+    """Return a mask as what is added to scores; keys that it does not mention are hidden."""
+    if dtype_of(mask) == ir.DataType.BOOL:
+        mask = _minus_infinity_unless(mask, scores)
+    rank = rank_of(mask)
+    if size_of(mask, rank - 1) == size_of(scores, 3):
+        return mask
+    missing = sub(op("Shape", scores, start=3), op("Shape", mask, start=rank - 1))
+    pads = op("Concat", [0] * (2 * rank - 1), missing, axis=0)
+    return op("Pad", mask, pads, np.full((), -math.inf, dtype_of(mask).numpy()))
+
+
+OPERATORS = (
+    OpDef(
+        "Attention",
+        _infer_attention,
+        onnx_kernel("Attention"),
+        compose=composed_attention,
+        vjp=through(composed_attention),
+    ),
+)

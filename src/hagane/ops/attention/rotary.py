@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from hagane.ops.builder import op, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import unsqueeze
+from hagane.ops.functions.heads import join_heads, split_heads
+from hagane.ops.functions.heads import rotate as composed_rotate
 from hagane.ops.precision import widened
+from hagane.ops.vjp import through
+from hagane.symbolic import floordiv
 
 
 def rotate(x: Array, cos: Array, sin: Array, interleaved: bool) -> Array:
@@ -60,4 +68,37 @@ def _infer_rotary(ctx: InferContext) -> list[tuple[object, ...]]:
     return [shape]
 
 
-OPERATORS = (OpDef("RotaryEmbedding", _infer_rotary, _rotary_embedding),)  # type: ignore[arg-type]
+def composed_rotary(
+    x: Any,
+    cos_cache: Any,
+    sin_cache: Any,
+    position_ids: Any = None,
+    *,
+    interleaved: int = 0,
+    num_heads: int = 0,
+    rotary_embedding_dim: int = 0,
+) -> Any:
+    """Return the operator's output, over the builder."""
+    split = x if rank_of(x) == 4 else split_heads(x, num_heads)
+    whole = shape_of(split)[3]
+    size = rotary_embedding_dim or whole
+    parts = []
+    for cache in (cos_cache, sin_cache):
+        chosen = cache if position_ids is None else op("Gather", cache, position_ids, axis=0)
+        parts.append(unsqueeze(op("Slice", chosen, [0], [floordiv(size, 2)], [-1]), [1]))
+    turned = op("Slice", split, [0], [size], [-1]) if size != whole else split
+    turned = composed_rotate(turned, *parts, interleaved=bool(interleaved))
+    if size != whole:
+        turned = op("Concat", turned, op("Slice", split, [size], [whole], [-1]), axis=-1)
+    return turned if rank_of(x) == 4 else join_heads(turned)
+
+
+OPERATORS = (
+    OpDef(
+        "RotaryEmbedding",
+        _infer_rotary,  # type: ignore[arg-type]
+        _rotary_embedding,
+        compose=composed_rotary,
+        vjp=through(composed_rotary),
+    ),
+)

@@ -7,6 +7,7 @@ nodes; on types it infers. Functions written over it serve all of these.
 from hagane.ops.builder.apply import (
     content_of,
     dtype_of,
+    is_continuous,
     op,
     rank_of,
     shape_of,
@@ -14,7 +15,7 @@ from hagane.ops.builder.apply import (
     tensor_type,
     type_of,
 )
-from hagane.ops.builder.control import branch, loop
+from hagane.ops.builder.control import branch, loop, scan
 from hagane.ops.builder.eager import EAGER, Eager
 from hagane.ops.builder.interpreter import Call, Interpreter, interpreter_of, interpreting
 from hagane.ops.builder.nodes import Nodes, new_input
@@ -34,10 +35,12 @@ __all__ = [
     "dtype_of",
     "interpreter_of",
     "interpreting",
+    "is_continuous",
     "loop",
     "new_input",
     "op",
     "rank_of",
+    "scan",
     "shape_of",
     "size_of",
     "tensor_type",

@@ -9,11 +9,12 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError, UnsupportedModel
-from hagane.graph.types import Shape, TensorType, Type
+from hagane.graph.types import OptionalType, SequenceType, Shape, TensorType, Type
 from hagane.ops.builder.interpreter import Call, Interpreter, interpreter_of
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.registry import operators, schema
 from hagane.ops.schema import Schema
+from hagane.ops.values import array_dtype
 from hagane.symbolic import Dim, Expr
 
 _NUMBERS = (bool, int, float, Expr)
@@ -111,6 +112,8 @@ def _has_sizes(value: Any) -> bool:
 
 def type_of(value: Any) -> Type | None:
     """Return the type of a value, None where it is not known."""
+    if isinstance(value, np.ndarray):
+        return TensorType(array_dtype(value), value.shape)
     return interpreter_of((value,)).type_of(value)
 
 
@@ -155,4 +158,20 @@ def size_of(value: Any, axis: int) -> Dim:
 
 def content_of(value: Any) -> Array | None:
     """Return the content of a value if it is known; the elements of object arrays are sizes."""
+    if isinstance(value, np.ndarray):
+        return value
     return interpreter_of((value,)).content_of(value)
+
+
+def is_continuous(value: Any) -> bool:
+    """Whether a value holds real numbers, so that it can have a gradient."""
+    return value is not None and _is_real(type_of(value))
+
+
+def _is_real(type_: Type | None) -> bool:
+    match type_:
+        case TensorType(dtype=dtype):
+            return dtype.is_floating_point()
+        case SequenceType(element=element) | OptionalType(element=element):
+            return element is None or _is_real(element)
+    return False

@@ -49,6 +49,40 @@ def loop(
     return found if isinstance(found, tuple) else (found,)
 
 
+def scan(
+    states: Sequence[Any],
+    scanned: Sequence[Any],
+    body: Body,
+    stacked: int = 0,
+    *,
+    axis: int = 0,
+    reverse: bool = False,
+) -> tuple[Any, ...]:
+    """Return the last states of a walk along an axis, and what its turns made, stacked.
+
+    Args:
+        states: The values that turns hand on.
+        scanned: Values of one size along the axis.
+        body: Called with the states and one slice of each scanned value; returns the new states
+            and ``stacked`` values.
+        stacked: How many values of all turns are stacked along a new first axis.
+        axis: The axis of the scanned values.
+        reverse: Whether to walk from the end; what is stacked lies in the order of the axis.
+    """
+    found = op(
+        "Scan",
+        *states,
+        *scanned,
+        body=body,
+        num_scan_inputs=len(scanned),
+        scan_input_axes=[axis] * len(scanned),
+        scan_input_directions=[int(reverse)] * len(scanned),
+        scan_output_directions=[int(reverse)] * stacked,
+        outputs=len(states) + stacked,
+    )
+    return found if isinstance(found, tuple) else (found,)
+
+
 def trace_body(outer: Nodes, call: Call, name: str) -> ir.Graph:
     """Return a body of a call as a graph, for operands of the call's types."""
     from hagane.ops.builder.nodes import Nodes
@@ -88,4 +122,19 @@ def _argument_types(outer: Nodes, call: Call) -> list[tuple[str, Type | None]]:
         states = [(f"state_{i}", type_) for i, type_ in enumerate(given[2:])]
         number = ("iteration", TensorType(ir.DataType.INT64, ()))
         return [number, ("going", TensorType(ir.DataType.BOOL, ())), *states]
+    if call.op.name == "Scan":
+        scanned = call.attr("num_scan_inputs")
+        count = len(given) - scanned
+        axes = call.attr("scan_input_axes") or (0,) * scanned
+        states = [(f"state_{i}", type_) for i, type_ in enumerate(given[:count])]
+        parts = zip(given[count:], axes, strict=True)
+        return [*states, *((f"item_{i}", _item(*part)) for i, part in enumerate(parts))]
     raise TypeInferenceError(f"{call.op.name}: its bodies have to be graphs")
+
+
+def _item(type_: Type | None, axis: int) -> Type | None:
+    """Return the type of what is scanned along an axis in one turn."""
+    if not isinstance(type_, TensorType) or type_.shape is None:
+        return type_
+    axis %= len(type_.shape)
+    return TensorType(type_.dtype, (*type_.shape[:axis], *type_.shape[axis + 1 :]))

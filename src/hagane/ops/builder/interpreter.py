@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar
 
 from hagane.graph.types import Type
 from hagane.ops.definition import Array, OpDef
@@ -67,16 +67,6 @@ class Interpreter(Protocol):
         ...
 
 
-@runtime_checkable
-class Interpreted(Protocol):
-    """A value that names its interpreter."""
-
-    @property
-    def interpreter(self) -> Interpreter:
-        """What gives operators on this value a meaning."""
-        ...
-
-
 Active = TypeVar("Active", bound=Interpreter | None)
 _ACTIVE: ContextVar[Interpreter | None] = ContextVar("hagane.interpreter", default=None)
 
@@ -100,13 +90,15 @@ def interpreting(interpreter: Active) -> Iterator[Active]:
 
 
 def interpreter_of(values: Sequence[Any]) -> Interpreter:
-    """Return the interpreter of a call: the highest of its operands', else the active one."""
+    """Return the interpreter of a call: the highest of its operands', else the active one.
+
+    An operand names its interpreter by an attribute of that name.
+    """
     found = _ACTIVE.get()
-    named = [value.interpreter for value in values if isinstance(value, Interpreted)]
-    if named:
-        highest = max(named, key=lambda one: one.level)
-        if found is None or highest.level >= found.level:
-            return highest
+    for value in values:
+        named: Interpreter | None = getattr(value, "interpreter", None)
+        if named is not None and (found is None or named.level >= found.level):
+            found = named
     if found is None:
         from hagane.ops.builder.eager import EAGER
 

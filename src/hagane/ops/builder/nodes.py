@@ -53,7 +53,7 @@ class Nodes:
         self._sizes: dict[str, tuple[ir.Value, int]] = {}
         self._formulas: dict[Dim, ir.Value] = {}
         for value in graph.inputs:
-            self._note_sizes(value)
+            self.note_sizes(value)
 
     # ---- the interpreter ----
 
@@ -77,7 +77,7 @@ class Nodes:
         self.insert(node)
         infer_added(node, self.types)
         for value in node.outputs:
-            self._note_sizes(value)
+            self.note_sizes(value)
         return node.outputs
 
     def insert(self, node: ir.Node) -> None:
@@ -136,7 +136,7 @@ class Nodes:
 
     # ---- sizes ----
 
-    def _note_sizes(self, value: ir.Value) -> None:
+    def note_sizes(self, value: ir.Value) -> None:
         """Remember which named sizes a value's shape shows."""
         found = self.types.types.get(value)
         if isinstance(found, TensorType):

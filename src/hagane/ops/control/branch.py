@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from hagane.ops.builder import Call, branch
 from hagane.ops.context import InferContext
 from hagane.ops.control.join import join, same_kind
 from hagane.ops.definition import Array, OpDef, RuntimeValue
+from hagane.ops.functions.shapes import zeros_like
 from hagane.ops.traits import Trait
 
 
@@ -52,4 +54,23 @@ def _if_data(ctx: InferContext) -> Sequence[Array | None]:
     return [None if value is None else np.asarray(value) for value in values]
 
 
-OPERATORS = (OpDef("If", _infer_if, _if, data=_if_data, traits=Trait.FREE),)
+def _if_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    """Choose between the gradients of both branches."""
+    from hagane.ops.gradient import accumulate, recording
+
+    def back(name: str) -> Callable[[], Sequence[Any]]:
+        def run() -> Sequence[Any]:
+            with recording() as recorder:
+                results = call.attributes[name]()
+            found = accumulate(recorder.calls, results, gradients, call.captured)
+            pairs = zip(found, call.captured, strict=True)
+            return [zeros_like(value) if g is None else g for g, value in pairs]
+
+        return run
+
+    count = len(call.captured)
+    found = branch(call.inputs[0], back("then_branch"), back("else_branch"), count)
+    return [None, *found]
+
+
+OPERATORS = (OpDef("If", _infer_if, _if, data=_if_data, vjp=_if_vjp, traits=Trait.FREE),)

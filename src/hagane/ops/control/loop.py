@@ -10,7 +10,9 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import TensorType, Type
+from hagane.ops.builder import Call, is_continuous, loop, op
 from hagane.ops.context import InferContext
+from hagane.ops.control.back import Turns, check_sizes, walk_back
 from hagane.ops.control.growth import (
     CHANGING,
     Growth,
@@ -21,6 +23,7 @@ from hagane.ops.control.growth import (
 )
 from hagane.ops.control.join import join, same_kind
 from hagane.ops.definition import Array, OpDef, RuntimeValue
+from hagane.ops.functions.shapes import zeros_like
 from hagane.ops.traits import Trait
 from hagane.ops.values import strings
 from hagane.symbolic import Dim, Expr, evaluate, symbols_of
@@ -198,4 +201,34 @@ def hands_on(value: ir.Value) -> ir.Value:
     return value
 
 
-OPERATORS = (OpDef("Loop", _infer_loop, _loop, traits=Trait.FREE),)
+def _loop_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    """Run the loop again for the states of each turn, then walk back over the turns."""
+    limit, going, *states = call.inputs
+    count, body = len(states), call.attributes["body"]
+
+    def noting(i: Any, on: Any, *before: Any) -> Sequence[Any]:
+        results = body(i, on, *before)
+        return [*results[: 1 + count], *before, i]
+
+    noted = loop(limit, going, states, noting, stacked=count + 1)
+    check_sizes(call, noted[count:])
+    turns = Turns(
+        lambda t, now, _: _parts(body(t, np.array(True), *now), count),
+        op("Squeeze", op("Shape", noted[-1]), [0]),
+        noted[count:-1],
+        (),
+        call.captured,
+    )
+    last = [
+        zeros_like(state) if g is None and is_continuous(state) else g
+        for g, state in zip(gradients[:count], noted[:count], strict=True)
+    ]
+    of_states, _, of_captured = walk_back(turns, last, gradients[count:])
+    return [None, None, *of_states, *of_captured]
+
+
+def _parts(results: Sequence[Any], count: int) -> tuple[Sequence[Any], Sequence[Any]]:
+    return results[1 : 1 + count], results[1 + count :]
+
+
+OPERATORS = (OpDef("Loop", _infer_loop, _loop, traits=Trait.FREE, vjp=_loop_vjp),)

@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 
 from hagane.graph.types import SequenceType, TensorType, Type
+from hagane.ops.builder import Call, is_continuous, op
 from hagane.ops.context import InferContext
+from hagane.ops.control.back import Turns, check_sizes, from_front, to_place, walk_back
 from hagane.ops.control.join import join, same_kind
 from hagane.ops.control.loop import stack
 from hagane.ops.definition import Array, OpDef, RuntimeValue
+from hagane.ops.functions.positions import extent
+from hagane.ops.functions.shapes import zeros_like
 from hagane.ops.traits import Trait
 
 
@@ -131,7 +135,59 @@ def _any_shape(found: Type | None) -> Type | None:
     return TensorType(found.dtype, None) if isinstance(found, TensorType) else found
 
 
+def _scan_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    """Scan again for the states of each turn, then walk back over the turns."""
+    n_slices, body = call.attr("num_scan_inputs"), call.attributes["body"]
+    count = len(call.inputs) - n_slices
+    scanned = call.inputs[count:]
+    axes = call.attr("scan_input_axes") or (0,) * n_slices
+    backwards = call.attr("scan_input_directions") or (0,) * n_slices
+    walks = list(zip(axes, map(bool, backwards), strict=True))
+
+    def noting(*arguments: Any) -> Sequence[Any]:
+        return [*body(*arguments)[:count], *arguments[:count]]
+
+    noted: Sequence[Any] = ()
+    if count:
+        kept = {k: v for k, v in call.attributes.items() if not k.startswith("scan_output")}
+        noted = op("Scan", *call.inputs, outputs=2 * count, **{**kept, "body": noting})
+        check_sizes(call, noted[count:])
+    slices = [
+        from_front(x, axis, reverse=reverse)
+        for x, (axis, reverse) in zip(scanned, walks, strict=True)
+    ]
+    length = extent(slices[0], 0)
+    turns = Turns(
+        lambda t, now, parts: _split_results(body(*now, *parts), count),
+        length if isinstance(length, int) else op("Squeeze", length, [0]),
+        noted[count:],
+        slices,
+        call.captured,
+    )
+    last = [
+        zeros_like(state) if g is None and is_continuous(state) else g
+        for g, state in zip(gradients[:count], noted[:count], strict=True)
+    ]
+    n_items = len(call.outputs) - count
+    out_axes = call.attr("scan_output_axes") or (0,) * n_items
+    out_backwards = call.attr("scan_output_directions") or (0,) * n_items
+    of_items = [
+        None if g is None else from_front(g, axis, reverse=bool(reverse))
+        for g, axis, reverse in zip(gradients[count:], out_axes, out_backwards, strict=True)
+    ]
+    of_states, of_slices, of_captured = walk_back(turns, last, of_items)
+    placed = [
+        None if g is None else to_place(g, axis, reverse=reverse)
+        for g, (axis, reverse) in zip(of_slices, walks, strict=True)
+    ]
+    return [*of_states, *placed, *of_captured]
+
+
+def _split_results(results: Sequence[Any], count: int) -> tuple[Sequence[Any], Sequence[Any]]:
+    return results[:count], results[count:]
+
+
 OPERATORS = (
-    OpDef("Scan", _infer_scan, _scan, traits=Trait.FREE),
+    OpDef("Scan", _infer_scan, _scan, traits=Trait.FREE, vjp=_scan_vjp),
     OpDef("SequenceMap", _infer_sequence_map, _sequence_map),
 )

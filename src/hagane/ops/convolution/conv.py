@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from hagane.ops.builder import Call, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.convolution.window import Window, check_window, pad_spatial
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import sum_over
+from hagane.ops.functions.windows import add_windows, explicit_pads, weight_gradient
 from hagane.ops.precision import widened
 from hagane.ops.traits import Trait
+from hagane.ops.vjp import DISCRETE
 
 
 def convolve(x: Array, weight: Array, window: Window, group: int) -> Array:
@@ -125,7 +130,26 @@ def infer_conv(ctx: InferContext, x: int = 0, w: int = 1, bias: int | None = 2) 
     return [(x_shape[0], w_shape[0], *window.output(x_shape[2:]))]
 
 
+def _conv_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    (x, w, *bias), (g,) = call.inputs, gradients
+    rank, group = rank_of(x) - 2, call.attr("group")
+    kernel: Any = call.attr("kernel_shape") or shape_of(w)[2:]
+    strides = call.attr("strides") or (1,) * rank
+    dilations = call.attr("dilations") or (1,) * rank
+    pads = explicit_pads(call, kernel, strides)
+    return [
+        lambda: add_windows(g, w, x, strides, dilations, pads[:rank], group),
+        lambda: weight_gradient(x, g, shape_of(w)[2:], strides, dilations, pads, group),
+        *(None if b is None else partial(bias_gradient, g) for b in bias),
+    ]
+
+
+def bias_gradient(g: Any) -> Any:
+    """Return the gradient of what was added to every position of each channel."""
+    return sum_over(g, [0, *range(2, rank_of(g))], keepdims=False)
+
+
 OPERATORS = (
-    OpDef("Conv", infer_conv, _conv, traits=Trait.LINEAR),
-    OpDef("ConvInteger", lambda ctx: infer_conv(ctx, bias=None), _conv_integer),
+    OpDef("Conv", infer_conv, _conv, traits=Trait.LINEAR, vjp=_conv_vjp),
+    OpDef("ConvInteger", lambda ctx: infer_conv(ctx, bias=None), _conv_integer, vjp=DISCRETE),
 )

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from hagane.graph.types import Shape
+from hagane.ops.builder import Call, dtype_of, op, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.convolution.window import Window, check_window, pad_spatial
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import div, mean_over, mul, where
+from hagane.ops.functions.shapes import reshape_like
+from hagane.ops.functions.windows import add_windows, explicit_pads, ones_kernel, planes
 from hagane.ops.precision import widened
 from hagane.ops.traits import Trait
+from hagane.ops.vjp import through
 
 
 def _padded_windows(x: Array, window: Window, value: object) -> tuple[Array, tuple[int, ...]]:
@@ -81,7 +87,7 @@ def max_pool(
     windows, output = _padded_windows(x, window, lowest)
     if n_outputs == 1:
         return windows.max(axis=_spatial(window))
-    flat = windows.reshape(*windows.shape[: 2 + window.rank], -1)
+    flat = windows.reshape(*windows.shape[: 2 + window.rank], int(np.prod(window.kernel)))
     best = flat.argmax(axis=-1)
     values = np.take_along_axis(flat, best[..., None], axis=-1)[..., 0]
     return values, _positions(x, window, best, output, storage_order)
@@ -174,11 +180,112 @@ def _global_lp(x: Array, *, p: int = 2) -> Array:
     return (total ** (1 / p)).astype(x.dtype)
 
 
+def _summed_windows(call: Call, g: Any) -> Any:
+    """Return what each element gets from the windows that it is in, in the shape of the input."""
+    x, kernel = call.inputs[0], call.attr("kernel_shape")
+    strides = call.attr("strides") or (1,) * len(kernel)
+    dilations = call.attr("dilations") or (1,) * len(kernel)
+    before = explicit_pads(call, kernel, strides)[: len(kernel)]
+    weight = ones_kernel(g, kernel)
+    total = add_windows(planes(g), weight, planes(x), strides, dilations, before)
+    return reshape_like(total, x)
+
+
+def _window_counts(call: Call) -> Any:
+    """Return how many elements count in each window, (1, 1, *positions).
+
+    They are the input's, with the declared padding's if asked for; never those beyond, which a
+    partial window of ceil mode reaches.
+    """
+    x, kernel = call.inputs[0], call.attr("kernel_shape")
+    rank, strides = len(kernel), call.attr("strides") or (1,) * len(kernel)
+    pads = explicit_pads(call, kernel, strides)
+    sizes = op("Concat", [1, 1], op("Shape", x, start=2), axis=0)
+    ones = op("ConstantOfShape", sizes, value=np.ones(1, dtype_of(x).numpy()))
+    if call.attr("count_include_pad"):
+        margins = [0, 0, *pads[:rank], 0, 0, *pads[rank:]]
+        ones = op("Pad", ones, margins, np.ones((), dtype_of(x).numpy()))
+        pads = [0] * (2 * rank)
+    if call.attr("ceil_mode"):
+        pads = [*pads[:rank], *(p + s - 1 for p, s in zip(pads[rank:], strides, strict=True))]
+    kept = {"strides": strides, "dilations": call.attr("dilations"), "pads": pads}
+    counts = op("Conv", ones, ones_kernel(x, kernel), **kept)
+    if call.attr("ceil_mode"):
+        ends = op("Shape", call.outputs[0], start=2)
+        counts = op("Slice", counts, [0] * rank, ends, list(range(2, 2 + rank)))
+    return counts
+
+
+def _average_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    return [_summed_windows(call, div(gradients[0], _window_counts(call)))]
+
+
+def _lp_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    (x,), (y,), (g,), p = call.inputs, call.outputs, gradients, call.attr("p")
+    share = _summed_windows(call, _over_power(g, y, p - 1))
+    return [mul(share, _signed_power(x, p - 1))]
+
+
+def _over_power(g: Any, y: Any, power: int) -> Any:
+    """Return ``g / y ** power``, and 0 where ``y`` is."""
+    zero = op("Equal", y, 0)
+    return where(zero, 0, div(g, op("Pow", where(zero, 1, y), float(power))))
+
+
+def _signed_power(x: Any, power: int) -> Any:
+    return mul(op("Sign", x), op("Pow", op("Abs", x), float(power)))
+
+
+def _max_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    """Of equal elements in a window the first counts."""
+    (x,), g = call.inputs, gradients[0]
+    if len(call.outputs) > 1 and not call.attr("storage_order"):
+        positions = call.outputs[1]
+    else:
+        attributes = {**call.attributes, "storage_order": 0}
+        positions = op("MaxPool", x, outputs=2, **attributes)[1]
+    zeros = op("ConstantOfShape", [math.prod(shape_of(x))], value=np.zeros(1, dtype_of(g).numpy()))
+    flat = [op("Reshape", value, [-1]) for value in (positions, g)]
+    return [reshape_like(op("ScatterElements", zeros, *flat, axis=0, reduction="add"), x)]
+
+
+def _all_spatial_axes(x: Any) -> list[int]:
+    return list(range(2, rank_of(x)))
+
+
+def _composed_global_max(x: Any) -> Any:
+    axes = _all_spatial_axes(x)
+    return op("ReduceMax", x, axes, keepdims=1) if axes else x
+
+
+def _global_lp_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    (x,), (y,), (g,), p = call.inputs, call.outputs, gradients, call.attr("p")
+    return [mul(_over_power(g, y, p - 1), _signed_power(x, p - 1))]
+
+
 OPERATORS = (
-    OpDef("AveragePool", _infer_pool, average_pool),
-    OpDef("GlobalAveragePool", _infer_global, widened(_global_average), traits=Trait.REDUCING),
-    OpDef("GlobalLpPool", _infer_global, widened(_global_lp), traits=Trait.REDUCING),
-    OpDef("GlobalMaxPool", _infer_global, _global_max, traits=Trait.REDUCING),
-    OpDef("LpPool", _infer_pool, _lp_pool),
-    OpDef("MaxPool", _infer_pool, max_pool),
+    OpDef("AveragePool", _infer_pool, average_pool, vjp=_average_vjp),
+    OpDef(
+        "GlobalAveragePool",
+        _infer_global,
+        widened(_global_average),
+        traits=Trait.REDUCING,
+        vjp=through(lambda x: mean_over(x, _all_spatial_axes(x))),
+    ),
+    OpDef(
+        "GlobalLpPool",
+        _infer_global,
+        widened(_global_lp),
+        traits=Trait.REDUCING,
+        vjp=_global_lp_vjp,
+    ),
+    OpDef(
+        "GlobalMaxPool",
+        _infer_global,
+        _global_max,
+        traits=Trait.REDUCING,
+        vjp=through(_composed_global_max),
+    ),
+    OpDef("LpPool", _infer_pool, _lp_pool, vjp=_lp_vjp),
+    OpDef("MaxPool", _infer_pool, max_pool, vjp=_max_vjp),
 )

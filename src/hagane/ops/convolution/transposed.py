@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import product as cartesian
 from typing import Any
 
 import numpy as np
 
+from hagane.errors import NotDifferentiable
+from hagane.ops.builder import Call, content_of, dtype_of, op, shape_of
 from hagane.ops.context import InferContext
+from hagane.ops.convolution.conv import bias_gradient
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.shapes import sizes_of
+from hagane.ops.functions.windows import planes, weight_gradient
 from hagane.ops.precision import widened
 from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, floordiv, product
@@ -112,8 +118,8 @@ def _conv_transpose(
         output_shape and output_shape[-rank:],
     )
     maps = w.shape[1]
-    data = x.reshape(batch, group, channels // group, -1)
-    weight = w.reshape(group, channels // group, -1)
+    data = x.reshape(batch, group, channels // group, int(np.prod(sizes)))
+    weight = w.reshape(group, channels // group, int(np.prod(w.shape[1:])))
     columns = np.matmul(weight.transpose(0, 2, 1), data)
     columns = columns.reshape(batch, group * maps, *kernel, *sizes)
     full = [
@@ -207,7 +213,63 @@ def _infer_col2im(ctx: InferContext) -> Sequence[Any]:
     return [(n, floordiv(rows, product(block)), *image)]
 
 
+def _conv_transpose_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    (x, w, *bias), (g,) = call.inputs, gradients
+    kernel = [int(k) for k in call.attr("kernel_shape") or shape_of(w)[2:]]
+    rank, group, wanted = len(kernel), call.attr("group"), call.attr("output_shape")
+    strides = call.attr("strides") or (1,) * rank
+    dilations = call.attr("dilations") or (1,) * rank
+    extra = call.attr("output_padding") or (0,) * rank
+    _, amounts = _geometry(
+        shape_of(x)[2:],
+        kernel,
+        strides,
+        dilations,
+        call.attr("pads") or (0,) * (2 * rank),
+        extra,
+        call.attr("auto_pad"),
+        wanted and wanted[-rank:],
+    )
+    pads: list[Any] = [pair[0] for pair in amounts] + [pair[1] for pair in amounts]
+    if not all(isinstance(amount, int) for amount in pads):
+        raise NotDifferentiable(
+            "ConvTranspose has no gradient with output_shape along axes of unknown size: give it "
+            "pads"
+        )
+    spatial = list(range(2, 2 + rank))
+    # What the result has beyond all windows does not count.
+    pads[rank:] = [behind - more for behind, more in zip(pads[rank:], extra, strict=True)]
+    cut = [min(0, amount) for amount in pads]
+    inner = op("Pad", g, cut, None, spatial) if any(cut) else g
+    pads = [max(0, amount) for amount in pads]
+    kept = {"strides": strides, "dilations": dilations, "pads": pads, "group": group}
+    return [
+        lambda: op("Conv", inner, w, **kept),
+        lambda: weight_gradient(inner, x, kernel, strides, dilations, pads, group),
+        *(None if b is None else partial(bias_gradient, g) for b in bias),
+    ]
+
+
+def _col2im_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    """Take each window's elements: a convolution whose kernels each read one tap."""
+    (x, _, block), (g,) = call.inputs, gradients
+    kernel = content_of(block)
+    if kernel is None:
+        raise NotDifferentiable("Col2Im has no gradient where its block_shape is computed")
+    sizes = [int(k) for k in kernel]
+    taps = int(np.prod(sizes))
+    one_each = np.eye(taps, dtype=dtype_of(g).numpy()).reshape(taps, 1, *sizes)
+    windows = op("Conv", planes(g), one_each, **call.attributes)
+    return [op("Reshape", windows, sizes_of(x), allowzero=1), None, None]
+
+
 OPERATORS = (
-    OpDef("Col2Im", _infer_col2im, _col2im),
-    OpDef("ConvTranspose", _infer_conv_transpose, _conv_transpose, traits=Trait.LINEAR),
+    OpDef("Col2Im", _infer_col2im, _col2im, vjp=_col2im_vjp),
+    OpDef(
+        "ConvTranspose",
+        _infer_conv_transpose,
+        _conv_transpose,
+        traits=Trait.LINEAR,
+        vjp=_conv_transpose_vjp,
+    ),
 )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from hagane.ops.builder import Call, content_of, op, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.shapes import reshape_like
 from hagane.symbolic import Dim
 
 
@@ -87,7 +90,23 @@ def _infer_max_roi_pool(ctx: InferContext) -> Sequence[Any]:
     return [(count, channels, *ctx.attr("pooled_shape"))]
 
 
+def _max_unpool_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    (x, indices, *wanted), (g,) = call.inputs, gradients
+    shape, rank = shape_of(x), len(shape_of(x)) - 2
+    sizes = _unpooled(shape[2:], call.attr("kernel_shape"), call.attr("pads"), call.attr("strides"))
+    if wanted and shape_of(g)[2:] != tuple(sizes) and not _counts_in(g, indices, shape, sizes):
+        g = op("Slice", g, [0] * rank, sizes, list(range(2, 2 + rank)))
+    flat = [op("Reshape", value, [-1]) for value in (g, indices)]
+    return [reshape_like(op("GatherElements", *flat, axis=0), x), None, *(None for _ in wanted)]
+
+
+def _counts_in(g: Any, indices: Any, shape: Sequence[Dim], sizes: Sequence[Dim]) -> bool:
+    """Whether indices are known to count in the shape of the result, which is the larger one."""
+    known, whole = content_of(indices), math.prod((*shape[:2], *sizes))
+    return known is not None and isinstance(whole, int) and np.max(known, initial=0) >= whole
+
+
 OPERATORS = (
     OpDef("MaxRoiPool", _infer_max_roi_pool, _max_roi_pool),
-    OpDef("MaxUnpool", _infer_max_unpool, _max_unpool),
+    OpDef("MaxUnpool", _infer_max_unpool, _max_unpool, vjp=_max_unpool_vjp),
 )

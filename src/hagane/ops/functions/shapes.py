@@ -61,8 +61,9 @@ def unbroadcast(gradient: Any, operand: Any) -> Any:
         elif got != had:
             is_open = True
     if repeated:
-        gradient = op("ReduceSum", gradient, repeated, keepdims=1)
-        gradient = squeeze(gradient, range(extra))
+        only_extra = len(repeated) == extra
+        gradient = op("ReduceSum", gradient, repeated, keepdims=int(not only_extra))
+        gradient = gradient if only_extra else squeeze(gradient, range(extra))
     if is_open:
         differs = op("Not", op("Equal", op("Shape", gradient), op("Shape", operand)))
         axes = op("Squeeze", op("NonZero", differs), [0])

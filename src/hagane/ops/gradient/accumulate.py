@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hagane.errors import NotDifferentiable
-from hagane.graph.types import OptionalType, SequenceType, TensorType, Type
-from hagane.ops.builder import Call, op, type_of
+from hagane.ops.builder import Call, is_continuous, op
 from hagane.ops.definition import Unsupported
 
 
@@ -74,28 +74,18 @@ def _reached(calls: Sequence[Call], inputs: Sequence[Any]) -> set[int]:
     return reached
 
 
-def is_continuous(value: Any) -> bool:
-    """Whether a value holds real numbers, so that it can have a gradient."""
-    return value is not None and _is_real(type_of(value))
-
-
-def _is_real(type_: Type | None) -> bool:
-    match type_:
-        case TensorType(dtype=dtype):
-            return dtype.is_floating_point()
-        case SequenceType(element=element) | OptionalType(element=element):
-            return element is None or _is_real(element)
-    return False
-
-
 def _parts(call: Call, got: Sequence[Any], reached: set[int]) -> Iterable[tuple[Any, Any]]:
     """Yield values that a call depends on, each with what the call adds to its gradient."""
     sources = (*call.inputs, *call.captured)
     if not any(id(value) in reached for value in sources):
         return
-    if isinstance(call.op.vjp, Unsupported):
-        raise NotDifferentiable(f"{call.op.name} has no gradient: {call.op.vjp.reason}")
-    for value, gradient in zip(sources, call.op.vjp(call, got), strict=True):
+    vjp = call.op.vjp
+    if isinstance(vjp, Unsupported):
+        raise NotDifferentiable(f"{call.op.name} has no gradient: {vjp.reason}")
+    # Of what bodies read, only that is followed which is wanted.
+    call = replace(call, captured=tuple(v for v in call.captured if id(v) in reached))
+    sources = (*call.inputs, *call.captured)
+    for value, gradient in zip(sources, vjp(call, got), strict=True):
         if gradient is None or id(value) not in reached:
             continue
         made = gradient() if callable(gradient) else gradient

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from hagane.graph.types import Type
-from hagane.ops.builder import Call, Interpreter, interpreter_of, interpreting
+from hagane.ops.builder import Call, Interpreter, Nodes, interpreter_of, interpreting
 from hagane.ops.builder.interpreter import active_interpreter
+from hagane.ops.control.unrolled import unrolled
 from hagane.ops.definition import Array
 from hagane.ops.gradient.accumulate import accumulate
+from hagane.ops.gradient.replay import call_of
 
 
 class Recorder:
@@ -31,12 +33,18 @@ class Recorder:
 
     def apply(self, call: Call, n_outputs: int) -> Sequence[Any]:
         """Make a call, note it, and return its outputs."""
+        has_bodies = any(callable(item) for item in call.attributes.values())
         with interpreting(self._outer):
             inner = interpreter_of(call.inputs)
             inputs = tuple(_lifted(value, inner) for value in call.inputs)
-            outputs = inner.apply(replace(call, inputs=inputs), n_outputs)
-        self.calls.append(replace(call, inputs=inputs, outputs=tuple(outputs)))
-        return outputs
+            if not has_bodies or isinstance(inner, Nodes):
+                outputs = inner.apply(replace(call, inputs=inputs), n_outputs)
+                node = outputs[0].producer() if has_bodies else None
+                done = replace(call, inputs=inputs, outputs=tuple(outputs))
+                self.calls.append(done if node is None else call_of(node))
+                return outputs
+        # What is computed at once needs no more than the calls of the turns that are taken.
+        return unrolled(replace(call, inputs=inputs), n_outputs)
 
     def constant(self, content: Array) -> Any:
         """Return fixed content as a value of the interpreter around."""

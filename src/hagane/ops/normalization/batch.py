@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from hagane.ops.builder import Call, dtype_of, op, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import (
+    add,
+    cast,
+    div,
+    mean_over,
+    mul,
+    sqrt,
+    square,
+    sub,
+    sum_over,
+)
+from hagane.ops.functions.normalizing import (
+    inverse_deviation,
+    moments,
+    normalized_gradient,
+    per_channel,
+)
+from hagane.ops.functions.normalizing import widened as wide
+from hagane.ops.functions.shapes import reshape_like
 from hagane.ops.precision import widened
 from hagane.ops.rules import same_shape
+from hagane.ops.vjp import through
+from hagane.symbolic import Dim, floordiv
 
 
 def _per_channel(value: Array, x: Array) -> Array:
@@ -104,9 +127,119 @@ def _mean_variance_normalization(x: Array, *, axes: Sequence[int] = (0, 2, 3)) -
     return ((x - mean) / (deviation + x.dtype.type(1e-9))).astype(x.dtype)
 
 
+def _other_axes(x: Any) -> list[int]:
+    return [axis for axis in range(rank_of(x)) if axis != 1]
+
+
+def composed_batch_normalization(
+    x: Any,
+    scale: Any,
+    bias: Any,
+    mean: Any,
+    variance: Any,
+    *,
+    epsilon: float,
+    momentum: float,
+    training_mode: int,
+    n_outputs: int,
+) -> Any:
+    """Return the operator's outputs, over the builder."""
+    rank, running = rank_of(x), ()
+    if training_mode:
+        axes = _other_axes(x)
+        of_batch = [op("Squeeze", part, axes) for part in moments(wide(x), axes)]
+        pairs = zip((mean, variance), of_batch, strict=True)
+        running = tuple(
+            cast(
+                add(mul(cast(old, dtype_of(new)), momentum), mul(new, 1 - momentum)), dtype_of(old)
+            )
+            for old, new in pairs
+        )
+        mean, variance = of_batch
+    centred = sub(wide(x), cast(per_channel(mean, rank), dtype_of(wide(x))))
+    factor = mul(wide(scale), inverse_deviation(cast(variance, dtype_of(wide(scale))), epsilon))
+    y = mul(centred, cast(per_channel(factor, rank), dtype_of(centred)))
+    y = add(y, cast(per_channel(bias, rank), dtype_of(y)))
+    return (cast(y, dtype_of(x)), *running)[:n_outputs]
+
+
+_batch_through = through(composed_batch_normalization)
+
+
+def _batch_normalization_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    g = gradients[0]
+    x, scale, bias, _, _ = call.inputs
+    same = len({dtype_of(value) for value in call.inputs}) == 1
+    plain = g is not None and all(other is None for other in gradients[1:])
+    if not (call.attr("training_mode") and plain and same):
+        return _batch_through(call, gradients)
+    axes, rank = _other_axes(x), rank_of(x)
+    data, g = wide(x), wide(g)
+    mean, variance = moments(data, axes)
+    inverse = inverse_deviation(variance, call.attr("epsilon"))
+    normalized = mul(sub(data, mean), inverse)
+    weighted = mul(g, wide(per_channel(scale, rank)))
+    return [
+        lambda: cast(normalized_gradient(weighted, normalized, inverse, axes), dtype_of(x)),
+        lambda: cast(sum_over(mul(g, normalized), axes, keepdims=False), dtype_of(scale)),
+        lambda: cast(sum_over(g, axes, keepdims=False), dtype_of(bias)),
+        None,
+        None,
+    ]
+
+
+def _normalized_per_channel(x: Any, scale: Any, bias: Any, normalized: Any) -> Any:
+    rank = rank_of(x)
+    y = mul(cast(normalized, dtype_of(x)), per_channel(scale, rank))
+    return add(y, per_channel(bias, rank))
+
+
+def _composed_instance(x: Any, scale: Any, bias: Any, *, epsilon: float) -> Any:
+    return _composed_group(x, scale, bias, num_groups=shape_of(x)[1], epsilon=epsilon)
+
+
+def _composed_group(x: Any, scale: Any, bias: Any, *, num_groups: Dim, epsilon: float) -> Any:
+    batch, *sizes = shape_of(x)
+    length = floordiv(math.prod(sizes), num_groups)
+    groups = op("Reshape", wide(x), [batch, num_groups, length], allowzero=1)
+    one = np.ones(1, dtype_of(groups).numpy())
+    normalized = reshape_like(op("LayerNormalization", groups, one, epsilon=epsilon), x)
+    return _normalized_per_channel(x, scale, bias, normalized)
+
+
+def _composed_mean_variance(x: Any, *, axes: Sequence[int]) -> Any:
+    mean = mean_over(x, axes)
+    variance = sub(mean_over(square(x), axes), square(mean))
+    return div(sub(x, mean), add(sqrt(variance), 1e-9))
+
+
 OPERATORS = (
-    OpDef("BatchNormalization", _infer_batch_normalization, _batch_normalization),
-    OpDef("GroupNormalization", _check_channels, _group_normalization),
-    OpDef("InstanceNormalization", _check_channels, _instance_normalization),
-    OpDef("MeanVarianceNormalization", same_shape, _mean_variance_normalization),
+    OpDef(
+        "BatchNormalization",
+        _infer_batch_normalization,
+        _batch_normalization,
+        compose=composed_batch_normalization,
+        vjp=_batch_normalization_vjp,
+    ),
+    OpDef(
+        "GroupNormalization",
+        _check_channels,
+        _group_normalization,
+        compose=_composed_group,
+        vjp=through(_composed_group),
+    ),
+    OpDef(
+        "InstanceNormalization",
+        _check_channels,
+        _instance_normalization,
+        compose=_composed_instance,
+        vjp=through(_composed_instance),
+    ),
+    OpDef(
+        "MeanVarianceNormalization",
+        same_shape,
+        _mean_variance_normalization,
+        compose=_composed_mean_variance,
+        vjp=through(_composed_mean_variance),
+    ),
 )

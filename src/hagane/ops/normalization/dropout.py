@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from hagane.errors import NotDifferentiable
+from hagane.ops.builder import Call, content_of, dtype_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import cast, div, mask_like, mul, sub, where
 from hagane.ops.precision import widened
 from hagane.ops.traits import Trait
 
@@ -35,4 +38,22 @@ def _infer_dropout(ctx: InferContext) -> Sequence[Any]:
     return [ctx.shape(0)] * ctx.n_outputs
 
 
-OPERATORS = (OpDef("Dropout", _infer_dropout, _dropout, traits=Trait.RANDOM),)
+def _dropout_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    x, ratio, training = (*call.inputs, None, None)[:3]
+    rest = [None] * (len(call.inputs) - 1)
+    known = False if training is None else content_of(training)
+    if known is not None and not np.any(known):
+        return [gradients[0], *rest]
+    if len(call.outputs) < 2:
+        raise NotDifferentiable(
+            "Dropout has no gradient without its mask, which cannot be drawn again: ask for both "
+            "outputs"
+        )
+    kept = sub(1, 0.5 if ratio is None else cast(ratio, dtype_of(x)))
+    factor = div(mask_like(call.outputs[1], x), cast(kept, dtype_of(x)))
+    if known is None:
+        factor = where(training, factor, 1)
+    return [mul(gradients[0], factor), *rest]
+
+
+OPERATORS = (OpDef("Dropout", _infer_dropout, _dropout, traits=Trait.RANDOM, vjp=_dropout_vjp),)

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import TensorType
+from hagane.ops.builder import Call, dtype_of, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import add, cast, mean_over, mul, square, sub
+from hagane.ops.functions.normalizing import (
+    inverse_deviation,
+    moments,
+    normalized_gradient,
+    widened,
+)
+from hagane.ops.functions.shapes import unbroadcast
+from hagane.ops.vjp import through
 
 
 def layer_norm(
@@ -77,7 +88,74 @@ def _rms_normalization(
     return rms_norm(x, scale, axis, epsilon, ir.DataType(stash_type).numpy())
 
 
+def _folded(x: Any, axis: int) -> list[int]:
+    return list(range(axis % rank_of(x), rank_of(x)))
+
+
+def _composed_layer(
+    x: Any,
+    scale: Any,
+    bias: Any = None,
+    *,
+    axis: int,
+    epsilon: float,
+    stash_type: int,
+    n_outputs: int,
+) -> Any:
+    axes, stash = _folded(x, axis), ir.DataType(stash_type)
+    data = widened(x)
+    mean, variance = moments(data, axes)
+    inverse = inverse_deviation(variance, epsilon)
+    y = mul(cast(mul(sub(data, mean), inverse), dtype_of(x)), scale)
+    y = y if bias is None else add(y, bias)
+    return (y, cast(mean, stash), cast(inverse, stash))[:n_outputs]
+
+
+_layer_through = through(_composed_layer)
+
+
+def _layer_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    x, scale, *bias = call.inputs
+    g = gradients[0]
+    if g is None or any(other is not None for other in gradients[1:]):
+        return _layer_through(call, gradients)
+    axes, data = _folded(x, call.attr("axis")), widened(x)
+    mean, variance = moments(data, axes)
+    inverse = inverse_deviation(variance, call.attr("epsilon"))
+    normalized = mul(sub(data, mean), inverse)
+
+    def of_data() -> Any:
+        weighted = widened(mul(g, scale))
+        return cast(normalized_gradient(weighted, normalized, inverse, axes), dtype_of(x))
+
+    return [
+        of_data,
+        lambda: unbroadcast(mul(widened(g), normalized), scale),
+        *(None if b is None else partial(unbroadcast, g, b) for b in bias),
+    ]
+
+
+def _rms_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    (x, scale), (g,) = call.inputs, gradients
+    axes, data = _folded(x, call.attr("axis")), widened(x)
+    inverse = inverse_deviation(mean_over(square(data), axes), call.attr("epsilon"))
+    normalized = mul(data, inverse)
+
+    def of_data() -> Any:
+        weighted = widened(mul(g, scale))
+        found = normalized_gradient(weighted, normalized, inverse, axes, centred=False)
+        return cast(found, dtype_of(x))
+
+    return [of_data, lambda: unbroadcast(mul(widened(g), normalized), scale)]
+
+
 OPERATORS = (
-    OpDef("LayerNormalization", _infer_layer_normalization, _layer_normalization),
-    OpDef("RMSNormalization", _infer_layer_normalization, _rms_normalization),
+    OpDef(
+        "LayerNormalization",
+        _infer_layer_normalization,
+        _layer_normalization,
+        compose=_composed_layer,
+        vjp=_layer_vjp,
+    ),
+    OpDef("RMSNormalization", _infer_layer_normalization, _rms_normalization, vjp=_rms_vjp),
 )

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 
+from hagane.ops.builder import op, shape_of
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import add, div, mul, square, where
+from hagane.ops.functions.shapes import reshape_like
 from hagane.ops.precision import widened
 from hagane.ops.rules import same_shape
+from hagane.ops.vjp import through
 
 
 @widened
@@ -27,7 +34,22 @@ def _lp_normalization(x: Array, *, axis: int = -1, p: int = 2) -> Array:
     return np.where(norm == 0, 0, x / np.where(norm == 0, 1, norm)).astype(x.dtype)
 
 
+def _composed_lrn(x: Any, *, size: int, alpha: float, beta: float, bias: float) -> Any:
+    batch, channels, *spatial = shape_of(x)
+    planes = op("Reshape", square(x), [batch, 1, channels, math.prod(spatial)], allowzero=1)
+    pads = [(size - 1) // 2, 0, size // 2, 0]
+    means = op("AveragePool", planes, kernel_shape=[size, 1], pads=pads, count_include_pad=1)
+    scale = add(mul(reshape_like(means, x), alpha), bias)
+    return div(x, op("Pow", scale, beta))
+
+
+def _composed_lp(x: Any, *, axis: int, p: int) -> Any:
+    norm = op(f"ReduceL{p}", x, [axis], keepdims=1)
+    zero = op("Equal", norm, 0)
+    return where(zero, 0, div(x, where(zero, 1, norm)))
+
+
 OPERATORS = (
-    OpDef("LRN", same_shape, _lrn),
-    OpDef("LpNormalization", same_shape, _lp_normalization),
+    OpDef("LRN", same_shape, _lrn, vjp=through(_composed_lrn)),
+    OpDef("LpNormalization", same_shape, _lp_normalization, vjp=through(_composed_lp)),
 )

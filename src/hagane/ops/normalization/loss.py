@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from hagane.ops.builder import Call, dtype_of, op
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.normalization.softmax import log_softmax
+from hagane.ops.functions.elementary import add, cast, div, mask_like, mul, neg, where
+from hagane.ops.normalization.softmax import log_softmax, log_softmax_gradient
 from hagane.ops.precision import widened
+from hagane.ops.vjp import through
 
 
 def _negative_log_likelihood(
@@ -73,7 +76,56 @@ def _infer_loss(ctx: InferContext) -> Sequence[Any]:
     return [loss, scores][: ctx.n_outputs]
 
 
+def composed_nll(
+    x: Any,
+    target: Any,
+    weight: Any = None,
+    *,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+) -> Any:
+    """Return the loss of logarithms of probabilities, over the builder."""
+    kept = None if ignore_index is None else op("Not", op("Equal", target, ignore_index))
+    index = target if kept is None else where(kept, target, 0)
+    chosen = op("GatherElements", x, op("Unsqueeze", index, [1]), axis=1)
+    loss = neg(op("Squeeze", chosen, [1]))
+    weights = None if weight is None else cast(op("Gather", weight, index), dtype_of(x))
+    if kept is not None:
+        counted = mask_like(kept, x)
+        weights = counted if weights is None else mul(weights, counted)
+    if weights is not None:
+        loss = mul(loss, weights)
+    if reduction == "none":
+        return loss
+    if reduction == "mean" and weights is None:
+        return op("ReduceMean", loss, keepdims=0)
+    total = op("ReduceSum", loss, keepdims=0)
+    return total if reduction == "sum" else div(total, op("ReduceSum", weights, keepdims=0))
+
+
+def _cross_entropy_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    from hagane.ops.gradient import pull_back
+
+    scores, *others = call.inputs
+    known = call.outputs[1:]
+    log_probability = known[0] if known else op("LogSoftmax", scores, axis=1)
+    g, *of_log = gradients
+    found: list[Any] = [None] * len(call.inputs)
+    if g is not None:
+        kept = {"ignore_index": call.attr("ignore_index"), "reduction": call.attr("reduction")}
+        _, pull = pull_back(lambda *xs: [composed_nll(*xs, **kept)], log_probability, *others)
+        found = pull([g])
+    parts = [part for part in (found[0], *of_log) if part is not None]
+    return [log_softmax_gradient(add(*parts), log_probability, 1), *found[1:]]
+
+
 OPERATORS = (
-    OpDef("NegativeLogLikelihoodLoss", _infer_loss, _nll),
-    OpDef("SoftmaxCrossEntropyLoss", _infer_loss, _softmax_cross_entropy),
+    OpDef(
+        "NegativeLogLikelihoodLoss",
+        _infer_loss,
+        _nll,
+        compose=composed_nll,
+        vjp=through(composed_nll),
+    ),
+    OpDef("SoftmaxCrossEntropyLoss", _infer_loss, _softmax_cross_entropy, vjp=_cross_entropy_vjp),
 )

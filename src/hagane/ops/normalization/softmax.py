@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from hagane.ops.builder import Call
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import exp, mul, sub, sum_over
 from hagane.ops.precision import widened
 from hagane.ops.traits import Trait
+from hagane.ops.vjp import flat
 
 
 def softmax(x: Array, axis: int = -1) -> Array:
@@ -51,8 +54,23 @@ def _log_softmax(x: Array, *, axis: int = -1) -> Array:
     return log_softmax(x, axis)
 
 
+def _softmax_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    (y,), (g,) = call.outputs, gradients
+    weighted = mul(g, y)
+    return [sub(weighted, mul(y, sum_over(weighted, [call.attr("axis")])))]
+
+
+def _log_softmax_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    return [log_softmax_gradient(gradients[0], call.outputs[0], call.attr("axis"))]
+
+
+def log_softmax_gradient(g: Any, y: Any, axis: int) -> Any:
+    """Return the gradient of the scores whose logarithms of probabilities are ``y``."""
+    return sub(g, mul(exp(y), sum_over(g, [axis])))
+
+
 OPERATORS = (
-    OpDef("Hardmax", _infer, _hardmax, traits=Trait.ROWWISE),
-    OpDef("LogSoftmax", _infer, _log_softmax, traits=Trait.ROWWISE),
-    OpDef("Softmax", _infer, _softmax, traits=Trait.ROWWISE),
+    OpDef("Hardmax", _infer, _hardmax, traits=Trait.ROWWISE, vjp=flat),
+    OpDef("LogSoftmax", _infer, _log_softmax, traits=Trait.ROWWISE, vjp=_log_softmax_vjp),
+    OpDef("Softmax", _infer, _softmax, traits=Trait.ROWWISE, vjp=_softmax_vjp),
 )

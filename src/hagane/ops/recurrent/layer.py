@@ -7,9 +7,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from hagane.ops.builder import op
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array
 from hagane.ops.elementwise.activation import sigmoid, softplus
+from hagane.ops.recurrent import composed
 
 Activation: TypeAlias = Callable[[Array], Array]
 # One step of one direction: (input, states) -> (output, states), each (batch, hidden).
@@ -40,7 +42,43 @@ def activations(
     betas: Sequence[float] | None,
     clip: float | None,
 ) -> list[list[Activation]]:
-    """Return the functions of each direction, in the operator's order.
+    """Return the functions of each direction, in the operator's order."""
+
+    def make(name: str, alpha: float, beta: float) -> Activation:
+        return _clipped(_ACTIVATIONS[name][0], alpha, beta, clip)
+
+    return _chosen(names, defaults, directions, alphas, betas, make)
+
+
+def composed_activations(
+    names: Sequence[str] | None,
+    defaults: Sequence[str],
+    directions: int,
+    alphas: Sequence[float] | None,
+    betas: Sequence[float] | None,
+    clip: float | None,
+) -> list[list[Callable[[Any], Any]]]:
+    """Return the same functions over the builder."""
+
+    def make(name: str, alpha: float, beta: float) -> Callable[[Any], Any]:
+        def apply(x: Any) -> Any:
+            bounded = x if clip is None else op("Clip", x, -clip, clip)
+            return composed.ACTIVATIONS[name](bounded, alpha, beta)
+
+        return apply
+
+    return _chosen(names, defaults, directions, alphas, betas, make)
+
+
+def _chosen(
+    names: Sequence[str] | None,
+    defaults: Sequence[str],
+    directions: int,
+    alphas: Sequence[float] | None,
+    betas: Sequence[float] | None,
+    make: Callable[[str, float, float], Any],
+) -> list[list[Any]]:
+    """Return what is made of the names, one list a direction.
 
     ``alphas`` and ``betas`` are handed out in order to the functions that take one.
     """
@@ -48,10 +86,10 @@ def activations(
     if len(chosen) < len(defaults) * directions:
         chosen = (chosen * directions)[: len(defaults) * directions]
     alpha_values, beta_values = iter(alphas or ()), iter(betas or ())
-    functions = []
+    functions: list[Any] = []
     for name in chosen:
         try:
-            function, alpha, beta = _ACTIVATIONS[name.lower()]
+            _, alpha, beta = _ACTIVATIONS[name.lower()]
         except KeyError:
             raise ValueError(
                 f"unknown activation '{name}'; known: {', '.join(sorted(_ACTIVATIONS))}"
@@ -60,7 +98,7 @@ def activations(
             alpha = next(alpha_values, alpha)
         if name.lower() in _WITH_BETA:
             beta = next(beta_values, beta)
-        functions.append(_clipped(function, alpha, beta, clip))
+        functions.append(make(name.lower(), alpha, beta))
     count = len(defaults)
     return [functions[i * count : (i + 1) * count] for i in range(directions)]
 

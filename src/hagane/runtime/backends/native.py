@@ -67,8 +67,13 @@ class NativePart(Part):
         Raises:
             NoCompiler: The part cannot be compiled on this machine.
         """
-        assert self._draft is not None, "compile the part before it is opened"
-        return self._draft.compile(replaceable=replaceable)
+        return self.draft.compile(replaceable=replaceable)
+
+    @property
+    def draft(self) -> Draft:
+        """The kernels before they are compiled."""
+        assert self._draft is not None, "an open part has let go of it"
+        return self._draft
 
     def open(self, settle: Callable[[], None]) -> None:
         """Compile the kernels and pack their weights."""

@@ -12,12 +12,29 @@ from hagane.training.datasets.images import (
     MultiZippedImageDataset,
     ZippedImageDataset,
 )
+from hagane.training.datasets.published import (
+    get_cifar10,
+    get_cifar100,
+    get_fashion_mnist,
+    get_fashion_mnist_labels,
+    get_kuzushiji_mnist,
+    get_kuzushiji_mnist_labels,
+    get_mnist,
+    get_ptb_words,
+    get_ptb_words_vocabulary,
+    get_svhn,
+)
 from hagane.training.datasets.records import (
     PickleDataset,
     PickleDatasetWriter,
     TextDataset,
     open_pickle_dataset,
     open_pickle_dataset_writer,
+)
+from hagane.training.datasets.root import (
+    get_dataset_directory,
+    get_dataset_root,
+    set_dataset_root,
 )
 from hagane.training.datasets.shards import TarShardDataset
 from hagane.training.datasets.tabular import Table, TabularDataset
@@ -54,10 +71,23 @@ __all__ = [
     "TransformDataset",
     "TupleDataset",
     "ZippedImageDataset",
+    "get_cifar10",
+    "get_cifar100",
     "get_cross_validation_datasets",
     "get_cross_validation_datasets_random",
+    "get_dataset_directory",
+    "get_dataset_root",
+    "get_fashion_mnist",
+    "get_fashion_mnist_labels",
+    "get_kuzushiji_mnist",
+    "get_kuzushiji_mnist_labels",
+    "get_mnist",
+    "get_ptb_words",
+    "get_ptb_words_vocabulary",
+    "get_svhn",
     "open_pickle_dataset",
     "open_pickle_dataset_writer",
+    "set_dataset_root",
     "split_dataset",
     "split_dataset_n",
     "split_dataset_n_random",

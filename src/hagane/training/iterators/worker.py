@@ -21,7 +21,6 @@ import numpy as np
 from hagane.training.errors import SharedMemoryFull
 from hagane.training.iterators.failures import pack_failure
 from hagane.training.iterators.gather import gather, gatherable
-from hagane.training.iterators.info import WorkerInfo, set_worker_info
 from hagane.training.iterators.layout import Layout, RaggedColumn
 from hagane.training.iterators.memory import HEADER, Descriptor, Slot
 from hagane.training.iterators.parcel import Parcel
@@ -39,7 +38,7 @@ from hagane.training.iterators.protocol import (
     TaskMessage,
 )
 from hagane.training.iterators.randomness import Loader
-from hagane.training.iterators.streams import Stream, seed_globals
+from hagane.training.iterators.streams import Stream, WorkerInfo, seed_globals, set_worker_info
 from hagane.training.iterators.together import suits
 from hagane.training.iterators.writer import BatchWriter, Collate, UnpicklableSample
 

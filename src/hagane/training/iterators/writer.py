@@ -28,6 +28,8 @@ Collate = Callable[[list[Any]], Any]
 
 _PLAIN = (int, float, str, bool, bytes, complex, type(None))
 _NUMBERS = (bool, int, float, complex)
+# Bytes below which an array stays in the pickle: a place of its own costs more than two copies.
+_WORTH_A_PLACE = 2048
 
 
 class UnpicklableSample(Exception):
@@ -257,6 +259,14 @@ class BatchWriter:
 
     def whole(self, batch: Any) -> Layout:
         """Return the layout of a batch that was collated already."""
+        if type(batch) is list and len(batch) > 1 and type(batch[0]) in (dict, tuple):
+            # Samples again: columns take a few calls, pickled arrays a few each.
+            self.count = len(batch)
+            self.restart()
+            layout = self._written_together(batch)
+            if layout is not None:
+                return layout._replace(notice="")
+            self.restart()
         return Layout(self.count, None, (ObjectColumn(batch),), True)
 
     def _notice(self, columns: tuple[Column, ...]) -> str:
@@ -287,11 +297,12 @@ class BatchWriter:
 
         def beside(buffer: pickle.PickleBuffer) -> bool:
             raw = buffer.raw()
+            if raw.nbytes < _WORTH_A_PLACE:
+                return True
             offset = self.room(raw.nbytes)
             if offset is None:
                 return True
-            if raw.nbytes:
-                self.slot.write(offset, raw)
+            self.slot.write(offset, raw)
             places.append((offset, raw.nbytes))
             return False
 

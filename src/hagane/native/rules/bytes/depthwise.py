@@ -172,6 +172,7 @@ def lower_depthwise_quads(
         work=flops / 100,
         flops=flops,
         followers=followers,
+        name=window.name("depthwise_int8"),
     )
     low.forms[out] = target
 

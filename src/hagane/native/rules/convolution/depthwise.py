@@ -75,6 +75,7 @@ def lower_depthwise(
         work=flops / 40,
         flops=flops,
         followers=epilogue.nodes,
+        name=window.name("depthwise"),
     )
     low.forms[epilogue.value] = target
 

@@ -40,6 +40,12 @@ _KEPT: Mapping[Words, Callable[[Array, Level], Array]] = {
     Words.QUAD: quad_weights,
 }
 
+_NAMES = {
+    Words.FLOAT: "conv",
+    Words.PAIR: "conv_bf16",
+    Words.TRIPLE: "conv_split",
+    Words.QUAD: "conv_int8",
+}
 
 # Pixels of a row of windows: enough for a register tile, and few enough for the nearest caches.
 _BAND = range(8, 1024)
@@ -225,7 +231,15 @@ def emit_direct(
     if flops is None:
         flops = 2.0 * window.images * pixel_count * window.out_channels * inputs * kh * kw
         flops *= 1 if pool is None else pool.height
-    low.recorder.emit(node, body, tasks, work=work, flops=flops, followers=epilogue.nodes)
+    low.recorder.emit(
+        node,
+        body,
+        tasks,
+        work=work,
+        flops=flops,
+        followers=epilogue.nodes,
+        name=window.name(_NAMES[source.words]),
+    )
     low.forms[epilogue.value] = target
 
 

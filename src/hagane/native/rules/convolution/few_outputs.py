@@ -188,6 +188,7 @@ def lower_narrow(
         work=flops / 60,
         flops=flops,
         followers=epilogue.nodes,
+        name=window.name("conv_few_outputs"),
     )
     low.forms[epilogue.value] = target
 

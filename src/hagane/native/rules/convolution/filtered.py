@@ -232,6 +232,7 @@ def lower_filtered(
         work=flops / 2 / _FLOPS_PER_NS,
         flops=flops,
         followers=epilogue.nodes,
+        name=window.name("conv_filtered"),
     )
     low.forms[epilogue.value] = target
 

@@ -58,6 +58,7 @@ def lower_pool(low: Lowering, node: ir.Node) -> None:
         planes * window.out_height,
         work=elements * kh * kw * 0.06,
         flops=float(elements * kh * kw),
+        name=window.name(node.op_type.lower()),
     )
     low.forms[node.outputs[0]] = target
 

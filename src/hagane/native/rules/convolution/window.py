@@ -39,6 +39,18 @@ class Window:
     groups: int
     follows: bool = False
 
+    def name(self, form: str = "conv") -> str:
+        """Return the name of a kernel of these sizes: ``conv_3x3_stride1_56x56x64``."""
+        kernel = "x".join(map(str, self.kernel))
+        stride = (
+            self.strides[0] if len(set(self.strides)) == 1 else "x".join(map(str, self.strides))
+        )
+        more = f"_dilated{max(self.dilations)}" if max(self.dilations) > 1 else ""
+        more += f"_groups{self.groups}" if self.groups > 1 and not is_depthwise(self) else ""
+        result = f"{self.out_height}x{self.out_width}x{self.out_channels}"
+        images = f"{self.images}x" if self.images > 1 else ""
+        return f"{form}_{kernel}_stride{stride}{more}_{images}{result}"
+
 
 def is_depthwise(window: Window) -> bool:
     """Whether each channel of an image is filtered by itself."""

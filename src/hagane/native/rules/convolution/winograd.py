@@ -18,6 +18,7 @@ import onnx_ir as ir
 from hagane.machine import Level
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.packing import Packing, zeros
+from hagane.native.kernels.recorder import label_of
 from hagane.native.kernels.tensor import Blocked, Buffer, Tensor
 from hagane.native.layouts.pairs import STORE, Paired
 from hagane.native.lowering.epilogue import Epilogue
@@ -65,6 +66,11 @@ class Shape:
     out_height: int
     out_width: int
     kernel: tuple[int, int]
+
+    def name(self, step: str) -> str:
+        """Return the name of a kernel: ``winograd_input_3x3_56x56x64``."""
+        kernel = "x".join(map(str, self.kernel))
+        return f"winograd_{step}_{kernel}_{self.out_height}x{self.out_width}x{self.out_channels}"
 
     def axes(self, size: int) -> tuple[Axis, Axis]:
         """Return the transforms of rows and of columns, for ``size`` pixels where there are taps."""
@@ -299,7 +305,15 @@ def lower_winograd(
     tasks, work = emit_contraction(body, plan, level, names)
     flops = 2.0 * taps * shape.images * shape.out_height * shape.out_width
     flops *= shape.channels * shape.out_channels
-    low.recorder.emit(node, body, tasks, work=work, flops=flops, followers=epilogue.nodes)
+    low.recorder.emit(
+        label_of(node, *epilogue.nodes),
+        body,
+        tasks,
+        work=work,
+        flops=flops,
+        followers=(node,),
+        name=shape.name("products"),
+    )
     _transform_output(low, node, tiles, products, bias, epilogue, residual, target, pool)
     low.forms[epilogue.value] = target
 
@@ -347,6 +361,7 @@ def _transform_input(
         body,
         tiles.tasks(source.blocks),
         work=tiles.work(source.blocks, lanes),
+        name=tiles.shape.name("input"),
     )
 
 
@@ -427,6 +442,8 @@ def _transform_output(
         body,
         tiles.tasks(target.blocks),
         work=tiles.work(target.blocks, lanes),
+        followers=(node, *epilogue.nodes),
+        name=tiles.shape.name("output"),
     )
 
 

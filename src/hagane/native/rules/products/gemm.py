@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from hagane.machine import Level
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.names import sizes
 from hagane.native.kernels.tensor import Tensor
 from hagane.native.tiles.tile import tile_pixels
 from hagane.symbolic import Dim, ceildiv, product
@@ -189,5 +190,11 @@ def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Ten
     flops = 2.0 * whole if isinstance(whole, int) else 2.0e6
     scratch: Dim = (k * wide * _GROUPS + k * rows) * 4
     low.recorder.emit(
-        node, body, count * row_tasks * column_tasks, work=flops / 50, flops=flops, scratch=scratch
+        node,
+        body,
+        count * row_tasks * column_tasks,
+        work=flops / 50,
+        flops=flops,
+        scratch=scratch,
+        name=f"matmul_{sizes((*batch, m, k, n))}",
     )

@@ -13,6 +13,7 @@ from hagane.machine import Level
 from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.expression import Expression
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.names import sizes as sizes_text
 from hagane.native.kernels.packing import Packing, padded_rows
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor
 from hagane.native.layouts.pairs import paired_weights
@@ -244,6 +245,7 @@ def emit_product(
         target_plane=plane_out if isinstance(plane_out, int) else 0,
         residual_plane=lanes,
     )
+    name = f"{node.op_type.lower()}_{sizes_text((rows.count, rows.words, n))}"
     body = Body()
     names = (
         body.pointer(rows.tensor),
@@ -281,17 +283,17 @@ def emit_product(
             body, vectors, count, n, groups, level, (few, *names[1:]), plain.step, lanes, chunks
         )
         body.add("}")
-        low.recorder.emit(node, body, tasks, work=flops / 100, followers=followers)
+        low.recorder.emit(node, body, tasks, work=flops / 100, followers=followers, name=name)
         return
     if not isinstance(count, int) and uses_tiles(level, tile.words):
         tasks = emit_tile_rows(
             body, tile, count, n, groups, names, step, rows.plane, (step_out, plane_out), after
         )
-        low.recorder.emit(node, body, tasks, work=flops / 1000, followers=followers)
+        low.recorder.emit(node, body, tasks, work=flops / 1000, followers=followers, name=name)
         return
     if not isinstance(count, int):
         tasks = emit_rows(body, tile, count, n, groups, level, names, step, rows.plane)
-        low.recorder.emit(node, body, tasks, work=flops / 100, followers=followers)
+        low.recorder.emit(node, body, tasks, work=flops / 100, followers=followers, name=name)
         return
     pixels = Pixels(
         lambda i: i * step,
@@ -315,7 +317,7 @@ def emit_product(
         threads=low.facts.threads,
     )
     fixed, work = emit_contraction(body, plan, level, names, after)
-    low.recorder.emit(node, body, fixed, work=work, flops=flops, followers=followers)
+    low.recorder.emit(node, body, fixed, work=work, flops=flops, followers=followers, name=name)
 
 
 def _streams(rows: Rows, level: Level, words: Words) -> int:

@@ -102,7 +102,7 @@ class TorchAgent:
         weighty = [part for part in module.modules() if _own(part)]
         for part in weighty[::-1][:layers]:
             for weight in _own(part):
-                spread = float(weight.std()) if weight.numel() > 1 else 1.0
+                spread = float(weight.detach().std()) if weight.numel() > 1 else 1.0
                 fresh = torch.randn(weight.shape, generator=generator) * (spread or 1.0)
                 weight.data.copy_(fresh)
         return TorchAgent(module, self._outputs, self.sample, self._start, self.scale)

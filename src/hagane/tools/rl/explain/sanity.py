@@ -21,6 +21,7 @@ import numpy.typing as npt
 from hagane.tools.rl.explain.subject import Floats, Subject, Target
 
 SAME = 0.5
+FEWEST = 6
 AGREES = 0.2
 _SIDE = 7
 
@@ -52,6 +53,16 @@ def rank_correlation(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
     x, y = x - x.mean(), y - y.mean()
     size = float(np.sqrt((x * x).sum() * (y * y).sum()))
     return float((x * y).sum()) / size if size > 0 else 0.0
+
+
+def correlation_where_any(a: Floats, b: Floats) -> float:
+    """Return Spearman's ρ over the places where either map is not zero.
+
+    Methods that multiply by the observation give zero wherever it is empty, whatever the weights;
+    with those places every two maps of a sparse picture look alike.
+    """
+    held = (a != 0) | (b != 0)
+    return rank_correlation(a[held], b[held]) if int(held.sum()) >= FEWEST else 0.0
 
 
 def regions(subject: Subject) -> Floats:
@@ -93,12 +104,15 @@ def randomised(
     if not agent.can("randomised"):
         words = "not checked: the agent has no randomised(seed, layers)"
         return [Verdict("randomised weights", None, None, words)]
+    if found.size < FEWEST:
+        words = f"not checked: ranks of {found.size} numbers say too little"
+        return [Verdict("randomised weights", None, None, words)]
     verdicts = []
     for layers, words in ((1, "last layer"), (None, "all layers")):
         other = type(agent)(agent.agent.randomised(seed, layers), agent.name)
         state = subject.state if layers == 1 or not agent.recurrent else None
         changed = Subject(other, subject.observation, state, subject.mean, subject.history)
-        same = abs(rank_correlation(np.abs(found), np.abs(explain(changed))))
+        same = abs(correlation_where_any(np.abs(found), np.abs(explain(changed))))
         verdicts.append(
             Verdict(
                 f"randomised weights, {words}",
@@ -123,7 +137,7 @@ def intervention(
         others: observations of other states.
     """
     parts = regions(subject)
-    if not others or len(parts) < 3:
+    if not others or len(parts) < 4:
         return Verdict("intervention", None, None, "not checked: too few states or parts")
     spread = subject.spread(parts) if subject.picture else parts
     base = subject.base

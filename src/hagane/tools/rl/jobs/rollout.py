@@ -17,6 +17,7 @@ from hagane.tools.rl.environments import Picture, World
 from hagane.tools.rl.errors import InvalidLog
 from hagane.tools.rl.logs.folder import LOG_NAME
 from hagane.tools.rl.logs.observations import ObservationWriter
+from hagane.tools.rl.logs.records import log_of
 
 Progress = Callable[[int, int], None]
 
@@ -83,6 +84,7 @@ def roll_out(
                 agent.end_episode()
                 observation = world.reset()
     agent.end_episode()
+    log_of(folder).keep()
     if keeping is not None:
         keeping.close()
     if world.blind:

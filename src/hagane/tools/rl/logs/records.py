@@ -1,14 +1,20 @@
 """A log as columns: read once, then only what was appended since.
 
 A log of 100,000 steps has to open within a second, so lines are parsed in one go and become columns
-of NumPy; a row is read again from its place in the file when somebody asks for it.
+of NumPy; a row is read again from its place in the file when somebody asks for it. A rollout that is
+finished leaves its columns beside the log (``columns.npz``), so that nothing is parsed at all.
 """
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,9 +27,10 @@ from hagane.tools.rl.logs.folder import LOG_NAME, open_regular
 
 Floats = npt.NDArray[np.float32]
 
-_SCALARS = ("reward", "state_value", "action_value", "state_norm", "episode", "done")
+_SCALARS = ("reward", "state_value", "action_value", "state_norm", "episode")
 _VECTORS = ("action_probs", "action_values", "action_means", "action_vars", "action_deterministic")
 _EXPECTED = ("step", "reward", "action", "image_path")
+_KEPT = "columns.npz"
 _MOST_PROBLEMS = 20
 _WIDEST = 64
 
@@ -64,6 +71,8 @@ class Log:
             info = os.fstat(file.fileno())
             if (info.st_dev, info.st_ino) != self.inode or info.st_size < self.end:
                 self._forget((info.st_dev, info.st_ino))
+            if not self.end:
+                self._recall(file)
             if info.st_size == self.end:
                 return
             file.seek(self.end)
@@ -72,7 +81,56 @@ class Log:
         tail = raw[whole:].strip()
         if tail and _loads(tail) is not None:
             whole = len(raw)
-        self._take(raw[:whole])
+        with _without_collection():
+            self._take(raw[:whole])
+
+    def keep(self) -> None:
+        """Write the columns beside the log, for the next who opens it."""
+        facts = {
+            "end": self.end,
+            "lines": self.lines,
+            "broken": self.broken,
+            "problems": self.problems,
+            "missing": self.missing,
+            "tail": self._tail(),
+        }
+        arrays = {f"column {name}": column for name, column in self.columns.items()}
+        draft = self.path.with_name("columns.draft.npz")
+        np.savez(
+            draft, facts=json.dumps(facts), offsets=self.offsets, lengths=self.lengths, **arrays
+        )
+        os.replace(draft, self.path.with_name(_KEPT))
+
+    def _tail(self) -> int:
+        with os.fdopen(open_regular(self.path), "rb") as file:
+            return _checksum(file, self.end)
+
+    def _recall(self, file: io.BufferedReader) -> None:
+        try:
+            descriptor = open_regular(self.path.with_name(_KEPT))
+        except LookupError:
+            return
+        with os.fdopen(descriptor, "rb") as kept:
+            try:
+                with np.load(kept, allow_pickle=False) as arrays:
+                    facts = json.loads(str(arrays["facts"]))
+                    if facts["tail"] != _checksum(file, int(facts["end"])):
+                        return
+                    offsets, lengths = arrays["offsets"], arrays["lengths"]
+                    columns = {
+                        name[7:]: np.asarray(arrays[name], np.float32)
+                        for name in arrays.files
+                        if name.startswith("column ")
+                    }
+            except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile):
+                return
+        shapes = {column.shape for column in (*columns.values(), lengths)}
+        if shapes != {offsets.shape} or offsets.ndim != 1:
+            return
+        self.offsets, self.lengths, self.columns = offsets, lengths, columns
+        self.end, self.lines = int(facts["end"]), int(facts["lines"])
+        self.broken = int(facts["broken"])
+        self.problems, self.missing = list(facts["problems"]), dict(facts["missing"])
 
     def rows(self, start: int = 0, count: int | None = None) -> list[dict[str, Any]]:
         """Return lines as the log holds them."""
@@ -167,6 +225,24 @@ class Log:
         return rows, np.asarray(kept, np.int64)
 
 
+def _checksum(file: io.BufferedReader, end: int) -> int:
+    """Return a checksum of the last bytes of the part of a log that was read."""
+    file.seek(max(0, end - 4096))
+    return zlib.crc32(file.read(min(end, 4096)))
+
+
+@contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
+    """Hold garbage collection off: a hundred thousand new rows would set it off again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 def _loads(line: bytes) -> dict[str, Any] | None:
     try:
         row = json.loads(line)
@@ -182,6 +258,9 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Floats]:
         values = [row.get(key) for row in rows]
         if any(value is not None for value in values):
             found[key] = _floats(values)
+    ends = [bool(row.get("done")) for row in rows]
+    if any(ends):
+        found["done"] = np.asarray(ends, np.float32)
     for key in (*_VECTORS, "action"):
         values = [row.get(key) for row in rows]
         first = next((value for value in values if value is not None), None)

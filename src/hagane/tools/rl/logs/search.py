@@ -1,7 +1,8 @@
 """Steps of a log where something happens: ``max(action_values) drops by 0.5``, ``reward > 0``.
 
-A condition is ``QUANTITY drops by NUMBER``, ``QUANTITY rises by NUMBER``, ``QUANTITY changes``, or
-a comparison ``QUANTITY < NUMBER`` with ``<``, ``<=``, ``>``, ``>=``, ``=``, ``!=``. A quantity is a
+A condition is ``QUANTITY drops by NUMBER`` (or ``by more than NUMBER``), ``QUANTITY rises by
+NUMBER``, ``QUANTITY changes``, or a comparison ``QUANTITY < NUMBER`` with ``<``, ``<=``, ``>``,
+``>=``, ``=``, ``!=``. A quantity is a
 column (``reward``, ``state_value``, ``action``, ``done``, ``action_values.0``) or ``max``, ``min``,
 ``mean``, ``sum``, ``spread`` (greatest minus second greatest) or ``entropy`` of a vector.
 Conditions are joined by ``and``.
@@ -21,7 +22,7 @@ from hagane.tools.rl.logs.records import Log
 Steps = npt.NDArray[np.int64]
 
 _OF = re.compile(r"(max|min|mean|sum|spread|entropy)\s*\(\s*([A-Za-z_]+)\s*\)")
-_MOVES = re.compile(r"(.+?)\s+(drops|rises)\s+by\s+(?:more\s+than\s+)?(\S+)")
+_MOVES = re.compile(r"(.+?)\s+(drops|rises)\s+by\s+(more\s+than\s+)?(\S+)")
 _CHANGES = re.compile(r"(.+?)\s+changes")
 _COMPARES = re.compile(r"(.+?)\s*(<=|>=|!=|==|<|>|=)\s*(\S+)")
 _EXAMPLES = (
@@ -50,9 +51,11 @@ def find_steps(log: Log, condition: str) -> Steps:
 def _holds(log: Log, part: str) -> Any:
     moves = _MOVES.fullmatch(part)
     if moves:
-        by = _number(moves[3], part)
+        by = _number(moves[4], part)
         difference = _difference(log, _quantity(log, moves[1]))
-        return -difference >= by if moves[2] == "drops" else difference >= by
+        if moves[2] == "drops":
+            difference = -difference
+        return difference > by if moves[3] else difference >= by
     changes = _CHANGES.fullmatch(part)
     if changes:
         difference = _difference(log, _quantity(log, changes[1]))

@@ -47,7 +47,7 @@ async function loadProfile() {
   for (const note of notes ?? []) say(note);
   const several = agents.length > 1;
   $("agent-choice").hidden = $("compare").hidden = !several;
-  $("agent").replaceChildren(...agents.map((agent, i) => Object.assign(text("option", agent), { value: i })));
+  $("agent").replaceChildren(...agents.map((agent, i) => Object.assign(text("option", agent.split("/").at(-1)), { value: i })));
   const outputs = ["all", "actor", "critic", "qfunc"];
   const count = Object.keys(page.profile.action_meanings ?? {}).length;
   for (const key of ["action_values", "action_probs"]) {
@@ -59,7 +59,7 @@ async function loadProfile() {
     return Object.assign(text("option", words), { value: output });
   }));
   $("reach-choice").hidden = !page.profile.contains_recurrent_model;
-  if (!page.profile.raw_image_input) $("method").value = "occlusion";
+  if (!page.touched) $("method").value = page.profile.raw_image_input ? "greydanus" : "occlusion";
 }
 
 async function loadRollouts() {
@@ -92,6 +92,7 @@ async function openRollout(id, beside = false) {
     page.views = page.views.filter((view) => view.series.id === id);
   } else {
     const series = new Series(id);
+    if (!beside) $("notes").replaceChildren(...(page.profile.notes ?? []).map((note) => text("p", note)));
     await series.refresh();
     const view = new View(series, actionName, beside ? () => closeView(id) : null);
     page.views = beside ? [...page.views, view].slice(-4) : [view];
@@ -113,6 +114,7 @@ function closeView(id) {
   page.views = page.views.filter((view) => view.series.id !== id);
   $("stage").replaceChildren(...page.views.map((view) => view.element));
   loadRollouts();
+  drawCharts();
 }
 
 function buildCharts() {
@@ -168,7 +170,8 @@ function setRange(from, to, steps = main()?.steps ?? 0) {
 }
 
 function drawCharts() {
-  for (const chart of page.charts) chart.show(main(), page.from, page.to, page.step);
+  const others = page.views.slice(1).map((view) => view.series);
+  for (const chart of page.charts) chart.show(main(), page.from, page.to, page.step, others);
 }
 
 let asked = 0;
@@ -198,7 +201,7 @@ function play(on) {
       else goTo(page.step + 1);
     }, 1000 / Number($("speed").value));
   }
-  $("play").textContent = page.playing ? "⏸ Pause" : "▶ Play";
+  $("play").textContent = page.playing ? "❚❚ Pause" : "▶ Play";
   $("play").setAttribute("aria-label", page.playing ? "Pause" : "Play");
 }
 
@@ -249,6 +252,9 @@ async function rollOut(agent, seed, beside) {
   await openRollout(answer.rollout_id, beside);
 }
 
+$("method").addEventListener("change", () => {
+  page.touched = true;
+});
 $("rollout-form").addEventListener("submit", (event) => {
   event.preventDefault();
   const seed = $("seed").value === "" ? null : Number($("seed").value);
@@ -302,16 +308,22 @@ $("forth").addEventListener("click", () => goTo(page.step + 1));
 $("last").addEventListener("click", () => goTo(main()?.steps - 1 || 0));
 $("play").addEventListener("click", () => play(!page.playing));
 $("speed").addEventListener("change", () => page.playing && play(true));
-$("scrub").addEventListener("input", () => goTo(Number($("scrub").value)));
+let scrubbing = 0;
+$("scrub").addEventListener("input", () => {
+  scrubbing ||= requestAnimationFrame(() => {
+    scrubbing = 0;
+    goTo(Number($("scrub").value));
+  });
+});
 $("step-number").addEventListener("change", () => goTo(Number($("step-number").value)));
 for (const id of ["range-from", "range-to"]) {
   $(id).addEventListener("change", () => setRange(Number($("range-from").value), Number($("range-to").value)));
 }
 $("range-all").addEventListener("click", () => main() && setRange(0, main().steps - 1));
 $("theme").addEventListener("click", () => {
-  const dark = document.documentElement.dataset.theme !== "dark";
-  document.documentElement.dataset.theme = dark ? "dark" : "light";
-  $("theme").setAttribute("aria-pressed", String(dark));
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
   goTo(page.step);
 });
 document.addEventListener("keydown", (event) => {

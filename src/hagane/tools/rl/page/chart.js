@@ -1,5 +1,7 @@
 // Lines over steps on a canvas: drawn by the least and greatest value under each pixel.
 
+import { BLOCK } from "rl/series";
+
 export const COLOURS = ["#2f7de1", "#d9730d", "#2e9e5b", "#a64fd0", "#d1427a", "#0f97a8", "#8a7a1f", "#6b7686"];
 
 export class Chart {
@@ -16,7 +18,7 @@ export class Chart {
       box.addEventListener("change", () => {
         if (box.checked) this.hidden.delete(name);
         else this.hidden.add(name);
-        this.draw();
+        this.soon();
       });
       const dot = document.createElement("span");
       dot.className = "dot";
@@ -33,7 +35,7 @@ export class Chart {
       const way = Math.sign(event.deltaY || event.deltaX);
       onZoom(this.stepAt(event.offsetX), way, event.shiftKey);
     }, { passive: false });
-    new ResizeObserver(() => this.draw()).observe(this.canvas);
+    new ResizeObserver(() => this.soon()).observe(this.canvas);
   }
 
   stepAt(x) {
@@ -41,9 +43,18 @@ export class Chart {
     return Math.round(this.from + Math.min(1, Math.max(0, share)) * (this.to - this.from));
   }
 
-  show(series, from, to, step) {
-    Object.assign(this, { series, from, to, step });
-    this.draw();
+  // Other series, the rollouts beside this one, are dashed.
+  show(series, from, to, step, others = []) {
+    Object.assign(this, { series, from, to, step, others });
+    this.soon();
+  }
+
+  // Draw once before the next picture of the screen, however often it is asked for.
+  soon() {
+    this.waiting ??= requestAnimationFrame(() => {
+      this.waiting = undefined;
+      this.draw();
+    });
   }
 
   draw() {
@@ -52,21 +63,40 @@ export class Chart {
     const scale = devicePixelRatio || 1;
     const width = canvas.clientWidth;
     const height = canvas.clientHeight;
-    if (canvas.width !== Math.round(width * scale)) canvas.width = Math.round(width * scale);
-    if (canvas.height !== Math.round(height * scale)) canvas.height = Math.round(height * scale);
-    const paint = canvas.getContext("2d");
-    paint.setTransform(scale, 0, 0, scale, 0, 0);
-    paint.clearRect(0, 0, width, height);
-    const style = getComputedStyle(document.body);
-    const soft = getComputedStyle(canvas.parentElement.querySelector("figcaption")).color;
-    const left = 44;
-    const right = width - 8;
-    const bottom = height - 18;
+    const soft = getComputedStyle(this.figure.querySelector("figcaption")).color;
+    const all = [this.series, ...this.others];
     const shown = this.names.filter((name) => !this.hidden.has(name) && this.series.columns.has(name));
-    const bins = shown.map((name) => this.bins(this.series.columns.get(name), right - left));
+    const key = JSON.stringify([width, height, scale, soft, this.from, this.to, shown, all.map((s) => [s.id, s.steps])]);
+    if (this.key !== key) {
+      this.key = key;
+      this.layer = new OffscreenCanvas(Math.round(width * scale), Math.round(height * scale));
+      const paint = this.layer.getContext("2d");
+      paint.scale(scale, scale);
+      this.drawLines(paint, width, height, all, shown, soft);
+      [canvas.width, canvas.height] = [this.layer.width, this.layer.height];
+    }
+    const paint = canvas.getContext("2d");
+    paint.setTransform(1, 0, 0, 1, 0, 0);
+    paint.clearRect(0, 0, canvas.width, canvas.height);
+    paint.drawImage(this.layer, 0, 0);
+    if (this.step >= this.from && this.step <= this.to) {
+      const share = (this.step - this.from) / Math.max(1, this.to - this.from);
+      paint.setTransform(scale, 0, 0, scale, 0, 0);
+      paint.fillStyle = soft;
+      paint.fillRect(44 + share * (width - 52), 4, 1, height - 22);
+    }
+    const here = shown.map((name) => `${name} ${short(this.series.value(name, this.step))}`).join(", ");
+    canvas.setAttribute("aria-label", `${this.title}, steps ${this.from} to ${this.to}; step ${this.step}: ${here}`);
+  }
+
+  drawLines(paint, width, height, all, shown, soft) {
+    const [left, right, bottom] = [44, width - 8, height - 18];
+    const lines = all.flatMap((series, dashed) => shown
+      .filter((name) => series.columns.has(name))
+      .map((name) => ({ name, dashed, ...this.bins(series, name, right - left) })));
     let low = Infinity;
     let high = -Infinity;
-    for (const { least, most } of bins) {
+    for (const { least, most } of lines) {
       for (let i = 0; i < least.length; i++) {
         if (least[i] < low) low = least[i];
         if (most[i] > high) high = most[i];
@@ -75,70 +105,68 @@ export class Chart {
     if (!(low <= high)) [low, high] = [0, 1];
     if (low === high) [low, high] = [low - 0.5, high + 0.5];
     const y = (value) => bottom - 2 - ((value - low) / (high - low)) * (bottom - 10);
-    paint.font = `12px ${style.fontFamily}`;
+    paint.font = `12px ${getComputedStyle(document.body).fontFamily}`;
     paint.fillStyle = soft;
     paint.textAlign = "right";
-    paint.fillText(short(high), left - 5, 12);
-    paint.fillText(short(low), left - 5, bottom);
+    paint.fillText(short(high, 3), left - 5, 12);
+    paint.fillText(short(low, 3), left - 5, bottom);
+    paint.fillText(String(this.to), right, height - 4);
     paint.textAlign = "left";
     paint.fillText(String(this.from), left, height - 4);
-    paint.textAlign = "right";
-    paint.fillText(String(this.to), right, height - 4);
-    shown.forEach((name, index) => {
-      const { least, most } = bins[index];
+    for (const { name, dashed, least, most, share, sparse } of lines) {
+      paint.setLineDash(dashed ? [2 + 4 / dashed, 3] : []);
       paint.strokeStyle = COLOURS[this.names.indexOf(name) % COLOURS.length];
       paint.lineWidth = 1.5;
       paint.beginPath();
       let pen = false;
       const last = Math.max(1, least.length - 1);
       for (let i = 0; i < least.length; i++) {
-        if (Number.isNaN(least[i]) || least[i] === Infinity) {
-          if (this.sparse) continue;
-          pen = false;
+        if (least[i] === Infinity) {
+          pen = pen && sparse;
           continue;
         }
-        const x = left + (i / last) * (right - left);
+        const x = left + (i / last) * (right - left) * share;
         if (pen) paint.lineTo(x, y(least[i]));
         else paint.moveTo(x, y(least[i]));
         if (most[i] !== least[i]) paint.lineTo(x, y(most[i]));
         pen = true;
       }
       paint.stroke();
-    });
-    if (this.step >= this.from && this.step <= this.to) {
-      const x = left + ((this.step - this.from) / Math.max(1, this.to - this.from)) * (right - left);
-      paint.strokeStyle = soft;
-      paint.lineWidth = 1;
-      paint.beginPath();
-      paint.moveTo(x, 4);
-      paint.lineTo(x, bottom);
-      paint.stroke();
     }
-    const here = shown.map((name) => `${name} ${short(this.series.value(name, this.step))}`).join(", ");
-    canvas.setAttribute("aria-label", `${this.title}, steps ${this.from} to ${this.to}; step ${this.step}: ${here}`);
   }
 
-  bins(column, pixels) {
+  // The least and greatest value of each of at most ``pixels`` groups of steps.
+  bins(series, name, pixels) {
     const first = this.from;
-    const count = Math.min(column.length, this.series.steps, this.to + 1) - first;
+    const count = Math.max(0, Math.min(series.steps, this.to + 1) - first);
     const size = Math.max(1, Math.min(count, Math.floor(pixels)));
     const least = new Float32Array(size).fill(Infinity);
     const most = new Float32Array(size).fill(-Infinity);
-    for (let i = 0; i < count; i++) {
-      const value = column[first + i];
-      if (value !== value) continue;
+    const blocks = count > 16 * pixels ? series.blocks(name) : null;
+    const column = series.columns.get(name);
+    let i = 0;
+    while (i < count) {
       const bin = Math.min(size - 1, Math.floor((i * size) / count));
+      const block = (first + i) / BLOCK;
+      if (blocks && Number.isInteger(block) && i + BLOCK <= count) {
+        if (blocks.least[block] < least[bin]) least[bin] = blocks.least[block];
+        if (blocks.most[block] > most[bin]) most[bin] = blocks.most[block];
+        i += BLOCK;
+        continue;
+      }
+      const value = column[first + i];
       if (value < least[bin]) least[bin] = value;
       if (value > most[bin]) most[bin] = value;
+      i += 1;
     }
-    this.sparse = count > pixels;
-    return { least, most };
+    const share = Math.max(0, count - 1) / Math.max(1, this.to - this.from);
+    return { least, most, share, sparse: count > pixels };
   }
 }
 
-export function short(value) {
+export function short(value, digits = 4) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
   if (size !== 0 && (size < 0.001 || size >= 1e6)) return value.toExponential(1);
-  return String(Number(value.toPrecision(4)));
+  return String(Number(value.toPrecision(digits)));
 }

@@ -3,6 +3,7 @@
 import { ask, getJson } from "rl/api";
 
 const PAGE = 100;
+export const BLOCK = 16;
 
 export class Series {
   constructor(id) {
@@ -12,6 +13,25 @@ export class Series {
     this.warnings = [];
     this.pages = new Map();
     this.loading = null;
+    this.known = new Map();
+  }
+
+  // The least and greatest value of every BLOCK steps, for drawing many at once.
+  blocks(name) {
+    const known = this.known.get(name);
+    if (known?.steps === this.steps) return known;
+    const column = this.columns.get(name);
+    const count = Math.floor(this.steps / BLOCK);
+    const least = new Float32Array(count).fill(Infinity);
+    const most = new Float32Array(count).fill(-Infinity);
+    for (let i = 0; i < count * BLOCK; i++) {
+      const block = i >> 4;
+      if (column[i] < least[block]) least[block] = column[i];
+      if (column[i] > most[block]) most[block] = column[i];
+    }
+    const made = { steps: this.steps, least, most };
+    this.known.set(name, made);
+    return made;
   }
 
   path(rest = "") {

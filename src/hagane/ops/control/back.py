@@ -1,0 +1,116 @@
+"""Walk back over the turns of a loop: the gradient of Loop and Scan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hagane.errors import NotDifferentiable
+from hagane.graph.types import TensorType
+from hagane.ops.builder import Call, is_continuous, loop, op, rank_of, type_of
+from hagane.ops.control.growth import CHANGING
+from hagane.ops.functions.elementary import add, sub, transpose
+from hagane.ops.functions.shapes import zeros_like
+from hagane.symbolic import symbols_of
+
+# The least end that a slice may name.
+_BEFORE_ALL = -(2**62)
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """What is kept of the turns of a loop.
+
+    Attributes:
+        body: Takes the number of a turn, its states and its slices; returns new states and items.
+        count: How many turns there were, an int64 scalar.
+        states: For each state what it was at the beginning of each turn, stacked.
+        slices: For each value that was walked along its slices in the order of turns, stacked.
+        captured: Values of outside whose gradients are wanted.
+    """
+
+    body: Callable[[Any, Sequence[Any], Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]]
+    count: Any
+    states: Sequence[Any]
+    slices: Sequence[Any]
+    captured: Sequence[Any]
+
+
+def walk_back(
+    turns: Turns, of_states: Sequence[Any], of_items: Sequence[Any]
+) -> tuple[list[Any], list[Any], list[Any]]:
+    """Return the gradients of first states, of slices (stacked in order), of captured values.
+
+    Args:
+        turns: What is kept of the turns.
+        of_states: The gradients of the last states; None for those that have none.
+        of_items: The gradients of the items of each turn, stacked; None where there is none.
+    """
+    from hagane.ops.gradient import accumulate, recording
+
+    carried = [i for i, state in enumerate(turns.states) if is_continuous(state)]
+    walked = [i for i, part in enumerate(turns.slices) if is_continuous(part)]
+
+    def back(k: Any, going: Any, *totals: Any) -> Sequence[Any]:
+        t = sub(sub(turns.count, 1), k)
+        states = [op("Gather", stack, t, axis=0) for stack in turns.states]
+        slices = [op("Gather", stack, t, axis=0) for stack in turns.slices]
+        with recording() as recorder:
+            new, items = turns.body(t, states, slices)
+        seeds: list[Any] = [None] * len(new)
+        for place, total in zip(carried, totals, strict=False):
+            seeds[place] = total
+        seeds += [None if g is None else op("Gather", g, t, axis=0) for g in of_items]
+        sources = [*(states[i] for i in carried), *(slices[i] for i in walked), *turns.captured]
+        found = accumulate(recorder.calls, [*new, *items], seeds, sources)
+        found = [zeros_like(x) if g is None else g for g, x in zip(found, sources, strict=True)]
+        of_outside = [
+            add(total, g)
+            for total, g in zip(
+                totals[len(carried) :], found[len(carried) + len(walked) :], strict=True
+            )
+        ]
+        middle = found[len(carried) : len(carried) + len(walked)]
+        return [going, *found[: len(carried)], *of_outside, *middle]
+
+    starts = [*(of_states[i] for i in carried), *(zeros_like(value) for value in turns.captured)]
+    results = list(loop(turns.count, None, starts, back, stacked=len(walked)))
+    gradients: list[Any] = [None] * len(turns.states)
+    for place in carried:
+        gradients[place] = results.pop(0)
+    outside = [results.pop(0) for _ in turns.captured]
+    of_slices: list[Any] = [None] * len(turns.slices)
+    for place in walked:
+        of_slices[place] = op("Slice", results.pop(0), [-1], [_BEFORE_ALL], [0], [-1])
+    return gradients, of_slices, outside
+
+
+def check_sizes(call: Call, states: Sequence[Any]) -> None:
+    """Raise ``NotDifferentiable`` if a state has another size in each turn."""
+    for index, state in enumerate(states):
+        found = type_of(state)
+        shape = found.shape if isinstance(found, TensorType) else None
+        if shape is None or any(
+            name.startswith(f"{CHANGING}_") for dim in shape for name in symbols_of(dim)
+        ):
+            raise NotDifferentiable(
+                f"{call.op.name} has no gradient: its state {index} ({found}) changes its size "
+                "from turn to turn, or is no tensor"
+            )
+
+
+def from_front(x: Any, axis: int, *, reverse: bool) -> Any:
+    """Return a value with an axis in front, in the order in which a walk along it goes."""
+    rank = rank_of(x)
+    axis %= rank
+    x = transpose(x, [axis, *(i for i in range(rank) if i != axis)])
+    return op("Slice", x, [-1], [_BEFORE_ALL], [0], [-1]) if reverse else x
+
+
+def to_place(x: Any, axis: int, *, reverse: bool) -> Any:
+    """Undo ``from_front``."""
+    rank = rank_of(x)
+    axis %= rank
+    x = op("Slice", x, [-1], [_BEFORE_ALL], [0], [-1]) if reverse else x
+    return transpose(x, [*range(1, axis + 1), 0, *range(axis + 1, rank)])

@@ -1,0 +1,56 @@
+"""Nodes of a graph as calls, and subgraphs as functions over the builder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import onnx_ir as ir
+
+from hagane.graph.walk import bodies, captured
+from hagane.ops.builder import Call, op
+from hagane.ops.context import known_attributes
+from hagane.ops.registry import find
+from hagane.ops.values import tensor_to_array
+
+
+def call_of(node: ir.Node) -> Call:
+    """Return the call that a node stands for; its subgraphs become functions."""
+    outside = dict.fromkeys(value for body in bodies(node) for value in captured(body))
+    return Call(
+        find(node), tuple(node.inputs), _attributes(node, {}), tuple(node.outputs), (*outside,)
+    )
+
+
+def _attributes(node: ir.Node, outer: Mapping[ir.Value, Any]) -> dict[str, Any]:
+    found = known_attributes(node, {})
+    return {
+        name: replayed(item, outer) if isinstance(item, ir.Graph) else item
+        for name, item in found.items()
+    }
+
+
+def replayed(graph: ir.Graph, outer: Mapping[ir.Value, Any]) -> Callable[..., list[Any]]:
+    """Return the function from inputs to outputs that a subgraph is.
+
+    Args:
+        graph: The subgraph.
+        outer: What to take for values from outside; others stand for themselves.
+    """
+
+    def function(*arguments: Any) -> list[Any]:
+        known = {**outer, **dict(zip(graph.inputs, arguments, strict=True))}
+        for value in graph.initializers.values():
+            assert value.const_value is not None
+            known.setdefault(value, tensor_to_array(value.const_value))
+        for node in graph:
+            inputs = [None if v is None else known.get(v, v) for v in node.inputs]
+            count = len(node.outputs)
+            made = op(
+                node.op_type, *inputs, outputs=count, domain=node.domain, **_attributes(node, known)
+            )
+            made = (made,) if count == 1 else made
+            known.update(zip(node.outputs, made, strict=True))
+        return [known.get(value, value) for value in graph.outputs]
+
+    return function

@@ -1,0 +1,198 @@
+"""Gradients of whole models: control flow, named sizes, wrong requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnx_ir as ir
+import onnxruntime
+import pytest
+
+import hagane
+from hagane.graph import to_proto
+
+
+def parse(text: str) -> onnx.ModelProto:
+    header = '<ir_version: 10, opset_import: ["" : 21]>\n'
+    return onnx.parser.parse_model(header + text)
+
+
+def run(model: Any, feeds: Mapping[str, np.ndarray], names: Sequence[str]) -> list[np.ndarray]:
+    """Run a model in ONNX Runtime, after ONNX's checker has seen it."""
+    proto = to_proto(model) if isinstance(model, ir.Model) else model
+    onnx.checker.check_model(proto, full_check=True)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    return list(session.run(names, dict(feeds)))
+
+
+def check(
+    model: onnx.ModelProto,
+    feeds: Sequence[Mapping[str, np.ndarray]],
+    names: Sequence[str],
+    step: float = 1e-6,
+    tolerance: float = 1e-6,
+) -> ir.Model:
+    """Compare the gradients of ``loss`` with central differences, for several feeds."""
+    made = hagane.gradient(model, "loss", names)
+    wanted = [f"{name}.gradient" for name in names]
+    proto = to_proto(made)
+    onnx.checker.check_model(proto, full_check=True)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    rng = np.random.default_rng(0)
+    for feed in feeds:
+        results = dict(zip(wanted, session.run(wanted, dict(feed)), strict=True))
+        for name in names:
+            direction = np.asarray(rng.standard_normal(feed[name].shape))
+            assert results[f"{name}.gradient"].shape == feed[name].shape
+            ends = [
+                session.run(["loss"], {**feed, name: np.asarray(feed[name] + s * direction)})[0]
+                for s in (step, -step)
+            ]
+            want = float(np.sum(ends[0] - ends[1])) / (2 * step)
+            got = float(np.sum(results[f"{name}.gradient"] * direction))
+            assert got == pytest.approx(want, rel=tolerance, abs=tolerance), name
+    return made
+
+
+def draw(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.asarray(np.random.default_rng(seed).standard_normal(shape))
+
+
+BRANCH = """
+f (double[n, 3] x, double[3] w, bool c) => (double loss) {
+  y = Mul(x, w)
+  z = If(c) <
+    then_branch = t () => (double[a, b] r) { e = Exp(y)  r = Mul(e, w) },
+    else_branch = e () => (double[a, b] s) { s = Identity(y) }
+  >
+  q = Mul(z, z)
+  loss = ReduceSum<keepdims = 0>(q)
+}
+"""
+
+
+def test_branches() -> None:
+    feeds = [
+        {"x": draw(n, 3), "w": draw(3, seed=1), "c": np.array(c)}
+        for n, c in ((2, True), (4, False), (0, True))
+    ]
+    check(parse(BRANCH), feeds, ["x", "w"])
+
+
+LOOP = """
+f (double[n, 3] x, double[3, 3] w, int64 count) => (double loss) {
+  yes = Constant <value = bool {1}> ()
+  last, items, squares = Loop(count, yes, x) <
+    body = b (int64 i, bool on, double[k, 3] h)
+        => (bool go, double[k, 3] h2, double[k, 3] o, double[k] s) {
+      go = Identity(on)
+      p = MatMul(h, w)
+      h2 = Tanh(p)
+      f = Cast<to = 11>(i)
+      o = Mul(h2, f)
+      two = Mul(h, h)
+      axis = Constant <value = int64[1] {1}> ()
+      s = ReduceSum<keepdims = 0>(two, axis)
+    }
+  >
+  a = ReduceSum<keepdims = 0>(last)
+  b = ReduceSumSquare<keepdims = 0>(items)
+  c = ReduceSum<keepdims = 0>(squares)
+  loss = Sum(a, b, c)
+}
+"""
+
+
+def test_loops() -> None:
+    feeds = [
+        {"x": draw(n, 3), "w": draw(3, 3, seed=1), "count": np.array(count)}
+        for n, count in ((2, 4), (1, 1), (2, 0))
+    ]
+    check(parse(LOOP), feeds, ["x", "w"])
+
+
+STOPPING = """
+f (double x, double w) => (double loss) {
+  yes = Constant <value = bool {1}> ()
+  most = Constant <value = int64 {50}> ()
+  last = Loop(most, yes, x) <
+    body = b (int64 i, bool on, double h) => (bool go, double h2) {
+      h2 = Mul(h, w)
+      ten = Constant <value = double {10.0}> ()
+      go = Less(h2, ten)
+    }
+  >
+  loss = Mul(last, last)
+}
+"""
+
+
+def test_loops_that_stop_by_themselves() -> None:
+    feeds = [{"x": np.array(x), "w": np.array(1.7)} for x in (1.0, 0.3, 20.0)]
+    check(parse(STOPPING), feeds, ["x", "w"])
+
+
+SCAN = """
+f (double[t, n, 3] x, double[n, 3] start, double[3, 3] w) => (double loss) {
+  last, items = Scan(start, x) <
+    num_scan_inputs = 1, scan_input_directions = [DIRECTION], scan_output_directions = [OUT],
+    body = b (double[n, 3] h, double[n, 3] now) => (double[n, 3] h2, double[n, 3] o) {
+      p = MatMul(h, w)
+      q = Add(p, now)
+      h2 = Tanh(q)
+      o = Mul(h2, now)
+    }
+  >
+  a = ReduceSum<keepdims = 0>(last)
+  sq = CumSum(items, zero)
+  b = ReduceSumSquare<keepdims = 0>(sq)
+  loss = Add(a, b)
+}
+"""
+
+
+@pytest.mark.parametrize("directions", [(0, 0), (1, 0), (0, 1), (1, 1)])
+def test_scans(directions: tuple[int, int]) -> None:
+    text = SCAN.replace("DIRECTION", str(directions[0])).replace("OUT", str(directions[1]))
+    text = text.replace("  last,", "  zero = Constant <value = int64 {0}> ()\n  last,", 1)
+    feeds = [
+        {"x": draw(t, n, 3), "start": draw(n, 3, seed=2), "w": draw(3, 3, seed=1)}
+        for t, n in ((4, 2), (1, 1), (0, 2))[:2]
+    ]
+    check(parse(text), feeds, ["x", "w", "start"])
+
+
+NESTED = """
+f (double[3] x, double[3] w) => (double loss) {
+  yes = Constant <value = bool {1}> ()
+  three = Constant <value = int64 {3}> ()
+  last = Loop(three, yes, x) <
+    body = b (int64 i, bool on, double[3] h) => (bool go, double[3] h2) {
+      go = Identity(on)
+      one = Constant <value = int64 {1}> ()
+      odd = Equal(i, one)
+      h2 = If(odd) <
+        then_branch = t () => (double[3] r) { e = Mul(h, w)  r = Sin(e) },
+        else_branch = e () => (double[3] s) {
+          s = Loop(i, on, h) <
+            body = inner (int64 j, bool onn, double[3] g) => (bool goo, double[3] g2) {
+              goo = Identity(onn)
+              m = Mul(g, w)
+              g2 = Cos(m)
+            }
+          >
+        }
+      >
+    }
+  >
+  loss = ReduceSumSquare<keepdims = 0>(last)
+}
+"""
+
+
+def test_nested_control_flow() -> None:
+    check(parse(NESTED), [{"x": draw(3), "w": draw(3, seed=1)}], ["x", "w"])
