@@ -10,9 +10,16 @@ import pytest
 from onnx import helper
 
 from hagane.errors import TypeInferenceError
-from hagane.ops import operators
+from hagane.graph import load
+from hagane.ops import infer_types, operators
+from hagane.ops.definition import Unsupported
+from hagane.ops.registry import schema
+from hagane.passes import optimize
+from hagane.passes.expand_composed import call_composed
+from hagane.passes.legalise import legalise
 from hagane.runtime import InferenceSession
-from tests.oracle import MICROSOFT, assert_node_agrees, node_model, run_onnxruntime
+from tests.native.models import refused, session
+from tests.oracle import MICROSOFT, assert_agrees, assert_node_agrees, node_model, run_onnxruntime
 
 _generator = np.random.default_rng(0)
 
@@ -230,6 +237,113 @@ def test_an_operator_agrees_with_onnxruntime(name: str) -> None:
     op_type, inputs, outputs, settings = CASES[name]
     settings = {"domain": MICROSOFT, **settings}
     assert_node_agrees(op_type, inputs, outputs, **settings)
+
+
+# Weights, scales and positions that models have as constants.
+_CONSTANT = {
+    "MatMulNBits": (1, 2), "MatMulNBits with zero points": (1, 2, 3),
+    "GatherBlockQuantized": (0, 2), "Range": (0, 1), "Pad": (1, 2),
+    "FusedConv": (1, 2), "FusedConv with a sum": (1, 2), "FusedConv clipped": (1, 2),
+    "FusedGemm": (1, 2), "QGemm": (3, 5), "DynamicQuantizeMatMul": (1, 3),
+    "DynamicQuantizeMatMul by column": (1, 3), "MatMulIntegerToFloat": (1, 5),
+}  # fmt: skip
+_TOLERANCES = ("rtol", "atol", "steps", "constants")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_operator_runs_on_kernels_or_says_why_not(name: str) -> None:
+    op_type, inputs, outputs, settings = CASES[name]
+    settings = {"domain": MICROSOFT, "constants": _CONSTANT.get(name, ()), **settings}
+    made = {key: item for key, item in settings.items() if key not in ("rtol", "atol", "steps")}
+    model, feed = node_model(op_type, inputs, outputs, **made)
+    op = operators()[settings["domain"], op_type]
+    if isinstance(op.compose, Unsupported):
+        assert len(op.compose.reason) > 10
+        made_ir = load(model)
+        legalise(made_ir)
+        optimize(made_ir.graph, infer_types(made_ir))
+        assert op_type in [node.op_type for node in made_ir.graph]
+        return
+    compiled = session(model)
+    assert refused(compiled) == {}
+    tolerances = {key: settings[key] for key in ("rtol", "atol", "steps") if key in settings}
+    assert_agrees(model, feed, **tolerances)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_operator_means_what_it_is_composed_of(name: str) -> None:
+    """The reference kernel against its composition, both on arrays."""
+    op_type, inputs, outputs, settings = CASES[name]
+    op = operators()[settings.get("domain", MICROSOFT), op_type]
+    if isinstance(op.compose, Unsupported):
+        pytest.skip(op.compose.reason)
+    attributes = {
+        **schema(*op.key).defaults,
+        **{key: item for key, item in settings.items() if key not in (*_TOLERANCES, "domain")},
+    }
+    found = call_composed(op.compose, inputs, attributes, outputs)
+    assert found is not None
+    for left, right in zip(found, op(inputs, attributes, outputs), strict=True):
+        assert isinstance(right, np.ndarray)
+        if right.dtype.kind in "iu":
+            assert np.abs(left.astype(np.int64) - right.astype(np.int64)).max() <= 1
+        else:
+            np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-5)
+
+
+HALVES = ["BiasGelu", "FastGelu", "QuickGelu", "FusedMatMul", "SkipLayerNormalization",
+          "MultiHeadAttention"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_a_composition_of_halves_rounds_once(name: str) -> None:
+    op_type, inputs, outputs, settings = CASES[name]
+    halves = [None if x is None else x.astype(np.float16) for x in inputs]
+    model, feed = node_model(op_type, halves, outputs, domain=MICROSOFT, **settings)
+    op = operators()[MICROSOFT, op_type]
+    attributes = {**schema(*op.key).defaults, **settings}
+    made = session(model)
+    assert refused(made) == {}
+    for found, wanted in zip(made.run(None, feed), op(halves, attributes, outputs), strict=True):
+        assert found.dtype == np.float16
+        np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=2e-3)  # type: ignore[arg-type]
+
+
+SIZES = {
+    "FusedConv": {0: ("n", 3, "h", "w")},
+    "FusedGemm": {0: ("n", 4)},
+    "FusedMatMul": {0: ("n", 3, 4), 1: ("n", 3, 5)},
+    "SkipLayerNormalization": {0: ("n", "length", 8), 1: ("n", "length", 8)},
+    "EmbedLayerNormalization": {0: ("n", "length"), 1: ("n", "length"), 7: ("n", "length")},
+    "Attention masked": {0: ("n", "length", 8), 3: ("n", "length")},
+    "Attention causal": {0: ("n", "length", 8)},
+    "Attention with lengths": {0: ("n", "length", 8), 3: ("n",)},
+    "RotaryEmbedding interleaved": {0: ("n", "length", 16)},
+    "QLinearAdd": {0: ("n", 3), 3: (3,)},
+    "QLinearGlobalAveragePool": {0: ("n", 3, "h", "w")},
+    "DynamicQuantizeMatMul": {0: ("n", 4)},
+    "NhwcMaxPool": {0: ("n", "h", "w", 3)},
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_composition_of_named_sizes_is_that_of_numbers(name: str) -> None:
+    op_type, inputs, outputs, settings = CASES[name]
+    made = {key: item for key, item in settings.items() if key not in ("rtol", "atol", "steps")}
+    constants = _CONSTANT.get(name, ())
+    model, feed = node_model(
+        op_type, inputs, outputs, domain=MICROSOFT, constants=constants, **made
+    )
+    for value in model.graph.input:
+        for number, shape in SIZES[name].items():
+            if value.name == f"x{number}":
+                kind = value.type.tensor_type.elem_type
+                value.CopyFrom(helper.make_tensor_value_info(value.name, kind, shape))
+    compiled = session(model)
+    tolerances = {key: settings[key] for key in ("rtol", "atol", "steps") if key in settings}
+    assert_agrees(model, feed, **tolerances)
+    compiled.run(None, feed)
+    assert refused(compiled) == {}
 
 
 @pytest.mark.parametrize("op_type", _OWN)

@@ -51,8 +51,9 @@ class OpDef:
             gradients of these (None where there is none), and returns the gradient of each input:
             a value, or a function that makes it and is called if that is wanted, or None where
             the result does not depend on the input.
-        compose: The operator as other operators over the builder, called as the reference is.
-            None where it is none of several.
+        compose: The operator as other operators over the builder, called as the reference is; it
+            may return None for a call that it cannot write so. None where the operator is not made
+            of others, ``Unsupported`` where it would serve and cannot be had.
         traits: What passes and engines may take for granted of it.
     """
 
@@ -62,7 +63,7 @@ class OpDef:
     domain: str = ""
     data: DataRule | None = None
     vjp: VjpRule | Unsupported = Unsupported("its gradient is not written yet")
-    compose: Kernel | None = None
+    compose: Kernel | Unsupported | None = None
     traits: Trait = Trait.NONE
     keywords: frozenset[str] = field(init=False, default=frozenset())
 

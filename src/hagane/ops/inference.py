@@ -91,7 +91,11 @@ def infer_added(node: ir.Node, types: GraphTypes) -> None:
         UnsupportedModel: Its operator has no definition.
         TypeInferenceError: Its inputs do not fit its operator.
     """
-    _Walker(types, lenient=False).node(node)
+    walker = _Walker(types, lenient=False)
+    for value in node.inputs:
+        if value is not None and value not in types.types:
+            walker.initializer(value)  # one that was added, too, or none
+    walker.node(node)
     for value in node.outputs:
         if value in types.types:
             _write_type(value, types.types[value])
@@ -152,7 +156,7 @@ class _Walker:
 
     def graph(self, graph: ir.Graph) -> None:
         for value in graph.initializers.values():
-            self._initializer(value)
+            self.initializer(value)
         for node in graph:
             try:
                 self.node(node)
@@ -182,7 +186,7 @@ class _Walker:
         if known is not None:
             self.result.values[value] = known
 
-    def _initializer(self, value: ir.Value) -> None:
+    def initializer(self, value: ir.Value) -> None:
         tensor = value.const_value
         if tensor is None:
             return

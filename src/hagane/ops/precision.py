@@ -7,7 +7,9 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
+from hagane.ops.builder import dtype_of, op
 from hagane.ops.values import LOW_PRECISION
 
 
@@ -28,6 +30,25 @@ def widened(kernel: Callable[..., Any]) -> Callable[..., Any]:
         return _narrow(result, narrow[0])
 
     return wide
+
+
+def composed_wide(compose: Callable[..., Any]) -> Callable[..., Any]:
+    """Let ``compose``, written over the builder, see float32 instead of 16-bit floats.
+
+    Results stay float32; who asked for them knows the element types that they are to have.
+    """
+
+    @wraps(compose)
+    def wide(*inputs: Any, **attributes: Any) -> Any:
+        return compose(*map(_cast_wide, inputs), **attributes)
+
+    return wide
+
+
+def _cast_wide(value: Any) -> Any:
+    if value is None or dtype_of(value) not in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16):
+        return value
+    return op("Cast", value, to=ir.DataType.FLOAT)
 
 
 def _widen(value: Any) -> Any:

@@ -15,6 +15,7 @@ import onnx_ir as ir
 from hagane.graph.walk import all_graphs
 from hagane.ops.inference import GraphTypes
 from hagane.passes.cancel_transposes import cancel_transposes
+from hagane.passes.expand_composed import expand_composed
 from hagane.passes.fold_affine import fold_affine
 from hagane.passes.fold_constants import fold_constants
 from hagane.passes.fold_pads import fold_pads
@@ -73,6 +74,7 @@ class Change:
 
 
 PASSES: tuple[Pass, ...] = (
+    Pass(expand_composed, "operators of other domains become those of ONNX that they are made of"),
     Pass(inline_branches, "If nodes whose condition is known become the branch that they take"),
     Pass(fold_constants, "what follows from constants and known sizes is computed ahead"),
     Pass(fold_shapes, "shapes that the model computes become constants, named sizes left open"),

@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from hagane.graph.types import TensorType
+from hagane.ops.builder import op
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import has_trait
 from hagane.ops.traits import Trait
 from hagane.passes.edit import (
     add_initializer,
     attributes_of,
+    building,
     constant,
-    insert,
+    given,
     is_read_once,
     name_of,
     producer,
     remove_unread,
     replace_value,
     shape_of,
-    type_of,
 )
 
 # Constants up to this many elements are transposed ahead.
@@ -126,11 +126,8 @@ def _moved(
     """Return a value transposed, without a Transpose of its own if that can be avoided."""
     if value in made:
         return made[value]
-    found, node = type_of(value, types), value.producer()
-    assert found is not None
-    assert found.shape is not None
+    node = value.producer()
     assert node is not None
-    type_ = TensorType(found.dtype, tuple(found.shape[axis] for axis in perm))
     if node.op_type == "Transpose":
         own, source = _perm(node, types), node.inputs[0]
         assert own is not None
@@ -138,17 +135,12 @@ def _moved(
         whole = _composed(own, perm)
         result = source
         if whole != tuple(range(len(whole))):
-            attributes = {"perm": list(whole)}
-            result = insert(
-                graph, types, end, "Transpose", [source], type_, name=end.name,
-                attributes=attributes,
-            )  # fmt: skip
+            with building(graph, types, end, end.name or ""):
+                result = op("Transpose", source, perm=whole)
     else:
         operands = [_operand(graph, types, end, one, perm, made) for one in node.inputs]
-        result = insert(
-            graph, types, end, node.op_type, operands, type_, name=node.name,
-            attributes=node.attributes,
-        )  # fmt: skip
+        with building(graph, types, end, node.name or ""):
+            result = op(node.op_type, *operands, **given(node))
     made[value] = result
     return result
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import Shape, TensorType
+from hagane.ops.builder import Nodes, interpreting, op
 from hagane.ops.context import known_attributes
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
@@ -24,6 +26,11 @@ def name_of(node: ir.Node) -> str:
 def attributes_of(node: ir.Node) -> dict[str, Any]:
     """Return the attributes of a node, those left out with their defaults."""
     return known_attributes(node, schema_of(node).defaults)
+
+
+def given(node: ir.Node) -> dict[str, Any]:
+    """Return the attributes of a node that are written out, for a call of ``op``."""
+    return dict(node.attributes)
 
 
 def type_of(value: ir.Value | None, types: GraphTypes) -> TensorType | None:
@@ -146,23 +153,43 @@ def add_initializer(graph: ir.Graph, name: str, content: Array | ir.TensorProtoc
     return value
 
 
-def insert(
+@contextmanager
+def building(graph: ir.Graph, types: GraphTypes, before: ir.Node, name: str = "") -> Iterator[None]:
+    """Let ``op`` insert nodes in front of another; ``name`` begins their names.
+
+    Sizes that the shapes of its inputs show can be operands.
+    """
+    with interpreting(nodes_before(graph, types, before, name)):
+        yield
+
+
+def nodes_before(
     graph: ir.Graph,
     types: GraphTypes,
     before: ir.Node,
-    op_type: str,
-    inputs: Sequence[ir.Value | None],
-    type_: TensorType | None,
-    *,
-    name: str | None = None,
-    attributes: Mapping[str, Any] | None = None,
-) -> ir.Value:
-    """Return the output, of type ``type_``, of a new node in front of another."""
-    made = ir.node(op_type, inputs, attributes=attributes, name=name)
-    graph.insert_before(before, made)
-    if type_ is not None:
-        types.types[made.outputs[0]] = type_
-    return made.outputs[0]
+    name: str = "",
+    added: Callable[[ir.Node], None] = lambda node: None,
+) -> Nodes:
+    """Return what inserts nodes in front of another, which knows the sizes that this one reads."""
+    nodes = Nodes(graph, types, before=before, name=name, added=added)
+    for value in before.inputs:
+        if value is not None:
+            nodes.note_sizes(value)
+    return nodes
+
+
+def put_in_place(graph: ir.Graph, types: GraphTypes, node: ir.Node, made: ir.Value) -> None:
+    """Let readers of a node's first output read a value made for it; the node goes.
+
+    The value keeps the type that the output had, and its node takes the name of the one that goes.
+    """
+    old, maker = node.outputs[0], made.producer()
+    assert maker is not None
+    maker.name = node.name
+    if old in types.types:
+        types.types[made] = types.types[old]
+    replace_value(graph, old, made)
+    remove_unread(graph, node)
 
 
 def substitute(
@@ -170,17 +197,13 @@ def substitute(
     types: GraphTypes,
     node: ir.Node,
     op_type: str,
-    inputs: Sequence[ir.Value | None],
+    inputs: Sequence[Any],
     **attributes: Any,
 ) -> None:
     """Put a new node of the same name in the place of one, and remove what only that needed."""
-    old = node.outputs[0]
-    made = insert(
-        graph, types, node, op_type, inputs, type_of(old, types),
-        name=node.name, attributes=attributes,
-    )  # fmt: skip
-    replace_value(graph, old, made)
-    remove_unread(graph, node)
+    with building(graph, types, node):
+        made = op(op_type, *inputs, **attributes)
+    put_in_place(graph, types, node, made)
 
 
 def remove_unread(graph: ir.Graph, node: ir.Node) -> None:

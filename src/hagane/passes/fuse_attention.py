@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import onnx_ir as ir
 
-from hagane.graph.types import Shape, TensorType
+from hagane.graph.types import Shape
+from hagane.ops.builder import dtype_of, op
 from hagane.ops.inference import GraphTypes
 from hagane.passes.bounds import lower_bound
 from hagane.passes.edit import (
-    add_initializer,
     attributes_of,
+    building,
     constant,
     has_dtype,
-    insert,
     is_read_once,
     name_of,
     only_reader,
     producer,
+    put_in_place,
     readers,
     scalar,
     shape_of,
-    substitute,
-    type_of,
 )
 
 # Added to any score that is not of this order itself, a filler this low gives the filler.
@@ -313,85 +314,44 @@ def _through_matrices(value: ir.Value | None, types: GraphTypes) -> ir.Value | N
 
 
 def _replace(graph: ir.Graph, types: GraphTypes, found: _Match) -> None:
-    end, k, mask, guard = found.end, found.k, None, None
+    end = found.end
+    with building(graph, types, end, end.name or ""):
+        made = _attention(found, types)
+    put_in_place(graph, types, end, made)
+
+
+def _attention(found: _Match, types: GraphTypes) -> ir.Value:
+    k, guard = found.k, None
     if found.k_perm is not None:
-        shape = shape_of(k, types)
-        assert shape is not None
-        type_ = TensorType(ir.DataType.FLOAT, tuple(shape[axis] for axis in found.k_perm))
-        k = insert(
-            graph, types, end, "Transpose", [k], type_, attributes={"perm": list(found.k_perm)}
-        )
-    if found.masks:
-        mask = _joined_mask(graph, types, found)
-        if not found.zeroes_nan and not _keeps_a_key(mask, types):
-            guard = _rows_with_a_key(graph, types, end, mask)
+        k = op("Transpose", k, perm=found.k_perm)
+    mask = _joined_mask(found.masks) if found.masks else None
+    if mask is not None and not found.zeroes_nan and not _keeps_a_key(mask, types):
+        guard = _rows_with_a_key(mask)
     heads = [found.q, k, found.v]
     matrices = len(found.shape) == 3
-    out_type = type_of(end.outputs[0], types)
     if matrices:
-        axis = add_initializer(graph, "axis", np.array([0]))
-        heads = [_with_batch(graph, types, end, one, axis) for one in heads]
-        if out_type is not None and out_type.shape is not None:
-            out_type = TensorType(out_type.dtype, (1, *out_type.shape))
-    inputs = [*heads, *([] if mask is None else [mask])]
-    scale = {"scale": found.scale}
-    if guard is None and not matrices:
-        substitute(graph, types, end, "Attention", inputs, **scale)
-        return
-    out = insert(
-        graph, types, end, "Attention", inputs, out_type, name=end.name, attributes=scale
-    )  # fmt: skip
+        heads = [op("Unsqueeze", one, [0]) for one in heads]
+    out = op("Attention", *heads, mask, scale=found.scale)
     if guard is not None:
-        nan = add_initializer(graph, "nan", np.array(np.nan, np.float32))
-        if not matrices:
-            substitute(graph, types, end, "Where", [guard, out, nan])
-            return
-        out = insert(graph, types, end, "Where", [guard, out, nan], out_type)
-    substitute(graph, types, end, "Squeeze", [out, axis])
+        out = op("Where", guard, out, math.nan)
+    made: ir.Value = op("Squeeze", out, [0]) if matrices else out
+    return made
 
 
-def _with_batch(
-    graph: ir.Graph, types: GraphTypes, end: ir.Node, value: ir.Value, axis: ir.Value
-) -> ir.Value:
-    shape = shape_of(value, types)
-    assert shape is not None
-    type_ = TensorType(ir.DataType.FLOAT, (1, *shape))
-    return insert(graph, types, end, "Unsqueeze", [value, axis], type_)
-
-
-def _joined_mask(graph: ir.Graph, types: GraphTypes, found: _Match) -> ir.Value:
+def _joined_mask(masks: Sequence[ir.Value | _Choice]) -> ir.Value:
     """Return one mask of all: the boolean one, or the sum of them as numbers."""
-    end = found.end
-    only = found.masks[0]
-    if len(found.masks) == 1 and isinstance(only, _Choice) and math.isinf(only.filler):
-        if only.keeps:
-            return only.mask
-        boolean = TensorType(ir.DataType.BOOL, shape_of(only.mask, types))
-        return insert(graph, types, end, "Not", [only.mask], boolean)
-    total: ir.Value | None = None
-    for mask in found.masks:
-        number = _as_number(graph, types, end, mask) if isinstance(mask, _Choice) else mask
-        if total is None:
-            total = number
-            continue
-        left, right = shape_of(total, types), shape_of(number, types)
-        assert left is not None
-        assert right is not None
-        rank = max(len(left), len(right))
-        left, right = ((1,) * (rank - len(one)) + one for one in (left, right))
-        joined = tuple(b if a == 1 else a for a, b in zip(left, right, strict=True))
-        type_ = TensorType(ir.DataType.FLOAT, joined)
-        total = insert(graph, types, end, "Add", [total, number], type_)
-    assert total is not None
-    return total
+    only = masks[0]
+    if len(masks) == 1 and isinstance(only, _Choice) and math.isinf(only.filler):
+        found: ir.Value = only.mask if only.keeps else op("Not", only.mask)
+        return found
+    numbers = [_as_number(mask) if isinstance(mask, _Choice) else mask for mask in masks]
+    return reduce(lambda total, number: op("Add", total, number), numbers)
 
 
-def _as_number(graph: ir.Graph, types: GraphTypes, end: ir.Node, choice: _Choice) -> ir.Value:
-    zero = add_initializer(graph, "zero", np.array(0, np.float32))
-    filler = add_initializer(graph, "filler", np.array(choice.filler, np.float32))
-    inputs = [choice.mask, zero, filler] if choice.keeps else [choice.mask, filler, zero]
-    type_ = TensorType(ir.DataType.FLOAT, shape_of(choice.mask, types))
-    return insert(graph, types, end, "Where", inputs, type_)
+def _as_number(choice: _Choice) -> ir.Value:
+    ends = (0.0, choice.filler) if choice.keeps else (choice.filler, 0.0)
+    made: ir.Value = op("Where", choice.mask, *(np.float32(end) for end in ends))
+    return made
 
 
 def _keeps_a_key(mask: ir.Value, types: GraphTypes) -> bool:
@@ -403,16 +363,10 @@ def _keeps_a_key(mask: ir.Value, types: GraphTypes) -> bool:
     return has_dtype(mask, types, ir.DataType.FLOAT) and lower_bound(mask, types) > -np.inf
 
 
-def _rows_with_a_key(graph: ir.Graph, types: GraphTypes, end: ir.Node, mask: ir.Value) -> ir.Value:
+def _rows_with_a_key(mask: ir.Value) -> ir.Value:
     """Return which rows of a mask leave some key, (..., queries or 1, 1)."""
-    shape = shape_of(mask, types)
-    assert shape is not None
-    last = add_initializer(graph, "last", np.array([-1]))
-    rows = (*shape[:-1], 1)
-    boolean = TensorType(ir.DataType.BOOL, rows)
-    if has_dtype(mask, types, ir.DataType.BOOL):
-        return insert(graph, types, end, "ReduceMax", [mask, last], boolean)
-    type_ = TensorType(ir.DataType.FLOAT, rows)
-    largest = insert(graph, types, end, "ReduceMax", [mask, last], type_)
-    lowest = add_initializer(graph, "lowest", np.array(-np.inf, np.float32))
-    return insert(graph, types, end, "Greater", [largest, lowest], boolean)
+    largest: ir.Value = op("ReduceMax", mask, [-1])
+    if dtype_of(mask) == ir.DataType.BOOL:
+        return largest
+    made: ir.Value = op("Greater", largest, -math.inf)
+    return made

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
+from hagane.ops.builder import op
 from hagane.ops.context import known_attributes
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import schema_of
 from hagane.passes.edit import (
-    add_initializer,
+    building,
     constant,
+    given,
     name_of,
     producer,
     remove_unread,
@@ -114,29 +115,33 @@ def _convolution(graph: ir.Graph, node: ir.Node, types: GraphTypes) -> int:
     if y is None or bias is None:
         return 0
     y_scale, y_zero = y
+    along = (-1,) if weight.scale.size > 1 else ()
     name = node.name or str(node.outputs[0].name)
-    inputs = [
-        x.value, _constant(graph, name, "x_scale", x.scale.reshape(())),
-        _constant(graph, name, "x_zero", x.zero.reshape(-1)[:1].reshape(())), weight.value,
-        _constant(graph, name, "w_scale", weight.scale.reshape(-1) if weight.scale.size > 1
-                  else weight.scale.reshape(())),
-        _constant(graph, name, "w_zero", weight.zero.reshape(-1) if weight.scale.size > 1
-                  else weight.zero.reshape(())),
-        _constant(graph, name, "y_scale", y_scale), _constant(graph, name, "y_zero", y_zero),
-    ]  # fmt: skip
-    if bias.size:
-        inputs.append(_constant(graph, name, "bias", bias))
-    made = [ir.Node("", "QLinearConv", inputs, list(node.attributes.values()), name=name)]
-    info = np.iinfo(y_zero.dtype)
-    for operator, bound in (("Max", bounds.low), ("Min", bounds.high)):
-        if bound is None:
-            continue
-        # What quantises a bound bounds what is quantised: rounding keeps the order of numbers.
-        whole = np.rint(np.float32(bound) / y_scale) + np.float32(y_zero)
-        least = np.clip(whole, info.min, info.max).astype(y_zero.dtype)
-        if int(least) != (info.min if operator == "Max" else info.max):
-            value = _constant(graph, name, operator.lower(), least)
-            made.append(ir.Node("", operator, [made[-1].outputs[0], value], name=bounds.name))
+    with building(graph, types, follower, name):
+        made = op(
+            "QLinearConv",
+            x.value,
+            x.scale.reshape(()),
+            x.zero.reshape(-1)[0],
+            weight.value,
+            weight.scale.reshape(along),
+            weight.zero.reshape(along),
+            y_scale,
+            y_zero,
+            bias if bias.size else None,
+            **given(node),
+        )
+        made.producer().name = name
+        info = np.iinfo(y_zero.dtype)
+        for operator, bound in (("Max", bounds.low), ("Min", bounds.high)):
+            if bound is None:
+                continue
+            # What quantises a bound bounds what is quantised: rounding keeps the order of numbers.
+            whole = np.rint(np.float32(bound) / y_scale) + np.float32(y_zero)
+            least = np.clip(whole, info.min, info.max).astype(y_zero.dtype)
+            if int(least) != (info.min if operator == "Max" else info.max):
+                made = op(operator, made, least)
+                made.producer().name = bounds.name
     _replace(graph, follower, made, types)
     return 1
 
@@ -229,40 +234,28 @@ def _product(graph: ir.Graph, node: ir.Node, types: GraphTypes) -> int:
     if np.any(weight.zero != weight.zero.reshape(-1)[0]):
         return 0
     name = node.name or str(node.outputs[0].name)
-    right = weight.value
-    if transposed:
-        right = add_initializer(graph, f"{name} transposed", content.T)
     scales = x.scale.astype(np.float32).reshape(-1) * weight.scale.reshape(-1)
-    product = ir.Node(
-        "",
-        "MatMulInteger",
-        [
-            x.value, right, _constant(graph, name, "x_zero", x.zero.reshape(-1)[:1].reshape(())),
-            _constant(graph, name, "w_zero", weight.zero.reshape(-1)[:1].reshape(())),
-        ],
-        name=name,
-    )  # fmt: skip
-    cast = ir.Node(
-        "", "Cast", product.outputs, [ir.AttrInt64("to", int(ir.DataType.FLOAT))],
-        name=f"{name} cast",
-    )  # fmt: skip
-    scale = _constant(graph, name, "scale", scales if scales.size > 1 else scales.reshape(()))
-    made = [product, cast, ir.Node("", "Mul", [cast.outputs[0], scale], name=f"{name} scale")]
-    if row is not None:
-        added = ir.Node("", "Add", [made[-1].outputs[0], row], name=f"{name} bias")
-        made.append(added)
+    with building(graph, types, node, name):
+        total = op(
+            "MatMulInteger",
+            x.value,
+            np.asarray(content.T, order="C") if transposed else weight.value,
+            x.zero.reshape(-1)[0],
+            weight.zero.reshape(-1)[0],
+        )
+        total.producer().name = name
+        scale = scales if scales.size > 1 else scales.reshape(())
+        made = op("Mul", op("Cast", total, to=ir.DataType.FLOAT), scale)
+        if row is not None:
+            made = op("Add", made, row)
     _replace(graph, node, made, types)
     return 1
 
 
-def _constant(graph: ir.Graph, name: str, what: str, array: Array) -> ir.Value:
-    return add_initializer(graph, f"{name} {what}", array)
-
-
-def _replace(graph: ir.Graph, last: ir.Node, made: Sequence[ir.Node], types: GraphTypes) -> None:
-    """Put nodes where ``last`` stands, and let the readers of its output read theirs."""
-    graph.insert_before(last, made)
-    if last.outputs[0] in types.types:
-        types.types[made[-1].outputs[0]] = types.types[last.outputs[0]]
-    replace_value(graph, last.outputs[0], made[-1].outputs[0])
+def _replace(graph: ir.Graph, last: ir.Node, made: ir.Value, types: GraphTypes) -> None:
+    """Let the readers of a node's output read a value made for it."""
+    old = last.outputs[0]
+    if old in types.types:
+        types.types[made] = types.types[old]
+    replace_value(graph, old, made)
     remove_unread(graph, last)

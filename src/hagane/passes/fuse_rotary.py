@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from hagane.graph.types import Shape, TensorType
+from hagane.ops.builder import op
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import has_trait
 from hagane.ops.traits import Trait
 from hagane.passes.edit import (
-    add_initializer,
     attributes_of,
+    building,
     constant,
     has_dtype,
-    insert,
     name_of,
     producer,
     scalar,
@@ -25,7 +24,6 @@ from hagane.symbolic import Dim
 
 # Between a table and the angles that it is made of lie a few nodes.
 _MOST_STEPS = 12
-# Nodes that keep equal halves of the last axis equal, whatever else they do to each element.
 
 
 def fuse_rotary(graph: ir.Graph, types: GraphTypes) -> list[str]:
@@ -44,7 +42,6 @@ def fuse_rotary(graph: ir.Graph, types: GraphTypes) -> list[str]:
     """
     changed: list[str] = []
     caches: dict[tuple[ir.Value, Dim], ir.Value] = {}
-    sizes: dict[Dim, ir.Value] = {}
     for node in list(graph):
         if node.op_type != "Add" or node.domain != "" or len(node.inputs) != 2:
             continue
@@ -57,8 +54,8 @@ def fuse_rotary(graph: ir.Graph, types: GraphTypes) -> list[str]:
                 batch = (shape_of(x, types) or (1,))[0]
                 for table in tables:
                     if (table, batch) not in caches:
-                        made = _cache(graph, node, x, table, sizes, types)
-                        caches[table, batch] = made
+                        with building(graph, types, node, name_of(node)):
+                            caches[table, batch] = _cache(x, table, types)
                 inputs = [x, *(caches[table, batch] for table in tables)]
                 substitute(graph, types, node, "RotaryEmbedding", inputs)
                 break
@@ -178,53 +175,14 @@ def _has_equal_halves(table: ir.Value | None, types: GraphTypes, steps: int = _M
     return False
 
 
-def _cache(
-    graph: ir.Graph,
-    end: ir.Node,
-    x: ir.Value,
-    table: ir.Value,
-    sizes: dict[Dim, ir.Value],
-    types: GraphTypes,
-) -> ir.Value:
-    """Return the first half of a table as (batch, sequence, size / 2).
-
-    ``sizes`` holds what tables are expanded to, by the size of the batch.
-    """
+def _cache(x: ir.Value, table: ir.Value, types: GraphTypes) -> ir.Value:
+    """Return the first half of a table as (batch, sequence, size / 2)."""
     own, shape = shape_of(table, types), shape_of(x, types)
     assert own is not None
     assert shape is not None
     assert isinstance(shape[3], int)
-
-    def step(op_type: str, value: ir.Value, number: ir.Value, result: Shape) -> ir.Value:
-        type_ = TensorType(ir.DataType.FLOAT, result)
-        return insert(graph, types, end, op_type, [value, number], type_)
-
-    half = shape[3] // 2
-    bounds = [np.array([0]), np.array([half]), np.array([-1])]
-    names = ("start", "half", "last")
-    inputs = [
-        add_initializer(graph, name, array) for name, array in zip(names, bounds, strict=True)
-    ]
-    type_ = TensorType(ir.DataType.FLOAT, (*own[:-1], half))
-    result = insert(graph, types, end, "Slice", [table, *inputs], type_)
+    result: ir.Value = op("Slice", table, [0], [shape[3] // 2], [-1])
     batch = own[0] if len(own) == 4 else 1
-    rows: Shape = (batch, shape[2], half)
     if len(own) != 3:
-        axis = add_initializer(graph, "axis", np.array([1 if len(own) == 4 else 0]))
-        result = step("Squeeze" if len(own) == 4 else "Unsqueeze", result, axis, rows)
-    if batch == shape[0]:
-        return result
-    if shape[0] not in sizes:
-        sizes[shape[0]] = _sizes(graph, end, x, shape[0], types)
-    return step("Expand", result, sizes[shape[0]], (shape[0], shape[2], half))
-
-
-def _sizes(graph: ir.Graph, end: ir.Node, x: ir.Value, batch: Dim, types: GraphTypes) -> ir.Value:
-    """Return (batch, 1, 1) as a value."""
-    if isinstance(batch, int):
-        return add_initializer(graph, "sizes", np.array([batch, 1, 1]))
-    vector = TensorType(ir.DataType.INT64, (1,))
-    length = insert(graph, types, end, "Shape", [x], vector, attributes={"start": 0, "end": 1})
-    ones = add_initializer(graph, "ones", np.array([1, 1]))
-    whole = TensorType(ir.DataType.INT64, (3,))
-    return insert(graph, types, end, "Concat", [length, ones], whole, attributes={"axis": 0})
+        result = op("Squeeze", result, [1]) if len(own) == 4 else op("Unsqueeze", result, [0])
+    return result if batch == shape[0] else op("Expand", result, [shape[0], 1, 1])

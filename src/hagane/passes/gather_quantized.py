@@ -5,10 +5,12 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from hagane.graph.types import TensorType
+from hagane.ops.builder import op
 from hagane.ops.inference import GraphTypes
 from hagane.passes.edit import (
+    building,
     constant,
-    insert,
+    given,
     is_read_once,
     name_of,
     producer,
@@ -38,10 +40,8 @@ def gather_quantized(graph: ir.Graph, types: GraphTypes) -> list[str]:
         if not isinstance(out, TensorType) or shape_of(node.outputs[0], types) is None:
             continue
         changed.append(name_of(node))
-        looked_up = insert(
-            graph, types, node, "Gather", [whole.inputs[0], node.inputs[1]],
-            TensorType(kept.dtype, out.shape), name=name_of(node), attributes=node.attributes,
-        )  # fmt: skip
+        with building(graph, types, node, name_of(node)):
+            looked_up = op("Gather", whole.inputs[0], node.inputs[1], **given(node))
         inputs = [looked_up, *whole.inputs[1:]]
         substitute(graph, types, node, "DequantizeLinear", inputs)
     return changed

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from hagane.graph.types import TensorType
+from hagane.ops.builder import op
 from hagane.ops.inference import GraphTypes
 from hagane.passes.edit import (
-    add_initializer,
     attributes_of,
+    building,
     constant,
-    insert,
+    given,
     name_of,
     shape_of,
     substitute,
@@ -51,19 +51,13 @@ def spread_quantized(graph: ir.Graph, types: GraphTypes) -> list[str]:
         offset = weight.astype(np.float64) - w_zero.astype(np.float64).reshape(along)
         scale = w_scale.astype(np.float64).reshape(along)
         floats = (offset * scale).astype(np.float32)
-        x = insert(
-            graph, types, node, "DequantizeLinear", node.inputs[:3],
-            TensorType(ir.DataType.FLOAT, shape_of(node.inputs[0], types)), name=f"{name} x",
-        )  # fmt: skip
-        inputs = [x, add_initializer(graph, f"{name} weights", floats)]
-        if bias is not None:
-            unit = float(x_scale.reshape(-1)[0]) * w_scale.astype(np.float64).reshape(-1)
-            inputs.append(add_initializer(graph, f"{name} bias", (bias * unit).astype(np.float32)))
-        made = insert(
-            graph, types, node, "Conv", inputs,
-            TensorType(ir.DataType.FLOAT, shape_of(node.outputs[0], types)), name=name,
-            attributes=node.attributes,
-        )  # fmt: skip
+        with building(graph, types, node, name):
+            x = op("DequantizeLinear", *node.inputs[:3])
+            row = None
+            if bias is not None:
+                unit = float(x_scale.reshape(-1)[0]) * w_scale.astype(np.float64).reshape(-1)
+                row = (bias * unit).astype(np.float32)
+            made = op("Conv", x, floats, row, **given(node))
         substitute(graph, types, node, "QuantizeLinear", [made, y_scale, y_zero])
     return changed
 

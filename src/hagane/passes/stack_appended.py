@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from hagane.graph.types import TensorType, to_ir_shape
+from hagane.graph.types import TensorType
+from hagane.ops.builder import Nodes, interpreting, op
 from hagane.ops.control.loop import hands_on
 from hagane.ops.inference import GraphTypes
 from hagane.passes.edit import (
-    add_initializer,
     attributes_of,
-    insert,
+    building,
+    given,
     is_read_once,
     name_of,
     remove,
@@ -182,90 +183,84 @@ def _rewrite(graph: ir.Graph, node: ir.Node, found: _Appended, types: GraphTypes
     """Return the loop that takes the place of one; nodes behind it make what that one left."""
     body = node.attributes["body"].as_graph()
     after = body.outputs.pop(1 + found.index)
-    items = _result_of_body(body, found, f"{after.name} items")
+    items = _result_of_body(body, found, f"{after.name} items", types)
     body.outputs.append(items)
-    types.types[items] = found.type
     last = after.producer()
     assert last is not None
     remove_unread(body, last)
     del body.inputs[2 + found.index]
-    loop = ir.Node(
-        "",
-        "Loop",
-        [value for i, value in enumerate(node.inputs) if i != 2 + found.index],
-        list(node.attributes.values()),
-        num_outputs=len(node.outputs),
-        name=node.name,
-    )
-    graph.insert_before(node, loop)
+    inputs = [value for i, value in enumerate(node.inputs) if i != 2 + found.index]
+    with building(graph, types, node):
+        made = op("Loop", *inputs, outputs=len(node.outputs), **given(node))
+    results: tuple[ir.Value, ...] = made if isinstance(made, tuple) else (made,)
+    loop = results[0].producer()
+    assert loop is not None
+    loop.name = node.name
     kept = [value for value in node.outputs if value is not found.result]
-    for old, new in zip(kept, loop.outputs, strict=False):
+    for old, new in zip(kept, results, strict=False):
         if old in types.types:
             types.types[new] = types.types[old]
         if not old.name:
             new.name = old.name
         replace_value(graph, old, new)
-    rows, start = loop.outputs[-1], node.inputs[2 + found.index]
+    rows, start = results[-1], node.inputs[2 + found.index]
     assert start is not None
     for reader in found.readers:
         _read_rows(graph, reader, rows, found.type, types)
     if not found.readers:
-        if found.front:
-            rows = _reversed(graph, node, rows, types)
-        joined = _joined(graph, node, rows, found.type, found.axis, types)
-        made = insert(
-            graph, types, node, "Concat", [joined, start] if found.front else [start, joined],
-            type_of(found.result, types), name=found.maker.name, attributes={"axis": found.axis},
-        )  # fmt: skip
-        replace_value(graph, found.result, made)
+        with building(graph, types, node):
+            whole = _joined(_reversed(rows) if found.front else rows, found.type, found.axis)
+            parts = (whole, start) if found.front else (start, whole)
+            joined: ir.Value = op("Concat", *parts, axis=found.axis)
+        _name(joined, found.maker)
+        if found.result in types.types:
+            types.types[joined] = types.types[found.result]
+        replace_value(graph, found.result, joined)
     remove(graph, [node])
     return loop
 
 
-def _result_of_body(body: ir.Graph, found: _Appended, name: str) -> ir.Value:
-    """Return an output that is all that a turn adds; a value from outside can be none."""
-    attributes = {"axis": found.axis} if len(found.items) > 1 else {}
-    operator = "Concat" if attributes else "Identity"
-    made = ir.node(operator, found.items, attributes=attributes, name=name)
-    body.append(made)
-    (value,) = made.outputs
-    value.name = name
-    value.type, value.shape = ir.TensorType(found.type.dtype), to_ir_shape(found.type.shape)
-    return value
+def _name(value: ir.Value, after: ir.Node) -> None:
+    maker = value.producer()
+    assert maker is not None
+    maker.name = after.name
 
 
-def _reversed(graph: ir.Graph, before: ir.Node, rows: ir.Value, types: GraphTypes) -> ir.Value:
+def _result_of_body(body: ir.Graph, found: _Appended, name: str, types: GraphTypes) -> ir.Value:
+    """Return an output that is all that an iteration adds; a value from outside can be none."""
+    with interpreting(Nodes(body, types, name=name)):
+        several = len(found.items) > 1
+        made: ir.Value = (
+            op("Concat", *found.items, axis=found.axis)
+            if several
+            else op("Identity", found.items[0])
+        )
+    made.name = name
+    return made
+
+
+def _reversed(rows: ir.Value) -> ir.Value:
     """Return rows from the last to the first."""
-    bounds = [("from", -1), ("to", np.iinfo(np.int64).min), ("axes", 0), ("steps", -1)]
-    numbers = [add_initializer(graph, name, np.array([number])) for name, number in bounds]
-    return insert(graph, types, before, "Slice", [rows, *numbers], None)
+    made: ir.Value = op("Slice", rows, [-1], [np.iinfo(np.int64).min], [0], [-1])
+    return made
 
 
-def _joined(
-    graph: ir.Graph,
-    before: ir.Node,
-    rows: ir.Value,
-    type_: TensorType,
-    axis: int,
-    types: GraphTypes,
-) -> ir.Value:
+def _joined(rows: ir.Value, type_: TensorType, axis: int) -> ir.Value:
     """Return rows, one behind the other along an axis of theirs."""
     assert type_.shape is not None
     shape: list[Dim] = list(type_.shape)
     shape[axis] = -1
-    content = add_initializer(graph, "rows joined", np.array(shape, np.int64))
-    moved = _moved(graph, before, rows, len(shape), axis, types)
-    return insert(graph, types, before, "Reshape", [moved, content], None)
+    made: ir.Value = op("Reshape", _moved(rows, len(shape), axis), shape)
+    return made
 
 
-def _moved(
-    graph: ir.Graph, before: ir.Node, rows: ir.Value, rank: int, axis: int, types: GraphTypes
-) -> ir.Value:
-    """Return rows with the axis of the turns in another place."""
+def _moved(rows: ir.Value, rank: int, axis: int) -> ir.Value:
+    """Return rows with the axis of the iterations in another place."""
     if axis == 0:
         return rows
     order = [*range(1, axis + 1), 0, *range(axis + 1, rank + 1)]
-    return insert(graph, types, before, "Transpose", [rows], None, attributes={"perm": order})
+    made: ir.Value = op("Transpose", rows, perm=order)
+    return made
 
 
 def _read_rows(
@@ -274,10 +269,11 @@ def _read_rows(
     """Put rows in the place of a ConcatFromSequence."""
     assert type_.shape is not None
     attributes, rank = attributes_of(reader), len(type_.shape)
-    if attributes["new_axis"]:
-        made = _moved(graph, reader, rows, rank, attributes["axis"] % (rank + 1), types)
-    else:
-        made = _joined(graph, reader, rows, type_, attributes["axis"] % rank, types)
+    with building(graph, types, reader):
+        if attributes["new_axis"]:
+            made = _moved(rows, rank, attributes["axis"] % (rank + 1))
+        else:
+            made = _joined(rows, type_, attributes["axis"] % rank)
     old = reader.outputs[0]
     if old in types.types:
         types.types.setdefault(made, types.types[old])

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 
-from hagane.graph.types import TensorType
+from hagane.ops.builder import op
 from hagane.ops.inference import GraphTypes
 from hagane.passes.edit import (
-    add_initializer,
     attributes_of,
+    building,
     constant,
     name_of,
     remove_unread,
@@ -75,18 +74,8 @@ def _split(
     graph: ir.Graph, node: ir.Node, sizes: Sequence[int], types: GraphTypes
 ) -> Sequence[ir.Value]:
     """Insert a Split in front of a node and return its outputs."""
-    source, axis = node.inputs[0], attributes_of(node)["axis"]
-    found = type_of(source, types)
-    assert found is not None
-    assert found.shape is not None
-    lengths = add_initializer(graph, "sizes", np.array(sizes))
-    made = ir.node(
-        "Split", [source, lengths], attributes={"axis": axis}, num_outputs=len(sizes),
-        name=node.name,
-    )  # fmt: skip
-    graph.insert_before(node, made)
-    place = axis % len(found.shape)
-    for value, size in zip(made.outputs, sizes, strict=True):
-        shape = (*found.shape[:place], size, *found.shape[place + 1 :])
-        types.types[value] = TensorType(found.dtype, shape)
-    return made.outputs
+    with building(graph, types, node, node.name or ""):
+        made = op(
+            "Split", node.inputs[0], sizes, axis=attributes_of(node)["axis"], outputs=len(sizes)
+        )
+    return made if isinstance(made, tuple) else (made,)

@@ -11,6 +11,7 @@ from hagane.graph.opsets import CURRENT_OPSETS
 from hagane.native.rules import RULES
 from hagane.ops.definition import OpDef, Unsupported
 from hagane.ops.registry import operators
+from hagane.ops.schema import onnx_schema
 
 _INTRODUCTION = """\
 # Operators
@@ -52,6 +53,10 @@ def _row(op: OpDef, reasons: dict[str, str]) -> str:
 def _native(op: OpDef) -> object:
     if op.key in RULES:
         return RULES[op.key]
+    if (
+        op.compose is not None and onnx_schema(*op.key) is None
+    ):  # as other operators, or not, with the reason
+        return op.compose
     return Unsupported("no native kernel: runs on its reference kernel between compiled parts")
 
 

@@ -70,7 +70,10 @@ def _lift(interpreter: Interpreter, schema_: Schema, inputs: Sequence[Any]) -> t
     for index, value in enumerate(inputs):
         if value is None or _is_python(value) or not schema_.inputs:
             continue
-        found = type_of(value)
+        if isinstance(value, np.ndarray | np.generic):
+            found: Type | None = TensorType(array_dtype(np.asarray(value)), np.shape(value))
+        else:
+            found = type_of(value)
         if isinstance(found, TensorType):
             dtypes.setdefault(schema_.input(index).type_variable, found.dtype)
     lifted: list[Any] = []

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from hagane.ops.builder import op
 from hagane.ops.context import InferContext
 from hagane.ops.contrib.declare import DOMAIN, FLOATS, declare
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.elementwise.activation import gelu, sigmoid
-from hagane.ops.precision import widened
+from hagane.ops.precision import composed_wide, widened
 from hagane.ops.rules import same_shape
 from hagane.symbolic import floordiv
 
@@ -50,13 +52,46 @@ def _infer_split(ctx: InferContext) -> Sequence[Any]:
     return [(*shape[:-1], floordiv(shape[-1], 2))]
 
 
+@composed_wide
+def _composed_gelu(x: Any, bias: Any = None, *, approximate: str = "none") -> Any:
+    return op("Gelu", x if bias is None else op("Add", x, bias), approximate=approximate)
+
+
+@composed_wide
+def _composed_split(x: Any, bias: Any) -> Any:
+    left, right = op("Split", op("Add", x, bias), axis=-1, num_outputs=2, outputs=2)
+    return op("Mul", left, op("Gelu", right))
+
+
+@composed_wide
+def _composed_quick(x: Any, *, alpha: float = 1.702) -> Any:
+    return op("Mul", x, op("Sigmoid", op("Mul", x, alpha)))
+
+
+@composed_wide
+def _composed_add(x: Any, bias: Any, skip: Any) -> Any:
+    return op("Add", op("Add", x, bias), skip)
+
+
 OPERATORS = (
-    OpDef("BiasAdd", same_shape, widened(lambda x, b, skip: x + b + skip), domain=DOMAIN),
-    OpDef("BiasGelu", _with_bias, _bias_gelu, domain=DOMAIN),
-    OpDef("BiasSplitGelu", _infer_split, _bias_split_gelu, domain=DOMAIN),
-    OpDef("FastGelu", _with_bias, _fast_gelu, domain=DOMAIN),
-    OpDef("Gelu", same_shape, widened(lambda x: gelu(x)), domain=DOMAIN),
-    OpDef("QuickGelu", same_shape, _quick_gelu, domain=DOMAIN),
+    OpDef(
+        "BiasAdd",
+        same_shape,
+        widened(lambda x, b, skip: x + b + skip),
+        domain=DOMAIN,
+        compose=_composed_add,
+    ),
+    OpDef("BiasGelu", _with_bias, _bias_gelu, domain=DOMAIN, compose=_composed_gelu),
+    OpDef("BiasSplitGelu", _infer_split, _bias_split_gelu, domain=DOMAIN, compose=_composed_split),
+    OpDef(
+        "FastGelu",
+        _with_bias,
+        _fast_gelu,
+        domain=DOMAIN,
+        compose=partial(_composed_gelu, approximate="tanh"),
+    ),
+    OpDef("Gelu", same_shape, widened(lambda x: gelu(x)), domain=DOMAIN, compose=_composed_gelu),
+    OpDef("QuickGelu", same_shape, _quick_gelu, domain=DOMAIN, compose=_composed_quick),
 )
 
 SCHEMAS = {

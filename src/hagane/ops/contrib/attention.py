@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane.graph.types import TensorType
 from hagane.ops.attention.rotary import rotate
+from hagane.ops.builder import op, rank_of, shape_of, size_of
 from hagane.ops.context import InferContext
 from hagane.ops.contrib.declare import DOMAIN, FLOAT, FLOATS, INT_LIST, declare
-from hagane.ops.definition import Array, OpDef
+from hagane.ops.definition import Array, OpDef, Unsupported
 from hagane.ops.normalization.softmax import softmax
-from hagane.ops.precision import widened
+from hagane.ops.precision import composed_wide, widened
 from hagane.symbolic import Dim, floordiv, maximum
 
 
@@ -313,11 +316,214 @@ def _rotary_embedding(
     return _joined(turned) if x.ndim == 3 else turned
 
 
+def _split_heads(x: Any, count: int) -> Any:
+    """``_heads`` over the builder."""
+    return op("Transpose", op("Reshape", x, [0, 0, count, -1]), perm=[0, 2, 1, 3])
+
+
+def _join_heads(x: Any) -> Any:
+    """``_joined`` over the builder."""
+    return op("Reshape", op("Transpose", x, perm=[0, 2, 1, 3]), [0, 0, -1])
+
+
+def _bias_of(mask: Any, attention_bias: Any, q: Any, k: Any, *, causal: bool, filler: float) -> Any:
+    """Return what is added to the scores, None for nothing."""
+    batch, length, total = size_of(q, 0), size_of(q, 2), size_of(k, 2)
+    found = [] if attention_bias is None else [attention_bias]
+    if causal:
+        rows = op("Add", op("Range", 0, length, 1), total - length)
+        allowed = op("LessOrEqual", op("Range", 0, total, 1), op("Unsqueeze", rows, [1]))
+        found.append(op("Where", allowed, np.float32(0), np.float32(filler)))
+    if mask is not None and rank_of(mask) == 1:
+        ends = op("Cast", mask, to=ir.DataType.INT64)
+        positions = op("Unsqueeze", op("Range", 0, total, 1), [0])
+        keep = op("Less", positions, op("Unsqueeze", op("Slice", ends, [0], [batch], [0]), [1]))
+        if size_of(mask, 0) != batch:
+            starts = op("Slice", ends, [batch], [batch * 2], [0])
+            late = op("GreaterOrEqual", positions, op("Unsqueeze", starts, [1]))
+            keep = op("And", keep, late)
+        bias = op("Where", keep, np.float32(0), np.float32(filler))
+        found.append(op("Unsqueeze", bias, [1, 2]))
+    elif mask is not None:
+        bias = op("Where", op("Cast", mask, to=ir.DataType.BOOL), np.float32(0), np.float32(filler))
+        found.append(op("Unsqueeze", bias, [1, 2] if rank_of(mask) == 2 else [1]))
+    if not found:
+        return None
+    return reduce(lambda a, b: op("Add", a, b), found)
+
+
+def _attended(q: Any, k: Any, v: Any, bias: Any, scale: float | None) -> Any:
+    """``_attend`` over the builder, heads joined."""
+    if bias is not None and rank_of(bias) < 4:
+        bias = op("Unsqueeze", bias, list(range(4 - rank_of(bias))))
+    return _join_heads(op("Attention", q, k, v, bias, scale=scale or None))
+
+
+@composed_wide
+def _composed_attention(
+    x: Any,
+    weights: Any,
+    bias: Any = None,
+    mask_index: Any = None,
+    past: Any = None,
+    attention_bias: Any = None,
+    past_sequence_length: Any = None,
+    *,
+    mask_filter_value: float = -10000.0,
+    num_heads: int,
+    qkv_hidden_sizes: Sequence[int] | None = None,
+    scale: float | None = None,
+    unidirectional: int = 0,
+    n_outputs: int = 1,
+) -> Any:
+    columns = size_of(weights, 1)
+    if mask_index is not None and rank_of(mask_index) not in (1, 2, 3):
+        return None
+    if not isinstance(columns, int):
+        return None
+    projected = op("MatMul", x, weights)
+    projected = projected if bias is None else op("Add", projected, bias)
+    sizes = list(qkv_hidden_sizes or [columns // 3] * 3)
+    q, k, v = (
+        _split_heads(part, num_heads) for part in op("Split", projected, sizes, axis=-1, outputs=3)
+    )
+    if past is not None:
+        before = op("Split", past, axis=0, num_outputs=2, outputs=2)
+        keys, values = (op("Squeeze", one, [0]) for one in before)
+        k, v = op("Concat", keys, k, axis=2), op("Concat", values, v, axis=2)
+    added = _bias_of(
+        mask_index, attention_bias, q, k, causal=bool(unidirectional), filler=mask_filter_value
+    )
+    y = _attended(q, k, v, added, scale)
+    if n_outputs == 1:
+        return y
+    present = op("Concat", op("Unsqueeze", k, [0]), op("Unsqueeze", v, [0]), axis=0)
+    return y, present
+
+
+def _composed_separate(
+    query: Any, key: Any, value: Any, bias: Any, heads: int
+) -> tuple[Any, Any, Any] | None:
+    """``_separate`` over the builder."""
+
+    def unpacked(packed: Any, count: int) -> list[Any]:
+        parts = op("Split", packed, axis=3, num_outputs=count, outputs=count)
+        return [op("Transpose", op("Squeeze", one, [3]), perm=[0, 2, 1, 3]) for one in parts]
+
+    if rank_of(query) == 5:
+        q, k, v = unpacked(query, 3)
+        return q, k, v
+    hidden = size_of(query, 2)
+    parts: Sequence[Any] = (None, None, None)
+    if bias is not None:
+        total = size_of(bias, 0)
+        if not isinstance(hidden, int) or not isinstance(total, int):
+            return None
+        parts = op("Split", bias, [hidden, hidden, total - 2 * hidden], axis=0, outputs=3)
+
+    def split(x: Any, part: Any) -> Any:
+        return _split_heads(x if part is None else op("Add", x, part), heads)
+
+    if key is None:
+        return None
+    q = split(query, parts[0])
+    if rank_of(key) == 5:
+        return (q, *unpacked(key, 2))
+    if rank_of(key) == 4:
+        return q, key, value
+    return q, split(key, parts[1]), split(value, parts[2])
+
+
+@composed_wide
+def _composed_multi_head(
+    query: Any,
+    key: Any = None,
+    value: Any = None,
+    bias: Any = None,
+    key_padding_mask: Any = None,
+    attention_bias: Any = None,
+    past_key: Any = None,
+    past_value: Any = None,
+    past_sequence_length: Any = None,
+    cache_indirection: Any = None,
+    *,
+    mask_filter_value: float = -10000.0,
+    num_heads: int,
+    scale: float | None = None,
+    unidirectional: int = 0,
+    n_outputs: int = 1,
+) -> Any:
+    parts = _composed_separate(query, key, value, bias, num_heads)
+    if parts is None:
+        return None
+    q, k, v = parts
+    if past_key is not None and past_value is not None:
+        k, v = op("Concat", past_key, k, axis=2), op("Concat", past_value, v, axis=2)
+    added = _bias_of(
+        key_padding_mask, attention_bias, q, k, causal=bool(unidirectional),
+        filler=mask_filter_value,
+    )  # fmt: skip
+    return (_attended(q, k, v, added, scale), k, v)[:n_outputs]
+
+
+@composed_wide
+def _composed_rotary(
+    x: Any,
+    position_ids: Any,
+    cos_cache: Any,
+    sin_cache: Any,
+    *,
+    interleaved: int = 0,
+    num_heads: int = 0,
+) -> Any:
+    half = size_of(cos_cache, 1)
+    flat = rank_of(x) == 3
+    if not isinstance(half, int):
+        return None
+    width = size_of(x, 2) if flat else size_of(x, 3)
+    heads = num_heads
+    if flat and not heads:
+        if not isinstance(width, int):
+            return None
+        heads = width // (2 * half)
+    size = floordiv(width, heads) if flat else width
+    if shape_of(position_ids) in ((), (1,), (1, 1)):
+        batch, length = size_of(x, 0), size_of(x, 1 if flat else 2)
+        first = op("Reshape", position_ids, [1, 1])
+        steps = op("Unsqueeze", op("Range", 0, length, 1), [0])
+        position_ids = op("Expand", op("Add", steps, first), [batch, length])
+    return op(
+        "RotaryEmbedding", x, cos_cache, sin_cache, position_ids, interleaved=interleaved,
+        num_heads=heads if flat else None,
+        rotary_embedding_dim=None if size == 2 * half else 2 * half,
+    )  # fmt: skip
+
+
 OPERATORS = (
-    OpDef("Attention", _infer_attention, _attention, domain=DOMAIN),
-    OpDef("GroupQueryAttention", _infer_group_query, _group_query_attention, domain=DOMAIN),
-    OpDef("MultiHeadAttention", _infer_multi_head, _multi_head_attention, domain=DOMAIN),
-    OpDef("RotaryEmbedding", lambda ctx: [ctx.shape(0)], _rotary_embedding, domain=DOMAIN),
+    OpDef("Attention", _infer_attention, _attention, domain=DOMAIN, compose=_composed_attention),
+    OpDef(
+        "GroupQueryAttention",
+        _infer_group_query,
+        _group_query_attention,
+        domain=DOMAIN,
+        compose=Unsupported(
+            "its caches are filled to another length in each sequence: it wants a kernel of its own"
+        ),
+    ),
+    OpDef(
+        "MultiHeadAttention",
+        _infer_multi_head,
+        _multi_head_attention,
+        domain=DOMAIN,
+        compose=_composed_multi_head,
+    ),
+    OpDef(
+        "RotaryEmbedding",
+        lambda ctx: [ctx.shape(0)],
+        _rotary_embedding,
+        domain=DOMAIN,
+        compose=_composed_rotary,
+    ),
 )
 
 SCHEMAS = {

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane.graph.types import TensorType
+from hagane.ops.builder import op
 from hagane.ops.context import InferContext
 from hagane.ops.contrib.declare import (
     DOMAIN,
@@ -19,8 +21,10 @@ from hagane.ops.contrib.declare import (
     STRING_LIST,
     declare,
 )
-from hagane.ops.definition import Array, OpDef
+from hagane.ops.contrib.qlinear import single
+from hagane.ops.definition import Array, OpDef, Unsupported
 from hagane.ops.linear.matmul import product_shape
+from hagane.ops.precision import composed_wide
 from hagane.ops.quantization.linear import dynamic_quantize
 from hagane.ops.recurrent import layer
 
@@ -139,10 +143,58 @@ def _infer_lstm(ctx: InferContext) -> Sequence[Any]:
     return [(steps, count, batch, hidden), state, state][: ctx.n_outputs]
 
 
+def _composed_scaled(
+    a: Any, a_zero: Any, a_scale: Any, b: Any, b_zero: Any, b_scale: Any, bias: Any
+) -> Any:
+    """``_scaled`` over the builder, and a bias."""
+    total = op("MatMulInteger", a, b, single(a_zero), single(b_zero))
+    scale = op("Mul", single(a_scale), single(b_scale))
+    y = op("Mul", op("Cast", total, to=ir.DataType.FLOAT), scale)
+    return y if bias is None else op("Add", y, bias)
+
+
+def _composed_dynamic(a: Any, b: Any, b_scale: Any, b_zero: Any = None, bias: Any = None) -> Any:
+    whole, scale, zero = op("DynamicQuantizeLinear", a, outputs=3)
+    return _composed_scaled(whole, zero, scale, b, b_zero, b_scale, bias)
+
+
+@composed_wide
+def _composed_to_float(
+    a: Any,
+    b: Any,
+    a_scale: Any,
+    b_scale: Any,
+    a_zero: Any = None,
+    b_zero: Any = None,
+    bias: Any = None,
+) -> Any:
+    return _composed_scaled(a, a_zero, a_scale, b, b_zero, b_scale, bias)
+
+
 OPERATORS = (
-    OpDef("DynamicQuantizeLSTM", _infer_lstm, _dynamic_quantize_lstm, domain=DOMAIN),
-    OpDef("DynamicQuantizeMatMul", _infer_matmul, _dynamic_quantize_matmul, domain=DOMAIN),
-    OpDef("MatMulIntegerToFloat", _infer_matmul, _matmul_integer_to_float, domain=DOMAIN),
+    OpDef(
+        "DynamicQuantizeLSTM",
+        _infer_lstm,
+        _dynamic_quantize_lstm,
+        domain=DOMAIN,
+        compose=Unsupported(
+            "states are quantised anew at every step: it wants a kernel of its own"
+        ),
+    ),
+    OpDef(
+        "DynamicQuantizeMatMul",
+        _infer_matmul,
+        _dynamic_quantize_matmul,
+        domain=DOMAIN,
+        compose=_composed_dynamic,
+    ),
+    OpDef(
+        "MatMulIntegerToFloat",
+        _infer_matmul,
+        _matmul_integer_to_float,
+        domain=DOMAIN,
+        compose=_composed_to_float,
+    ),
 )
 
 SCHEMAS = {

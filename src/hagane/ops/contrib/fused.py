@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hagane.ops.builder import op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.contrib.declare import (
     DOMAIN,
@@ -22,7 +23,7 @@ from hagane.ops.convolution.window import Window
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.elementwise.activation import sigmoid
 from hagane.ops.linear.matmul import product_shape
-from hagane.ops.precision import widened
+from hagane.ops.precision import composed_wide, widened
 
 
 def activate(y: Array, name: str | None, parameters: Sequence[float]) -> Array:
@@ -136,11 +137,105 @@ def _infer_fused_matmul(ctx: InferContext) -> Sequence[Any]:
     return [product_shape(ctx, *shapes)]
 
 
+def _activated(y: Any, name: str | None, parameters: Sequence[float]) -> Any:
+    """``activate`` over the builder."""
+    match name:
+        case None | "":
+            return y
+        case "Clip":
+            return op("Clip", y, *parameters)
+        case "LeakyRelu":
+            return op("LeakyRelu", y, alpha=(parameters or (0.01,))[0])
+        case "HardSigmoid":
+            alpha, beta = parameters or (0.2, 0.5)
+            return op("HardSigmoid", y, alpha=alpha, beta=beta)
+        case "Relu" | "Sigmoid" | "Tanh":
+            return op(name, y)
+    return None
+
+
+@composed_wide
+def _composed_conv(
+    x: Any,
+    w: Any,
+    b: Any = None,
+    z: Any = None,
+    *,
+    activation: str | None = None,
+    activation_params: Sequence[float] | None = None,
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Any:
+    y = op(
+        "Conv", x, w, b, auto_pad=auto_pad, dilations=dilations, group=group,
+        kernel_shape=kernel_shape, pads=pads, strides=strides,
+    )  # fmt: skip
+    return _activated(y if z is None else op("Add", y, z), activation, activation_params or ())
+
+
+@composed_wide
+def _composed_gemm(
+    a: Any,
+    b: Any,
+    c: Any = None,
+    *,
+    activation: str | None = None,
+    activation_alpha: float | None = None,
+    activation_beta: float | None = None,
+    activation_gamma: float | None = None,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Any:
+    y = op("Gemm", a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
+    given = (activation_alpha, activation_beta, activation_gamma)
+    return _activated(y, activation, [value for value in given if value is not None])
+
+
+def _transposed(x: Any, trans: int, batch: int) -> Any:
+    """``_turned`` over the builder."""
+    axes = list(range(rank_of(x)))
+    if batch and len(axes) > 2:
+        axes.insert(-1, axes.pop(0))
+    if trans and len(axes) > 1:
+        axes[-1], axes[-2] = axes[-2], axes[-1]
+    return x if axes == sorted(axes) else op("Transpose", x, perm=axes)
+
+
+@composed_wide
+def _composed_matmul(
+    a: Any,
+    b: Any,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+    transBatchA: int = 0,
+    transBatchB: int = 0,
+) -> Any:
+    left, right = _transposed(a, transA, transBatchA), _transposed(b, transB, transBatchB)
+    y = op("MatMul", left, right)
+    return y if alpha == 1 else op("Mul", y, alpha)
+
+
 OPERATORS = (
-    OpDef("FusedConv", infer_conv, _fused_conv, domain=DOMAIN),
-    OpDef("FusedGemm", _infer_gemm, _fused_gemm, domain=DOMAIN),
-    OpDef("FusedMatMul", _infer_fused_matmul, _fused_matmul, domain=DOMAIN),
-    OpDef("TransposeMatMul", _infer_fused_matmul, _fused_matmul, domain=DOMAIN),
+    OpDef("FusedConv", infer_conv, _fused_conv, domain=DOMAIN, compose=_composed_conv),
+    OpDef("FusedGemm", _infer_gemm, _fused_gemm, domain=DOMAIN, compose=_composed_gemm),
+    OpDef(
+        "FusedMatMul", _infer_fused_matmul, _fused_matmul, domain=DOMAIN, compose=_composed_matmul
+    ),
+    OpDef(
+        "TransposeMatMul",
+        _infer_fused_matmul,
+        _fused_matmul,
+        domain=DOMAIN,
+        compose=_composed_matmul,
+    ),
 )
 
 _TRANS = {"alpha": 1.0, "transA": 0, "transB": 0}

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane.ops import layout
+from hagane.ops.builder import content_of, dtype_of, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.contrib.declare import ANY, DOMAIN, FLOATS, INDICES, INT_LIST, declare
 from hagane.ops.convolution.pool import infer_pool, max_pool
-from hagane.ops.definition import Array, OpDef
+from hagane.ops.definition import Array, OpDef, Unsupported
 from hagane.ops.indexing.gather import OPERATORS as GATHERS
 from hagane.ops.precision import widened
+from hagane.ops.registry import schema
 from hagane.symbolic import Dim, floordiv
 
 
 def _moved(name: str, source: Sequence[OpDef]) -> OpDef:
-    (op,) = (op for op in source if op.key == ("", name))
-    return OpDef(name, op.infer, op.reference, domain=DOMAIN, data=op.data, traits=op.traits)
+    (source_op,) = (one for one in source if one.key == ("", name))
+    known = schema("", name).attribute_types
+
+    def compose(*inputs: Any, attributes: Mapping[str, Any]) -> Any:
+        return op(name, *inputs, **{key: attributes[key] for key in known if key in attributes})
+
+    return replace(source_op, domain=DOMAIN, compose=compose)
 
 
 @widened
@@ -109,16 +118,70 @@ def _infer_nhwc_max_pool(ctx: InferContext) -> Sequence[Any]:
     return [(n, *spatial, c)]
 
 
+def _composed_range(start: Any, limit: Any, delta: Any = None) -> Any:
+    return op("Range", start, limit, 1 if delta is None else delta)
+
+
+def _composed_cdist(a: Any, b: Any, *, metric: str = "sqeuclidean") -> Any:
+    difference = op("Sub", op("Unsqueeze", a, [1]), op("Unsqueeze", b, [0]))
+    squares = op("ReduceSumSquare", difference, [2], keepdims=0)
+    return op("Sqrt", squares) if metric == "euclidean" else squares
+
+
+def _composed_expand_dims(x: Any, axis: Any) -> Any:
+    known = content_of(axis)
+    return None if known is None else op("Unsqueeze", x, [int(known.ravel()[0])])
+
+
+_ONE = np.float32(1)
+
+
+def _composed_pool(
+    x: Any,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: Sequence[int] | None = None,
+    kernel_shape: Sequence[int],
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Any:
+    rank, dtype = rank_of(x), dtype_of(x)
+    if dtype in (ir.DataType.INT8, ir.DataType.UINT8):
+        x = op("DequantizeLinear", x, _ONE)  # to floats, which hold bytes exactly
+    y = op(
+        "MaxPool", op("Transpose", x, perm=[0, rank - 1, *range(1, rank - 1)]), auto_pad=auto_pad,
+        ceil_mode=ceil_mode, dilations=dilations, kernel_shape=kernel_shape, pads=pads,
+        strides=strides,
+    )  # fmt: skip
+    y = op("Transpose", y, perm=[0, *range(2, rank), 1])
+    if dtype_of(y) == dtype:
+        return y
+    return op("QuantizeLinear", y, _ONE, np.zeros((), dtype.numpy()))
+
+
+_NO_FOURIER = Unsupported("Fourier transforms have no kernel but the reference's")
+
 OPERATORS = (
-    OpDef("CDist", _infer_cdist, _cdist, domain=DOMAIN),
-    OpDef("ExpandDims", _infer_expand_dims, _expand_dims, domain=DOMAIN),
+    OpDef("CDist", _infer_cdist, _cdist, domain=DOMAIN, compose=_composed_cdist),
+    OpDef(
+        "ExpandDims", _infer_expand_dims, _expand_dims, domain=DOMAIN, compose=_composed_expand_dims
+    ),
     _moved("GatherND", GATHERS),
-    OpDef("Inverse", _infer_inverse, _inverse, domain=DOMAIN),
-    OpDef("Irfft", _infer_irfft, _irfft, domain=DOMAIN),
-    OpDef("NhwcMaxPool", _infer_nhwc_max_pool, _nhwc_max_pool, domain=DOMAIN),
+    OpDef(
+        "Inverse",
+        _infer_inverse,
+        _inverse,
+        domain=DOMAIN,
+        compose=Unsupported("no operators of ONNX invert a matrix"),
+    ),
+    OpDef("Irfft", _infer_irfft, _irfft, domain=DOMAIN, compose=_NO_FOURIER),
+    OpDef(
+        "NhwcMaxPool", _infer_nhwc_max_pool, _nhwc_max_pool, domain=DOMAIN, compose=_composed_pool
+    ),
     _moved("Pad", layout.OPERATORS),
-    _moved("Range", layout.OPERATORS),
-    OpDef("Rfft", _infer_rfft, _rfft, domain=DOMAIN),
+    replace(_moved("Range", layout.OPERATORS), compose=_composed_range),
+    OpDef("Rfft", _infer_rfft, _rfft, domain=DOMAIN, compose=_NO_FOURIER),
     _moved("Trilu", layout.OPERATORS),
 )
 

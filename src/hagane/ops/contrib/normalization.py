@@ -9,13 +9,14 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import TensorType
+from hagane.ops.builder import op, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.contrib.declare import DOMAIN, FLOATS, declare
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.elementwise.activation import sigmoid
 from hagane.ops.indexing.gather import checked
 from hagane.ops.normalization.layer import layer_norm, rms_norm
-from hagane.ops.precision import widened
+from hagane.ops.precision import composed_wide, widened
 
 
 @widened
@@ -139,13 +140,147 @@ def _group_norm(
     return np.moveaxis(y, 1, -1) if channels_last else y
 
 
+def _inverse_deviation(x: Any, axes: Sequence[int], epsilon: float) -> Any:
+    """Return ``1 / √(mean(x²) + ε)`` over axes that stay, with length one."""
+    squares = op("ReduceMean", op("Mul", x, x), list(axes))
+    return op("Reciprocal", op("Sqrt", op("Add", squares, epsilon)))
+
+
+def _total(x: Any, skip: Any, bias: Any) -> Any:
+    total = op("Add", x, skip)
+    return total if bias is None else op("Add", total, bias)
+
+
+@composed_wide
+def _composed_skip(
+    x: Any,
+    skip: Any,
+    gamma: Any,
+    beta: Any = None,
+    bias: Any = None,
+    *,
+    epsilon: float = 1e-12,
+    n_outputs: int = 1,
+) -> tuple[Any, ...]:
+    total = _total(x, skip, bias)
+    y = op("LayerNormalization", total, gamma, beta, axis=-1, epsilon=epsilon)
+    if n_outputs == 1:
+        return (y,)
+    mean = op("ReduceMean", total, [-1])
+    inverse = _inverse_deviation(op("Sub", total, mean), [-1], epsilon)
+    return (y, mean, inverse, total)[:n_outputs]
+
+
+@composed_wide
+def _composed_skip_rms(
+    x: Any,
+    skip: Any,
+    gamma: Any,
+    bias: Any = None,
+    *,
+    epsilon: float = 1e-12,
+    n_outputs: int = 1,
+) -> tuple[Any, ...]:
+    total = _total(x, skip, bias)
+    y = op("RMSNormalization", total, gamma, axis=-1, epsilon=epsilon)
+    inverse = _inverse_deviation(total, [-1], epsilon) if n_outputs > 2 else None
+    return (y, None, inverse, total)[:n_outputs]
+
+
+@composed_wide
+def _composed_simplified(
+    x: Any, scale: Any, *, axis: int = -1, epsilon: float = 1e-5, n_outputs: int = 1
+) -> tuple[Any, ...]:
+    y = op("RMSNormalization", x, scale, axis=axis, epsilon=epsilon)
+    rank = rank_of(x)
+    return (y, _inverse_deviation(x, range(axis % rank, rank), epsilon))[:n_outputs]
+
+
+@composed_wide
+def _composed_embed(
+    input_ids: Any,
+    segment_ids: Any,
+    words: Any,
+    positions: Any,
+    segments: Any,
+    gamma: Any,
+    beta: Any,
+    mask: Any = None,
+    position_ids: Any = None,
+    *,
+    epsilon: float = 1e-12,
+    n_outputs: int = 1,
+) -> tuple[Any, ...]:
+    batch, length = shape_of(input_ids)
+    if position_ids is None:
+        rows = op("Slice", positions, [0], [length], [0])
+    else:
+        rows = op("Gather", positions, position_ids)
+    total = op("Add", op("Gather", words, input_ids), rows)
+    if segments is not None and segment_ids is not None:
+        total = op("Add", total, op("Gather", segments, segment_ids))
+    y = op("LayerNormalization", total, gamma, beta, axis=-1, epsilon=epsilon)
+    if mask is None:
+        count = op("Expand", np.zeros(1, np.int32), [batch])
+    else:
+        # (Floats hold these counts, and have kernels that sum them.)
+        counts = op("ReduceSum", op("Cast", mask, to=ir.DataType.FLOAT), [1], keepdims=0)
+        count = op("Cast", counts, to=ir.DataType.INT32)
+    return (y, count, total)[:n_outputs]
+
+
+@composed_wide
+def _composed_group_norm(
+    x: Any,
+    gamma: Any,
+    beta: Any,
+    *,
+    activation: int,
+    channels_last: int = 1,
+    epsilon: float = 1e-5,
+    groups: int,
+) -> Any:
+    rank = rank_of(x)
+    nchw = op("Transpose", x, perm=[0, rank - 1, *range(1, rank - 1)]) if channels_last else x
+    y = op("GroupNormalization", nchw, gamma, beta, num_groups=groups, epsilon=epsilon)
+    if activation:
+        y = op("Mul", y, op("Sigmoid", y))
+    return op("Transpose", y, perm=[0, *range(2, rank), 1]) if channels_last else y
+
+
 OPERATORS = (
-    OpDef("EmbedLayerNormalization", _infer_embed, _embed_layer_normalization, domain=DOMAIN),
-    OpDef("GroupNorm", lambda ctx: [ctx.shape(0)], _group_norm, domain=DOMAIN),
+    OpDef(
+        "EmbedLayerNormalization",
+        _infer_embed,
+        _embed_layer_normalization,
+        domain=DOMAIN,
+        compose=_composed_embed,
+    ),
+    OpDef(
+        "GroupNorm",
+        lambda ctx: [ctx.shape(0)],
+        _group_norm,
+        domain=DOMAIN,
+        compose=_composed_group_norm,
+    ),
     # ONNX Runtime keeps this one in ONNX's own domain.
-    OpDef("SimplifiedLayerNormalization", _infer_simplified, _simplified),
-    OpDef("SkipLayerNormalization", _infer_skip, _skip_layer_normalization, domain=DOMAIN),
-    OpDef("SkipSimplifiedLayerNormalization", _infer_skip, _skip_rms, domain=DOMAIN),
+    OpDef(
+        "SimplifiedLayerNormalization", _infer_simplified, _simplified, compose=_composed_simplified
+    ),
+    OpDef(
+        "SkipLayerNormalization",
+        _infer_skip,
+        _skip_layer_normalization,
+        domain=DOMAIN,
+        compose=_composed_skip,
+    ),
+    OpDef(
+        "SkipSimplifiedLayerNormalization",
+        _infer_skip,
+        _skip_rms,
+        domain=DOMAIN,
+        compose=_composed_skip_rms,
+    ),
 )
 
 SCHEMAS = {

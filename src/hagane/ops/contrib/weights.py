@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane.graph.types import TensorType
+from hagane.ops.builder import content_of, dtype_of, op, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.contrib.declare import DOMAIN, FLOATS, INT, declare
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.indexing.gather import checked
-from hagane.ops.precision import widened
+from hagane.ops.precision import composed_wide, widened
 from hagane.ops.quantization.linear import spread
 
 
@@ -106,9 +108,108 @@ def _infer_gather(ctx: InferContext) -> Sequence[Any]:
     return [TensorType(ctx.dtype(2), (*shape[:axis], *ctx.shape(1), *shape[axis + 1 :]))]
 
 
+def _levels(packed: Any, bits: int, shape: Sequence[int]) -> Array | None:
+    """Return the constant numbers in packed bytes, one a byte, if they are constant."""
+    content = content_of(packed)
+    if content is None:
+        return None
+    return unpack(content.reshape(shape), bits).astype(np.uint8)
+
+
+@composed_wide
+def _composed_nbits(
+    a: Any,
+    b: Any,
+    scales: Any,
+    zero_points: Any = None,
+    g_idx: Any = None,
+    bias: Any = None,
+    *,
+    K: int,
+    N: int,
+    bits: int = 4,
+    block_size: int,
+) -> Any:
+    """Bytes of one number each stay in memory, not floats: engines make these as they pack."""
+    blocks = -(-K // block_size)
+    numbers = _levels(b, bits, (N, blocks, -1))
+    if numbers is None or (g_idx is not None and shape_of(g_idx) != (0,)):
+        return None
+    zero: Any = float(1 << (bits - 1))
+    if zero_points is not None and dtype_of(zero_points) == ir.DataType.UINT8:
+        levels = _levels(zero_points, bits, (N, -1))
+        if levels is None:
+            return None
+        zero = levels[:, :blocks, None].astype(np.float32)
+    elif zero_points is not None:
+        zero = op("Reshape", op("Cast", zero_points, to=ir.DataType.FLOAT), [N, blocks, 1])
+    levels = op("Cast", numbers[..., :block_size], to=ir.DataType.FLOAT)
+    scaled = op("Mul", op("Sub", levels, zero), op("Reshape", scales, [N, blocks, 1]))
+    rows = op("Reshape", scaled, [N, -1])
+    if K % block_size:
+        rows = op("Slice", rows, [0], [K], [1])
+    y = op("MatMul", a, op("Transpose", rows, perm=[1, 0]))
+    return y if bias is None else op("Add", y, bias)
+
+
+@composed_wide
+def _composed_gather(
+    data: Any,
+    indices: Any,
+    scales: Any,
+    zero_points: Any = None,
+    *,
+    bits: int = 4,
+    block_size: int = 128,
+    gather_axis: int = 0,
+    quantize_axis: int = 1,
+) -> Any:
+    """Rows are looked up first, and only these are dequantised."""
+    content = content_of(data)
+    rank = rank_of(data)
+    along, across = gather_axis % rank, quantize_axis % rank
+    if content is None or along == across:
+        return None
+    packed = dtype_of(data) == ir.DataType.UINT8 and bits < 8
+    signed = dtype_of(data) == ir.DataType.INT4
+    levels = unpack(content, bits) if packed else np.asarray(content).astype(np.int8)
+    numbers = levels.astype(np.int8 if signed else np.uint8)
+    length = numbers.shape[across]
+    if length % block_size:
+        return None
+    zero: Any = 0.0 if dtype_of(data) != ir.DataType.UINT8 else float(1 << (bits - 1))
+    if zero_points is not None:
+        shifts = content_of(zero_points)
+        if shifts is None:
+            return None
+        shifts = unpack(shifts, bits) if packed else np.asarray(shifts).astype(np.int8)
+        zero = op("Gather", shifts.astype(np.float32), indices, axis=along)
+        zero = op("Unsqueeze", zero, [_after(across, along, indices) + 1])
+    rows = op("Cast", op("Gather", numbers, indices, axis=along), to=ir.DataType.FLOAT)
+    at = _after(across, along, indices)
+    shape = list(shape_of(rows))
+    blocks = [*shape[:at], length // block_size, block_size, *shape[at + 1 :]]
+    scale = op("Unsqueeze", op("Gather", scales, indices, axis=along), [at + 1])
+    scaled = op("Mul", op("Sub", op("Reshape", rows, blocks), zero), scale)
+    return op("Reshape", scaled, shape)
+
+
+def _after(axis: int, gathered: int, indices: Any) -> int:
+    """Return where an axis lies after another one was gathered along."""
+    return axis if axis < gathered else axis + rank_of(indices) - 1
+
+
 OPERATORS = (
-    OpDef("GatherBlockQuantized", _infer_gather, _gather_block_quantized, domain=DOMAIN),
-    OpDef("MatMulNBits", _infer_matmul_nbits, _matmul_nbits, domain=DOMAIN),
+    OpDef(
+        "GatherBlockQuantized",
+        _infer_gather,
+        _gather_block_quantized,
+        domain=DOMAIN,
+        compose=_composed_gather,
+    ),
+    OpDef(
+        "MatMulNBits", _infer_matmul_nbits, _matmul_nbits, domain=DOMAIN, compose=_composed_nbits
+    ),
 )
 
 SCHEMAS = {

@@ -44,8 +44,10 @@ def _along(low: Lowering, node: ir.Node, value: ir.Value | None, rank: int) -> E
         if dtype.kind == "f" or dtype in _BYTES:
             return Constant(float(item), FLOAT32)
         return Constant(int(item), dtype)
-    if attributes.get("block_size") or len(low.facts.shape(value)) != 1:
+    if attributes.get("block_size") or len(low.facts.shape(value)) > 1:
         raise NotNative("a scale a block")
+    if not low.facts.shape(value):
+        return Leaf(low.forms.contiguous(value).reshaped([1] * rank))
     axis = int(attributes["axis"])
     shape: list[Dim] = [1] * rank
     shape[axis + rank if axis < 0 else axis] = low.facts.shape(value)[0]
