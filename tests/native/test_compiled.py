@@ -352,3 +352,15 @@ def test_every_recipe_is_listed_by_name() -> None:
         for name in re.findall(r"\bPacking\(\s*(\w+),", path.read_text(encoding="utf-8"))
     }
     assert used - {"packing"} == {*PACKINGS, *(each.__name__ for each in OF_ONE_PROCESS)}
+
+
+def test_the_example_of_the_document_prints_as_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = Path(__file__).parents[2] / "docs" / "compiled.md"
+    text = source.read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (shown,) = re.findall(r"```\n(\[.*?)```", text, re.DOTALL)
+    exec(compile(code, "compiled.md", "exec"), {})
+    assert capsys.readouterr().out == shown
