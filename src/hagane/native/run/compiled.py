@@ -192,6 +192,8 @@ def sources_of(packing: Packing) -> frozenset[int]:
 
 def _mapped(item: Any, change: Callable[[Any], Any]) -> Any:
     """Return the same arguments with arrays, or views, changed."""
+    if isinstance(item, float | int):  # most are: matrices of transforms
+        return item
     if isinstance(item, np.ndarray | View):
         return change(item)
     if isinstance(item, tuple | list):
