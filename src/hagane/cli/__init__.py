@@ -20,6 +20,7 @@ _COMMANDS = {
     "bench": ("hagane.cli.bench", "Time a model beside other engines, in one run."),
     "demo": ("hagane.cli.demo", "Classify real pictures with a real model."),
     "check": ("hagane.cli.check", "Check types and shapes of a model before it runs."),
+    "chainer": ("hagane.cli.chainer", "Run a script written for Chainer, unchanged."),
     "data": ("hagane.cli.data", "Measure how fast a dataset loads."),
     "lex": ("hagane.cli.lex", "Make a lexer from a specification."),
     "prob": ("hagane.cli.prob", "Bound probabilities by types."),
@@ -55,7 +56,8 @@ def build_app(wanted: str) -> typer.Typer:
         if hasattr(loaded, "app"):
             app.add_typer(loaded.app, name=name, help=text)
         else:
-            app.command(name, help=text)(loaded.command)
+            settings = getattr(loaded, "CONTEXT", None)
+            app.command(name, help=text, context_settings=settings)(loaded.command)
     return app
 
 

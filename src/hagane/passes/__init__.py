@@ -35,6 +35,7 @@ from hagane.passes.remove_dead import remove_dead
 from hagane.passes.remove_identity import remove_identity
 from hagane.passes.restore_softmax import restore_softmax
 from hagane.passes.spread_quantized import spread_quantized
+from hagane.passes.spread_variable import spread_variable
 from hagane.passes.stack_appended import stack_appended
 from hagane.passes.unroll_sequences import unroll_sequences
 
@@ -171,6 +172,7 @@ PASSES: tuple[Pass, ...] = (
         "RotaryEmbedding",
         ("Add", "Mul", frozenset({"Split", "Slice"})),
     ),
+    Pass(spread_variable, "Gemm and BatchNormalization of parameters that vary are taken apart"),
     # Patterns of exporters have reshapes in them; what is joined goes through them no more.
     Pass(join_reshapes, "reshapes of reshapes become one or none"),
     Pass(remove_dead, "nodes that no output needs are removed"),

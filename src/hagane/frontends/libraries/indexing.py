@@ -5,19 +5,21 @@ https://numpy.org/doc/stable/user/basics.indexing.html
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.libraries.taking import take
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Many, Tensor, Truth, Value, is_size
 from hagane.graph.types import Shape
+from hagane.ops.builder import interpreting
+from hagane.ops.functions.items import put_items, take_items
 from hagane.symbolic import Dim, Expr, ceildiv, maximum, minimum, symbol, symbols_of
 from hagane.symbolic.path import Verdict
 from hagane.symbolic.term import Term
+
+COMPLEX = (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128)
 
 
 @dataclass
@@ -36,20 +38,37 @@ def item(t: Core, x: Tensor, index: Value) -> Tensor:
     known = _known_item(t, x, index)
     if known is not None:
         return known
-    parts = _parts(t, x, index)
-    shape = _shape_of(t, x, parts)
-    arrays = [part for part in parts if isinstance(part, Tensor)]
-    if t.emit.builds and not _mixes(x, parts):
-        return take(t, x, parts, shape)
-    return t.emit.typed("Slice", [x, *arrays], x.dtype, shape)
+    shape, arrays = indexed_shape(t, x, index)
+    parts = _parts_of(t, index)
+    if parts is None or x.dtype in COMPLEX:
+        return t.emit.typed("Slice", [x, *arrays], x.dtype, shape)
+    if x.known is not None and x.known.dtype == object:
+        return t.emit.typed("Slice", [x, *arrays], x.dtype, shape)
+    with interpreting(t.emit):
+        made = take_items(x, parts, numbers_are_arrays=x.kind == "numpy.ndarray")
+    made = t.op("Identity", x) if made is x else made
+    made.shape = shape  # written as the reader expects it
+    return made
 
 
-def _mixes(x: Tensor, parts: Sequence[Value]) -> bool:
-    """Whether positions and index arrays are mixed, which NumPy takes for index arrays all."""
-    arrays = [i for i, part in enumerate(parts) if isinstance(part, Tensor)]
-    if arrays and None in parts[arrays[0] :]:
-        return True
-    return bool(arrays) and x.kind != "torch.Tensor" and any(is_size(part) for part in parts)
+def _parts_of(t: Core, index: Value) -> list[Value] | None:
+    """Return an index as parts of numbers, slices and tensors; None if it holds anything else."""
+    parts = [_as_array(t, part) for part in (index if isinstance(index, tuple) else (index,))]
+    return parts if all(map(_is_part, parts)) else None
+
+
+def _is_part(part: Value) -> bool:
+    if isinstance(part, slice):
+        bounds = (part.start, part.stop, part.step)
+        return all(bound is None or is_size(bound) or _is_made(bound) for bound in bounds)
+    return part is None or part is Ellipsis or is_size(part) or _is_made(part)
+
+
+def _is_made(part: Value) -> bool:
+    """Whether a value is a tensor that the graph holds."""
+    if not isinstance(part, Tensor) or part.shape is None:
+        return False
+    return part.origin is not None or part.known is not None or part.value.producer() is not None
 
 
 def _known_item(t: Core, x: Tensor, index: Value) -> Tensor | None:
@@ -63,11 +82,7 @@ def _known_item(t: Core, x: Tensor, index: Value) -> Tensor | None:
         found = np.asarray(x.known[tuple(parts)])
     except IndexError as error:
         t.fail("index", f"IndexError: {error}: {t.show(x)}", x)
-    if t.emit.builds:
-        return t.emit.constant(found, x.dtype) if found.dtype != object else None
-    made = t.emit.typed("Slice", [x], x.dtype, tuple(found.shape))
-    made.known = found
-    return made
+    return t.emit.constant(found, x.dtype)
 
 
 def _is_plain_part(part: Value) -> bool:
@@ -82,13 +97,6 @@ def _is_plain_part(part: Value) -> bool:
 
 def indexed_shape(t: Core, x: Tensor, index: Value) -> tuple[Shape, list[Tensor]]:
     """Return the shape of ``x[index]`` and the tensors among the indices."""
-    parts = _parts(t, x, index)
-    arrays = [part for part in parts if isinstance(part, Tensor)]
-    return _shape_of(t, x, parts), arrays
-
-
-def _parts(t: Core, x: Tensor, index: Value) -> list[Value]:
-    """Return one part of an index for each axis, and None for new ones."""
     assert x.shape is not None
     parts = list(index) if isinstance(index, tuple) else [index]
     parts = [_as_array(t, part) for part in parts]
@@ -97,16 +105,13 @@ def _parts(t: Core, x: Tensor, index: Value) -> list[Value]:
         t.fail("index", f"too many indices: {used} for the {len(x.shape)} axes of {t.show(x)}", x)
     dots = next((i for i, part in enumerate(parts) if part is Ellipsis), None)
     rest = [slice(None)] * (len(x.shape) - used)
-    return [*parts, *rest] if dots is None else [*parts[:dots], *rest, *parts[dots + 1 :]]
-
-
-def _shape_of(t: Core, x: Tensor, parts: Sequence[Value]) -> Shape:
-    """Return the shape of the items of ``x`` that parts choose."""
+    parts = [*parts, *rest] if dots is None else [*parts[:dots], *rest, *parts[dots + 1 :]]
     result = _Parts()
     axis = 0
     for number, part in enumerate(parts):
         axis = _take(t, x, part, axis, number, result)
-    return _placed(t, x, result)
+    arrays = [part for part in parts if isinstance(part, Tensor)]
+    return _placed(t, x, result), arrays
 
 
 def _as_array(t: Core, part: Value) -> Value:
@@ -201,8 +206,7 @@ def broadcast_shapes(t: Core, shapes: list[Shape], x: Tensor) -> Shape:
     if len(shapes) == 1:
         return shapes[0]
     tensors = [t.emit.new(ir.DataType.FLOAT, shape, kind=x.kind) for shape in shapes]
-    with t.emit.types_only():
-        found: Tensor = t.op("Sum", *tensors)
+    found: Tensor = t.op("Sum", *tensors)
     return found.shape or ()
 
 
@@ -307,6 +311,23 @@ def set_item(t: Core, x: Tensor, index: Value, value: Value) -> None:
         return
     x.known = None
     shape, _ = indexed_shape(t, x, index)
+    _check_stored(t, x, shape, value)
+    parts = _parts_of(t, index)
+    kept = (x.dtype, x.shape)
+    if (
+        parts is None
+        or x.dtype in COMPLEX
+        or not (isinstance(value, Tensor) or is_size(value) or isinstance(value, float | bool))
+    ):
+        made = t.emit.typed("PutItems", [x], *kept)
+    else:
+        with interpreting(t.emit):
+            made = put_items(x, parts, value, numbers_are_arrays=x.kind == "numpy.ndarray")
+    x.value = made.value
+    t.emit.tensors[x.value] = x
+
+
+def _check_stored(t: Core, x: Tensor, shape: Shape, value: Value) -> None:
     if not isinstance(value, Tensor) or value.shape is None:
         return
     own = value.shape

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from hagane.graph.types import TensorType
 from hagane.graph.walk import all_nodes, read_values
 from hagane.machine import Level
-from hagane.native.kernels.control import turning_names
+from hagane.native.kernels.control import changing_names
 from hagane.native.kernels.kernel import Call
 from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Buffer, Kind
@@ -69,7 +69,7 @@ class Draft:
         kernels = self.low.recorder.kernels
         shapes = [shape for _, shape, _ in (*self._ports(self.inputs), *self._results())]
         names = names_of_sizes(kernels, shapes, self.equal)
-        return bool(names - turning_names([kernel.control for kernel in kernels]).keys())
+        return bool(names - changing_names([kernel.control for kernel in kernels]).keys())
 
     def _ports(self, values: Sequence[ir.Value]) -> list[Port]:
         facts, places = self.low.facts, self.low.forms.inputs

@@ -37,7 +37,7 @@ UNROLLED = 8
 _FILLED = 0.75
 
 
-def is_narrow(low: Lowering, window: Window) -> bool:
+def has_few_outputs(low: Lowering, window: Window) -> bool:
     """Whether so few output channels are computed that rows are the better direction."""
     lanes = low.facts.level.lanes
     work = window.channels * window.kernel[0] * window.kernel[1]
@@ -86,7 +86,7 @@ class _Form:
         return cls(maps, wide, rows, columns, window.strides[1] * columns, height, width)
 
 
-def lower_narrow(
+def lower_few_outputs(
     low: Lowering, node: ir.Node, window: Window, weight: Array, bias: Array | None
 ) -> None:
     """Write the kernel; the result is a plain image.
@@ -124,13 +124,13 @@ def lower_narrow(
     _fill_planes(low, x, window, buffer, form.phases, row, plane)
 
     weights = low.recorder.weight(
-        ("narrow", id(node)),
+        ("few outputs", id(node)),
         Packing(outputs_last, (weight,)),
         weight.size * 4,
     )
     start = np.zeros(out, np.float32) if bias is None else bias
     first = low.recorder.weight(
-        ("narrow bias", id(node)), Packing(padded_rows, ((start,), out, "float32")), out * 4
+        ("few outputs bias", id(node)), Packing(padded_rows, ((start,), out, "float32")), out * 4
     )
     target = new_planes(low, epilogue.value)
     d_image, d_plane, *d_rows, _ = target.strides

@@ -1,8 +1,8 @@
 """A log as columns: read once, then only what was appended since.
 
 A log of 100,000 steps has to open within a second, so lines are parsed in one go and become columns
-of NumPy; a row is read again from its place in the file when somebody asks for it. A rollout that is
-finished leaves its columns beside the log (``columns.npz``), so that nothing is parsed at all.
+of NumPy; a row is read again from its place in the file when somebody asks for it. A rollout that
+is finished leaves its columns beside the log (``columns.npz``), so that nothing is parsed at all.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Log:
             "missing": self.missing,
             "tail": self._tail(),
         }
-        arrays = {f"column {name}": column for name, column in self.columns.items()}
+        arrays: dict[str, Any] = {f"column {key}": item for key, item in self.columns.items()}
         draft = self.path.with_name("columns.draft.npz")
         np.savez(
             draft, facts=json.dumps(facts), offsets=self.offsets, lengths=self.lengths, **arrays

@@ -1,0 +1,1 @@
+"""Define-by-run: variables, links, functions, optimizers."""

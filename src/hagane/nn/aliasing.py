@@ -1,0 +1,125 @@
+"""``import chainer`` finds hagane: for scripts that run unchanged."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from typing import Any
+
+# Modules of Chainer that hold the names of one module of hagane.
+_FOLDED = {
+    "functions": "hagane.functions",
+    "links": "hagane.links",
+    "optimizers": "hagane.optimizers",
+    "optimizer_hooks": "hagane.optimizer_hooks",
+    "initializers": "hagane.initializers",
+    "serializers": "hagane.serializers",
+    "distributions": "hagane.distributions",
+    "iterators": "hagane.iterators",
+    "datasets": "hagane.datasets",
+    "dataset": "hagane.dataset",
+    "function_hooks": "hagane.function_hooks",
+    "link_hooks": "hagane.link_hooks",
+    "training": "hagane.training",
+}
+
+
+class _Finder(MetaPathFinder, Loader):
+    """Finds ``chainer`` and what lies in it."""
+
+    def __init__(self) -> None:
+        self._specs: dict[str, ModuleSpec | None] = {}
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name.partition(".")[0] not in ("chainer", "chainerx"):
+            return None
+        return ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        if spec.name == "chainerx":
+            return _chainerx()
+        inner = spec.name.partition(".")[2]
+        name = f"hagane.{inner}" if inner else "hagane"
+        try:
+            module = importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+                raise
+            return _folded(spec.name, inner)
+        self._specs[spec.name] = module.__spec__
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Give the module its own specification back: it ran under its own name."""
+        own = self._specs.get(module.__spec__.name) if module.__spec__ else None
+        if own is not None:
+            module.__spec__ = own
+            module.__name__ = own.name
+            module.__loader__ = own.loader
+
+
+def _folded(name: str, inner: str) -> types.ModuleType:
+    """Return a module for a file of Chainer whose names lie elsewhere in hagane."""
+    first, *rest = inner.split(".")
+    if first not in _FOLDED or not rest:
+        raise ModuleNotFoundError(
+            f"No module named '{name}': hagane has no module of Chainer's under that name",
+            name=name,
+        )
+    whole = importlib.import_module(_FOLDED[first])
+    module = types.ModuleType(name)
+    module.__path__ = []
+    for one in vars(whole):
+        # A folder holds files of the same names as its functions, which are found as modules.
+        shown = len(rest) > 1 or first not in ("functions", "links", "training")
+        if shown and not one.startswith("__"):
+            setattr(module, one, getattr(whole, one))
+    return module
+
+
+def _chainerx() -> types.ModuleType:
+    module = types.ModuleType("chainerx")
+    module.__path__ = []
+
+    class ndarray:  # noqa: N801
+        """The class of ChainerX's arrays, of which there are none."""
+
+    names: dict[str, Any] = {"ndarray": ndarray, "is_available": lambda: False}
+    vars(module).update(names)
+    return module
+
+
+_FINDER = _Finder()
+# Folders of Chainer, which programs import from the package that holds them.
+_FOLDERS = {
+    "functions": "activation array connection evaluation loss math noise normalization pooling rnn"
+    " util",
+    "links": "activation connection loss model normalization rnn",
+    "training": "extensions triggers updaters",
+}
+
+
+def install() -> None:
+    """Let ``import chainer`` find hagane, in this process."""
+    if _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
+        for name in [one for one in sys.modules if one.partition(".")[0] == "chainer"]:
+            del sys.modules[name]
+        for package, folders in _FOLDERS.items():
+            _offer(package, set(folders.split()))
+
+
+def _offer(package: str, folders: set[str]) -> None:
+    """Let folders of a package be its attributes."""
+    module = importlib.import_module(f"hagane.{package}")
+
+    def missing(name: str) -> Any:
+        if name in folders:
+            return importlib.import_module(f"chainer.{package}.{name}")
+        raise AttributeError(f"module 'chainer.{package}' has no attribute '{name}'")
+
+    if "__getattr__" not in vars(module):
+        vars(module)["__getattr__"] = missing

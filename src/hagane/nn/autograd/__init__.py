@@ -1,0 +1,1 @@
+"""Variables, and what records and differentiates computations on them."""

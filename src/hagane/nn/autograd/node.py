@@ -1,0 +1,178 @@
+"""The place of a variable in a recorded computation."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from hagane.nn.autograd.variable import Variable
+
+
+class VariableNode:
+    """What a recorded computation keeps of a variable: type, creator, and the array if asked.
+
+    Variables hold their node and not the other way round, so that arrays that no gradient needs are
+    freed as soon as the program drops them.
+
+    Attributes:
+        dtype: The element type.
+        shape: The sizes.
+        name: The variable's name.
+        data: The array if it is retained, else None.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_creator_node",
+        "_old_style_grad_generator",
+        "_rank",
+        "_requires_grad",
+        "_variable",
+        "data",
+        "dtype",
+        "name",
+        "shape",
+        "version",
+    )
+
+    def __init__(self, variable: Variable, name: str | None, requires_grad: bool):
+        self._variable: Any = weakref.ref(variable)
+        self.name = name
+        self._requires_grad = requires_grad
+        self._creator_node: Any = None
+        self._old_style_grad_generator: str | None = None
+        self._rank = 0
+        self.data: Any = None
+        self.update_type(variable.array)
+
+    def update_type(self, array: Any) -> None:
+        """Take the type of an array, and the array itself where it is retained."""
+        if array is None:
+            self.dtype: Any = None
+            self.shape: Any = None
+        else:
+            self.dtype = array.dtype
+            self.shape = array.shape
+        if self.data is not None:
+            self.data = array
+
+    @property
+    def creator_node(self) -> Any:
+        """The function node that made the variable, None for a leaf."""
+        return self._creator_node
+
+    @creator_node.setter
+    def creator_node(self, function: Any) -> None:
+        self._creator_node = function
+        if function is not None:
+            self._rank = function.rank + 1
+
+    @property
+    def creator(self) -> Any:
+        """The function that made the variable; an old-style one itself, not its node."""
+        node = self._creator_node
+        return getattr(node, "function", node) if node is not None else None
+
+    @creator.setter
+    def creator(self, function: Any) -> None:
+        self.creator_node = getattr(function, "node", function)
+
+    def set_creator(self, creator: Any) -> None:
+        """Set the function, old-style or not, that made the variable."""
+        self.creator = creator
+
+    def set_creator_node(self, creator_node: Any) -> None:
+        """Set the function node that made the variable."""
+        self.creator_node = creator_node
+
+    @property
+    def grad(self) -> Any:
+        """The gradient's array if the variable lives, else None."""
+        variable = self._variable()
+        return None if variable is None else variable.grad
+
+    @property
+    def grad_var(self) -> Any:
+        """The gradient if the variable lives, else None."""
+        variable = self._variable()
+        return None if variable is None else variable.grad_var
+
+    def set_grad_if_alive(self, gradient: Variable | None) -> None:
+        """Set the gradient of the variable, if that lives."""
+        variable = self._variable()
+        if variable is not None:
+            variable.set_grad_unchecked(gradient)
+
+    @property
+    def label(self) -> str:
+        """Sizes and element type, with the name if there is one."""
+        if self.shape is None:
+            text = "(), None"
+        else:
+            text = f"({', '.join(map(str, self.shape))}), {np.dtype(self.dtype)}"
+            if len(self.shape) == 0:
+                text = str(np.dtype(self.dtype))
+        return text if self.name is None else f"{self.name}: {text}"
+
+    @property
+    def rank(self) -> int:
+        """The number of functions on the longest way from a leaf."""
+        return self._rank
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients flow to this variable."""
+        return self._requires_grad
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    def get_variable(self) -> Variable:
+        """Return the variable; a new one on the retained array where it is gone."""
+        from hagane.nn.autograd.variable import Variable
+
+        variable = self._variable()
+        if variable is not None:
+            return variable
+        variable = Variable.make(self.data, requires_grad=self._requires_grad, name=self.name)
+        variable.set_node(self)
+        self._variable = weakref.ref(variable)
+        return variable
+
+    def get_variable_or_none(self) -> Variable | None:
+        """Return the variable, None where it is gone."""
+        return self._variable()
+
+    def unchain(self) -> None:
+        """Forget the function that made the variable."""
+        self.creator_node = None
+
+    def retain_data(self) -> None:
+        """Keep the array for a later gradient.
+
+        Raises:
+            RuntimeError: The variable is gone.
+        """
+        variable = self._variable()
+        if variable is None:
+            raise RuntimeError(
+                "cannot retain variable data: the variable has been already released"
+            )
+        self.data = variable.array
+
+    def check_old_style_gradient(self) -> None:
+        """Refuse a derivative of what an old-style function computed.
+
+        Raises:
+            RuntimeError: The gradient came from an old-style function.
+        """
+        if self._old_style_grad_generator is not None:
+            raise RuntimeError(
+                "cannot twice-differentiate an old style Function "
+                f'"{self._old_style_grad_generator}"; write it as a FunctionNode'
+            )

@@ -1,0 +1,597 @@
+"""Arrays that remember how they were computed."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hagane.nn.autograd.configuration import using_config
+from hagane.nn.autograd.devices import cpu, get_device
+from hagane.nn.autograd.node import VariableNode
+
+if TYPE_CHECKING:
+    from hagane.ops.builder import Interpreter
+
+_COMPARED = "Variables cannot be compared; compare their arrays: x.array {} y.array"
+
+
+class Variable:
+    """An array with the function that made it, and its gradient.
+
+    Args:
+        data: The array, None for none yet.
+        name: A name for messages and drawings.
+        grad: The gradient's array.
+        requires_grad: Whether gradients flow to it.
+
+    Raises:
+        TypeError: ``data`` is not an array, or the gradient does not fit.
+    """
+
+    __array_priority__ = 200
+    _loss_scale: float | None = None
+
+    def __init__(self, data: Any = None, **options: Any):
+        name = options.pop("name", None)
+        grad = options.pop("grad", None)
+        requires_grad = options.pop("requires_grad", True)
+        grad_valid = options.pop("grad_valid", True)
+        options.pop("layout", None)
+        if "volatile" in options:
+            raise ValueError(
+                "volatile argument is not supported anymore: use using_config('enable_backprop', …)"
+            )
+        if options:
+            raise TypeError(f"Variable: unknown arguments {', '.join(map(repr, options))}")
+        if not isinstance(requires_grad, bool | np.bool_):
+            raise TypeError(f"Variable: expected requires_grad to be a bool, got {requires_grad!r}")
+        if data is not None and not isinstance(data, np.ndarray):
+            raise TypeError(
+                f"Variable: expected a numpy.ndarray, got {type(data)}; "
+                "convert it by numpy.asarray first"
+            )
+        self._set_up(data, name, bool(requires_grad))
+        self._grad_valid = grad_valid
+        if grad is not None:
+            self.grad = grad
+
+    def _set_up(self, data: Any, name: str | None, requires_grad: bool) -> None:
+        self._array = data
+        self._requires_grad = requires_grad
+        self._grad: Any = None
+        self._grad_var: Variable | None = None
+        self._grad_valid = True
+        self._node = VariableNode(self, name, requires_grad)
+
+    @classmethod
+    def make(cls, data: Any, requires_grad: bool = True, name: str | None = None) -> Variable:
+        """Return a variable on an array, without checks."""
+        made = Variable.__new__(Variable)
+        made._set_up(data, name, requires_grad)
+        return made
+
+    @property
+    def interpreter(self) -> Interpreter:
+        """What gives operators on variables a meaning: they are computed and recorded."""
+        from hagane.nn.autograd.tape import TAPE
+
+        return TAPE
+
+    def __copy__(self) -> Variable:
+        return self._copy_to(Variable.make(None))
+
+    def _copy_to(self, target: Any) -> Any:
+        target.__dict__ = dict(self.__dict__)
+        target._node = VariableNode(target, self.name, self._requires_grad)
+        return target
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (self._array, self.name, self._grad, self._requires_grad)
+
+    def __repr__(self) -> str:
+        return _written(self, repr)
+
+    def __str__(self) -> str:
+        return _written(self, str)
+
+    @property
+    def device(self) -> Any:
+        """Where the array lies."""
+        return cpu
+
+    @property
+    def xp(self) -> Any:
+        """The array module: NumPy."""
+        return np
+
+    @property
+    def layout(self) -> None:
+        """The memory layout of the array: always the standard one."""
+
+    @property
+    def name(self) -> str | None:
+        """The name."""
+        return self._node.name
+
+    @name.setter
+    def name(self, name: str | None) -> None:
+        self._node.name = name
+
+    def summary(self) -> str:
+        """Return ``<variable NAME>``."""
+        return f"<variable {self.name}>" if self.name else "<variable>"
+
+    def debug_print(self) -> str:
+        """Return the type, the place, and mean and deviation of the array and its gradient."""
+        array, grad = self._array, self.grad
+        if grad is None:
+            shown: Any = None
+        elif np.all(grad == 0):
+            shown = 0
+        else:
+            shown = _statistics(grad)
+        lines = [
+            self.summary(),
+            f"- device: {None if array is None else 'CPU'}",
+            f"- backend: {None if array is None else type(array)}",
+            f"- shape: {getattr(array, 'shape', None)}",
+            f"- dtype: {getattr(array, 'dtype', None)}",
+            f"- statistics: {None if array is None else _statistics(array)}",
+            f"- grad: {shown}",
+        ]
+        return "\n".join(lines)
+
+    def __pos__(self) -> Variable:
+        return self
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    @property
+    def label(self) -> str:
+        """Sizes and element type, with the name."""
+        return self._node.label
+
+    @property
+    def creator(self) -> Any:
+        """The function that made it; None for a leaf."""
+        return self._node.creator
+
+    @creator.setter
+    def creator(self, function: Any) -> None:
+        self._node.creator = function
+
+    @property
+    def creator_node(self) -> Any:
+        """The function node that made it; None for a leaf."""
+        return self._node.creator_node
+
+    @creator_node.setter
+    def creator_node(self, function: Any) -> None:
+        self._node.creator_node = function
+
+    def set_creator(self, function: Any) -> None:
+        """Set the function that made it."""
+        self._node.set_creator(function)
+
+    def set_creator_node(self, node: Any) -> None:
+        """Set the function node that made it."""
+        self._node.set_creator_node(node)
+
+    @property
+    def array(self) -> Any:
+        """The array."""
+        return self._array
+
+    @array.setter
+    def array(self, array: Any) -> None:
+        self._array = array
+        self._node.update_type(array)
+
+    @property
+    def data(self) -> Any:
+        """The array; ``array`` is the better name, which arrays lack."""
+        return self.array
+
+    @data.setter
+    def data(self, array: Any) -> None:
+        self.array = array
+
+    raw_array = array
+
+    @property
+    def grad(self) -> Any:
+        """The gradient's array, None where there is none.
+
+        Raises:
+            RuntimeError: A parameter without an array was neither given one nor cleared.
+        """
+        if not self._grad_valid:
+            raise RuntimeError(
+                "cannot retrieve Variable.grad: either set it or call cleargrad() before"
+            )
+        return self._grad if self._grad_var is None else self._grad_var.array
+
+    @grad.setter
+    def grad(self, gradient: Any) -> None:
+        if gradient is not None:
+            check_gradient(None, self, gradient)
+        self._grad = gradient
+        self._grad_var = None
+        self._grad_valid = True
+
+    @property
+    def grad_var(self) -> Variable | None:
+        """The gradient as a variable, None where there is none."""
+        if not self._grad_valid:
+            raise RuntimeError(
+                "cannot retrieve Variable.grad_var: either set it or call cleargrad() before"
+            )
+        if self._grad_var is None and self._grad is not None:
+            self._grad_var = Variable(self._grad)
+        return self._grad_var
+
+    @grad_var.setter
+    def grad_var(self, gradient: Variable | None) -> None:
+        if gradient is not None:
+            check_gradient(None, self, gradient.array)
+        self.set_grad_unchecked(gradient)
+
+    def set_grad_unchecked(self, gradient: Variable | None) -> None:
+        """Set the gradient, without checks."""
+        self._grad_var = gradient
+        self._grad = None if gradient is None else gradient.array
+        self._grad_valid = True
+
+    @property
+    def shape(self) -> Any:
+        """The sizes."""
+        return self._array.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self._array.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._array.size
+
+    @property
+    def dtype(self) -> Any:
+        """The element type."""
+        return self._array.dtype
+
+    @property
+    def rank(self) -> int:
+        """The number of functions on the longest way from a leaf."""
+        return self._node.rank
+
+    @property
+    def node(self) -> VariableNode:
+        """Its place in the recorded computation."""
+        return self._node
+
+    def set_node(self, node: VariableNode) -> None:
+        """Take another place in the recorded computation."""
+        self._node = node
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients flow to it."""
+        return self._requires_grad
+
+    @property
+    def T(self) -> Variable:
+        """The axes in reverse order."""
+        return self.transpose()
+
+    def to_cpu(self) -> None:
+        """Do nothing: arrays lie in this machine's memory."""
+
+    def to_gpu(self, device: Any = None) -> None:
+        """Refuse: there is no GPU.
+
+        Raises:
+            RuntimeError: Always.
+        """
+        get_device("@cupy:0" if device is None else device)
+        raise RuntimeError("to_gpu: hagane computes on the CPU")
+
+    def to_intel64(self) -> None:
+        """Do nothing: arrays keep NumPy's layout."""
+
+    def to_chx(self) -> None:
+        """Refuse: there is no ChainerX.
+
+        Raises:
+            RuntimeError: Always.
+        """
+        raise RuntimeError("ChainerX is not available: hagane computes on NumPy's arrays")
+
+    def from_chx(self) -> None:
+        """Do nothing: arrays are NumPy's."""
+
+    def to_device(self, device: Any) -> None:
+        """Check that a device is the CPU."""
+        get_device(device)
+
+    def cleargrad(self) -> None:
+        """Drop the gradient."""
+        self._grad = self._grad_var = None
+        self._grad_valid = True
+
+    def zerograd(self) -> None:
+        """Set the gradient to zeros; ``cleargrad`` costs less."""
+        warnings.warn(
+            "Variable.zerograd is deprecated. Use Variable.cleargrad instead.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        self._grad_valid = True
+        if self._array is None:
+            return
+        if self._grad is None:
+            self._grad, self._grad_var = np.zeros_like(self._array), None
+        else:
+            if self._grad_var is not None:
+                self._grad_var.unchain()
+            self._grad.fill(0)
+
+    def copydata(self, var: Variable) -> None:
+        """Copy the array of another variable; one without an array is initialised first."""
+        if var.array is None:
+            if self._array is None:
+                return
+            var.initialize(self.shape)  # type: ignore[attr-defined]
+        elif self._array is None:
+            self.initialize(var.shape)  # type: ignore[attr-defined]
+        np.copyto(self._array, var.array)
+
+    def addgrad(self, var: Variable) -> None:
+        """Add the gradient of another variable to its own."""
+        if var.grad is None:
+            return
+        if self._array is None:
+            self.initialize(var.shape)  # type: ignore[attr-defined]
+        source, own = var.grad_var, self.grad_var
+        self.grad_var = source if own is None else own + source
+
+    def backward(
+        self,
+        retain_grad: bool = False,
+        enable_double_backprop: bool = False,
+        loss_scale: float | None = None,
+    ) -> None:
+        """Compute the gradients of all variables that it was computed from.
+
+        Args:
+            retain_grad: Whether intermediate variables keep their gradients.
+            enable_double_backprop: Whether the gradients can be differentiated again.
+            loss_scale: Gradients are computed so many times too large; optimizers undo it.
+        """
+        from hagane.nn.autograd.backprop import backprop_to_all
+
+        if self._array.size == 1 and self.grad_var is None:
+            if self._array.ndim != 0:
+                warnings.warn(
+                    "Treating a variable with only one element as a scalar in Variable.backward "
+                    "is deprecated. A scalar has no axes: squeeze it first.",
+                    DeprecationWarning,
+                    stacklevel=2,
+                )
+            self.grad = np.ones_like(self._array)
+            if loss_scale is not None:
+                self.grad *= loss_scale
+        gradient = self.grad_var
+        if gradient is None and self._node.creator_node is not None:
+            raise RuntimeError(
+                f"backward: expected a scalar or a variable whose grad is set, got {self.label}"
+            )
+        self.grad_var = None
+        with using_config("enable_backprop", enable_double_backprop):
+            backprop_to_all([(self._node, gradient)], retain_grad, loss_scale)
+
+    def item(self) -> Any:
+        """Return the one element as a number of Python."""
+        return self._array.item()
+
+    def unchain(self) -> None:
+        """Forget the function that made it."""
+        self.creator_node = None
+
+    def unchain_backward(self) -> None:
+        """Forget all functions that it was computed by, to cut the recorded computation here."""
+        pending, seen = [self.creator_node], set()
+        while pending:
+            function = pending.pop()
+            if function is None or function in seen:
+                continue
+            seen.add(function)
+            pending += [node.creator_node for node in function.inputs or ()]
+            function.unchain()
+
+    def retain_data(self) -> None:
+        """Keep the array in the recorded computation."""
+        self._node.data = self._array
+
+    def reshape(self, *shape: Any) -> Variable:
+        """Return it with other sizes."""
+        wanted: Any = shape
+        from hagane.nn.functions.array import reshape
+
+        if len(shape) == 1 and (shape[0] is None or isinstance(shape[0], tuple | list)):
+            wanted = shape[0]
+        return reshape(self, wanted)
+
+    def transpose(self, *axes: Any) -> Variable:
+        """Return it with its axes permuted, by default reversed."""
+        from hagane.nn.functions.array import transpose
+
+        if not axes:
+            return transpose(self)
+        order: Any = axes
+        if len(axes) == 1 and (isinstance(axes[0], tuple | list) or axes[0] is None):
+            order = axes[0]
+        return transpose(self, order)
+
+    def mean(self, axis: Any = None, *, weights: Any = None, keepdims: bool = False) -> Variable:
+        """Return the weighted mean over axes."""
+        from hagane.nn.functions.math import average
+
+        return average(self, axis, weights, keepdims)
+
+    def __getitem__(self, index: Any) -> Variable:
+        from hagane.nn.functions.array import get_item
+
+        return get_item(self, index)
+
+    def _arithmetic(self, name: str, *operands: Any) -> Variable:
+        from hagane.nn.functions import arithmetic
+
+        return getattr(arithmetic, name)(*operands)
+
+    def __neg__(self) -> Variable:
+        return self._arithmetic("neg", self)
+
+    def __abs__(self) -> Variable:
+        return self._arithmetic("absolute", self)
+
+    def __add__(self, other: Any) -> Variable:
+        return self._arithmetic("add", self, other)
+
+    def __radd__(self, other: Any) -> Variable:
+        return self._arithmetic("add", self, other)
+
+    def __sub__(self, other: Any) -> Variable:
+        return self._arithmetic("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Variable:
+        return self._arithmetic("rsub", self, other)
+
+    def __mul__(self, other: Any) -> Variable:
+        return self._arithmetic("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Variable:
+        return self._arithmetic("mul", self, other)
+
+    def __truediv__(self, other: Any) -> Variable:
+        return self._arithmetic("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Variable:
+        return self._arithmetic("rdiv", self, other)
+
+    def __floordiv__(self, other: Any) -> Variable:
+        return self._arithmetic("floordiv", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Variable:
+        return self._arithmetic("rfloordiv", self, other)
+
+    def __pow__(self, other: Any) -> Variable:
+        return self._arithmetic("pow", self, other)
+
+    def __rpow__(self, other: Any) -> Variable:
+        return self._arithmetic("rpow", self, other)
+
+    def __matmul__(self, other: Any) -> Variable:
+        return self._arithmetic("multiply_matrices", self, other)
+
+    def __rmatmul__(self, other: Any) -> Variable:
+        return self._arithmetic("multiply_matrices_reversed", self, other)
+
+    def __lt__(self, other: object) -> bool:
+        raise NotImplementedError(_COMPARED.format("<"))
+
+    def __le__(self, other: object) -> bool:
+        raise NotImplementedError(_COMPARED.format("<="))
+
+    def __eq__(self, other: object) -> bool:
+        raise NotImplementedError(_COMPARED.format("=="))
+
+    def __ne__(self, other: object) -> bool:
+        raise NotImplementedError(_COMPARED.format("!="))
+
+    def __gt__(self, other: object) -> bool:
+        raise NotImplementedError(_COMPARED.format(">"))
+
+    def __ge__(self, other: object) -> bool:
+        raise NotImplementedError(_COMPARED.format(">="))
+
+    def __bool__(self) -> bool:
+        raise NotImplementedError("a Variable has no truth value; ask its array: bool(x.array)")
+
+    __hash__ = object.__hash__
+
+
+def check_gradient(function: Any, x: Any, gradient: Any) -> None:
+    """Check that an array can be the gradient of a variable or node.
+
+    Raises:
+        TypeError: It is no array, or has another element type.
+        ValueError: It has other sizes.
+    """
+    dtype, shape = (x.dtype, x.shape) if isinstance(x, VariableNode) else _type_of(x)
+    where = "" if function is None else f"\nFunction: {function.label}"
+    named = getattr(x, "name", None)
+    where += "" if named is None else f"\nVariable: {named}"
+    if not isinstance(gradient, np.ndarray):
+        raise TypeError(f"expected the gradient to be a numpy.ndarray, got {type(gradient)}{where}")
+    if dtype is None or shape is None:
+        return
+    if gradient.dtype != dtype:
+        raise TypeError(
+            f"expected the gradient to have the variable's dtype {dtype}, "
+            f"got {gradient.dtype}{where}"
+        )
+    if gradient.shape != shape:
+        raise ValueError(
+            f"expected the gradient to have the variable's shape {shape}, "
+            f"got {gradient.shape}{where}"
+        )
+
+
+def _type_of(x: Variable) -> Any:
+    array = x.array
+    return (None, None) if array is None else (array.dtype, array.shape)
+
+
+def _statistics(array: Any) -> str:
+    return f"mean={float(np.mean(array)):.8f}, std={float(np.std(array)):.8f}"
+
+
+def _written(variable: Variable, write: Any) -> str:
+    array = variable.array
+    label = f"variable {variable.name}" if variable.name else "variable"
+    separator = ", " if write is repr else " "
+    if array is None:
+        text = "None"
+    elif write is repr and array.size == 0 and array.shape != (0,):
+        text = f"[], shape={array.shape}"
+    else:
+        text = np.array2string(array, separator=separator, prefix=f"{label}(")
+    return f"{label}({text})"
+
+
+def _rebuild(array: Any, name: str | None, grad: Any, requires_grad: bool) -> Variable:
+    return Variable(array, name=name, grad=grad, requires_grad=requires_grad)
+
+
+def as_variable(obj: Any) -> Variable:
+    """Return a variable as it is, and an array as one to which no gradient flows."""
+    if isinstance(obj, Variable):
+        return obj
+    return Variable(obj, requires_grad=False)
+
+
+def as_array(obj: Any) -> Any:
+    """Return the array of a variable; an array as it is."""
+    return obj.array if isinstance(obj, Variable) else obj
+
+
+def copied(variable: Variable) -> Variable:
+    """Return a shallow copy with a place of its own."""
+    return copy.copy(variable)

@@ -1,0 +1,114 @@
+"""Drawings of recorded computations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+class ComputationalGraph:
+    """The functions and variables that outputs were computed from.
+
+    Attributes:
+        nodes: Their nodes.
+        edges: Pairs of nodes: from what is read to what reads it.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[Any],
+        edges: Sequence[tuple[Any, Any]],
+        variable_style: dict[str, str] | None = None,
+        function_style: dict[str, str] | None = None,
+        rankdir: str = "TB",
+        show_name: bool = True,
+        **options: Any,
+    ):
+        if rankdir not in ("TB", "BT", "LR", "RL"):
+            raise ValueError(f"rankdir must be in TB, BT, LR or RL, got {rankdir!r}")
+        self.nodes = nodes
+        self.edges = edges
+        self._variable_style = {"shape": "octagon", "style": "filled", "fillcolor": "#E0E0E0"}
+        self._variable_style.update(variable_style or {})
+        self._function_style = {"shape": "record", "style": "filled", "fillcolor": "#6495ED"}
+        self._function_style.update(function_style or {})
+        self._rankdir = rankdir
+        self._show_name = show_name
+
+    def dump(self, format: str = "dot") -> str:
+        """Return the graph as text of Graphviz.
+
+        Raises:
+            NotImplementedError: Another format is asked for.
+        """
+        if format != "dot":
+            raise NotImplementedError(f"format: expected 'dot', got {format!r}")
+        lines = ["digraph graphname{", f"rankdir={self._rankdir};"]
+        for node in self.nodes:
+            function = hasattr(node, "outputs")
+            label = node.label
+            if not function and not self._show_name and node.name is not None:
+                label = label.removeprefix(f"{node.name}: ")
+            style = {"label": label, **(self._function_style if function else self._variable_style)}
+            text = ",".join(f'{key}="{value}"' for key, value in style.items())
+            lines.append(f"{_name(node)} [{text}];")
+        lines += [f"{_name(a)} -> {_name(b)};" for a, b in self.edges]
+        return "\n".join([*lines, "}"])
+
+
+def _name(node: Any) -> str:
+    kind = "function" if hasattr(node, "outputs") else "variable"
+    return f"{kind}_{id(node)}"
+
+
+def build_computational_graph(
+    outputs: Any,
+    remove_split: bool = True,
+    variable_style: dict[str, str] | None = None,
+    function_style: dict[str, str] | None = None,
+    rankdir: str = "TB",
+    remove_variable: bool = False,
+    show_name: bool = True,
+) -> ComputationalGraph:
+    """Return the computation of variables.
+
+    Args:
+        outputs: A variable or node, or several.
+        remove_split: Kept for programs that set it.
+        variable_style: Graphviz attributes of variables.
+        function_style: Those of functions.
+        rankdir: The direction of the drawing.
+        remove_variable: Whether functions are joined directly.
+        show_name: Whether names of variables are shown.
+    """
+    row = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
+    nodes: dict[Any, None] = {}
+    edges: list[tuple[Any, Any]] = []
+    pending = [getattr(one, "node", one) for one in row]
+    seen: set[Any] = set()
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        function = node.creator_node
+        if not remove_variable:
+            nodes[node] = None
+        if function is None:
+            continue
+        nodes[function] = None
+        if not remove_variable:
+            edges.append((function, node))
+        for x in function.inputs:
+            pending.append(x)
+            if not remove_variable:
+                edge = (x, function)
+            elif x.creator_node is not None:
+                edge = (x.creator_node, function)
+            else:
+                continue
+            if edge not in edges:
+                edges.append(edge)
+    return ComputationalGraph(
+        list(nodes), edges, variable_style, function_style, rankdir, show_name
+    )

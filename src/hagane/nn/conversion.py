@@ -1,0 +1,91 @@
+"""Lists of samples as batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hagane.nn.autograd.devices import get_device
+
+
+class Converter:
+    """Base of converters: from a list of samples and a device to a batch."""
+
+    def __call__(self, batch: Sequence[Any], device: Any = None) -> Any:
+        """Return the batch."""
+        raise NotImplementedError(f"{type(self).__name__} defines no conversion")
+
+
+class _Called(Converter):
+    def __init__(self, function: Callable[..., Any]):
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+
+def converter() -> Callable[[Callable[..., Any]], Converter]:
+    """Return a decorator that makes a function of batch and device a converter."""
+    return _Called
+
+
+def to_device(device: Any, x: Any) -> Any:
+    """Return an array after a check that the device, if one is given, is the CPU."""
+    if device is not None:
+        get_device(device)
+    return x
+
+
+def concat_examples(batch: Sequence[Any], device: Any = None, padding: Any = None) -> Any:
+    """Return samples stacked to arrays.
+
+    Args:
+        batch: Arrays, numbers, tuples or dicts of these; or arrays of a whole batch in a tuple or
+            dict.
+        device: The CPU.
+        padding: What fills arrays of different sizes up; None where all have one. A tuple or dict
+            for samples that are such.
+
+    Returns:
+        An array; a tuple or dict of arrays where samples are such.
+
+    Raises:
+        ValueError: The batch is empty.
+    """
+    if device is not None:
+        get_device(device)
+    if len(batch) == 0:
+        raise ValueError("batch is empty")
+    first = batch[0]
+    if isinstance(first, tuple):
+        row = padding if isinstance(padding, tuple) else (padding,) * len(first)
+        return tuple(_stacked([sample[i] for sample in batch], row[i]) for i in range(len(first)))
+    if isinstance(first, dict):
+        named = padding if isinstance(padding, dict) else dict.fromkeys(first, padding)
+        return {key: _stacked([sample[key] for sample in batch], named[key]) for key in first}
+    return _stacked(batch, padding)
+
+
+def _stacked(values: Sequence[Any], padding: Any) -> Any:
+    if not isinstance(values[0], np.ndarray):
+        return np.array(values)
+    if padding is None:
+        return np.concatenate([array[None] for array in values])
+    shape = np.max([array.shape for array in values], axis=0).astype(int)
+    made: Any = np.full((len(values), *shape), padding, dtype=values[0].dtype)
+    for i, array in enumerate(values):
+        made[(i, *(slice(n) for n in array.shape))] = array
+    return made
+
+
+class ConcatWithAsyncTransfer(Converter):
+    """``concat_examples``; on the CPU there is nothing to transfer."""
+
+    def __init__(self, stream: Any = None, compute_stream: Any = None):
+        """Ignore the streams."""
+
+    def __call__(self, batch: Sequence[Any], device: Any = None, padding: Any = None) -> Any:
+        """Return the batch."""
+        return concat_examples(batch, device, padding)

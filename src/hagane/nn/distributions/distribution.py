@@ -1,0 +1,160 @@
+"""The base of distributions, and divergences between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hagane.nn import functions as F
+from hagane.nn.autograd.variable import Variable, as_variable
+
+_DIVERGENCES: dict[tuple[type, type], Callable[[Any, Any], Any]] = {}
+
+
+class Distribution:
+    """Base of distributions; parameters are variables, to which gradients flow."""
+
+    def _copy_to(self, other: Any) -> Any:
+        return other
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """The sizes of the parameters that stand for one distribution each."""
+        raise NotImplementedError
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """The sizes of one sample."""
+        return ()
+
+    @property
+    def support(self) -> str:
+        """Where samples lie."""
+        raise NotImplementedError
+
+    @property
+    def mean(self) -> Any:
+        """The means."""
+        raise NotImplementedError
+
+    @property
+    def variance(self) -> Any:
+        """The variances."""
+        raise NotImplementedError
+
+    @property
+    def stddev(self) -> Any:
+        """The standard deviations."""
+        return F.sqrt(self.variance)
+
+    @property
+    def covariance(self) -> Any:
+        """The covariances."""
+        raise NotImplementedError
+
+    @property
+    def mode(self) -> Any:
+        """The most probable values."""
+        raise NotImplementedError
+
+    @property
+    def entropy(self) -> Any:
+        """The entropies."""
+        raise NotImplementedError
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters by name."""
+        raise NotImplementedError
+
+    @property
+    def xp(self) -> Any:
+        """NumPy."""
+        return np
+
+    def log_prob(self, x: Any) -> Any:
+        """Return logarithms of densities or probabilities."""
+        raise NotImplementedError
+
+    def prob(self, x: Any) -> Any:
+        """Return densities or probabilities."""
+        return F.exp(self.log_prob(x))
+
+    def cdf(self, x: Any) -> Any:
+        """Return probabilities of values up to ``x``."""
+        raise NotImplementedError
+
+    def log_cdf(self, x: Any) -> Any:
+        """Return their logarithms."""
+        return F.log(self.cdf(x))
+
+    def survival_function(self, x: Any) -> Any:
+        """Return probabilities of values above ``x``."""
+        return 1 - self.cdf(x)
+
+    def log_survival_function(self, x: Any) -> Any:
+        """Return their logarithms."""
+        return F.log(self.survival_function(x))
+
+    def icdf(self, x: Any) -> Any:
+        """Return quantiles."""
+        raise NotImplementedError
+
+    def perplexity(self, x: Any) -> Any:
+        """Return the exponential of the negative log-likelihood."""
+        return F.exp(-self.log_prob(x))
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        """Return samples, (*sample_shape, *batch_shape, *event_shape)."""
+        shape = (sample_shape,) if isinstance(sample_shape, int) else tuple(sample_shape)
+        count = int(np.prod(shape, dtype=np.int64))
+        drawn = self.sample_n(count)
+        return F.reshape(drawn, (*shape, *self.batch_shape, *self.event_shape))
+
+    def sample_n(self, n: int) -> Any:
+        """Return ``n`` samples, (n, *batch_shape, *event_shape)."""
+        raise NotImplementedError
+
+
+def register_kl(Dist1: type, Dist2: type) -> Callable[[Any], Any]:
+    """Return a decorator that registers the divergence of two classes of distributions."""
+
+    def register(function: Any) -> Any:
+        _DIVERGENCES[Dist1, Dist2] = function
+        return function
+
+    return register
+
+
+def kl_divergence(dist1: Distribution, dist2: Distribution) -> Any:
+    """Return the Kullback–Leibler divergence.
+
+    Raises:
+        NotImplementedError: None is registered for the classes.
+    """
+    for (first, second), function in _DIVERGENCES.items():
+        if isinstance(dist1, first) and isinstance(dist2, second):
+            return function(dist1, dist2)
+    raise NotImplementedError(
+        f"no divergence is registered for {type(dist1).__name__} and {type(dist2).__name__}: "
+        "use register_kl"
+    )
+
+
+def cross_entropy(dist1: Distribution, dist2: Distribution) -> Any:
+    """Return the cross entropy."""
+    return dist1.entropy + kl_divergence(dist1, dist2)
+
+
+def parameter(value: Any) -> Any:
+    """Return a parameter as a variable."""
+    if isinstance(value, Variable | np.ndarray):
+        return as_variable(value)
+    return as_variable(np.asarray(value, dtype=np.float32))
+
+
+def spread(value: Any, n: int) -> Any:
+    """Return a parameter repeated along a new first axis."""
+    return F.broadcast_to(value, (n, *value.shape))

@@ -1,0 +1,192 @@
+"""How functions of the library take variables, arrays, and values of any interpreter."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from hagane.errors import KernelError, TypeInferenceError
+from hagane.nn.autograd import type_check
+from hagane.nn.autograd.configuration import config
+from hagane.nn.autograd.tape import CURRENT
+from hagane.nn.autograd.variable import Variable
+from hagane.ops.builder import dtype_of, op
+from hagane.ops.builder import shape_of as shape_of_any
+from hagane.ops.values import array_dtype
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def lift(x: Any) -> Any:
+    """Return an array as a variable to which no gradient flows; other values as they are."""
+    if isinstance(x, np.ndarray):
+        return Variable.make(x, False)
+    if isinstance(x, np.generic):
+        return Variable.make(np.asarray(x), False)
+    return x
+
+
+def function(*tensors: str) -> Callable[[_Function], _Function]:
+    """Let a function over the builder take variables and arrays, and name it in errors and labels.
+
+    Args:
+        tensors: The parameters that are tensors; with a star, all that are left, or a sequence.
+    """
+
+    def decorate(define: _Function) -> _Function:
+        parameters = list(inspect.signature(define).parameters)
+        names = {name for name in tensors if not name.startswith("*")}
+        rows = {name[1:] for name in tensors if name.startswith("*")}
+        places = [
+            0 if name not in names | rows else 1 if name in names else 2 for name in parameters
+        ]
+        variadic = (
+            bool(rows)
+            and inspect.signature(define).parameters[next(iter(rows))].kind
+            is inspect.Parameter.VAR_POSITIONAL
+        )
+
+        @functools.wraps(define)
+        def applied(*args: Any, **kwargs: Any) -> Any:
+            if variadic:
+                given: Any = [lift(x) for x in args]
+            else:
+                given = [
+                    x if not place else lift(x) if place == 1 else _lifted(x)
+                    for x, place in zip(args, places, strict=False)
+                ]
+                given += args[len(given) :]
+            for key, item in kwargs.items():
+                if key in names:
+                    kwargs[key] = lift(item)
+                elif key in rows:
+                    kwargs[key] = _lifted(item)
+            outer = CURRENT.get()
+            if outer is not None:
+                return define(*given, **kwargs)
+            token = CURRENT.set(define.__name__)
+            try:
+                return define(*given, **kwargs)
+            except type_check.InvalidType:
+                raise
+            except TypeInferenceError as error:
+                raise type_check.refuse(define.__name__, "operands that fit", str(error)) from None
+            except KernelError as error:
+                if isinstance(error.__cause__, IndexError | ValueError):
+                    error.add_note(f"in {define.__name__}")
+                raise
+            finally:
+                CURRENT.reset(token)
+
+        return applied  # type: ignore[return-value]
+
+    return decorate
+
+
+def _lifted(xs: Any) -> Any:
+    if isinstance(xs, np.ndarray):
+        return [lift(x) for x in xs]
+    return [lift(x) for x in xs] if isinstance(xs, list | tuple) else xs
+
+
+def shape_of(x: Any) -> Any:
+    """Return the sizes of a value: numbers where it is a variable, else formulas too."""
+    return x.array.shape if isinstance(x, Variable) else shape_of_any(x)
+
+
+def require(
+    where: str,
+    name: str,
+    x: Any,
+    *,
+    kind: str | None = None,
+    ndim: int | None = None,
+    at_least: int | None = None,
+    shape: Sequence[Any] | None = None,
+    dtype_as: tuple[str, Any] | None = None,
+    shape_as: tuple[str, Any] | None = None,
+) -> None:
+    """Check the type of an argument.
+
+    Args:
+        where: The function.
+        name: The argument.
+        x: Its value; one without known sizes is left to the type rules of operators.
+        kind: Letters of ``numpy.dtype.kind`` that are taken.
+        ndim: The number of axes.
+        at_least: The least number of axes.
+        shape: Sizes, None for those that do not matter.
+        dtype_as: Name and value of an argument of the same element type.
+        shape_as: Name and value of an argument of the same sizes.
+
+    Raises:
+        InvalidType: It does not fit.
+    """
+    if not isinstance(x, Variable) or not config.type_check:
+        if x is None or isinstance(x, int | float | str | list | tuple):
+            raise type_check.refuse(where, f"{name} to be an array or a Variable", f"{type(x)}")
+        return
+    found, sizes = x.dtype, x.shape
+    if kind is not None and found.kind not in kind:
+        raise type_check.refuse(where, f"{name}.dtype.kind in '{kind}'", f"{name}.dtype == {found}")
+    if ndim is not None and len(sizes) != ndim:
+        raise type_check.refuse(where, f"{name}.ndim == {ndim}", f"{name}.shape == {sizes}")
+    if at_least is not None and len(sizes) < at_least:
+        raise type_check.refuse(where, f"{name}.ndim >= {at_least}", f"{name}.shape == {sizes}")
+    if shape is not None and (
+        len(shape) != len(sizes)
+        or any(a is not None and a != b for a, b in zip(shape, sizes, strict=True))
+    ):
+        text = ", ".join("…" if size is None else str(size) for size in shape)
+        raise type_check.refuse(where, f"{name}.shape == ({text})", f"{name}.shape == {sizes}")
+    if dtype_as is not None and isinstance(dtype_as[1], Variable) and found != dtype_as[1].dtype:
+        raise type_check.refuse(
+            where, f"{name}.dtype == {dtype_as[0]}.dtype", f"{found} != {dtype_as[1].dtype}"
+        )
+    if shape_as is not None and isinstance(shape_as[1], Variable) and sizes != shape_as[1].shape:
+        raise type_check.refuse(
+            where, f"{name}.shape == {shape_as[0]}.shape", f"{sizes} != {shape_as[1].shape}"
+        )
+
+
+def constant_like(value: Any, x: Any) -> Any:
+    """Return a number or array as a constant of a value's element type."""
+    dtype = x.array.dtype if isinstance(x, Variable) else dtype_of(x).numpy()
+    return np.asarray(value, dtype=dtype)
+
+
+def as_dtype_of(x: Any, parameter: Any) -> Any:
+    """Return a parameter in the element type of an input, where both are variables."""
+    if not (isinstance(x, Variable) and isinstance(parameter, Variable)):
+        return parameter
+    if x.dtype == parameter.dtype:
+        return parameter
+    return op("Cast", parameter, to=array_dtype(x.array))
+
+
+def array_of(x: Any) -> Any:
+    """Return the array of a variable; an array as it is."""
+    return x.array if isinstance(x, Variable) else np.asarray(x)
+
+
+def pop_options(where: str, options: dict[str, Any], **defaults: Any) -> tuple[Any, ...]:
+    """Return named options that a function takes beside its parameters.
+
+    Raises:
+        TypeError: There is an unknown one.
+    """
+    found = tuple(options.pop(name, default) for name, default in defaults.items())
+    if "train" in options:
+        raise ValueError(
+            f"{where}: train argument is not supported anymore; "
+            "use using_config('train', …) instead"
+        )
+    if options:
+        raise TypeError(
+            f"{where}() got unexpected keyword argument(s) {', '.join(map(repr, options))}"
+        )
+    return found

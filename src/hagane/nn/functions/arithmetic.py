@@ -1,0 +1,142 @@
+"""Arithmetic on variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hagane.nn.autograd import type_check
+from hagane.nn.autograd.variable import Variable
+from hagane.nn.functions.applying import constant_like, function, require
+from hagane.ops.builder import op
+
+
+def _operands(where: str, a: Any, b: Any) -> tuple[Any, Any]:
+    """Return two operands of one element type; numbers take that of the variable."""
+    first, second = isinstance(a, Variable), isinstance(b, Variable)
+    if first and second:
+        if a.dtype != b.dtype:
+            raise type_check.refuse(where, "lhs.dtype == rhs.dtype", f"{a.dtype} != {b.dtype}")
+        if a.shape != b.shape:
+            try:
+                np.broadcast_shapes(a.shape, b.shape)
+            except ValueError:
+                raise type_check.refuse(
+                    where, "lhs and rhs to broadcast together", f"{a.shape} and {b.shape}"
+                ) from None
+        return a, b
+    if first:
+        return a, _plain(where, b, a)
+    if second:
+        return _plain(where, a, b), b
+    return a, b
+
+
+def _plain(where: str, value: Any, beside: Any) -> Any:
+    if isinstance(value, bool | int | float | np.generic) or (
+        isinstance(value, np.ndarray) and value.ndim == 0
+    ):
+        return constant_like(value, beside)
+    if value is None or isinstance(value, str | list | tuple | dict):
+        raise TypeError(
+            f"{where}: expected a number, an array or a Variable, got {type(value).__name__}"
+        )
+    return value
+
+
+@function("self")
+def neg(self: Any) -> Any:
+    """Return ``-x``."""
+    return op("Neg", self)
+
+
+@function("self")
+def absolute(self: Any) -> Any:
+    """Return ``|x|``, element by element."""
+    return op("Abs", self)
+
+
+@function("*xs")
+def add(*xs: Any) -> Any:
+    """Return the sum of two or more arrays, which broadcast; at most one of two is a number."""
+    if len(xs) < 2:
+        raise type_check.refuse("add", "two or more arguments", f"{len(xs)}")
+    total, *rest = xs
+    for x in rest:
+        if len(xs) > 2:
+            require("add", "x", x, shape_as=("x0", xs[0]), dtype_as=("x0", xs[0]))
+        total = op("Add", *_operands("_ + _", total, x))
+    return total
+
+
+@function("a", "b")
+def sub(a: Any, b: Any) -> Any:
+    """Return ``a - b``."""
+    return op("Sub", *_operands("_ - _", a, b))
+
+
+@function("a", "b")
+def rsub(a: Any, b: Any) -> Any:
+    """Return ``b - a``."""
+    return op("Sub", *_operands("_ - _", b, a))
+
+
+@function("a", "b")
+def mul(a: Any, b: Any) -> Any:
+    """Return ``a * b``."""
+    return op("Mul", *_operands("_ * _", a, b))
+
+
+@function("a", "b")
+def div(a: Any, b: Any) -> Any:
+    """Return ``a / b``."""
+    return op("Div", *_operands("_ / _", a, b))
+
+
+@function("a", "b")
+def rdiv(a: Any, b: Any) -> Any:
+    """Return ``b / a``."""
+    return op("Div", *_operands("_ / _", b, a))
+
+
+@function("a", "b")
+def floordiv(a: Any, b: Any) -> Any:
+    """Return ``floor(a / b)``."""
+    return op("Floor", op("Div", *_operands("_ // _", a, b)))
+
+
+@function("a", "b")
+def rfloordiv(a: Any, b: Any) -> Any:
+    """Return ``floor(b / a)``."""
+    return op("Floor", op("Div", *_operands("_ // _", b, a)))
+
+
+@function("a", "b")
+def pow(a: Any, b: Any) -> Any:
+    """Return ``a ** b``."""
+    if isinstance(b, int | float) and b == 2:
+        return op("Mul", a, a)
+    return op("Pow", *_operands("_ ** _", a, b))
+
+
+@function("a", "b")
+def rpow(a: Any, b: Any) -> Any:
+    """Return ``b ** a``."""
+    return op("Pow", *_operands("_ ** _", b, a))
+
+
+@function("a", "b")
+def multiply_matrices(a: Any, b: Any) -> Any:
+    """Return the product of matrices."""
+    from hagane.nn.functions.products import matmul as product
+
+    return product(a, b)
+
+
+@function("a", "b")
+def multiply_matrices_reversed(a: Any, b: Any) -> Any:
+    """Return the product of matrices in reverse order."""
+    from hagane.nn.functions.products import matmul as product
+
+    return product(b, a)

@@ -1,0 +1,374 @@
+"""Convolutions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hagane.nn.autograd import type_check
+from hagane.nn.functions.applying import as_dtype_of, function, pop_options, require, shape_of
+from hagane.nn.functions.array import concat, reshape
+from hagane.nn.functions.products import bilinear, embed_id, linear
+from hagane.nn.functions.windows import as_tuple, end_pads, get_conv_outsize, get_deconv_outsize
+from hagane.ops.builder import op
+
+__all__ = ["bilinear", "embed_id", "linear"]
+
+
+def _check_convolved(where: str, x: Any, W: Any, b: Any, ndim: int, inputs: int, maps: int) -> None:
+    require(where, "x", x, kind="f", ndim=ndim + 2)
+    require(where, "W", W, kind="f", ndim=ndim + 2)
+    if shape_of(x)[1] != inputs:
+        raise type_check.refuse(
+            where, f"x.shape[1] == {inputs}, the channels of W", f"x.shape == {shape_of(x)}"
+        )
+    if b is not None:
+        require(where, "b", b, kind="f", shape=(maps,))
+
+
+def _convolve(
+    where: str,
+    x: Any,
+    W: Any,
+    b: Any,
+    ndim: int,
+    stride: Any,
+    pad: Any,
+    cover_all: bool,
+    dilate: Any,
+    groups: int,
+) -> Any:
+    require(where, "W", W, kind="f", ndim=ndim + 2)
+    maps, channels, *kernel = shape_of(W)
+    _check_convolved(where, x, W, b, ndim, channels * groups, maps)
+    if groups < 1 or maps % groups:
+        raise type_check.refuse(where, f"W.shape[0] % {groups} == 0", f"W.shape[0] == {maps}")
+    strides, pads, dilations = as_tuple(stride, ndim), as_tuple(pad, ndim), as_tuple(dilate, ndim)
+    sizes = shape_of(x)[2:]
+    for size, k, s, p, d in zip(sizes, kernel, strides, pads, dilations, strict=True):
+        if get_conv_outsize(size, k, s, p, cover_all, d) <= 0:
+            raise type_check.refuse(
+                where,
+                "the padded x to hold a window",
+                f"x.shape == {shape_of(x)}, W: {shape_of(W)}",
+            )
+    ends = end_pads(sizes, kernel, strides, pads, cover_all, dilations) if cover_all else pads
+    W, b = as_dtype_of(x, W), as_dtype_of(x, b)
+    W, b = as_dtype_of(x, W), as_dtype_of(x, b)
+    return op(
+        "Conv", x, W, b, strides=strides, pads=(*pads, *ends), dilations=dilations, group=groups
+    )
+
+
+@function("x", "W", "b")
+def convolution_2d(
+    x: Any,
+    W: Any,
+    b: Any = None,
+    stride: Any = 1,
+    pad: Any = 0,
+    cover_all: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Return the cross-correlation of images with filters.
+
+    Args:
+        x: (batch, channels, height, width).
+        W: (maps, channels / groups, kernel height, kernel width).
+        b: (maps,).
+        stride: Of the window, one number or two.
+        pad: Zeros around the image.
+        cover_all: Whether every pixel lies in a window.
+        kwargs: ``dilate`` and ``groups``, both 1 by default.
+    """
+    dilate, groups = pop_options("convolution_2d", kwargs, dilate=1, groups=1)
+    return _convolve("convolution_2d", x, W, b, 2, stride, pad, cover_all, dilate, groups)
+
+
+@function("x", "W", "b")
+def convolution_nd(
+    x: Any,
+    W: Any,
+    b: Any = None,
+    stride: Any = 1,
+    pad: Any = 0,
+    cover_all: bool = False,
+    dilate: Any = 1,
+    groups: int = 1,
+) -> Any:
+    """Return the cross-correlation over any number of axes, as ``convolution_2d``."""
+    require("convolution_nd", "x", x, at_least=2)
+    ndim = len(shape_of(x)) - 2
+    return _convolve("convolution_nd", x, W, b, ndim, stride, pad, cover_all, dilate, groups)
+
+
+def convolution_1d(
+    x: Any,
+    W: Any,
+    b: Any = None,
+    stride: Any = 1,
+    pad: Any = 0,
+    cover_all: bool = False,
+    dilate: Any = 1,
+    groups: int = 1,
+) -> Any:
+    """Return the cross-correlation over one axis, as ``convolution_2d``."""
+    _check_rank("convolution_1d", x, 3)
+    return convolution_nd(x, W, b, stride, pad, cover_all, dilate, groups)
+
+
+def convolution_3d(
+    x: Any,
+    W: Any,
+    b: Any = None,
+    stride: Any = 1,
+    pad: Any = 0,
+    cover_all: bool = False,
+    dilate: Any = 1,
+    groups: int = 1,
+) -> Any:
+    """Return the cross-correlation over three axes, as ``convolution_2d``."""
+    _check_rank("convolution_3d", x, 5)
+    return convolution_nd(x, W, b, stride, pad, cover_all, dilate, groups)
+
+
+def _check_rank(where: str, x: Any, rank: int) -> None:
+    if len(x.shape) != rank:
+        raise ValueError(
+            f"The number of dimensions under channel dimension of the input 'x' should be "
+            f"{rank - 2} for {where}. But the actual ndim was {len(x.shape) - 2}."
+        )
+
+
+def _transposed(
+    where: str,
+    x: Any,
+    W: Any,
+    b: Any,
+    ndim: int,
+    stride: Any,
+    pad: Any,
+    outsize: Any,
+    dilate: Any,
+    groups: int,
+) -> Any:
+    require(where, "W", W, kind="f", ndim=ndim + 2)
+    inputs, maps, *kernel = shape_of(W)
+    _check_convolved(where, x, W, b, ndim, inputs, maps * groups)
+    strides, pads, dilations = as_tuple(stride, ndim), as_tuple(pad, ndim), as_tuple(dilate, ndim)
+    sizes = shape_of(x)[2:]
+    ends, more = list(pads), [0] * ndim
+    wanted = None if outsize is None else tuple(outsize)
+    for i, size in enumerate(sizes):
+        natural = get_deconv_outsize(size, kernel[i], strides[i], pads[i], d=dilations[i])
+        made = natural if wanted is None else wanted[i]
+        if made <= 0:
+            raise type_check.refuse(
+                where, "an output with elements", f"size {made} on axis {i + 2}"
+            )
+        if get_conv_outsize(made, kernel[i], strides[i], pads[i], d=dilations[i]) != size and (
+            get_conv_outsize(made, kernel[i], strides[i], pads[i], True, dilations[i]) != size
+        ):
+            raise type_check.refuse(where, f"outsize[{i}] of which {size} windows come", f"{made}")
+        if made >= natural:
+            more[i] = made - natural
+        else:
+            ends[i] += natural - made
+    W, b = as_dtype_of(x, W), as_dtype_of(x, b)
+    return op(
+        "ConvTranspose",
+        x,
+        W,
+        b,
+        strides=strides,
+        pads=(*pads, *ends),
+        dilations=dilations,
+        group=groups,
+        output_padding=tuple(more),
+    )
+
+
+@function("x", "W", "b")
+def deconvolution_2d(
+    x: Any,
+    W: Any,
+    b: Any = None,
+    stride: Any = 1,
+    pad: Any = 0,
+    outsize: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """Return the transposed convolution of images with filters.
+
+    Args:
+        x: (batch, channels, height, width).
+        W: (channels, maps / groups, kernel height, kernel width).
+        b: (maps,).
+        stride: Of the window, one number or two.
+        pad: Pixels that are cut off around the result.
+        outsize: Height and width of the result; by default the smallest.
+        kwargs: ``dilate`` and ``groups``, both 1 by default.
+    """
+    dilate, groups = pop_options("deconvolution_2d", kwargs, dilate=1, groups=1)
+    return _transposed("deconvolution_2d", x, W, b, 2, stride, pad, outsize, dilate, groups)
+
+
+@function("x", "W", "b")
+def deconvolution_nd(
+    x: Any,
+    W: Any,
+    b: Any = None,
+    stride: Any = 1,
+    pad: Any = 0,
+    outsize: Any = None,
+    dilate: Any = 1,
+    groups: int = 1,
+) -> Any:
+    """Return the transposed convolution over any number of axes."""
+    require("deconvolution_nd", "x", x, at_least=2)
+    ndim = len(shape_of(x)) - 2
+    return _transposed("deconvolution_nd", x, W, b, ndim, stride, pad, outsize, dilate, groups)
+
+
+def deconvolution_1d(
+    x: Any,
+    W: Any,
+    b: Any = None,
+    stride: Any = 1,
+    pad: Any = 0,
+    outsize: Any = None,
+    dilate: Any = 1,
+    groups: int = 1,
+) -> Any:
+    """Return the transposed convolution over one axis."""
+    _check_rank("deconvolution_1d", x, 3)
+    return deconvolution_nd(x, W, b, stride, pad, outsize, dilate, groups)
+
+
+def deconvolution_3d(
+    x: Any,
+    W: Any,
+    b: Any = None,
+    stride: Any = 1,
+    pad: Any = 0,
+    outsize: Any = None,
+    dilate: Any = 1,
+    groups: int = 1,
+) -> Any:
+    """Return the transposed convolution over three axes."""
+    _check_rank("deconvolution_3d", x, 5)
+    return deconvolution_nd(x, W, b, stride, pad, outsize, dilate, groups)
+
+
+def dilated_convolution_2d(
+    x: Any,
+    W: Any,
+    b: Any = None,
+    stride: Any = 1,
+    pad: Any = 0,
+    dilate: Any = 1,
+    cover_all: bool = False,
+) -> Any:
+    """Return the cross-correlation with filters whose taps lie apart."""
+    return convolution_2d(x, W, b, stride, pad, cover_all, dilate=dilate)
+
+
+@function("x", "W", "b")
+def depthwise_convolution_2d(x: Any, W: Any, b: Any = None, stride: Any = 1, pad: Any = 0) -> Any:
+    """Return the cross-correlation of each channel with filters of its own.
+
+    Args:
+        x: (batch, channels, height, width).
+        W: (multiplier, channels, kernel height, kernel width).
+        b: (channels * multiplier,).
+        stride: Of the window.
+        pad: Zeros around the image.
+    """
+    require("depthwise_convolution_2d", "W", W, kind="f", ndim=4)
+    multiplier, channels, *kernel = shape_of(W)
+    require("depthwise_convolution_2d", "x", x, kind="f", shape=(None, channels, None, None))
+    filters = reshape(op("Transpose", W, perm=(1, 0, 2, 3)), (multiplier * channels, 1, *kernel))
+    return convolution_2d(x, filters, b, stride, pad, groups=channels)
+
+
+@function("x")
+def im2col(
+    x: Any, ksize: Any, stride: Any = 1, pad: Any = 0, cover_all: bool = False, dilate: Any = 1
+) -> Any:
+    """Return the windows of images as columns: (batch, channels * kh * kw, rows, columns)."""
+    require("im2col", "x", x, kind="f", ndim=4)
+    columns, (rows, width) = _windows(x, ksize, stride, pad, cover_all, dilate)
+    n, c = shape_of(x)[:2]
+    kh, kw = as_tuple(ksize, 2)
+    return reshape(columns, (n, c * kh * kw, rows, width))
+
+
+def _windows(
+    x: Any, ksize: Any, stride: Any, pad: Any, cover_all: bool, dilate: Any
+) -> tuple[Any, tuple[int, int]]:
+    """Return windows (batch, channels, kh * kw, rows, columns), and their numbers."""
+    kernel, strides, pads = as_tuple(ksize, 2), as_tuple(stride, 2), as_tuple(pad, 2)
+    dilations = as_tuple(dilate, 2)
+    sizes = shape_of(x)[2:]
+    counts = [
+        get_conv_outsize(size, k, s, p, cover_all, d)
+        for size, k, s, p, d in zip(sizes, kernel, strides, pads, dilations, strict=True)
+    ]
+    ends = end_pads(sizes, kernel, strides, pads, cover_all, dilations)
+    padded = op("Pad", x, [0, 0, *pads, 0, 0, *ends])
+    pieces = []
+    for i in range(kernel[0]):
+        for j in range(kernel[1]):
+            starts = [i * dilations[0], j * dilations[1]]
+            stops = [a + (n - 1) * s + 1 for a, n, s in zip(starts, counts, strides, strict=True)]
+            piece = op("Slice", padded, starts, stops, [2, 3], list(strides))
+            pieces.append(op("Unsqueeze", piece, [2]))
+    return concat(pieces, axis=2), (counts[0], counts[1])
+
+
+@function("x", "W", "b")
+def local_convolution_2d(x: Any, W: Any, b: Any = None, stride: Any = 1) -> Any:
+    """Return the cross-correlation with a filter of its own at each place.
+
+    Args:
+        x: (batch, channels, height, width).
+        W: (maps, rows, columns, channels, kernel height, kernel width).
+        b: (maps, rows, columns).
+        stride: Of the window.
+    """
+    require("local_convolution_2d", "x", x, kind="f", ndim=4)
+    require("local_convolution_2d", "W", W, kind="f", ndim=6)
+    maps, rows, columns, channels, *kernel = shape_of(W)
+    require("local_convolution_2d", "x", x, shape=(None, channels, None, None))
+    if b is not None:
+        require("local_convolution_2d", "b", b, shape=(maps, rows, columns))
+    found = im2col(x, kernel, stride)
+    if shape_of(found)[2:] != (rows, columns):
+        raise type_check.refuse(
+            "local_convolution_2d", f"{shape_of(found)[2:]} places in W", f"{(rows, columns)}"
+        )
+    weights = reshape(W, (maps, rows, columns, channels * kernel[0] * kernel[1]))
+    y = op("Einsum", found, weights, equation="nkij,oijk->noij")
+    return y if b is None else op("Add", y, b)
+
+
+@function("x")
+def shift(x: Any, ksize: Any = 3, dilate: Any = 1) -> Any:
+    """Return images of which groups of channels are moved to all sides (Wu et al. 2017)."""
+    require("shift", "x", x, kind="f", ndim=4)
+    kh, kw = as_tuple(ksize, 2)
+    dy, dx = as_tuple(dilate, 2)
+    if kh % 2 == 0 or kw % 2 == 0:
+        raise ValueError(f"shift: expected odd ksize, got {ksize}")
+    _n, c, _h, _w = shape_of(x)
+    if c < kh * kw:
+        raise type_check.refuse("shift", f"x.shape[1] >= {kh * kw}", f"{c}")
+    taps = np.zeros((c, 1, kh, kw), x.dtype)
+    places = np.minimum(np.arange(c) // (c // (kh * kw)), kh * kw - 1)
+    # The group that stays in place is the last, which may be the largest.
+    last, middle = kh * kw - 1, (kh * kw - 1) // 2
+    places = np.where(places == middle, last, np.where(places == last, middle, places))
+    taps[np.arange(c), 0, kh - 1 - places // kw, kw - 1 - places % kw] = 1
+    pads = (kh // 2 * dy, kw // 2 * dx)
+    return op("Conv", x, taps, strides=(1, 1), pads=(*pads, *pads), dilations=(dy, dx), group=c)

@@ -1,0 +1,141 @@
+"""Elements by NumPy's indices, with their gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hagane.nn.autograd import type_check
+from hagane.nn.autograd.function_node import FunctionNode
+from hagane.nn.autograd.variable import Variable, as_array
+
+
+def _key(where: str, slices: Any) -> tuple[Any, ...]:
+    if isinstance(slices, list):
+        slices = (slices,) if all(isinstance(one, int) for one in slices) else tuple(slices)
+    elif not isinstance(slices, tuple):
+        slices = (slices,)
+    found = tuple(as_array(one) for one in slices)
+    if sum(one is Ellipsis for one in found if not isinstance(one, np.ndarray)) > 1:
+        raise ValueError(f"{where}: only one Ellipsis is allowed")
+    return found
+
+
+def _check_key(key: tuple[Any, ...], shape: tuple[int, ...]) -> None:
+    """Check indices as far as NumPy's error would not say which function was meant."""
+    used = 0
+    for one in key:
+        if one is None or one is Ellipsis:
+            continue
+        used += one.ndim if isinstance(one, np.ndarray) and one.dtype == np.bool_ else 1
+    if used > len(shape):
+        type_check.expect(type_check.make_variable(len(shape), "in_types[0].ndim") >= used)
+
+
+class GetItem(FunctionNode):
+    """``x[key]``."""
+
+    def __init__(self, slices: Any):
+        self.key = _key("get_item", slices)
+
+    def check_type_forward(self, in_types: Any) -> None:
+        """Check the number of indices and the fixed ones."""
+        type_check.expect(in_types.size() == 1)
+        (x,) = in_types
+        valid = [one for one in self.key if one is not None and one is not Ellipsis]
+        type_check.expect(x.ndim >= len(valid))
+        axis = 0
+        for place, one in enumerate(self.key):
+            if one is None:
+                continue
+            if one is Ellipsis:
+                left = [k for k in self.key[place + 1 :] if k is not None]
+                axis = -len(left) if left else axis
+                continue
+            if isinstance(one, int | np.integer) and not isinstance(one, bool):
+                type_check.expect(x.shape[axis] > one if one >= 0 else x.shape[axis] >= -one)
+            axis += 1
+
+    def forward(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the elements."""
+        (x,) = inputs
+        return (np.asarray(x[self.key]),)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Sequence[Any]:
+        """Return zeros with the gradient added at the indices."""
+        x = self.inputs[0]
+        return GetItemGrad(self.key, x.shape, x.dtype).apply(grad_outputs)
+
+
+class GetItemGrad(FunctionNode):
+    """Zeros with elements added at indices."""
+
+    def __init__(self, key: Any, shape: Any, dtype: Any):
+        self.key, self.shape, self.dtype = key, shape, dtype
+
+    def forward(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the sum."""
+        made = np.zeros(self.shape, self.dtype)
+        _add_at(made, self.key, inputs[0])
+        return (made,)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Sequence[Any]:
+        """Return the elements of the gradient."""
+        return GetItem(self.key).apply(grad_outputs)
+
+
+class ScatterAdd(FunctionNode):
+    """``a`` with ``b`` added at indices."""
+
+    def __init__(self, slices: Any):
+        self.key = _key("scatter_add", slices)
+
+    def check_type_forward(self, in_types: Any) -> None:
+        """Check that both have one element type."""
+        type_check.expect(in_types.size() == 2, in_types[0].dtype == in_types[1].dtype)
+
+    def forward(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the sum."""
+        a, b = inputs
+        made = a.copy()
+        _add_at(made, self.key, b)
+        return (made,)
+
+    def backward(self, target_input_indexes: Any, grad_outputs: Any) -> Sequence[Any]:
+        """Return the gradient, and its elements."""
+        (g,) = grad_outputs
+        found = []
+        if 0 in target_input_indexes:
+            found.append(g)
+        if 1 in target_input_indexes:
+            from hagane.nn.functions.math import sum_to
+
+            found.append(sum_to(get_item(g, self.key), self.inputs[1].shape))
+        return found
+
+
+def _add_at(target: Any, key: tuple[Any, ...], values: Any) -> None:
+    if any(isinstance(one, np.ndarray | list) for one in key):
+        np.add.at(target, key, values)
+    else:
+        target[key] += values
+
+
+def get_item(x: Any, slices: Any) -> Variable:
+    """Return ``x[slices]``, by NumPy's rules of indexing.
+
+    Args:
+        x: An array.
+        slices: A number, slice, ``...``, None, array of integers or bools, or a tuple of these.
+
+    Raises:
+        InvalidType: There are more indices than axes, or one lies outside.
+    """
+    return GetItem(slices).apply((x,))[0]
+
+
+def scatter_add(a: Any, slices: Any, b: Any) -> Variable:
+    """Return ``a`` with ``b`` added at ``slices``; what occurs twice is added twice."""
+    return ScatterAdd(slices).apply((a, b))[0]

@@ -1,0 +1,336 @@
+"""Pooling, and what undoes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hagane.nn.autograd import type_check
+from hagane.nn.functions.applying import array_of, constant_like, function, require, shape_of
+from hagane.nn.functions.array import concat, reshape
+from hagane.nn.functions.windows import as_tuple, end_pads, get_conv_outsize, get_deconv_outsize
+from hagane.ops.builder import op
+
+
+def _prepare(where: str, x: Any, ndim: int, ksize: Any, stride: Any, pad: Any) -> Any:
+    require(where, "x", x, kind="f", ndim=ndim + 2)
+    kernel = as_tuple(ksize, ndim)
+    return kernel, as_tuple(ksize if stride is None else stride, ndim), as_tuple(pad, ndim)
+
+
+def _max_pool(
+    where: str,
+    x: Any,
+    ndim: int,
+    ksize: Any,
+    stride: Any,
+    pad: Any,
+    cover_all: bool,
+    return_indices: bool,
+) -> Any:
+    kernel, strides, pads = _prepare(where, x, ndim, ksize, stride, pad)
+    sizes = tuple(shape_of(x)[2:])
+    counts = [
+        get_conv_outsize(n, k, s, p, cover_all)
+        for n, k, s, p in zip(sizes, kernel, strides, pads, strict=True)
+    ]
+    if min(counts, default=1) <= 0:
+        raise type_check.refuse(where, "the padded x to hold a window", f"x.shape == {shape_of(x)}")
+    ends = end_pads(sizes, kernel, strides, pads, cover_all)
+    if ndim == 0:
+        return x
+    if any(p >= k for p, k in zip((*pads, *ends), (*kernel, *kernel), strict=True)):
+        filler = constant_like(-np.inf, x)
+        x = op("Pad", x, [0, 0, *pads, 0, 0, *ends], filler)
+        pads = ends = (0,) * ndim
+    if not return_indices:
+        return op("MaxPool", x, kernel_shape=kernel, strides=strides, pads=(*pads, *ends))
+    y, places = op(
+        "MaxPool", x, kernel_shape=kernel, strides=strides, pads=(*pads, *ends), outputs=2
+    )
+    return y, _within_windows(array_of(places), shape_of(x), kernel, strides, pads)
+
+
+def _within_windows(places: Any, shape: Any, kernel: Any, strides: Any, pads: Any) -> Any:
+    """Return places in whole arrays as places in their windows."""
+    sizes = shape[2:]
+    flat = places % int(np.prod(sizes))
+    found = np.zeros_like(flat)
+    coordinates = np.unravel_index(flat, sizes)
+    for axis, coordinate in enumerate(coordinates):
+        first = np.arange(places.shape[2 + axis]) * strides[axis] - pads[axis]
+        view = [1] * places.ndim
+        view[2 + axis] = -1
+        found = found * kernel[axis] + coordinate - first.reshape(view)
+    return found.astype(np.int32)
+
+
+@function("x")
+def max_pooling_nd(
+    x: Any,
+    ksize: Any,
+    stride: Any = None,
+    pad: Any = 0,
+    cover_all: bool = True,
+    return_indices: bool = False,
+) -> Any:
+    """Return the largest element of each window.
+
+    Args:
+        x: (batch, channels, *sizes).
+        ksize: The window, one number or one an axis.
+        stride: By default the window's size.
+        pad: Around the array.
+        cover_all: Whether every element lies in a window.
+        return_indices: Whether the places in the windows, int32, are returned too.
+    """
+    ndim = len(shape_of(x)) - 2
+    return _max_pool("max_pooling_nd", x, ndim, ksize, stride, pad, cover_all, return_indices)
+
+
+@function("x")
+def max_pooling_1d(
+    x: Any,
+    ksize: Any,
+    stride: Any = None,
+    pad: Any = 0,
+    cover_all: bool = True,
+    return_indices: bool = False,
+) -> Any:
+    """Return the largest element of each window of one axis."""
+    _check_rank("max_pooling_1d", x, 1)
+    return _max_pool("max_pooling_1d", x, 1, ksize, stride, pad, cover_all, return_indices)
+
+
+@function("x")
+def max_pooling_2d(
+    x: Any,
+    ksize: Any,
+    stride: Any = None,
+    pad: Any = 0,
+    cover_all: bool = True,
+    return_indices: bool = False,
+) -> Any:
+    """Return the largest element of each window of images."""
+    return _max_pool("max_pooling_2d", x, 2, ksize, stride, pad, cover_all, return_indices)
+
+
+@function("x")
+def max_pooling_3d(
+    x: Any,
+    ksize: Any,
+    stride: Any = None,
+    pad: Any = 0,
+    cover_all: bool = True,
+    return_indices: bool = False,
+) -> Any:
+    """Return the largest element of each window of volumes."""
+    _check_rank("max_pooling_3d", x, 3)
+    return _max_pool("max_pooling_3d", x, 3, ksize, stride, pad, cover_all, return_indices)
+
+
+def _check_rank(where: str, x: Any, ndim: int) -> None:
+    if len(shape_of(x)) != ndim + 2:
+        raise ValueError(
+            f"The number of dimensions under channel dimension of the input 'x' should be {ndim} "
+            f"for {where}. But the actual ndim was {len(shape_of(x)) - 2}."
+        )
+
+
+def _average_pool(
+    where: str, x: Any, ndim: int, ksize: Any, stride: Any, pad: Any, pad_value: Any
+) -> Any:
+    if pad_value not in (0, None):
+        raise ValueError(f"pad_value must be either 0 or None, not {pad_value}.")
+    kernel, strides, pads = _prepare(where, x, ndim, ksize, stride, pad)
+    if ndim == 0:
+        return x
+    if any(p >= k for p, k in zip(pads, kernel, strict=True)) and pad_value == 0:
+        x = op("Pad", x, [0, 0, *pads, 0, 0, *pads])
+        pads = (0,) * ndim
+    return op(
+        "AveragePool",
+        x,
+        kernel_shape=kernel,
+        strides=strides,
+        pads=(*pads, *pads),
+        count_include_pad=int(pad_value == 0),
+    )
+
+
+@function("x")
+def average_pooling_2d(x: Any, ksize: Any, stride: Any = None, pad: Any = 0) -> Any:
+    """Return the mean of each window of images; padding counts as zeros."""
+    return _average_pool("average_pooling_2d", x, 2, ksize, stride, pad, 0)
+
+
+@function("x")
+def average_pooling_nd(
+    x: Any, ksize: Any, stride: Any = None, pad: Any = 0, pad_value: Any = 0
+) -> Any:
+    """Return the mean of each window; with ``pad_value=None`` padding is not counted."""
+    ndim = len(shape_of(x)) - 2
+    return _average_pool("average_pooling_nd", x, ndim, ksize, stride, pad, pad_value)
+
+
+@function("x")
+def average_pooling_1d(
+    x: Any, ksize: Any, stride: Any = None, pad: Any = 0, pad_value: Any = 0
+) -> Any:
+    """Return the mean of each window of one axis."""
+    _check_rank("average_pooling_1d", x, 1)
+    return _average_pool("average_pooling_1d", x, 1, ksize, stride, pad, pad_value)
+
+
+@function("x")
+def average_pooling_3d(
+    x: Any, ksize: Any, stride: Any = None, pad: Any = 0, pad_value: Any = 0
+) -> Any:
+    """Return the mean of each window of volumes."""
+    _check_rank("average_pooling_3d", x, 3)
+    return _average_pool("average_pooling_3d", x, 3, ksize, stride, pad, pad_value)
+
+
+def _spread(
+    where: str,
+    x: Any,
+    ndim: int,
+    ksize: Any,
+    stride: Any,
+    pad: Any,
+    outsize: Any,
+    cover_all: bool,
+    indexes: Any = None,
+) -> Any:
+    """Return elements put at all places of their windows, or at one place."""
+    kernel, strides, pads = _prepare(where, x, ndim, ksize, stride, pad)
+    n, c, *counts = shape_of(x)
+    if outsize is None:
+        sizes = tuple(
+            get_deconv_outsize(m, k, s, p, cover_all)
+            for m, k, s, p in zip(counts, kernel, strides, pads, strict=True)
+        )
+    else:
+        sizes = as_tuple(outsize, ndim)
+    for i, (size, m) in enumerate(zip(sizes, counts, strict=True)):
+        if get_conv_outsize(size, kernel[i], strides[i], pads[i], cover_all) != m:
+            raise type_check.refuse(where, f"outsize[{i}] of which {m} windows come", f"{size}")
+    taps = int(np.prod(kernel))
+    flat = reshape(x, (n, c, 1, int(np.prod(counts))))
+    if indexes is None:
+        columns = op("Expand", flat, [n, c, taps, int(np.prod(counts))])
+    else:
+        chosen = array_of(indexes).reshape(n, c, 1, -1) == np.arange(taps).reshape(1, 1, taps, 1)
+        columns = op("Mul", flat, chosen.astype(x.dtype))
+    columns = reshape(columns, (n, c * taps, int(np.prod(counts))))
+    # Col2Im counts windows by itself: the image is as large as they need, and cut then.
+    whole = [(m - 1) * s + k for m, s, k in zip(counts, strides, kernel, strict=True)]
+    made = op("Col2Im", columns, whole, list(kernel), strides=strides)
+    ends = [max(p + size - w, 0) for p, size, w in zip(pads, sizes, whole, strict=True)]
+    if any(ends):
+        made = op("Pad", made, [0] * (2 + ndim) + [0, 0, *ends])
+    stops = [p + size for p, size in zip(pads, sizes, strict=True)]
+    return op("Slice", made, list(pads), stops, list(range(2, 2 + ndim)))
+
+
+@function("x")
+def unpooling_nd(
+    x: Any,
+    ksize: Any,
+    stride: Any = None,
+    pad: Any = 0,
+    outsize: Any = None,
+    cover_all: bool = True,
+) -> Any:
+    """Return each element repeated over its window; where windows overlap they are added."""
+    ndim = len(shape_of(x)) - 2
+    return _spread("unpooling_nd", x, ndim, ksize, stride, pad, outsize, cover_all)
+
+
+@function("x")
+def unpooling_1d(
+    x: Any,
+    ksize: Any,
+    stride: Any = None,
+    pad: Any = 0,
+    outsize: Any = None,
+    cover_all: bool = True,
+) -> Any:
+    """Return each element repeated over its window of one axis."""
+    _check_rank("unpooling_1d", x, 1)
+    return _spread("unpooling_1d", x, 1, ksize, stride, pad, outsize, cover_all)
+
+
+@function("x")
+def unpooling_2d(
+    x: Any,
+    ksize: Any,
+    stride: Any = None,
+    pad: Any = 0,
+    outsize: Any = None,
+    cover_all: bool = True,
+) -> Any:
+    """Return each pixel repeated over its window."""
+    return _spread("unpooling_2d", x, 2, ksize, stride, pad, outsize, cover_all)
+
+
+@function("x")
+def unpooling_3d(
+    x: Any,
+    ksize: Any,
+    stride: Any = None,
+    pad: Any = 0,
+    outsize: Any = None,
+    cover_all: bool = True,
+) -> Any:
+    """Return each element of a volume repeated over its window."""
+    _check_rank("unpooling_3d", x, 3)
+    return _spread("unpooling_3d", x, 3, ksize, stride, pad, outsize, cover_all)
+
+
+@function("x")
+def upsampling_2d(
+    x: Any,
+    indexes: Any,
+    ksize: Any,
+    stride: Any = None,
+    pad: Any = 0,
+    outsize: Any = None,
+    cover_all: bool = True,
+) -> Any:
+    """Return each pixel at the place of its window that ``indexes`` names, else zeros.
+
+    Args:
+        x: (batch, channels, rows, columns).
+        indexes: Places in windows, as ``max_pooling_2d`` returns them.
+        ksize: The window.
+        stride: By default the window's size.
+        pad: Of the pooling.
+        outsize: Height and width of the result.
+        cover_all: Of the pooling.
+    """
+    if array_of(indexes).shape != tuple(shape_of(x)):
+        raise type_check.refuse(
+            "upsampling_2d", f"indexes.shape == {shape_of(x)}", f"{array_of(indexes).shape}"
+        )
+    return _spread("upsampling_2d", x, 2, ksize, stride, pad, outsize, cover_all, indexes)
+
+
+@function("x")
+def spatial_pyramid_pooling_2d(x: Any, pyramid_height: int, pooling: Any = None) -> Any:
+    """Return the largest elements of images cut into 1, 4, 16, … parts (He et al. 2014)."""
+    if pooling is None or isinstance(pooling, type):
+        raise ValueError(f"pooling must be 'max', got {pooling!r}")
+    if pooling != "max":
+        raise ValueError(f"Unsupported pooling operation: {pooling}")
+    require("spatial_pyramid_pooling_2d", "x", x, kind="f", ndim=4)
+    n, _c, h, w = shape_of(x)
+    levels = []
+    for level in range(pyramid_height):
+        bins = 2**level
+        kernel = (-(-h // bins), -(-w // bins))
+        pads = ((kernel[0] * bins - h) // 2, (kernel[1] * bins - w) // 2)
+        y = max_pooling_2d(x, kernel, kernel, pads, True)
+        levels.append(reshape(y, (n, int(np.prod(shape_of(y)[1:])), 1, 1)))
+    return concat(levels)

@@ -1,0 +1,307 @@
+"""Losses over drawn classes, chains of labels and alignments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hagane.nn.autograd import type_check
+from hagane.nn.autograd.variable import Variable
+from hagane.nn.functions.applying import array_of, constant_like, function, lift, require
+from hagane.nn.functions.array import concat, reshape, split_axis, stack
+from hagane.nn.functions.loss import check_reduce, folded, total
+from hagane.nn.functions.math import logsumexp, sum
+from hagane.nn.functions.products import embed_id
+from hagane.ops.builder import op
+
+
+@function("x", "W")
+def negative_sampling(
+    x: Any, t: Any, W: Any, sampler: Any, sample_size: int, reduce: str = "sum", **kwargs: Any
+) -> Any:
+    """Return the loss of right classes against drawn ones (Mikolov et al. 2013).
+
+    Args:
+        x: (batch, features).
+        t: Classes, integers (batch,); -1 for samples that do not count.
+        W: A vector for each class.
+        sampler: Draws classes: from a shape to integers.
+        sample_size: How many are drawn for each sample.
+        reduce: ``sum`` or ``no``.
+        kwargs: ``samples`` gives the classes, the right ones first; with ``return_samples`` they
+            are returned too.
+    """
+    samples = kwargs.pop("samples", None)
+    return_samples = kwargs.pop("return_samples", False)
+    if kwargs:
+        raise TypeError(f"negative_sampling: unexpected arguments {', '.join(kwargs)}")
+    check_reduce("negative_sampling", reduce, "sum", "no")
+    require("negative_sampling", "x", x, kind="f", ndim=2)
+    labels = array_of(t)
+    n, features = x.shape
+    if labels.dtype.kind != "i" or labels.shape != (n,):
+        raise type_check.refuse(
+            "negative_sampling", f"t: {n} integers", f"{labels.dtype} {labels.shape}"
+        )
+    require("negative_sampling", "W", W, ndim=2, dtype_as=("x", x), shape=(None, features))
+    if samples is None:
+        drawn = sampler((n, sample_size + 1))
+        drawn[:, 0] = labels
+        samples = drawn
+    valid = labels != -1
+    chosen = np.where(valid[:, None], array_of(samples), 0)
+    vectors = embed_id(chosen, W)
+    scores = op("Squeeze", op("MatMul", vectors, op("Unsqueeze", x, [2])), [2])
+    signs = np.ones(chosen.shape, x.dtype)
+    signs[:, 0] = -1
+    losses = op("Softplus", op("Mul", scores, signs))
+    losses = op("Mul", losses, valid[:, None].astype(x.dtype))
+    loss = total(losses) if reduce == "sum" else op("ReduceSum", losses, [1], keepdims=0)
+    return (loss, samples) if return_samples else loss
+
+
+@function("x", "W")
+def black_out(x: Any, t: Any, W: Any, samples: Any, reduce: str = "mean") -> Any:
+    """Return the loss of right classes against drawn ones (Ji et al. 2015).
+
+    Args:
+        x: (batch, features).
+        t: Classes, integers (batch,).
+        W: A vector for each class.
+        samples: Drawn classes, (batch, number).
+        reduce: ``mean`` or ``no``.
+    """
+    check_reduce("black_out", reduce, "mean", "no")
+    chosen = np.concatenate([array_of(t)[:, None], array_of(samples)], axis=1)
+    vectors = embed_id(chosen, W)
+    scores = op("Squeeze", op("MatMul", vectors, op("Unsqueeze", x, [2])), [2])
+    log_p = op("LogSoftmax", scores, axis=1)
+    right, wrong = split_axis(log_p, [1], 1)
+    eps = constant_like(np.finfo(np.float32).tiny, x)
+    others = op("Log", op("Add", op("Sub", constant_like(1, x), op("Exp", wrong)), eps))
+    loss = op("Neg", op("Add", op("Squeeze", right, [1]), op("ReduceSum", others, [1], keepdims=0)))
+    return folded(loss, reduce)
+
+
+def crf1d(cost: Any, xs: Sequence[Any], ys: Sequence[Any], reduce: str = "mean") -> Any:
+    """Return the negative log-likelihood of chains of labels (Lafferty et al. 2001).
+
+    Args:
+        cost: Of each pair of labels that follow each other, (labels, labels).
+        xs: Costs of labels at each time, (batch at that time, labels); batches do not grow.
+        ys: Labels at each time, integers.
+        reduce: ``mean`` or ``no``.
+    """
+    check_reduce("crf1d", reduce, "mean", "no")
+    cost, row = lift(cost), [lift(x) for x in xs]
+    labels = [array_of(y) for y in ys]
+    if not row:
+        raise ValueError("crf1d: expected one or more times, got none")
+    size = cost.shape[0]
+    if cost.shape != (size, size) or any(x.shape[1] != size for x in row):
+        raise type_check.refuse(
+            "crf1d", f"xs of {size} labels", f"cost.shape == {cost.shape}, xs: {row[0].shape}"
+        )
+    n = row[0].shape[0]
+    alpha: Any = row[0]
+    ended: list[Any] = []
+    score: Any = _picked(row[0], labels[0])
+    for x, before, now in zip(row[1:], labels, labels[1:], strict=False):
+        batch = x.shape[0]
+        if alpha.shape[0] > batch:
+            alpha, rest = split_axis(alpha, [batch], 0)
+            ended.append(logsumexp(rest, axis=1))
+            score, rest_score = split_axis(score, [batch], 0)
+            ended[-1] = ended[-1] - rest_score
+        ways = op("Add", op("Unsqueeze", alpha, [2]), op("Unsqueeze", cost, [0]))
+        alpha = logsumexp(ways, axis=1) + x
+        flat = reshape(cost, (size * size,))
+        steps = op("Gather", flat, before[:batch].astype(np.int64) * size + now, axis=0)
+        score = score + _picked(x, now) + steps
+    ended.append(logsumexp(alpha, axis=1) - score)
+    losses = concat(ended[::-1], axis=0) if len(ended) > 1 else ended[0]
+    return losses if reduce == "no" else sum(losses) * (1 / n)
+
+
+def _picked(x: Any, labels: Any) -> Any:
+    found = op("GatherElements", x, labels.astype(np.int64)[:, None], axis=1)
+    return op("Squeeze", found, [1])
+
+
+def argmax_crf1d(cost: Any, xs: Sequence[Any]) -> Any:
+    """Return the best scores of chains, and their labels at each time (Viterbi 1967).
+
+    Args:
+        cost: Of each pair of labels, (labels, labels).
+        xs: Costs of labels at each time; batches do not grow.
+    """
+    weights, row = array_of(cost), [array_of(x) for x in xs]
+    alpha = row[0]
+    scores: list[Any] = []
+    ends: list[Any] = []
+    backs: list[Any] = []
+    for x in row[1:]:
+        batch = x.shape[0]
+        if alpha.shape[0] > batch:
+            scores.append(alpha[batch:].max(axis=1))
+            ends.append(alpha[batch:].argmax(axis=1))
+            alpha = alpha[:batch]
+        else:
+            ends.append(None)
+        ways = alpha[:, :, None] + weights
+        backs.append(ways.argmax(axis=1))
+        alpha = ways.max(axis=1) + x
+    scores.append(alpha.max(axis=1))
+    path = [alpha.argmax(axis=1).astype(np.int32)]
+    for back, end in zip(reversed(backs), reversed(ends), strict=True):
+        before = back[np.arange(len(path[-1])), path[-1]]
+        if end is not None:
+            before = np.concatenate([before, end])
+        path.append(before.astype(np.int32))
+    return Variable(np.concatenate(scores[::-1])), path[::-1]
+
+
+def connectionist_temporal_classification(
+    x: Sequence[Any],
+    t: Any,
+    blank_symbol: int,
+    input_length: Any = None,
+    label_length: Any = None,
+    reduce: str = "mean",
+) -> Any:
+    """Return the negative log-likelihood of labels of sequences without alignment (Graves 2006).
+
+    Args:
+        x: Scores at each time, (batch, classes) each.
+        t: Labels, integers (batch, largest number of labels).
+        blank_symbol: The class that stands for no label.
+        input_length: The number of times of each sequence; all if None.
+        label_length: The number of labels of each sequence; all if None.
+        reduce: ``mean`` or ``no``.
+    """
+    where = "connectionist_temporal_classification"
+    if not isinstance(x, Sequence):
+        raise TypeError("x must be a list of Variables")
+    if not isinstance(blank_symbol, int):
+        raise TypeError("blank_symbol must be non-negative integer.")
+    check_reduce(where, reduce, "mean", "no")
+    if not 0 <= blank_symbol < x[0].shape[1]:
+        raise AssertionError(f"blank_symbol: expected 0 <= it < {x[0].shape[1]}")
+    labels = array_of(t)
+    n, most = labels.shape
+    times = np.full(n, len(x)) if input_length is None else array_of(input_length)
+    counts = np.full(n, most) if label_length is None else array_of(label_length)
+    row = [lift(one) for one in x]
+    dtype = row[0].dtype
+    # Labels with blanks between and around: (batch, 2 labels + 1).
+    width = 2 * most + 1
+    path = np.full((n, width), blank_symbol, np.int64)
+    path[:, 1::2] = np.where(np.arange(most) < counts[:, None], labels, blank_symbol)
+    skips = np.zeros((n, width), bool)
+    skips[:, 2:] = (path[:, 2:] != blank_symbol) & (path[:, 2:] != path[:, :-2])
+    never = dtype.type(-1e10 if dtype != np.float16 else -3e4)
+    scores = [op("GatherElements", op("LogSoftmax", one, axis=1), path, axis=1) for one in row]
+    first = np.full((n, width), never, dtype)
+    first[:, :2] = 0
+    alpha: Any = op("Add", scores[0], first)
+    kept: Any = [alpha]
+    hidden = np.where(skips, 0, never).astype(dtype)
+    for score in scores[1:]:
+        one = op("Pad", op("Slice", alpha, [0], [width - 1], [1]), [0, 1, 0, 0], never)
+        two = op(
+            "Pad",
+            op("Slice", alpha, [0], [max(width - 2, 0)], [1]),
+            [0, min(2, width), 0, 0],
+            never,
+        )
+        ways = stack([alpha, one, op("Add", two, hidden)], axis=0)
+        alpha = op("Add", logsumexp(ways, axis=0), score)
+        kept.append(alpha)
+    whole = stack(kept, axis=1) if len(kept) > 1 else op("Unsqueeze", kept[0], [1])
+    rows = np.arange(n)
+    from hagane.nn.functions.indexing import get_item
+
+    last = get_item(whole, (rows, times.astype(np.int64) - 1, 2 * counts))
+    inner = get_item(whole, (rows, times.astype(np.int64) - 1, np.maximum(2 * counts - 1, 0)))
+    # Without labels there is one way only, which must not count twice.
+    inner = op("Add", inner, np.where(counts > 0, 0, never).astype(dtype))
+    loss = op("Neg", logsumexp(stack([last, inner], axis=0), axis=0))
+    return folded(loss, reduce)
+
+
+@function("embeddings")
+def discriminative_margin_based_clustering_loss(
+    embeddings: Any,
+    labels: Any,
+    delta_v: float,
+    delta_d: float,
+    max_embedding_dim: int,
+    norm: int = 1,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    gamma: float = 0.001,
+) -> Any:
+    """Return the losses of clusters: spread, distance and size (De Brabandere et al. 2017).
+
+    Args:
+        embeddings: (batch, dimensions, height, width).
+        labels: Instances, integers (batch, height, width).
+        delta_v: The radius within which spread costs nothing.
+        delta_d: The distance from which clusters cost nothing.
+        max_embedding_dim: The largest number of instances.
+        norm: 1 or 2: the distance.
+        alpha: Factor of the spread.
+        beta: Factor of the distance.
+        gamma: Factor of the size.
+
+    Returns:
+        The three losses.
+    """
+    ids = array_of(labels)
+    n, dimensions, *places = embeddings.shape
+    if ids.shape != (n, *places):
+        raise type_check.refuse(
+            "discriminative_margin_based_clustering_loss",
+            f"labels.shape == {(n, *places)}",
+            f"{ids.shape}",
+        )
+    if norm not in (1, 2):
+        raise ValueError(f"norm: expected 1 or 2, got {norm}")
+    spread: list[Any] = []
+    apart: list[Any] = []
+    size: list[Any] = []
+
+    def length(v: Any, axis: int) -> Any:
+        if norm == 1:
+            return sum(op("Abs", v), axis=axis)
+        return op("Sqrt", op("Add", sum(v * v, axis=axis), constant_like(1e-12, v)))
+
+    for sample, marks in zip(split_axis(embeddings, n, 0), ids, strict=True):
+        flat = reshape(sample, (dimensions, -1))
+        found = [one for one in np.unique(marks) if one >= 0][:max_embedding_dim]
+        means = []
+        for one in found:
+            mask = (marks.reshape(-1) == one).astype(embeddings.dtype)
+            count = mask.sum()
+            mean = sum(flat * mask[None], axis=1) * (1 / count)
+            distance = length(flat - reshape(mean, (dimensions, 1)), 0)
+            over = op("Relu", distance - delta_v)
+            spread.append(sum(over * over * mask) * (1 / (count * len(found) * n)))
+            size.append(length(mean, 0) * (1 / (len(found) * n)))
+            means.append(mean)
+        for i, a in enumerate(means):
+            for j, b in enumerate(means):
+                if i != j:
+                    near = op("Relu", 2 * delta_d - length(a - b, 0))
+                    apart.append(near * near * (1 / (len(means) * (len(means) - 1) * n)))
+    zero = Variable(np.zeros((), embeddings.dtype))
+
+    def added(terms: list[Any], factor: float) -> Any:
+        found: Any = zero
+        for term in terms:
+            found = found + term
+        return found * factor
+
+    return added(spread, alpha), added(apart, beta), added(size, gamma)

@@ -1,0 +1,635 @@
+"""Convolution links."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hagane.nn import functions as F
+from hagane.nn.autograd.parameter import Parameter
+from hagane.nn.functions.windows import as_tuple, get_conv_outsize
+from hagane.nn.initializers import Constant, get_initializer
+from hagane.nn.links.connection import bias_initializer
+from hagane.nn.model.chain import Chain
+from hagane.nn.model.link import Link
+from hagane.nn.model.sequential import Sequential
+
+
+def _pop(where: str, options: dict[str, Any], **defaults: Any) -> tuple[Any, ...]:
+    found = tuple(options.pop(key, value) for key, value in defaults.items())
+    if options:
+        raise TypeError(f"{where}() got unexpected keyword argument(s) {', '.join(options)}")
+    return found
+
+
+class ConvolutionND(Link):
+    """A convolution over any number of axes.
+
+    Args:
+        ndim: The number of axes.
+        in_channels: None for that of the first input.
+        out_channels: The number of filters.
+        ksize: The filters' size. Without it the arguments before move up by one.
+        stride: Of the window.
+        pad: Zeros around the input.
+        nobias: Whether there is no bias.
+        initialW: Fills the filters; LeCun's normal one if None.
+        initial_bias: Fills the bias; zeros if None.
+        cover_all: Whether every element lies in a window.
+        dilate: The distance of taps.
+        groups: Into how many independent parts channels split.
+    """
+
+    def __init__(
+        self,
+        ndim: int,
+        in_channels: Any,
+        out_channels: Any,
+        ksize: Any = None,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
+        initialW: Any = None,
+        initial_bias: Any = None,
+        cover_all: bool = False,
+        dilate: Any = 1,
+        groups: int = 1,
+    ):
+        super().__init__()
+        if ksize is None:
+            out_channels, ksize, in_channels = in_channels, out_channels, None
+        self.ndim = ndim
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.ksize = ksize
+        self.stride = as_tuple(stride, ndim)
+        self.pad = as_tuple(pad, ndim)
+        self.dilate = as_tuple(dilate, ndim)
+        self.cover_all = cover_all
+        self.groups = int(groups)
+        with self.init_scope():
+            self.W = Parameter(get_initializer(initialW))
+            if in_channels is not None:
+                self._initialize_params(in_channels)
+            self.b = None if nobias else Parameter(bias_initializer(initial_bias), out_channels)
+
+    def _initialize_params(self, in_channels: int) -> None:
+        for name, count in (
+            ("the number of input channels", in_channels),
+            ("the number of output channels", self.out_channels),
+        ):
+            if count % self.groups:
+                raise ValueError(f"{name} must be divisible by the number of groups")
+        kernel = as_tuple(self.ksize, self.ndim)
+        self.W.initialize((self.out_channels, in_channels // self.groups, *kernel))
+
+    @property
+    def printable_specs(self) -> Any:
+        """Sizes and options."""
+        names = ("in_channels", "out_channels", "ksize", "stride", "pad")
+        more = [("nobias", self.b is None), ("dilate", self.dilate), ("groups", self.groups)]
+        return iter([(name, getattr(self, name)) for name in names] + more)
+
+    def forward(self, x: Any) -> Any:
+        """Return the outputs, (batch, out_channels, *sizes)."""
+        if self.W.array is None:
+            self._initialize_params(x.shape[1])
+        return F.convolution_nd(
+            x, self.W, self.b, self.stride, self.pad, self.cover_all, self.dilate, self.groups
+        )
+
+
+class Convolution1D(ConvolutionND):
+    """A convolution over one axis."""
+
+    def __init__(
+        self,
+        in_channels: Any,
+        out_channels: Any,
+        ksize: Any,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
+        initialW: Any = None,
+        initial_bias: Any = None,
+        cover_all: bool = False,
+        dilate: Any = 1,
+        groups: int = 1,
+    ):
+        super().__init__(
+            1,
+            in_channels,
+            out_channels,
+            ksize,
+            stride,
+            pad,
+            nobias,
+            initialW,
+            initial_bias,
+            cover_all,
+            dilate,
+            groups,
+        )
+
+
+class Convolution3D(ConvolutionND):
+    """A convolution over three axes."""
+
+    def __init__(
+        self,
+        in_channels: Any,
+        out_channels: Any,
+        ksize: Any,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
+        initialW: Any = None,
+        initial_bias: Any = None,
+        cover_all: bool = False,
+        dilate: Any = 1,
+        groups: int = 1,
+    ):
+        super().__init__(
+            3,
+            in_channels,
+            out_channels,
+            ksize,
+            stride,
+            pad,
+            nobias,
+            initialW,
+            initial_bias,
+            cover_all,
+            dilate,
+            groups,
+        )
+
+
+class Convolution2D(ConvolutionND):
+    """A convolution of images.
+
+    Args:
+        in_channels: None for that of the first input.
+        out_channels: The number of filters.
+        ksize: The filters' size. Without it the arguments before move up by one.
+        stride: Of the window.
+        pad: Zeros around the image.
+        nobias: Whether there is no bias.
+        initialW: Fills the filters.
+        initial_bias: Fills the bias.
+        kwargs: ``dilate`` and ``groups``, both 1 by default.
+    """
+
+    def __init__(
+        self,
+        in_channels: Any,
+        out_channels: Any,
+        ksize: Any = None,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
+        initialW: Any = None,
+        initial_bias: Any = None,
+        **kwargs: Any,
+    ):
+        dilate, groups = _pop("Convolution2D", kwargs, dilate=1, groups=1)
+        super().__init__(
+            2,
+            in_channels,
+            out_channels,
+            ksize,
+            stride,
+            pad,
+            nobias,
+            initialW,
+            initial_bias,
+            False,
+            dilate,
+            groups,
+        )
+
+    @classmethod
+    def from_params(
+        cls,
+        W: Any,
+        b: Any = None,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
+        **kwargs: Any,
+    ) -> Convolution2D:
+        """Return a link on given arrays."""
+        groups = kwargs.get("groups", 1)
+        out_channels, in_channels, *kernel = W.shape
+        if b is not None and out_channels != b.size:
+            raise ValueError(
+                f"`out_channels` does not match the size of `b`: {out_channels} and {b.size}"
+            )
+        return cls(
+            in_channels * groups,
+            out_channels,
+            tuple(kernel),
+            stride,
+            pad,
+            nobias or b is None,
+            initialW=Constant(getattr(W, "array", W)),
+            initial_bias=None if b is None else Constant(getattr(b, "array", b)),
+            **kwargs,
+        )
+
+    def forward(self, x: Any) -> Any:
+        """Return the outputs, (batch, out_channels, height, width)."""
+        if self.W.array is None:
+            self._initialize_params(x.shape[1])
+        return F.convolution_2d(
+            x, self.W, self.b, self.stride, self.pad, dilate=self.dilate, groups=self.groups
+        )
+
+
+class DilatedConvolution2D(Convolution2D):
+    """A convolution of images whose taps lie apart."""
+
+    def __init__(
+        self,
+        in_channels: Any,
+        out_channels: Any,
+        ksize: Any = None,
+        stride: Any = 1,
+        pad: Any = 0,
+        dilate: Any = 1,
+        nobias: bool = False,
+        initialW: Any = None,
+        initial_bias: Any = None,
+    ):
+        super().__init__(
+            in_channels,
+            out_channels,
+            ksize,
+            stride,
+            pad,
+            nobias,
+            initialW,
+            initial_bias,
+            dilate=dilate,
+        )
+
+
+class DeconvolutionND(Link):
+    """A transposed convolution over any number of axes.
+
+    Args:
+        ndim: The number of axes.
+        in_channels: None for that of the first input.
+        out_channels: The number of filters.
+        ksize: The filters' size. Without it the arguments before move up by one.
+        stride: Of the window.
+        pad: Elements that are cut off around the result.
+        nobias: Whether there is no bias.
+        outsize: The sizes of the result; by default the smallest.
+        initialW: Fills the filters.
+        initial_bias: Fills the bias.
+        dilate: The distance of taps.
+        groups: Into how many independent parts channels split.
+    """
+
+    def __init__(
+        self,
+        ndim: int,
+        in_channels: Any,
+        out_channels: Any,
+        ksize: Any = None,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
+        outsize: Any = None,
+        initialW: Any = None,
+        initial_bias: Any = None,
+        dilate: Any = 1,
+        groups: int = 1,
+    ):
+        super().__init__()
+        if ksize is None:
+            out_channels, ksize, in_channels = in_channels, out_channels, None
+        self.ndim = ndim
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.ksize = ksize
+        self.stride = as_tuple(stride, ndim)
+        self.pad = as_tuple(pad, ndim)
+        self.dilate = as_tuple(dilate, ndim)
+        self.outsize = None if outsize is None else as_tuple(outsize, ndim)
+        self.groups = int(groups)
+        with self.init_scope():
+            self.W = Parameter(get_initializer(initialW))
+            if in_channels is not None:
+                self._initialize_params(in_channels)
+            self.b = None if nobias else Parameter(bias_initializer(initial_bias), out_channels)
+
+    def _initialize_params(self, in_channels: int) -> None:
+        for name, count in (
+            ("the number of input channels", in_channels),
+            ("the number of output channels", self.out_channels),
+        ):
+            if count % self.groups:
+                raise ValueError(f"{name} must be divisible by the number of groups")
+        kernel = as_tuple(self.ksize, self.ndim)
+        self.W.initialize((in_channels, self.out_channels // self.groups, *kernel))
+
+    @property
+    def printable_specs(self) -> Any:
+        """Sizes and options."""
+        names = ("in_channels", "out_channels", "ksize", "stride", "pad", "outsize")
+        more = [("nobias", self.b is None), ("dilate", self.dilate), ("groups", self.groups)]
+        return iter([(name, getattr(self, name)) for name in names] + more)
+
+    def forward(self, x: Any) -> Any:
+        """Return the outputs, (batch, out_channels, *sizes)."""
+        if self.W.array is None:
+            self._initialize_params(x.shape[1])
+        return F.deconvolution_nd(
+            x, self.W, self.b, self.stride, self.pad, self.outsize, self.dilate, self.groups
+        )
+
+
+class Deconvolution1D(DeconvolutionND):
+    """A transposed convolution over one axis."""
+
+    def __init__(
+        self,
+        in_channels: Any,
+        out_channels: Any,
+        ksize: Any,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
+        outsize: Any = None,
+        initialW: Any = None,
+        initial_bias: Any = None,
+        dilate: Any = 1,
+        groups: int = 1,
+    ):
+        super().__init__(
+            1,
+            in_channels,
+            out_channels,
+            ksize,
+            stride,
+            pad,
+            nobias,
+            outsize,
+            initialW,
+            initial_bias,
+            dilate,
+            groups,
+        )
+
+
+class Deconvolution3D(DeconvolutionND):
+    """A transposed convolution over three axes."""
+
+    def __init__(
+        self,
+        in_channels: Any,
+        out_channels: Any,
+        ksize: Any,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
+        outsize: Any = None,
+        initialW: Any = None,
+        initial_bias: Any = None,
+        dilate: Any = 1,
+        groups: int = 1,
+    ):
+        super().__init__(
+            3,
+            in_channels,
+            out_channels,
+            ksize,
+            stride,
+            pad,
+            nobias,
+            outsize,
+            initialW,
+            initial_bias,
+            dilate,
+            groups,
+        )
+
+
+class Deconvolution2D(DeconvolutionND):
+    """A transposed convolution of images."""
+
+    def __init__(
+        self,
+        in_channels: Any,
+        out_channels: Any,
+        ksize: Any = None,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
+        outsize: Any = None,
+        initialW: Any = None,
+        initial_bias: Any = None,
+        **kwargs: Any,
+    ):
+        dilate, groups = _pop("Deconvolution2D", kwargs, dilate=1, groups=1)
+        super().__init__(
+            2,
+            in_channels,
+            out_channels,
+            ksize,
+            stride,
+            pad,
+            nobias,
+            outsize,
+            initialW,
+            initial_bias,
+            dilate,
+            groups,
+        )
+
+    @classmethod
+    def from_params(
+        cls,
+        W: Any,
+        b: Any = None,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
+        outsize: Any = None,
+        **kwargs: Any,
+    ) -> Deconvolution2D:
+        """Return a link on given arrays."""
+        groups = kwargs.get("groups", 1)
+        in_channels, out_channels, *kernel = W.shape
+        if b is not None and out_channels * groups != b.size:
+            raise ValueError(
+                f"`out_channels` does not match the size of `b`: {out_channels} and {b.size}"
+            )
+        return cls(
+            in_channels,
+            out_channels * groups,
+            tuple(kernel),
+            stride,
+            pad,
+            nobias or b is None,
+            outsize,
+            initialW=Constant(getattr(W, "array", W)),
+            initial_bias=None if b is None else Constant(getattr(b, "array", b)),
+            **kwargs,
+        )
+
+
+class DepthwiseConvolution2D(Link):
+    """A convolution of each channel with filters of its own."""
+
+    def __init__(
+        self,
+        in_channels: Any,
+        channel_multiplier: int,
+        ksize: Any,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
+        initialW: Any = None,
+        initial_bias: Any = None,
+    ):
+        super().__init__()
+        self.ksize = ksize
+        self.stride = as_tuple(stride, 2)
+        self.pad = as_tuple(pad, 2)
+        self.channel_multiplier = channel_multiplier
+        self.nobias = nobias
+        self.initial_bias = 0 if initial_bias is None else initial_bias
+        with self.init_scope():
+            self.W = Parameter(get_initializer(initialW))
+            self.b = None if nobias else Parameter(get_initializer(self.initial_bias))
+        if in_channels is not None:
+            self._initialize_params(in_channels)
+
+    def _initialize_params(self, in_channels: int) -> None:
+        self.W.initialize((self.channel_multiplier, in_channels, *as_tuple(self.ksize, 2)))
+        if self.b is not None:
+            self.b.initialize(self.channel_multiplier * in_channels)
+
+    def forward(self, x: Any) -> Any:
+        """Return the outputs, (batch, channels * multiplier, height, width)."""
+        if self.W.array is None:
+            self._initialize_params(x.shape[1])
+        return F.depthwise_convolution_2d(x, self.W, self.b, self.stride, self.pad)
+
+
+class LocalConvolution2D(Link):
+    """A convolution with filters of its own at each place."""
+
+    def __init__(
+        self,
+        in_channels: Any,
+        out_channels: int,
+        in_size: Any = None,
+        ksize: Any = None,
+        stride: Any = 1,
+        nobias: bool = False,
+        initialW: Any = None,
+        initial_bias: Any = None,
+        **kwargs: Any,
+    ):
+        _pop("LocalConvolution2D", kwargs)
+        super().__init__()
+        self.ksize = ksize
+        self.stride = as_tuple(stride, 2)
+        self.nobias = nobias
+        self.out_channels = out_channels
+        with self.init_scope():
+            self.W = Parameter(get_initializer(initialW))
+            self.b = None if nobias else Parameter(bias_initializer(initial_bias))
+            if in_channels is not None and in_size is not None:
+                self._initialize_params(in_channels, as_tuple(in_size, 2))
+
+    def _initialize_params(self, in_channels: int, in_size: tuple[int, ...]) -> None:
+        kernel = as_tuple(self.ksize, 2)
+        places = [
+            get_conv_outsize(size, k, s, 0)
+            for size, k, s in zip(in_size, kernel, self.stride, strict=True)
+        ]
+        self.W.initialize((self.out_channels, *places, in_channels, *kernel))
+        if self.b is not None:
+            self.b.initialize((self.out_channels, *places))
+
+    def forward(self, x: Any) -> Any:
+        """Return the outputs, (batch, out_channels, rows, columns)."""
+        if self.W.array is None:
+            self._initialize_params(x.shape[1], x.shape[2:])
+        return F.local_convolution_2d(x, self.W, self.b, self.stride)
+
+
+class MLPConvolution2D(Sequential):
+    """A convolution, and then convolutions of single pixels (Lin et al. 2013)."""
+
+    def __init__(
+        self,
+        in_channels: Any,
+        out_channels: Any,
+        ksize: Any = None,
+        stride: Any = 1,
+        pad: Any = 0,
+        activation: Any = F.relu,
+        *args: Any,
+        **kwargs: Any,
+    ):
+        conv_init, bias_init = _pop("MLPConvolution2D", kwargs, conv_init=None, bias_init=None)
+        if ksize is None:
+            out_channels, ksize, in_channels = in_channels, out_channels, None
+        if not callable(activation):
+            raise TypeError(f"MLPConvolution2D: activation must be callable, got {activation!r}")
+        first, *rest = out_channels
+        layers: list[Any] = [
+            Convolution2D(
+                in_channels, first, ksize, stride, pad, initialW=conv_init, initial_bias=bias_init
+            )
+        ]
+        before = first
+        for count in rest:
+            layers += [
+                activation,
+                Convolution2D(before, count, 1, initialW=conv_init, initial_bias=bias_init),
+            ]
+            before = count
+        super().__init__(*layers)
+        self.activation = activation
+
+
+class Inception(Chain):
+    """A block of GoogLeNet (Szegedy et al. 2014)."""
+
+    def __init__(
+        self,
+        in_channels: Any,
+        out1: int,
+        proj3: int,
+        out3: int,
+        proj5: int,
+        out5: int,
+        proj_pool: int,
+        conv_init: Any = None,
+        bias_init: Any = None,
+    ):
+        super().__init__()
+        given = {"initialW": conv_init, "initial_bias": bias_init}
+        with self.init_scope():
+            self.conv1 = Convolution2D(in_channels, out1, 1, **given)
+            self.proj3 = Convolution2D(in_channels, proj3, 1, **given)
+            self.conv3 = Convolution2D(proj3, out3, 3, pad=1, **given)
+            self.proj5 = Convolution2D(in_channels, proj5, 1, **given)
+            self.conv5 = Convolution2D(proj5, out5, 5, pad=2, **given)
+            self.projp = Convolution2D(in_channels, proj_pool, 1, **given)
+
+    def forward(self, x: Any) -> Any:
+        """Return the outputs of all four ways, joined."""
+        ways = (
+            self.conv1(x),
+            self.conv3(F.relu(self.proj3(x))),
+            self.conv5(F.relu(self.proj5(x))),
+            self.projp(F.max_pooling_2d(x, 3, stride=1, pad=1)),
+        )
+        return F.relu(F.concat(ways, axis=1))

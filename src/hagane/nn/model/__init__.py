@@ -1,0 +1,1 @@
+"""Links: parameters with the functions that use them."""

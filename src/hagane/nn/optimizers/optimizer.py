@@ -1,0 +1,457 @@
+"""Optimizers: what updates the parameters of a link from their gradients."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hagane.nn.autograd.parameter import Parameter
+from hagane.nn.autograd.variable import Variable
+from hagane.nn.model.link import Link
+from hagane.nn.optimizers.hooking import Hooks
+from hagane.nn.optimizers.hyperparameter import Hyperparameter, HyperparameterProxy
+from hagane.nn.serializers.serializer import Deserializer
+
+
+def _initialiser(defaults: dict[str, Any], make: Callable[..., None], first: bool) -> Any:
+    """Return an ``__init__`` that takes the hyperparameters by place or name."""
+    kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter("self", kinds)]
+    if first:
+        parameters.append(inspect.Parameter("parent_hyperparam", kinds, default=None))
+    for name, value in defaults.items():
+        parameters.append(inspect.Parameter(name, kinds, default=None if first else value))
+    signature = inspect.Signature(parameters)
+
+    def initialise(self: Any, *args: Any, **kwargs: Any) -> None:
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        values = dict(bound.arguments)
+        del values["self"]
+        make(self, **values)
+
+    initialise.__signature__ = signature  # type: ignore[attr-defined]
+    return initialise
+
+
+class UpdateRule:
+    """How one parameter is updated.
+
+    Subclasses with ``defaults`` get an ``__init__`` that takes these hyperparameters.
+
+    Attributes:
+        enabled: Whether the parameter is updated.
+        hyperparam: The hyperparameters.
+        t: The number of updates.
+        state: Arrays that are kept between updates, by name.
+    """
+
+    is_elementwise = True
+    defaults: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, parent_hyperparam: Hyperparameter | None = None):
+        self._state: dict[str, Any] | None = None
+        self.enabled = True
+        self.hyperparam = Hyperparameter(parent_hyperparam)
+        self.t = 0
+        self._use_fp32_update = False
+        self._fp32_param: Parameter | None = None
+        self._hooks = Hooks()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "defaults" in cls.__dict__ and "__init__" not in cls.__dict__:
+            cls.__init__ = _initialiser(cls.defaults, cls._start, first=True)  # type: ignore[method-assign]
+
+    def _start(self, parent_hyperparam: Any, **values: Any) -> None:
+        if parent_hyperparam is None:
+            parent_hyperparam = Hyperparameter()
+            parent_hyperparam.__dict__.update(self.defaults)
+        UpdateRule.__init__(self, parent_hyperparam)
+        for name, value in values.items():
+            if value is not None:
+                setattr(self.hyperparam, name, value)
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Called once the hyperparameters are set."""
+
+    @property
+    def state(self) -> Any:
+        """Arrays that are kept between updates; None before the first."""
+        return self._state
+
+    def add_hook(self, hook: Any, name: str | None = None, timing: str = "auto") -> None:
+        """Register a hook, called with the rule and the parameter.
+
+        Args:
+            hook: The hook.
+            name: Its name, by default its attribute ``name``.
+            timing: ``pre`` or ``post`` the update, or ``auto``: as the hook says.
+        """
+        self._hooks.add_hook(hook, name, timing)
+
+    def remove_hook(self, name: str) -> None:
+        """Take a hook away."""
+        self._hooks.remove_hook(name)
+
+    def update(self, param: Parameter) -> None:
+        """Update a parameter, if the rule is enabled."""
+        if not self.enabled:
+            return
+        self.t += 1
+        target, initialised = param, param.array is not None
+        wide = self._use_fp32_update and _dtype_or_none(param) == np.float16
+        if wide:
+            target = self._widened(param)
+        if initialised:
+            self._init_states(target)
+            if param._loss_scale is not None and target.grad is not None:
+                target.grad = (target.grad / param._loss_scale).astype(target.dtype)
+        self._hooks.call_hooks("pre", (self, target))
+        self.update_core(target)
+        self._hooks.call_hooks("post", (self, target))
+        if wide:
+            if initialised:
+                param.array = target.array.astype(param.dtype)
+            target.grad = None
+
+    def _widened(self, param: Parameter) -> Parameter:
+        if self._fp32_param is None:
+            if param.array is not None:
+                made = Parameter(param.array.astype(np.float32), name=param.name)
+            else:
+                made = Parameter(_Never(), name=param.name)
+            self._fp32_param = made
+        if param.array is not None and param.grad is not None:
+            self._fp32_param.grad = param.grad.astype(np.float32)
+        return self._fp32_param
+
+    def update_core(self, param: Parameter) -> None:
+        """Update a parameter; by default ``update_core_cpu``."""
+        self.update_core_cpu(param)
+
+    def update_core_cpu(self, param: Parameter) -> None:
+        """Update a parameter that has a gradient, by ``step``."""
+        if param.grad is not None:
+            self.step(param, param.grad)
+
+    def step(self, param: Parameter, grad: Any) -> None:
+        """Update the array of a parameter in place from its gradient."""
+        raise NotImplementedError(f"{type(self).__name__} defines no update")
+
+    def init_state(self, param: Any) -> None:
+        """Fill ``state`` for a parameter."""
+
+    def _init_states(self, param: Any) -> None:
+        if self._state is None:
+            self._state = {}
+            self.init_state(param)
+
+    def serialize(self, serializer: Any) -> None:
+        """Read or write the state."""
+        self.t = serializer("t", self.t)
+        if self._state is not None:
+            for key in self._state:
+                self._state[key] = serializer(key, self._state[key])
+            return
+        if not isinstance(serializer, Deserializer):
+            return
+        # A parameter of one element shows which states there are.
+        self._state = {}
+        trial = copy.copy(self)
+        array = np.empty(1, dtype=np.float32)
+        trial.init_state(Variable(array, grad=array))
+        for key in list(self._state):
+            try:
+                value = serializer(key, None)
+            except KeyError:
+                if self.enabled:
+                    raise
+                value = None
+            if value is None:
+                self._state = None
+                break
+            self._state[key] = value
+
+    def use_fp32_update(self, flag: bool = True) -> None:
+        """Keep and update float16 parameters in float32."""
+        self._use_fp32_update = flag
+
+
+class _Never:
+    dtype = np.float32
+
+    def __call__(self, array: Any) -> None:
+        """Never called: the array is set from another."""
+        raise AssertionError("an array that stands for another is not initialised")
+
+
+def _dtype_or_none(param: Parameter) -> Any:
+    try:
+        return param.dtype
+    except RuntimeError:
+        return None
+
+
+class Optimizer:
+    """Base of what updates the parameters of a link.
+
+    Attributes:
+        target: The link.
+        t: The number of updates.
+        epoch: The number of the epoch.
+    """
+
+    target: Any = None
+    t = 0
+    epoch = 0
+    use_auto_new_epoch = False
+    _hooks: Hooks | None = None
+    _loss_scale: float | None = None
+    _loss_scale_max = 65504
+    _loss_scaling_is_dynamic = False
+    _loss_scaling_isnan = False
+    _loss_scaling_isnan_ever = False
+    _loss_scaling_multiplier = 1.0
+
+    def setup(self, link: Link) -> Any:
+        """Take a link as target; returns the optimizer.
+
+        Raises:
+            TypeError: It is no link.
+        """
+        if not isinstance(link, Link):
+            raise TypeError(f"optimization target must be a link, got {type(link)}")
+        self.target = link
+        self.t = 0
+        self.epoch = 0
+        self._hooks = Hooks(invalid_timing_fallback=True, call=self.call_hook)
+        return self
+
+    def update(self, lossfun: Any = None, *args: Any, **kwds: Any) -> None:
+        """Update the parameters, from gradients of ``lossfun(*args, **kwds)`` if it is given."""
+        raise NotImplementedError
+
+    def new_epoch(self, auto: bool = False) -> None:
+        """Start a new epoch.
+
+        Raises:
+            RuntimeError: An updater does it already, or should not.
+        """
+        if auto and not self.use_auto_new_epoch:
+            raise RuntimeError(
+                "invalid new_epoch call with auto=True: set optimizer.use_auto_new_epoch = True"
+            )
+        if not auto and self.use_auto_new_epoch:
+            raise RuntimeError(
+                "duplicated new_epoch with the updater: pass auto_new_epoch=False to the updater "
+                "or stop calling new_epoch outside of it"
+            )
+        self.epoch += 1
+
+    def _ready_hooks(self) -> Hooks:
+        if self._hooks is None:
+            raise RuntimeError("Optimizer is not set up. Call `setup` method.")
+        return self._hooks
+
+    def add_hook(self, hook: Any, name: str | None = None, timing: str = "auto") -> None:
+        """Register a hook.
+
+        Args:
+            hook: Called with the optimizer, or with rule and parameter of each parameter if its
+                ``call_for_each_param`` is true.
+            name: Its name, by default its attribute ``name``.
+            timing: ``pre`` or ``post`` the update, or ``auto``: as the hook says.
+        """
+        self._ready_hooks().add_hook(hook, name, timing)
+
+    def remove_hook(self, name: str) -> None:
+        """Take a hook away."""
+        self._ready_hooks().remove_hook(name)
+
+    def call_hooks(self, timing: str = "pre") -> None:
+        """Call the hooks of a timing."""
+        self._ready_hooks().call_hooks(timing, ())
+
+    def call_hook(self, hook: Any) -> None:
+        """Call one hook."""
+        if getattr(hook, "call_for_each_param", False):
+            for param in self.target.params():
+                hook(param.update_rule, param)
+        else:
+            hook(self)
+
+    def serialize(self, serializer: Any) -> None:
+        """Read or write the numbers of updates and epochs, and the rules' states."""
+        self.t = serializer("t", self.t)
+        self.epoch = serializer("epoch", self.epoch)
+        for name, param in self.target.namedparams():
+            rule = getattr(param, "update_rule", None)
+            if rule is not None:
+                rule.serialize(serializer[name])
+
+    def loss_scaling(self, interval: int = 1000, scale: float | None = None) -> None:
+        """Scale the loss, so that float16 gradients do not vanish.
+
+        Args:
+            interval: With a scale that adapts: after how many updates it has doubled.
+            scale: A fixed scale.
+
+        Raises:
+            ValueError: One is not positive.
+        """
+        if scale is not None:
+            if scale <= 0:
+                raise ValueError(f"loss_scale must be a positive number. Actual: {scale}")
+            self._loss_scale = scale
+            return
+        if interval < 1:
+            raise ValueError(f"interval must be greater than or equal to 1. Actual: {interval}")
+        self._loss_scaling_is_dynamic = True
+        self._loss_scale = 1.0
+        self._loss_scaling_multiplier = math.pow(2.0, 1.0 / interval)
+        self._loss_scaling_isnan_ever = False
+
+    def set_loss_scale(self, loss_scale: float) -> None:
+        """Scale the loss by a fixed factor."""
+        self.loss_scaling(scale=loss_scale)
+
+    def check_nan_in_grads(self) -> None:
+        """Look for gradients that overflowed, where the scale adapts."""
+        self._loss_scaling_isnan = False
+        if not self._loss_scaling_is_dynamic:
+            return
+        for name, param in self.target.namedparams():
+            if not np.all(np.isfinite(param.grad)):
+                self._loss_scaling_isnan = self._loss_scaling_isnan_ever = True
+                warnings.warn(
+                    f"Non finite number found in param.grad of {name} "
+                    f"(iteration: {self.t}, loss_scale: {self._loss_scale})",
+                    stacklevel=2,
+                )
+
+    def is_safe_to_update(self) -> bool:
+        """Return whether no gradient overflowed."""
+        return not self._loss_scaling_isnan
+
+    def update_loss_scale(self) -> None:
+        """Adapt the scale of the loss."""
+        if not self._loss_scaling_is_dynamic or self._loss_scale is None:
+            return
+        factor = 2.0
+        if self._loss_scaling_isnan:
+            factor = 0.5
+        elif self._loss_scaling_isnan_ever:
+            factor = self._loss_scaling_multiplier
+        self._loss_scale = max(1, min(self._loss_scale_max, self._loss_scale * factor))
+
+
+class GradientMethod(Optimizer):
+    """Base of optimizers with one rule a parameter.
+
+    Subclasses with ``rule`` get an ``__init__`` that takes the rule's hyperparameters.
+
+    Attributes:
+        hyperparam: The hyperparameters.
+        rule: The rule of each parameter.
+    """
+
+    rule: ClassVar[type[UpdateRule] | None] = None
+    _use_cleargrads = True
+
+    def __init__(self) -> None:
+        self.hyperparam = Hyperparameter()
+        self._use_fp32_update = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.rule is None or "__init__" in cls.__dict__ or "rule" not in cls.__dict__:
+            return
+        for name in cls.rule.defaults:
+            setattr(cls, name, HyperparameterProxy(name))
+        cls.__init__ = _initialiser(cls.rule.defaults, cls._start, first=False)  # type: ignore[method-assign]
+
+    def _start(self, **values: Any) -> None:
+        GradientMethod.__init__(self)
+        self.hyperparam.__dict__.update(values)
+
+    def setup(self, link: Link) -> Any:
+        """Take a link as target, and give each of its parameters a rule."""
+        super().setup(link)
+        for param in link.params():
+            param.update_rule = self.create_update_rule()
+            if self._use_fp32_update:
+                param.update_rule.use_fp32_update()
+        return self
+
+    def reallocate_cleared_grads(self) -> None:
+        """Give parameters without a gradient one of zeros."""
+        for _, param in self.target.namedparams(False):
+            if param.grad is None:
+                param.grad = np.zeros_like(param.array)
+
+    def call_hook(self, hook: Any) -> None:
+        """Call one hook; gradients that it cleared become zeros."""
+        super().call_hook(hook)
+        self.reallocate_cleared_grads()
+
+    def update(self, lossfun: Any = None, *args: Any, **kwds: Any) -> None:
+        """Update the parameters.
+
+        Args:
+            lossfun: Returns the loss, of which the gradients are computed first; None where they
+                are there.
+            args: Its arguments.
+            kwds: Its named arguments.
+
+        Raises:
+            RuntimeError: The optimizer has no target.
+        """
+        if self.target is None:
+            raise RuntimeError(
+                f"{type(self).__name__} is not set up: call setup(link) with its target first"
+            )
+        if lossfun is not None:
+            loss = lossfun(*args, **kwds)
+            if self._use_cleargrads:
+                self.target.cleargrads()
+            else:
+                self.target.zerograds()
+            loss.backward(loss_scale=self._loss_scale)
+            del loss
+        self.reallocate_cleared_grads()
+        self.check_nan_in_grads()
+        self.call_hooks("pre")
+        self.t += 1
+        if self.is_safe_to_update():
+            for param in self.target.params():
+                param.update()
+        self.reallocate_cleared_grads()
+        self.call_hooks("post")
+        self.update_loss_scale()
+
+    def use_cleargrads(self, use: bool = True) -> None:
+        """Choose between dropping gradients and filling them with zeros."""
+        warnings.warn(
+            "GradientMethod.use_cleargrads is deprecated.", DeprecationWarning, stacklevel=2
+        )
+        self._use_cleargrads = use
+
+    def create_update_rule(self) -> UpdateRule:
+        """Return a new rule for a parameter."""
+        if self.rule is None:
+            raise NotImplementedError(f"{type(self).__name__} defines no rule")
+        return self.rule(self.hyperparam)
+
+    def use_fp32_update(self, flag: bool = True) -> None:
+        """Keep and update float16 parameters in float32."""
+        self._use_fp32_update = flag
+        for param in self.target.params() if self.target is not None else ():
+            param.update_rule.use_fp32_update()

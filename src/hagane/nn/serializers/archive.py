@@ -1,0 +1,138 @@
+"""What readers of snapshots share: which keys are there, and which were missed."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from hagane.errors import HaganeError
+from hagane.nn.serializers.serializer import Deserializer
+
+
+class SnapshotError(HaganeError, KeyError):
+    """A snapshot whose keys are not those of the object; all of them are listed."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def into(value: Any, data: Any, key: str) -> Any:
+    """Return loaded data as a value of the kind that an object holds; arrays are filled in place.
+
+    Raises:
+        ValueError: The sizes differ.
+    """
+    if value is None:
+        return data
+    if isinstance(value, np.ndarray):
+        if value.shape != data.shape:
+            raise ValueError(
+                f"'{key}': expected an array of shape {value.shape}, the snapshot has {data.shape}"
+            )
+        np.copyto(value, data, casting="unsafe")
+        return value
+    kind = type(np.asarray(value))
+    assert kind is np.ndarray
+    found = np.asarray(data)
+    return type(value)(found.item() if found.ndim == 0 else found)
+
+
+class Reader(Deserializer):
+    """A reader of values by path.
+
+    Args:
+        names: The paths there are.
+        read: Returns the array of one.
+        path: What paths begin with.
+        strict: Whether a missing path is an error.
+        ignore_names: Paths, or functions that tell them, that are not read.
+    """
+
+    def __init__(
+        self,
+        names: Iterable[str],
+        read: Callable[[str], Any],
+        path: str = "",
+        strict: bool = True,
+        ignore_names: Any = None,
+    ):
+        self.names = names
+        self.read = read
+        self.path = path
+        self.strict = strict
+        self.ignore_names = _as_list(ignore_names)
+
+    def __getitem__(self, key: str) -> Reader:
+        """Return the reader of a part."""
+        part = copy.copy(self)
+        part.path = f"{self.path}{key.strip('/')}/"
+        return part
+
+    def __call__(self, key: str, value: Any) -> Any:
+        """Return the value of a path, in the array that there is.
+
+        Raises:
+            KeyError: The path is missing.
+        """
+        key = self.path + key.lstrip("/")
+        if self._ignored(key):
+            return value
+        if key not in self.names:
+            if self.strict:
+                raise KeyError(f"'{key}' is not in the snapshot")
+            return value
+        data = self.read(key)
+        return None if _is_none(data) else into(value, data, key)
+
+    def _ignored(self, key: str) -> bool:
+        return any(key == one if isinstance(one, str) else one(key) for one in self.ignore_names)
+
+
+def _as_list(names: Any) -> list[Any]:
+    if names is None:
+        return []
+    found = list(names) if isinstance(names, list | tuple) else [names]
+    for one in found:
+        if not (isinstance(one, str) or callable(one)):
+            raise ValueError(
+                f"ignore_names needs to be a callable, string or list of them, got {one!r}"
+            )
+    return found
+
+
+def _is_none(data: Any) -> bool:
+    return data is None or (
+        isinstance(data, np.ndarray) and data.dtype == object and data.item() is None
+    )
+
+
+class _Noting(Deserializer):
+    """Notes the paths that an object asks for, and loads nothing."""
+
+    def __init__(self, names: set[str], path: str = ""):
+        self.names = names
+        self.path = path
+
+    def __getitem__(self, key: str) -> _Noting:
+        return _Noting(self.names, f"{self.path}{key.strip('/')}/")
+
+    def __call__(self, key: str, value: Any) -> Any:
+        self.names.add(self.path + key.lstrip("/"))
+        return value
+
+
+def difference(obj: Any, names: Iterable[str], path: str) -> str | None:
+    """Return how the paths of an object and a snapshot differ, None where none is missing."""
+    wanted: set[str] = set()
+    obj.serialize(_Noting(wanted, path))
+    there = set(names)
+    missing, extra = sorted(wanted - there), sorted(there - wanted)
+    if not missing:
+        return None
+    lines = ["the snapshot is not one of this object:"]
+    lines += [f"  missing in the snapshot: {name}" for name in missing]
+    lines += [f"  not in the object: {name}" for name in extra if name.startswith(path)]
+    return "\n".join([*lines, "strict=False loads what is there"])

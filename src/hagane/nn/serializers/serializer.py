@@ -1,0 +1,33 @@
+"""The protocol by which links and optimizers are saved and loaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class AbstractSerializer:
+    """Reads or writes named values; ``serializer[key]`` is that of a part."""
+
+    def __getitem__(self, key: str) -> Any:
+        """Return the serializer of a part."""
+        raise NotImplementedError
+
+    def __call__(self, key: str, value: Any) -> Any:
+        """Write a value and return it, or return the value that was read."""
+        raise NotImplementedError
+
+
+class Serializer(AbstractSerializer):
+    """A serializer that writes."""
+
+    def save(self, obj: Any) -> None:
+        """Write an object."""
+        obj.serialize(self)
+
+
+class Deserializer(AbstractSerializer):
+    """A serializer that reads."""
+
+    def load(self, obj: Any) -> None:
+        """Read an object's values into it."""
+        obj.serialize(self)

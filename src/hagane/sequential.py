@@ -1,0 +1,5 @@
+"""Links and functions one after another."""
+
+from hagane.nn.model.sequential import Sequential
+
+__all__ = ["Sequential"]

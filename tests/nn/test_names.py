@@ -1,0 +1,54 @@
+"""The public names of Chainer 7.8.1, and their parameters."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from pathlib import Path
+
+import pytest
+
+LINES = (Path(__file__).parent / "chainer_names.txt").read_text().split("\n")
+TABLE = {line.split()[0]: line.split()[1:] for line in LINES if line}
+
+# What is not there yet, by reason.
+ABSENT = {
+    "regions of interest": "roi_average_pooling_2d roi_max_align_2d"
+    " roi_max_pooling_2d roi_pooling_2d",
+    "deformable convolution": "deformable_convolution_2d_sampler DeformableConvolution2D",
+    "decorrelation": "decorrelated_batch_normalization fixed_decorrelated_batch_normalization"
+    " DecorrelatedBatchNormalization",
+    "recomputing, strides, sparse matrices": "forget as_strided sparse_matmul",
+    "models of images": "GoogLeNet InceptionBN ResNet101Layers ResNet152Layers ResNet50Layers"
+    " VGG16Layers VGG19Layers",
+    "distributions": "Beta Chisquare Dirichlet Gamma Independent MultivariateNormal"
+    " OneHotCategorical Pareto",
+}
+MISSING = {name for names in ABSENT.values() for name in names.split()}
+
+
+@pytest.mark.parametrize("family", sorted({name.split(".")[0] for name in TABLE}))
+def test_names_and_parameters_are_those_of_chainer(family: str) -> None:
+    module = importlib.import_module(f"hagane.{family}")
+    wrong = []
+    for path, parameters in TABLE.items():
+        if path.split(".")[0] != family:
+            continue
+        name = path.split(".")[1]
+        if (name in MISSING) == hasattr(module, name):
+            wrong.append(f"{path}: absent names and those listed as absent differ")
+        if name in MISSING or not hasattr(module, name):
+            continue
+        found = list(inspect.signature(getattr(module, name)).parameters.values())
+        plain = [p.name for p in found if p.kind is not p.KEYWORD_ONLY]
+        wanted = [one.lstrip("*") for one in parameters]
+        if "*" in parameters:
+            wanted = parameters[: parameters.index("*")]
+        if plain[: len(wanted)] != wanted:
+            wrong.append(f"{path}: expected {wanted}, got {plain}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_most_of_them_are_there() -> None:
+    assert len(TABLE) > 330
+    assert len(MISSING & {name.split(".")[1] for name in TABLE}) <= 40

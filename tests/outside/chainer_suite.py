@@ -1,0 +1,91 @@
+"""Run Chainer's own tests with hagane under Chainer's name.
+
+    python tests/outside/chainer_suite.py FOLDER [pytest arguments]
+
+``FOLDER`` holds a source tree of Chainer 7.8.1; only its tests and its ``chainer/testing``, which
+these use, are taken from there. With ``--chainer`` first, Chainer itself is tested. The Python that
+runs it needs NumPy 1.26 and ``pytest<8``, which these tests were written for, and what hagane
+needs.
+Left out is what Chainer marks as slow or as in need of a GPU.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+OPTIONS = [
+    "-p",
+    "no:cacheprovider",
+    "-q",
+    "-m",
+    "not gpu and not cudnn and not slow and not ideep and not multi_gpu and not chainerx",
+    "-W",
+    "ignore",
+    "-c",
+    os.devnull,
+    "--continue-on-collection-errors",
+]
+
+
+class _Testing:
+    """Finds ``chainer.testing`` in Chainer's source tree."""
+
+    def __init__(self, folder: Path):
+        self._root = folder / "chainer"
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if not name.startswith(("chainer.testing", "chainer.types")):
+            return None
+        place = self._root.joinpath(*name.split(".")[1:])
+        if place.is_dir():
+            return importlib.util.spec_from_file_location(
+                name, place / "__init__.py", submodule_search_locations=[str(place)]
+            )
+        return importlib.util.spec_from_file_location(name, place.with_suffix(".py"))
+
+
+def substitute(folder: Path) -> None:
+    """Put hagane under Chainer's name."""
+    sys.path.insert(0, str(SOURCE))
+    from hagane.nn.aliasing import install
+
+    install()
+    sys.meta_path.insert(0, _Testing(folder))
+    import chainer
+
+    # What ``chainer.testing`` takes from the inside of Chainer.
+    chainer.utils._raise_from = _raise_from
+    chainer.utils._format_array_props = lambda arrays: ", ".join(
+        f"{getattr(one, 'dtype', None)}:{getattr(one, 'shape', None)}" for one in arrays
+    )
+    chainer.testing = importlib.import_module("chainer.testing")
+
+
+def _raise_from(kind: type[Exception], message: str, cause: Exception) -> None:
+    raise kind(message) from cause
+
+
+def main(arguments: list[str]) -> int:
+    """Run the tests of the folder that the arguments name; return pytest's exit status."""
+    original = arguments[:1] == ["--chainer"]
+    arguments = arguments[1:] if original else arguments
+    if not arguments or not (Path(arguments[0]) / "tests" / "chainer_tests").is_dir():
+        print(f"usage: {sys.argv[0]} [--chainer] FOLDER [pytest arguments]", file=sys.stderr)
+        return 2
+    folder = Path(arguments[0]).resolve()
+    os.environ.setdefault("CHAINER_TEST_GPU_LIMIT", "0")
+    if not original:
+        substitute(folder)
+    import pytest
+
+    os.chdir(folder / "tests" / "chainer_tests")
+    return int(pytest.main([*OPTIONS, "--rootdir", ".", *arguments[1:]]))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
