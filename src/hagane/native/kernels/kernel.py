@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -76,6 +76,37 @@ class Kernel:
     control: Control | None = None
     name: str = "kernel"
     nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """A kernel whose code is compiled; ``Kernel`` tells of the fields.
+
+    Attributes:
+        symbol: The name of its function in the library; None for what stands for no code.
+    """
+
+    label: str
+    symbol: str | None
+    pointers: tuple[Pointer, ...]
+    sizes: tuple[Dim, ...]
+    tasks: Dim
+    work: float
+    flops: float
+    scratch: Dim
+    failure: str
+    failure_sizes: tuple[Dim, ...]
+    control: Control | None
+    nodes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, kernel: Kernel, symbol: str | None) -> Call:
+        """Return the call of a kernel's function."""
+        taken = (item.name for item in fields(cls) if item.name != "symbol")
+        return cls(symbol=symbol, **{name: getattr(kernel, name) for name in taken})
+
+
+AnyKernel: TypeAlias = Kernel | Call
 
 
 @dataclass

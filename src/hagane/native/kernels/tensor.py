@@ -5,13 +5,13 @@ from __future__ import annotations
 import enum
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from hagane.ops.definition import Array
+from hagane.native.kernels.packing import Packing
 from hagane.symbolic import Dim, product
 
 
@@ -69,7 +69,7 @@ class Buffer:
         name: The value that it holds.
         bytes: Its size.
         kind: Its owner.
-        data: Makes the content of a weight buffer, whole or in pieces, once its place is known.
+        packing: How the content of a weight buffer is made.
         border: For bordered buffers, the bytes that no kernel writes. Values of equal borders may follow one
             another in a place without clearing it.
         owner: The object to whose memory the content points; it must live as long.
@@ -78,10 +78,9 @@ class Buffer:
     name: str
     bytes: Dim
     kind: Kind
-    data: Callable[[], Array | Iterable[Array]] | None = None
+    packing: Packing | None = None
     border: tuple[Border, ...] = ()
     owner: object = None
-    position: int = field(default=-1)
 
 
 @dataclass(frozen=True, slots=True)
