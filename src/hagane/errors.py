@@ -15,6 +15,7 @@ libraries keeps catching it)::
     │   └── InvalidFeed                                       an input of ``run`` does not fit
     ├── NotDifferentiable             (NotImplementedError)   an operator on the way has no gradient
     ├── KernelError                   (RuntimeError)          a node failed while it ran
+    │   └── OutOfMemory               (MemoryError)           no room for the values of a model
     └── MissingExtra                  (ImportError)           an optional dependency is absent
 """
 
@@ -74,6 +75,10 @@ class NotDifferentiable(HaganeError, NotImplementedError):
 
 class KernelError(HaganeError, RuntimeError):
     """A node that failed while it ran."""
+
+
+class OutOfMemory(KernelError, MemoryError):
+    """Values of a model that could not be allocated."""
 
 
 class MissingExtra(HaganeError, ImportError):

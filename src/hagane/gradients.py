@@ -36,7 +36,8 @@ def gradient(
 
     To each value in ``with_respect_to`` comes an output ``<name>.gradient`` of its type: the
     derivative of the sum of all values in ``of``. The model's own outputs stay. Gradients of
-    gradients follow from a second call on the result.
+    gradients follow from a second call on the result, which are called ``<name>.gradient.2`` where
+    the first name is taken.
 
     Args:
         model: A path, bytes, an ``onnx.ModelProto`` or an ``onnx_ir.Model``; it is not changed.
@@ -151,7 +152,12 @@ def _add_output(graph: ir.Graph, types: GraphTypes, value: ir.Value, found: ir.V
     node = ir.Node("", "Identity", [found], num_outputs=1, name=f"{value.name}.gradient")
     graph.append(node)
     (output,) = node.outputs
-    output.name, output.type, output.shape = f"{value.name}.gradient", value.type, value.shape
+    taken = {other.name for other in graph.outputs}
+    name, number = f"{value.name}.gradient", 1
+    while name in taken:
+        number += 1
+        name = f"{value.name}.gradient.{number}"
+    output.name, output.type, output.shape = name, value.type, value.shape
     if value in types.types:
         types.types[output] = types.types[value]
     graph.outputs.append(output)

@@ -43,6 +43,7 @@ def test_a_kernel_knows_every_attribute_of_its_operator(op: OpDef) -> None:
 def test_every_gap_has_a_reason() -> None:
     for op, facet in gaps():
         assert len(facet.reason) > 10, op.name
+        assert "not written" not in facet.reason, op.name
 
 
 def test_the_document_is_fresh() -> None:

@@ -33,6 +33,9 @@ class Unsupported:
     reason: str
 
 
+_OPEN = Unsupported("its gradient is not written yet")
+
+
 @dataclass(frozen=True, slots=True)
 class OpDef:
     """One operator: name, type rule, meaning in NumPy and gradient.
@@ -50,7 +53,8 @@ class OpDef:
         vjp: The gradient, written in other operators: takes the call, with its outputs, and the
             gradients of these (None where there is none), and returns the gradient of each input:
             a value, or a function that makes it and is called if that is wanted, or None where
-            the result does not depend on the input.
+            the result does not depend on the input. That of its composition where it has one and
+            nothing else is said.
         compose: The operator as other operators over the builder, called as the reference is; it
             may return None for a call that it cannot write so. None where the operator is not made
             of others, ``Unsupported`` where it would serve and cannot be had.
@@ -62,12 +66,16 @@ class OpDef:
     reference: Kernel | Unsupported
     domain: str = ""
     data: DataRule | None = None
-    vjp: VjpRule | Unsupported = Unsupported("its gradient is not written yet")
+    vjp: VjpRule | Unsupported = _OPEN
     compose: Kernel | Unsupported | None = None
     traits: Trait = Trait.NONE
     keywords: frozenset[str] = field(init=False, default=frozenset())
 
     def __post_init__(self) -> None:
+        if self.vjp is _OPEN and callable(self.compose):
+            from hagane.ops.vjp import through
+
+            object.__setattr__(self, "vjp", through(self.compose))
         if not isinstance(self.reference, Unsupported):
             parameters = inspect.signature(self.reference).parameters.values()
             names = frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)

@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from hagane.ops.builder.interpreter import Call
 
 DISCRETE = Unsupported("its results are integers or truth values, which have no gradient")
+ROUNDED = Unsupported(
+    "it rounds to few values, where a gradient is zero or undefined: train the model before it is "
+    "quantised"
+)
+PACKED = Unsupported("its weights are packed integers: dequantise them before training")
+DRAWN = Unsupported("its result is drawn at random: small changes of its input change it by jumps")
+CLASSICAL = Unsupported("it belongs to classical models, which are run here and trained elsewhere")
+CACHED = Unsupported("it serves generation from caches: train with Attention of ONNX")
 TEXT = Unsupported("it works on text, which has no gradient")
 CONSTANT = Unsupported("its result depends on no value that could have a gradient")
 
@@ -56,12 +64,20 @@ def through(composed: Callable[..., Any]) -> VjpRule:
         composed: The operator as others: takes the inputs, and those of the attributes, with their
             defaults, that it names; ``n_outputs`` too if it names that.
     """
-    names = [p.name for p in signature(composed).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    parameters = signature(composed).parameters.values()
+    names = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
 
     def vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
         from hagane.ops.gradient import pull_back
+        from hagane.ops.registry import schema
 
         attributes = {name: call.attr(name) for name in names if call.attr(name) is not None}
+        if "attributes" in names:
+            defaults = schema(*call.op.key).defaults
+            attributes["attributes"] = {**defaults, **call.attributes}
+        if takes_all:
+            attributes |= call.attributes
         if "n_outputs" in names:
             attributes["n_outputs"] = len(call.outputs)
 

@@ -43,15 +43,28 @@ def check(
 
     def gradient(*values: Any) -> Sequence[Any]:
         given, seeds = values[: len(inputs)], list(values[len(inputs) :])
-        _, pull = pull_back(function, *given)
+        _, pull = _pull_wanted(function, given, wanted)
         found = pull([seeds.pop(0) if is_real else None for is_real in real])
         return [
-            op("Mul", given[i], 0) if found[i] is None else op("Identity", found[i]) for i in wanted
+            op("Mul", given[index], 0) if g is None else op("Identity", g)
+            for index, g in zip(wanted, found, strict=True)
         ]
 
     seeds = [g for g in first.seeds if g is not None]
     both = [*wanted, *range(len(inputs), len(inputs) + len(seeds))]
     _compare(gradient, [*inputs, *seeds], both, rng, step, 10 * tolerance)
+
+
+def _pull_wanted(function: Function, inputs: Sequence[Any], wanted: Sequence[int]) -> Any:
+    """Return results, and what maps their gradients to those of the wanted inputs."""
+
+    def of_wanted(*values: Any) -> Sequence[Any]:
+        given = list(inputs)
+        for index, value in zip(wanted, values, strict=True):
+            given[index] = value
+        return function(*given)
+
+    return pull_back(of_wanted, *(inputs[index] for index in wanted))
 
 
 class _First:
@@ -67,14 +80,13 @@ def _compare(
     step: float,
     tolerance: float,
 ) -> _First:
-    results, pull = pull_back(function, *inputs)
+    results, pull = _pull_wanted(function, inputs, wanted)
     seeds = [
         np.asarray(rng.standard_normal(y.shape), y.dtype) if y.dtype.kind == "f" else None
         for y in results
     ]
-    found = pull(seeds)
-    for index in wanted:
-        x, gradient = inputs[index], found[index]
+    for index, gradient in zip(wanted, pull(seeds), strict=True):
+        x = inputs[index]
         if gradient is not None:
             assert gradient.shape == x.shape, f"input {index}: {gradient.shape} for {x.shape}"
             assert gradient.dtype == x.dtype, f"input {index}: {gradient.dtype} for {x.dtype}"

@@ -86,7 +86,7 @@ def test_causal_convolutions() -> None:
         attributes = {"activation": activation}
         agree("CausalConvWithState", *inputs, outputs=2, attributes=attributes)
         check_narrow("CausalConvWithState", *inputs, outputs=2, attributes=attributes)
-        check_narrow("CausalConvWithState", *inputs[:2], attributes=attributes)
+        check_narrow("CausalConvWithState", *inputs[:2], outputs=2, attributes=attributes)
 
 
 @pytest.mark.parametrize("rule", ["linear", "gated", "delta", "gated_delta"])

@@ -13,6 +13,7 @@ import onnxruntime
 import pytest
 
 import hagane
+from hagane.errors import InvalidArgument, NotDifferentiable
 from hagane.graph import to_proto
 
 
@@ -196,3 +197,109 @@ f (double[3] x, double[3] w) => (double loss) {
 
 def test_nested_control_flow() -> None:
     check(parse(NESTED), [{"x": draw(3), "w": draw(3, seed=1)}], ["x", "w"])
+
+
+SIMPLE = """
+f (float[n, 3] x, float[3, 2] w, int64[n] ids) => (float[n, 2] y, float loss) {
+  unused = Neg(w)
+  p = MatMul(x, w)
+  y = Relu(p)
+  loss = ReduceSum<keepdims = 0>(y)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("of", "by", "message"),
+    [
+        ("lost", ["x"], "'of' names no value of the model: 'lost'; did you mean 'loss'"),
+        ("loss", ["v"], "'with_respect_to' names no value of the model: 'v'$"),
+        ("loss", ["x", "ids"], r"'ids' is int64\[n\], which has no gradient"),
+        ("y", ["x"], r"expected one number .* 'y' is float32\[n, 2\]: .*'y.seed' with seeds=True"),
+        ("loss", ["x", "unused"], "'loss' does not depend on 'unused': leave that out"),
+        ("loss", [], "expected at least one name in 'with_respect_to'"),
+        ("loss", ["x", "x"], "'x' stands twice in 'with_respect_to'"),
+    ],
+)
+def test_wrong_requests_are_refused(of: str, by: list[str], message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        hagane.gradient(parse(SIMPLE), of, by)
+
+
+def test_operators_without_gradient_are_named() -> None:
+    text = """
+    f (float[2] x) => (float loss) {
+      y = Bernoulli(x)
+      loss = ReduceSum<keepdims = 0>(y)
+    }
+    """
+    with pytest.raises(NotDifferentiable, match="Bernoulli has no gradient: its result is drawn"):
+        hagane.gradient(parse(text), "loss", ["x"])
+
+
+def test_seeds_are_inputs() -> None:
+    made = hagane.gradient(parse(SIMPLE), "y", ["x", "w", "p"], seeds=True)
+    feeds = {
+        "x": draw(4, 3).astype(np.float32),
+        "w": draw(3, 2, seed=1).astype(np.float32),
+        "ids": np.zeros(4, np.int64),
+        "y.seed": draw(4, 2, seed=2).astype(np.float32),
+    }
+    of_x, of_p = run(made, feeds, ["x.gradient", "p.gradient"])
+    want = feeds["y.seed"] * (feeds["x"] @ feeds["w"] > 0)
+    np.testing.assert_allclose(of_p, want, 1e-6)
+    np.testing.assert_allclose(of_x, want @ feeds["w"].T, 1e-5)
+
+
+def test_gradients_have_gradients() -> None:
+    text = """
+    f (double[3] x) => (double loss) {
+      c = Sin(x)
+      d = Mul(c, x)
+      loss = ReduceSumSquare<keepdims = 0>(d)
+    }
+    """
+    first = hagane.gradient(parse(text), "loss", ["x"])
+    second = hagane.gradient(first, "x.gradient", ["x"], seeds=True)
+    x, seed, step = draw(3), draw(3, seed=1), 1e-6
+    (found,) = run(second, {"x": x, "x.gradient.seed": seed}, ["x.gradient.2"])
+    ends = [run(first, {"x": x + s * seed}, ["x.gradient"])[0] for s in (step, -step)]
+    np.testing.assert_allclose(found, (ends[0] - ends[1]) / (2 * step), 1e-5)
+
+
+def test_sizes_that_show_only_at_run_time() -> None:
+    text = """
+    f (double[a, b] x, double[c, b] y, int64[2] shape) => (double loss) {
+      z = Mul(x, y)
+      r = Reshape(z, shape)
+      t = Tanh(r)
+      s = Slice(t, starts, ends)
+      loss = ReduceSumSquare<keepdims = 0>(s)
+    }
+    """
+    text = text.replace(
+        "      z =",
+        """      starts = Constant <value = int64[1] {1}> ()
+      ends = Constant <value = int64[1] {-1}> ()
+      z =""",
+    )
+    feeds = [
+        {"x": draw(a, 3), "y": draw(c, 3, seed=1), "shape": np.array(shape)}
+        for a, c, shape in ((4, 4, [6, 2]), (1, 4, [3, 4]), (4, 1, [12, 1]))
+    ]
+    for feed in feeds:
+        check(parse(text), [feed], ["x", "y"])
+
+
+def test_masks_of_dropout_are_kept() -> None:
+    text = """
+    f (double[50] x) => (double[50] y, double loss) {
+      yes = Constant <value = bool {1}> ()
+      half = Constant <value = double {0.5}> ()
+      y = Dropout <seed = 3> (x, half, yes)
+      loss = ReduceSumSquare<keepdims = 0>(y)
+    }
+    """
+    x = np.abs(draw(50)) + 1
+    y, g = run(hagane.gradient(parse(text), "loss", ["x"]), {"x": x}, ["y", "x.gradient"])
+    np.testing.assert_allclose(g, 4 * y)

@@ -311,3 +311,9 @@ def test_agents_are_compared_on_the_same_seed(tmp_path: Path) -> None:
         assert "action_probs" in first[0]
         assert "action_probs" not in second[0]
         assert {line["episode"] for line in second} == {0, 1}
+        path = f"/api/rollouts/{made[1]['rollout_id']}/saliency"
+        body = {"from_step": 0, "to_step": 0, "method": "occlusion"}
+        answer = served.client.post(path, json=body).json()
+        job = served.finished(answer["job"])
+        assert job["agent"] == 1
+        assert "the agent shows no outputs" in job["message"]

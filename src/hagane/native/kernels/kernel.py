@@ -60,7 +60,7 @@ class Kernel:
         failure_sizes: Sizes that the text names.
         control: What stands here in the place of code.
         name: What the C function is called, apart from its hash.
-        nodes: Names of the nodes that it computes, or a part of.
+        nodes: Names of the nodes that it computes, or a part of, by ``name_of``.
     """
 
     label: str

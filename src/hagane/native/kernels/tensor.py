@@ -23,7 +23,7 @@ class Kind(enum.Enum):
     WEIGHT = "weight"
     INPUT = "input"
     OUTPUT = "output"
-    MOVING = "moving"  # lies elsewhere in each turn of a loop, perhaps in an input
+    MOVING = "moving"  # lies elsewhere in each iteration of a loop, perhaps in an input
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def clear_beyond(
 
 
 def _part(tensor: Tensor, part: int, parts: int, lanes: int) -> Tensor:
-    """Return one vector of every wide block, or the narrow blocks that match it."""
+    """Return one vector of every wide block, or the blocks of one vector that match it."""
     if not tensor.shape or tensor.shape[-1] == 1:
         return tensor
     if tensor.shape[-1] == parts * lanes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError
-from hagane.graph.types import TensorType, Type, to_ir_shape, to_ir_type
+from hagane.graph.types import SequenceType, TensorType, Type, to_ir_shape, to_ir_type
 from hagane.ops.builder.apply import op
 from hagane.ops.builder.interpreter import Call, interpreting
 
@@ -129,6 +129,9 @@ def _argument_types(outer: Nodes, call: Call) -> list[tuple[str, Type | None]]:
         states = [(f"state_{i}", type_) for i, type_ in enumerate(given[:count])]
         parts = zip(given[count:], axes, strict=True)
         return [*states, *((f"item_{i}", _item(*part)) for i, part in enumerate(parts))]
+    if call.op.name == "SequenceMap":
+        items = [t.element if isinstance(t, SequenceType) else t for t in given]
+        return [(f"item_{i}", type_) for i, type_ in enumerate(items)]
     raise TypeInferenceError(f"{call.op.name}: its bodies have to be graphs")
 
 

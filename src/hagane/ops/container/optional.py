@@ -9,8 +9,10 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import OptionalType, TensorType
+from hagane.ops.builder import Call
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef, RuntimeValue
+from hagane.ops.vjp import DISCRETE
 
 
 def _optional(value: RuntimeValue = None, *, type: Any = None) -> RuntimeValue:
@@ -47,8 +49,12 @@ def _infer_has_element(ctx: InferContext) -> Sequence[Any]:
     return [TensorType(ir.DataType.BOOL, ())]
 
 
+def _same_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    return gradients if call.inputs else []
+
+
 OPERATORS = (
-    OpDef("Optional", _infer_optional, _optional),
-    OpDef("OptionalGetElement", _infer_get_element, _get_element),
-    OpDef("OptionalHasElement", _infer_has_element, _has_element),
+    OpDef("Optional", _infer_optional, _optional, vjp=_same_vjp),
+    OpDef("OptionalGetElement", _infer_get_element, _get_element, vjp=_same_vjp),
+    OpDef("OptionalHasElement", _infer_has_element, _has_element, vjp=DISCRETE),
 )

@@ -9,9 +9,12 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import SequenceType, TensorType, Type
+from hagane.ops.builder import Call, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.control.join import join
 from hagane.ops.definition import Array, OpDef, RuntimeValue
+from hagane.ops.functions.shapes import reshape_like, zeros_like
+from hagane.ops.vjp import CONSTANT, DISCRETE
 
 
 def _position(index: Array | None, length: int, room: int) -> int:
@@ -123,13 +126,71 @@ def _infer_split(ctx: InferContext) -> Sequence[Any]:
     return [SequenceType(TensorType(found.dtype, part))]
 
 
+def _construct_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    return [op("SequenceAt", gradients[0], i) for i in range(len(call.inputs))]
+
+
+def _zeros(sequence: Any) -> Any:
+    """Return a sequence of zeros in the shapes of another's elements."""
+    return op("SequenceMap", sequence, body=lambda x: [zeros_like(x)])
+
+
+def _from_front(position: Any, sequence: Any) -> Any:
+    position = op("Cast", position, to=ir.DataType.INT64)
+    from_back = op("Add", position, op("SequenceLength", sequence))
+    return op("Where", op("Less", position, 0), from_back, position)
+
+
+def _at_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    sequence, position = call.inputs
+    place = _from_front(position, sequence)
+    others = op("SequenceErase", _zeros(sequence), place)
+    return [op("SequenceInsert", others, gradients[0], place), None]
+
+
+def _erase_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    sequence, *rest = call.inputs
+    last = op("Sub", op("SequenceLength", sequence), 1)
+    given = rest[0] if rest and rest[0] is not None else None
+    place = last if given is None else _from_front(given, sequence)
+    erased = zeros_like(op("SequenceAt", sequence, place))
+    return [op("SequenceInsert", gradients[0], erased, place), *(None for _ in rest)]
+
+
+def _insert_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    sequence, _, *rest = call.inputs
+    given = rest[0] if rest and rest[0] is not None else None
+    place = op("SequenceLength", sequence) if given is None else _from_front(given, sequence)
+    return [
+        lambda: op("SequenceErase", gradients[0], place),
+        lambda: op("SequenceAt", gradients[0], place),
+        *(None for _ in rest),
+    ]
+
+
+def _concat_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    (sequence,), (g,), axis = call.inputs, gradients, call.attr("axis")
+    if call.attr("new_axis"):
+        return [op("SplitToSequence", g, axis=axis, keepdims=0)]
+    axis %= rank_of(g)
+    lengths = op("SequenceMap", sequence, body=lambda x: [op("Shape", x, start=axis, end=axis + 1)])
+    return [op("SplitToSequence", g, op("ConcatFromSequence", lengths, axis=0), axis=axis)]
+
+
+def _split_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    x, *rest = call.inputs
+    single = not (rest and rest[0] is not None) and not call.attr("keepdims")
+    joined = op("ConcatFromSequence", gradients[0], axis=call.attr("axis"), new_axis=int(single))
+    return [reshape_like(joined, x), *(None for _ in rest)]
+
+
 OPERATORS = (
-    OpDef("ConcatFromSequence", _infer_concat, _concat_from_sequence),
-    OpDef("SequenceAt", _infer_at, _at),
-    OpDef("SequenceConstruct", _infer_construct, _construct),
-    OpDef("SequenceEmpty", _infer_empty, _empty),
-    OpDef("SequenceErase", lambda ctx: [_sequence(ctx)], _erase),
-    OpDef("SequenceInsert", _infer_insert, _insert),
-    OpDef("SequenceLength", lambda ctx: [()], _length),
-    OpDef("SplitToSequence", _infer_split, _split_to_sequence),
+    OpDef("ConcatFromSequence", _infer_concat, _concat_from_sequence, vjp=_concat_vjp),
+    OpDef("SequenceAt", _infer_at, _at, vjp=_at_vjp),
+    OpDef("SequenceConstruct", _infer_construct, _construct, vjp=_construct_vjp),
+    OpDef("SequenceEmpty", _infer_empty, _empty, vjp=CONSTANT),
+    OpDef("SequenceErase", lambda ctx: [_sequence(ctx)], _erase, vjp=_erase_vjp),
+    OpDef("SequenceInsert", _infer_insert, _insert, vjp=_insert_vjp),
+    OpDef("SequenceLength", lambda ctx: [()], _length, vjp=DISCRETE),
+    OpDef("SplitToSequence", _infer_split, _split_to_sequence, vjp=_split_vjp),
 )

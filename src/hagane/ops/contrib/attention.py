@@ -17,6 +17,7 @@ from hagane.ops.contrib.declare import DOMAIN, FLOAT, FLOATS, INT_LIST, declare
 from hagane.ops.definition import Array, OpDef, Unsupported
 from hagane.ops.normalization.softmax import softmax
 from hagane.ops.precision import composed_wide, widened
+from hagane.ops.vjp import CACHED
 from hagane.symbolic import Dim, floordiv, maximum
 
 
@@ -509,6 +510,7 @@ OPERATORS = (
         compose=Unsupported(
             "its caches are filled to another length in each sequence: it wants a kernel of its own"
         ),
+        vjp=CACHED,
     ),
     OpDef(
         "MultiHeadAttention",

@@ -27,6 +27,7 @@ from hagane.ops.linear.matmul import product_shape
 from hagane.ops.precision import composed_wide
 from hagane.ops.quantization.linear import dynamic_quantize
 from hagane.ops.recurrent import layer
+from hagane.ops.vjp import ROUNDED
 
 
 def _product(a: Array, b: Array, b_scale: Array, b_zero: Array | None) -> Array:
@@ -180,6 +181,7 @@ OPERATORS = (
         compose=Unsupported(
             "states are quantised anew at every step: it wants a kernel of its own"
         ),
+        vjp=ROUNDED,
     ),
     OpDef(
         "DynamicQuantizeMatMul",
@@ -187,6 +189,7 @@ OPERATORS = (
         _dynamic_quantize_matmul,
         domain=DOMAIN,
         compose=_composed_dynamic,
+        vjp=ROUNDED,
     ),
     OpDef(
         "MatMulIntegerToFloat",
@@ -194,6 +197,7 @@ OPERATORS = (
         _matmul_integer_to_float,
         domain=DOMAIN,
         compose=_composed_to_float,
+        vjp=ROUNDED,
     ),
 )
 

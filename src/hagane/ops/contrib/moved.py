@@ -10,11 +10,12 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.ops import layout
-from hagane.ops.builder import content_of, dtype_of, op, rank_of
+from hagane.ops.builder import Call, content_of, dtype_of, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.contrib.declare import ANY, DOMAIN, FLOATS, INDICES, INT_LIST, declare
 from hagane.ops.convolution.pool import infer_pool, max_pool
 from hagane.ops.definition import Array, OpDef, Unsupported
+from hagane.ops.functions.elementary import neg, swapped
 from hagane.ops.indexing.gather import OPERATORS as GATHERS
 from hagane.ops.precision import widened
 from hagane.ops.registry import schema
@@ -162,6 +163,14 @@ def _composed_pool(
 
 _NO_FOURIER = Unsupported("Fourier transforms have no kernel but the reference's")
 
+
+def _inverse_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    turned = swapped(call.outputs[0])
+    return [neg(op("MatMul", turned, op("MatMul", gradients[0], turned)))]
+
+
+_FOURIER_GAP = Unsupported("use DFT of ONNX, which has a gradient")
+
 OPERATORS = (
     OpDef("CDist", _infer_cdist, _cdist, domain=DOMAIN, compose=_composed_cdist),
     OpDef(
@@ -174,14 +183,15 @@ OPERATORS = (
         _inverse,
         domain=DOMAIN,
         compose=Unsupported("no operators of ONNX invert a matrix"),
+        vjp=_inverse_vjp,
     ),
-    OpDef("Irfft", _infer_irfft, _irfft, domain=DOMAIN, compose=_NO_FOURIER),
+    OpDef("Irfft", _infer_irfft, _irfft, domain=DOMAIN, compose=_NO_FOURIER, vjp=_FOURIER_GAP),
     OpDef(
         "NhwcMaxPool", _infer_nhwc_max_pool, _nhwc_max_pool, domain=DOMAIN, compose=_composed_pool
     ),
     _moved("Pad", layout.OPERATORS),
     replace(_moved("Range", layout.OPERATORS), compose=_composed_range),
-    OpDef("Rfft", _infer_rfft, _rfft, domain=DOMAIN, compose=_NO_FOURIER),
+    OpDef("Rfft", _infer_rfft, _rfft, domain=DOMAIN, compose=_NO_FOURIER, vjp=_FOURIER_GAP),
     _moved("Trilu", layout.OPERATORS),
 )
 

@@ -7,6 +7,7 @@ specified.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from hagane.ops.quantization.linear import OPERATORS as LINEAR
 from hagane.ops.quantization.linear import dequantize, quantize
 from hagane.ops.registry import schema
 from hagane.ops.values import array_dtype
+from hagane.ops.vjp import ROUNDED
 from hagane.symbolic import Dim
 
 
@@ -59,6 +61,7 @@ def _binary(name: str, function: Callable[[Array, Array], Array]) -> OpDef:
         reference,
         domain=DOMAIN,
         compose=_composed_binary(name),
+        vjp=ROUNDED,
     )
 
 
@@ -241,7 +244,7 @@ def _aligned(source: OpDef) -> OpDef:
         given = {key: attributes[key] for key in known if key in attributes}
         return op(source.name, *inputs, **given)
 
-    return OpDef(source.name, source.infer, source.reference, domain=DOMAIN, compose=compose)
+    return replace(source, domain=DOMAIN, compose=compose)
 
 
 def single(value: Any) -> Any:
@@ -401,14 +404,23 @@ OPERATORS = (
         _average_pool,
         domain=DOMAIN,
         compose=_composed_pool,
+        vjp=ROUNDED,
     ),
-    OpDef("QLinearConcat", _infer_concat, _concat, domain=DOMAIN, compose=_composed_concat),
+    OpDef(
+        "QLinearConcat",
+        _infer_concat,
+        _concat,
+        domain=DOMAIN,
+        compose=_composed_concat,
+        vjp=ROUNDED,
+    ),
     OpDef(
         "QLinearGlobalAveragePool",
         _infer_global,
         _global_average_pool,
         domain=DOMAIN,
         compose=_composed_global,
+        vjp=ROUNDED,
     ),
     OpDef(
         "QLinearLeakyRelu",
@@ -416,6 +428,7 @@ OPERATORS = (
         _leaky_relu,
         domain=DOMAIN,
         compose=_composed_leaky_relu,
+        vjp=ROUNDED,
     ),
     _binary("Mul", np.multiply),
     OpDef(
@@ -424,6 +437,7 @@ OPERATORS = (
         _sigmoid,
         domain=DOMAIN,
         compose=_composed_unary("Sigmoid"),
+        vjp=ROUNDED,
     ),
     OpDef(
         "QLinearSoftmax",
@@ -431,9 +445,12 @@ OPERATORS = (
         _softmax,
         domain=DOMAIN,
         compose=_composed_softmax,
+        vjp=ROUNDED,
     ),
-    OpDef("QLinearWhere", _infer_where, _where, domain=DOMAIN, compose=_composed_where),
-    OpDef("QGemm", _infer_gemm, _gemm, domain=DOMAIN, compose=_composed_gemm),
+    OpDef(
+        "QLinearWhere", _infer_where, _where, domain=DOMAIN, compose=_composed_where, vjp=ROUNDED
+    ),
+    OpDef("QGemm", _infer_gemm, _gemm, domain=DOMAIN, compose=_composed_gemm, vjp=ROUNDED),
     *(_aligned(one) for one in LINEAR if one.name != "DynamicQuantizeLinear"),
 )
 

@@ -16,6 +16,7 @@ from hagane.ops.definition import Array, OpDef
 from hagane.ops.indexing.gather import checked
 from hagane.ops.precision import composed_wide, widened
 from hagane.ops.quantization.linear import spread
+from hagane.ops.vjp import PACKED
 
 
 def unpack(packed: Array, bits: int) -> Array:
@@ -206,9 +207,15 @@ OPERATORS = (
         _gather_block_quantized,
         domain=DOMAIN,
         compose=_composed_gather,
+        vjp=PACKED,
     ),
     OpDef(
-        "MatMulNBits", _infer_matmul_nbits, _matmul_nbits, domain=DOMAIN, compose=_composed_nbits
+        "MatMulNBits",
+        _infer_matmul_nbits,
+        _matmul_nbits,
+        domain=DOMAIN,
+        compose=_composed_nbits,
+        vjp=PACKED,
     ),
 )
 

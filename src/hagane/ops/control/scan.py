@@ -13,7 +13,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.control.back import Turns, check_sizes, from_front, to_place, walk_back
 from hagane.ops.control.join import join, same_kind
 from hagane.ops.control.loop import stack
-from hagane.ops.definition import Array, OpDef, RuntimeValue
+from hagane.ops.definition import Array, OpDef, RuntimeValue, Unsupported
 from hagane.ops.functions.positions import extent
 from hagane.ops.functions.shapes import zeros_like
 from hagane.ops.traits import Trait
@@ -189,5 +189,10 @@ def _split_results(results: Sequence[Any], count: int) -> tuple[Sequence[Any], S
 
 OPERATORS = (
     OpDef("Scan", _infer_scan, _scan, traits=Trait.FREE, vjp=_scan_vjp),
-    OpDef("SequenceMap", _infer_sequence_map, _sequence_map),
+    OpDef(
+        "SequenceMap",
+        _infer_sequence_map,
+        _sequence_map,
+        vjp=Unsupported("its body cannot be followed: write it as a Loop"),
+    ),
 )

@@ -7,11 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
-from hagane.ops.builder import Call, content_of, op, shape_of
+from hagane.ops.builder import Call, content_of, dtype_of, op, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import add, cast, div, mul, sub, unsqueeze, where
+from hagane.ops.functions.positions import positions_along
 from hagane.ops.functions.shapes import reshape_like
+from hagane.ops.vjp import through
 from hagane.symbolic import Dim
 
 
@@ -84,6 +88,34 @@ def _max_roi_pool(
     return result
 
 
+def composed_max_roi_pool(
+    x: Any, rois: Any, *, pooled_shape: Sequence[int], spatial_scale: float
+) -> Any:
+    """Return the operator's output, over the builder: rows of each cell, then columns."""
+    dtype = dtype_of(x)
+    edges = op("Floor", add(mul(rois, spatial_scale), 0.5))
+    _, left, top, right, bottom = (op("Gather", edges, i, axis=1) for i in range(5))
+    region = op("Cast", op("Gather", rois, 0, axis=1), to=ir.DataType.INT64)
+    y = op("Gather", x, region, axis=0)
+    for axis, first, last in ((2, top, bottom), (3, left, right)):
+        cells = pooled_shape[axis - 2]
+        cell = div(op("Max", add(sub(last, first), 1), 1), cells)
+        steps = cast(positions_along(y, axis), dtype)
+        parts = []
+        for i in range(cells):
+            start = add(op("Floor", mul(cell, float(i))), first)
+            end = add(op("Ceil", mul(cell, float(i + 1))), first)
+            inside = op(
+                "And",
+                op("GreaterOrEqual", steps, unsqueeze(start, [1])),
+                op("Less", steps, unsqueeze(end, [1])),
+            )
+            places = unsqueeze(inside, [1, 3] if axis == 2 else [1, 2])
+            parts.append(op("ReduceMax", where(places, y, -math.inf), [axis], keepdims=1))
+        y = op("Concat", *parts, axis=axis)
+    return where(op("Equal", y, -math.inf), 0, y)
+
+
 def _infer_max_roi_pool(ctx: InferContext) -> Sequence[Any]:
     _, channels, _, _ = ctx.shape(0, rank=4)
     count, _ = ctx.shape(1, rank=2)
@@ -107,6 +139,6 @@ def _counts_in(g: Any, indices: Any, shape: Sequence[Dim], sizes: Sequence[Dim])
 
 
 OPERATORS = (
-    OpDef("MaxRoiPool", _infer_max_roi_pool, _max_roi_pool),
+    OpDef("MaxRoiPool", _infer_max_roi_pool, _max_roi_pool, vjp=through(composed_max_roi_pool)),
     OpDef("MaxUnpool", _infer_max_unpool, _max_unpool, vjp=_max_unpool_vjp),
 )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from hagane.ops.builder import op
+from hagane.ops.builder import Call, op
 from hagane.ops.definition import Array, Kernel, OpDef, Unsupported, VjpRule, data_by_reference
-from hagane.ops.functions.elementary import add, div, exp, mul, neg, sqrt, square, sub
+from hagane.ops.functions.elementary import add, div, exp, mul, neg, sqrt, square, sub, swapped
 from hagane.ops.precision import widened
 from hagane.ops.rules import same_shape
 from hagane.ops.traits import Trait
@@ -79,6 +80,13 @@ def _from_square(sign: int, of_x: int, of_one: int) -> VjpRule:
     return elementwise(rule)
 
 
+def _det_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    """Return det · inverse, transposed (Jacobi's formula); the matrices have to be regular."""
+    (x,), (y,), (g,) = call.inputs, call.outputs, gradients
+    inverse = op("Inverse", x, domain="com.microsoft")
+    return [mul(op("Unsqueeze", mul(g, y), [-1, -2]), swapped(inverse))]
+
+
 def _erf_gradient(g: Any, x: Any, y: Any) -> Any:
     return mul(g, mul(exp(neg(square(x))), 2 / math.sqrt(math.pi)))
 
@@ -96,7 +104,7 @@ OPERATORS = (
     _unary("BitwiseNot", np.bitwise_not, DISCRETE),
     _unary("Cos", np.cos, elementwise(lambda g, x, y: neg(mul(g, op("Sin", x))))),
     _unary("Cosh", np.cosh, elementwise(lambda g, x, y: mul(g, op("Sinh", x)))),
-    OpDef("Det", _infer_det, _det),
+    OpDef("Det", _infer_det, _det, vjp=_det_vjp),
     _unary("Erf", erf, elementwise(_erf_gradient)),
     _unary("Exp", np.exp, elementwise(lambda g, x, y: mul(g, y))),
     OpDef("IsInf", same_shape, _is_inf, vjp=DISCRETE, traits=Trait.ELEMENTWISE),

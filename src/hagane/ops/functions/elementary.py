@@ -12,22 +12,27 @@ from typing import Any
 
 import onnx_ir as ir
 
-from hagane.ops.builder import dtype_of, op
+from hagane.ops.builder import dtype_of, op, rank_of
+
+
+def _are_numbers(x: Any, y: Any) -> bool:
+    """Whether both are numbers of Python, whose element type is still open."""
+    return isinstance(x, int | float) and isinstance(y, int | float)
 
 
 def add(*values: Any) -> Any:
     """Return the sum of values that broadcast against each other."""
-    return reduce(lambda x, y: op("Add", x, y), values)
+    return reduce(lambda x, y: x + y if _are_numbers(x, y) else op("Add", x, y), values)
 
 
 def sub(x: Any, y: Any) -> Any:
     """Return ``x - y``."""
-    return op("Sub", x, y)
+    return x - y if _are_numbers(x, y) else op("Sub", x, y)
 
 
 def mul(*values: Any) -> Any:
     """Return the product of values that broadcast against each other, from the left."""
-    return reduce(lambda x, y: op("Mul", x, y), values)
+    return reduce(lambda x, y: x * y if _are_numbers(x, y) else op("Mul", x, y), values)
 
 
 def div(x: Any, y: Any) -> Any:
@@ -88,6 +93,12 @@ def mean_over(x: Any, axes: Sequence[int], *, keepdims: bool = True) -> Any:
 def transpose(x: Any, order: Sequence[int]) -> Any:
     """Return ``x`` with its axes in another order; ``x`` itself if that is the one they have."""
     return x if list(order) == list(range(len(order))) else op("Transpose", x, perm=list(order))
+
+
+def swapped(x: Any) -> Any:
+    """Return a stack of matrices, each transposed."""
+    rank = rank_of(x)
+    return transpose(x, [*range(rank - 2), rank - 1, rank - 2])
 
 
 def squeeze(x: Any, axes: Sequence[int]) -> Any:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from hagane.errors import NotDifferentiable
-from hagane.ops.builder import Call, is_continuous, op
+from hagane.graph.types import SequenceType
+from hagane.ops.builder import Call, is_continuous, op, type_of
 from hagane.ops.definition import Unsupported
 
 
@@ -95,4 +96,10 @@ def _parts(call: Call, got: Sequence[Any], reached: set[int]) -> Iterable[tuple[
 
 def _add(sums: dict[int, Any], value: Any, gradient: Any) -> None:
     known = sums.get(id(value))
-    sums[id(value)] = gradient if known is None else op("Add", known, gradient)
+    sums[id(value)] = gradient if known is None else _sum(known, gradient)
+
+
+def _sum(x: Any, y: Any) -> Any:
+    if isinstance(type_of(x), SequenceType):
+        return op("SequenceMap", x, y, body=lambda a, b: [op("Add", a, b)])
+    return op("Add", x, y)

@@ -12,7 +12,7 @@ from hagane.graph.types import Shape
 from hagane.ops.builder import Call, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import mul, squeeze, transpose, unsqueeze
+from hagane.ops.functions.elementary import mul, squeeze, swapped, unsqueeze
 from hagane.ops.functions.shapes import unbroadcast
 from hagane.ops.precision import widened
 from hagane.ops.traits import Trait
@@ -100,12 +100,6 @@ def _matmul_integer(
     left = a.astype(np.int32) - _zero(a_zero, rows=a.ndim > 1)
     right = b.astype(np.int32) - _zero(b_zero, rows=False)
     return np.asarray(np.matmul(left, right))
-
-
-def swapped(x: Any) -> Any:
-    """Return a stack of matrices, each transposed."""
-    rank = rank_of(x)
-    return transpose(x, [*range(rank - 2), rank - 1, rank - 2])
 
 
 def _matmul_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:

@@ -11,6 +11,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.ml.classes import DOMAIN, as_matrix
 from hagane.ops.rules import same_shape
+from hagane.ops.vjp import CLASSICAL, flat
 from hagane.symbolic import Dim
 
 
@@ -82,9 +83,15 @@ def _scaler(
 
 
 OPERATORS = (
-    OpDef("Binarizer", same_shape, _binarizer, domain=DOMAIN),
-    OpDef("FeatureVectorizer", _infer_feature_vectorizer, _feature_vectorizer, domain=DOMAIN),
-    OpDef("Imputer", same_shape, _imputer, domain=DOMAIN),
-    OpDef("Normalizer", same_shape, _normalizer, domain=DOMAIN),
-    OpDef("Scaler", same_shape, _scaler, domain=DOMAIN),
+    OpDef("Binarizer", same_shape, _binarizer, domain=DOMAIN, vjp=flat),
+    OpDef(
+        "FeatureVectorizer",
+        _infer_feature_vectorizer,
+        _feature_vectorizer,
+        domain=DOMAIN,
+        vjp=CLASSICAL,
+    ),
+    OpDef("Imputer", same_shape, _imputer, domain=DOMAIN, vjp=CLASSICAL),
+    OpDef("Normalizer", same_shape, _normalizer, domain=DOMAIN, vjp=CLASSICAL),
+    OpDef("Scaler", same_shape, _scaler, domain=DOMAIN, vjp=CLASSICAL),
 )

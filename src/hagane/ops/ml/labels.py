@@ -13,6 +13,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.ml.classes import DOMAIN
 from hagane.ops.values import array_dtype, strings
+from hagane.ops.vjp import DISCRETE
 
 
 def _look_up(x: Array, table: Mapping[Hashable, Any], default: Any, dtype: Any) -> Array:
@@ -121,7 +122,7 @@ def _infer_one_hot(ctx: InferContext) -> Sequence[Any]:
 
 
 OPERATORS = (
-    OpDef("CategoryMapper", _infer_category_mapper, _category_mapper, domain=DOMAIN),
-    OpDef("LabelEncoder", _infer_label_encoder, _label_encoder, domain=DOMAIN),
-    OpDef("OneHotEncoder", _infer_one_hot, _one_hot_encoder, domain=DOMAIN),
+    OpDef("CategoryMapper", _infer_category_mapper, _category_mapper, domain=DOMAIN, vjp=DISCRETE),
+    OpDef("LabelEncoder", _infer_label_encoder, _label_encoder, domain=DOMAIN, vjp=DISCRETE),
+    OpDef("OneHotEncoder", _infer_one_hot, _one_hot_encoder, domain=DOMAIN, vjp=DISCRETE),
 )

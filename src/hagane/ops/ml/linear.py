@@ -11,6 +11,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.ml import classes
 from hagane.ops.ml.classes import DOMAIN, as_matrix, infer_classifier, labels_of
+from hagane.ops.vjp import CLASSICAL
 
 
 def _scores(x: Array, coefficients: Sequence[float], intercepts: Sequence[float] | None) -> Array:
@@ -65,6 +66,6 @@ def _infer_regressor(ctx: InferContext) -> Sequence[Any]:
 
 
 OPERATORS = (
-    OpDef("LinearClassifier", _infer_classifier, _classifier, domain=DOMAIN),
-    OpDef("LinearRegressor", _infer_regressor, _regressor, domain=DOMAIN),
+    OpDef("LinearClassifier", _infer_classifier, _classifier, domain=DOMAIN, vjp=CLASSICAL),
+    OpDef("LinearRegressor", _infer_regressor, _regressor, domain=DOMAIN, vjp=CLASSICAL),
 )

@@ -13,6 +13,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.ml.classes import DOMAIN
 from hagane.ops.values import strings
+from hagane.ops.vjp import CLASSICAL
 
 
 def _zip_map(
@@ -84,7 +85,7 @@ def _infer_cast_map(ctx: InferContext) -> Sequence[Any]:
 
 
 OPERATORS = (
-    OpDef("CastMap", _infer_cast_map, _cast_map, domain=DOMAIN),
-    OpDef("DictVectorizer", _infer_dict_vectorizer, _dict_vectorizer, domain=DOMAIN),
-    OpDef("ZipMap", _infer_zip_map, _zip_map, domain=DOMAIN),
+    OpDef("CastMap", _infer_cast_map, _cast_map, domain=DOMAIN, vjp=CLASSICAL),
+    OpDef("DictVectorizer", _infer_dict_vectorizer, _dict_vectorizer, domain=DOMAIN, vjp=CLASSICAL),
+    OpDef("ZipMap", _infer_zip_map, _zip_map, domain=DOMAIN, vjp=CLASSICAL),
 )

@@ -11,6 +11,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.ml import classes
 from hagane.ops.ml.classes import DOMAIN, as_matrix, infer_classifier, labels_of
+from hagane.ops.vjp import CLASSICAL
 
 
 def kernel(x: Array, supports: Array, kind: str, parameters: Sequence[float] | None) -> Array:
@@ -184,6 +185,6 @@ def _infer_regressor(ctx: InferContext) -> Sequence[Any]:
 
 
 OPERATORS = (
-    OpDef("SVMClassifier", _infer_classifier, _classifier, domain=DOMAIN),
-    OpDef("SVMRegressor", _infer_regressor, _regressor, domain=DOMAIN),
+    OpDef("SVMClassifier", _infer_classifier, _classifier, domain=DOMAIN, vjp=CLASSICAL),
+    OpDef("SVMRegressor", _infer_regressor, _regressor, domain=DOMAIN, vjp=CLASSICAL),
 )

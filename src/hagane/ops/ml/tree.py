@@ -16,6 +16,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.ml import classes
 from hagane.ops.ml.classes import DOMAIN, as_matrix, infer_classifier, labels_of
+from hagane.ops.vjp import flat
 
 _LEAF = 7
 _MODES = {
@@ -377,7 +378,7 @@ def _infer_targets(ctx: InferContext) -> Sequence[Any]:
 
 
 OPERATORS = (
-    OpDef("TreeEnsemble", _infer_targets, _ensemble, domain=DOMAIN),
-    OpDef("TreeEnsembleClassifier", _infer_classifier, _classifier, domain=DOMAIN),
-    OpDef("TreeEnsembleRegressor", _infer_targets, _regressor, domain=DOMAIN),
+    OpDef("TreeEnsemble", _infer_targets, _ensemble, domain=DOMAIN, vjp=flat),
+    OpDef("TreeEnsembleClassifier", _infer_classifier, _classifier, domain=DOMAIN, vjp=flat),
+    OpDef("TreeEnsembleRegressor", _infer_targets, _regressor, domain=DOMAIN, vjp=flat),
 )

@@ -9,10 +9,13 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import TensorType
+from hagane.ops.builder import dtype_of, op, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.elementwise.cast import convert
+from hagane.ops.functions.elementary import cast, mul, sub, unsqueeze
 from hagane.ops.values import array_dtype
+from hagane.ops.vjp import ROUNDED, through
 
 _INTEGERS = {
     ir.DataType.UINT2: (0, 3),
@@ -174,8 +177,40 @@ def dynamic_quantize(x: Array) -> tuple[Array, Array, Array]:
     return y, np.array(scale, dtype=np.float32), zero_point
 
 
+def composed_dequantize(
+    x: Any, scale: Any, zero: Any = None, *, axis: int = 1, block_size: int = 0
+) -> Any:
+    """Return the operator's output, over the builder."""
+    dtype = dtype_of(scale)
+    shifted = cast(x, dtype)
+    if zero is not None:
+        shifted = sub(shifted, cast(_composed_spread(zero, x, axis, block_size), dtype))
+    return mul(shifted, _composed_spread(scale, x, axis, block_size))
+
+
+def _composed_spread(value: Any, x: Any, axis: int, block: int) -> Any:
+    """Return a scale or zero point so that it broadcasts against ``x``, as ``spread`` does."""
+    rank = rank_of(x)
+    if rank_of(value) == 0 or shape_of(value) == (1,):
+        return op("Reshape", value, [1] * rank)
+    axis %= rank
+    if not block:
+        return op("Reshape", value, [-1 if i == axis else 1 for i in range(rank)])
+    shape: list[Any] = [*shape_of(value)]
+    copies = op(
+        "Expand", unsqueeze(value, [axis + 1]), [*shape[: axis + 1], block, *shape[axis + 1 :]]
+    )
+    shape[axis] = shape[axis] * block
+    whole = op("Reshape", copies, shape)
+    return op("Slice", whole, [0], op("Shape", x, start=axis, end=axis + 1), [axis])
+
+
 OPERATORS = (
-    OpDef("DequantizeLinear", _infer_dequantize, _dequantize_linear),
-    OpDef("DynamicQuantizeLinear", lambda ctx: [ctx.shape(0), (), ()], dynamic_quantize),
-    OpDef("QuantizeLinear", _infer_quantize, _quantize_linear),
+    OpDef(
+        "DequantizeLinear", _infer_dequantize, _dequantize_linear, vjp=through(composed_dequantize)
+    ),
+    OpDef(
+        "DynamicQuantizeLinear", lambda ctx: [ctx.shape(0), (), ()], dynamic_quantize, vjp=ROUNDED
+    ),
+    OpDef("QuantizeLinear", _infer_quantize, _quantize_linear, vjp=ROUNDED),
 )

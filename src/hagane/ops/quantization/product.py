@@ -15,6 +15,7 @@ from hagane.ops.definition import Array, OpDef
 from hagane.ops.linear.matmul import product_shape
 from hagane.ops.quantization.linear import quantize
 from hagane.ops.values import array_dtype
+from hagane.ops.vjp import ROUNDED
 
 
 def requantize(accumulator: Array, factor: Array, scale: Array, zero: Array) -> Array:
@@ -84,6 +85,6 @@ def _infer_qlinear_matmul(ctx: InferContext) -> Sequence[Any]:
 
 
 OPERATORS = (
-    OpDef("QLinearConv", _infer_qlinear_conv, _qlinear_conv),
-    OpDef("QLinearMatMul", _infer_qlinear_matmul, _qlinear_matmul),
+    OpDef("QLinearConv", _infer_qlinear_conv, _qlinear_conv, vjp=ROUNDED),
+    OpDef("QLinearMatMul", _infer_qlinear_matmul, _qlinear_matmul, vjp=ROUNDED),
 )

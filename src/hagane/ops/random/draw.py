@@ -17,6 +17,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.traits import Trait
 from hagane.ops.values import array_dtype
+from hagane.ops.vjp import CONSTANT, DISCRETE, DRAWN, flat
 
 
 def _generator(seed: float | None) -> np.random.Generator:
@@ -100,10 +101,10 @@ def _infer_multinomial(ctx: InferContext) -> Sequence[Any]:
 
 
 OPERATORS = (
-    OpDef("Bernoulli", _infer_like, _bernoulli, traits=Trait.RANDOM),
-    OpDef("Multinomial", _infer_multinomial, _multinomial, traits=Trait.RANDOM),
-    OpDef("RandomNormal", _infer_shaped, _normal, traits=Trait.RANDOM),
-    OpDef("RandomNormalLike", _infer_like, _normal_like, traits=Trait.RANDOM),
-    OpDef("RandomUniform", _infer_shaped, _uniform, traits=Trait.RANDOM),
-    OpDef("RandomUniformLike", _infer_like, _uniform_like, traits=Trait.RANDOM),
+    OpDef("Bernoulli", _infer_like, _bernoulli, traits=Trait.RANDOM, vjp=DRAWN),
+    OpDef("Multinomial", _infer_multinomial, _multinomial, traits=Trait.RANDOM, vjp=DISCRETE),
+    OpDef("RandomNormal", _infer_shaped, _normal, traits=Trait.RANDOM, vjp=CONSTANT),
+    OpDef("RandomNormalLike", _infer_like, _normal_like, traits=Trait.RANDOM, vjp=flat),
+    OpDef("RandomUniform", _infer_shaped, _uniform, traits=Trait.RANDOM, vjp=CONSTANT),
+    OpDef("RandomUniformLike", _infer_like, _uniform_like, traits=Trait.RANDOM, vjp=flat),
 )

@@ -6,10 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
+from hagane.errors import NotDifferentiable
+from hagane.ops.builder import Call, content_of, dtype_of, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import cast, div, mul, where
+from hagane.ops.functions.shapes import reshape_like
 from hagane.ops.precision import widened
+from hagane.ops.vjp import through
 from hagane.symbolic import Dim, floordiv
 
 
@@ -57,6 +63,8 @@ def _infer_dft(ctx: InferContext) -> Sequence[Any]:
     if ctx.has(1):
         known = ctx.data(1)
         length: Dim = ctx.fresh() if known is None else ctx.dims(1)[0]  # type: ignore[index]
+        if isinstance(length, int) and length < 1:
+            ctx.fail(f"expected a positive dft_length, got {length}")
     else:
         length = shape[along]
         if one_sided and inverse:
@@ -77,6 +85,8 @@ def _stft(
 ) -> Array:
     wave = _complex(signal) if signal.ndim == 3 else signal
     step = int(np.asarray(frame_step).ravel()[0])
+    if step < 1:
+        raise ValueError(f"expected a positive frame_step, got {step}")
     if frame_length is not None:
         length = int(np.asarray(frame_length).ravel()[0])
     else:
@@ -93,6 +103,8 @@ def _stft(
 def _infer_stft(ctx: InferContext) -> Sequence[Any]:
     shape = ctx.shape(0)
     step = ctx.ints(1)
+    if step is not None and step[0] < 1:
+        ctx.fail(f"expected a positive frame_step, got {step[0]}")
     length: Dim | None = shape[1]
     if ctx.has(3):
         length = (ctx.dims(3) or (None,))[0] if ctx.data(3) is not None else None
@@ -105,4 +117,74 @@ def _infer_stft(ctx: InferContext) -> Sequence[Any]:
     return [(shape[0], frames, bins, 2)]
 
 
-OPERATORS = (OpDef("DFT", _infer_dft, _dft), OpDef("STFT", _infer_stft, _stft))
+def _dft_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    """Transform back: as a linear map, the transform has its inverse, scaled, as transpose."""
+    x, *rest = call.inputs
+    (g,), (y,), rank = gradients, call.outputs, rank_of(x)
+    known = content_of(rest[1]) if len(rest) > 1 and rest[1] is not None else np.array(-2)
+    if known is None:
+        raise NotDifferentiable("DFT has no gradient along an axis that is computed")
+    axis = int(known.ravel()[0]) % rank
+    inverse, onesided = call.attr("inverse"), call.attr("onesided")
+    if rest and rest[0] is not None:
+        length = op("Cast", op("Reshape", rest[0], [1]), to=ir.DataType.INT64)
+    else:
+        length = op("Shape", y if onesided and inverse else x, start=axis, end=axis + 1)
+    size = op("Squeeze", cast(length, dtype_of(g)), [0])
+    if inverse and onesided:
+        # A bin inside stands for its mirror image too.
+        back = op("DFT", g, op("Squeeze", length, [0]), axis, onesided=1)
+        bins = op("Range", 0, op("Squeeze", op("Shape", back, start=axis, end=axis + 1), [0]), 1)
+        half = op("Squeeze", length, [0])
+        alone = op("Or", op("Equal", bins, 0), op("Equal", op("Mul", bins, 2), half))
+        weight = op(
+            "Reshape",
+            where(alone, *(np.array(n, dtype_of(g).numpy()) for n in (1, 2))),
+            _along(axis, rank),
+        )
+        back = div(mul(back, weight), size)
+    elif inverse:
+        back = div(op("DFT", g, None, axis), size)
+    else:
+        if onesided:
+            missing = op("Sub", length, op("Shape", g, start=axis, end=axis + 1))
+            g = op("Pad", g, op("Concat", [0], missing, axis=0), None, [axis])
+        back = mul(op("DFT", g, None, axis, inverse=1), size)
+    back = op("Slice", back, [0], op("Shape", x, start=-1), [rank - 1])
+    # What was cut from the signal, or added to it, has no part in the result.
+    more = op(
+        "Sub", op("Shape", x, start=axis, end=axis + 1), op("Shape", back, start=axis, end=axis + 1)
+    )
+    back = op("Pad", back, op("Concat", [0], more, axis=0), None, [axis])
+    return [reshape_like(back, x), *(None for _ in rest)]
+
+
+def _along(axis: int, rank: int) -> list[int]:
+    return [-1 if i == axis else 1 for i in range(rank)]
+
+
+def composed_stft(
+    signal: Any, frame_step: Any, window: Any = None, frame_length: Any = None, *, onesided: int = 1
+) -> Any:
+    """Return the operator's output, over the builder."""
+    wave = signal if rank_of(signal) == 3 else op("Unsqueeze", signal, [2])
+    total = op("Squeeze", op("Shape", signal, start=1, end=2), [0])
+    if frame_length is not None:
+        length = op(
+            "Reshape", cast(frame_length, ir.DataType.INT64), op("Identity", np.zeros(0, np.int64))
+        )
+    else:
+        length = total if window is None else op("Squeeze", op("Shape", window), [0])
+    step = op("Reshape", cast(frame_step, ir.DataType.INT64), op("Identity", np.zeros(0, np.int64)))
+    starts = op("Range", 0, op("Add", op("Sub", total, length), 1), step)
+    places = op("Add", op("Unsqueeze", starts, [1]), op("Range", 0, length, 1))
+    frames = op("Gather", wave, places, axis=1)
+    if window is not None:
+        frames = mul(frames, op("Unsqueeze", cast(window, dtype_of(wave)), [1]))
+    return op("DFT", frames, None, 2, onesided=onesided)
+
+
+OPERATORS = (
+    OpDef("DFT", _infer_dft, _dft, vjp=_dft_vjp),
+    OpDef("STFT", _infer_stft, _stft, vjp=through(composed_stft)),
+)

@@ -12,6 +12,7 @@ from hagane.graph.types import TensorType
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.delegated import onnx_kernel
+from hagane.ops.vjp import CONSTANT
 from hagane.symbolic import floordiv
 
 
@@ -25,7 +26,7 @@ def _window(name: str, coefficients: Sequence[float]) -> OpDef:
         values = sum((-1) ** k * a * np.cos(k * phase) for k, a in enumerate(coefficients))
         return np.asarray(values).astype(ir.DataType(output_datatype).numpy())
 
-    return OpDef(name, _infer_window, reference)
+    return OpDef(name, _infer_window, reference, vjp=CONSTANT)
 
 
 def _infer_window(ctx: InferContext) -> Sequence[Any]:
@@ -45,5 +46,5 @@ OPERATORS = (
     _window("BlackmanWindow", (0.42, 0.5, 0.08)),
     _window("HammingWindow", (25 / 46, 21 / 46)),
     _window("HannWindow", (0.5, 0.5)),
-    OpDef("MelWeightMatrix", _infer_mel, onnx_kernel("MelWeightMatrix")),
+    OpDef("MelWeightMatrix", _infer_mel, onnx_kernel("MelWeightMatrix"), vjp=CONSTANT),
 )

@@ -8,6 +8,7 @@ from typing import Any
 from hagane.ops.context import InferContext
 from hagane.ops.definition import OpDef
 from hagane.ops.delegated import onnx_kernel
+from hagane.ops.vjp import TEXT
 
 
 def _infer(ctx: InferContext) -> Sequence[Any]:
@@ -18,4 +19,4 @@ def _infer(ctx: InferContext) -> Sequence[Any]:
     return [(*shape[:-1], size)]
 
 
-OPERATORS = (OpDef("TfIdfVectorizer", _infer, onnx_kernel("TfIdfVectorizer")),)
+OPERATORS = (OpDef("TfIdfVectorizer", _infer, onnx_kernel("TfIdfVectorizer"), vjp=TEXT),)

@@ -14,6 +14,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.rules import broadcast, same_shape
 from hagane.ops.values import strings
+from hagane.ops.vjp import TEXT
 
 
 def _concat(x: Array, y: Array) -> Array:
@@ -80,8 +81,8 @@ def _full_match(x: Array, *, pattern: str) -> Array:
 
 
 OPERATORS = (
-    OpDef("RegexFullMatch", same_shape, _full_match),
-    OpDef("StringConcat", broadcast, _concat),
-    OpDef("StringNormalizer", _infer_normalizer, _normalizer),
-    OpDef("StringSplit", _infer_split, _split),
+    OpDef("RegexFullMatch", same_shape, _full_match, vjp=TEXT),
+    OpDef("StringConcat", broadcast, _concat, vjp=TEXT),
+    OpDef("StringNormalizer", _infer_normalizer, _normalizer, vjp=TEXT),
+    OpDef("StringSplit", _infer_split, _split, vjp=TEXT),
 )

@@ -10,6 +10,7 @@ from hagane.errors import MissingExtra
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.delegated import onnx_kernel
+from hagane.ops.vjp import CONSTANT
 
 _decode = onnx_kernel("ImageDecoder")
 
@@ -25,4 +26,4 @@ def _infer_image_decoder(ctx: InferContext) -> Sequence[Any]:
     return [(ctx.fresh("height"), ctx.fresh("width"), channels)]
 
 
-OPERATORS = (OpDef("ImageDecoder", _infer_image_decoder, _image_decoder),)
+OPERATORS = (OpDef("ImageDecoder", _infer_image_decoder, _image_decoder, vjp=CONSTANT),)

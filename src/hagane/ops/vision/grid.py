@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 
+from hagane.errors import NotDifferentiable
+from hagane.ops.builder import content_of, dtype_of, op, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import add, div, mul, sub, where
+from hagane.ops.functions.sampling import Tap, linear_taps, sample, size_as_number
 from hagane.ops.precision import widened
+from hagane.ops.vjp import through
 
 
 def _reflect(x: Array, size: int, align_corners: bool) -> Array:
@@ -113,6 +119,13 @@ def _infer_grid_sample(ctx: InferContext) -> Sequence[Any]:
 @widened
 def _affine_grid(theta: Array, size: Array, *, align_corners: int = 0) -> Array:
     sizes = [int(n) for n in size[2:]]
+    points = _points(sizes, align_corners).astype(theta.dtype)
+    flat = points.reshape(-1, len(sizes) + 1)
+    return (flat @ theta.transpose(0, 2, 1)).reshape(theta.shape[0], *sizes, len(sizes))
+
+
+def _points(sizes: Sequence[int], align_corners: int) -> Array:
+    """Return the normalised coordinates of all pixels, the innermost axis first, and a 1."""
     axes = []
     for n in sizes:
         if align_corners:
@@ -120,9 +133,7 @@ def _affine_grid(theta: Array, size: Array, *, align_corners: int = 0) -> Array:
         else:
             axes.append((2 * np.arange(n) + 1) / n - 1)
     mesh = np.meshgrid(*axes, indexing="ij")
-    points = np.stack([*mesh[::-1], np.ones(sizes)], axis=-1).astype(theta.dtype)
-    flat = points.reshape(-1, len(sizes) + 1)
-    return (flat @ theta.transpose(0, 2, 1)).reshape(theta.shape[0], *sizes, len(sizes))
+    return np.stack([*mesh[::-1], np.ones(sizes)], axis=-1)
 
 
 def _infer_affine_grid(ctx: InferContext) -> Sequence[Any]:
@@ -133,7 +144,93 @@ def _infer_affine_grid(ctx: InferContext) -> Sequence[Any]:
     return [(theta[0], *size[2:], len(size) - 2)]
 
 
+def composed_affine_grid(theta: Any, size: Any, *, align_corners: int = 0) -> Any:
+    """Return the operator's output, over the builder."""
+    known = content_of(size)
+    if known is None or known.dtype == object:
+        raise NotDifferentiable("AffineGrid has no gradient where its size is computed")
+    sizes = [int(n) for n in known[2:]]
+    points = _points(sizes, align_corners).reshape(-1, len(sizes) + 1)
+    rows = op("Transpose", theta, perm=[0, 2, 1])
+    flat = op("MatMul", points.astype(dtype_of(theta).numpy()), rows)
+    return op("Reshape", flat, [shape_of(theta)[0], *sizes, len(sizes)], allowzero=1)
+
+
+def composed_grid_sample(
+    x: Any, grid: Any, *, align_corners: int = 0, mode: str = "linear", padding_mode: str = "zeros"
+) -> Any:
+    """Return the operator's output, over the builder."""
+    batch, *outputs, _ = shape_of(grid)
+    rank = len(outputs)
+    flat = op("Reshape", grid, [batch, math.prod(outputs), rank], allowzero=1)
+
+    def pad(place: Any, axis: int) -> Any:
+        size = size_as_number(x, 2 + axis, place)
+        if padding_mode == "border":
+            return op("Min", op("Max", place, 0), sub(size, 1))
+        if padding_mode == "reflection":
+            return _composed_reflect(place, size, align_corners)
+        return place
+
+    def taps(axis: int) -> list[Tap]:
+        size = size_as_number(x, 2 + axis, flat)
+        at = op("Gather", flat, rank - 1 - axis, axis=2)
+        if align_corners:
+            place = mul(div(add(at, 1), 2), sub(size, 1))
+        else:
+            place = div(sub(mul(add(at, 1), size), 1), 2)
+        if mode == "cubic":
+            base = op("Floor", place)
+            weights = _composed_cubic(sub(place, base))
+            return [(add(base, tap - 1), weight) for tap, weight in enumerate(weights)]
+        place = pad(place, axis)
+        if mode == "nearest":
+            whole = op("Round", place)
+            return [(whole, op("Sub", add(whole, 1), whole))]
+        return linear_taps(place)
+
+    def moved(position: Any, axis: int) -> Any:
+        return op("Round", pad(position, axis))
+
+    follows = moved if mode == "cubic" and padding_mode != "zeros" else None
+    y = sample(x, [taps(axis) for axis in range(rank)], follows)
+    return op("Reshape", y, [batch, shape_of(x)[1], *outputs], allowzero=1)
+
+
+def _composed_reflect(x: Any, size: Any, align_corners: int) -> Any:
+    low: Any = 0.0 if align_corners else -0.5
+    span = sub(size, 1) if align_corners else size
+    folded = op("Mod", op("Abs", sub(x, low)), mul(span, 2), fmod=1)
+    back = where(op("Greater", folded, span), sub(mul(span, 2), folded), folded)
+    return op("Min", op("Max", add(back, low), 0), sub(size, 1))
+
+
+def _composed_cubic(t: Any) -> list[Any]:
+    """Return the weights of the taps -1, 0, 1, 2, as ``_cubic_weights`` does."""
+    a = -0.75
+
+    def near(d: Any) -> Any:
+        return add(mul(sub(mul(d, a + 2), a + 3), d, d), 1)
+
+    def far(d: Any) -> Any:
+        return sub(mul(add(mul(sub(mul(d, a), 5 * a), d), 8 * a), d), 4 * a)
+
+    return [far(add(t, 1)), near(t), near(sub(1, t)), far(sub(2, t))]
+
+
 OPERATORS = (
-    OpDef("AffineGrid", _infer_affine_grid, _affine_grid),
-    OpDef("GridSample", _infer_grid_sample, _grid_sample),
+    OpDef(
+        "AffineGrid",
+        _infer_affine_grid,
+        _affine_grid,
+        compose=composed_affine_grid,
+        vjp=through(composed_affine_grid),
+    ),
+    OpDef(
+        "GridSample",
+        _infer_grid_sample,
+        _grid_sample,
+        compose=composed_grid_sample,
+        vjp=through(composed_grid_sample),
+    ),
 )

@@ -14,8 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from hagane.errors import NotDifferentiable
+from hagane.ops.builder import Call, content_of, dtype_of, op, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.functions.elementary import transpose
 from hagane.ops.precision import widened
 from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, Expr, floor
@@ -254,6 +257,7 @@ def _infer_resize(ctx: InferContext) -> Sequence[Any]:
         return [tuple(shape)]
     if values.size != len(axes):
         ctx.fail(f"expected one number an axis ({len(axes)}), got {values.size}")
+    _check_positive(ctx, "sizes" if by_size else "scales", shape, axes, values)
     crop = ctx.attr("coordinate_transformation_mode") == "tf_crop_and_resize"
     policy = ctx.attr("keep_aspect_ratio_policy")
     for axis, value in zip(axes, values.ravel(), strict=True):
@@ -269,6 +273,17 @@ def _infer_resize(ctx: InferContext) -> Sequence[Any]:
     if by_size and policy != "stretch":
         _keep_aspect(ctx, shape, axes, values, policy)
     return [tuple(shape)]
+
+
+def _check_positive(
+    ctx: InferContext, name: str, shape: Sequence[Dim], axes: Sequence[int], values: Array
+) -> None:
+    for axis, value in zip(axes, values.ravel(), strict=True):
+        if isinstance(value, Expr):
+            continue
+        empty = name == "sizes" and value == 0 and shape[axis] == 0
+        if not empty and not 0 < float(value) < float("inf"):
+            ctx.fail(f"expected positive {name}, got {values.ravel().tolist()}")
 
 
 def _scaled(dim: Dim, scale: Any) -> Dim:
@@ -292,4 +307,87 @@ def _keep_aspect(
         shape[axis] = int(np.floor(ratio * source + 0.5))
 
 
-OPERATORS = (OpDef("Resize", _infer_resize, _resize, traits=Trait.EXPANDING),)
+def _resize_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
+    """Each axis is a matrix of weights; its transpose goes back."""
+    _, *others = call.inputs
+
+    def refuse() -> Any:
+        raise NotDifferentiable("Resize has no gradient by its region, scales or sizes")
+
+    return [lambda: _resized_back(call, gradients[0]), *(refuse for _ in others)]
+
+
+def _resized_back(call: Call, g: Any) -> Any:
+    x, _, scales = (*call.inputs, None, None)[:3]
+    rank = rank_of(x)
+    chosen = [a % rank for a in call.attr("axes") or range(rank)]
+    factors = None if scales is None else content_of(scales)
+    for number, where in enumerate(chosen):
+        if shape_of(x)[where] == shape_of(g)[where] and _keeps(factors, number, call):
+            continue
+        times = _repeats(call, factors, number)
+        if times is not None:
+            shape: list[Any] = [*shape_of(g)]
+            shape[where : where + 1] = [shape_of(x)[where], times]
+            g = op("ReduceSum", op("Reshape", g, shape), [where + 1], keepdims=0)
+            continue
+        matrix = _axis_matrix(call, where, number).astype(dtype_of(g).numpy())
+        order = [*(i for i in range(rank) if i != where), where]
+        product = op("MatMul", transpose(g, order), matrix)
+        g = transpose(product, sorted(range(rank), key=lambda i: order[i]))
+    return g
+
+
+def _keeps(factors: Array | None, number: int, call: Call) -> bool:
+    """Whether an axis of unchanged size has unchanged content."""
+    crops = call.attr("coordinate_transformation_mode") == "tf_crop_and_resize"
+    return not crops and (factors is None or not factors.size or factors.ravel()[number] == 1)
+
+
+def _repeats(call: Call, factors: Array | None, number: int) -> int | None:
+    """Return how often each element is repeated in a row, if that is all that happens."""
+    transformation = call.attr("coordinate_transformation_mode")
+    plain = call.attr("mode") == "nearest" and transformation in ("asymmetric", "half_pixel")
+    if not plain or factors is None or factors.size <= number:
+        return None
+    times = float(factors.ravel()[number])
+    if times != int(times) or times < 1:
+        return None
+    axis = Axis(4, 4 * int(times), times, 4 * times, 0, 1)
+    at = _nearest(coordinates(axis, transformation), call.attr("nearest_mode"))
+    same = np.array_equal(np.clip(at, 0, 3), np.repeat(np.arange(4), int(times)))
+    return int(times) if same else None
+
+
+def _axis_matrix(call: Call, where: int, number: int) -> Array:
+    """Return the weights with which elements of an axis enter its resized form."""
+    x, *others = call.inputs
+    known = [None if v is None else content_of(v) for v in others]
+    shape = shape_of(x)
+    chosen = [a % len(shape) for a in call.attr("axes") or range(len(shape))]
+    is_known = all(v is None or k is not None for v, k in zip(others, known, strict=True))
+    if not is_known or not all(isinstance(shape[a], int) for a in chosen):
+        raise NotDifferentiable(
+            "Resize has no gradient along axes of unknown size, but for whole factors of nearest "
+            "neighbours: give the model's inputs sizes"
+        )
+    roi, scales, sizes = (*known, None, None)[:3]
+    transformation, mode = call.attr("coordinate_transformation_mode"), call.attr("mode")
+    policy = call.attr("keep_aspect_ratio_policy")
+    axis = _plan(shape, chosen, roi, scales, sizes, policy, transformation)[number]  # type: ignore[arg-type]
+    at = coordinates(axis, transformation)
+    matrix = np.zeros((axis.target, axis.source))
+    if mode == "nearest":
+        index = np.clip(_nearest(at, call.attr("nearest_mode")), 0, axis.source - 1)
+        matrix[np.arange(axis.target), index.astype(np.int64)] = 1
+    else:
+        flags = bool(call.attr("antialias")), bool(call.attr("exclude_outside"))
+        positions, weights = taps(at, axis, mode, call.attr("cubic_coeff_a"), *flags)
+        for tap in range(positions.shape[1]):
+            np.add.at(matrix, (np.arange(axis.target), positions[:, tap]), weights[:, tap])
+    if transformation == "tf_crop_and_resize":
+        matrix[(at < 0) | (at > axis.source - 1)] = 0
+    return matrix
+
+
+OPERATORS = (OpDef("Resize", _infer_resize, _resize, traits=Trait.EXPANDING, vjp=_resize_vjp),)

@@ -18,7 +18,7 @@ from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.convolution.depthwise import lower_depthwise
 from hagane.native.rules.convolution.direct import Source, band_pays, emit_direct
-from hagane.native.rules.convolution.few_outputs import is_narrow, lower_narrow
+from hagane.native.rules.convolution.few_outputs import has_few_outputs, lower_few_outputs
 from hagane.native.rules.convolution.filtered import filtered_axis, filtered_pads, lower_filtered
 from hagane.native.rules.convolution.images import (
     FEW_CHANNELS,
@@ -185,7 +185,7 @@ def sizes_of(low: Lowering, node: ir.Node) -> Window | None:
 
 def _is_blocked(low: Lowering, window: Window) -> bool:
     lanes = low.facts.level.lanes
-    if is_narrow(low, window):
+    if has_few_outputs(low, window):
         return False
     if window.groups == 1 or is_depthwise(window):
         return True
@@ -214,8 +214,8 @@ def lower_conv(low: Lowering, node: ir.Node) -> None:
     if found is not None:
         lower_filtered(low, node, window, found, four_axes(weight), bias)
         return
-    if is_narrow(low, window):
-        lower_narrow(low, node, window, four_axes(weight), bias)
+    if has_few_outputs(low, window):
+        lower_few_outputs(low, node, window, four_axes(weight), bias)
         return
     if not _is_blocked(low, window):
         _lower_by_loops(low, node, window, weight, bias)

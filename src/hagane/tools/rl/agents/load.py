@@ -51,7 +51,7 @@ def load_agent(reference: str, environment: Any = None) -> tuple[Watched, Any]:
         made, brought = made
     if isinstance(made, type):
         raise AgentFault(f"agent {reference!r}: expected an agent, got the class {made.__name__}")
-    return Watched(adapted(made), reference), brought
+    return Watched(adapted(made), Path(reference).name), brought
 
 
 def adapted(agent: Any) -> Any:
