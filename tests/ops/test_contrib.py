@@ -228,6 +228,11 @@ _OWN: dict[str, tuple[list[np.ndarray], dict[str, Any], Callable[..., np.ndarray
         {"signal_ndim": 1},
         lambda x: np.fft.irfft(x[..., 0] + 1j * x[..., 1]),
     ),
+    "ScaledTanh": (
+        [f(2, 3)],
+        {"domain": "", "alpha": 1.5, "beta": 0.5},
+        lambda x: 1.5 * np.tanh(0.5 * x),
+    ),
     "BiasAdd": ([f(2, 3, 4), f(4), f(2, 3, 4)], {}, lambda x, bias, skip: x + bias + skip),
 }
 
@@ -349,9 +354,13 @@ def test_a_composition_of_named_sizes_is_that_of_numbers(name: str) -> None:
 @pytest.mark.parametrize("op_type", _OWN)
 def test_an_operator_that_onnxruntime_lacks_means_what_it_says(op_type: str) -> None:
     inputs, attributes, meaning = _OWN[op_type]
-    model, feed = node_model(op_type, inputs, domain=MICROSOFT, **attributes)
-    (found,) = InferenceSession(model).run(None, feed)
-    np.testing.assert_allclose(found, meaning(*inputs), rtol=1e-5, atol=1e-6)
+    attributes = {"domain": MICROSOFT, **attributes}
+    model, feed = node_model(op_type, inputs, **attributes)
+    for engine in ("native", "reference"):
+        (found,) = session(model, engine=engine).run(None, feed)
+        np.testing.assert_allclose(found, meaning(*inputs), rtol=1e-5, atol=1e-6)
+    if callable(operators()[attributes["domain"], op_type].compose):
+        assert refused(session(model)) == {}
 
 
 def test_group_norm_is_group_normalization_with_channels_last() -> None:

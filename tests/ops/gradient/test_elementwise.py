@@ -64,6 +64,7 @@ def test_functions_of_one_number(name: str, low: float, high: float) -> None:
         ("Celu", {}),
         ("Elu", {"alpha": 0.3}),
         ("Gelu", {}),
+        ("ScaledTanh", {"alpha": 1.5, "beta": 0.5}),
         ("Gelu", {"approximate": "tanh"}),
         ("HardSigmoid", {"alpha": 0.6, "beta": 0.1}),
         ("LeakyRelu", {"alpha": 0.2}),
