@@ -11,10 +11,12 @@ libraries keeps catching it)::
     │   ├── InvalidGraph              (ValueError)            readable, yet not a well-formed graph
     │   │   └── TypeInferenceError    (TypeError)             types or shapes of a node don't fit
     │   └── UnsupportedModel          (NotImplementedError)   operators or opsets hagane lacks
+    ├── CaptureError                  (NotImplementedError)   a program that cannot become a graph
     ├── InvalidArgument               (ValueError)            a caller passed something unusable
     │   └── InvalidFeed                                       an input of ``run`` does not fit
     ├── NotDifferentiable             (NotImplementedError)   an operator on the way has no gradient
     ├── KernelError                   (RuntimeError)          a node failed while it ran
+    │   └── OutOfMemory               (MemoryError)           no room for the values of a model
     └── MissingExtra                  (ImportError)           an optional dependency is absent
 """
 
@@ -60,6 +62,15 @@ class UnsupportedModel(ModelError, NotImplementedError):
         super().__init__(f"the model needs what hagane does not have:\n{lines}")
 
 
+class CaptureError(HaganeError, NotImplementedError):
+    """A program of which some parts cannot become a graph; all of them are listed."""
+
+    def __init__(self, problems: Sequence[str]):
+        self.problems = tuple(problems)
+        lines = "\n".join(f"  - {problem}" for problem in problems)
+        super().__init__(f"the program cannot become a graph:\n{lines}")
+
+
 class InvalidArgument(HaganeError, ValueError):
     """An argument of the public interface that cannot be used."""
 
@@ -74,6 +85,10 @@ class NotDifferentiable(HaganeError, NotImplementedError):
 
 class KernelError(HaganeError, RuntimeError):
     """A node that failed while it ran."""
+
+
+class OutOfMemory(KernelError, MemoryError):
+    """Values of a model that could not be allocated."""
 
 
 class MissingExtra(HaganeError, ImportError):

@@ -26,9 +26,9 @@ RUNNABLE = [
     for level in LEVELS
     if level.needs <= cpu_features() or (level.tiles and may_emulate_tiles())
 ]
-# Only products of narrow numbers differ where there are matrix tiles.
+# Only products of low precision differ where there are matrix tiles.
 every_level = pytest.mark.parametrize("level", [name for name in RUNNABLE if name != "amx"])
-every_narrow_level = pytest.mark.parametrize("level", RUNNABLE)
+every_low_precision_level = pytest.mark.parametrize("level", RUNNABLE)
 
 
 def model(

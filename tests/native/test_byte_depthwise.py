@@ -14,7 +14,7 @@ from hagane.graph import load, verify
 from hagane.ops import infer_types
 from hagane.passes import optimize
 from hagane.passes.legalise import legalise
-from tests.native.models import compiled, every_narrow_level, model, session
+from tests.native.models import compiled, every_low_precision_level, model, session
 from tests.native.test_quads import (
     TYPES,
     Quantised,
@@ -83,7 +83,7 @@ def check(level: str, dtype: np.dtype[Any], data: st.DataObject) -> None:
     within_a_unit(got, want)
 
 
-@every_narrow_level
+@every_low_precision_level
 @every_type
 @FEW
 @given(st.data())
@@ -94,7 +94,7 @@ def test_depthwise_convolutions_of_bytes_equal_the_reference(
 
 
 @pytest.mark.long
-@every_narrow_level
+@every_low_precision_level
 @every_type
 @MANY
 @given(st.data())
@@ -104,7 +104,7 @@ def test_many_depthwise_convolutions_of_bytes_equal_the_reference(
     check(level, dtype, data)
 
 
-@every_narrow_level
+@every_low_precision_level
 @every_type
 @pytest.mark.parametrize(
     ("channels", "size", "kernel", "stride"),
@@ -133,7 +133,7 @@ def test_filters_of_bytes_of_many_sizes_equal_the_reference(
     within_a_unit(got, want)
 
 
-@every_narrow_level
+@every_low_precision_level
 def test_every_tap_of_a_short_row_is_added(level: str) -> None:
     """GCC 12 left one out where it unrolled the loop over the row into the one over taps."""
     x = np.ones((1, 2, 5), np.uint8)
@@ -146,7 +146,7 @@ def test_every_tap_of_a_short_row_is_added(level: str) -> None:
     np.testing.assert_array_equal(got, np.broadcast_to([12, 14, 15, 15, 7], (1, 2, 5)))
 
 
-@every_narrow_level
+@every_low_precision_level
 @every_type
 def test_sums_past_the_range_of_whole_numbers_stay_at_the_largest_byte(
     level: str, dtype: np.dtype[Any]
@@ -195,7 +195,7 @@ def block(
     return model(made.nodes, feed, outputs, made.constants), feed, made
 
 
-@every_narrow_level
+@every_low_precision_level
 @every_type
 @pytest.mark.parametrize("kind", ACTIVATIONS)
 @pytest.mark.parametrize("group", [1, 24], ids=["dense", "depthwise"])
@@ -215,7 +215,7 @@ def test_clips_are_computed_on_bytes(
     np.testing.assert_allclose(got[1], want[1], atol=0.11)
 
 
-@every_narrow_level
+@every_low_precision_level
 def test_neighbours_of_a_depthwise_convolution_of_bytes_share_its_blocks(
     level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from tests.native.models import compare, compiled, every_narrow_level, model, session
+from tests.native.models import compare, compiled, every_low_precision_level, model, session
 from tests.native.test_quads import TYPES, both, draw_bytes, every_type, within_a_unit
 
 FEW = settings(max_examples=8)
@@ -52,7 +52,7 @@ def residual(
     return model(nodes, {"x": x}, ["q", "y"], constants), {"x": x}
 
 
-@every_narrow_level
+@every_low_precision_level
 @every_type
 @FEW
 @given(st.integers(1, 150), st.integers(1, 9), st.integers(1, 9), st.booleans(), st.integers(0, 99))
@@ -74,7 +74,7 @@ def test_sums_of_bytes_equal_the_reference(
         within_a_unit(left, right)
 
 
-@every_narrow_level
+@every_low_precision_level
 @pytest.mark.parametrize("scales", [(0.25, 0.5, 0.125), (0.5, 1.0, 1e-9), (1e-30, 3e-30, 2e-30)])
 def test_sums_of_bytes_stay_within_a_byte_whatever_the_scales(
     level: str, scales: tuple[float, float, float]
@@ -97,7 +97,7 @@ def test_a_sum_of_bytes_is_one_kernel_of_bytes(level: str, monkeypatch: pytest.M
     assert "hg_bytes_in_rows" in code
 
 
-@every_narrow_level
+@every_low_precision_level
 @pytest.mark.parametrize("scale", [1e-30, 3e-7, 0.1, 1 / 3, 1.0, 7e4, 1e30])
 def test_quotients_are_rounded_as_divisions_are(level: str, scale: float) -> None:
     """Halves too, which come out even, and what is too large or no number."""

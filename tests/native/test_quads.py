@@ -18,7 +18,7 @@ from hagane.passes import optimize
 from hagane.passes.legalise import legalise
 from tests.drawing import few
 from tests.native.bodies import by_onnxruntime
-from tests.native.models import every_narrow_level, model, refused, session
+from tests.native.models import every_low_precision_level, model, refused, session
 
 TYPES = (np.dtype(np.uint8), np.dtype(np.int8))
 every_type = pytest.mark.parametrize("dtype", TYPES, ids=["uint8", "int8"])
@@ -50,7 +50,7 @@ def both(proto: onnx.ModelProto, feed: dict[str, np.ndarray], level: str) -> lis
     return [got, session(proto, engine="reference").run(None, feed)]
 
 
-@every_narrow_level
+@every_low_precision_level
 @every_type
 @FEW
 @given(st.data())
@@ -79,7 +79,7 @@ def test_convolutions_around_zero_equal_the_reference(
     within_a_unit(got, want)
 
 
-@every_narrow_level
+@every_low_precision_level
 @every_type
 @pytest.mark.parametrize("channels", [3, 24, 70])
 def test_images_of_floats_become_bytes_in_blocks_of_any_width(
@@ -105,7 +105,7 @@ def test_images_of_floats_become_bytes_in_blocks_of_any_width(
     within_a_unit(got, want)
 
 
-@every_narrow_level
+@every_low_precision_level
 @every_type
 @FEW
 @given(st.integers(1, 20), st.integers(1, 150), st.integers(1, 80), st.booleans(), st.booleans())
@@ -190,7 +190,7 @@ def network(dtype: np.dtype[Any]) -> tuple[onnx.ModelProto, dict[str, np.ndarray
     return model(made.nodes, feed, ["y"], made.constants), feed
 
 
-@every_narrow_level
+@every_low_precision_level
 @every_type
 def test_a_qdq_network_equals_onnx_runtime(level: str, dtype: np.dtype[Any]) -> None:
     proto, feed = network(dtype)
@@ -246,7 +246,7 @@ def test_what_8_bit_operators_cannot_say_stays(why: str) -> None:
     assert "QLinearConv" not in [node.op_type for node in found.graph]
 
 
-@every_narrow_level
+@every_low_precision_level
 @every_type
 @pytest.mark.parametrize("bias", [True, False])
 def test_grouped_8_bit_convolutions_run_on_kernels_of_floats(

@@ -10,7 +10,7 @@ from onnx import helper
 
 from hagane.machine import usable_cores
 from tests.drawing import few
-from tests.native.models import compare, every_narrow_level, model, refused, session
+from tests.native.models import compare, every_low_precision_level, model, refused, session
 
 _TYPES = (np.int8, np.uint8)
 
@@ -20,7 +20,7 @@ def _bytes(random: np.random.Generator, dtype: type, shape: tuple[int, ...]) -> 
     return random.integers(info.min, info.max, shape, endpoint=True).astype(dtype)
 
 
-@every_narrow_level
+@every_low_precision_level
 @pytest.mark.parametrize("dtype", _TYPES)
 def test_numbers_go_to_bytes_and_back(level: str, dtype: type) -> None:
     random = np.random.default_rng(1)
@@ -41,7 +41,7 @@ def test_numbers_go_to_bytes_and_back(level: str, dtype: type) -> None:
     assert refused(session(proto)) == {}
 
 
-@every_narrow_level
+@every_low_precision_level
 @few(15)
 @given(st.data())
 def test_products_of_bytes_are_exact(level: str, data: st.DataObject) -> None:
@@ -64,7 +64,7 @@ def test_products_of_bytes_are_exact(level: str, data: st.DataObject) -> None:
     compare(proto, {"a": a, "za": za}, level)
 
 
-@every_narrow_level
+@every_low_precision_level
 def test_more_products_of_bytes_are_compiled_than_files_of_c(level: str) -> None:
     random = np.random.default_rng(3)
     count = 2 * usable_cores() + 1
@@ -75,7 +75,7 @@ def test_more_products_of_bytes_are_compiled_than_files_of_c(level: str) -> None
     compare(proto, {"a": a}, level)
 
 
-@every_narrow_level
+@every_low_precision_level
 @few(12)
 @given(st.data())
 def test_convolutions_of_bytes_are_exact(level: str, data: st.DataObject) -> None:
@@ -105,7 +105,7 @@ def test_convolutions_of_bytes_are_exact(level: str, data: st.DataObject) -> Non
     assert refused(session(proto)) == {}
 
 
-@every_narrow_level
+@every_low_precision_level
 def test_a_range_is_found_at_run_time(level: str) -> None:
     random = np.random.default_rng(3)
     for x in (random.normal(0, 3, (3, 50)), random.uniform(2, 9, (4, 7)), np.zeros((2, 2))):
@@ -118,7 +118,7 @@ def test_a_range_is_found_at_run_time(level: str) -> None:
         compare(proto, {"x": found}, level)
 
 
-@every_narrow_level
+@every_low_precision_level
 def test_triangles_shifts_and_shrinking_equal_their_reference(level: str) -> None:
     x = np.random.default_rng(4).normal(0, 1, (2, 5, 8)).astype(np.float32)
     n = np.arange(40, dtype=np.uint32).reshape(5, 8)
@@ -138,7 +138,7 @@ def test_triangles_shifts_and_shrinking_equal_their_reference(level: str) -> Non
     assert refused(session(proto)) == {}
 
 
-@every_narrow_level
+@every_low_precision_level
 def test_several_products_of_bytes_are_compiled_together(level: str) -> None:
     random = np.random.default_rng(5)
     a = _bytes(random, np.uint8, (5, 12))

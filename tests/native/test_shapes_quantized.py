@@ -13,7 +13,7 @@ from onnx import helper
 
 from tests.drawing import few, many
 from tests.native.agreement import agree
-from tests.native.models import draw, every_narrow_level
+from tests.native.models import draw, every_low_precision_level
 
 FEW = few(2)
 MANY = many(150)
@@ -61,7 +61,7 @@ def check_bytes(level: str, left: str, right: str, data: st.DataObject) -> None:
     agree(nodes, {"a": a, "bf": b, "x": x}, level, constants=constants)
 
 
-@every_narrow_level
+@every_low_precision_level
 @signs
 @FEW
 @given(st.data())
@@ -72,7 +72,7 @@ def test_products_of_bytes_of_any_sign(
 
 
 @pytest.mark.long
-@every_narrow_level
+@every_low_precision_level
 @signs
 @MANY
 @given(st.data())
@@ -82,7 +82,7 @@ def test_many_products_of_bytes_of_any_sign(
     check_bytes(level, left, right, data)
 
 
-@every_narrow_level
+@every_low_precision_level
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
 @pytest.mark.parametrize("axis", [-2, 0, 1])
 def test_scales_of_any_axis_and_type(level: str, dtype: str, axis: int) -> None:
@@ -100,7 +100,7 @@ def test_scales_of_any_axis_and_type(level: str, dtype: str, axis: int) -> None:
     agree(nodes, {"x": x}, level, constants=constants)
 
 
-@every_narrow_level
+@every_low_precision_level
 @signs
 def test_models_of_dequantised_weights_give_what_floats_give(
     level: str, left: str, right: str

@@ -141,6 +141,18 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "bernoulli_nll": (F.bernoulli_nll, (draw(4, 3), draw(4, 3))),
     "cross_covariance": (F.cross_covariance, (draw(4, 3), draw(4, 2))),
     "mean_squared_error": (F.mean_squared_error, (draw(4, 3), draw(4, 3))),
+    "resize_images": (lambda x: F.resize_images(x, (5, 7)), (draw(1, 2, 3, 4),)),
+    "spatial_transformer_grid": (lambda t: F.spatial_transformer_grid(t, (3, 4)), (draw(2, 2, 3),)),
+    "spatial_transformer_sampler": (
+        F.spatial_transformer_sampler,
+        (draw(1, 2, 4, 5), draw(1, 2, 3, 2) / 3.1),
+    ),
+    "roi_average_align_2d": (
+        lambda x: F.roi_average_align_2d(
+            x, np.array([[0, 1, 4, 5], [2, 0, 6, 3]], float), np.array([0, 1]), 2, 0.7, 2
+        ),
+        (draw(2, 2, 5, 6),),
+    ),
     "prelu": (F.prelu, (draw(4, 3), draw(3))),
     "swish": (F.swish, (draw(4, 3), draw(3))),
     "maxout": (lambda x: F.maxout(x, 2), (draw(4, 6),)),

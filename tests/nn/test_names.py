@@ -13,10 +13,9 @@ TABLE = {line.split()[0]: line.split()[1:] for line in LINES if line}
 
 # What is not there yet, by reason.
 ABSENT = {
-    "regions of interest": "roi_average_align_2d roi_average_pooling_2d roi_max_align_2d"
+    "regions of interest": "roi_average_pooling_2d roi_max_align_2d"
     " roi_max_pooling_2d roi_pooling_2d",
-    "samplers of images": "resize_images spatial_transformer_grid spatial_transformer_sampler"
-    " deformable_convolution_2d_sampler DeformableConvolution2D",
+    "deformable convolution": "deformable_convolution_2d_sampler DeformableConvolution2D",
     "decorrelation": "decorrelated_batch_normalization fixed_decorrelated_batch_normalization"
     " DecorrelatedBatchNormalization",
     "recomputing, strides, sparse matrices": "forget as_strided sparse_matmul",

@@ -14,6 +14,7 @@ import onnx_ir as ir
 import typer
 
 from hagane.cli.feeds import parse_pair
+from hagane.cli.listing import code_of
 from hagane.cli.progress import working
 from hagane.errors import InvalidArgument
 from hagane.graph import to_text
@@ -48,8 +49,17 @@ def command(
         bool, typer.Option("--text", help="Print the graph as text, in its current form.")
     ] = False,
     graph: Annotated[Path | None, typer.Option(help="Draw the graph into this SVG file.")] = None,
+    node: Annotated[
+        str | None, typer.Argument(help="With --c or --asm: the node whose code is wanted.")
+    ] = None,
+    c: Annotated[bool, typer.Option("--c", help="Print the C of the kernels.")] = False,
+    asm: Annotated[
+        bool, typer.Option("--asm", help="Print the machine code of the kernels.")
+    ] = False,
 ) -> None:
     """Show inputs, outputs, operators, parameters, arithmetic and shapes of a model."""
+    if node is not None and not (c or asm):
+        raise InvalidArgument(f"the node '{node}' is asked for: expected --c or --asm with it")
     options = SessionOptions()
     settings = settings_of(options, logging.getLogger("hagane.runtime"))
     settings = replace(settings, shapes=_shapes(shape or []))
@@ -63,6 +73,10 @@ def command(
         graph.write_text(to_svg(loaded), encoding="utf-8")
     if text:
         print(to_text(loaded))
+        return
+    if c or asm:
+        built = build(loaded, types, settings, ready=False)
+        print(code_of(built, node, machine_code=asm), end="")
         return
     report = describe_model(loaded, types, found.opsets)
     report.update(describe_session(build(loaded, types, settings, ready=False)))

@@ -38,3 +38,41 @@ def serve(
     from hagane.tools.rl import serve_agents
 
     serve_agents(agents, env, frames, logdir, port, patience, memory, jobs, debug)
+
+
+@app.command()
+def curves(
+    file: Annotated[Path, typer.Argument(help="Curves in JSON, as examples/rl/train.py writes.")],
+    page: Annotated[Path | None, typer.Option(help="Draw them into this HTML page.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Show learning curves over seeds: interquartile means with bootstrap intervals."""
+    import json
+
+    from hagane.tools.rl.curves import bootstrap, drawing, load_curves
+
+    found = load_curves(file)
+    if page is not None:
+        page.write_text(drawing(found), encoding="utf-8")
+    ends = {curve.name: bootstrap([curve.returns[:, -1]]) for curve in found}
+    if as_json:
+        facts = {
+            name: {"iqm": end.value, "low": end.low, "high": end.high} for name, end in ends.items()
+        }
+        print(json.dumps(facts))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("agent", "environment", "steps", "seeds", "return (IQM)", "95 % interval")
+    for curve in found:
+        end = ends[curve.name]
+        table.add_row(
+            curve.name,
+            curve.environment,
+            f"{curve.steps[-1]:,}",
+            str(len(curve.returns)),
+            f"{end.value:.1f}",
+            f"{end.low:.1f} to {end.high:.1f}" if len(curve.returns) > 1 else "needs more seeds",
+        )
+    Console().print(table)

@@ -57,8 +57,18 @@ def load(source: ModelSource) -> ir.Model:
             InlinePass()(model)
         except Exception as error:
             raise InvalidGraph(f"the model's functions cannot be inlined: {error}") from error
+    _check_outputs(model.graph)
     verify(model)
     return model
+
+
+def _check_outputs(graph: ir.Graph) -> None:
+    if not graph.outputs:
+        raise InvalidGraph("the model's graph has no outputs: a run would give nothing")
+    names = [value.name for value in graph.outputs]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidGraph(f"the model's graph lists its output '{name}' twice")
 
 
 def _load_file(path: Path) -> ir.Model:
@@ -181,6 +191,13 @@ def _graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto | onnx.FunctionP
 
 
 def _check_single_assignment(graph: onnx.GraphProto | onnx.FunctionProto, what: str) -> None:
+    if isinstance(graph, onnx.GraphProto):
+        weights = [*graph.initializer, *(sparse.values for sparse in graph.sparse_initializer)]
+        seen: set[str] = set()
+        for tensor in weights:
+            if tensor.name in seen:
+                raise InvalidGraph(f"the initializer '{tensor.name}' of {what} is given twice")
+            seen.add(tensor.name)
     writers: dict[str, str] = {}
     for node in graph.node:
         label = f"{node.op_type} '{node.name}'" if node.name else node.op_type

@@ -6,6 +6,7 @@ from hagane.native.lowering.choices import from_json as choice_from_json
 from hagane.native.lowering.choices import to_json as choice_to_json
 from hagane.native.lowering.facts import AT_RUN_TIME
 from hagane.native.plan.apply_rules import has_rule
+from hagane.native.plan.listing import assembly_listing, c_listing
 from hagane.native.plan.partition import Draft, Target, draft_nodes
 from hagane.native.plan.widen_halves import widen_halves
 from hagane.native.rules.control.operators import grown_outputs
@@ -30,6 +31,8 @@ __all__ = [
     "Spent",
     "Target",
     "Tuned",
+    "assembly_listing",
+    "c_listing",
     "choice_from_json",
     "choice_to_json",
     "draft_nodes",

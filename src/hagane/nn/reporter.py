@@ -193,8 +193,9 @@ class DictSummary:
         import warnings
 
         names = list(self._summaries)
-        written = serializer("_names", json.dumps(names))
-        if written is None:
+        try:
+            written = serializer("_names", json.dumps(names))
+        except KeyError:
             warnings.warn("The names of statistics are not saved.", stacklevel=2)
             return
         for index, name in enumerate(json.loads(str(written))):

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import onnx_ir as ir
 
+from hagane.errors import HaganeError
 from hagane.graph.types import Shape, TensorType, Type
 from hagane.graph.walk import has_bodies
+from hagane.ops.bounds import check_attributes, check_sizes, handy, unwieldy
 from hagane.ops.context import InferContext, Judge, RankUnknown, as_data, known_attributes
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.folding import fold_call
@@ -49,20 +51,39 @@ def infer_node(
     names = [parameter.name for parameter in schema.inputs]
     ctx = InferContext(node, op, types, values, attributes, fresh, infer_graph, names, judge)
     bound = _check_node(ctx, schema, node)
+    check_attributes(ctx)
     try:
         inferred: Sequence[Shape | Type | None] = op.infer(ctx)
     except RankUnknown:
         inferred = [None] * len(node.outputs)
+    except (HaganeError, RecursionError):
+        raise
+    except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
+        ctx.fail(
+            f"its attributes and inputs do not make an operation ({type(error).__name__}: "
+            f"{error}); got {ctx.inputs_text()}"
+        )
     known = _known_values(ctx)
     results: list[tuple[Type | None, Array | None]] = []
     for index in range(len(node.outputs)):
         found = inferred[index] if index < len(inferred) else None
         type_ = _complete(found, schema.output(index) if schema.outputs else None, bound)
+        type_ = handy(type_, fresh)
         value = known[index] if known is not None and index < len(known) else None
+        if value is not None and not _followed(value):
+            value = None
         if value is not None and isinstance(type_, TensorType):
             value = as_data(value, type_.dtype)
         results.append((type_, value))
+    check_sizes(ctx, [type_ for type_, _ in results])
     return results
+
+
+def _followed(value: Array) -> bool:
+    """Say whether a known value is small enough to reckon with."""
+    if value.size > MAX_KNOWN_ELEMENTS:
+        return False
+    return value.dtype != object or not any(map(unwieldy, value.flat))
 
 
 def _known_values(ctx: InferContext) -> Sequence[Array | None] | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hagane.errors import InvalidArgument, KernelError
+from hagane.errors import InvalidArgument, KernelError, OutOfMemory
 from hagane.graph import ModelSource, save
 from hagane.machine import NoCompiler
 from hagane.native import peak_flops
@@ -26,6 +26,7 @@ from hagane.runtime.options import RunOptions, SessionOptions
 from hagane.runtime.pipeline import read
 from hagane.runtime.port import Memory, Observer, Part, Timed, Value
 from hagane.runtime.profile import Profile, ProfileReport, measure
+from hagane.runtime.room import largest_value, out_of_memory
 from hagane.runtime.settings import level_of, settings_of, threads_of
 from hagane.runtime.specialize import Programs
 from hagane.runtime.value import OrtValue
@@ -88,6 +89,7 @@ class InferenceSession:
         self._overridable = {item.name: item for item in inputs if item.name in initializers}
         self._output_args = [output_argument(value) for value in model.graph.outputs]
         self._output_names = [arg.name for arg in self._output_args]
+        self._largest = largest_value(model.graph, read_model.types)
         self._programs = Programs(read_model, settings, self._logger)
         self._input_names = [str(value.name) for value in model.graph.inputs]
         self._defaults = {
@@ -96,7 +98,10 @@ class InferenceSession:
             if value.const_value is not None
         }
         self._profile = Profile() if self._options.enable_profiling else None
-        self._call = None if self._profile else self._programs.caller(self._input_names)
+        try:
+            self._call = None if self._profile else self._programs.caller(self._input_names)
+        except MemoryError as error:
+            raise out_of_memory(error, self._largest) from error
         if self._options.optimized_model_filepath:
             save(model, self._options.optimized_model_filepath)
 
@@ -167,7 +172,21 @@ class InferenceSession:
             InvalidFeed: The feed does not fit the inputs.
             InvalidArgument: An output name is unknown.
             KernelError: A node failed; the message names it.
+            OutOfMemory: There is no memory for the values of the model.
         """
+        try:
+            return self._run(output_names, input_feed, run_options)
+        except OutOfMemory:
+            raise
+        except MemoryError as error:
+            raise out_of_memory(error, self._largest) from error
+
+    def _run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None,
+    ) -> list[Any]:
         if self._call is not None and output_names is None and run_options is None:
             found = self._call(input_feed)
             if found is not None:

@@ -18,6 +18,30 @@ class Balancer:
         return {"action_probs": [1 - right, right], "state_value": 10 - abs(lean)}
 
 
+class Everything:
+    """Shows one of every kind of output."""
+
+    def act(self, observation):
+        return 1
+
+    def explain(self, observation):
+        return {
+            "action_probs": [0.25, 0.75],
+            "action_values": [1.0, -2.0],
+            "z_values": [-1.0, 0.0, 1.0],
+            "action_value_dist": [[0.2, 0.3], [0.3, 0.3], [0.5, 0.4]],
+            "action_quantiles": [[0.0, 1.0], [2.0, 1.5]],
+            "action_means": [0.1, -2.0],
+            "action_vars": [1.0, 0.25],
+            "action_deterministic": [0.5],
+            "quadratic_value": {"mean": [0.1], "matrix": [[-1.0]], "value": 3.0},
+            "state_value": 2.5,
+            "action_value": 1.5,
+            "mellowmax_beta": 3.0,
+            "state_norm": 0.7,
+        }
+
+
 class Mute:
     def act(self, observation):
         return 0

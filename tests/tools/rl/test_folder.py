@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hagane.tools.rl.errors import NoSuchRollout, RlError
-from hagane.tools.rl.logs.folder import LogFolder, open_regular
+from hagane.tools.rl.logs.folder import LogFolder, made_within, open_regular
 
 
 @pytest.fixture
@@ -105,3 +105,11 @@ def test_a_file_cannot_be_the_log_folder(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("")
     with pytest.raises(RlError, match="cannot be made"):
         LogFolder(tmp_path / "log")
+
+
+def test_nothing_is_written_through_a_link(folder: LogFolder, tmp_path: Path) -> None:
+    made = folder.new()
+    assert made_within(made, "exports") == made_within(made, "exports") == made / "exports"
+    (made / "explanations").symlink_to(tmp_path)
+    with pytest.raises(NoSuchRollout, match="explanations is a link or a file"):
+        made_within(made, "explanations")

@@ -220,7 +220,7 @@ static PyObject *run_program(PyObject *module, PyObject *arguments) {
 }
 
 static PyMethodDef methods[] = {
-    {"run", run_program, METH_VARARGS, "Run a program; signals end it between turns of loops."},
+    {"run", run_program, METH_VARARGS, "Run a program; signals end it between iterations."},
     {"make", make, METH_VARARGS, "Return a function from a feed to the outputs."},
     {NULL, NULL, 0, NULL},
 };

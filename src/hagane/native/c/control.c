@@ -4,7 +4,7 @@ static void point(const hg_patch *patches, int64_t n, char *start) {
   for (int64_t i = 0; i < n; i++) *patches[i].slot = start + patches[i].offset;
 }
 
-/* ---- sizes that differ from turn to turn ---- */
+/* ---- sizes that differ between iterations ---- */
 
 /* Memory of at least some bytes, whose content may be lost; null if there is none. */
 static char *make_room(char **memory, int64_t *room, int64_t bytes) {
@@ -36,7 +36,7 @@ static int widen_scratch(hg_program *program, int64_t bytes) {
   return 1;
 }
 
-/* Make sizes, tasks and temporary values those of the turn to come; 0 if there is no memory. */
+/* Make sizes, tasks and temporary values those of the next iteration; 0 if there is no memory. */
 static int resize(hg_program *program, int64_t index) {
   hg_control *control = program->phases[index].control;
   const hg_phase *sizer = &program->phases[control->sizer];
@@ -61,7 +61,7 @@ static int resize(hg_program *program, int64_t index) {
   }
   for (int64_t i = 0; i < control->n_carried; i++) {
     hg_carried *value = &control->carried[i];
-    int64_t which = control->turn & 1;
+    int64_t which = control->iteration & 1;
     if (value->grows == 0) continue;
     value->next = make_room(&value->memory[which], &value->room[which], value->bytes);
     if (value->next == NULL) return 0;
@@ -69,37 +69,37 @@ static int resize(hg_program *program, int64_t index) {
   return control->scratch < 0 || widen_scratch(program, computed[control->scratch]);
 }
 
-/* ---- turns ---- */
+/* ---- iterations ---- */
 
-/* Let what a turn left be what the next one reads, or begin with the initial values. */
+/* Let what an iteration left be what the next one reads, or begin with the initial values. */
 static void hand_on(hg_control *control, char *const *pointers) {
-  int64_t turn = ++control->turn;
+  int64_t iteration = ++control->iteration;
   for (int64_t i = 0; i < control->n_carried; i++) {
     hg_carried *value = &control->carried[i];
     char *old = value->now;
-    value->now = turn == 0 ? pointers[value->start] : value->next;
+    value->now = iteration == 0 ? pointers[value->start] : value->next;
     if (value->grows == 0)
-      value->next = pointers[turn == 0 ? value->first : value->second];
-    if (value->grows == 0 && turn > 1) value->next = old;
+      value->next = pointers[iteration == 0 ? value->first : value->second];
+    if (value->grows == 0 && iteration > 1) value->next = old;
   }
 }
 
-/* Bring what the last turn left to the results. */
+/* Bring what the last iteration left to the results. */
 static void leave(hg_control *control, char *const *pointers) {
   for (int64_t i = 0; i < control->n_carried; i++) {
     hg_carried *value = &control->carried[i];
     if (value->first < 0) continue;
     char *result = pointers[value->first];
-    /* Of a loop that is ended before its first turn, `bytes` may be those of another time. */
-    int64_t bytes = control->turn == 0 ? value->begun : value->bytes;
+    /* Of a loop that is ended before its first iteration, `bytes` may be those of another time. */
+    int64_t bytes = control->iteration == 0 ? value->begun : value->bytes;
     if (value->now != result) memcpy(result, value->now, (size_t)bytes);
   }
-  control->made = control->turn;
-  control->turn = -1;
+  control->made = control->iteration;
+  control->iteration = -1;
 }
 
-/* Ask the caller now and then whether to go on. Turns are counted between looks at the clock, which
- * would take longer than a short turn. */
+/* Ask the caller now and then whether to go on. Iterations are counted between looks at the clock, which
+ * would take longer than a short iteration. */
 static void consult(hg_program *program, hg_control *control) {
   int64_t t = now(), since = t - control->looked;
   if (control->run == program->run) {
@@ -117,23 +117,23 @@ static void consult(hg_program *program, hg_control *control) {
   }
 }
 
-/* Begin a loop, or end one of its turns; 0 if there is no other. */
-static int64_t next_turn(hg_program *program, int64_t index) {
+/* Begin a loop, or end one of its iterations; 0 if there is no other. */
+static int64_t next_iteration(hg_program *program, int64_t index) {
   char *const *pointers = program->phases[index].pointers;
   hg_control *control = program->phases[index].control;
   hand_on(control, pointers);
-  int64_t turn = control->turn, limit = INT64_MAX;
-  int64_t read = turn == 0 ? control->going : control->condition; /* tells whether to go on */
-  if (control->turns >= 0) limit = control->turns;
+  int64_t iteration = control->iteration, limit = INT64_MAX;
+  int64_t read = iteration == 0 ? control->going : control->condition; /* tells whether to go on */
+  if (control->iterations >= 0) limit = control->iterations;
   if (control->limit >= 0) limit = *(const int64_t *)pointers[control->limit];
   if (program->ask != NULL && program->ended == 0 && --control->left <= 0) consult(program, control);
   int stopped = program->failure[0] != 0 || program->ended != 0 ||
                 (program->stop != NULL && *program->stop != 0);
-  int going = !stopped && turn < limit && (read < 0 || *pointers[read]);
+  int going = !stopped && iteration < limit && (read < 0 || *pointers[read]);
   for (int64_t i = 0; going && i < control->n_scanned; i++) {
     hg_scanned *value = &control->scanned[i];
     char *base = value->base < 0 ? value->memory : pointers[value->base];
-    if (value->base < 0 && turn >= value->room) {
+    if (value->base < 0 && iteration >= value->room) {
       int64_t room = value->room < 8 ? 16 : 2 * value->room;
       base = realloc(value->memory, (size_t)(room * value->step) + 64);
       if (base == NULL) {
@@ -143,11 +143,11 @@ static int64_t next_turn(hg_program *program, int64_t index) {
       }
       value->memory = base, value->room = room;
     }
-    point(value->patches, value->n_patches, base + value->start + turn * value->step);
+    point(value->patches, value->n_patches, base + value->start + iteration * value->step);
   }
-  if (going && control->count >= 0) *(int64_t *)pointers[control->count] = turn;
+  if (going && control->count >= 0) *(int64_t *)pointers[control->count] = iteration;
   if (going && control->sizer >= 0 && !resize(program, index)) {
-    program->failure[0] = index + 1, program->failure[1] = turn + 1;
+    program->failure[0] = index + 1, program->failure[1] = iteration + 1;
     going = 0;
   }
   if (!going) {
@@ -164,7 +164,7 @@ static int64_t next_turn(hg_program *program, int64_t index) {
 
 static int64_t judge(hg_program *program, int64_t index) {
   const hg_phase *phase = &program->phases[index];
-  int64_t verdict = phase->control->loops ? next_turn(program, index)
+  int64_t verdict = phase->control->loops ? next_iteration(program, index)
                                           : *phase->pointers[phase->control->condition] != 0;
   charge(program, index, verdict);
   return verdict;

@@ -33,7 +33,7 @@
 /* A small program that has run so often, each time so soon after the last one, is shared. */
 #define OFTEN 16
 #define SOON_NS 100000
-/* How often the caller of a program is asked between turns whether to go on, and how much more often
+/* How often the caller of a program is asked between iterations whether to go on, and how much more often
  * than that the clock is looked at. */
 #define ASK_NS 50000000
 #define LOOKS 16
@@ -46,28 +46,28 @@ typedef struct {
 typedef void (*hg_kernel)(char *const *pointers, const int64_t *sizes, int64_t task,
                           const hg_thread *thread);
 
-/* Pointers of kernels to a value that lies elsewhere in each turn of a loop. */
+/* Pointers of kernels to a value that lies elsewhere in each iteration of a loop. */
 typedef struct {
   char **slot;
   int64_t offset;
 } hg_patch;
 
-/* A value that a turn reads as the one before left it. Two places take turns: the result's, and a
- * spare one; the first turn reads the initial value where it is. */
+/* A value that an iteration reads as the one before left it. Two places alternate: the result's, and a
+ * spare one; the first iteration reads the initial value where it is. */
 typedef struct {
   const hg_patch *before; /* who reads what was left */
   int64_t n_before;
   const hg_patch *after; /* who writes what is left */
   int64_t n_after;
   int64_t start, first, second; /* which of the phase's pointers: initial value, result, spare */
-  int64_t bytes, begun; /* of what a turn leaves, and of the initial value */
+  int64_t bytes, begun; /* of what an iteration leaves, and of the initial value */
   char *now, *next;
-  int64_t grows;           /* two places of its own take turns instead: its size changes */
+  int64_t grows;           /* two places of its own alternate instead: its size changes */
   char *memory[2];
   int64_t room[2];
 } hg_carried;
 
-/* A value of which each turn reads or writes one slice. */
+/* A value of which each iteration reads or writes one slice. */
 typedef struct {
   const hg_patch *patches;
   int64_t n_patches;
@@ -77,7 +77,7 @@ typedef struct {
   int64_t room; /* slices for which there is memory */
 } hg_scanned;
 
-/* A value of a body whose size differs from turn to turn. */
+/* A value of a body whose size differs between iterations. */
 typedef struct {
   const hg_patch *patches;
   int64_t n_patches;
@@ -86,7 +86,7 @@ typedef struct {
   int64_t room;
 } hg_moved;
 
-/* A number that differs from turn to turn: where it is read, or of which phase it is, and which of
+/* A number that differs between iterations: where it is read, or of which phase it is, and which of
  * those computed it is. */
 typedef struct {
   int64_t place;
@@ -99,18 +99,18 @@ typedef struct {
 typedef struct {
   int64_t loops;
   int64_t otherwise, end;
-  int64_t turns, limit; /* the most turns: a number, or -1 and perhaps where it lies */
+  int64_t iterations, limit; /* the most iterations: a number, or -1 and perhaps where it lies */
   int64_t going;        /* whether to begin */
   int64_t condition;    /* whether to go on, or which body to run */
-  int64_t count;        /* where the body reads the number of the turn */
+  int64_t count;        /* where the body reads the number of the iteration */
   int64_t n_carried;
   hg_carried *carried;
   int64_t n_scanned;
   hg_scanned *scanned;
-  int64_t turn; /* the number of the turn; below 0 while none is being made */
-  int64_t made; /* turns of the last time */
+  int64_t iteration; /* the number of the iteration; below 0 while none is being made */
+  int64_t made; /* iterations of the last time */
   int64_t verdict;
-  int64_t sizer; /* the phase that computes what differs from turn to turn, or -1 */
+  int64_t sizer; /* the phase that computes what differs between iterations, or -1 */
   int64_t n_numbers;
   const hg_number *numbers;
   int64_t n_tasks;
@@ -119,7 +119,7 @@ typedef struct {
   int64_t n_moved;
   hg_moved *moved;
   int64_t scratch; /* which number is the scratch memory that each thread needs, or -1 */
-  int64_t left, stride; /* turns until the clock is looked at, and from one look to the next */
+  int64_t left, stride; /* iterations until the clock is looked at, and from one look to the next */
   int64_t looked, run;  /* when it was last, and in which run */
 } hg_control;
 
@@ -164,8 +164,8 @@ typedef struct {
   volatile int64_t failure[2];
   int64_t *times; /* [2][phase]: nanoseconds, and how often it ran; or null */
   int64_t mark;   /* when the last phase ended */
-  const volatile int64_t *stop; /* once it is not 0, loops make no other turn; or null */
-  int64_t (*ask)(void *);       /* whether loops shall make no other turn, as the caller says */
+  const volatile int64_t *stop; /* once it is not 0, loops make no other iteration; or null */
+  int64_t (*ask)(void *);       /* whether loops shall make no other iteration, as the caller says */
   void *asker;
   int64_t run, asked_in, asked; /* the number of the run; in which the caller was asked, and when */
   int64_t ended;                /* the caller said so */

@@ -1,8 +1,8 @@
 """Loops and branches of a compiled program, and the tables by which the engine runs them.
 
-A loop is a kernel without code, its body's kernels, and a mark. Values that lie elsewhere in each
-turn have buffers of a kind of their own, ``Kind.MOVING``: before a turn the engine writes their
-addresses into the pointers of the kernels that read or write them.
+A loop is a kernel without code, its body's kernels, and a mark. Values whose place changes between
+iterations have buffers of a kind of their own, ``Kind.MOVING``: before an iteration the engine writes
+their addresses into the pointers of the kernels that read or write them.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from hagane.native.kernels.tensor import Buffer
 from hagane.symbolic import Dim
 
 NONE = -1
-# How many turns a loop is taken to make where that is not known.
-_LIKELY_TURNS = 16
+# How many iterations a loop is taken to make where that is not known.
+_LIKELY_ITERATIONS = 16
 # A body with less work than this, in nanoseconds, that threads could share is run by one.
 _SHARED_NS = 8000.0
 
 
 class Mark(enum.Enum):
-    """What a kernel without code stands for."""
+    """The meaning of a kernel without code, other than a loop or branch."""
 
     OTHERWISE = "otherwise"  # kernels of a false condition begin
     END = "end"  # the body of a loop, or the last of a branch, ends
@@ -31,7 +31,7 @@ class Mark(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """A value that a turn reads as the one before left it.
+    """A value that an iteration reads as the one before left it.
 
     Attributes:
         before: Where the body reads it; moves.
@@ -40,10 +40,10 @@ class Carried:
         first: Which is the result.
         second: Which is a spare place of the same size.
         size: Bytes of the initial value.
-        grown: Bytes of what a turn leaves, if these differ from turn to turn: the engine then has
-            two places of its own, and there is no ``second``.
-        result: The output that is made of what grew; there is no ``first``.
-        shape: What a turn reads.
+        grown: Bytes of the value after an iteration, if they differ between iterations: the engine
+            then has two places of its own, and there is no ``second``.
+        result: The output made of a value that grew; there is no ``first``.
+        shape: Its shape before an iteration.
     """
 
     before: Buffer
@@ -59,14 +59,14 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """A value of which each turn reads or writes one slice.
+    """A value of which each iteration reads or writes one slice.
 
     Attributes:
         slice: Where the body reads or writes it; moves.
         base: Which of the loop's pointers is the whole; ``NONE`` if it grows while the loop runs.
         start: Bytes from there to the first slice.
         step: Bytes from one slice to the next.
-        result: The output that is made of what grew.
+        result: The output made of a value that grew.
     """
 
     slice: Buffer
@@ -77,18 +77,19 @@ class Scanned:
 
 
 @dataclass(frozen=True, slots=True)
-class Turning:
-    """Sizes that differ from turn to turn.
+class ChangingSizes:
+    """Sizes that differ between iterations.
 
     The kernel behind the loop's computes all numbers that follow from them; the engine calls it
-    before each turn and brings the numbers to where they are read.
+    before each iteration and brings the numbers to where they are read.
 
     Attributes:
-        names: Each with its size before the first turn, and what a turn makes of the sizes.
-        dims: What that kernel computes, in order; the sizes themselves follow.
+        names: Each with its size before the first iteration and, as a function of the sizes in one
+            iteration, its size in the next.
+        dims: The numbers that this kernel computes, in order; the sizes themselves follow.
         numbers: Where it leaves them.
         temporaries: Values of the body that have no fixed size, and places of their own.
-        scratch: The scratch memory that a turn needs, if that differs too.
+        scratch: The scratch memory that an iteration needs, if that differs too.
     """
 
     names: tuple[tuple[str, Dim, Dim], ...]
@@ -100,36 +101,36 @@ class Turning:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """Turns of a body. Numbers are of the kernel's pointers; ``NONE`` is none.
+    """Iterations of a body. Numbers are of the kernel's pointers; ``NONE`` is none.
 
     Attributes:
-        turns: How many turns at most, where that is known before the run.
+        iterations: How many iterations at most, where that is known before the run.
         limit: Where that number lies otherwise.
         going: Whether to begin.
         condition: Whether to go on, as the body says.
-        count: Where the body reads the number of the turn.
-        carried: Values that turns hand on.
+        count: Where the body reads the number of the iteration.
+        carried: Values that iterations hand on.
         scanned: Values in slices.
-        turning: Sizes that differ from turn to turn, if any do.
+        changing: Sizes that differ between iterations, if any do.
     """
 
-    turns: Dim | None
+    iterations: Dim | None
     limit: int
     going: int
     condition: int
     count: int
     carried: tuple[Carried, ...]
     scanned: tuple[Scanned, ...]
-    turning: Turning | None = None
+    changing: ChangingSizes | None = None
 
     def dims(self) -> Iterator[Dim]:
         """Yield the sizes in it."""
-        if self.turns is not None:
-            yield self.turns
+        if self.iterations is not None:
+            yield self.iterations
         yield from (value.size for value in self.carried)
         yield from (dim for value in self.scanned for dim in (value.start, value.step))
-        if self.turning is not None:
-            for _, start, after in self.turning.names:
+        if self.changing is not None:
+            for _, start, after in self.changing.names:
                 yield from (start, after)
 
 
@@ -174,12 +175,12 @@ def extents(controls: Sequence[Control | None]) -> dict[int, Extent]:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What kernels take, in nanoseconds of one thread.
+    """The estimated time of kernels, in nanoseconds of one thread.
 
     Attributes:
         alone: Loops and branches that one thread runs by itself.
         whole: All, as often as they are likely to run.
-        shared: What threads share of that.
+        shared: The part of it that threads share.
         often: How often each kernel is likely to run.
     """
 
@@ -190,10 +191,10 @@ class Estimate:
 
 
 def estimate(controls: Sequence[Control | None], work: Sequence[float], least: float) -> Estimate:
-    """Return what kernels take.
+    """Return the estimated time of kernels.
 
     Args:
-        controls: What each kernel is, if it has no code.
+        controls: For each kernel without code, the loop, branch or mark in its place.
         work: The nanoseconds of each.
         least: Kernels of less work are not shared.
     """
@@ -203,10 +204,12 @@ def estimate(controls: Sequence[Control | None], work: Sequence[float], least: f
     for begin, extent in sorted(extents(controls).items()):
         control, inside = controls[begin], range(begin + 1, extent.end)
         if isinstance(control, Loop):
-            turns = control.turns if isinstance(control.turns, int) else _LIKELY_TURNS
+            iterations = (
+                control.iterations if isinstance(control.iterations, int) else _LIKELY_ITERATIONS
+            )
             for index in inside:
-                often[index] *= max(turns, 1)
-        # Outer loops come first, so `often` tells how often one turn of this one runs the rest.
+                often[index] *= max(iterations, 1)
+        # Outer loops come first: `often` tells how often one iteration of this one runs the rest.
         scale = min((often[index] for index in inside), default=1.0)
         once = sum(work[i] * often[i] / scale for i in inside if work[i] >= least)
         if lonely[begin] or once < _SHARED_NS:
@@ -236,11 +239,11 @@ def _left(loop: Loop) -> Iterator[Buffer | None]:
     yield from (value.result for value in loop.carried)
 
 
-def turning_names(controls: Sequence[Control | None]) -> dict[str, Dim]:
-    """Return the names of sizes that differ from turn to turn, and what they begin as."""
+def changing_names(controls: Sequence[Control | None]) -> dict[str, Dim]:
+    """Return the names of sizes that differ between iterations, and their first values."""
     return {
         name: start
         for control in controls
-        if isinstance(control, Loop) and control.turning is not None
-        for name, start, _ in control.turning.names
+        if isinstance(control, Loop) and control.changing is not None
+        for name, start, _ in control.changing.names
     }

@@ -13,7 +13,7 @@ from hagane.native.kernels.expression import (
     BOOL,
     FLOAT32,
     HALVES,
-    NARROW,
+    SMALL_TYPES,
     Apply,
     Constant,
     Expression,
@@ -96,7 +96,7 @@ def emit_elementwise(
     middle = axes[-2] if double else None
     writer = _Writer(expression, target, tensors, out, names, body, store)
     vector = vectorizes(expression) and vectorizes(Leaf(target)) and inner.strides[0] == 1
-    if isinstance(expression, Leaf) and expression.dtype == target.dtype in NARROW:
+    if isinstance(expression, Leaf) and expression.dtype == target.dtype in SMALL_TYPES:
         vector = False  # a copy
     elements = product([axis.length for axis in axes])
     per_row = inner.length * (middle.length if middle else 1)
@@ -271,13 +271,13 @@ def expression_text(
     *,
     vector: bool,
 ) -> str:
-    """Return the C name of what an expression gives for one vector or element.
+    """Return the C name of an expression's result for one vector or element.
 
     Args:
-        expression: What is computed.
-        tensors: What it reads.
+        expression: The expression.
+        tensors: Its operands.
         names: The C names of their elements, by position.
-        lines: Takes the declarations of what is computed on the way.
+        lines: Takes the declarations of intermediate results.
         vector: Whether elements are vectors.
     """
     if isinstance(expression, Leaf):
@@ -299,7 +299,7 @@ def expression_text(
 
 
 def _ending(dtype: np.dtype[Any]) -> str:
-    return f"_{NARROW[dtype]}" if dtype in NARROW else ""
+    return f"_{SMALL_TYPES[dtype]}" if dtype in SMALL_TYPES else ""
 
 
 def _register(dtype: np.dtype[Any]) -> str:
@@ -318,7 +318,7 @@ def _is_double(expression: Apply) -> bool:
 
 
 def _constant_text(constant: Constant, *, vector: bool) -> str:
-    if constant.dtype == FLOAT32 or constant.dtype in (NARROW if vector else HALVES):
+    if constant.dtype == FLOAT32 or constant.dtype in (SMALL_TYPES if vector else HALVES):
         text = float_text(float(constant.value))
         return f"v_set1({text})" if vector else text
     if constant.dtype == BOOL:

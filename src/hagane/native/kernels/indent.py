@@ -1,6 +1,6 @@
 """Generated C as a person reads it: one statement a line, indented, lines of bounded length.
 
-Rules write C in whatever lines are handy, and that text is compiled. The text here has the same
+Rules write C in lines of any form, and that text is compiled. The text here has the same
 tokens in the same order.
 """
 
@@ -147,7 +147,9 @@ def _broken(text: str, margin: str) -> list[str]:
     indent = margin
     while len(indent) + len(text) > _WIDTH:
         room = _WIDTH - len(indent)
-        at = max(text.rfind(", ", 0, room), text.rfind(" + ", 0, room), text.rfind("; ", 0, room))
+        # Rows of a table stay whole.
+        marks = ("}, ",) if text.rfind("}, ", 0, room) > 0 else (", ", " + ", "; ")
+        at = max(text.rfind(mark, 0, room) + len(mark) - 2 for mark in marks)
         if at <= 0 or '"' in text:
             break
         lines.append(indent + text[: at + 1].rstrip())

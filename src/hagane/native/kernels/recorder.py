@@ -61,16 +61,15 @@ class Recorder:
             scratch: Bytes of memory that each thread needs; those of the body if 0.
             failure: The meaning of a failure; see ``Kernel``.
             failure_sizes: Sizes that the text names.
-            followers: Nodes that are computed with it.
-            name: The C function's, to which followers are added; from the operators and the shape
-                of the result if empty.
+            followers: Nodes that are computed with it; all nodes, if a label is given.
+            name: The C function's, to which the operators of a node's followers are added; from the
+                label and the shape of the result if empty.
         """
-        nodes = followers
         if isinstance(computed, ir.Node):
-            nodes = (computed, *followers)
-            label = f"{'+'.join(node.op_type for node in nodes)} '{computed.name}'"
+            nodes, label = (computed, *followers), label_of(computed, *followers)
+            name = named(name, followers) if name else ""
         else:
-            label = computed
+            nodes, label = tuple(followers), computed
             if not nodes and self.node is not None:
                 nodes = (self.node,)
         self.kernels.append(
@@ -85,8 +84,8 @@ class Recorder:
                 scratch or body.scratch,
                 failure,
                 failure_sizes,
-                name=named(name, followers) if name else function_name(label, body.results),
-                nodes=tuple(dict.fromkeys(str(node.name) for node in nodes)),
+                name=name or function_name(label, body.results),
+                nodes=tuple(dict.fromkeys(map(name_of, nodes))),
             )
         )
 
@@ -94,7 +93,7 @@ class Recorder:
         """Return the buffer of packed weights; equal keys share one.
 
         Args:
-            key: What the content depends on.
+            key: Identifies the content.
             make: Returns the content, or its pieces in order, when its place is known.
             count: Bytes.
         """
@@ -112,3 +111,13 @@ class Recorder:
         """Return fresh contiguous memory that lives for a part of the run."""
         buffer = Buffer(name, product(shape) * dtype.itemsize, Kind.ARENA)
         return Tensor(buffer, dtype, tuple(shape), row_major(shape))
+
+
+def name_of(node: ir.Node) -> str:
+    """Return a node's name, or that of its first output where it has none."""
+    return str(node.name or node.outputs[0].name)
+
+
+def label_of(node: ir.Node, *followers: ir.Node) -> str:
+    """Return the label of a node and its followers: ``Conv+Relu 'conv1'``."""
+    return f"{'+'.join(each.op_type for each in (node, *followers))} '{node.name}'"

@@ -16,14 +16,14 @@ from hagane.symbolic import Dim, product
 
 
 class Kind(enum.Enum):
-    """Who owns a buffer."""
+    """The owner of a buffer."""
 
     ARENA = "arena"  # planned over the run, shared with other values
     BORDERED = "bordered"  # the same, but its border must hold one byte whenever it is read
     WEIGHT = "weight"
     INPUT = "input"
     OUTPUT = "output"
-    MOVING = "moving"  # lies elsewhere in each turn of a loop, perhaps in an input
+    MOVING = "moving"  # lies elsewhere in each iteration of a loop, perhaps in an input
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,11 @@ class Buffer:
     Attributes:
         name: The value that it holds.
         bytes: Its size.
-        kind: Who owns it.
-        data: Makes what a weight buffer holds, whole or in pieces, once its place is known.
-        border: For bordered buffers, what no kernel writes. Values of equal borders may follow one
+        kind: Its owner.
+        data: Makes the content of a weight buffer, whole or in pieces, once its place is known.
+        border: For bordered buffers, the bytes that no kernel writes. Values of equal borders may follow one
             another in a place without clearing it.
-        owner: What the content has addresses of, which must live as long.
+        owner: The object to whose memory the content points; it must live as long.
     """
 
     name: str
@@ -176,7 +176,7 @@ def row_major(shape: Sequence[Dim]) -> tuple[Dim, ...]:
 def keep_border(
     pixels: Tensor, plane: int, *, start: int = 0, step: int = 0, fill: int = 0
 ) -> None:
-    """Note that what lies around some pixels must hold one number whenever it is read.
+    """Note that the memory around some pixels must hold one number whenever it is read.
 
     No kernel may write to it. A buffer whose planes are all pixels stays as it is.
 

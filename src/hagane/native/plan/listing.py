@@ -12,6 +12,7 @@ from hagane.graph.walk import all_nodes
 from hagane.native.kernels.control import Branch, Loop
 from hagane.native.kernels.indent import indented
 from hagane.native.kernels.kernel import Kernel
+from hagane.native.kernels.recorder import name_of
 from hagane.native.kernels.tensor import Kind
 from hagane.native.lowering.state import Lowering
 from hagane.native.run.disassemble import disassemble
@@ -27,7 +28,8 @@ def c_listing(parts: Sequence[Lowering], node: str | None = None) -> str:
 
     Args:
         parts: Lowered and not compiled yet.
-        node: The name of a node whose kernels are wanted; all if None.
+        node: The name of a node whose kernels are wanted, or of a value that it computes; all if
+            None.
 
     Raises:
         InvalidArgument: No kernel computes such a node.
@@ -76,7 +78,10 @@ def _chosen(parts: Sequence[Lowering], node: str | None) -> list[tuple[Lowering,
     found = [(low, kernel) for low in parts for kernel in low.recorder.kernels]
     if node is None:
         return found
-    chosen = [(low, kernel) for low, kernel in found if node in kernel.nodes]
+    wanted = {node}
+    for each in all_nodes(each for low in parts for each in low.facts.nodes):
+        wanted |= {name_of(each) for value in each.outputs if value.name == node}
+    chosen = [(low, kernel) for low, kernel in found if wanted.intersection(kernel.nodes)]
     if chosen:
         return chosen
     names = list(dict.fromkeys(name for _, kernel in found for name in kernel.nodes))
@@ -122,7 +127,7 @@ def _heading(low: Lowering, kernel: Kernel) -> Iterator[str]:
 
 def _nodes(low: Lowering, kernel: Kernel) -> Iterator[ir.Node]:
     for node in all_nodes(sorted(low.facts.nodes, key=lambda each: str(each.name))):
-        if str(node.name) in kernel.nodes:
+        if name_of(node) in kernel.nodes:
             yield node
 
 
@@ -133,7 +138,9 @@ def _types_of(node: ir.Node, types: GraphTypes) -> str:
             for value in values
         )
 
-    return f"{node.op_type} '{_printable(str(node.name))}': {told(node.inputs)} -> {told(node.outputs)}"
+    return (
+        f"{node.op_type} '{_printable(name_of(node))}': {told(node.inputs)} -> {told(node.outputs)}"
+    )
 
 
 def _comment(lines: Iterator[str] | Sequence[str]) -> list[str]:

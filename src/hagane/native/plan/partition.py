@@ -13,7 +13,7 @@ import onnx_ir as ir
 from hagane.graph.types import TensorType
 from hagane.graph.walk import all_nodes, read_values
 from hagane.machine import Level
-from hagane.native.kernels.control import turning_names
+from hagane.native.kernels.control import changing_names
 from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Buffer, Kind
 from hagane.native.lowering.choices import Choices
@@ -71,7 +71,7 @@ class Draft:
         shapes += [_size_before_run(low, value) for value in self.outputs]
         names = names_of_sizes(low.recorder.kernels, shapes, self.equal)
         return bool(
-            names - turning_names([kernel.control for kernel in low.recorder.kernels]).keys()
+            names - changing_names([kernel.control for kernel in low.recorder.kernels]).keys()
         )
 
     def compile(

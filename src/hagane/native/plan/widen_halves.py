@@ -45,18 +45,18 @@ def _widen_nodes(graph: ir.Graph, types: GraphTypes) -> int:
 
 
 def _widen(graph: ir.Graph, node: ir.Node, types: GraphTypes) -> int:
-    narrow = [_half(value, types) for value in node.inputs]
-    if not any(narrow):
+    halves = [_half(value, types) for value in node.inputs]
+    if not any(halves):
         return 0
     for index, value in enumerate(node.inputs):
-        if value is not None and narrow[index] is not None:
+        if value is not None and halves[index] is not None:
             cast = _cast(value, ir.DataType.FLOAT, types)
             graph.insert_before(node, cast)
             node.replace_input_with(index, cast.outputs[0])
     for value in node.outputs:
         kind = _half(value, types)
         if kind is not None:
-            _narrow(graph, node, value, kind, types)
+            _round_back(graph, node, value, kind, types)
     return 1
 
 
@@ -113,7 +113,7 @@ def _cast(value: ir.Value, to: ir.DataType, types: GraphTypes) -> ir.Node:
     return cast
 
 
-def _narrow(
+def _round_back(
     graph: ir.Graph, node: ir.Node, value: ir.Value, kind: ir.DataType, types: GraphTypes
 ) -> None:
     """Make an output float32; what read it reads a cast of it, which takes over its name."""

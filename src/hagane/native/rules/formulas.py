@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hagane.native.kernels.expression import BOOL, FLOAT32, NARROW, Apply, Constant, Expression
+from hagane.native.kernels.expression import BOOL, FLOAT32, SMALL_TYPES, Apply, Constant, Expression
 from hagane.native.kernels.kernel import c_type
 from hagane.native.lowering.facts import NotNative
 
@@ -157,7 +157,7 @@ def _cast(
         return Apply("({0} != 0)", (source,), dtype, vector=False)
     if source.dtype == BOOL and dtype == FLOAT32:
         return Apply("v_of_mask({0})", (source,), dtype)
-    if source.dtype in NARROW and dtype == FLOAT32:
+    if source.dtype in SMALL_TYPES and dtype == FLOAT32:
         return Apply("{0}", (source,), dtype)
     if source.dtype.kind == "f" and dtype.kind in "iu":
         if dtype.name not in ("int32", "int64"):
@@ -211,6 +211,8 @@ def _first(
 _ABS = "({0} < 0 ? 0 - {0} : {0})"
 _POSITIVE = "v_max({0}, v_num(0))"
 _NEGATIVE = "v_min({0}, v_num(0))"
+# A sum of both sides would make NaN of zero times a factor that is not finite.
+_IF_NEGATIVE = "v_sel(v_lt({0}, v_num(0))"
 BUILDERS: dict[str, Builder] = {
     "Abs": _template("v_abs({0})", _ABS),
     "Acos": _template("v_acos({0})"),
@@ -235,7 +237,7 @@ BUILDERS: dict[str, Builder] = {
     "Cosh": _template("v_cosh({0})"),
     "Div": _quotient,
     "Dropout": _first,
-    "Elu": _with_numbers(f"{_POSITIVE} + {{1}} * v_expm1({_NEGATIVE})", "alpha"),
+    "Elu": _with_numbers(f"{_IF_NEGATIVE}, {{1}} * v_expm1({_NEGATIVE}), {{0}})", "alpha"),
     "Equal": _compare("eq", "=="),
     "Erf": _template("v_erf({0})"),
     "Exp": _template("v_exp({0})"),
@@ -253,7 +255,7 @@ BUILDERS: dict[str, Builder] = {
     "Identity": _first,
     "IsInf": _template("v_isinf({0})"),
     "IsNaN": _template("v_isnan({0})"),
-    "LeakyRelu": _with_numbers(f"{_POSITIVE} + {{1}} * {_NEGATIVE}", "alpha"),
+    "LeakyRelu": _with_numbers(f"{_IF_NEGATIVE}, {{1}} * {{0}}, {{0}})", "alpha"),
     "Less": _compare("lt", "<"),
     "LessOrEqual": _compare("le", "<="),
     "Log": _template("v_log({0})"),
@@ -273,7 +275,7 @@ BUILDERS: dict[str, Builder] = {
     "Relu": _template("v_relu({0})", "({0} > 0 ? {0} : 0)"),
     "Round": _template("v_round({0})"),
     "Selu": _with_numbers(
-        f"{{2}} * ({_POSITIVE} + {{1}} * v_expm1({_NEGATIVE}))", "alpha", "gamma"
+        f"{{2}} * {_IF_NEGATIVE}, {{1}} * v_expm1({_NEGATIVE}), {{0}})", "alpha", "gamma"
     ),
     "Shrink": _with_numbers(
         "v_sel(v_lt({0}, v_neg({1})), {0} + {2}, v_sel(v_gt({0}, {1}), {0} - {2}, v_num(0)))",

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
+from hagane.native.kernels.elementwise_loops import emit_elementwise
+from hagane.native.kernels.expression import Apply, Leaf
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.tensor import Buffer, Tensor
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
+from hagane.native.rules.varying import lower_varying
 from hagane.ops.definition import Array
 
 _DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"]}
@@ -36,13 +40,35 @@ def _input(node: ir.Node, index: int) -> ir.Value | None:
     return node.inputs[index] if len(node.inputs) > index else None
 
 
+def _lower_varying(low: Lowering, node: ir.Node) -> None:
+    """Lower a layer whose weights are not constant; the two halves of its bias are summed first."""
+    weights: dict[ir.Value, Tensor | None] = {}
+    for value in node.inputs[1:3]:
+        assert value is not None
+        weights[value] = None
+    bias = _input(node, 3)
+    if bias is not None:
+        if node.op_type == "GRU" and low.facts.attributes(node).get("linear_before_reset", 0):
+            raise NotNative("biases that are not constant, one of them within a reset")
+        whole = low.forms.contiguous(bias)
+        directions, length = low.facts.fixed_shape(bias)
+        half = replace(whole, shape=(directions, length // 2))
+        other = replace(half, offset=whole.offset + length // 2)
+        total = low.recorder.new(f"{bias.name} summed", whole.dtype, (directions, length // 2))
+        added = Apply("({0} + {1})", (Leaf(half), Leaf(other)), whole.dtype)
+        emit_elementwise(low.recorder, f"sum '{bias.name}'", added, total)
+        weights[bias] = total
+    lower_varying(low, node, lower_recurrent, weights)
+
+
 def lower_recurrent(low: Lowering, node: ir.Node) -> None:
-    """Lower LSTM and GRU with constant weights."""
+    """Lower LSTM and GRU; weights that are not constant are packed when they run."""
     attributes = low.facts.attributes(node)
     weight, recurrence = low.facts.constant(node.inputs[1]), low.facts.constant(node.inputs[2])
     bias = low.facts.constant(_input(node, 3))
     if weight is None or recurrence is None or (_input(node, 3) is not None and bias is None):
-        raise NotNative("weights that are not constant")
+        _lower_varying(low, node)
+        return
     directions, rows, depth = weight.shape
     _check(low, node, attributes, directions)
     gates = 4 if node.op_type == "LSTM" else 3

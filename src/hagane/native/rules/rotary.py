@@ -1,4 +1,4 @@
-"""RotaryEmbedding: pairs of numbers turned by angles that grow with their position."""
+"""RotaryEmbedding: pairs of numbers rotated by angles that grow with their position."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def lower_rotary(low: Lowering, node: ir.Node) -> None:
     cos, sin = low.forms.contiguous(node.inputs[1]), low.forms.contiguous(node.inputs[2])
     ids = node.inputs[3] if len(node.inputs) > 3 else None
     batch, heads, length, size = source.shape
-    turned = int(attributes.get("rotary_embedding_dim") or 0) or size
+    rotated = int(attributes.get("rotary_embedding_dim") or 0) or size
     half = cos.shape[-1]
-    if not isinstance(half, int) or turned != 2 * half or not isinstance(size, int):
-        raise NotNative("tables that are not half as wide as what is turned")
+    if not isinstance(half, int) or rotated != 2 * half or not isinstance(size, int):
+        raise NotNative("tables that are not half as wide as what is rotated")
     if source.strides[3] != 1 or target.strides[3] != 1:
         raise NotNative("elements that are not next to one another")
     body = Body()

@@ -56,8 +56,10 @@ def make_caller(segment: Segment, names: Sequence[str], order: Sequence[int]) ->
         )
         for i in order
     ]
-    # A loop whose turns nobody knows may take any time.
-    endless = any(isinstance(c, Loop) and not isinstance(c.turns, int) for c in segment.controls)
+    # A loop whose iterations nobody knows may take any time.
+    endless = any(
+        isinstance(c, Loop) and not isinstance(c.iterations, int) for c in segment.controls
+    )
     run = segment.engine.address("hg_run")
     made: Caller = module.make(
         run,

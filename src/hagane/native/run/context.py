@@ -82,7 +82,9 @@ class Context:
         set_phase = segment.engine.set_phase
         addresses: list[int] = []
         values: list[int] = []
-        turning: list[tuple[int, Dim]] = []  # addresses of sizes that may differ from turn to turn
+        changing: list[
+            tuple[int, Dim]
+        ] = []  # addresses of sizes that may differ between iterations
         for index, kernel in enumerate(segment.kernels):
             p0, d0 = len(addresses), len(values)
             for pointer in kernel.pointers:
@@ -100,7 +102,7 @@ class Context:
                 else:
                     address = arena.address + self.plan.offsets[buffer] + offset
                 addresses.append(address)
-            turning += ((numbers + 8 * (d0 + i), dim) for i, dim in enumerate(kernel.sizes))
+            changing += ((numbers + 8 * (d0 + i), dim) for i, dim in enumerate(kernel.sizes))
             values += map(number, kernel.sizes)
             tasks = number(kernel.tasks)
             serial = int(segment.is_serial(index, tasks))
@@ -122,10 +124,10 @@ class Context:
             for begin, extent in extents(segment.controls).items()
             if isinstance(control := segment.controls[begin], Loop | Branch)
         }
-        turning += (item for made in self._controls.values() for item in made.numbers)
+        changing += (item for made in self._controls.values() for item in made.numbers)
         all_tasks = [(index, kernel.tasks) for index, kernel in enumerate(segment.kernels)]
         for begin, made in self._controls.items():
-            made.follow(turning, all_tasks)
+            made.follow(changing, all_tasks)
             segment.engine.set_control(self.program, begin, made.address)
 
     def _clear(self, clearing: Clearing, arena: Memory) -> None:
@@ -228,7 +230,7 @@ class Context:
         Args:
             arrays: One an input.
             times: Is added to.
-            stop: One number; once it is not 0, loops make no other turn.
+            stop: One number; once it is not 0, loops make no other iteration.
         """
         engine = self.segment.engine
         count = len(self.segment.kernels)

@@ -44,7 +44,7 @@ class ControlTable:
     ):
         self._kept: list[np.ndarray] = []
         self._number = number
-        # Where numbers lie that may differ from turn to turn, of this loop or one around it.
+        # Where numbers lie that may differ between iterations, of this loop or one around it.
         self.numbers: list[tuple[int, Dim]] = []
         self.control = control
         row = self._table(1, _CONTROL, NONE)[0]
@@ -55,8 +55,8 @@ class ControlTable:
         if isinstance(control, Branch):
             row[6] = control.condition
             return
-        turns = NONE if control.turns is None else max(0, number(control.turns))
-        row[3:8] = turns, control.limit, control.going, control.condition, control.count
+        iterations = NONE if control.iterations is None else max(0, number(control.iterations))
+        row[3:8] = iterations, control.limit, control.going, control.condition, control.count
         self._carried = self._table(len(control.carried), _CARRIED)
         for into, value in zip(self._carried, control.carried, strict=False):
             into[:4] = (*self._patched(places, value.before), *self._patched(places, value.after))
@@ -71,18 +71,18 @@ class ControlTable:
             into[2:5] = part.base, number(part.start), number(part.step)
         row[8:10] = len(control.carried), self._carried.ctypes.data
         row[10:12] = len(control.scanned), self._scanned.ctypes.data
-        if control.turning is None:
+        if control.changing is None:
             return
-        moved = self._table(len(control.turning.temporaries), _MOVED)
-        for into, buffer in zip(moved, control.turning.temporaries, strict=False):
+        moved = self._table(len(control.changing.temporaries), _MOVED)
+        for into, buffer in zip(moved, control.changing.temporaries, strict=False):
             into[:2] = self._patched(places, buffer)
             self.numbers.append((_address(into, _WANTED), buffer.bytes))
         row[_SIZER] = begin + 1
-        self._computed = self._table(1, len(control.turning.dims) + len(control.turning.names))[0]
+        self._computed = self._table(1, len(control.changing.dims) + len(control.changing.names))[0]
         row[_COMPUTED] = self._computed.ctypes.data
-        for address, _ in places.get(control.turning.numbers, ()):
+        for address, _ in places.get(control.changing.numbers, ()):
             ctypes.c_int64.from_address(address).value = self._computed.ctypes.data
-        row[_TEMPORARIES : _TEMPORARIES + 2] = len(control.turning.temporaries), moved.ctypes.data
+        row[_TEMPORARIES : _TEMPORARIES + 2] = len(control.changing.temporaries), moved.ctypes.data
 
     def _table(self, rows: int, columns: int, fill: int = 0) -> np.ndarray:
         self._kept.append(table := np.full((rows + 1, columns), fill, np.int64))
@@ -98,21 +98,21 @@ class ControlTable:
         return table.ctypes.data, len(found)
 
     def follow(self, numbers: Sequence[tuple[int, Dim]], tasks: Sequence[tuple[int, Dim]]) -> None:
-        """Have the engine bring numbers that differ from turn to turn to where they are read.
+        """Have the engine bring numbers that differ between iterations to where they are read.
 
         Args:
             numbers: Addresses of numbers, and what they are; those of other loops are left out.
             tasks: The same for the tasks of phases.
         """
-        if not isinstance(self.control, Loop) or self.control.turning is None:
+        if not isinstance(self.control, Loop) or self.control.changing is None:
             return
-        index = {dim: i for i, dim in enumerate(self.control.turning.dims)}
+        index = {dim: i for i, dim in enumerate(self.control.changing.dims)}
         for at, found in ((_NUMBERS, numbers), (_TASKS, tasks)):
             own = [(where, index[dim]) for where, dim in found if dim in index]
             table = self._table(len(own), _NUMBER)
             table[: len(own)] = np.array(own, np.int64).reshape(-1, _NUMBER)
             self._row[at : at + 2] = len(own), table.ctypes.data
-        self._row[_SCRATCH] = index.get(self.control.turning.scratch, NONE)
+        self._row[_SCRATCH] = index.get(self.control.changing.scratch, NONE)
 
     @property
     def address(self) -> int:
@@ -121,31 +121,31 @@ class ControlTable:
 
     @property
     def made(self) -> int:
-        """The turns that the loop made last."""
+        """The iterations that the loop made last."""
         return int(self._row[_MADE])
 
     def sizes(self, *, left: bool) -> dict[str, int]:
-        """Return what names stand for that differ from turn to turn.
+        """Return what names stand for that differ between iterations.
 
         Args:
-            left: After the last turn that was made, not in it.
+            left: After the last iteration that was made, not in it.
         """
-        turning = self.control.turning if isinstance(self.control, Loop) else None
-        if turning is None:
+        changing = self.control.changing if isinstance(self.control, Loop) else None
+        if changing is None:
             return {}
         if self.made == 0:
-            return {name: self._number(start) for name, start, _ in turning.names}
-        found = self._computed[len(turning.dims) :]
-        last = {name: int(size) for (name, _, _), size in zip(turning.names, found, strict=True)}
+            return {name: self._number(start) for name, start, _ in changing.names}
+        found = self._computed[len(changing.dims) :]
+        last = {name: int(size) for (name, _, _), size in zip(changing.names, found, strict=True)}
         if not left:
             return last
         number = self._number.with_sizes(last)
-        return {name: number(after) for name, _, after in turning.names}
+        return {name: number(after) for name, _, after in changing.names}
 
     def grown(self, buffer: Buffer) -> tuple[int, tuple[Dim, ...] | None] | None:
         """Return where an output lies that grew, 0 for nowhere, and its shape.
 
-        The shape is that of a carried value, by names; None for a slice a turn.
+        The shape is that of a carried value, by names; None for a slice an iteration.
         """
         if isinstance(self.control, Loop):
             for row, part in zip(self._scanned, self.control.scanned, strict=False):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hagane.machine import Level, Lock
-from hagane.native.kernels.control import Branch, Estimate, Loop, estimate, grows, turning_names
+from hagane.native.kernels.control import Branch, Estimate, Loop, changing_names, estimate, grows
 from hagane.native.kernels.kernel import Kernel
 from hagane.native.kernels.sizes import dims_of, names_of_sizes
 from hagane.native.kernels.tensor import Buffer, Kind
@@ -87,9 +87,9 @@ class Segment:
         self._weights, self._weight_offsets = self._place_weights(settle)
         self._equal = tuple(equal)
         shapes = [shape for _, shape, _ in (*self.inputs, *self.outputs)]
-        self._turning = turning_names(self.controls)
+        self._changing = changing_names(self.controls)
         names = names_of_sizes(self.kernels, shapes, self._equal)
-        self._symbols = sorted(names - self._turning.keys())
+        self._symbols = sorted(names - self._changing.keys())
         self.may_mismatch = bool(self._symbols)
         outer = (dim for shape in shapes for dim in shape)
         inner = (dim for kernel in self.kernels for dim in dims_of(kernel))
@@ -191,9 +191,9 @@ class Segment:
         return self.estimate.shared <= _SMALL_NS
 
     def _numbers(self, sizes: Mapping[str, int]) -> Numbers:
-        """Return the numbers of all sizes before the first turn of any loop."""
+        """Return the numbers of all sizes before the first iteration of any loop."""
         begun = dict(sizes)
-        for name, start in self._turning.items():
+        for name, start in self._changing.items():
             begun[name] = number_of(start, begun)
         return Numbers(begun, self.code)
 
@@ -212,7 +212,7 @@ class Segment:
         Args:
             arrays: One an input.
             times: Is given what each kernel took, if it is a list.
-            stop: One number; once it is not 0, loops make no other turn.
+            stop: One number; once it is not 0, loops make no other iteration.
 
         Raises:
             ShapeMismatch: They do not; nothing was computed.

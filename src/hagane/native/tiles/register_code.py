@@ -65,7 +65,7 @@ class _Assembler:
         self.spare = [f"%%{self.register}{i}" for i in free][-3:]
         assert self.spare or (tile.blocks == 1 and self.wide), "the tile leaves no register"
         self.lines: list[str] = []
-        self.turn = 0
+        self.next_spare = 0
         self.folds = False
 
     def accumulator(self, block: int, pixel: int, stream: int = 0) -> str:
@@ -102,8 +102,8 @@ class _Assembler:
                     f"{self.product} {broadcast}, {self.weights[0]}, {self.accumulator(0, t, stream)}"
                 )
                 continue
-            x = self.spare[self.turn % len(self.spare)]
-            self.turn += 1
+            x = self.spare[self.next_spare % len(self.spare)]
+            self.next_spare += 1
             self.lines.append(f"vbroadcastss {at}(%[p]), {x}")
             for j in range(tile.blocks):
                 acc = self.accumulator(j, t, stream)
@@ -133,10 +133,10 @@ class _Assembler:
             return
         self.folds = True
         # Sums of thousands in one chain lose digits; those of stretches are added up apart.
-        self.lines += [f"movq ${stretches}, %[turns]", "5:"]
+        self.lines += [f"movq ${stretches}, %[stretches]", "5:"]
         self._blocks(per, channels)
         self._fold()
-        self.lines += ["decq %[turns]", "jnz 5b"]
+        self.lines += ["decq %[stretches]", "jnz 5b"]
         if rest:
             self._blocks(rest, channels)
 
@@ -291,11 +291,11 @@ class _Assembler:
 
     def _constant(self, register: str, value: float) -> None:
         bits = struct.unpack("<I", struct.pack("<f", value))[0]
-        narrow = register.replace("zmm", "xmm").replace("ymm", "xmm")
+        lowest = register.replace("zmm", "xmm").replace("ymm", "xmm")
         self.lines += [
             f"mov ${bits}, %k[ib]",
-            f"vmovd %k[ib], {narrow}",
-            f"vbroadcastss {narrow}, {register}",
+            f"vmovd %k[ib], {lowest}",
+            f"vbroadcastss {lowest}, {register}",
         ]
 
 
@@ -322,17 +322,19 @@ def _assembly(name: str, tile: Tile, level: Level) -> str:
     clobbered = ", ".join(f'"{writer.register}{i}"' for i in range(level.registers))
     plane = ', [plane] "r"(plane)' if tile.source_plane is None else ""
     count = tile.blocks * writer.pixels * level.lanes
-    sums = turns = folded = ""
+    sums = stretches = folded = ""
     if writer.folds:
-        sums = f"\n  float sums[{count}] __attribute__((aligned(64))) = {{0}};\n  int64_t turns;"
-        turns, folded = ', [turns] "=m"(turns)', ', [sums] "r"(sums)'
+        sums = (
+            f"\n  float sums[{count}] __attribute__((aligned(64))) = {{0}};\n  int64_t stretches;"
+        )
+        stretches, folded = ', [stretches] "=m"(stretches)', ', [sums] "r"(sums)'
     return f"""{_signature(name, tile)} {{
   const float *p;
   int64_t ib, kh, kw, c;{sums}
   __asm__ volatile(
 {text}
     : [s] "+r"(s), [w] "+r"(w), [pf] "+r"(pf), [p] "=&r"(p), [ib] "=&r"(ib), [kh] "=&r"(kh),
-      [kw] "=&r"(kw), [c] "=&r"(c){turns}
+      [kw] "=&r"(kw), [c] "=&r"(c){stretches}
     : [b] "r"(b), [r] "r"(r), [d] "r"(d){plane}{folded}
     : "memory", "cc", {clobbered});
 }}
@@ -340,7 +342,7 @@ def _assembly(name: str, tile: Tile, level: Level) -> str:
 
 
 def _portable(name: str, tile: Tile, level: Level) -> str:
-    assert tile.words is Words.FLOAT, "narrow words need instructions of their own"
+    assert tile.words is Words.FLOAT, "low precision needs instructions of its own"
     lanes, pixels = level.lanes, len(tile.sources)
     out = [f"{_signature(name, tile)} {{", "  (void)r, (void)pf, (void)b;"]
     for j in range(tile.blocks):

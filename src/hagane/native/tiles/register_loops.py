@@ -169,7 +169,7 @@ def _emit_tiles(
         )
     calls: list[str] = []
     for index, tile in enumerate(kinds):
-        name = f"KERNEL_t{size}_{index}"
+        name = f"KERNEL_tile{size}x{len(tile.sources)}_{index}"
         body.helper(tile_function(name, tile, level))
         call = f"{name}(s, w, b, r, d, pf);"
         if partial:

@@ -150,7 +150,8 @@ class Tile:
         return 16 if self.residual_words is Words.FLOAT else 8
 
 
-# Where narrowing four vectors of 32 bits to bytes leaves the words of the first one, and so on.
+# The places of words after four vectors of 32-bit numbers are packed to bytes: those of the first
+# vector, then of the second, and so on.
 IN_ROWS = tuple(4 * i + j for j in range(4) for i in range(4))
 
 

@@ -23,7 +23,7 @@ from hagane.native.lowering.state import Lowering
 from hagane.native.plan.apply_rules import lower_nodes
 from hagane.native.plan.partition import Draft, Target, draft_nodes
 from hagane.native.rules.convolution.choose import reads_blocks, sizes_of, winograd_sizes
-from hagane.native.rules.convolution.few_outputs import is_narrow
+from hagane.native.rules.convolution.few_outputs import has_few_outputs
 from hagane.native.rules.convolution.window import convolution_key, is_depthwise
 from hagane.native.rules.onednn.calls import usable
 from hagane.native.rules.onednn.convolution import divided_convolution
@@ -178,7 +178,7 @@ def _layer(low: Lowering, node: ir.Node, settings: Settings) -> _Layer | None:
 
 def _convolution(low: Lowering, node: ir.Node, settings: Settings) -> _Layer | None:
     window = sizes_of(low, node)
-    if window is None or is_narrow(low, window) or is_depthwise(window):
+    if window is None or has_few_outputs(low, window) or is_depthwise(window):
         return None
     shapes = [low.facts.fixed_shape(node.inputs[0]), low.facts.fixed_shape(node.inputs[1])]
     forms: list[Choice] = []

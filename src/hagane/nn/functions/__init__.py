@@ -214,6 +214,12 @@ from hagane.nn.functions.sampled import (
     discriminative_margin_based_clustering_loss,
     negative_sampling,
 )
+from hagane.nn.functions.sampling import (
+    resize_images,
+    roi_average_align_2d,
+    spatial_transformer_grid,
+    spatial_transformer_sampler,
+)
 from hagane.nn.functions.special import (
     batch_det,
     batch_inv,
@@ -393,7 +399,9 @@ __all__ = [
     "relu6",
     "repeat",
     "reshape",
+    "resize_images",
     "rms_norm",
+    "roi_average_align_2d",
     "rollaxis",
     "rrelu",
     "rsqrt",
@@ -416,6 +424,8 @@ __all__ = [
     "softplus",
     "space2depth",
     "spatial_pyramid_pooling_2d",
+    "spatial_transformer_grid",
+    "spatial_transformer_sampler",
     "split_axis",
     "sqrt",
     "square",

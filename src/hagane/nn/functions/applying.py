@@ -14,8 +14,9 @@ from hagane.nn.autograd import type_check
 from hagane.nn.autograd.configuration import config
 from hagane.nn.autograd.tape import CURRENT
 from hagane.nn.autograd.variable import Variable
-from hagane.ops.builder import dtype_of
+from hagane.ops.builder import dtype_of, op
 from hagane.ops.builder import shape_of as shape_of_any
+from hagane.ops.values import array_dtype
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -87,7 +88,7 @@ def function(*tensors: str) -> Callable[[_Function], _Function]:
 
 
 def _lifted(xs: Any) -> Any:
-    if isinstance(xs, np.ndarray | np.generic):
+    if isinstance(xs, np.ndarray):
         return [lift(x) for x in xs]
     return [lift(x) for x in xs] if isinstance(xs, list | tuple) else xs
 
@@ -156,6 +157,15 @@ def constant_like(value: Any, x: Any) -> Any:
     """Return a number or array as a constant of a value's element type."""
     dtype = x.array.dtype if isinstance(x, Variable) else dtype_of(x).numpy()
     return np.asarray(value, dtype=dtype)
+
+
+def as_dtype_of(x: Any, parameter: Any) -> Any:
+    """Return a parameter in the element type of an input, where both are variables."""
+    if not (isinstance(x, Variable) and isinstance(parameter, Variable)):
+        return parameter
+    if x.dtype == parameter.dtype:
+        return parameter
+    return op("Cast", parameter, to=array_dtype(x.array))
 
 
 def array_of(x: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hagane.nn.autograd import type_check
-from hagane.nn.functions.applying import function, pop_options, require, shape_of
+from hagane.nn.functions.applying import as_dtype_of, function, pop_options, require, shape_of
 from hagane.nn.functions.array import concat, reshape
 from hagane.nn.functions.products import bilinear, embed_id, linear
 from hagane.nn.functions.windows import as_tuple, end_pads, get_conv_outsize, get_deconv_outsize
@@ -24,7 +24,7 @@ def _check_convolved(where: str, x: Any, W: Any, b: Any, ndim: int, inputs: int,
             where, f"x.shape[1] == {inputs}, the channels of W", f"x.shape == {shape_of(x)}"
         )
     if b is not None:
-        require(where, "b", b, dtype_as=("x", x), shape=(maps,))
+        require(where, "b", b, kind="f", shape=(maps,))
 
 
 def _convolve(
@@ -54,6 +54,8 @@ def _convolve(
                 f"x.shape == {shape_of(x)}, W: {shape_of(W)}",
             )
     ends = end_pads(sizes, kernel, strides, pads, cover_all, dilations) if cover_all else pads
+    W, b = as_dtype_of(x, W), as_dtype_of(x, b)
+    W, b = as_dtype_of(x, W), as_dtype_of(x, b)
     return op(
         "Conv", x, W, b, strides=strides, pads=(*pads, *ends), dilations=dilations, group=groups
     )
@@ -173,6 +175,7 @@ def _transposed(
             more[i] = made - natural
         else:
             ends[i] += natural - made
+    W, b = as_dtype_of(x, W), as_dtype_of(x, b)
     return op(
         "ConvTranspose",
         x,

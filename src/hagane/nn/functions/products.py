@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hagane.nn.autograd import type_check
-from hagane.nn.functions.applying import function, lift, require, shape_of
+from hagane.nn.functions.applying import as_dtype_of, function, lift, require, shape_of
 from hagane.nn.functions.array import reshape
 from hagane.ops.builder import op
 
@@ -189,9 +189,10 @@ def linear(x: Any, W: Any, b: Any = None, n_batch_axes: int = 1) -> Any:
     elif len(shape) > 2:
         features = int(np.prod(shape[1:], dtype=np.int64))
         x = reshape(x, (shape[0], features))
-    require("linear", "x", x, dtype_as=("W", W), shape=(None, shape_of(W)[1]))
+    require("linear", "x", x, shape=(None, shape_of(W)[1]))
     if b is not None:
-        require("linear", "b", b, dtype_as=("W", W), shape=(shape_of(W)[0],))
+        require("linear", "b", b, kind="f", shape=(shape_of(W)[0],))
+    W, b = as_dtype_of(x, W), as_dtype_of(x, b)
     y = op("Gemm", x, W, b, transB=1)
     return reshape(y, (*lead, shape_of(W)[0])) if lead else y
 

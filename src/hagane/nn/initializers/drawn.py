@@ -149,8 +149,8 @@ class Orthogonal(Initializer):
     Args:
         scale: A factor.
         dtype: The element type.
-        mode: ``auto``; ``embedding`` (more outputs than inputs), ``projection`` (fewer) or ``basis``
-            (as many) refuse other sizes.
+        mode: ``auto``; ``embedding`` (more outputs than inputs), ``projection`` (fewer)
+            or ``basis`` (as many) refuse other sizes.
     """
 
     def __init__(self, scale: float = 1.1, dtype: Any = None, mode: str = "auto", **kwargs: Any):

@@ -48,9 +48,8 @@ class Linear(Link):
             self.W = ParameterVariable(get_initializer(initialW))
             if in_size is not None:
                 self._initialize_params(in_size)
-            if nobias:
-                self.b = None
-            else:
+            self.b: Any = None
+            if not nobias:
                 self.b = ParameterVariable(bias_initializer(initial_bias), out_size)
 
     def _initialize_params(self, in_size: int) -> None:

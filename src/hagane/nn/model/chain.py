@@ -264,13 +264,13 @@ class ChainList(_Holder):
     def copyparams(self, link: Link, copy_persistent: bool = True) -> None:
         """Copy the arrays of another list of the same structure."""
         super().copyparams(link, copy_persistent)
-        for own, other in zip(self._children, link._children, strict=False):  # type: ignore[attr-defined]
+        for own, other in zip(self._children, link._children, strict=False):
             own.copyparams(other, copy_persistent)
 
     def addgrads(self, link: Link) -> None:
         """Add the gradients of another list of the same structure."""
         super().addgrads(link)
-        for own, other in zip(self._children, link._children, strict=False):  # type: ignore[attr-defined]
+        for own, other in zip(self._children, link._children, strict=False):
             own.addgrads(other)
 
 

@@ -153,7 +153,7 @@ class Link(DeviceResident):
             hook.forward_preprocess(ForwardPreprocess(self, "forward", args, kwargs))
         # A class that users mix in may bring the method.
         mixed_in = getattr(super(), "__call__", None)  # noqa: B004
-        forward = mixed_in or self.forward  # type: ignore[attr-defined]
+        forward = mixed_in or self.forward
         out = forward(*args, **kwargs)
         for hook in hooks:
             hook.forward_postprocess(ForwardPostprocess(self, "forward", args, kwargs, out))
@@ -327,9 +327,9 @@ class Link(DeviceResident):
         for name in sorted(self._params):
             parameter = values[name]
             data = serializer(name, parameter.array)
-            if parameter.array is None and data is not None:
+            if not parameter.is_initialized and data is not None:
                 parameter.initialize(data.shape)
-                parameter.array[...] = data
+                np.copyto(parameter.data, data, casting="unsafe")
         for name in sorted(self._persistent):
             values[name] = serializer(name, values[name])
 

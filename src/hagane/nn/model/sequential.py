@@ -64,7 +64,7 @@ class Sequential(ChainList):
     def __str__(self) -> str:
         return _listed(self, ((f"({i}): ", layer) for i, layer in enumerate(self._layers)))
 
-    def __iadd__(self, other: Iterable[Any]) -> Any:
+    def __iadd__(self, other: Iterable[Any]) -> Any:  # type: ignore[misc]
         for layer in list(other):
             self.append(layer)
         return self

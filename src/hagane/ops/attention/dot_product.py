@@ -43,6 +43,9 @@ def _infer_attention(ctx: InferContext) -> Sequence[Any]:
             ctx.fail("inputs of 3 axes need the attributes q_num_heads and kv_num_heads")
         if heads % kv_heads:
             ctx.fail(f"expected q_num_heads={heads} to be a multiple of kv_num_heads={kv_heads}")
+        for name, size, count in (("Q", q[2], heads), ("K", k[2], kv_heads), ("V", v[2], kv_heads)):
+            if isinstance(size, int) and size % count:
+                ctx.fail(f"expected the size {size} of {name} to be a multiple of {count} heads")
         head, k_head = floordiv(q[2], heads), floordiv(k[2], kv_heads)
         v_head = floordiv(v[2], kv_heads)
         n_heads: Dim = heads

@@ -149,6 +149,29 @@ def _crop(canvas: Array, before: Sequence[int], sizes: Sequence[int]) -> Array:
     return np.pad(canvas, [(0, 0)] * (canvas.ndim - rank) + short)
 
 
+def _check_extra(ctx: InferContext, sizes: Sequence[Dim], kernel: Sequence[int]) -> None:
+    """Refuse more elements behind the last window than a further step would need."""
+    rank = len(kernel)
+    strides = ctx.attr("strides") or (1,) * rank
+    dilations = ctx.attr("dilations") or (1,) * rank
+    for axis, extra in enumerate(ctx.attr("output_padding") or ()):
+        if extra >= max(strides[axis], dilations[axis]):
+            ctx.fail(
+                f"expected output_padding below the stride or the dilation of axis {axis}, "
+                f"{max(strides[axis], dilations[axis])}, got {extra}"
+            )
+    for axis, size in enumerate((ctx.attr("output_shape") or ())[-rank:]):
+        given = sizes[axis]
+        if not isinstance(given, int):
+            continue
+        full = (given - 1) * strides[axis] + (kernel[axis] - 1) * dilations[axis] + 1
+        if not 0 < size < full + max(strides[axis], dilations[axis]):
+            ctx.fail(
+                f"expected output_shape of axis {axis} from 1 to "
+                f"{full + max(strides[axis], dilations[axis]) - 1}, got {size}"
+            )
+
+
 def _infer_conv_transpose(ctx: InferContext) -> Sequence[Any]:
     x_shape, w_shape = ctx.shape(0), ctx.shape(1)
     if len(x_shape) < 3 or len(w_shape) != len(x_shape):
@@ -168,6 +191,7 @@ def _infer_conv_transpose(ctx: InferContext) -> Sequence[Any]:
                 f"expected {length * rank} numbers in {name} for {rank} spatial axes, "
                 f"got {list(values)}"
             )
+    _check_extra(ctx, x_shape[2:], kernel)
     wanted = ctx.attr("output_shape")
     outputs, _ = _geometry(
         x_shape[2:],

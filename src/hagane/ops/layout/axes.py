@@ -10,7 +10,6 @@ import numpy as np
 from hagane.ops.builder import Call, op
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef, data_by_reference
-from hagane.ops.rules import same_shape
 from hagane.ops.traits import Trait
 from hagane.ops.vjp import reshaped
 
@@ -74,9 +73,26 @@ def _reverse_sequence(
     result = x.copy()
     by_batch = np.moveaxis(result, (batch_axis, time_axis), (0, 1))
     source = np.moveaxis(x, (batch_axis, time_axis), (0, 1))
+    if wrong := _wrong_lengths(lengths, x.shape[time_axis]):
+        raise ValueError(wrong)
     for entry, length in enumerate(int(n) for n in lengths):
         by_batch[entry, :length] = source[entry, :length][::-1]
     return result
+
+
+def _wrong_lengths(lengths: Array, steps: int) -> str:
+    """Say what is wrong with the lengths of sequences of some steps; nothing if all is well."""
+    if not lengths.size or (lengths.min() >= 0 and lengths.max() <= steps):
+        return ""
+    return f"expected sequence lengths from 0 to {steps}, got {lengths.tolist()}"
+
+
+def _infer_reverse_sequence(ctx: InferContext) -> Sequence[Any]:
+    shape, lengths = ctx.shape(0), ctx.constant(1)
+    steps = shape[ctx.axis(ctx.attr("time_axis"), len(shape))]
+    if lengths is not None and isinstance(steps, int) and (wrong := _wrong_lengths(lengths, steps)):
+        ctx.fail(wrong)
+    return [shape]
 
 
 def _transpose_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
@@ -94,7 +110,7 @@ def _reverse_sequence_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]
 OPERATORS = (
     OpDef(
         "ReverseSequence",
-        same_shape,
+        _infer_reverse_sequence,
         _reverse_sequence,
         vjp=_reverse_sequence_vjp,
         traits=Trait.MOVING,

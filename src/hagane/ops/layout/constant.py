@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import TensorType
+from hagane.ops.bounds import MOST_BYTES
 from hagane.ops.builder import Call, dtype_of, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
@@ -92,7 +93,18 @@ def _range(start: Array, limit: Array, delta: Array | None = None, *, stash_type
         first, last, step = wide(first), wide(last), wide(step)
     if step == 0:
         raise ValueError("expected a delta other than 0")
-    count = max(0, int(np.ceil((last - first) / step)))
+    if isinstance(first, np.integer):  # differences may not fit into the element type
+        count = max(0, -((int(first) - int(last)) // int(step)))
+    else:
+        quotient = float(np.ceil((last - first) / step))
+        if not np.isfinite(quotient):
+            raise ValueError(f"expected finite start, limit and delta, got {first}, {last}, {step}")
+        count = max(0, int(quotient))
+    if count * start.itemsize > MOST_BYTES:
+        raise ValueError(
+            f"from {first} to {last} by {step} are {count} elements, of {count * start.itemsize} "
+            "bytes"
+        )
     return (first + np.arange(count).astype(np.asarray(first).dtype) * step).astype(start.dtype)
 
 
@@ -127,6 +139,10 @@ def _infer_eye_like(ctx: InferContext) -> Sequence[Any]:
 
 def _one_hot(indices: Array, depth: Array, values: Array, *, axis: int = -1) -> Array:
     count = int(np.asarray(depth).ravel()[0])
+    if count < 1:
+        raise ValueError(f"expected a positive depth, got {count}")
+    if indices.size * count * values.itemsize > MOST_BYTES:
+        raise ValueError(f"{indices.size} rows of {count} elements are more than memory holds")
     whole = indices.astype(np.int64)
     # Out-of-range indices select nothing: their row holds the "off" value everywhere.
     whole = np.where((whole >= -count) & (whole < count), whole % max(count, 1), -1)
@@ -144,6 +160,8 @@ def _infer_one_hot(ctx: InferContext) -> Sequence[Any]:
     size: Dim = ctx.fresh()
     if known is not None and depth is not None:
         size = depth[0]
+        if isinstance(size, int) and size < 1:
+            ctx.fail(f"expected a positive depth, got {size}")
     axis = ctx.axis(ctx.attr("axis"), len(shape) + 1)
     return [TensorType(ctx.dtype(2), (*shape[:axis], size, *shape[axis:]))]
 

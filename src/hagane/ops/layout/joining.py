@@ -58,6 +58,8 @@ def _split(
         lengths = [int(length) for length in split]
     else:
         lengths = _lengths(x.shape[axis], num_outputs or n_outputs)
+    if min(lengths, default=0) < 0:
+        raise ValueError(f"expected lengths that are not negative, got {lengths}")
     if sum(lengths) != x.shape[axis]:
         raise ValueError(f"parts {lengths} do not add up to size {x.shape[axis]} of axis {axis}")
     return tuple(np.split(x, np.cumsum(lengths)[:-1], axis))
@@ -68,6 +70,8 @@ def _infer_split(ctx: InferContext) -> Sequence[Any]:
     axis = ctx.axis(ctx.attr("axis"), len(shape))
     total = shape[axis]
     count = ctx.attr("num_outputs") or ctx.n_outputs
+    if count != ctx.n_outputs:
+        ctx.fail(f"expected num_outputs to be the number of outputs ({ctx.n_outputs}), got {count}")
     lengths: Sequence[Dim]
     if ctx.has(1):
         given = ctx.dims(1)

@@ -33,6 +33,13 @@ def _pad(
     amounts = [(0, 0)] * x.ndim
     for i, axis in enumerate(targets):
         amounts[axis] = (int(pads[i]), int(pads[i + len(targets)]))
+    for axis, ((before, after), size) in enumerate(zip(amounts, x.shape, strict=True)):
+        left = size + min(0, before) + min(0, after)
+        if left < 0 or (left == 0 < size and mode != "constant"):
+            raise ValueError(
+                f"pads {before} and {after} leave nothing of axis {axis} of size {size}"
+                + ("" if left < 0 else f" to take for mode '{mode}'")
+            )
     cut = tuple(
         slice(max(0, -before), size - max(0, -after))
         for (before, after), size in zip(amounts, x.shape, strict=True)
@@ -68,8 +75,17 @@ def _infer_pad(ctx: InferContext) -> Sequence[Any]:
             shape[where] = ctx.fresh()
         else:
             shape[where] = shape[where] + pads[i] + pads[i + len(axes)]
-            if isinstance(shape[where], int) and shape[where] < 0:  # type: ignore[operator]
+            size, ends = ctx.shape(0)[where], (pads[i], pads[i + len(axes)])
+            if not isinstance(size, int) or not all(isinstance(end, int) for end in ends):
+                continue
+            left = size + sum(min(0, int(end)) for end in ends)
+            if left < 0:
                 ctx.fail(f"pads cut more than axis {axis} of {ctx.tensor(0)} holds")
+            if left == 0 < size and ctx.attr("mode") != "constant":
+                ctx.fail(
+                    f"pads leave nothing of axis {axis} of {ctx.tensor(0)} to take for mode "
+                    f"'{ctx.attr('mode')}'"
+                )
     return [tuple(shape)]
 
 

@@ -93,6 +93,16 @@ def _check_channels(ctx: InferContext) -> Sequence[Any]:
     return [shape]
 
 
+def _infer_group_normalization(ctx: InferContext) -> Sequence[Any]:
+    channels, groups = ctx.shape(0)[1:2], ctx.attr("num_groups")
+    if channels and isinstance(channels[0], int) and channels[0] % groups:
+        ctx.fail(
+            f"expected num_groups to divide the {channels[0]} channels, got {groups}; "
+            f"{ctx.inputs_text()}"
+        )
+    return _check_channels(ctx)
+
+
 @widened
 def _instance_normalization(x: Array, scale: Array, bias: Array, *, epsilon: float = 1e-5) -> Array:
     axes = tuple(range(2, x.ndim))
@@ -223,7 +233,7 @@ OPERATORS = (
     ),
     OpDef(
         "GroupNormalization",
-        _check_channels,
+        _infer_group_normalization,
         _group_normalization,
         compose=_composed_group,
         vjp=through(_composed_group),

@@ -119,6 +119,10 @@ def _clipped(
     return apply
 
 
+def _within(lengths: Array, steps: int) -> bool:
+    return bool(np.all((lengths >= 0) & (lengths <= steps)))
+
+
 def run(
     x: Array,
     lengths: Array | None,
@@ -150,6 +154,8 @@ def run(
     steps, batch = x.shape[:2]
     dtype = x.dtype if dtype is None else dtype
     ends = np.full(batch, steps) if lengths is None else lengths
+    if not _within(ends, steps):
+        raise ValueError(f"expected sequence lengths from 0 to {steps}, got {ends.tolist()}")
     outputs = np.zeros((steps, len(cells), batch, hidden), dtype=dtype)
     final = [np.zeros((len(cells), batch, hidden), dtype=dtype) for _ in initial]
     for d, cell in enumerate(cells):
@@ -191,6 +197,9 @@ def infer(ctx: InferContext, gates: int, n_states: int) -> Sequence[Any]:
     ctx.unify(r[2], hidden, f"expected '{ctx.name(2)}' to take states of size {hidden}")
     batch_first = bool(ctx.attr("layout"))
     steps, batch = (x[1], x[0]) if batch_first else (x[0], x[1])
+    lengths = ctx.constant(4) if ctx.has(4) else None
+    if lengths is not None and isinstance(steps, int) and not _within(lengths, steps):
+        ctx.fail(f"expected sequence lengths from 0 to {steps}, got {lengths.tolist()}")
     sequence = (batch, steps, count, hidden) if batch_first else (steps, count, batch, hidden)
     state = (batch, count, hidden) if batch_first else (count, batch, hidden)
     return [sequence, *[state] * n_states][: ctx.n_outputs]

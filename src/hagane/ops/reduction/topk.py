@@ -21,6 +21,8 @@ def _top_k(
     count = int(np.asarray(k).ravel()[0])
     if count > x.shape[axis]:
         raise ValueError(f"k={count} exceeds size {x.shape[axis]} of axis {axis}")
+    if count < 0:
+        raise ValueError(f"expected k from 0 to {x.shape[axis]}, got {count}")
     if largest:
         # Descending and stable: sort the reversed axis ascending, then reverse the result.
         order = np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)

@@ -63,6 +63,8 @@ def _infer_dft(ctx: InferContext) -> Sequence[Any]:
     if ctx.has(1):
         known = ctx.data(1)
         length: Dim = ctx.fresh() if known is None else ctx.dims(1)[0]  # type: ignore[index]
+        if isinstance(length, int) and length < 1:
+            ctx.fail(f"expected a positive dft_length, got {length}")
     else:
         length = shape[along]
         if one_sided and inverse:
@@ -83,6 +85,8 @@ def _stft(
 ) -> Array:
     wave = _complex(signal) if signal.ndim == 3 else signal
     step = int(np.asarray(frame_step).ravel()[0])
+    if step < 1:
+        raise ValueError(f"expected a positive frame_step, got {step}")
     if frame_length is not None:
         length = int(np.asarray(frame_length).ravel()[0])
     else:
@@ -99,6 +103,8 @@ def _stft(
 def _infer_stft(ctx: InferContext) -> Sequence[Any]:
     shape = ctx.shape(0)
     step = ctx.ints(1)
+    if step is not None and step[0] < 1:
+        ctx.fail(f"expected a positive frame_step, got {step[0]}")
     length: Dim | None = shape[1]
     if ctx.has(3):
         length = (ctx.dims(3) or (None,))[0] if ctx.data(3) is not None else None

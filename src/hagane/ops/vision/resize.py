@@ -257,6 +257,7 @@ def _infer_resize(ctx: InferContext) -> Sequence[Any]:
         return [tuple(shape)]
     if values.size != len(axes):
         ctx.fail(f"expected one number an axis ({len(axes)}), got {values.size}")
+    _check_positive(ctx, "sizes" if by_size else "scales", shape, axes, values)
     crop = ctx.attr("coordinate_transformation_mode") == "tf_crop_and_resize"
     policy = ctx.attr("keep_aspect_ratio_policy")
     for axis, value in zip(axes, values.ravel(), strict=True):
@@ -272,6 +273,17 @@ def _infer_resize(ctx: InferContext) -> Sequence[Any]:
     if by_size and policy != "stretch":
         _keep_aspect(ctx, shape, axes, values, policy)
     return [tuple(shape)]
+
+
+def _check_positive(
+    ctx: InferContext, name: str, shape: Sequence[Dim], axes: Sequence[int], values: Array
+) -> None:
+    for axis, value in zip(axes, values.ravel(), strict=True):
+        if isinstance(value, Expr):
+            continue
+        empty = name == "sizes" and value == 0 and shape[axis] == 0
+        if not empty and not 0 < float(value) < float("inf"):
+            ctx.fail(f"expected positive {name}, got {values.ravel().tolist()}")
 
 
 def _scaled(dim: Dim, scale: Any) -> Dim:

@@ -15,7 +15,7 @@ import onnx
 import onnx.defs
 import onnx_ir as ir
 
-from hagane.errors import UnsupportedModel
+from hagane.errors import TypeInferenceError, UnsupportedModel
 from hagane.graph.opsets import CURRENT_OPSETS
 from hagane.graph.verify import describe
 from hagane.graph.walk import all_graphs, all_nodes
@@ -75,6 +75,20 @@ ADAPTERS: Mapping[tuple[str, str], tuple[tuple[int, Adapter], ...]] = {
 }
 
 
+def _check_attributes(node: ir.Node, version: int) -> None:
+    """Refuse attributes that the operator of this opset lacks, before a rewrite drops them."""
+    try:
+        schema = onnx.defs.get_schema(node.op_type, version, node.domain)
+    except onnx.defs.SchemaError:
+        return
+    for name in node.attributes:
+        if name not in schema.attributes:
+            known = ", ".join(sorted(schema.attributes)) or "none"
+            raise TypeInferenceError(
+                f"{describe(node)}: unknown attribute '{name}'; its attributes are: {known}"
+            )
+
+
 def legalise(model: ir.Model) -> None:
     """Rewrite ``model`` in place to the current opset of every domain it imports.
 
@@ -94,6 +108,7 @@ def legalise(model: ir.Model) -> None:
             version = opsets.get(node.domain, CURRENT_OPSETS.get(node.domain, 0))
             for since, adapt in ADAPTERS.get((node.domain, node.op_type), ()):
                 if version < since:
+                    _check_attributes(node, version)
                     problem = _apply(adapt, Site(node, graph, counter, version))
                     problems += [problem] if problem else []
     if problems:

@@ -57,6 +57,12 @@ class NativePart(Part):
         assert self._segment is not None, "open the part first"
         return self._segment
 
+    @property
+    def draft(self) -> Draft:
+        """The kernels before they are compiled."""
+        assert self._draft is not None, "an open part has let go of it"
+        return self._draft
+
     def open(self, settle: Callable[[], None]) -> None:
         """Compile the kernels and pack their weights."""
         if self._draft is not None:

@@ -71,8 +71,8 @@ def serve_agents(
         )
     limits = Limits(patience, int(memory * 2**30), jobs)
     setting = Setting(tuple(agents), environment, frames)
-    listening = listen_on(port)
     folder = LogFolder(Path(log_dir))
+    listening = listen_on(port)
     starter = Fresh(setting, limits.memory)
     given = {"agent_name": agents[0], "environment": environment}
     serve(
@@ -147,8 +147,8 @@ def launch_visualizer(
         _one_thread()
         serve_job(live, Channel(reading, writing), limits.memory)
 
-    listening = listen_on(port)
     folder = LogFolder(Path(log_dir))
+    listening = listen_on(port)
     starter = Forked(body)
 
     def ready(address: str) -> None:

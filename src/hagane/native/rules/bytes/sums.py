@@ -13,7 +13,7 @@ from hagane.native.rules.formulas import BUILDERS
 
 # What a dequantised value is, of the value, its scale and its zero point.
 DEQUANTIZE = "(({0} - {2}) * {1})"
-# Bytes of a vector, and of one of 32-bit numbers when it is narrowed.
+# Bytes of a vector, and of one of 32-bit numbers once it is packed to bytes.
 _ROW, _PIECE = 64, 16
 # One task handles about so many bytes.
 _TASK_BYTES = 32_768
@@ -49,7 +49,7 @@ def sums_bytes(
     d = body.pointer(target.word_view(), written=True, ctype="uint8_t")
     p = [body.pointer(side.word_view(), ctype="uint8_t") for side in (a, b)]
     rows, columns, lanes = *target.shape[2:], target.lanes
-    # Of a narrow image, what fills its one block is left out.
+    # Of an image of few channels, the rest of its one block is left out.
     used = -(-target.shape[1] // _PIECE) * _PIECE if target.blocks == 1 else lanes
     used = lanes if _ROW % used else used
     pixels = _ROW // used

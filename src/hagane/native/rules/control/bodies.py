@@ -1,4 +1,4 @@
-"""A loop or scan on its way to kernels: its body, and where the values lie that turns hand on."""
+"""A loop or scan on its way to kernels: its body, and the places of values that it carries."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hagane.graph.walk import all_nodes, captured
 from hagane.native.kernels.control import (
     NONE,
     Carried,
+    ChangingSizes,
     Control,
     Loop,
     Mark,
     Scanned,
-    Turning,
-    turning_names,
+    changing_names,
 )
 from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.kernel import Kernel, Pointer
@@ -24,7 +24,7 @@ from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor, row_major
 from hagane.native.lowering.facts import AT_RUN_TIME, NotNative
 from hagane.native.lowering.state import Lowering
-from hagane.native.rules.control.changing_sizes import SizesOfTurns, names_that_turn
+from hagane.native.rules.control.changing_sizes import SizesOfIterations, names_that_change
 from hagane.ops.control.growth import growths
 from hagane.ops.control.loop import hands_on
 from hagane.ops.definition import Array
@@ -80,14 +80,14 @@ class BodyKernels:
         self,
         wanted: Sequence[tuple[ir.Value, Tensor]],
         visible: Iterable[ir.Value],
-        sizes: SizesOfTurns | None = None,
+        sizes: SizesOfIterations | None = None,
     ) -> None:
         """Make the kernels that compute outputs where they are wanted.
 
         Args:
             wanted: Outputs and their places.
             visible: Values outside whose sizes are known when the part begins.
-            sizes: Those that differ from turn to turn.
+            sizes: Those that differ between iterations.
 
         Raises:
             NotNative: Some node has no kernel.
@@ -110,11 +110,11 @@ class BodyKernels:
         assert not low.forms.inputs, "a body reads nothing that its outer graph does not hold"
         self._check_sizes(visible, sizes)
 
-    def _check_sizes(self, visible: Iterable[ir.Value], sizes: SizesOfTurns | None) -> None:
+    def _check_sizes(self, visible: Iterable[ir.Value], sizes: SizesOfIterations | None) -> None:
         types = self.outer.facts.types
         pairs = [pair for node in all_nodes(self.nodes) for pair in types.assumed.get(node, ())]
         names = names_of_sizes(self.low.recorder.kernels, [], pairs)
-        names -= turning_names([kernel.control for kernel in self.low.recorder.kernels]).keys()
+        names -= changing_names([kernel.control for kernel in self.low.recorder.kernels]).keys()
         for value in (*visible, *captured(self.graph)):
             names -= {name for dim in sizes_in(types, value) for name in symbols_of(dim)}
         if sizes is not None:
@@ -138,7 +138,7 @@ def sizes_in(types: GraphTypes, value: ir.Value) -> Iterator[Dim]:
 
 
 def _moving(like: Tensor, name: str) -> Tensor:
-    """Return a contiguous place of a tensor's type and shape that lies elsewhere in each turn."""
+    """Return a contiguous place of a tensor's type and shape that moves between iterations."""
     return Tensor(
         Buffer(name, like.size * like.dtype.itemsize, Kind.MOVING),
         like.dtype,
@@ -153,7 +153,7 @@ def _same_type(low: Lowering, what: str, *values: ir.Value) -> None:
         if low.facts.dtype(other) != low.facts.dtype(first):
             raise NotNative(f"{what} changes its element type")
         if low.facts.shape(other) != low.facts.shape(first):
-            raise NotNative(f"{what} changes its shape from turn to turn")
+            raise NotNative(f"{what} changes its shape between iterations")
 
 
 def single(low: Lowering, value: ir.Value, dtype: str) -> Tensor:
@@ -190,7 +190,7 @@ def emit_control(
 
 
 @dataclass
-class Turns:
+class LoopKernels:
     """A Loop or Scan on its way to kernels.
 
     Attributes:
@@ -198,9 +198,9 @@ class Turns:
         node: The node.
         body: Its body.
         wanted: Outputs of the body and their places.
-        states: What is carried in: values around, before a turn, after it, and the results.
-        count: Where the number of the turn lies.
-        turns: How many turns there are, if that is known before the run.
+        states: What is carried in: values around, before an iteration, after it, and the results.
+        count: Where the number of the iteration lies.
+        iterations: How many iterations there are, if that is known before the run.
     """
 
     low: Lowering
@@ -208,15 +208,15 @@ class Turns:
     body: BodyKernels
     states: Sequence[tuple[ir.Value, ir.Value, ir.Value, ir.Value]]
     count: Tensor | None = None
-    turns: Dim | None = None
+    iterations: Dim | None = None
     pointers: Pointers = field(default_factory=Pointers)
     wanted: list[tuple[ir.Value, Tensor]] = field(default_factory=list)
     carried: list[Carried] = field(default_factory=list)
     scanned: list[Scanned] = field(default_factory=list)
-    sizes: SizesOfTurns | None = None
+    sizes: SizesOfIterations | None = None
 
     def carry(self) -> None:
-        """Give each state its places; one that no turn changes keeps the place that it has."""
+        """Give each state its places; one that no iteration changes keeps the place that it has."""
         low, inner = self.low, self.body.low
         self._find_sizes()
         for start, before, after, result in self.states:
@@ -257,21 +257,23 @@ class Turns:
         )
         found = growths(starts, befores, afters)
         if found and self.count is not None:
-            self.sizes = SizesOfTurns(names_that_turn(found.values(), low.facts.types.invented))
+            self.sizes = SizesOfIterations(
+                names_that_change(found.values(), low.facts.types.invented)
+            )
 
     def _carry_growing(
         self, start: ir.Value, before: ir.Value, after: ir.Value, result: ir.Value
     ) -> None:
-        """Give a state places that the engine makes larger; its size is known in each turn."""
+        """Give a state places that the engine makes larger; its size is known in each iteration."""
         low, sizes, add = self.low, self.sizes, self.pointers.add
         assert sizes is not None
-        grown = {name: turned for name, _, turned in sizes.names}
+        grown = {name: next_size for name, _, next_size in sizes.names}
         begun = {name: first for name, first, _ in sizes.names}
         shape, dtype = low.facts.shape(before), low.facts.dtype(before)
         for value, names in ((start, begun), (after, grown)):
             wanted = tuple(evaluate(dim, names) for dim in shape)
             if low.facts.dtype(value) != dtype or low.facts.shape(value) != wanted:
-                raise NotNative(f"'{before.name}' changes its shape from turn to turn")
+                raise NotNative(f"'{before.name}' changes its shape between iterations")
         places = []
         for value, of in ((before, shape), (after, low.facts.shape(after))):
             size = product(of) * dtype.itemsize
@@ -295,10 +297,10 @@ class Turns:
         """Return the pointer to where a growing state ends, or the output that is made of it."""
         low, sizes = self.low, self.sizes
         assert sizes is not None
-        steps = [turned - symbol(name) for name, _, turned in sizes.names]
-        if self.turns is not None and all(isinstance(step, int) for step in steps):
+        steps = [next_size - symbol(name) for name, _, next_size in sizes.names]
+        if self.iterations is not None and all(isinstance(step, int) for step in steps):
             final = {
-                name: first + step * self.turns
+                name: first + step * self.iterations
                 for (name, first, _), step in zip(sizes.names, steps, strict=True)
             }
             if low.facts.shape(result) == tuple(evaluate(dim, final) for dim in shape):
@@ -309,7 +311,7 @@ class Turns:
         return NONE, _leave(self, result, left)
 
     def slice_of(self, whole: Tensor, axis: int, count: Dim, *, backwards: bool) -> Tensor:
-        """Return a slice of a value along an axis; which one, the turn decides."""
+        """Return a slice of a value along an axis; which one, the iteration decides."""
         buffer = Buffer(f"slice of {whole.buffer.name}", 0, Kind.MOVING)
         step = whole.strides[axis] * whole.dtype.itemsize
         start = (count - 1) * step if backwards else 0
@@ -327,46 +329,48 @@ class Turns:
         low = self.low
         read = (value for value in self.node.inputs if value is not None)
         self.body.lower(self.wanted, read, self.sizes)
-        kernels, turning = self.body.low.recorder.kernels, None
+        kernels, changing = self.body.low.recorder.kernels, None
         if self.sizes is not None:
-            kernels, turning = self._with_sizes(self.sizes, kernels)
+            kernels, changing = self._with_sizes(self.sizes, kernels)
         control = replace(
             control,
             carried=tuple(self.carried),
             scanned=tuple(self.scanned),
-            turning=turning,
+            changing=changing,
         )
         kept = [Pointer(tensor.buffer, 0, False) for tensor in self.body.captured]
         pointers = [*self.pointers.found, *kept]
-        emit_control(low, self.node, control, pointers, "no memory for what {value} turns leave")
+        emit_control(
+            low, self.node, control, pointers, "no memory for what {value} iterations leave"
+        )
         low.recorder.kernels += kernels
-        # What the next turn reads has to be there still when this one ends.
+        # What the next iteration reads has to be there still when this one ends.
         emit_control(low, self.node, Mark.END, pointers)
 
     def _with_sizes(
-        self, sizes: SizesOfTurns, kernels: list[Kernel]
-    ) -> tuple[list[Kernel], Turning]:
-        """Return the body's kernels behind the one that computes their sizes before each turn."""
+        self, sizes: SizesOfIterations, kernels: list[Kernel]
+    ) -> tuple[list[Kernel], ChangingSizes]:
+        """Return the body's kernels behind the one that computes their sizes in each iteration."""
         assert self.count is not None
-        sizes.weigh(kernels, self.turns)
+        sizes.weigh(kernels, self.iterations)
         temporaries = sizes.temporaries(kernels)
         moving = {*temporaries, *(part.slice for part in self.scanned)}
         moving |= {buffer for value in self.carried for buffer in (value.before, value.after)}
         self.scanned += sizes.rebase(kernels, moving, self.pointers.found)
-        made, turning = sizes.kernel(kernels, self.carried, temporaries, self.count)
-        return [made, *kernels], turning
+        made, changing = sizes.kernel(kernels, self.carried, temporaries, self.count)
+        return [made, *kernels], changing
 
 
-def kept_place(loop: Turns, item: ir.Value, result: ir.Value) -> Tensor:
-    """Return the place of one turn's part of a result."""
+def kept_place(loop: LoopKernels, item: ir.Value, result: ir.Value) -> Tensor:
+    """Return the place of one iteration's part of a result."""
     low = loop.low
     shape, whole = low.facts.shape(item), low.facts.shape(result)
     differs = loop.sizes is not None and any(map(loop.sizes.differs, shape))
     if differs or low.facts.dtype(item) != low.facts.dtype(result) or shape != whole[1:]:
-        raise NotNative(f"'{item.name}' changes its type from turn to turn")
-    if loop.turns is not None and whole[0] == loop.turns:
+        raise NotNative(f"'{item.name}' changes its type between iterations")
+    if loop.iterations is not None and whole[0] == loop.iterations:
         low.forms[result] = low.forms.result(result)
-        return loop.slice_of(low.forms.plain(result), 0, loop.turns, backwards=False)
+        return loop.slice_of(low.forms.plain(result), 0, loop.iterations, backwards=False)
     grown = _leave(loop, result, (0, *whole[1:]))
     dtype = low.facts.dtype(result)
     buffer = Buffer(f"slice of {result.name}", 0, Kind.MOVING)
@@ -375,7 +379,7 @@ def kept_place(loop: Turns, item: ir.Value, result: ir.Value) -> Tensor:
     return Tensor(buffer, dtype, shape, row_major(shape))
 
 
-def _leave(loop: Turns, result: ir.Value, before: tuple[Dim, ...]) -> Buffer:
+def _leave(loop: LoopKernels, result: ir.Value, before: tuple[Dim, ...]) -> Buffer:
     """Return the buffer of an output that is made when the loop has ended; ``before``, its shape."""
     low = loop.low
     readers = {use.node for use in result.uses()}
@@ -384,7 +388,7 @@ def _leave(loop: Turns, result: ir.Value, before: tuple[Dim, ...]) -> Buffer:
         or low.forms.inner
         or readers & set(all_nodes(low.facts.nodes))
     ):
-        raise NotNative("the number of its turns is known only when it ends")
+        raise NotNative("the number of its iterations is known only when it ends")
     grown = Buffer(str(result.name), 0, Kind.OUTPUT)
     low.forms.results[result] = grown
     low.forms.grown[result] = before

@@ -1,9 +1,9 @@
-"""Kernels of a loop's body whose sizes differ from turn to turn.
+"""Kernels of a loop's body whose sizes differ between iterations.
 
-What a turn makes of such a size is known: it adds a number, doubles it, keeps it below another. The
-code of kernels takes sizes as arguments in any case; a kernel of its own computes all that differ
-from those of the turn before, and the engine brings them to where they are read: arguments,
-offsets, tasks, bytes.
+Such a size is a known function of the sizes in the iteration before: it grows by a number, doubles,
+stays below another. The code of kernels takes sizes as arguments in any case; one kernel computes all
+sizes that differ from those of the iteration before, and the engine writes them to the places where
+they are read: arguments, offsets, tasks, bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import lcm
 
-from hagane.native.kernels.control import Branch, Carried, Loop, Scanned, Turning
+from hagane.native.kernels.control import Branch, Carried, ChangingSizes, Loop, Scanned
 from hagane.native.kernels.kernel import Body, Kernel, Pointer
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor
 from hagane.native.lowering.facts import NotNative
@@ -22,20 +22,20 @@ from hagane.ops.control.growth import Growth
 from hagane.symbolic import Dim, Expr, maximum, number_of, symbol, symbols_of
 from hagane.symbolic.expression import Atom
 
-# Sizes are taken for those of this turn, or one before; of values that are not larger by then.
-_LIKELY_TURN, _LARGE = 64, 1 << 20
+# Sizes are taken for those of this iteration, or one before; of values that are not larger by then.
+_LIKELY_ITERATION, _LARGE = 64, 1 << 20
 # What a kernel takes at least for what it reads and writes.
 _NS_OF_BYTE = 0.1
-_DIFFERS = "a state changes its shape from turn to turn, in a way that only the data tells"
+_DIFFERS = "a state changes its shape between iterations, in a way that only the data tells"
 
 
-def names_that_turn(
+def names_that_change(
     found: Iterable[Growth], invented: Iterable[str]
 ) -> tuple[tuple[str, Dim, Dim], ...]:
-    """Return the names of sizes that change, what they begin as, and what a turn makes of them.
+    """Return the names of sizes that change, their first values, and the next as functions of them.
 
     Raises:
-        NotNative: It is not known what a turn makes of them.
+        NotNative: The next sizes do not follow from those before.
     """
     names: dict[str, tuple[Dim, Dim]] = {}
     found, unknown = list(found), set(invented)
@@ -53,11 +53,11 @@ def names_that_turn(
     return tuple((name, start, after) for name, (start, after) in names.items())
 
 
-class SizesOfTurns:
-    """What a loop needs to run a body whose sizes differ from turn to turn.
+class SizesOfIterations:
+    """A loop's means to run a body whose sizes differ between iterations.
 
     Args:
-        names: The names of such sizes, what they begin as, and what a turn makes of them.
+        names: The names of such sizes, their first values, and the next as functions of them.
     """
 
     def __init__(self, names: Sequence[tuple[str, Dim, Dim]]):
@@ -65,28 +65,32 @@ class SizesOfTurns:
         self._own = {name for name, _, _ in names}
 
     def differs(self, dim: Dim) -> bool:
-        """Whether a size differs from turn to turn."""
+        """Whether a size differs between iterations."""
         return bool(symbols_of(dim) & self._own)
 
     def check(self, kernels: Sequence[Kernel], pairs: Iterable[tuple[Dim, Dim]]) -> None:
-        """Raise ``NotNative`` if nested loops depend on such sizes, or turns make sizes clash."""
+        """Raise ``NotNative`` if nested loops depend on such sizes, or sizes may clash."""
         for kernel in kernels:
             if isinstance(kernel.control, Loop | Branch) and any(
                 map(self.differs, kernel.control.dims())
             ):
                 raise NotNative(
-                    "a loop in its body depends on a size that differs from turn to turn"
+                    "a loop in its body depends on a size that differs between iterations"
                 )
         if any(self.differs(left - right) for left, right in pairs):
-            raise NotNative("sizes in its body may differ in some turns")
+            raise NotNative("sizes in its body may differ in some iterations")
 
-    def weigh(self, kernels: Sequence[Kernel], turns: Dim | None) -> None:
-        """Estimate what kernels take whose sizes differ, for those of a turn in the middle.
+    def weigh(self, kernels: Sequence[Kernel], iterations: Dim | None) -> None:
+        """Estimate what kernels take whose sizes differ, for those of an iteration in the middle.
 
-        Rules take open sizes for large; what begins with nothing is small in most turns, and the
+        Rules take open sizes for large; a value that begins empty is small in most iterations, and the
         threads would wait for each other longer than one takes for all.
         """
-        middle = min(turns // 2, _LIKELY_TURN) if isinstance(turns, int) else _LIKELY_TURN
+        middle = (
+            min(iterations // 2, _LIKELY_ITERATION)
+            if isinstance(iterations, int)
+            else _LIKELY_ITERATION
+        )
         sizes = {name: start for name, start, _ in self.names if isinstance(start, int)}
         if len(sizes) < len(self.names):
             return
@@ -148,14 +152,14 @@ class SizesOfTurns:
         carried: Sequence[Carried],
         temporaries: Sequence[Buffer],
         count: Tensor,
-    ) -> tuple[Kernel, Turning]:
+    ) -> tuple[Kernel, ChangingSizes]:
         """Return the kernel that computes all numbers that differ, and what to do with them.
 
         Args:
             kernels: Of the body.
             carried: The loop's states.
             temporaries: What ``temporaries`` returned.
-            count: Where the number of the turn lies.
+            count: Where the number of the iteration lies.
         """
         scratch = maximum(*(kernel.scratch for kernel in kernels)) if kernels else 0
         found = [value.grown for value in carried if value.grown is not None]
@@ -163,10 +167,10 @@ class SizesOfTurns:
         for kernel in kernels:
             found += [*kernel.sizes, kernel.tasks, *(p.offset for p in kernel.pointers)]
         dims = tuple(dict.fromkeys(dim for dim in (*found, scratch) if self.differs(dim)))
-        numbers = Buffer("sizes of a turn", 8 * (len(dims) + len(self.names)), Kind.MOVING)
+        numbers = Buffer("sizes of an iteration", 8 * (len(dims) + len(self.names)), Kind.MOVING)
         body = Body()
         out = body.raw(numbers, written=True, ctype="int64_t")
-        turn = body.raw(count.buffer, ctype="int64_t")
+        iteration = body.raw(count.buffer, ctype="int64_t")
         body.helper(_FLOOR)
         olds = {name: f"o{i}" for i, (name, _, _) in enumerate(self.names)}
         news = {name: f"n{i}" for i, (name, _, _) in enumerate(self.names)}
@@ -175,12 +179,14 @@ class SizesOfTurns:
             body.add(f"const int64_t {old} = {place};")
         for (name, start, after), place in zip(self.names, last, strict=True):
             begun, then = body.size(start), _c_text(after, body, olds)
-            body.add(f"const int64_t {news[name]} = {place} = *{turn} == 0 ? {begun} : {then};")
+            body.add(
+                f"const int64_t {news[name]} = {place} = *{iteration} == 0 ? {begun} : {then};"
+            )
         for i, dim in enumerate(dims):
             body.add(f"{out}[{i}] = {_c_text(dim, body, news)};")
-        label = "sizes of a turn"
+        label = "sizes of an iteration"
         made = Kernel(label, body.code(), tuple(body.pointers), tuple(body.sizes), 0)
-        return made, Turning(self.names, dims, numbers, tuple(temporaries), scratch)
+        return made, ChangingSizes(self.names, dims, numbers, tuple(temporaries), scratch)
 
 
 def _moved_by(kernel: Kernel) -> Iterator[Buffer]:
@@ -188,8 +194,8 @@ def _moved_by(kernel: Kernel) -> Iterator[Buffer]:
         yield from (part.slice for part in kernel.control.scanned)
         for value in kernel.control.carried:
             yield from (value.before, value.after)
-        if kernel.control.turning is not None:
-            yield from kernel.control.turning.temporaries
+        if kernel.control.changing is not None:
+            yield from kernel.control.changing.temporaries
 
 
 _FLOOR = """

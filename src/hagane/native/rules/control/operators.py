@@ -1,7 +1,7 @@
 """Loop, Scan and If whose bodies have kernels throughout: control is the engine's.
 
-Values that a loop carries keep their shapes, or grow by the same in each turn; where they change in
-another way, the body is a program of its own that the runtime calls once a turn.
+Values that a loop carries keep their shapes, or grow by the same in each iteration; where they change
+in another way, the body is a program of its own that the runtime calls once an iteration.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.control.bodies import (
     BodyKernels,
+    LoopKernels,
     Pointers,
-    Turns,
     check_single,
     dims_of,
     emit_control,
@@ -53,7 +53,7 @@ def lower_loop(low: Lowering, node: ir.Node) -> None:
         constant = low.facts.constant(start)
         if constant is not None and hands_on(after) is before:
             given[before] = constant
-    loop = Turns(low, node, BodyKernels(low, graph, given), states)
+    loop = LoopKernels(low, node, BodyKernels(low, graph, given), states)
     inner, add = loop.body.low, loop.pointers.add
     place = low.recorder.new(str(number.name), low.facts.dtype(number), low.facts.shape(number))
     inner.forms[number], count = place, add(place, written=True)
@@ -68,19 +68,19 @@ def lower_loop(low: Lowering, node: ir.Node) -> None:
         )
         loop.wanted.append((goes_on, place))
         condition = add(place, written=True)
-    turns = _known_turns(low, limit)
+    iterations = _known_iterations(low, limit)
     at = NONE
-    if limit is not None and turns is None:
+    if limit is not None and iterations is None:
         at = add(single(low, limit, "int64"))
-    loop.turns = turns if begin == condition == NONE else None
+    loop.iterations = iterations if begin == condition == NONE else None
     loop.carry()
     for item, result in zip(others[n:], node.outputs[n:], strict=True):
         if result.name and low.facts.uses(result):
             loop.wanted.append((item, kept_place(loop, item, result)))
-    loop.finish(Loop(turns, at, begin, condition, count, (), ()))
+    loop.finish(Loop(iterations, at, begin, condition, count, (), ()))
 
 
-def _known_turns(low: Lowering, limit: ir.Value | None) -> Dim | None:
+def _known_iterations(low: Lowering, limit: ir.Value | None) -> Dim | None:
     """Return the limit of a Loop, if it is known before the run and not negative."""
     if limit is None:
         return None
@@ -89,10 +89,10 @@ def _known_turns(low: Lowering, limit: ir.Value | None) -> Dim | None:
         content = low.facts.types.values.get(limit)
     if content is None or content.size != 1:
         return None
-    turns = content.reshape(-1)[0]
-    if isinstance(turns, Expr):
-        return turns if {str(turns)} == set(symbols_of(turns)) else None
-    return int(turns) if turns >= 0 else None
+    iterations = content.reshape(-1)[0]
+    if isinstance(iterations, Expr):
+        return iterations if {str(iterations)} == set(symbols_of(iterations)) else None
+    return int(iterations) if iterations >= 0 else None
 
 
 def grown_outputs(node: ir.Node, types: GraphTypes) -> Sequence[ir.Value]:
@@ -128,17 +128,17 @@ def lower_scan(low: Lowering, node: ir.Node) -> None:
         constant = low.facts.constant(start)
         if constant is not None and hands_on(after) is before:
             given[before] = constant
-    scan = Turns(low, node, BodyKernels(low, graph, given), states)
+    scan = LoopKernels(low, node, BodyKernels(low, graph, given), states)
     axes = attributes.get("scan_input_axes") or (0,) * n_scanned
     backwards = attributes.get("scan_input_directions") or (0,) * n_scanned
-    turns: Dim = 0
+    iterations: Dim = 0
     for value, part, axis, reverse in zip(
         inputs[n:], graph.inputs[n:], axes, backwards, strict=True
     ):
         whole = low.forms.plain(value)
         axis %= len(whole.shape)
-        turns = whole.shape[axis]
-        scan.body.low.forms[part] = scan.slice_of(whole, axis, turns, backwards=bool(reverse))
+        iterations = whole.shape[axis]
+        scan.body.low.forms[part] = scan.slice_of(whole, axis, iterations, backwards=bool(reverse))
     scan.carry()
     n_results = len(node.outputs) - n
     axes = attributes.get("scan_output_axes") or (0,) * n_results
@@ -151,10 +151,10 @@ def lower_scan(low: Lowering, node: ir.Node) -> None:
         low.forms[result] = target = low.forms.result(result)
         axis %= len(target.shape)
         if low.facts.shape(item) != target.shape[:axis] + target.shape[axis + 1 :]:
-            raise NotNative(f"'{item.name}' changes its shape from turn to turn")
-        place = scan.slice_of(target, axis, turns, backwards=bool(reverse))
+            raise NotNative(f"'{item.name}' changes its shape between iterations")
+        place = scan.slice_of(target, axis, iterations, backwards=bool(reverse))
         scan.wanted.append((item, place))
-    scan.finish(Loop(turns, NONE, NONE, NONE, NONE, (), ()))
+    scan.finish(Loop(iterations, NONE, NONE, NONE, NONE, (), ()))
 
 
 def lower_if(low: Lowering, node: ir.Node) -> None:

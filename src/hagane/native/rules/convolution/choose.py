@@ -18,7 +18,7 @@ from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.convolution.depthwise import lower_depthwise
 from hagane.native.rules.convolution.direct import Source, band_pays, emit_direct
-from hagane.native.rules.convolution.few_outputs import is_narrow, lower_narrow
+from hagane.native.rules.convolution.few_outputs import has_few_outputs, lower_few_outputs
 from hagane.native.rules.convolution.filtered import filtered_axis, filtered_pads, lower_filtered
 from hagane.native.rules.convolution.images import (
     FEW_CHANNELS,
@@ -40,6 +40,7 @@ from hagane.native.rules.convolution.window import (
 from hagane.native.rules.convolution.winograd import Shape, lower_winograd, tile_size
 from hagane.native.rules.elementwise import function_of
 from hagane.native.rules.onednn.convolution import calls_library, lower_by_library
+from hagane.native.rules.varying import lower_varying
 from hagane.native.tiles.matrix import takes_rows
 from hagane.native.tiles.tile import Words, block_words, uses_tiles
 from hagane.native.tiles.triples import splits, tiles_ns, tiles_of_image
@@ -184,7 +185,7 @@ def sizes_of(low: Lowering, node: ir.Node) -> Window | None:
 
 def _is_blocked(low: Lowering, window: Window) -> bool:
     lanes = low.facts.level.lanes
-    if is_narrow(low, window):
+    if has_few_outputs(low, window):
         return False
     if window.groups == 1 or is_depthwise(window):
         return True
@@ -195,12 +196,14 @@ def _is_blocked(low: Lowering, window: Window) -> bool:
 
 
 def lower_conv(low: Lowering, node: ir.Node) -> None:
-    """Lower a convolution with constant weights."""
+    """Lower a convolution; weights that are not constant are packed when it runs."""
     x, weight = node.inputs[0], low.facts.constant(node.inputs[1])
     bias_value = node.inputs[2] if len(node.inputs) > 2 else None
     bias = low.facts.constant(bias_value) if bias_value is not None else None
     if weight is None or (bias_value is not None and bias is None):
-        raise NotNative("weights that are not constant")
+        given = [value for value in node.inputs[1:3] if value is not None]
+        lower_varying(low, node, lower_conv, dict.fromkeys(given))
+        return
     if not low.facts.is_float(x):
         raise NotNative(f"element type {low.facts.dtype(x)}")
     if weight.ndim == 5:
@@ -211,8 +214,8 @@ def lower_conv(low: Lowering, node: ir.Node) -> None:
     if found is not None:
         lower_filtered(low, node, window, found, four_axes(weight), bias)
         return
-    if is_narrow(low, window):
-        lower_narrow(low, node, window, four_axes(weight), bias)
+    if has_few_outputs(low, window):
+        lower_few_outputs(low, node, window, four_axes(weight), bias)
         return
     if not _is_blocked(low, window):
         _lower_by_loops(low, node, window, weight, bias)

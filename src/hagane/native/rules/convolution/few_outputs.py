@@ -36,7 +36,7 @@ UNROLLED = 8
 _FILLED = 0.75
 
 
-def is_narrow(low: Lowering, window: Window) -> bool:
+def has_few_outputs(low: Lowering, window: Window) -> bool:
     """Whether so few output channels are computed that rows are the better direction."""
     lanes = low.facts.level.lanes
     work = window.channels * window.kernel[0] * window.kernel[1]
@@ -85,7 +85,7 @@ class _Form:
         return cls(maps, wide, rows, columns, window.strides[1] * columns, height, width)
 
 
-def lower_narrow(
+def lower_few_outputs(
     low: Lowering, node: ir.Node, window: Window, weight: Array, bias: Array | None
 ) -> None:
     """Write the kernel; the result is a plain image.
@@ -123,12 +123,12 @@ def lower_narrow(
     _fill_planes(low, x, window, buffer, form.phases, row, plane)
 
     weights = low.recorder.weight(
-        ("narrow", id(node)),
+        ("few outputs", id(node)),
         lambda: np.ascontiguousarray(weight.transpose(1, 2, 3, 0), np.float32),
         weight.size * 4,
     )
     start = np.zeros(out, np.float32) if bias is None else bias.astype(np.float32)
-    first = low.recorder.weight(("narrow bias", id(node)), lambda: start, out * 4)
+    first = low.recorder.weight(("few outputs bias", id(node)), lambda: start, out * 4)
     target = new_planes(low, epilogue.value)
     d_image, d_plane, *d_rows, _ = target.strides
     d_row = d_rows[0] if d_rows else 0

@@ -1,7 +1,7 @@
 """Convolution into few channels along rows of the image, with Winograd's algorithm along columns.
 
 Of the rows that some rows of results are made of, as many sums are taken as F(size, rows of the
-filter) has points (``filtering.py``). For each point, vectors run along a row, as in ``narrow.py``;
+filter) has points (``filtering.py``). For each point, vectors run along a row, as in ``few_outputs.py``;
 the rows of results are found from these products, bounded and pooled. A task does all that for some
 rows, in memory of its own.
 """

@@ -14,6 +14,7 @@ from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.convolution.direct import Source, emit_direct
 from hagane.native.rules.convolution.window import Window, needed_pads
+from hagane.native.rules.varying import lower_varying
 from hagane.ops.definition import Array
 
 
@@ -28,7 +29,9 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
     bias = low.facts.constant(bias_value) if bias_value is not None else None
     attributes = low.facts.attributes(node)
     if x is None or weight is None or (bias_value is not None and bias is None):
-        raise NotNative("weights that are not constant")
+        given = [value for value in node.inputs[1:3] if value is not None]
+        lower_varying(low, node, lower_conv_transpose, dict.fromkeys(given))
+        return
     shape, out = low.facts.fixed_shape(x), low.facts.fixed_shape(node.outputs[0])
     if not low.facts.is_float(x) or len(shape) != 4 or attributes.get("group", 1) != 1:
         raise NotNative("a transposed convolution in groups, or not of two axes")

@@ -15,6 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.recorder import label_of
 from hagane.native.kernels.tensor import Blocked, Buffer, Tensor
 from hagane.native.layouts.pairs import STORE, Paired
 from hagane.native.lowering.epilogue import Epilogue
@@ -136,7 +137,7 @@ def tile_size(
 class _Place:
     """How far apart images, blocks of channels, rows and pixels lie, in words.
 
-    An image of one column is turned into one of one row.
+    An image of one column is transposed to one of one row.
     """
 
     image: int
@@ -145,10 +146,10 @@ class _Place:
     step: int
 
     @classmethod
-    def of(cls, image: Blocked | Paired, *, turned: bool) -> _Place:
+    def of(cls, image: Blocked | Paired, *, transposed: bool) -> _Place:
         """Return the place of an image."""
         row, step = image.row_stride, image.step
-        if turned:
+        if transposed:
             row, step = step, row
         return cls(image.blocks * image.plane_stride, image.plane_stride, row, step)
 
@@ -165,13 +166,13 @@ class _Tiles:
         shape: The convolution, of one row rather than of one column.
         size: Pixels of a tile along an axis with taps.
         plane: Floats of one point of all tiles, for one block of channels.
-        turned: Whether columns stand for rows.
+        transposed: Whether columns stand for rows.
     """
 
     shape: Shape
     size: int
     plane: int
-    turned: bool
+    transposed: bool
 
     def loops(self, blocks: int) -> tuple[str, ...]:
         """Return the beginning of a kernel with a task for each row of tiles, block and image."""
@@ -227,8 +228,8 @@ def lower_winograd(
         pool: Windows that tiles are made of, if they are pooled.
     """
     level, lanes = low.facts.level, low.facts.level.lanes
-    turned = shape.out_width == shape.kernel[1] == 1 and pool is None
-    if turned:
+    transposed = shape.out_width == shape.kernel[1] == 1 and pool is None
+    if transposed:
         shape = replace(
             shape, out_height=1, out_width=shape.out_height, kernel=(1, shape.kernel[0])
         )
@@ -241,7 +242,7 @@ def lower_winograd(
     in_blocks, out_blocks = -(-shape.channels // lanes), -(-shape.out_channels // lanes)
     # Planes a power of two apart would fall into the same few sets of the cache.
     plane = pixels * lanes + 2 * lanes
-    tiles = _Tiles(shape, size, plane, turned)
+    tiles = _Tiles(shape, size, plane, transposed)
     floats = np.dtype(np.float32)
     transformed = low.recorder.new(f"{node.name} U", floats, (points * in_blocks * plane,))
     products = low.recorder.new(f"{node.name} M", floats, (points * out_blocks * plane,))
@@ -315,9 +316,14 @@ def lower_winograd(
     flops = 2.0 * taps * shape.images * shape.out_height * shape.out_width
     flops *= shape.channels * shape.out_channels
     low.recorder.emit(
-        node, body, tasks, work=work, flops=flops, followers=epilogue.nodes,
+        label_of(node, *epilogue.nodes),
+        body,
+        tasks,
+        work=work,
+        flops=flops,
+        followers=(node,),
         name=shape.name("products"),
-    )  # fmt: skip
+    )
     _transform_output(low, node, tiles, products, bias, epilogue, residual, target, pool)
     low.forms[epilogue.value] = target
 
@@ -332,7 +338,7 @@ def _transform_input(
 ) -> None:
     lanes = source.lanes
     rows, columns = tiles.shape.axes(tiles.size)
-    place = _Place.of(source, turned=tiles.turned)
+    place = _Place.of(source, transposed=tiles.transposed)
     body = Body()
     s = body.pointer(source.view(), offset=start)
     d = body.pointer(transformed, written=True)
@@ -387,7 +393,7 @@ def _transform_output(
         (shape.out_height, shape.out_width) if pool is None else (pool.height, pool.width)
     )
     high, wide = rows.size // window[0], columns.size // window[1]  # results of a tile
-    place = _Place.of(target, turned=tiles.turned)
+    place = _Place.of(target, transposed=tiles.transposed)
     body = Body()
     s = body.pointer(products)
     b = body.raw(bias)
@@ -402,7 +408,7 @@ def _transform_output(
     )
     added = None
     if residual is not None:
-        added = _Place.of(residual, turned=tiles.turned)
+        added = _Place.of(residual, transposed=tiles.transposed)
         body.add(f"const float *r = {added.tile(str(r), rows.size)};")
     body.add(
         f"vf bias = v_load({b} + block * {lanes});",
@@ -446,5 +452,6 @@ def _transform_output(
         body,
         tiles.tasks(target.blocks),
         work=tiles.work(target.blocks, lanes),
+        followers=(node, *epilogue.nodes),
         name=tiles.shape.name("output"),
     )

@@ -15,6 +15,7 @@ import onnx_ir as ir
 from hagane.machine import best_level
 from hagane.native.c import c_source
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.recorder import label_of
 from hagane.native.kernels.tensor import Buffer
 from hagane.native.lowering.choices import BY_RULE, Choice
 from hagane.native.lowering.state import Lowering
@@ -95,7 +96,7 @@ def aligned(count: int) -> int:
 
 def label(node: ir.Node, followers: Sequence[ir.Node]) -> str:
     """Return what profiles and messages call a kernel."""
-    return f"{'+'.join(each.op_type for each in (node, *followers))} '{node.name}' (oneDNN)"
+    return f"{label_of(node, *followers)} (oneDNN)"
 
 
 FAILURE = "it returned status {value}"

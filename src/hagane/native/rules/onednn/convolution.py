@@ -204,5 +204,6 @@ def lower_by_library(
         + max(made.scratch_bytes for made in pieces.operations)
         + 2 * ALIGNED,
         failure=FAILURE,
+        followers=(node, *epilogue.nodes),
     )
     low.forms[epilogue.value] = target

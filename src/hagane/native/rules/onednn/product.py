@@ -166,6 +166,7 @@ def lower_product(
         flops=flops,
         scratch=size + max(made.scratch_bytes for made in pieces.operations) + 2 * ALIGNED,
         failure=FAILURE,
+        followers=(node, *followers),
     )
     low.forms[epilogue.value] = target
     return True

@@ -51,7 +51,7 @@ def load_agent(reference: str, environment: Any = None) -> tuple[Watched, Any]:
         made, brought = made
     if isinstance(made, type):
         raise AgentFault(f"agent {reference!r}: expected an agent, got the class {made.__name__}")
-    return Watched(adapted(made), reference), brought
+    return Watched(adapted(made), Path(reference).name), brought
 
 
 def adapted(agent: Any) -> Any:
@@ -70,6 +70,11 @@ def adapted(agent: Any) -> Any:
             from hagane.tools.rl.agents.cleanrl import module_agent
 
             return module_agent(agent)
+        links = sys.modules.get("hagane.nn.model.link")
+        if links is not None and isinstance(agent, links.Link):
+            from hagane.tools.rl.agents.link import LinkAgent
+
+            return LinkAgent(agent)
     return agent
 
 

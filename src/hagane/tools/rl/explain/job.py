@@ -31,6 +31,7 @@ from hagane.tools.rl.explain.subject import (
     replayed,
     targets_of,
 )
+from hagane.tools.rl.logs.folder import made_within
 from hagane.tools.rl.logs.observations import count_observations, read_observation
 from hagane.tools.rl.logs.records import log_of
 
@@ -84,8 +85,7 @@ def explain_steps(
         raise NotExplainable(
             f"steps {request.first} to {request.last}: the rollout has {kept.count} observations"
         )
-    place = folder / "explanations" / name
-    place.mkdir(parents=True, exist_ok=True)
+    place = made_within(made_within(folder, "explanations"), name)
     subject = kept.subject(agent, request.first, request.reach)
     outputs = subject.outputs(subject.base[None])
     targets = targets_of(outputs, request.output)

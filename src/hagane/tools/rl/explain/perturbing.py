@@ -52,8 +52,10 @@ def greydanus(subject: Subject, targets: Mapping[str, Target], grid: Grid) -> di
     masks, rows, columns = masks_of(height, width, grid)
     blurred = blur(subject, grid.blur)
     base = subject.base
-    change = (blurred - base)[None]
-    batch = np.concatenate((base[None], base[None] + subject.spread(masks) * change))
+    batch = _room(len(masks) + 1, base.shape)
+    batch[0] = base
+    np.multiply(subject.spread(masks), (blurred - base)[None], out=batch[1:])
+    batch[1:] += base
     outputs = subject.outputs(batch)
     maps = {}
     for name, target in targets.items():
@@ -118,6 +120,12 @@ def occlusion(
         else:
             maps[name] = scores.reshape(base.shape).astype(np.float32)
     return maps
+
+
+@lru_cache(maxsize=2)
+def _room(count: int, shape: tuple[int, ...]) -> Floats:
+    """Return memory for a batch, kept for the next step: fresh pages cost as much as filling."""
+    return np.empty((count, *shape), np.float32)
 
 
 @lru_cache(maxsize=16)

@@ -104,8 +104,8 @@ def randomised(
     if not agent.can("randomised"):
         words = "not checked: the agent has no randomised(seed, layers)"
         return [Verdict("randomised weights", None, None, words)]
-    if found.size < FEWEST:
-        words = f"not checked: ranks of {found.size} numbers say too little"
+    if np.unique(found).size < FEWEST:
+        words = f"not checked: ranks of {np.unique(found).size} different numbers say too little"
         return [Verdict("randomised weights", None, None, words)]
     verdicts = []
     for layers, words in ((1, "last layer"), (None, "all layers")):

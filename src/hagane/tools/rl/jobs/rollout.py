@@ -44,13 +44,15 @@ def roll_out(
     agent.end_episode()
     observation = world.reset(seed)
     episode, total = 0, 0.0
-    keeping: ObservationWriter | None = ObservationWriter(folder)
-    with open(folder / LOG_NAME, "a", encoding="utf-8") as log:
+    kept = True
+    with (
+        ObservationWriter(folder) as observations,
+        open(folder / LOG_NAME, "a", encoding="utf-8") as log,
+    ):
         for step in range(steps):
             picture = world.render()
             path = _saved(picture, folder, step)
-            if keeping is not None:
-                keeping = _kept(keeping, observation, warnings)
+            kept = kept and _kept(observations, observation, warnings)
             shown = agent.explain(observation)
             action = agent.act(observation)
             memory, boxes = world.ram(), world.objects()
@@ -85,8 +87,6 @@ def roll_out(
                 observation = world.reset()
     agent.end_episode()
     log_of(folder).keep()
-    if keeping is not None:
-        keeping.close()
     if world.blind:
         warnings.append(f"no pictures of environment {world.name}: {world.blind}")
     return {"steps": steps, "episodes": episode + 1, "warnings": warnings}
@@ -111,13 +111,10 @@ def _saved(picture: Picture | None, folder: Path, step: int) -> str | None:
     return str(path)
 
 
-def _kept(
-    writer: ObservationWriter, observation: Any, warnings: list[str]
-) -> ObservationWriter | None:
+def _kept(observations: ObservationWriter, observation: Any, warnings: list[str]) -> bool:
     try:
-        writer.append(observation)
+        observations.append(observation)
     except InvalidLog as error:
         warnings.append(f"{error}; steps of this rollout cannot be explained")
-        writer.close()
-        return None
-    return writer
+        return False
+    return True

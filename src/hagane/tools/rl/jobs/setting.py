@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,16 @@ class Setting:
             )
         return agent, make_world(wanted, self.frames) if isinstance(wanted, str) else World(wanted)
 
+    def prepare(self) -> None:
+        """Import what the environment needs; nothing of somebody's own program runs yet."""
+        if self.environment or any(agent.endswith(".onnx") for agent in self.agents):
+            with contextlib.suppress(ImportError):
+                import gymnasium
+                from PIL import Image
+
+                assert gymnasium
+                assert Image
+
     def files(self) -> list[Path]:
         """Return the files whose change makes a prepared process stale."""
         return [Path(reference.rpartition(":")[0] or reference) for reference in self.agents]
@@ -63,6 +74,9 @@ class Live:
     def make(self, index: int = 0) -> tuple[Watched, World]:
         """Return both."""
         return self.agent, self.environment
+
+    def prepare(self) -> None:
+        """Do nothing: all is there."""
 
     @property
     def agents(self) -> tuple[str, ...]:

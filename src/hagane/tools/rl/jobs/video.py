@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hagane.tools.rl.errors import InvalidLog, NoSuchRollout
-from hagane.tools.rl.logs.folder import LogFolder
+from hagane.tools.rl.logs.folder import LogFolder, made_within
 from hagane.tools.rl.logs.records import log_of
 
 FORMATS = {"gif": "image/gif", "webp": "image/webp", "png": "image/png"}
@@ -46,7 +46,7 @@ def make_video(
 
     logs = LogFolder(folder.parents[1])
     rows = log_of(folder).rows(first, last - first + 1)
-    overlay = _Overlay(folder, explanation) if explanation else None
+    overlay = _Overlay(logs, folder.name, explanation) if explanation else None
     frames = []
     for index, row in enumerate(rows):
         path = row.get("image_path")
@@ -63,8 +63,7 @@ def make_video(
         raise InvalidLog(
             f"{folder.name}: steps {first} to {last} have no pictures to make a video of"
         )
-    target = folder / "exports"
-    target.mkdir(exist_ok=True)
+    target = made_within(folder, "exports")
     options: dict[str, Any] = {"duration": round(1000 / fps), "loop": 0}
     if name.endswith(".gif"):
         frames = [frame.quantize(128, dither=Image.Dither.NONE) for frame in frames]
@@ -73,13 +72,14 @@ def make_video(
 
 
 class _Overlay:
-    def __init__(self, folder: Path, name: str):
-        place = folder / "explanations" / name
-        if Path(name).name != name or not (place / "meta.json").is_file():
-            raise InvalidLog(f"{folder.name}: there is no explanation {name[:60]!r}")
-        self.meta = json.loads((place / "meta.json").read_text(encoding="utf-8"))
+    def __init__(self, logs: LogFolder, rollout: str, name: str):
+        if Path(name).name != name:
+            raise InvalidLog(f"{rollout}: there is no explanation {name[:60]!r}")
+        meta = logs.file(rollout, "explanations", name, "meta.json")
+        self.meta = json.loads(meta.read_text(encoding="utf-8"))
         shape = (-1, len(self.meta["targets"]), *self.meta["shape"])
-        self.maps = np.fromfile(place / "maps.f32", np.float32).reshape(shape)
+        maps = logs.file(rollout, "explanations", name, "maps.f32")
+        self.maps = np.fromfile(maps, np.float32).reshape(shape)
 
     def over(self, picture: npt.NDArray[np.uint8], step: int) -> npt.NDArray[np.uint8]:
         from PIL import Image

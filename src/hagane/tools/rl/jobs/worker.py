@@ -35,6 +35,9 @@ class Making(Protocol):
     def meanings(self) -> dict[str, str]:
         """Names of actions that were given."""
 
+    def prepare(self) -> None:
+        """Do what takes time and is the same for every job."""
+
     def make(self, index: int = 0) -> tuple[Watched, World]:
         """Return both."""
 
@@ -91,6 +94,7 @@ def serve_job(setting: Making, channel: Channel, limit: int) -> None:
     os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     try:
+        setting.prepare()
         job = channel.job()
         if job is None:
             return

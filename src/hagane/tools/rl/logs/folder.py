@@ -124,6 +124,19 @@ class LogFolder:
         return resolved
 
 
+def made_within(folder: Path, name: str) -> Path:
+    """Make and return a folder of a rollout to write to.
+
+    Raises:
+        NoSuchRollout: a link or a file is in its place.
+    """
+    path = folder / name
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        raise NoSuchRollout(f"{folder.name}: {name} is a link or a file; nothing is written there")
+    path.mkdir(exist_ok=True)
+    return path
+
+
 def open_regular(path: Path) -> int:
     """Open a file for reading that is neither a link nor anything else than a file.
 

@@ -37,6 +37,12 @@ class ObservationWriter:
         self._data.flush()
         self._index.flush()
 
+    def __enter__(self) -> ObservationWriter:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Close both files."""
         self._data.close()

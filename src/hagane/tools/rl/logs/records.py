@@ -94,7 +94,7 @@ class Log:
             "missing": self.missing,
             "tail": self._tail(),
         }
-        arrays = {f"column {name}": column for name, column in self.columns.items()}
+        arrays: dict[str, Any] = {f"column {key}": item for key, item in self.columns.items()}
         draft = self.path.with_name("columns.draft.npz")
         np.savez(
             draft, facts=json.dumps(facts), offsets=self.offsets, lengths=self.lengths, **arrays

@@ -27,12 +27,12 @@ export function showPanes(place, row, name) {
     const card = document.createElement("div");
     card.className = "card";
     card.append(text("h3", title));
+    place.append(card); // canvases take its width and colour
     try {
       draw(card, row[key], row, name);
     } catch (error) {
       card.append(text("p", `cannot be drawn: ${error.message}`, "error"));
     }
-    place.append(card);
   }
   if (!place.children.length) {
     place.append(text("p", "The agent shows nothing of its own here: explain(observation) gives no "
@@ -143,7 +143,7 @@ function distribution(card, rows, row, name) {
     lines.push(rows.map((chances, atom) => [atoms[atom], Number(chances[action])]));
   }
   const means = lines.map((line) => line.reduce((sum, [z, p]) => sum + z * p, 0));
-  curves(card, 140, lines, `value distributions with means ${means.map(short).join(", ")}`);
+  curves(card, 140, lines, `value distributions with means ${means.map((value) => short(value)).join(", ")}`);
   table(card, means.map((mean, i) => [name(i), `mean ${short(mean)}`, i, i === row.action]));
 }
 
@@ -155,7 +155,7 @@ function quantiles(card, rows, row, name) {
     lines.push(sorted.map((value, i) => [value, (i + 0.5) / sorted.length]));
   }
   const medians = lines.map((line) => line[Math.floor(line.length / 2)][0]);
-  curves(card, 140, lines, `cumulative distributions with medians ${medians.map(short).join(", ")}`);
+  curves(card, 140, lines, `cumulative distributions with medians ${medians.map((value) => short(value)).join(", ")}`);
   table(card, medians.map((value, i) => [name(i), `median ${short(value)}`, i, i === row.action]));
 }
 
@@ -169,12 +169,15 @@ function gaussians(card, means, row) {
         return [Number(mean) + place * spread, Math.exp(-0.5 * place * place) / spread];
       });
     });
-    curves(card, 130, lines, `densities around ${means.map(short).join(", ")}`);
+    curves(card, 130, lines, `densities around ${means.map((value) => short(value)).join(", ")}`);
   } else {
     card.append(text("p", "no action_vars: only the means are known", "soft"));
   }
   const taken = Array.isArray(row.action) ? row.action : [row.action];
-  table(card, means.map((mean, i) => [`part ${i}`, `${short(Number(mean))} ± ${short(spreads[i])}, took ${short(Number(taken[i]))}`, i]));
+  table(card, means.map((mean, i) => {
+    const took = taken[i] === undefined ? "" : `, took ${short(Number(taken[i]))}`;
+    return [`part ${i}`, `${short(Number(mean))} ± ${short(spreads[i])}${took}`, i];
+  }));
 }
 
 function levels(card, values) {

@@ -63,7 +63,8 @@ async def start(request: Request) -> Response:
         "reach": word(body, "reach", REACHES, REACHES[0]),
         "checks": checks,
     }
-    agent = whole(body, "agent", 0, len(state.agents) - 1, 0)
+    known = await run_in_threadpool(state.agent_of, folder.name)
+    agent = whole(body, "agent", 0, len(state.agents) - 1, known)
     name = datetime.now().strftime("%Y%m%dT%H%M%S.%f")
     job = state.pool.submit(
         "saliency",

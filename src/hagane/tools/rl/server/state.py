@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from hagane.tools.rl.jobs.pool import Job, Pool
@@ -41,6 +42,13 @@ class State:
                 self._logs.popitem(last=False)
             log.refresh()
             return log
+
+    def agent_of(self, rollout: str) -> int:
+        """Return the index of the agent that a rollout's log names, 0 if it names none of ours."""
+        rows = self.log(rollout).rows(0, 1)
+        name = rows[0].get("agent") if rows else None
+        names = [Path(agent).name for agent in self.agents]
+        return names.index(name) if name in names else 0
 
     def on_memory(self) -> bool:
         """Return whether the latest rollout's observations are there to be explained."""
