@@ -85,6 +85,8 @@ def gradient(
     merge_common(graph, types)
     remove_dead(graph, types)
     separate_names(graph)
+    for node in all_nodes(graph):
+        loaded.opset_imports.setdefault(node.domain, CURRENT_OPSETS.get(node.domain, 1))
     loaded.opset_imports[""] = _needed_opset(graph, oldest)
     return loaded
 

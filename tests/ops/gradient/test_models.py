@@ -303,3 +303,14 @@ def test_masks_of_dropout_are_kept() -> None:
     x = np.abs(draw(50)) + 1
     y, g = run(hagane.gradient(parse(text), "loss", ["x"]), {"x": x}, ["y", "x.gradient"])
     np.testing.assert_allclose(g, 4 * y)
+
+
+def test_other_domains_are_imported() -> None:
+    text = """
+    f (float[3, 3] x) => (float loss) {
+      loss = Det(x)
+    }
+    """
+    x = draw(3, 3).astype(np.float32) + 2 * np.eye(3, dtype=np.float32)
+    (g,) = run(hagane.gradient(parse(text), "loss", ["x"]), {"x": x}, ["x.gradient"])
+    np.testing.assert_allclose(g, np.linalg.det(x) * np.linalg.inv(x).T, 1e-4)
