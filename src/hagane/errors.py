@@ -11,6 +11,7 @@ libraries keeps catching it)::
     │   ├── InvalidGraph              (ValueError)            readable, yet not a well-formed graph
     │   │   └── TypeInferenceError    (TypeError)             types or shapes of a node don't fit
     │   └── UnsupportedModel          (NotImplementedError)   operators or opsets hagane lacks
+    ├── CaptureError                  (NotImplementedError)   a program that cannot become a graph
     ├── InvalidArgument               (ValueError)            a caller passed something unusable
     │   └── InvalidFeed                                       an input of ``run`` does not fit
     ├── NotDifferentiable             (NotImplementedError)   an operator on the way has no gradient
@@ -59,6 +60,15 @@ class UnsupportedModel(ModelError, NotImplementedError):
         self.problems = tuple(problems)
         lines = "\n".join(f"  - {problem}" for problem in problems)
         super().__init__(f"the model needs what hagane does not have:\n{lines}")
+
+
+class CaptureError(HaganeError, NotImplementedError):
+    """A program of which some parts cannot become a graph; all of them are listed."""
+
+    def __init__(self, problems: Sequence[str]):
+        self.problems = tuple(problems)
+        lines = "\n".join(f"  - {problem}" for problem in problems)
+        super().__init__(f"the program cannot become a graph:\n{lines}")
 
 
 class InvalidArgument(HaganeError, ValueError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hagane.symbolic.logic import both, negate
 from hagane.symbolic.term import TRUE, Term
@@ -33,9 +33,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class PathCondition:
-    """The decisions taken on the way to a place, oldest first."""
+    """The decisions taken on the way to a place, oldest first.
+
+    ``scope`` is what an interpreter writes to there, such as the body of a branch.
+    """
 
     decisions: tuple[Term, ...] = ()
+    scope: Any = None
 
     @property
     def term(self) -> Term:
@@ -44,7 +48,11 @@ class PathCondition:
 
     def taking(self, decision: Term) -> PathCondition:
         """Return the path one decision further."""
-        return self if decision is TRUE else PathCondition((*self.decisions, decision))
+        return self if decision is TRUE else PathCondition((*self.decisions, decision), self.scope)
+
+    def within(self, scope: Any) -> PathCondition:
+        """Return the same path in another scope."""
+        return PathCondition(self.decisions, scope)
 
     def turning(self, index: int) -> PathCondition:
         """Return the path up to decision ``index``, which goes the other way."""

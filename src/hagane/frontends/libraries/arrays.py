@@ -20,4 +20,6 @@ def lift_array(core: Core, found: Any, kind: str) -> Tensor:
     if array is None:  # a Chainer parameter that is not initialised
         return core.emit.new(ir.DataType.FLOAT, None, kind=kind)
     known = array if array.size <= _MAX_KNOWN and array.dtype != object else None
-    return core.emit.new(array_dtype(array), tuple(array.shape), kind=kind, known=known)
+    made = core.emit.new(array_dtype(array), tuple(array.shape), kind=kind, known=known)
+    core.emit.keep(made, found, lambda: array)
+    return made

@@ -19,6 +19,7 @@ from hagane.frontends.python.values.values import (
     Tensor,
     Value,
 )
+from hagane.ops.definition import Array
 
 _MAX_KNOWN = 256
 
@@ -68,5 +69,14 @@ def _tensor(core: Core, torch: Any, found: Any) -> Tensor:
     )
     made.parameter = trained
     if known is not None:
-        made.value = core.op("Identity", made).value
+        made.value = core.emit.settle(made).value
+    core.emit.keep(made, found, lambda: _content(torch, found))
     return made
+
+
+def _content(torch: Any, found: Any) -> Array:
+    """Return the content of a tensor as an array."""
+    plain = found.detach().cpu()
+    if plain.dtype == torch.bfloat16:
+        return np.asarray(plain.view(torch.int16).numpy()).view(ir.DataType.BFLOAT16.numpy())
+    return np.asarray(plain.numpy())

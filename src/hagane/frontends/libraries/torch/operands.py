@@ -103,9 +103,11 @@ def to_tensor(t: Core, value: Value, dtype: ir.DataType | None = None) -> Tensor
     if isinstance(value, Tensor):
         return value
     if isinstance(value, Real):
-        return t.emit.new(dtype or FLOAT, ())
+        made = t.emit.real_scalar(value)
+        return t.emit.new(dtype or FLOAT, ()) if made is None else cast(t, made, dtype or FLOAT)
     if isinstance(value, Truth):
-        return t.emit.new(BOOL, ())
+        made = t.emit.truth_scalar(value)
+        return t.emit.new(BOOL, ()) if made is None else made
     if isinstance(value, complex):
         return t.emit.new(ir.DataType.COMPLEX64, ())
     if is_scalar(value):

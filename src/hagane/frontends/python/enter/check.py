@@ -63,7 +63,7 @@ def interpret(request: Request, knowledge: Knowledge, tables: Tables) -> Interpr
     """Check a file from its source alone, and return the interpreter with all it found."""
     interpreter = Interpreter(knowledge, request.file.parent, tables)
     report = interpreter.collector.report
-    with _DeepRecursion():
+    with DeepRecursion():
         try:
             module = interpreter.load_source(request.file, request.file.stem)
             _check_target(interpreter, module, request)
@@ -95,14 +95,14 @@ def check_object(
     """Check a real object: its attributes are known values, its source is interpreted."""
     interpreter = Interpreter(Knowledge(sample=dict(sizes or {})), Path.cwd(), tables)
     report = interpreter.collector.report
-    with _DeepRecursion():
+    with DeepRecursion():
         try:
             value = interpreter.lift(found)
-            function, bound = _function_of(interpreter, value)
+            function, bound = function_of(interpreter, value)
             if function is None:
                 raise CheckError("target", f"{found!r} has no Python source that can be checked")
-            given = _given_values(interpreter, function, bound, types, named)
-            _run(interpreter, value, function, bound, given)
+            given = given_values(interpreter, function, bound, types, named)
+            call_with(interpreter, value, function, bound, given)
         except CheckError as error:
             report.checked = False
             report.notices.append(Note(None, error.message))
@@ -123,7 +123,7 @@ def _own_failure(interpreter: Interpreter, error: Exception) -> None:
     report.notices.append(Note(interpreter.here(), message))
 
 
-class _DeepRecursion:
+class DeepRecursion:
     """Raises the limit of Python's stack inside a block."""
 
     def __enter__(self) -> None:
@@ -164,11 +164,11 @@ def _check_one(
         return
     if method:
         value = interpreter.attribute(value, method)
-    function, bound = _function_of(interpreter, value)
+    function, bound = function_of(interpreter, value)
     if function is None:
         raise CheckError("target", f"{interpreter.show(value)} cannot be called")
     given = {name: parse_type(text) for name, text in request.inputs.items()}
-    _run(interpreter, value, function, bound, given)
+    call_with(interpreter, value, function, bound, given)
 
 
 def _made(interpreter: Interpreter, module: ModuleRef, request: Request, found: Value) -> Value:
@@ -201,7 +201,7 @@ def _evaluated(interpreter: Interpreter, module: ModuleRef, text: str) -> Value:
     return value
 
 
-def _function_of(interpreter: Interpreter, value: Value) -> tuple[Function | None, bool]:
+def function_of(interpreter: Interpreter, value: Value) -> tuple[Function | None, bool]:
     """Return the function that a call of ``value`` runs, and whether it is bound."""
     if isinstance(value, Function):
         return value, False
@@ -221,7 +221,7 @@ def _parameters(function: Function, bound: bool) -> list[ast.arg]:
     return [*positional[1 if bound else 0 :], *arguments.kwonlyargs]
 
 
-def _run(
+def call_with(
     interpreter: Interpreter,
     value: Value,
     function: Function,
@@ -375,7 +375,7 @@ def _tensor_kind(interpreter: Interpreter, value: Value, function: Function) -> 
     return "torch.Tensor" if "torch" in roots else "numpy.ndarray"
 
 
-def _given_values(
+def given_values(
     interpreter: Interpreter,
     function: Function,
     bound: bool,

@@ -7,7 +7,8 @@ of which it is an interpreter.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -17,7 +18,7 @@ import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError, UnsupportedModel
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Tensor, Value
+from hagane.frontends.python.values.values import Real, Tensor, Truth, Value
 from hagane.graph.types import SequenceType, Shape, TensorType, Type, dtype_name
 from hagane.ops.builder import Call, interpreting, op
 from hagane.ops.builder.types import attributes_of
@@ -44,6 +45,7 @@ class Emitter:
 
     strict = True
     level = 0
+    builds = False  # whether nodes have to compute, rather than have types
 
     def __init__(self, knowledge: Knowledge, assume: Callable[[str], None]):
         self.knowledge = knowledge
@@ -251,17 +253,46 @@ class Emitter:
         node = ir.Node(
             call.op.domain,
             call.op.name,
-            [None if tensor is None else tensor.value for tensor in call.inputs],
+            [None if tensor is None else self.value_of(tensor) for tensor in call.inputs],
             attributes_of(call.attributes),
             num_outputs=n_outputs,
             name=self.label or None,
         )
         made = self._infer(node, call.inputs)
-        self.nodes.append(node)
+        self.record(node, [type_ for type_, _ in made])
         return [
             self._wrap(value, type_, known, kinds[0] if kinds else self.kind, place)
             for value, (type_, known) in zip(node.outputs, made, strict=True)
         ]
+
+    def value_of(self, tensor: Tensor) -> ir.Value:
+        """Return the graph value that stands for a tensor where the next node lies."""
+        return tensor.value
+
+    def record(self, node: ir.Node, types: Sequence[Type | None]) -> None:
+        """Keep a node, given the types of its outputs."""
+        self.nodes.append(node)
+
+    def real_scalar(self, value: Real) -> Tensor | None:
+        """Return a float that is not known as a tensor without axes, if it can be had."""
+        return None
+
+    def truth_scalar(self, value: Truth) -> Tensor | None:
+        """Return a truth value that is not known as a tensor without axes, if it can be had."""
+        return None
+
+    @contextmanager
+    def types_only(self) -> Iterator[None]:
+        """Ask for types inside the block: what is made there computes nothing."""
+        yield
+
+    def settle(self, tensor: Tensor) -> Tensor:
+        """Return a tensor with known content that is no number of the program."""
+        made: Tensor = self.op("Identity", tensor)
+        return made
+
+    def keep(self, tensor: Tensor, found: Any, content: Callable[[], Array]) -> None:
+        """Take note of the real object behind a tensor, and of how to get at its content."""
 
     def type_of(self, value: Tensor) -> TensorType:
         """Return the type of a tensor."""

@@ -304,7 +304,7 @@ class Loops(Core):
         self, recurrence: Recurrence, start: dict[int, Any], after: dict[int, Any]
     ) -> dict[tuple[int, Any], Rule]:
         rules: dict[tuple[int, Any], Rule] = {}
-        for key, part, before, found in _changes(start, after):
+        for key, part, before, found in changes(start, after):
             if part is None:
                 rule = None
                 if isinstance(before, tuple | Many) and isinstance(found, tuple | Many):
@@ -324,7 +324,7 @@ class Loops(Core):
     ) -> bool:
         """Weaken the rules that a generic turn does not keep; say whether there were any."""
         changed = False
-        for key, part, before, found in _changes(start, after):
+        for key, part, before, found in changes(start, after):
             rule = rules.get((key, part))
             if rule is not None and recurrence.agrees(rule, k + 1, found):
                 continue
@@ -373,7 +373,7 @@ class Loops(Core):
                 self.heap[key][part] = rule(length)
 
 
-def _changes(start: dict[int, Any], after: dict[int, Any]) -> list[tuple[int, Any, Any, Any]]:
+def changes(start: dict[int, Any], after: dict[int, Any]) -> list[tuple[int, Any, Any, Any]]:
     """Return (object, name or None, before, after) of what a turn changed in older objects."""
     found: list[tuple[int, Any, Any, Any]] = []
     for key, before in start.items():

@@ -88,9 +88,10 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Real:
-    """A float that depends on sizes: their formula where it is one, else None."""
+    """A float that is not known: the formula of sizes or the tensor that it is, if there is one."""
 
     formula: Expr | None = None
+    tensor: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +195,14 @@ class SetRef(Ref):
 class Many:
     """Content of a list whose length depends on sizes: ``length`` values like ``element``.
 
-    ``at`` gives the item of a position, where items follow a rule.
+    ``at`` gives the item of a position, where items follow a rule; ``stacked`` is a tensor of them
+    all, where there is one.
     """
 
     element: Value
     length: Dim
     at: Callable[[Dim], Value] | None = None
+    stacked: Tensor | None = None
 
     def item(self, position: Dim) -> Value:
         """Return the item at a position."""

@@ -81,8 +81,9 @@ def broadcast_typed(t: Core, name: str, a: Tensor, b: Tensor, dtype: ir.DataType
 
 def broadcast_shape(t: Core, *tensors: Tensor) -> Any:
     """Return the shape that tensors broadcast to, by the rule of the operators."""
-    floats = [t.emit.like(x, FLOAT) for x in tensors]
-    return t.op("Sum", *floats).shape if len(floats) > 1 else floats[0].shape
+    with t.emit.types_only():
+        floats = [t.emit.like(x, FLOAT) for x in tensors]
+        return t.op("Sum", *floats).shape if len(floats) > 1 else floats[0].shape
 
 
 def operator(t: Core, name: str, left: Value, right: Value) -> Value:

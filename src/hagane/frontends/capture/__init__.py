@@ -1,0 +1,1 @@
+"""Python source to a graph: the interpreter over values that are nodes."""

@@ -1,0 +1,62 @@
+"""Conditions over sizes and data as values of a graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.errors import TypeInferenceError
+from hagane.symbolic import symbol
+from hagane.symbolic.term import BOOL, Term, postorder
+
+if TYPE_CHECKING:
+    from hagane.frontends.capture.emitter import GraphEmitter
+
+_OPERATORS = {
+    "and": "And", "or": "Or", "not": "Not", "eq": "Equal", "lt": "Less", "ite": "Where",
+    "int_add": "Add", "int_mul": "Mul", "int_mod": "Mod",
+}  # fmt: skip
+
+
+def as_value(emitter: GraphEmitter, term: Term) -> ir.Value:
+    """Return a term as a scalar of the current scope: bool or int64.
+
+    Raises:
+        TypeInferenceError: It speaks of what nothing in the graph computes.
+    """
+    nodes = emitter.scope.nodes
+    made: dict[Term, ir.Value] = {}
+    for part in postorder((term,)):
+        arguments = [made[argument] for argument in part.args]
+        if part.is_const:
+            dtype = np.bool_ if part.sort is BOOL else np.int64
+            made[part] = nodes.initializer(np.array(part.data, dtype), "constant")
+        elif part.op == "var" and part.sort is BOOL:
+            if part.data not in emitter.truths:
+                raise TypeInferenceError(
+                    "a condition that cannot be followed: compare tensors, sizes and numbers"
+                )
+            made[part] = emitter.value_of(emitter.truths[part.data])
+        elif part.op == "var":
+            made[part] = nodes.size(symbol(part.data))
+        elif part.op == "int_div":
+            left, right = arguments
+            exact = nodes._node("Sub", left, nodes._node("Mod", left, right))
+            made[part] = nodes._node("Div", exact, right)
+        elif part.op in ("and", "or"):
+            found = arguments[0]
+            for other in arguments[1:]:
+                found = nodes._node(_OPERATORS[part.op], found, other)
+            made[part] = found
+        elif part.op == "ite" and part.sort is BOOL:
+            condition, yes, no = arguments
+            left = nodes._node("And", condition, yes)
+            right = nodes._node("And", nodes._node("Not", condition), no)
+            made[part] = nodes._node("Or", left, right)
+        elif part.op in _OPERATORS:
+            made[part] = nodes._node(_OPERATORS[part.op], *arguments)
+        else:
+            raise TypeInferenceError(f"a condition that cannot be followed: {part}")
+    return made[term]

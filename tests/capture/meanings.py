@@ -1,0 +1,173 @@
+"""Which functions of libraries compute in a graph what they compute for real.
+
+``python -m tests.capture.meanings`` writes the list that capture goes by.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import torch
+
+import hagane
+from hagane.capturing import model_of
+from hagane.errors import CaptureError, HaganeError
+from hagane.frontends.capture.capture import capture_object
+from hagane.frontends.libraries.meaning import MeaningTables
+from hagane.graph import to_proto
+from tests.frontends.calls import Call, made_input
+from tests.frontends.test_real_layers import with_layer
+from tests.frontends.test_torch_table import SECTIONS
+
+MEANT = Path(__file__).parents[2] / "src/hagane/frontends/libraries/meant.py"
+
+
+_HEAD = '''"""Functions of libraries whose nodes compute what they do; tests/capture compares each.
+
+Written by ``python -m tests.capture.meanings``; other names of the same functions count.
+"""
+
+'''
+# Inputs that are drawn do not show what is special about these.
+UNSHOWN = ("nansum", "nanmean", "bernoulli", "dropout", "rrelu", "multinomial", "normal", "rand")
+
+
+def loaded(source: str, folder: Path) -> Any:
+    """Return the function ``call`` of a module."""
+    number = len(list(folder.iterdir()))
+    file = folder / f"call_{number}.py"
+    file.write_text(source)
+    spec = importlib.util.spec_from_file_location(f"call_{number}", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module.call
+
+
+def flat(value: Any) -> Iterator[Any]:
+    """Yield the arrays and numbers of a result in order."""
+    if isinstance(value, torch.Tensor):
+        plain = value.detach().resolve_conj().resolve_neg()
+        yield plain.float().numpy() if plain.dtype == torch.bfloat16 else plain.numpy()
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from flat(item)
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from flat(item)
+    elif value is not None and not isinstance(value, str):
+        yield np.asarray(value)
+
+
+def difference(function: Any, model: bytes, inputs: list[torch.Tensor]) -> str:
+    """Return how a graph and the function it came from differ, empty if they do not."""
+    try:
+        session = onnxruntime.InferenceSession(model)
+    except Exception as error:
+        if "NOT_IMPLEMENTED" not in str(error):
+            raise
+        session = hagane.InferenceSession(model)  # knows more element types
+    feed = {
+        value.name: np.array(next(flat(array)))
+        for value, array in zip(session.get_inputs(), inputs, strict=True)
+    }
+    found = session.run(None, feed)
+    expected = list(flat(function(*inputs)))
+    if len(expected) != len(found):
+        raise ValueError(f"{len(found)} results, expected {len(expected)}")
+    for ours, theirs in zip(found, expected, strict=True):
+        if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+            return f"{ours.dtype}{ours.shape}, expected {theirs.dtype}{theirs.shape}"
+        if not np.allclose(ours, theirs, rtol=1e-3, atol=1e-4, equal_nan=True):
+            return "other values"
+    return ""
+
+
+def drawn(text: str, limit: int, sizes: Mapping[str, int], signed: bool) -> torch.Tensor:
+    """Return a tensor of a type; where ``signed``, numbers lie on both sides of zero."""
+    made = made_input(text, limit, sizes)
+    if not signed or made.dtype == torch.bool or made.dtype == torch.uint8:
+        return made
+    if made.dtype.is_floating_point or made.dtype.is_complex:
+        return (made * 6 - 3).to(made.dtype)
+    return made if limit else made * (torch.randint(0, 2, made.shape) * 2 - 1).to(made.dtype)
+
+
+def outcome(call: Call, folder: Path, *, trusting: bool = True) -> tuple[str, set[str]]:
+    """Return what became of a call: ``right``, ``refused: …`` or ``wrong: …``, and its names."""
+    names: set[str] = set()
+    source = with_layer(call) if "nn." in call.source else None
+    types = {name: re.sub(r"=\d+", "", text) for name, text, _ in call.inputs}
+    if any("bfloat16" in text for text in types.values()):
+        return "failed: NumPy has no bfloat16", names
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.manual_seed(0)
+            function = loaded(source or call.module(), folder)
+            tables = MeaningTables(names.add, trusting=trusting)
+            model = to_proto(model_of(capture_object(function, (), types, tables)))
+            grown = {n: s + 1 for n, s in call.sizes.items()}
+            for sizes, signed in ((call.sizes, False), (call.sizes, True), (grown, True)):
+                inputs = [drawn(text, limit, sizes, signed) for _, text, limit in call.inputs]
+                try:
+                    function(*[one.clone() for one in inputs])
+                except Exception:  # sizes that PyTorch refuses
+                    continue
+                told = difference(function, model.SerializeToString(), inputs)
+                if told:
+                    return f"wrong: {told}", names
+    except (CaptureError, HaganeError) as error:
+        return f"refused: {str(error)[:300]}", names
+    except Exception as error:
+        kind = "wrong" if "onnx" in type(error).__module__ else "failed"
+        return f"{kind}: {type(error).__name__}: {str(error)[:200]}", names
+    return "right", names
+
+
+def main() -> None:
+    """Write the names that are right in every call of theirs."""
+    right: dict[str, int] = defaultdict(int)
+    mistakes: list[set[str]] = []
+    alone: set[str] = set()
+    counts: dict[str, int] = defaultdict(int)
+    with TemporaryDirectory() as folder:
+        for section in SECTIONS:
+            for call in section.calls:
+                told, names = outcome(call, Path(folder))
+                counts[told.partition(":")[0]] += 1
+                if told == "right":
+                    for name in names:
+                        right[name] += 1
+                    alone |= names if len(names) == 1 else set()
+                elif told.startswith("wrong"):
+                    mistakes.append(names)
+                print(f"{told[:200]!r} {call}", flush=True)
+    # Those names of a wrong call are in doubt that are not right in a call of their own.
+    wrong = {name for names in mistakes for name in names - alone or names}
+    listed = sorted(
+        name
+        for name in right
+        if name not in wrong
+        and not name.rpartition(".")[2].startswith(UNSHOWN)
+        and not (name.endswith("_") and not name.endswith("__"))
+    )
+    lines = "\n".join(f'    "{name}",' for name in listed)
+    MEANT.write_text(f"{_HEAD}MEANT = frozenset({{\n{lines}\n}})  # fmt: skip\n")
+    print(dict(counts), len(listed))
+
+
+if __name__ == "__main__":
+    main()
