@@ -75,14 +75,14 @@ def rrelu(
     r, return_r = pop_options("rrelu", kwargs, r=None, return_r=False)
     if config.train:
         if r is None:
-            drawn = np.random.uniform(l, u, tuple(shape_of(x)))
-            r = np.where(x.array >= 0, 1, drawn).astype(x.dtype)
+            r = np.random.uniform(l, u, tuple(shape_of(x)))
+            r = np.asarray(r, dtype=x.dtype)
         elif r.dtype != x.dtype or r.shape != x.shape:
             raise type_check.refuse("rrelu", f"r: {x.dtype} {x.shape}", f"{r.dtype} {r.shape}")
-        y = op("Mul", x, r)
+        y = op("Where", x.array >= 0, x, op("Mul", x, r))
         return (y, r) if return_r else y
     y = leaky_relu(x, (l + u) / 2)
-    return (y, None) if return_r else y
+    return (y, np.full(x.shape, (l + u) / 2, x.dtype)) if return_r else y
 
 
 @function("x")
