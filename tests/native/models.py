@@ -15,7 +15,7 @@ import hagane
 from hagane.machine import LEVELS, cpu_features
 from hagane.native import Target
 from hagane.native.kernels.kernel import Kernel
-from hagane.native.run import segment
+from hagane.native.plan import partition
 from hagane.runtime import pipeline
 from hagane.runtime.backends import NativeBackend, NativePart
 from hagane.runtime.settings import Settings
@@ -100,14 +100,14 @@ def compare(
 def compiled(monkeypatch: pytest.MonkeyPatch, make: Callable[[], object]) -> list[Kernel]:
     """Return copies of the kernels that are compiled while ``make`` runs, with their code."""
     found: list[Kernel] = []
-    compile_kernels = segment.compile_kernels
+    compile_kernels = partition.compile_kernels
 
     def watch(kernels: Sequence[Kernel], *arguments: Any, **named: Any) -> Any:
         found.extend(dataclasses.replace(kernel) for kernel in kernels)
         return compile_kernels(kernels, *arguments, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr(segment, "compile_kernels", watch)
+        patch.setattr(partition, "compile_kernels", watch)
         make()
     return found
 

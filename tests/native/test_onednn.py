@@ -16,7 +16,7 @@ from onnx import helper
 from hagane.machine import best_level, multiplies_bfloat16
 from hagane.native import Choice, Choices, Target
 from hagane.native.rules.onednn import binding
-from hagane.native.run.segment import Segment
+from hagane.native.run.loaded import Loaded
 from tests.drawing import few
 from tests.native.models import draw, model, only_part, session
 from tests.native.test_tuning import _Always
@@ -32,7 +32,7 @@ orders = st.sampled_from([None, "groups", "pixels"])
 
 def compiled(
     proto: onnx.ModelProto, *, half: bool, threads: int, choice: Choice | Choices
-) -> tuple[Segment, int]:
+) -> tuple[Loaded, int]:
     """Return a model's one compiled part, and how many of its kernels call oneDNN."""
     choices = _Always(choice) if isinstance(choice, Choice) else choice
     part = only_part(proto, Target(best_level(), threads, half, choices))

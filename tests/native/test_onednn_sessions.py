@@ -21,7 +21,7 @@ from hagane.errors import MissingExtra
 from hagane.machine import LEVELS, best_level, processor_name
 from hagane.native import Choice, Target
 from hagane.native.rules.onednn import binding
-from hagane.native.run.segment import Segment
+from hagane.native.run.loaded import Loaded
 from tests.native.models import draw, model, only_part, session
 from tests.native.test_onednn import (
     PRECISIONS,
@@ -134,7 +134,7 @@ def test_layers_are_measured_with_the_library_too(
     monkeypatch.setattr("hagane.native.tuning.measure._QUIET", 0.0)
     seen: list[Choice] = []
 
-    def measured(segments: dict[Choice, Segment], *_: object) -> dict[Choice, float]:
+    def measured(segments: dict[Choice, Loaded], *_: object) -> dict[Choice, float]:
         seen.extend(segments)
         return {form: 1.0 if form.library and form.order == "pixels" else 2.0 for form in segments}
 

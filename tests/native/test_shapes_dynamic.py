@@ -8,8 +8,8 @@ import pytest
 from onnx import helper
 
 import hagane
+import hagane.native.plan.partition
 import hagane.native.run.engine
-import hagane.native.run.segment
 from hagane.errors import KernelError
 from tests.native.agreement import same
 from tests.native.models import draw, every_level, model, refused, session
@@ -21,13 +21,13 @@ SIZES = (1, 0, 17, 2, 3, 5, 16, 31, 64, 100)
 def compilations(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Collect how many kernels each call of the compiler's front takes, cached or not."""
     counted: list[int] = []
-    compile_kernels = hagane.native.run.segment.compile_kernels
+    compile_kernels = hagane.native.plan.partition.compile_kernels
 
     def count(kernels, level):  # type: ignore[no-untyped-def]
         counted.append(len(kernels))
         return compile_kernels(kernels, level)
 
-    monkeypatch.setattr(hagane.native.run.segment, "compile_kernels", count)
+    monkeypatch.setattr(hagane.native.plan.partition, "compile_kernels", count)
     return counted
 
 

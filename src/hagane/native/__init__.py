@@ -12,9 +12,11 @@ from hagane.native.plan.widen_halves import widen_halves
 from hagane.native.rules.control.operators import grown_outputs
 from hagane.native.rules.onednn.binding import obstacle as library_obstacle
 from hagane.native.run.caller import Caller, make_caller
+from hagane.native.run.compiled import Compiled
 from hagane.native.run.context import Spent
+from hagane.native.run.files import load_compiled, save_compiled
+from hagane.native.run.loaded import Loaded, ShapeMismatch
 from hagane.native.run.outputs import is_pooled
-from hagane.native.run.segment import Segment, ShapeMismatch
 from hagane.native.tuning.measure import Settings, Tuned, has_numbers, tune
 from hagane.native.tuning.peak import peak_flops
 
@@ -23,9 +25,10 @@ __all__ = [
     "Caller",
     "Choice",
     "Choices",
+    "Compiled",
     "Draft",
+    "Loaded",
     "Mark",
-    "Segment",
     "Settings",
     "ShapeMismatch",
     "Spent",
@@ -41,8 +44,10 @@ __all__ = [
     "has_rule",
     "is_pooled",
     "library_obstacle",
+    "load_compiled",
     "make_caller",
     "peak_flops",
+    "save_compiled",
     "tune",
     "widen_halves",
 ]

@@ -7,7 +7,7 @@ none changes anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -48,16 +48,25 @@ class Pass:
         run: Changes a graph in place and returns the names of the nodes that it changed.
         effect: What it does, in words.
         makes: The operator that it makes of several, which an engine may lack.
+        needs: Operators of ONNX without which there is nothing to do; of a set, one will do.
     """
 
     run: Callable[[ir.Graph, GraphTypes], list[str]]
     effect: str
     makes: str | None = None
+    needs: tuple[str | frozenset[str], ...] = ()
 
     @property
     def name(self) -> str:
         """The name of the function."""
         return self.run.__name__
+
+    def has_work(self, present: Set[str]) -> bool:
+        """Whether a graph of some operators may have anything for the pass to do."""
+        return all(
+            need in present if isinstance(need, str) else bool(need & present)
+            for need in self.needs
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,38 +85,92 @@ class Change:
 
 PASSES: tuple[Pass, ...] = (
     Pass(expand_composed, "operators of other domains become those of ONNX that they are made of"),
-    Pass(inline_branches, "If nodes whose condition is known become the branch that they take"),
+    Pass(
+        inline_branches,
+        "If nodes whose condition is known become the branch that they take",
+        needs=("If",),
+    ),
     Pass(fold_constants, "what follows from constants and known sizes is computed ahead"),
     Pass(fold_shapes, "shapes that the model computes become constants, named sizes left open"),
-    Pass(unroll_sequences, "pieces taken out of a sequence become those of Split"),
-    Pass(stack_appended, "what turns of a loop only add to an end is stacked and joined once"),
+    Pass(
+        unroll_sequences,
+        "pieces taken out of a sequence become those of Split",
+        needs=("SplitToSequence",),
+    ),
+    Pass(
+        stack_appended,
+        "what turns of a loop only add to an end is stacked and joined once",
+        needs=("Loop",),
+    ),
     Pass(remove_identity, "nodes that return what they are given are passed over"),
     Pass(merge_common, "equal nodes on equal inputs become one"),
-    Pass(fuse_quantized, "operators between dequantisation and quantisation become 8-bit ones"),
-    Pass(gather_quantized, "tables of bytes are looked up before they are dequantised"),
-    Pass(spread_quantized, "grouped 8-bit convolutions become convolutions of floats"),
-    Pass(cancel_transposes, "transpositions that undo each other meet and go"),
-    Pass(restore_softmax, "what older models flatten for Softmax of the last axis stays as it is"),
-    Pass(fold_pads, "zero padding becomes the padding of the convolution that reads it"),
+    Pass(
+        fuse_quantized,
+        "operators between dequantisation and quantisation become 8-bit ones",
+        needs=("DequantizeLinear",),
+    ),
+    Pass(
+        gather_quantized,
+        "tables of bytes are looked up before they are dequantised",
+        needs=("Gather", "DequantizeLinear"),
+    ),
+    Pass(
+        spread_quantized,
+        "grouped 8-bit convolutions become convolutions of floats",
+        needs=("QLinearConv",),
+    ),
+    Pass(
+        cancel_transposes, "transpositions that undo each other meet and go", needs=("Transpose",)
+    ),
+    Pass(
+        restore_softmax,
+        "what older models flatten for Softmax of the last axis stays as it is",
+        needs=("Reshape",),
+    ),
+    Pass(
+        fold_pads,
+        "zero padding becomes the padding of the convolution that reads it",
+        needs=("Conv", "Pad"),
+    ),
     Pass(
         fold_affine,
         "batch normalisation, factors and summands become weights and biases of linear nodes",
+        needs=(frozenset({"BatchNormalization", "Sub", "Div", "Mul", "Add"}),),
     ),
     Pass(
         fuse_layer_norm,
         "means, deviations and quotients become LayerNormalization",
         "LayerNormalization",
+        ("Add", "Mul", "Div", "ReduceMean"),
     ),
     Pass(
-        fuse_rms_norm, "quotients by root mean squares become RMSNormalization", "RMSNormalization"
+        fuse_rms_norm,
+        "quotients by root mean squares become RMSNormalization",
+        "RMSNormalization",
+        ("ReduceMean",),
     ),
-    Pass(fuse_gelu, "error functions, or tanh in their place, and products become Gelu", "Gelu"),
-    Pass(fuse_activations, "products with gates become Swish, HardSwish or Mish"),
-    Pass(fuse_attention, "softmax between two matrix products becomes Attention", "Attention"),
+    Pass(
+        fuse_gelu,
+        "error functions, or tanh in their place, and products become Gelu",
+        "Gelu",
+        (frozenset({"Erf", "Tanh"}),),
+    ),
+    Pass(
+        fuse_activations,
+        "products with gates become Swish, HardSwish or Mish",
+        needs=(frozenset({"Sigmoid", "HardSigmoid", "Clip", "Tanh", "Where"}),),
+    ),
+    Pass(
+        fuse_attention,
+        "softmax between two matrix products becomes Attention",
+        "Attention",
+        ("Softmax", "MatMul"),
+    ),
     Pass(
         fuse_rotary,
         "halves that are swapped and turned by tables become RotaryEmbedding",
         "RotaryEmbedding",
+        ("Add", "Mul", frozenset({"Split", "Slice"})),
     ),
     Pass(spread_variable, "Gemm and BatchNormalization of parameters that vary are taken apart"),
     # Patterns of exporters have reshapes in them; what is joined goes through them no more.
@@ -135,16 +198,25 @@ def optimize(
     applied = [one for one in PASSES if one.makes not in lacking]
     changed: dict[str, list[str]] = {one.name: [] for one in applied}
     graphs = list(all_graphs(graph))
+    present = _operators(graphs)
     for _ in range(_MOST_ROUNDS):
         before = sum(map(len, changed.values()))
         for one in applied:
+            if not one.has_work(present):
+                continue
             nodes = [name for each in graphs for name in one.run(each, types)]
             changed[one.name] += nodes
             if nodes and len(graphs) > 1:  # bodies may be gone, or in another place
                 graphs = list(all_graphs(graph))
+            present = _operators(graphs) if nodes else present
         if sum(map(len, changed.values())) == before:
             break
     return [Change(one.name, one.effect, tuple(changed[one.name])) for one in applied]
+
+
+def _operators(graphs: Sequence[ir.Graph]) -> Set[str]:
+    """Return the operators of ONNX in some graphs, by name."""
+    return {node.op_type for each in graphs for node in each if node.domain in ("", "ai.onnx")}
 
 
 __all__ = ["LACKING", "PASSES", "Change", "Pass", "optimize"]

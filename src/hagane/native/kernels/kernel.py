@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -55,11 +55,11 @@ class Kernel:
         work: Estimated nanoseconds of one thread; small kernels run without waking threads.
         flops: Arithmetic, for profiles; a multiplication and an addition are two.
         scratch: Bytes of memory each thread needs.
-        failure: What a failure that it notes means, with ``{value}``, and ``{0}`` and so on for
+        failure: The meaning of a failure that it notes, with ``{value}``, and ``{0}`` and so on for
             the sizes below.
         failure_sizes: Sizes that the text names.
-        control: What stands here in the place of code.
-        name: What the C function is called, apart from its hash.
+        control: The loop, branch or mark in the place of code.
+        name: The name of the C function, without its hash.
         nodes: Names of the nodes that it computes, or a part of, by ``name_of``.
     """
 
@@ -78,6 +78,37 @@ class Kernel:
     nodes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """A kernel whose code is compiled; ``Kernel`` tells of the fields.
+
+    Attributes:
+        symbol: The name of its function in the library; None for what stands for no code.
+    """
+
+    label: str
+    symbol: str | None
+    pointers: tuple[Pointer, ...]
+    sizes: tuple[Dim, ...]
+    tasks: Dim
+    work: float
+    flops: float
+    scratch: Dim
+    failure: str
+    failure_sizes: tuple[Dim, ...]
+    control: Control | None
+    nodes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, kernel: Kernel, symbol: str | None) -> Call:
+        """Return the call of a kernel's function."""
+        taken = (item.name for item in fields(cls) if item.name != "symbol")
+        return cls(symbol=symbol, **{name: getattr(kernel, name) for name in taken})
+
+
+AnyKernel: TypeAlias = Kernel | Call
+
+
 @dataclass
 class Body:
     """A C function under construction."""
@@ -87,7 +118,7 @@ class Body:
     lines: list[str] = field(default_factory=list)
     pointers: list[Pointer] = field(default_factory=list)
     sizes: list[Dim] = field(default_factory=list)
-    results: list[tuple[Dim, ...]] = field(default_factory=list)  # shapes of what it writes
+    results: list[tuple[Dim, ...]] = field(default_factory=list)  # shapes of the tensors written
     helpers: list[str] = field(default_factory=list)
 
     def pointer(

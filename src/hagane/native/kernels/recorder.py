@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ import onnx_ir as ir
 from hagane.machine import Level
 from hagane.native.kernels.kernel import Body, Kernel
 from hagane.native.kernels.names import function_name, named
+from hagane.native.kernels.packing import Packing, as_is
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor, row_major
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim, product
@@ -89,23 +90,23 @@ class Recorder:
             )
         )
 
-    def weight(self, key: Any, make: Callable[[], Array | Iterable[Array]], count: int) -> Buffer:
+    def weight(self, key: Any, packing: Packing, count: int) -> Buffer:
         """Return the buffer of packed weights; equal keys share one.
 
         Args:
-            key: What the content depends on.
-            make: Returns the content, or its pieces in order, when its place is known.
+            key: Identifies the content.
+            packing: How it is made.
             count: Bytes.
         """
         if key not in self._weights:
-            self._weights[key] = Buffer(str(key), count, Kind.WEIGHT, make)
+            self._weights[key] = Buffer(str(key), count, Kind.WEIGHT, packing)
         return self._weights[key]
 
     def constant(self, value: ir.Value | None, array: Array) -> Tensor:
         """Return a constant as a tensor in the weights' memory."""
-        kept = np.asarray(array, order="C")
-        buffer = self.weight((id(value), kept.shape, kept.dtype.name), lambda: kept, kept.nbytes)
-        return Tensor(buffer, kept.dtype, kept.shape, row_major(kept.shape))
+        key = id(value), array.shape, array.dtype.name
+        buffer = self.weight(key, Packing(as_is, (array,)), array.nbytes)
+        return Tensor(buffer, array.dtype, array.shape, row_major(array.shape))
 
     def new(self, name: str, dtype: np.dtype[Any], shape: Sequence[Dim]) -> Tensor:
         """Return fresh contiguous memory that lives for a part of the run."""
@@ -119,5 +120,5 @@ def name_of(node: ir.Node) -> str:
 
 
 def label_of(node: ir.Node, *followers: ir.Node) -> str:
-    """Return the label of a node and of what is computed with it: ``Conv+Relu 'conv1'``."""
+    """Return the label of a node and its followers: ``Conv+Relu 'conv1'``."""
     return f"{'+'.join(each.op_type for each in (node, *followers))} '{node.name}'"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hagane.native.kernels.control import Branch, Loop
-from hagane.native.kernels.kernel import Kernel
+from hagane.native.kernels.kernel import AnyKernel
 from hagane.symbolic import Dim, symbols_of
 
 
 def names_of_sizes(
-    kernels: Sequence[Kernel],
+    kernels: Sequence[AnyKernel],
     shapes: Sequence[Sequence[Dim]],
     equal: Sequence[tuple[Dim, Dim]],
 ) -> set[str]:
@@ -23,7 +23,7 @@ def names_of_sizes(
     return {name for dim in dims for name in symbols_of(dim)}
 
 
-def dims_of(kernel: Kernel) -> Iterator[Dim]:
+def dims_of(kernel: AnyKernel) -> Iterator[Dim]:
     """Yield the sizes of a kernel: its arguments, tasks, places and buffers."""
     yield from (*kernel.sizes, *kernel.failure_sizes, kernel.tasks, kernel.scratch)
     yield from (dim for p in kernel.pointers for dim in (p.offset, p.buffer.bytes))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -14,20 +13,19 @@ from hagane.graph.types import TensorType
 from hagane.graph.walk import all_nodes, read_values
 from hagane.machine import Level
 from hagane.native.kernels.control import changing_names
+from hagane.native.kernels.kernel import Call
 from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Buffer, Kind
 from hagane.native.lowering.choices import Choices
 from hagane.native.lowering.facts import Facts, NotNative
 from hagane.native.lowering.state import Lowering
 from hagane.native.plan.apply_rules import lower_nodes
-from hagane.native.run.engine import Library
-from hagane.native.run.segment import Segment
+from hagane.native.run.compiled import Compiled, Port, place_weights
+from hagane.native.run.engine import Library, compile_kernels, kernel_name, load_engine
+from hagane.native.run.loaded import Loaded
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
 from hagane.symbolic import Dim, product
-
-# Buffer, shape and element type of an input or output.
-Port = tuple[Buffer, tuple[Dim, ...], np.dtype[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,53 +54,146 @@ class Draft:
         inputs: Values that they read.
         outputs: Values that others read.
         equal: Sizes that the kernels take for equal.
+        again: Makes the same draft of other constants, and says which nodes are refused.
     """
 
     low: Lowering
     inputs: tuple[ir.Value, ...]
     outputs: tuple[ir.Value, ...]
     equal: tuple[tuple[Dim, Dim], ...]
+    again: Callable[[Mapping[ir.Value, Array]], tuple[Draft, dict[ir.Node, str]]]
 
     @property
     def varies(self) -> bool:
         """Whether inputs may have other shapes than the kernels are for."""
-        low = self.low
-        shapes = [low.facts.shape(value) for value in self.inputs]
-        shapes += [_size_before_run(low, value) for value in self.outputs]
-        names = names_of_sizes(low.recorder.kernels, shapes, self.equal)
-        return bool(
-            names - changing_names([kernel.control for kernel in low.recorder.kernels]).keys()
-        )
+        kernels = self.low.recorder.kernels
+        shapes = [shape for _, shape, _ in (*self._ports(self.inputs), *self._results())]
+        names = names_of_sizes(kernels, shapes, self.equal)
+        return bool(names - changing_names([kernel.control for kernel in kernels]).keys())
 
-    def compile(
-        self, settle: Callable[[], None] = lambda: None, library: Library | None = None
-    ) -> Segment:
-        """Return the compiled kernels with their weights.
+    def _ports(self, values: Sequence[ir.Value]) -> list[Port]:
+        facts, places = self.low.facts, self.low.forms.inputs
+        return [(places[value], facts.shape(value), facts.dtype(value)) for value in values]
+
+    def _results(self) -> list[Port]:
+        low = self.low
+        return [
+            (low.forms.results[value], _size_before_run(low, value), low.facts.dtype(value))
+            for value in self.outputs
+        ]
+
+    def compile(self, *, library: Library | None = None, replaceable: bool = False) -> Compiled:
+        """Return the kernels as compiled data.
 
         Args:
-            settle: Called now and then while weights are copied, to let go of what was read.
             library: The kernels' compiled code, if it is there already.
+            replaceable: Find out which constants may be replaced later; generates the kernels
+                once more.
 
         Raises:
             NoCompiler: They cannot be compiled on this machine.
         """
-        low = self.low
-        return Segment(
-            low.recorder.kernels,
-            [
-                (low.forms.inputs[value], low.facts.shape(value), low.facts.dtype(value))
-                for value in self.inputs
-            ],
-            [
-                (low.forms.results[value], _size_before_run(low, value), low.facts.dtype(value))
-                for value in self.outputs
-            ],
-            low.facts.level,
-            low.facts.threads,
-            settle,
+        facts, kernels = self.low.facts, self.low.recorder.kernels
+        engine = load_engine()
+        library = library or compile_kernels(kernels, facts.level)
+        named = named_constants(facts.constants)
+        changing = self._replaceable() if replaceable else frozenset()
+        weights, weight_bytes, sources = place_weights(kernels, named, changing)
+        return Compiled(
+            facts.level.needs,
+            facts.threads,
+            tuple(Call.of(each, kernel_name(each.code) if each.code else None) for each in kernels),
+            tuple(self._ports(self.inputs)),
+            tuple(self._results()),
             self.equal,
-            library,
+            weights,
+            weight_bytes,
+            sources,
+            library.path,
+            engine.path,
         )
+
+    def load(
+        self,
+        settle: Callable[[], None] = lambda: None,
+        *,
+        library: Library | None = None,
+        replaceable: bool = False,
+    ) -> Loaded:
+        """Return the kernels compiled and loaded in this process.
+
+        Args:
+            settle: Called now and then while weights are copied, to let go of what was read.
+            library: The kernels' compiled code, if it is there already.
+            replaceable: Keep the arrays of weights, so that they can be replaced.
+
+        Raises:
+            NoCompiler: They cannot be compiled on this machine.
+        """
+        engine = load_engine()
+        kernels, level = self.low.recorder.kernels, self.low.facts.level
+        library = library or compile_kernels(kernels, level)
+        compiled = self.compile(library=library, replaceable=replaceable)
+        return Loaded(compiled, settle, library=library, engine=engine, keep_sources=replaceable)
+
+    def _replaceable(self) -> frozenset[str]:
+        """Return the names of constants whose content leads to no other kernels."""
+        facts = self.low.facts
+        names = named_constants(facts.constants)
+        nodes = frozenset(all_nodes(facts.nodes))
+        own = {
+            value: array
+            for value, array in facts.constants.items()
+            if value.name in names
+            and value.producer() is None
+            and array.dtype != object
+            and all(use.node in nodes for use in value.uses())
+        }
+        want = self._form()
+        if self._form_with(own) == want:
+            return frozenset(str(value.name) for value in own)
+        return frozenset(
+            str(value.name) for value in own if self._form_with({value: own[value]}) == want
+        )
+
+    def _form_with(self, arrays: Mapping[ir.Value, Array]) -> object:
+        """Return what kernels and recipes there are when some constants have other content."""
+        changed = {value: _other_content(array) for value, array in arrays.items()}
+        draft, refused = self.again({**self.low.facts.constants, **changed})
+        return None if refused else draft._form()
+
+    def _form(self) -> object:
+        """Return all that content may decide: code, tables, recipes, what was computed ahead."""
+        kernels = self.low.recorder.kernels
+        weights, _, sources = place_weights(kernels, named_constants(self.low.facts.constants))
+        computed = [None if each.name else each.array.tobytes() for each in sources]
+        tables = [
+            (each.code, each.sizes, each.tasks, each.scratch, [p.offset for p in each.pointers])
+            for each in kernels
+        ]
+        recipes = [(each.offset, each.packing.function, each.packing.arguments) for each in weights]
+        return tables, recipes, computed, [each.name for each in sources]
+
+
+def named_constants(constants: Mapping[ir.Value, Array]) -> dict[str, Array]:
+    """Return constants by name; names that several bodies have are left out."""
+    found: dict[str, Array] = {}
+    twice: set[str] = set()
+    for value, array in constants.items():
+        name = str(value.name or "")
+        if name in found and found[name] is not array:
+            twice.add(name)
+        found.setdefault(name, array)
+    return {name: array for name, array in found.items() if name and name not in twice}
+
+
+def _other_content(array: Array) -> Array:
+    """Return an array of the same shape and type with other content, none of it special."""
+    random = np.random.default_rng(array.size)
+    if array.dtype.kind in "iub":
+        top = 2 if array.dtype.kind == "b" else 100
+        return random.integers(0, top, array.shape).astype(array.dtype)
+    return random.uniform(0.5, 1.5, array.shape).astype(array.dtype)
 
 
 def draft_nodes(
@@ -144,12 +235,16 @@ def draft_nodes(
             producer = value.producer()
             if producer is not None and not _can_hold(low, value):
                 refused[producer] = str(reason)
+
+    def again(changed: Mapping[ir.Value, Array]) -> tuple[Draft, dict[ir.Node, str]]:
+        return draft_nodes(graph, nodes, outputs, types, changed, target)
+
     if refused:
-        return Draft(low, (), (), ()), refused
+        return Draft(low, (), (), (), again), refused
     equal = tuple(pair for node in all_nodes(nodes) for pair in types.assumed.get(node, ()))
     _read_sizes(low, graph, nodes, equal)
     results = tuple(sorted(low.facts.outputs, key=lambda value: str(value.name)))
-    return Draft(low, tuple(low.forms.inputs), results, equal), {}
+    return Draft(low, tuple(low.forms.inputs), results, equal, again), {}
 
 
 def _can_hold(low: Lowering, value: ir.Value) -> bool:

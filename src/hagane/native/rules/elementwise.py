@@ -20,6 +20,7 @@ from hagane.native.kernels.expression import (
     leaves,
     vectorizes,
 )
+from hagane.native.kernels.packing import Packing, as_is, padded_rows
 from hagane.native.kernels.tensor import Blocked, Buffer, Kind, Tensor, row_major
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.forms import Lazy, operand
@@ -228,13 +229,8 @@ def per_channel(low: Lowering, key: Any, array: Array) -> Tensor:
     """Return one number a channel as an image in blocks, ``(1, blocks, 1, 1, lanes)``."""
     lanes = low.facts.level.lanes
     blocks = -(-array.size // lanes)
-
-    def make() -> Array:
-        padded = np.zeros(blocks * lanes, np.float32)
-        padded[: array.size] = array.reshape(-1)
-        return padded
-
-    buffer = low.recorder.weight(("channels", key), make, blocks * lanes * 4)
+    packing = Packing(padded_rows, ((array,), blocks * lanes, "float32"))
+    buffer = low.recorder.weight(("channels", key), packing, blocks * lanes * 4)
     return Tensor(buffer, FLOAT32, (1, blocks, 1, 1, lanes), (0, lanes, 0, 0, 1))
 
 
@@ -257,7 +253,7 @@ def lower_batch_norm(low: Lowering, node: ir.Node) -> None:
         kept = array.astype(np.float32).reshape(-1, *[1] * (rank - 2))
         if blocked:
             return Leaf(per_channel(low, (node, name), kept))
-        buffer = low.recorder.weight((node, name), lambda: kept, kept.nbytes)
+        buffer = low.recorder.weight((node, name), Packing(as_is, (kept,)), kept.nbytes)
         return Leaf(Tensor(buffer, FLOAT32, kept.shape, row_major(kept.shape)))
 
     terms = (value, leaf("scale", factor), leaf("shift", bias - mean * factor))

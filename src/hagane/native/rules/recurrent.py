@@ -11,6 +11,7 @@ import onnx_ir as ir
 from hagane.native.kernels.elementwise_loops import emit_elementwise
 from hagane.native.kernels.expression import Apply, Leaf
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.packing import Packing
 from hagane.native.kernels.tensor import Buffer, Tensor
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
@@ -79,17 +80,9 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
     lanes = low.facts.level.lanes
     wide = -(-hidden // lanes) * lanes  # each gate starts at a whole vector
 
-    def packed(array: Array) -> Array:
-        """Return ``(directions, gates × hidden, n)`` as ``(directions, n, gates × wide)``."""
-        n = array.shape[2]
-        result = np.zeros((directions, n, gates, wide), np.float32)
-        source = array.reshape(directions, gates, hidden, n).transpose(0, 3, 1, 2)
-        result[..., :hidden] = source
-        return result
-
     def buffer(name: str, array: Array) -> Buffer:
         size = directions * array.shape[2] * gates * wide * 4
-        return low.recorder.weight((node, name), lambda: packed(array), size)
+        return low.recorder.weight((node, name), Packing(pack_gates, (array, gates, wide)), size)
 
     first, second = bias[:, :rows, None], bias[:, rows:, None]
     # A GRU that resets after the product needs the recurrent bias of its last gate apart.
@@ -221,3 +214,12 @@ def _product(
 
 
 RULES: dict[str, Rule] = {"GRU": lower_recurrent, "LSTM": lower_recurrent}
+
+
+def pack_gates(array: Array, gates: int, wide: int) -> Array:
+    """Return ``(directions, gates × hidden, n)`` as ``(directions, n, gates × wide)``."""
+    directions, rows, n = array.shape
+    result = np.zeros((directions, n, gates, wide), np.float32)
+    source = array.reshape(directions, gates, rows // gates, n).transpose(0, 3, 1, 2)
+    result[..., : rows // gates] = source
+    return result

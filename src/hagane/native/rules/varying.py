@@ -8,7 +8,7 @@ algorithm and numbers in pieces do, is left aside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ import onnx_ir as ir
 
 from hagane.native.kernels.expression import FLOAT32
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.packing import Packing, as_is
 from hagane.native.kernels.recorder import Recorder
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor
 from hagane.native.lowering.facts import NotNative
@@ -41,11 +42,9 @@ class _Gathering(Recorder):
     sources: Sequence[Tensor] = ()
     seen: set[int] = field(default_factory=set)
 
-    def weight(self, key: Any, make: Callable[[], Array | Iterable[Array]], count: int) -> Buffer:
+    def weight(self, key: Any, packing: Packing, count: int) -> Buffer:
         """Return memory in which the packed weights will lie when later kernels run."""
-        made = make()
-        pieces = [made] if isinstance(made, np.ndarray) else list(made)
-        flat = np.concatenate([np.asarray(piece).reshape(-1) for piece in pieces])
+        flat = np.concatenate([np.asarray(piece).reshape(-1) for piece in packing.pieces()])
         if flat.dtype != np.float32 or flat.nbytes > count:
             raise NotNative("weights that are not constant, packed as other numbers than floats")
         places = np.zeros(count // 4, np.int32)
@@ -57,7 +56,7 @@ class _Gathering(Recorder):
         if places.max(initial=0) > total:
             raise NotNative("weights that are not constant, with which packing computes")
         self.seen.update(np.unique(places).tolist())
-        table = super().weight(("places", key), lambda: places, places.nbytes)
+        table = super().weight(("places", key), Packing(as_is, (places,)), places.nbytes)
         buffer = Buffer(f"packed {self.node.name if self.node else ''}", count, Kind.ARENA)
         target = Tensor(buffer, FLOAT32, (places.size,), (1,))
         body = Body()

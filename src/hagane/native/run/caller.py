@@ -9,7 +9,7 @@ import numpy as np
 
 from hagane.native.kernels.control import Loop
 from hagane.native.run.extension import load_extension
-from hagane.native.run.segment import Segment
+from hagane.native.run.loaded import Loaded
 from hagane.ops.definition import Array
 
 Caller = Callable[[Mapping[str, Any]], "list[Array] | None"]
@@ -18,7 +18,7 @@ Caller = Callable[[Mapping[str, Any]], "list[Array] | None"]
 _SHORT_NS = 20_000.0
 
 
-def make_caller(segment: Segment, names: Sequence[str], order: Sequence[int]) -> Caller | None:
+def make_caller(segment: Loaded, names: Sequence[str], order: Sequence[int]) -> Caller | None:
     """Return a function from a feed to a segment's outputs, or None where there can be none.
 
     The function returns None for a feed that does not fit as it is.

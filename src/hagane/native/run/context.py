@@ -19,7 +19,7 @@ from hagane.ops.definition import Array
 from hagane.symbolic import Dim
 
 if TYPE_CHECKING:
-    from hagane.native.run.segment import Segment
+    from hagane.native.run.loaded import Loaded
 
 
 class Spent(NamedTuple):
@@ -32,7 +32,7 @@ class Spent(NamedTuple):
 class Context:
     """Memory and call tables for one run at a time, at given shapes."""
 
-    def __init__(self, segment: Segment, shapes: tuple[tuple[int, ...], ...], number: Numbers):
+    def __init__(self, segment: Loaded, shapes: tuple[tuple[int, ...], ...], number: Numbers):
         self.segment = segment
         kernels = segment.kernels
         self.table = np.zeros(sum(len(k.pointers) for k in kernels) + 1, np.uint64)

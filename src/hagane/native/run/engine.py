@@ -53,6 +53,7 @@ class Engine:
     """The functions of the C files that make the engine."""
 
     def __init__(self, library: Path):
+        self.path = library
         self.library = ctypes.CDLL(str(library))
         self.create = self._function(
             "hg_create", ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
@@ -123,6 +124,7 @@ class Memory:
 
 
 _lock = Lock()
+_engines: dict[Path, Engine] = {}
 
 
 @cache
@@ -149,7 +151,21 @@ def load_engine() -> Engine:
         NoCompiler: There is no C compiler.
     """
     with _lock:
-        return _compiled_engine(find_compiler())
+        engine = _compiled_engine(find_compiler())
+        return _engines.setdefault(engine.path, engine)
+
+
+def open_engine(path: Path) -> Engine:
+    """Return the engine of a library; each is mapped once, with one pool of threads."""
+    with _lock:
+        if path not in _engines:
+            _engines[path] = Engine(path)
+        return _engines[path]
+
+
+def open_library(path: Path) -> Library:
+    """Return compiled kernels that are there already."""
+    return Library(ctypes.CDLL(str(path)), path, cached=True)
 
 
 @dataclass(frozen=True, slots=True)

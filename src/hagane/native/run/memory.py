@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from hagane.native.kernels.control import estimate
-from hagane.native.kernels.kernel import Kernel
+from hagane.native.kernels.kernel import AnyKernel
 from hagane.native.kernels.tensor import Border, Buffer, Kind
 from hagane.symbolic import Dim, Expr, number_of, python_text, symbols_of
 
@@ -121,7 +121,7 @@ class _Value:
     last: int
 
 
-def plan_memory(kernels: Sequence[Kernel], number: Numbers) -> MemoryPlan:
+def plan_memory(kernels: Sequence[AnyKernel], number: Numbers) -> MemoryPlan:
     """Plan the arena: largest values first, each at the lowest offset that is free in its time.
 
     The greedy scheme by size of "Efficient Memory Management for Deep Neural Net Inference"
@@ -150,7 +150,9 @@ def plan_memory(kernels: Sequence[Kernel], number: Numbers) -> MemoryPlan:
     return min(plan, _place(values, cleared), key=lambda plan: plan.size) if cleared else plan
 
 
-def _worth_clearing(values: Sequence[_Value], kernels: Sequence[Kernel]) -> Set[tuple[Border, ...]]:
+def _worth_clearing(
+    values: Sequence[_Value], kernels: Sequence[AnyKernel]
+) -> Set[tuple[Border, ...]]:
     """Return borders to clear for the memory they free, as far as time allows."""
     if not values:
         return set()

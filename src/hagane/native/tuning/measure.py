@@ -31,7 +31,7 @@ from hagane.native.rules.onednn.product import divided_product
 from hagane.native.rules.products.packed import product_key
 from hagane.native.run.context import Spent
 from hagane.native.run.engine import compile_kernels
-from hagane.native.run.segment import Segment
+from hagane.native.run.loaded import Loaded
 from hagane.native.tuning.peak import peak_flops
 from hagane.ops import infer_types
 from hagane.ops.definition import Array
@@ -236,7 +236,7 @@ def _alone(node: ir.Node, shapes: Sequence[tuple[int, ...]]) -> tuple[ir.Model, 
 _NAME = "measured"
 
 
-def _segments(layer: _Layer, settings: Settings) -> dict[Choice, Segment]:
+def _segments(layer: _Layer, settings: Settings) -> dict[Choice, Loaded]:
     """Return the compiled forms of a layer, the rule's first; of equal ones the first alone."""
     types = infer_types(layer.model)
     graph = layer.model.graph
@@ -261,11 +261,11 @@ def _segments(layer: _Layer, settings: Settings) -> dict[Choice, Segment]:
             drafts[form] = draft
     kernels = [kernel for draft in drafts.values() for kernel in draft.low.recorder.kernels]
     library = compile_kernels(kernels, settings.level)  # all at once, in parallel
-    return {form: draft.compile(library=library) for form, draft in drafts.items()}
+    return {form: draft.load(library=library) for form, draft in drafts.items()}
 
 
 def _measure(
-    segments: Mapping[Choice, Segment], feed: Array, rounds: int, end: float
+    segments: Mapping[Choice, Loaded], feed: Array, rounds: int, end: float
 ) -> dict[Choice, float]:
     """Return the seconds of each form, without bringing the image into blocks and back."""
     found: dict[Choice, list[float]] = {form: [] for form in segments}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from hagane.machine import Level
-from hagane.native.kernels.kernel import Kernel
+from hagane.native.kernels.kernel import Call, Kernel
+from hagane.native.run.compiled import Compiled
 from hagane.native.run.context import Spent
-from hagane.native.run.segment import Segment
+from hagane.native.run.engine import compile_kernels, kernel_name, load_engine
+from hagane.native.run.loaded import Loaded
 
 # Independent sums hide the latency of a multiplication with addition.
 _SUMS, _STEPS, _TASKS = 12, 4000, 16
@@ -39,7 +41,11 @@ def peak_flops(level: Level, threads: int, rounds: int = 20) -> float:
     code = code.replace('"+x"', '"+v"') if level.lanes == 16 else code
     tasks = _TASKS * threads
     kernel = Kernel("peak", code, (), (), tasks, work=1e6, scratch=256)
-    segment = Segment([kernel], [], [], level, threads)
+    library = compile_kernels([kernel], level)
+    calls = (Call.of(kernel, kernel_name(code)),)
+    engine = load_engine().path
+    nothing = Compiled(level.needs, threads, calls, (), (), (), (), 0, (), library.path, engine)
+    segment = Loaded(nothing, library=library)
     times: list[Spent] = []
     for _ in range(rounds):
         segment.run([], times)

@@ -9,9 +9,10 @@ import onnx_ir as ir
 
 from hagane.native import (
     AT_RUN_TIME,
+    Compiled,
     Draft,
+    Loaded,
     Mark,
-    Segment,
     Spent,
     Target,
     draft_nodes,
@@ -20,7 +21,7 @@ from hagane.native import (
     make_caller,
     widen_halves,
 )
-from hagane.native.run.segment import ShapeMismatch as SegmentMismatch
+from hagane.native.run.loaded import ShapeMismatch as NotTheShapes
 from hagane.ops.inference import GraphTypes
 from hagane.runtime.port import (
     CPU,
@@ -49,13 +50,24 @@ class NativePart(Part):
         self.inputs, self.outputs = draft.inputs, draft.outputs
         self.varies = draft.varies
         self._draft: Draft | None = draft
-        self._segment: Segment | None = None
+        self._segment: Loaded | None = None
 
     @property
-    def segment(self) -> Segment:
+    def segment(self) -> Loaded:
         """The compiled kernels."""
         assert self._segment is not None, "open the part first"
         return self._segment
+
+    def compile(self, *, replaceable: bool = False) -> Compiled:
+        """Return the part as data, for files and other processes; before it is opened.
+
+        Args:
+            replaceable: Find out which constants may be replaced later.
+
+        Raises:
+            NoCompiler: The part cannot be compiled on this machine.
+        """
+        return self.draft.compile(replaceable=replaceable)
 
     @property
     def draft(self) -> Draft:
@@ -66,7 +78,7 @@ class NativePart(Part):
     def open(self, settle: Callable[[], None]) -> None:
         """Compile the kernels and pack their weights."""
         if self._draft is not None:
-            self._segment = self._draft.compile(settle)
+            self._segment = self._draft.load(settle)
             self._draft = None  # weights as they were, and the whole state of lowering
 
     def run(self, values: Sequence[Value], watch: Watch | None = None) -> list[Value]:
@@ -75,7 +87,7 @@ class NativePart(Part):
             if watch is None:
                 return self.segment.run(values)
             return self._watched(values, watch)
-        except SegmentMismatch:
+        except NotTheShapes:
             raise ShapeMismatch from None
 
     def _watched(self, values: Sequence[Value], watch: Watch) -> list[Value]:

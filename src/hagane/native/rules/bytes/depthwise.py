@@ -11,7 +11,7 @@ Exact sums are 32-bit; they are scaled in float32, as every product of quads is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ import onnx_ir as ir
 
 from hagane.native.kernels.expression import float_text
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.packing import Packing
 from hagane.native.layouts.quads import QUAD, Quads, store_pixels
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.bytes.operands import (
@@ -124,13 +125,8 @@ def lower_depthwise_quads(
     scale = np.broadcast_to(factor, (window.channels,)).astype(np.float32)
     words = 16 * _PARTS * (2 + taps.rows * len(taps.groups))
 
-    def make() -> Array:
-        numbers = [_spread(start, target), _spread(scale.view(np.int32), target)]
-        for row in taps.words:
-            numbers += [_spread(_words(weight, four), target) for four in row]
-        return np.stack(numbers, 1).reshape(-1)
-
-    packed = low.recorder.weight(("byte depthwise", id(node)), make, target.blocks * words * 4)
+    packing = Packing(pack_bytes, (weight, start, scale, taps.words, target.lanes))
+    packed = low.recorder.weight(("byte depthwise", id(node)), packing, target.blocks * words * 4)
     first = -window.pads[0] * image.row_stride - window.pads[1] * image.step
     body = Body()
     s = body.pointer(image.word_view(), ctype="uint8_t", offset=first)
@@ -155,7 +151,7 @@ def lower_depthwise_quads(
         f"const uint8_t *p = s + y * {QUAD * image.row_stride * window.strides[0]};",
         f"uint8_t *o = d + y * {QUAD * target.row_stride};",
     )
-    kinds = sorted({_used(target, block) for block in range(target.blocks)})
+    kinds = sorted({_used(target.shape[1], target.lanes, block) for block in range(target.blocks)})
     for used in kinds:
         writer = _Writer(window, taps, image, target, used, numbers)
         if len(kinds) > 1:
@@ -190,26 +186,27 @@ def _words(weight: Array, taps: tuple[tuple[int, int] | None, ...]) -> Array:
     return four.view(np.int32)[:, 0]
 
 
-def _used(image: Quads, block: int) -> int:
+def _used(channels: int, lanes: int, block: int) -> int:
     """Return how many bytes of a pixel are computed: those that have channels, as far as they fit."""
-    left = image.shape[1] - block * image.lanes
-    return next(used for used in (16, 32, image.lanes) if used >= min(left, image.lanes))
+    left = channels - block * lanes
+    return next(used for used in (16, 32, lanes) if used >= min(left, lanes))
 
 
-def _spread(numbers: Array, target: Quads) -> Array:
+def _spread(numbers: Array, lanes: int) -> Array:
     """Return one number a channel as vectors ``(blocks, 64)`` in the order of interleaved bytes.
 
     Each 128 bits of a vector hold four channels of a pixel.
     """
-    lanes = target.lanes
-    padded = np.zeros((target.blocks, lanes), np.int32)
-    padded.reshape(-1)[: len(numbers)] = numbers
-    made = np.empty((target.blocks, _PARTS, _ROW // 16, 4), np.int32)
-    for block in range(target.blocks):
-        used = _used(target, block)
+    channels = len(numbers)
+    blocks = -(-channels // lanes)
+    padded = np.zeros((blocks, lanes), np.int32)
+    padded.reshape(-1)[:channels] = numbers
+    made = np.empty((blocks, _PARTS, _ROW // 16, 4), np.int32)
+    for block in range(blocks):
+        used = _used(channels, lanes, block)
         own = padded[block, :used].reshape(used // 16, _PARTS, 4).swapaxes(0, 1)
         made[block] = np.tile(own, (1, _ROW // used, 1))
-    return made.reshape(target.blocks, _ROW)
+    return made.reshape(blocks, _ROW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,3 +315,25 @@ class _Writer:
             yield f"y = _mm512_min_epu8(y, _mm512_set1_epi8((char){numbers.most + shift}));"
         yield from store_pixels(f"o + {at}", pixels, self.used, self.target.lanes)
         yield "}"
+
+
+def pack_bytes(
+    weight: Array,
+    start: Array,
+    scale: Array,
+    words: Sequence[Sequence[tuple[tuple[int, int] | None, ...]]],
+    lanes: int,
+) -> Array:
+    """Return what each block of channels reads: starts of sums, scales, and taps in fours.
+
+    Args:
+        weight: ``(channels, 1, rows, columns)`` of int8.
+        start: One whole number a channel.
+        scale: One float a channel.
+        words: The taps of each word, for each row of results.
+        lanes: Channels of a block.
+    """
+    numbers = [_spread(start, lanes), _spread(scale.view(np.int32), lanes)]
+    for row in words:
+        numbers += [_spread(_words(weight, four), lanes) for four in row]
+    return np.stack(numbers, 1).reshape(-1)

@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from hagane.machine import multiplies_bytes
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.packing import Packing, as_is
 from hagane.native.kernels.tensor import Tensor
 from hagane.native.lowering.state import Lowering
 from hagane.ops.definition import Array
@@ -117,8 +118,8 @@ def emit_int8_product(
     k, n = weight.shape
     quads, blocks = -(-k // 4), -(-n // _COLUMNS)
     content, sums = pack_columns(weight)
-    weights = low.recorder.weight(("int8", id(node)), lambda: content, content.size)
-    columns = low.recorder.weight(("int8 sums", id(node)), lambda: sums, sums.size * 4)
+    weights = low.recorder.weight(("int8", id(node)), Packing(as_is, (content,)), content.size)
+    columns = low.recorder.weight(("int8 sums", id(node)), Packing(as_is, (sums,)), sums.size * 4)
     vnni = multiplies_bytes(low.facts.level)
     body = Body()
     rows_of_tile = _ROWS

@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from hagane.machine import multiplies_bytes
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.packing import Packing, as_is, padded_rows
 from hagane.native.kernels.tensor import Pads, Tensor
 from hagane.native.layouts.quads import Quads, to_quads
 from hagane.native.lowering.facts import NotNative
@@ -118,15 +119,9 @@ def may_overflow(weight: Array, start: Array, factor: Array) -> bool:
 
 def parameters(low: Lowering, key: object, length: int, *rows: Array) -> Parameters:
     """Return the buffer of some rows of 32-bit numbers, each filled up with zeros."""
-
-    def make() -> Array:
-        kept = np.zeros((len(rows), length), np.uint32)
-        for into, row in zip(kept, rows, strict=True):
-            words = np.ascontiguousarray(row).view(np.uint32)
-            into[: words.size] = words
-        return kept.reshape(-1)
-
-    buffer = low.recorder.weight(("parameters", key), make, len(rows) * length * 4)
+    words = tuple(np.ascontiguousarray(row).view(np.uint32) for row in rows)
+    packing = Packing(padded_rows, (words, length, "uint32"))
+    buffer = low.recorder.weight(("parameters", key), packing, len(rows) * length * 4)
     return Parameters(buffer, length * 4)
 
 
@@ -153,9 +148,13 @@ def requantize(
     body = Body()
     s, d = body.pointer(sums), body.pointer(target, written=True)
     f = body.raw(
-        low.recorder.weight(("factor", id(node)), lambda: spread, maps * 8), ctype="double"
+        low.recorder.weight(("factor", id(node)), Packing(as_is, (spread,)), maps * 8),
+        ctype="double",
     )
-    b = body.raw(low.recorder.weight(("added", id(node)), lambda: added, maps * 4), ctype="int32_t")
+    b = body.raw(
+        low.recorder.weight(("added", id(node)), Packing(as_is, (added,)), maps * 4),
+        ctype="int32_t",
+    )
     least, most = np.iinfo(target.dtype).min, np.iinfo(target.dtype).max
     size, plane = body.size(rows), body.size(pixels)
     body.add(

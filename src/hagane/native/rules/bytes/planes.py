@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.kernel import C_TYPES, Body
+from hagane.native.kernels.packing import Packing, as_is
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.convolution.window import Window
 from hagane.ops.definition import Array
@@ -58,13 +59,16 @@ def lower_depthwise_planes(
     body = Body()
     s, d = body.pointer(source), body.pointer(target, written=True)
     w = body.raw(
-        low.recorder.weight(("planes", id(node)), lambda: filters, filters.nbytes), ctype="int32_t"
+        low.recorder.weight(("planes", id(node)), Packing(as_is, (filters,)), filters.nbytes),
+        ctype="int32_t",
     )
     f = body.raw(
-        low.recorder.weight(("factor", id(node)), lambda: spread, channels * 8), ctype="double"
+        low.recorder.weight(("factor", id(node)), Packing(as_is, (spread,)), channels * 8),
+        ctype="double",
     )
     b = body.raw(
-        low.recorder.weight(("added", id(node)), lambda: added, channels * 4), ctype="int32_t"
+        low.recorder.weight(("added", id(node)), Packing(as_is, (added,)), channels * 4),
+        ctype="int32_t",
     )
     (sh, sw), (dh, dw), (top, left) = window.strides, window.dilations, window.pads[:2]
     n, c, h, v = (body.size(stride) for stride in strides)

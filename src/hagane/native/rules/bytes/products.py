@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
 
+from hagane.machine import Level
 from hagane.native.kernels.expression import FLOAT32, Apply, Constant, Leaf
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.packing import Packing, as_is
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor
 from hagane.native.layouts.quads import quad_weights
 from hagane.native.lowering.facts import NotNative
@@ -104,13 +106,9 @@ def packed_quads(low: Lowering, node: ir.Node, weight: Array, sizes: list[int]) 
     """Return the buffer of a signed matrix ``(k, n)`` in quads."""
     k, n = weight.shape
     lanes = low.facts.level.lanes
-
-    def make() -> Iterable[Array]:
-        words = quad_weights(weight.T[:, :, None, None], low.facts.level)
-        return pack_weights(words, sizes, low.facts.level, lanes, Words.QUAD)
-
+    packing = Packing(pack_quads, (weight, tuple(sizes), low.facts.level))
     words = whole_words(k, Words.QUAD, low.facts.level)
-    return low.recorder.weight(("quads", id(node)), make, -(-n // lanes) * lanes * words * 4)
+    return low.recorder.weight(("quads", id(node)), packing, -(-n // lanes) * lanes * words * 4)
 
 
 def _starts(
@@ -119,7 +117,7 @@ def _starts(
     """Return what sums start from where the zero point is known only at run time."""
     buffer = Buffer(f"{node.name} starts", length * 4, Kind.ARENA)
     columns = low.recorder.weight(
-        ("column sums", id(node)), lambda: sums.astype(np.int32), sums.size * 4
+        ("column sums", id(node)), Packing(as_is, (sums.astype(np.int32),)), sums.size * 4
     )
     body = Body()
     z, s = body.pointer(zero), body.raw(columns, ctype="int32_t")
@@ -215,3 +213,9 @@ RULES: dict[str, Rule] = {
     "MatMulInteger": lower_matmul_integer,
     "QLinearMatMul": lower_qlinear_matmul,
 }
+
+
+def pack_quads(weight: Array, sizes: Sequence[int], level: Level) -> Iterable[Array]:
+    """Return a signed right side ``(k, n)`` of bytes in the order in which tiles read it."""
+    words = quad_weights(weight.T[:, :, None, None], level)
+    return pack_weights(words, sizes, level, level.lanes, Words.QUAD)

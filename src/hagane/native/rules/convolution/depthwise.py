@@ -6,6 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.packing import Packing
 from hagane.native.lowering.epilogue import Epilogue, follow
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.convolution.images import bias_buffer, with_border
@@ -31,12 +32,8 @@ def lower_depthwise(
     taps = kh * kw
     blocks = source.blocks
 
-    def make() -> Array:
-        padded = np.zeros((blocks * lanes, taps), np.float32)
-        padded[: window.channels] = weight.reshape(window.channels, taps)
-        return padded.reshape(blocks, lanes, taps).transpose(0, 2, 1).reshape(-1)
-
-    weights = low.recorder.weight(("depthwise", id(node)), make, blocks * lanes * taps * 4)
+    packing = Packing(pack_depthwise, (weight, blocks, lanes))
+    weights = low.recorder.weight(("depthwise", id(node)), packing, blocks * lanes * taps * 4)
     body = Body()
     start = -window.pads[0] * source.row_stride - window.pads[1] * lanes
     s = body.pointer(source.view(), offset=start)
@@ -110,3 +107,12 @@ def _depthwise_pixels(
             body.add(f"{{ vf v = v_load(p + {at}); {' '.join(calls)} }}")
     for t in range(count):
         body.add(f"v_store(out + (x + {t}) * {lanes}, {bounded(f'a{t}', epilogue.activation)});")
+
+
+def pack_depthwise(weight: Array, blocks: int, lanes: int) -> Array:
+    """Return filters ``(channels, 1, rows, columns)`` as ``(blocks, taps, lanes)``."""
+    channels = len(weight)
+    taps = weight.size // channels
+    padded = np.zeros((blocks * lanes, taps), np.float32)
+    padded[:channels] = weight.reshape(channels, taps)
+    return padded.reshape(blocks, lanes, taps).transpose(0, 2, 1).reshape(-1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -10,6 +10,7 @@ import onnx_ir as ir
 from hagane.machine import Level
 from hagane.native.kernels.expression import Expression
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.packing import Packing
 from hagane.native.kernels.tensor import Blocked, Tensor
 from hagane.native.layouts.pairs import Paired, paired_weights, split_weights
 from hagane.native.layouts.quads import Quads, quad_weights
@@ -142,13 +143,9 @@ def emit_direct(
     sizes = split_blocks(per_group, pixel_count, level, choice.blocks, source.words)
     weight4 = four_axes(weight)
     block = per_group * lanes if window.groups > 1 else window.out_channels
-
-    def make() -> Iterator[Array]:
-        for g in range(window.groups):
-            own = weight4[g * block : (g + 1) * block]
-            own = _KEPT[source.words](own, level)
-            yield from pack_weights(own, sizes, level, channels, source.words)
-
+    packing = Packing(
+        pack_groups, (weight4, window.groups, block, tuple(sizes), level, channels, source.words)
+    )
     groups: list[Group] = []
     at = 0
     for g in range(window.groups):
@@ -158,7 +155,7 @@ def emit_direct(
             groups.append(Group(first, size, at, begin))
             at += size * lanes * depth * kh * kw * source.words.weights
             first += size
-    weights = low.recorder.weight(("conv", id(node), tuple(sizes)), make, at * 4)
+    weights = low.recorder.weight(("conv", id(node), tuple(sizes)), packing, at * 4)
 
     numbers = bias
     if not isinstance(numbers, Parameters):
@@ -244,3 +241,28 @@ def emit_direct(
         name=window.name(_NAMES[source.words]),
     )
     low.forms[epilogue.value] = target
+
+
+def pack_groups(
+    weight: Array,
+    groups: int,
+    block: int,
+    sizes: Sequence[int],
+    level: Level,
+    channels: int,
+    words: Words,
+) -> Iterator[Array]:
+    """Yield the filters of each group of channels in the order in which tiles read them.
+
+    Args:
+        weight: ``(out, in, rows, columns)``.
+        groups: How many groups of channels there are.
+        block: Output channels of a group.
+        sizes: Channel blocks of each group of a tile.
+        level: Vector instructions.
+        channels: Input channels of one block.
+        words: The operands of products.
+    """
+    for g in range(groups):
+        own = _KEPT[words](weight[g * block : (g + 1) * block], level)
+        yield from pack_weights(own, sizes, level, channels, words)

@@ -17,6 +17,7 @@ import onnx_ir as ir
 
 from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.packing import Packing, padded_rows
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor, keep_border
 from hagane.native.lowering.epilogue import follow
 from hagane.native.rules.convolution.images import new_planes
@@ -124,11 +125,13 @@ def lower_few_outputs(
 
     weights = low.recorder.weight(
         ("few outputs", id(node)),
-        lambda: np.ascontiguousarray(weight.transpose(1, 2, 3, 0), np.float32),
+        Packing(outputs_last, (weight,)),
         weight.size * 4,
     )
-    start = np.zeros(out, np.float32) if bias is None else bias.astype(np.float32)
-    first = low.recorder.weight(("few outputs bias", id(node)), lambda: start, out * 4)
+    start = np.zeros(out, np.float32) if bias is None else bias
+    first = low.recorder.weight(
+        ("few outputs bias", id(node)), Packing(padded_rows, ((start,), out, "float32")), out * 4
+    )
     target = new_planes(low, epilogue.value)
     d_image, d_plane, *d_rows, _ = target.strides
     d_row = d_rows[0] if d_rows else 0
@@ -263,3 +266,8 @@ def _fill_planes(
         keep_border(pixels, plane, start=phase * plane, step=stride * plane)
         if count:
             emit_copy(low.recorder, part, pixels)
+
+
+def outputs_last(weight: Array) -> Array:
+    """Return filters ``(out, in, rows, columns)`` as ``(in, rows, columns, out)``."""
+    return np.ascontiguousarray(weight.transpose(1, 2, 3, 0), np.float32)

@@ -17,10 +17,11 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.packing import Packing, padded_rows
 from hagane.native.kernels.tensor import Pads
 from hagane.native.lowering.epilogue import follow
 from hagane.native.rules.convolution.few_outputs import UNROLLED
-from hagane.native.rules.convolution.filtering import Axis, axis, sizes_of, transform
+from hagane.native.rules.convolution.filtering import Axis, Matrix, axis, sizes_of, transform
 from hagane.native.rules.convolution.images import new_planes, padded_planes
 from hagane.native.rules.convolution.pooled import with_pool
 from hagane.native.tiles.contraction import Pool
@@ -181,15 +182,15 @@ def lower_filtered(
     tiles = each * whole // found.size
     task = _Task(found, tiles, min(tiles, max(1, _WIDE // across)), across, length, channels, out)
 
-    def make() -> Array:
-        points = np.einsum("pi,ocij->pcjo", np.array(found.weight), weight.astype(np.float64))
-        return np.ascontiguousarray(points, np.float32)
-
     weights = low.recorder.weight(
-        ("filtered", id(node)), make, found.side * channels * kw * out * 4
+        ("filtered", id(node)),
+        Packing(pack_filtered, (weight, found.weight)),
+        found.side * channels * kw * out * 4,
     )
-    start = np.zeros(out, np.float32) if bias is None else bias.astype(np.float32)
-    first = low.recorder.weight(("filtered bias", id(node)), lambda: start, out * 4)
+    start = np.zeros(out, np.float32) if bias is None else bias
+    first = low.recorder.weight(
+        ("filtered bias", id(node)), Packing(padded_rows, ((start,), out, "float32")), out * 4
+    )
     target = new_planes(low, epilogue.value)
     d_image, d_plane, *d_rows, _ = target.strides
     d_row = d_rows[0] if d_rows else 0
@@ -370,3 +371,9 @@ def _pool(body: Body, task: _Task, lanes: int, pool: Pool, plane: str, d_row: st
         f"for (int64_t x = 0; x < {pool.width}; x++) to[x] = ({text}){mean};",
         "}",
     )
+
+
+def pack_filtered(weight: Array, matrix: Matrix) -> Array:
+    """Return filters ``(out, in, rows, columns)`` as ``(points, in, columns, out)``."""
+    points = np.einsum("pi,ocij->pcjo", np.array(matrix), weight.astype(np.float64))
+    return np.ascontiguousarray(points, np.float32)

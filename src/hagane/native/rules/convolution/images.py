@@ -6,6 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.elementwise_loops import emit_copy
+from hagane.native.kernels.packing import Packing, padded_rows
 from hagane.native.kernels.tensor import (
     Blocked,
     Buffer,
@@ -22,6 +23,7 @@ from hagane.symbolic import number_of
 
 # Images of no more channels than this are read as planes, or a pixel after the other, without blocks.
 FEW_CHANNELS = 4
+_zero = np.zeros(1, np.float32)
 
 
 def four_axes(weight: Array) -> Array:
@@ -33,14 +35,9 @@ def bias_buffer(low: Lowering, node: ir.Node, window: Window, bias: Array | None
     """Return the biases, zero where there are none, with room for the widest group of blocks."""
     lanes = low.facts.level.lanes
     count = (-(-window.out_channels // lanes) + 8) * lanes
-
-    def make() -> Array:
-        padded = np.zeros(count, np.float32)
-        if bias is not None:
-            padded[: window.out_channels] = bias
-        return padded
-
-    return low.recorder.weight(("bias", id(node)), make, count * 4)
+    own = _zero if bias is None else np.broadcast_to(bias.reshape(-1), (window.out_channels,))
+    packing = Packing(padded_rows, ((own,), count, "float32"))
+    return low.recorder.weight(("bias", id(node)), packing, count * 4)
 
 
 def padded_planes(

@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.packing import Packing
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor, keep_border
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering
@@ -34,28 +35,16 @@ def lower_volume(low: Lowering, node: ir.Node, weight: Array, bias: Array | None
     each = maps // groups
     blocks = -(-each // _MAPS)
     taps = depth * int(np.prod(weight.shape[2:]))
-
-    def make() -> Array:
-        packed = np.zeros((groups, blocks, taps, _MAPS), np.float32)
-        flat = weight.reshape(groups, each, taps)
-        for block in range(blocks):
-            part = flat[:, block * _MAPS : (block + 1) * _MAPS]
-            packed[:, block, :, : part.shape[1]] = part.transpose(0, 2, 1)
-        return packed
-
-    def make_bias() -> Array:
-        padded = np.zeros((groups, blocks * _MAPS), np.float32)
-        if bias is not None:
-            padded[:, :each] = bias.reshape(groups, each)
-        return padded
-
+    packing = Packing(pack_volume, (weight, groups))
+    own = np.zeros(maps, np.float32) if bias is None else bias
+    biases = Packing(pack_volume_bias, (own, groups))
     body = Body()
     s = body.pointer(source)
     w = body.raw(
-        low.recorder.weight(("volume", id(node)), make, groups * blocks * taps * _MAPS * 4)
+        low.recorder.weight(("volume", id(node)), packing, groups * blocks * taps * _MAPS * 4)
     )
     b = body.raw(
-        low.recorder.weight(("volume bias", id(node)), make_bias, groups * blocks * _MAPS * 4)
+        low.recorder.weight(("volume bias", id(node)), biases, groups * blocks * _MAPS * 4)
     )
     d = body.pointer(target, written=True)
     _, _, deep, high, wide = low.facts.fixed_shape(node.outputs[0])
@@ -105,3 +94,22 @@ def _padded(low: Lowering, node: ir.Node, pads: list[tuple[int, int]]) -> Tensor
     keep_border(inner, deep * area)
     emit_copy(low.recorder, found, inner)
     return Tensor(buffer, found.dtype, found.shape, strides, 0)
+
+
+def pack_volume(weight: Array, groups: int) -> Array:
+    """Return filters ``(out, in, ...)`` as ``(groups, blocks, taps, channels of a block)``."""
+    each = len(weight) // groups
+    flat = weight.reshape(groups, each, -1)
+    packed = np.zeros((groups, -(-each // _MAPS), flat.shape[2], _MAPS), np.float32)
+    for block in range(packed.shape[1]):
+        part = flat[:, block * _MAPS : (block + 1) * _MAPS]
+        packed[:, block, :, : part.shape[1]] = part.transpose(0, 2, 1)
+    return packed
+
+
+def pack_volume_bias(bias: Array, groups: int) -> Array:
+    """Return one number a channel as ``(groups, channels of all blocks)``."""
+    each = bias.size // groups
+    padded = np.zeros((groups, -(-each // _MAPS) * _MAPS), np.float32)
+    padded[:, :each] = bias.reshape(groups, each)
+    return padded

@@ -9,18 +9,21 @@ times, of five in a row 1.7 or 2.5; rounding grows a little (``filtering.py``).
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir as ir
 
+from hagane.machine import Level
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.packing import Packing, zeros
 from hagane.native.kernels.recorder import label_of
 from hagane.native.kernels.tensor import Blocked, Buffer, Tensor
 from hagane.native.layouts.pairs import STORE, Paired
 from hagane.native.lowering.epilogue import Epilogue
 from hagane.native.lowering.state import Lowering
-from hagane.native.rules.convolution.filtering import Axis, axis, sizes_of, transform
+from hagane.native.rules.convolution.filtering import Axis, Matrix, axis, sizes_of, transform
 from hagane.native.tiles.contraction import (
     Contraction,
     Group,
@@ -251,27 +254,14 @@ def lower_winograd(
     sizes = split_blocks(out_blocks, pixels, level)
     count = out_blocks * lanes * shape.channels
 
-    def make() -> Array:
-        spread = np.kron(*(np.array(each.weight) for each in shape.axes(size)))  # (points, taps)
-        packed = np.empty((points, count), np.float32)
-        first = at = 0
-        for blocks in sizes:
-            # One group at a time: in double precision, all take four times the result.
-            group = weight[first * lanes : (first + blocks) * lanes]
-            exact = spread @ group.reshape(-1, taps).astype(np.float64).T
-            moved = exact.astype(np.float32).reshape(points, len(group), shape.channels, 1, 1)
-            length = blocks * lanes * shape.channels
-            for p in range(points):
-                (packed[p, at : at + length],) = pack_weights(moved[p], [blocks], level, lanes)
-            first, at = first + blocks, at + length
-        return packed.reshape(-1)
-
+    matrices = tuple(each.weight for each in shape.axes(size))
+    packing = Packing(pack_points, (weight, matrices, tuple(sizes), level))
     weights = low.recorder.weight(
-        ("winograd", id(node), size, tuple(sizes)), make, points * count * 4
+        ("winograd", id(node), size, tuple(sizes)), packing, points * count * 4
     )
     none = low.recorder.weight(
         ("zeros", points * out_blocks),
-        lambda: np.zeros((points * out_blocks + 8) * lanes, np.float32),
+        Packing(zeros, ((points * out_blocks + 8) * lanes,)),
         (points * out_blocks + 8) * lanes * 4,
     )
     groups: list[Group] = []
@@ -455,3 +445,31 @@ def _transform_output(
         followers=(node, *epilogue.nodes),
         name=tiles.shape.name("output"),
     )
+
+
+def pack_points(
+    weight: Array, matrices: Sequence[Matrix], sizes: Sequence[int], level: Level
+) -> Array:
+    """Return filters as products of Winograd's algorithm read them, a point after the other.
+
+    Args:
+        weight: ``(out, in, rows, columns)``.
+        matrices: From taps to points, of rows and of columns.
+        sizes: Channel blocks of each group of a tile.
+        level: Vector instructions.
+    """
+    lanes, inputs = level.lanes, weight.shape[1]
+    spread = np.kron(*(np.array(each) for each in matrices))  # (points, taps)
+    points, taps = spread.shape
+    packed = np.empty((points, sum(sizes) * lanes * inputs), np.float32)
+    first = at = 0
+    for blocks in sizes:
+        # One group at a time: in double precision, all take four times the result.
+        group = weight[first * lanes : (first + blocks) * lanes]
+        exact = spread @ group.reshape(-1, taps).astype(np.float64).T
+        moved = exact.astype(np.float32).reshape(points, len(group), inputs, 1, 1)
+        length = blocks * lanes * inputs
+        for p in range(points):
+            (packed[p, at : at + length],) = pack_weights(moved[p], [blocks], level, lanes)
+        first, at = first + blocks, at + length
+    return packed.reshape(-1)

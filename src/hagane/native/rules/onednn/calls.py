@@ -15,6 +15,7 @@ import onnx_ir as ir
 from hagane.machine import best_level
 from hagane.native.c import c_source
 from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.packing import Packing, padded_rows
 from hagane.native.kernels.recorder import label_of
 from hagane.native.kernels.tensor import Buffer
 from hagane.native.lowering.choices import BY_RULE, Choice
@@ -109,12 +110,8 @@ def declare_calls(
     library = operations[0].library
     words = len(library.functions())
     body.helper(c_source("onednn.h"))
-
-    def make() -> Array:
-        each = [word for operation in operations for word in operation.addresses()]
-        return np.array([*library.functions(), *each], np.uint64)
-
-    table = low.recorder.weight(("onednn", id(node)), make, 8 * (words + 6 * len(operations)))
+    packing = Packing(addresses_of, (tuple(operations),))
+    table = low.recorder.weight(("onednn", id(node)), packing, 8 * (words + 6 * len(operations)))
     table.owner = tuple(operations)
     start = body.raw(table, ctype="char")
     body.add(
@@ -138,7 +135,9 @@ def packed(
     node: ir.Node,
     pieces: Split,
     operations: Sequence[Operation],
-    weights: Callable[[int, int], Array],
+    weights: Array,
+    axis: int,
+    groups: int = 1,
 ) -> tuple[Buffer, int]:
     """Return weights in oneDNN's layout, a piece of the output channels after the other.
 
@@ -147,30 +146,24 @@ def packed(
         node: The layer.
         pieces: Of the output channels.
         operations: One for each length of a piece.
-        weights: Returns the weights from one output channel to another.
+        weights: Of all output channels.
+        axis: Along which these lie.
+        groups: Groups of channels; an axis of their own comes first if there are several.
 
     Returns:
         The buffer, and the bytes from one piece to the next.
     """
     step = max(aligned(operation.weights_bytes) for operation in operations)
-
-    def make() -> Iterator[Array]:
-        for piece in range(pieces.count):
-            first = piece * pieces.length
-            last = piece + 1 == pieces.count
-            content = operations[-1 if last else 0].pack(weights(first, first + pieces.length))
-            yield content
-            yield np.zeros(step - content.nbytes, np.uint8)
-
-    return low.recorder.weight(("onednn weights", id(node)), make, step * pieces.count), step
+    packing = Packing(pack_pieces, (tuple(operations), weights, axis, groups, pieces, step))
+    return low.recorder.weight(("onednn weights", id(node)), packing, step * pieces.count), step
 
 
 def bias_of(low: Lowering, node: ir.Node, bias: Array | None) -> Buffer | None:
     """Return the numbers that are added, one a column or channel, if there are any."""
     if bias is None:
         return None
-    row = np.ascontiguousarray(bias, np.float32)
-    return low.recorder.weight(("onednn bias", id(node)), lambda: row, row.nbytes)
+    packing = Packing(padded_rows, ((bias,), bias.size, "float32"))
+    return low.recorder.weight(("onednn bias", id(node)), packing, bias.size * 4)
 
 
 def tasks_wanted(threads: int, flops: float) -> int:
@@ -195,3 +188,28 @@ def loop_over_vectors(count: str, target: str, store: str, value: Callable[[Load
         f"{{ int64_t j = 0; for (; j + VL <= {count}; j += VL) {store}({target} + j, {whole}); "
         f"if (j < {count}) {store}_n({target} + j, {part}, {count} - j); }}"
     )
+
+
+def addresses_of(operations: Sequence[Operation]) -> Array:
+    """Return the addresses of oneDNN's functions in this process, and of some operations."""
+    each = [word for operation in operations for word in operation.addresses()]
+    return np.array([*operations[0].library.functions(), *each], np.uint64)
+
+
+def pack_pieces(
+    operations: Sequence[Operation],
+    weights: Array,
+    axis: int,
+    groups: int,
+    pieces: Split,
+    step: int,
+) -> Iterator[Array]:
+    """Yield weights in oneDNN's layout, ``step`` bytes for each piece of the output channels."""
+    for piece in range(pieces.count):
+        first = piece * pieces.length
+        part = weights[(slice(None),) * axis + (slice(first, first + pieces.length),)]
+        if groups > 1:
+            part = np.ascontiguousarray(part).reshape(groups, -1, *part.shape[1:])
+        content = operations[-1 if piece + 1 == pieces.count else 0].pack(part)
+        yield content
+        yield np.zeros(step - content.nbytes, np.uint8)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.kernel import Body
@@ -149,14 +148,7 @@ def lower_by_library(
     declare_calls(low, body, node, pieces.operations)
     weight4 = four_axes(weight)
     own = pieces.operations[: len(channels.lengths)]
-
-    def weights_of(first: int, last: int) -> Array:
-        part = weight4[first:last]
-        if window.groups == 1:
-            return part
-        return np.ascontiguousarray(part).reshape(window.groups, -1, *part.shape[1:])
-
-    weights, step = packed(low, node, channels, own, weights_of)
+    weights, step = packed(low, node, channels, own, weight4, 0, window.groups)
     s, w = body.pointer(source.word_view()), body.raw(weights, ctype="char")
     row = bias_of(low, node, bias)
     b = "0" if row is None else f"{body.raw(row)} + first"

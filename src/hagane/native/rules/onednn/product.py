@@ -122,7 +122,7 @@ def lower_product(
     body = Body()
     declare_calls(low, body, node, pieces.operations)
     own = pieces.operations[: len(columns.lengths)]
-    weights, step = packed(low, node, columns, own, lambda first, last: weight[:, first:last])
+    weights, step = packed(low, node, columns, own, weight, 1)
     s, w = body.pointer(read), body.raw(weights, ctype="char")
     row = bias_of(low, node, bias)
     b = "0" if row is None else f"{body.raw(row)} + first"

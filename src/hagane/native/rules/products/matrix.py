@@ -14,6 +14,7 @@ from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.expression import Expression
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.names import sizes as sizes_text
+from hagane.native.kernels.packing import Packing, padded_rows
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor
 from hagane.native.layouts.pairs import paired_weights
 from hagane.native.layouts.rows import Product, Rows
@@ -121,21 +122,13 @@ def _lower_product(
     choice = low.facts.choices.get(product_key(low, rows, k, n), BY_RULE)
     sizes = product_groups(n, rows, level, choice.blocks, words)
 
-    def make() -> Iterable[Array]:
-        maps = weight.T[:, :, None, None]
-        packed = paired_weights(maps, level) if words is Words.PAIR else maps
-        return pack_weights(packed, sizes, level, lanes, words)
-
-    def make_bias() -> Array:
-        padded = np.zeros(row_length(n, level), np.float32)
-        if bias is not None:
-            padded[:n] = bias
-        return padded
-
+    packing = Packing(pack_matrix, (weight, tuple(sizes), level, words))
+    own = np.zeros(n, np.float32) if bias is None else np.broadcast_to(bias.reshape(-1), (n,))
+    biases = Packing(padded_rows, ((own,), row_length(n, level), "float32"))
     deep = k if words is Words.TRIPLE else whole_words(k, words, level)
     count = -(-n // lanes) * lanes * deep * 4
-    weights = low.recorder.weight(("matrix", id(node), tuple(sizes)), make, count)
-    row = low.recorder.weight(("row", id(node)), make_bias, row_length(n, level) * 4)
+    weights = low.recorder.weight(("matrix", id(node), tuple(sizes)), packing, count)
+    row = low.recorder.weight(("row", id(node)), biases, row_length(n, level) * 4)
     few = isinstance(rows, int) and rows < _FEW_ROWS
     direct = few or _reads_rows(k, level) if choice.rows is None else choice.rows == "direct"
     if direct and words is Words.FLOAT:
@@ -362,3 +355,10 @@ def _lower_general(low: Lowering, node: ir.Node) -> None:
 
 
 RULES: dict[str, Rule] = {"Gemm": lower_gemm, "MatMul": lower_matmul}
+
+
+def pack_matrix(weight: Array, sizes: Sequence[int], level: Level, words: Words) -> Iterable[Array]:
+    """Return a right side ``(k, n)`` of numbers in the order in which tiles read it."""
+    maps = weight.T[:, :, None, None]
+    packed = paired_weights(maps, level) if words is Words.PAIR else maps
+    return pack_weights(packed, sizes, level, level.lanes, words)

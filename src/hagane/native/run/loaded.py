@@ -1,31 +1,31 @@
-"""A compiled part of a graph: arrays in, arrays out."""
+"""A compiled part in this process: arrays in, arrays out."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
-from hagane.machine import Level, Lock
+from hagane.errors import InvalidArgument
+from hagane.machine import Lock
 from hagane.native.kernels.control import Branch, Estimate, Loop, changing_names, estimate, grows
-from hagane.native.kernels.kernel import Kernel
 from hagane.native.kernels.sizes import dims_of, names_of_sizes
-from hagane.native.kernels.tensor import Buffer, Kind
+from hagane.native.kernels.tensor import Buffer
+from hagane.native.run.compiled import Compiled, Weight, sources_of, with_arrays
 from hagane.native.run.context import Context, Spent
 from hagane.native.run.engine import (
     Engine,
     Library,
     Memory,
-    compile_kernels,
-    kernel_name,
-    load_engine,
+    open_engine,
+    open_library,
 )
 from hagane.native.run.memory import ARENA_SLACK, Numbers, SizeCode, plan_memory
 from hagane.native.run.outputs import OutputPool
 from hagane.ops.definition import Array
-from hagane.symbolic import Dim, number_of, symbol, symbols_of
+from hagane.symbolic import number_of, symbol, symbols_of
 
 # Kernels of less work than this, in nanoseconds, are not worth a barrier.
 _SERIAL_NS = 1500.0
@@ -43,49 +43,46 @@ class ShapeMismatch(Exception):
     """Arrays whose shapes are not those that the segment was compiled for."""
 
 
-class Segment:
-    """Kernels with their weights, ready to run.
+class Loaded:
+    """A process's hold on a compiled part: code mapped, weights packed, memory for runs.
 
     Args:
-        kernels: In order; their code is let go of once it is compiled.
-        inputs: Buffer, shape and element type of each input.
-        outputs: The same of each output.
-        level: What the kernels were generated for.
-        threads: How many threads to use.
+        compiled: What to load.
         settle: Called now and then while weights are copied, to let go of what was read.
-        equal: Sizes that the kernels take for equal.
-        library: The kernels' compiled code, if it is there already.
+        library: The kernels' code, if it is mapped already.
+        engine: The engine, if it is mapped already.
+        keep_sources: Keep the arrays that weights are packed from, for ``replace``.
     """
 
     def __init__(
         self,
-        kernels: Sequence[Kernel],
-        inputs: Sequence[tuple[Buffer, tuple[Dim, ...], np.dtype[Any]]],
-        outputs: Sequence[tuple[Buffer, tuple[Dim, ...], np.dtype[Any]]],
-        level: Level,
-        threads: int,
+        compiled: Compiled,
         settle: Callable[[], None] = lambda: None,
-        equal: Sequence[tuple[Dim, Dim]] = (),
+        *,
         library: Library | None = None,
+        engine: Engine | None = None,
+        keep_sources: bool = False,
     ):
-        self.kernels = tuple(kernels)
-        self.inputs = tuple(inputs)
-        self.outputs = tuple(outputs)
-        self.engine: Engine = load_engine()
-        self.library: Library = library or compile_kernels(self.kernels, level)
-        self.threads = threads
+        self.kernels = compiled.kernels
+        self.inputs, self.outputs = compiled.inputs, compiled.outputs
+        self.engine: Engine = engine or open_engine(compiled.engine)
+        self.library: Library = library or open_library(compiled.library)
+        self.threads = compiled.threads
         self._addresses = [
-            self.library.address(kernel_name(k.code)) if k.code else None for k in self.kernels
+            None if kernel.symbol is None else self.library.address(kernel.symbol)
+            for kernel in self.kernels
         ]
-        for kernel in self.kernels:
-            kernel.code = ""  # megabytes, in models of many layers
         self.controls = [kernel.control for kernel in self.kernels]
         self.estimate: Estimate = estimate(
             self.controls, [kernel.work for kernel in self.kernels], _SERIAL_NS
         )
         self.growing = grows(self.controls)
-        self._weights, self._weight_offsets = self._place_weights(settle)
-        self._equal = tuple(equal)
+        self._weights = Memory(self.engine, compiled.weight_bytes)
+        self._weight_offsets = {weight.buffer: weight.offset for weight in compiled.weights}
+        self._owners = [weight.buffer.owner for weight in compiled.weights]
+        self._pack(compiled.weights, [source.array for source in compiled.sources], settle)
+        self._compiled = compiled if keep_sources else None
+        self._equal = compiled.equal
         shapes = [shape for _, shape, _ in (*self.inputs, *self.outputs)]
         self._changing = changing_names(self.controls)
         names = names_of_sizes(self.kernels, shapes, self._equal)
@@ -120,34 +117,65 @@ class Segment:
             return index in self.estimate.alone
         return kernel.work < _SERIAL_NS or tasks <= 1
 
-    def _place_weights(self, settle: Callable[[], None]) -> tuple[Memory, dict[Buffer, int]]:
-        offsets: dict[Buffer, int] = {}
-        top = 0
-        for kernel in self.kernels:
-            for pointer in kernel.pointers:
-                buffer = pointer.buffer
-                if buffer.kind is Kind.WEIGHT and buffer not in offsets:
-                    assert isinstance(buffer.bytes, int)
-                    offsets[buffer] = top
-                    top += -(-(buffer.bytes + 64) // 64) * 64
-        memory = Memory(self.engine, top + 65536)
+    def replace(self, arrays: Mapping[str, Array]) -> None:
+        """Pack weights anew from other arrays; nothing is compiled. No run may go on meanwhile.
+
+        Args:
+            arrays: By the names of the constants that they take the place of, each of the same
+                shape and element type.
+
+        Raises:
+            InvalidArgument: There is no such weight, kernels depend on its content, or an array
+                does not fit.
+        """
+        compiled = self._compiled
+        if compiled is None:
+            raise InvalidArgument(
+                "replace: the arrays that weights are packed from were let go of; load the part "
+                "with keep_sources=True"
+            )
+        numbers = {source.name: i for i, source in enumerate(compiled.sources) if source.name}
+        sources = list(compiled.sources)
+        for name, array in arrays.items():
+            number = numbers.get(name)
+            if number is None:
+                known = ", ".join(sorted(numbers)) or "none"
+                raise InvalidArgument(f"replace: no weight is packed from '{name}', but: {known}")
+            old = sources[number]
+            if not old.may_change:
+                raise InvalidArgument(
+                    f"replace '{name}': kernels, or weights that are computed ahead, depend on its "
+                    f"content; compile the part anew, or make '{name}' an input"
+                )
+            if array.shape != old.array.shape or array.dtype != old.array.dtype:
+                raise InvalidArgument(
+                    f"replace '{name}': expected {old.array.dtype}{list(old.array.shape)}, "
+                    f"got {array.dtype}{list(array.shape)}"
+                )
+            sources[number] = replace(old, array=np.array(array, order="C"))
+        changed = {numbers[name] for name in arrays}
+        weights = [w for w in compiled.weights if sources_of(w.packing) & changed]
+        self._compiled = replace(compiled, sources=tuple(sources))
+        self._pack(weights, [source.array for source in sources], lambda: None)
+
+    def _pack(
+        self, weights: Sequence[Weight], sources: Sequence[Array], settle: Callable[[], None]
+    ) -> None:
+        """Bring weights into the form that kernels read."""
         since = 0
-        for buffer, offset in offsets.items():
-            assert buffer.data is not None
-            content = buffer.data()
-            end, limit = offset, max(_SETTLE_BYTES, int(buffer.bytes) // 4)
-            for piece in [content] if isinstance(content, np.ndarray) else content:
+        for weight in weights:
+            size = int(weight.buffer.bytes)
+            end, limit = weight.offset, max(_SETTLE_BYTES, size // 4)
+            for piece in with_arrays(weight.packing, sources).pieces():
                 data = np.ascontiguousarray(piece)
-                assert end + data.nbytes <= offset + int(buffer.bytes), buffer.name
-                ctypes.memmove(memory.address + end, data.ctypes.data, data.nbytes)
+                assert end + data.nbytes <= weight.offset + size, weight.buffer.name
+                ctypes.memmove(self._weights.address + end, data.ctypes.data, data.nbytes)
                 end += data.nbytes
                 since += data.nbytes
                 if since > limit:
                     settle()
                     since = 0
-            buffer.data = None
         settle()
-        return memory, offsets
 
     def bind_sizes(self, arrays: Sequence[Array]) -> Numbers:
         """Return the numbers of all sizes that the arrays' shapes give.

@@ -1,0 +1,58 @@
+"""Recipes of packed weights: a named function and what it is applied to, so that both can be kept.
+
+Arrays among the arguments are the weights as they come; packing them again, when they change, runs
+the same recipe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hagane.ops.definition import Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Packing:
+    """How the content of a weight buffer is made.
+
+    Attributes:
+        function: A function of a module, listed in ``rules/packings.py``; returns the content, or
+            its pieces in order.
+        arguments: Arrays, numbers, texts, and records of these.
+    """
+
+    function: Callable[..., Array | Iterable[Array]]
+    arguments: tuple[Any, ...]
+
+    def pieces(self) -> Iterator[Array]:
+        """Yield the content in pieces, in order."""
+        content = self.function(*self.arguments)
+        yield from [content] if isinstance(content, np.ndarray) else content
+
+
+def as_is(array: Array) -> Array:
+    """Return an array in row-major order."""
+    return np.asarray(array, order="C")
+
+
+def padded_rows(rows: tuple[Array, ...], length: int, dtype: str) -> Array:
+    """Return rows of numbers one after the other, each filled up with zeros.
+
+    Args:
+        rows: Each of any shape.
+        length: Elements of a row.
+        dtype: Their element type; numbers are converted.
+    """
+    kept = np.zeros((len(rows), length), dtype)
+    for into, row in zip(kept, rows, strict=True):
+        into[: row.size] = row.reshape(-1)
+    return kept.reshape(-1)
+
+
+def zeros(count: int) -> Array:
+    """Return zeros of float32."""
+    return np.zeros(count, np.float32)
