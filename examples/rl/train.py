@@ -91,7 +91,7 @@ def main() -> None:
         curves[name] = {
             "environment": AGENTS[name].environment,
             "steps": [step for step, _ in found[0][3]],
-            "returns": [[value for _, value in curve] for *_, curve in found],
+            "returns": [[round(value, 2) for _, value in curve] for *_, curve in found],
         }
         path.write_text(json.dumps(curves, indent=1) + "\n")
 

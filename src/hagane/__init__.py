@@ -19,6 +19,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from hagane import prob, rl
+    from hagane.capturing import capture
     from hagane.checking import Report, Shaped, check
     from hagane.gradients import gradient
     from hagane.runtime import (
@@ -112,6 +113,7 @@ _PUBLIC = {
     "as_array": "hagane.variable",
     "as_variable": "hagane.variable",
     "backward": "hagane.nn.autograd.backprop",
+    "capture": "hagane.capturing",
     "check": "hagane.checking",
     "config": "hagane.configuration",
     "cross_entropy": "hagane.nn.distributions.distribution",
@@ -161,6 +163,7 @@ __all__ = [
     "SessionOptions",
     "Shaped",
     "__version__",
+    "capture",
     "check",
     "get_available_providers",
     "get_device",

@@ -10,7 +10,7 @@ import re
 import sys
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,12 +25,21 @@ from hagane.errors import CaptureError, HaganeError
 from hagane.frontends.capture.capture import capture_object
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.graph import to_proto
-
-from ..frontends.calls import Call, made_input
-from ..frontends.test_real_layers import with_layer
-from ..frontends.test_torch_table import SECTIONS
+from tests.frontends.calls import Call, made_input
+from tests.frontends.test_real_layers import with_layer
+from tests.frontends.test_torch_table import SECTIONS
 
 MEANT = Path(__file__).parents[2] / "src/hagane/frontends/libraries/meant.py"
+
+
+_HEAD = '''"""Functions of libraries whose nodes compute what they do; tests/capture compares each.
+
+Written by ``python -m tests.capture.meanings``; other names of the same functions count.
+"""
+
+'''
+# Inputs that are drawn do not show what is special about these.
+UNSHOWN = ("nansum", "nanmean", "bernoulli", "dropout", "rrelu", "multinomial", "normal", "rand")
 
 
 def loaded(source: str, folder: Path) -> Any:
@@ -71,13 +80,14 @@ def difference(function: Any, model: bytes, inputs: list[torch.Tensor]) -> str:
             raise
         session = hagane.InferenceSession(model)  # knows more element types
     feed = {
-        value.name: np.array(next(flat(array))) for value, array in zip(session.get_inputs(), inputs)
+        value.name: np.array(next(flat(array)))
+        for value, array in zip(session.get_inputs(), inputs, strict=True)
     }
     found = session.run(None, feed)
     expected = list(flat(function(*inputs)))
     if len(expected) != len(found):
-        return f"{len(found)} results, expected {len(expected)}"
-    for ours, theirs in zip(found, expected):
+        raise ValueError(f"{len(found)} results, expected {len(expected)}")
+    for ours, theirs in zip(found, expected, strict=True):
         if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
             return f"{ours.dtype}{ours.shape}, expected {theirs.dtype}{theirs.shape}"
         if not np.allclose(ours, theirs, rtol=1e-3, atol=1e-4, equal_nan=True):
@@ -85,11 +95,23 @@ def difference(function: Any, model: bytes, inputs: list[torch.Tensor]) -> str:
     return ""
 
 
+def drawn(text: str, limit: int, sizes: Mapping[str, int], signed: bool) -> torch.Tensor:
+    """Return a tensor of a type; where ``signed``, numbers lie on both sides of zero."""
+    made = made_input(text, limit, sizes)
+    if not signed or made.dtype == torch.bool or made.dtype == torch.uint8:
+        return made
+    if made.dtype.is_floating_point or made.dtype.is_complex:
+        return (made * 6 - 3).to(made.dtype)
+    return made if limit else made * (torch.randint(0, 2, made.shape) * 2 - 1).to(made.dtype)
+
+
 def outcome(call: Call, folder: Path, *, trusting: bool = True) -> tuple[str, set[str]]:
     """Return what became of a call: ``right``, ``refused: …`` or ``wrong: …``, and its names."""
     names: set[str] = set()
     source = with_layer(call) if "nn." in call.source else None
     types = {name: re.sub(r"=\d+", "", text) for name, text, _ in call.inputs}
+    if any("bfloat16" in text for text in types.values()):
+        return "failed: NumPy has no bfloat16", names
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -97,8 +119,9 @@ def outcome(call: Call, folder: Path, *, trusting: bool = True) -> tuple[str, se
             function = loaded(source or call.module(), folder)
             tables = MeaningTables(names.add, trusting=trusting)
             model = to_proto(model_of(capture_object(function, (), types, tables)))
-            for sizes in (call.sizes, {n: s + 1 for n, s in call.sizes.items()}):
-                inputs = [made_input(text, limit, sizes) for _, text, limit in call.inputs]
+            grown = {n: s + 1 for n, s in call.sizes.items()}
+            for sizes, signed in ((call.sizes, False), (call.sizes, True), (grown, True)):
+                inputs = [drawn(text, limit, sizes, signed) for _, text, limit in call.inputs]
                 try:
                     function(*[one.clone() for one in inputs])
                 except Exception:  # sizes that PyTorch refuses
@@ -109,34 +132,40 @@ def outcome(call: Call, folder: Path, *, trusting: bool = True) -> tuple[str, se
     except (CaptureError, HaganeError) as error:
         return f"refused: {str(error)[:300]}", names
     except Exception as error:
-        return f"wrong: {type(error).__name__}: {str(error)[:200]}", names
+        kind = "wrong" if "onnx" in type(error).__module__ else "failed"
+        return f"{kind}: {type(error).__name__}: {str(error)[:200]}", names
     return "right", names
 
 
 def main() -> None:
     """Write the names that are right in every call of theirs."""
     right: dict[str, int] = defaultdict(int)
-    wrong: dict[str, list[str]] = defaultdict(list)
+    mistakes: list[set[str]] = []
+    alone: set[str] = set()
     counts: dict[str, int] = defaultdict(int)
     with TemporaryDirectory() as folder:
         for section in SECTIONS:
             for call in section.calls:
                 told, names = outcome(call, Path(folder))
                 counts[told.partition(":")[0]] += 1
-                for name in names:
-                    if told == "right":
+                if told == "right":
+                    for name in names:
                         right[name] += 1
-                    elif told.startswith("wrong"):
-                        wrong[name].append(f"{call}: {told}")
+                    alone |= names if len(names) == 1 else set()
+                elif told.startswith("wrong"):
+                    mistakes.append(names)
                 print(f"{told[:200]!r} {call}", flush=True)
-    # A name that was wrong only beside another one that is wrong elsewhere gets the doubt, too.
-    listed = sorted(name for name in right if name not in wrong)
-    lines = "\n".join(f'    "{name}",' for name in listed)
-    MEANT.write_text(
-        '"""Functions of libraries whose nodes compute what they do; each compared in tests/capture.\n\n'
-        'Written by ``python -m tests.capture.meanings``; other names of the same functions count.\n"""\n\n'
-        f"MEANT = frozenset({{\n{lines}\n}})  # fmt: skip\n"
+    # Those names of a wrong call are in doubt that are not right in a call of their own.
+    wrong = {name for names in mistakes for name in names - alone or names}
+    listed = sorted(
+        name
+        for name in right
+        if name not in wrong
+        and not name.rpartition(".")[2].startswith(UNSHOWN)
+        and not (name.endswith("_") and not name.endswith("__"))
     )
+    lines = "\n".join(f'    "{name}",' for name in listed)
+    MEANT.write_text(f"{_HEAD}MEANT = frozenset({{\n{lines}\n}})  # fmt: skip\n")
     print(dict(counts), len(listed))
 
 

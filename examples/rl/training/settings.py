@@ -49,14 +49,10 @@ AGENTS = {
     "c51-cartpole": Settings("c51", "CartPole-v1", 30_000, low=0.0, high=100.0),
     "dqn-bricks": Settings("dqn", "hagane/Bricks-v0", 120_000, rate=5e-4, every=4),
     "ppo-cartpole": Settings("ppo", "CartPole-v1", 60_000, rate=1e-3, horizon=128, width=64),
-    "a2c-cartpole": Settings("a2c", "CartPole-v1", 120_000, rate=2e-3, horizon=16, width=64),
-    "a2c-acrobot": Settings("a2c", "Acrobot-v1", 150_000, rate=1e-3, horizon=16, lanes=8),
-    "ppo-lunarlander": Settings(
-        "ppo", "LunarLander-v3", 250_000, rate=3e-4, discount=0.995, horizon=512
-    ),
+    "a2c-cartpole": Settings("a2c", "CartPole-v1", 24_000, rate=2e-3, horizon=16, width=64),
     "ppo-pendulum": Settings(
         "ppo", "Pendulum-v1", 200_000, rate=1e-3, discount=0.9, horizon=256, scale=0.1, entropy=0.0
     ),
-    "r2d2-cartpole": Settings("r2d2", "hagane/CartPoleHidden-v0", 24_000, width=64),
+    "r2d2-cartpole": Settings("r2d2", "hagane/CartPoleHidden-v0", 12_000, width=64),
     "sac-pendulum": Settings("sac", "Pendulum-v1", 8_000, rate=1e-3, every=1, batch=128, width=64),
 }

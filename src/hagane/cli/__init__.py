@@ -19,6 +19,7 @@ _COMMANDS = {
     "inspect": ("hagane.cli.inspect", "Show what a model takes, gives, holds and costs."),
     "bench": ("hagane.cli.bench", "Time a model beside other engines, in one run."),
     "demo": ("hagane.cli.demo", "Classify real pictures with a real model."),
+    "capture": ("hagane.cli.capture", "Write a Python model or function as an ONNX model."),
     "check": ("hagane.cli.check", "Check types and shapes of a model before it runs."),
     "chainer": ("hagane.cli.chainer", "Run a script written for Chainer, unchanged."),
     "data": ("hagane.cli.data", "Measure how fast a dataset loads."),

@@ -73,6 +73,6 @@ def curves(
             f"{curve.steps[-1]:,}",
             str(len(curve.returns)),
             f"{end.value:.1f}",
-            f"{end.low:.1f} to {end.high:.1f}",
+            f"{end.low:.1f} to {end.high:.1f}" if len(curve.returns) > 1 else "needs more seeds",
         )
     Console().print(table)

@@ -48,11 +48,7 @@ class PathCondition:
 
     def taking(self, decision: Term) -> PathCondition:
         """Return the path one decision further."""
-        return (
-            self
-            if decision is TRUE
-            else PathCondition((*self.decisions, decision), self.scope)
-        )
+        return self if decision is TRUE else PathCondition((*self.decisions, decision), self.scope)
 
     def within(self, scope: Any) -> PathCondition:
         """Return the same path in another scope."""

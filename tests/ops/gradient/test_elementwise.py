@@ -141,6 +141,19 @@ def test_choices() -> None:
     check_operator("Where", condition, draw(2, 1, 1), draw())
 
 
+def test_a_value_that_is_given_twice_has_two_gradients() -> None:
+    from hagane.ops.builder import op
+    from hagane.ops.gradient import pull_back
+    from tests.ops.gradient.differences import check
+
+    x = draw(2, 3)
+    check(lambda x: [op("SwiGLU", x, x)], x)
+    _, pull = pull_back(lambda a, b: [op("Sub", a, b)], x, x)
+    a, b = pull([np.ones((2, 3))])
+    assert (a == 1).all()
+    assert (b == -1).all()
+
+
 def test_slopes() -> None:
     check_operator("PRelu", draw(2, 3, 4), draw(3, 1))
     check_operator("PRelu", draw(2, 3, 4), draw(1))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -203,6 +205,59 @@ def test_gradients_of_a_module_are_exact_and_weights_are_drawn_anew() -> None:
     other = agent.randomised(0)
     assert not torch.equal(other.module.weight, module.weight)
     assert agent.layers() == 1
+
+
+def test_links_of_hagane_act_with_exact_gradients_and_random_weights() -> None:
+    from hagane.nn.functions.activation import tanh
+    from hagane.nn.links.connection import Linear
+    from hagane.nn.model.chain import Chain
+
+    class Net(Chain):
+        def __init__(self):
+            super().__init__()
+            with self.init_scope():
+                self.first, self.second = Linear(4, 5), Linear(5, 3)
+
+        def __call__(self, x):
+            values = self.second(tanh(self.first(x)))
+            return {"action_values": values}
+
+    net = Net()
+    agent = Watched(adapted(net))
+    seen = np.float32([[1, -1, 0.5, 2], [0, 1, 0, 1]])
+    assert agent.act(seen[0]) == int(np.argmax(agent.explain(seen[0])["action_values"]))
+    slope = agent.agent.gradient(seen, "action_values", 2)
+    for part in range(4):
+        step = np.zeros(4, np.float32)
+        step[part] = 1e-2
+        ahead, behind = (agent.forward(seen + s)[0]["action_values"][:, 2] for s in (step, -step))
+        np.testing.assert_allclose(slope[:, part], (ahead - behind) / 2e-2, atol=1e-3)
+    last = agent.agent.randomised(0, 1)
+    np.testing.assert_array_equal(last.link.first.W.array, net.first.W.array)
+    assert not np.array_equal(last.link.second.W.array, net.second.W.array)
+    assert last.layers() == 2
+    assert adapted(Linear(4, 3)).explain(seen[0]).keys() == {"action_values"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"policy_class": {"__module__": "stable_baselines3.dqn.policies"}}, "stable-baselines3"),
+        ({"policy_class": {"__module__": "sb3_contrib.qrdqn.policies"}}, "sb3-contrib"),
+        (
+            {"policy_class": {"__module__": "stable_baselines3.common.policies"}},
+            "could not be told",
+        ),
+        ({"policy_class": {}, "clip_range": 1}, "stable-baselines3"),
+    ],
+)
+def test_archives_name_the_library_that_they_need(
+    tmp_path: Path, facts: dict[str, object], words: str
+) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("data", json.dumps(facts))
+    with pytest.raises(AgentFault, match=words):
+        StableBaselinesAgent.load(str(tmp_path / "a.zip"))
 
 
 def chainer_class(name: str, **fields: object) -> object:

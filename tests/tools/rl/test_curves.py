@@ -67,3 +67,13 @@ def test_files_that_hold_no_curves_are_named(tmp_path: Path, text: str, words: s
         load_curves(tmp_path / "curves.json")
     with pytest.raises(InvalidLog, match="cannot be read"):
         load_curves(tmp_path / "none.json")
+
+
+def test_the_curves_that_ship_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(__file__).parents[3] / "examples" / "rl" / "agents" / "curves.json"
+    with pytest.raises(SystemExit):
+        main(["rl", "curves", str(path)])
+    shown = capsys.readouterr().out
+    assert "ppo-pendulum" in shown
+    assert "-132.5 to" in shown
+    assert "needs more" in shown

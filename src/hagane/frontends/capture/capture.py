@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,7 @@ from hagane.frontends.python.values.values import (
     Value,
 )
 from hagane.graph.names import separate_names
-from hagane.graph.types import SequenceType
 from hagane.symbolic import Expr
-
-INPUTS_KEY = "hagane.inputs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +95,7 @@ def capture_object(
     Raises:
         CaptureError: Some of it cannot become a graph; all of that is listed.
     """
+    _refuse_hooks(found)
     interpreter = Capturing(Path.cwd(), tables, array_names(found))
     report = interpreter.collector.report
     with DeepRecursion():
@@ -122,10 +120,33 @@ def capture_object(
     return Captured(graph, report, structure)
 
 
+def _refuse_hooks(found: Any) -> None:
+    """Refuse modules whose calls run more than their source says."""
+    owner = getattr(found, "__self__", found)
+    function = getattr(found, "__func__", found)
+    owners = [owner]
+    if hasattr(function, "__globals__"):
+        names = function.__code__.co_names
+        owners += [function.__globals__[n] for n in names if n in function.__globals__]
+    problems = []
+    for one in owners:
+        if not hasattr(type(one), "named_modules"):
+            continue
+        for path, module in one.named_modules():
+            hooks = {**module._forward_pre_hooks, **module._forward_hooks}
+            problems += [
+                f"the module '{path or type(module).__name__}' has a forward hook "
+                f"({getattr(hook, '__qualname__', type(hook).__name__)}), which is not followed; "
+                "remove it first"
+                for hook in hooks.values()
+            ]
+    if problems:
+        raise CaptureError(problems)
+
+
 def _refuse_doubts(report: Report) -> None:
     problems = [
-        f"{problem.place.file}:{problem.place.line}: {problem.message}"
-        for problem in report.errors
+        f"{problem.place.file}:{problem.place.line}: {problem.message}" for problem in report.errors
     ]
     if not problems and report.unknown:
         problems = _told(report)
@@ -312,4 +333,4 @@ def _bodies(node: ir.Node) -> list[ir.Graph]:
     ]
 
 
-__all__ = ["Captured", "Constant", "SequenceType", "array_names", "capture_object", "field"]
+__all__ = ["Captured", "Constant", "array_names", "capture_object"]

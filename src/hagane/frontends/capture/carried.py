@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import onnx_ir as ir
 
@@ -67,11 +67,11 @@ def slot_for(before: Value, after: Value, earlier: Slot | None = None) -> Slot |
     if isinstance(before, Tensor) and isinstance(after, Tensor):
         return _tensor_slot(before, after, earlier)
     if isinstance(earlier, NumberSlot):
-        wider = "float" if "float" in (earlier.kind, _number(after)) else earlier.kind
-        return NumberSlot(wider) if _number(after) else None
+        wider = "float" if "float" in (earlier.kind, number_kind(after)) else earlier.kind
+        return NumberSlot(wider) if number_kind(after) else None
     if before is after or (is_plain(before) and is_plain(after) and _same(before, after)):
         return Fixed(before) if earlier is None or isinstance(earlier, Fixed) else earlier
-    kinds = {_number(before), _number(after)}
+    kinds = {number_kind(before), number_kind(after)}
     if "" in kinds:
         return None
     if len(kinds) == 1:
@@ -83,7 +83,8 @@ def _same(before: Value, after: Value) -> bool:
     return type(before) is type(after) and bool(before == after)
 
 
-def _number(value: Value) -> str:
+def number_kind(value: Value) -> str:
+    """Return ``int``, ``bool`` or ``float``; empty for what is no number."""
     if isinstance(value, bool | Truth):
         return "bool"
     if isinstance(value, int | Expr):
@@ -152,7 +153,3 @@ def packed(slot: Slot, tensors: Iterator[ir.Value], emitter: GraphEmitter) -> Va
     if slot.kind == "bool":
         return Truth(emitter.truth(scalar, emitter.new_truth()))
     return Real(None, scalar)
-
-
-Change: TypeAlias = tuple[int, Any, Value, Value]
-Rule: TypeAlias = Callable[[Dim], Value]

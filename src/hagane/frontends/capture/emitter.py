@@ -14,17 +14,15 @@ from hagane.errors import TypeInferenceError
 from hagane.frontends.capture.scope import Branch, Scope
 from hagane.frontends.capture.terms import as_value
 from hagane.frontends.python.interpret.emit import Emitter
-from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Place, Real, Tensor, Truth, Value
 from hagane.graph.types import Shape, TensorType, Type, to_ir_shape, to_ir_type
 from hagane.ops.builder import Nodes
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
-from hagane.symbolic import Dim, Expr, symbol
+from hagane.symbolic import Dim, Expr
 from hagane.symbolic.logic import negate
 from hagane.symbolic.questions import Knowledge, denominator
 from hagane.symbolic.term import BOOL, Term, variable
-
 
 _REAL = {
     ast.Add: "Add", ast.Sub: "Sub", ast.Mult: "Mul", ast.Div: "Div", ast.Pow: "Pow",
@@ -44,8 +42,8 @@ class ScopeNodes(Nodes):
 
     emitter: GraphEmitter
 
-    def _note_sizes(self, value: ir.Value) -> None:
-        super()._note_sizes(value)
+    def note_sizes(self, value: ir.Value) -> None:
+        super().note_sizes(value)
         for name, found in self._sizes.items():
             self.emitter.sizes.setdefault(name, found)
 
@@ -168,7 +166,7 @@ class GraphEmitter(Emitter):
         self._born[value] = len(self._born)
 
     def visible(self, value: ir.Value, scope: Scope | None = None) -> ir.Value:
-        """Return what stands for a value in a scope: values of branches and loops are handed out."""
+        """Return what stands for a value in a scope; branches and loops hand theirs out."""
         scope = self.scope if scope is None else scope
         while value in self.homes and not scope.is_within(self.homes[value]):
             home = self.homes[value]
@@ -207,6 +205,7 @@ class GraphEmitter(Emitter):
             "capture",
             self._reasons.get(value, "a tensor that no operator of the graph computes"),
         )
+        raise AssertionError
 
     def _cast(self, value: ir.Value, dtype: ir.DataType) -> ir.Value:
         return self.scope.nodes._node("Cast", value, to=int(dtype))
@@ -237,7 +236,7 @@ class GraphEmitter(Emitter):
         node.name = None
         self.scope.nodes.insert(node)
         for value in node.outputs:
-            self.scope.nodes._note_sizes(value)
+            self.scope.nodes.note_sizes(value)
 
     def set_type(self, value: ir.Value, type_: Type | None) -> None:
         """Note the type of a value."""
@@ -268,14 +267,13 @@ class GraphEmitter(Emitter):
         self.set_type(value, TensorType(tensor.dtype, tensor.shape))
         self.root.graph.inputs.append(value)
         self.add_home(value, self.root)
-        self.root.nodes._note_sizes(value)
+        self.root.nodes.note_sizes(value)
 
     def tensor(self, value: ir.Value, kind: str = "") -> Tensor:
         """Return a graph value as a tensor of the program."""
         type_ = self.types.types.get(value)
         assert isinstance(type_, TensorType)
-        made = self._wrap(value, type_, None, kind or self.kind, "cpu")
-        return made
+        return self._wrap(value, type_, None, kind or self.kind, "cpu")
 
     # Numbers and truth values that the data decide.
 
@@ -310,7 +308,7 @@ class GraphEmitter(Emitter):
                 self.fail("capture", "a number that no operator of the graph computes")
             scale = denominator(value.formula)
             whole = self.size(value.formula * scale)
-            return self.op("Div", self._wide(whole), np.array(scale, np.float64))
+            return self.op("Div", self._wide(whole), np.array(scale, np.float64))  # type: ignore[no-any-return]
         if isinstance(value, Expr):
             return self._wide(self.size(value))
         if isinstance(value, Truth):
@@ -326,8 +324,7 @@ class GraphEmitter(Emitter):
         return self.as_scalar(value, "bool")
 
     def _wide(self, x: Tensor) -> Tensor:
-        made: Tensor = self.op("Cast", x, to=ir.DataType.DOUBLE)
-        return made
+        return self.op("Cast", x, to=ir.DataType.DOUBLE)  # type: ignore[no-any-return]
 
     def real_operation(self, kind: type[ast.operator], left: Value, right: Value) -> Real:
         """Return an operation of Python on numbers of which one is a float of the data."""
@@ -345,12 +342,10 @@ class GraphEmitter(Emitter):
         """Return a comparison of numbers of which one is a float of the data."""
         a, b = self.real_tensor(left), self.real_tensor(right)
         if kind is ast.NotEq:
-            made: Tensor = self.op("Not", self.op("Equal", a, b))
-            return made
+            return self.op("Not", self.op("Equal", a, b))  # type: ignore[no-any-return]
         if kind not in _COMPARE:
             self.fail("capture", "a comparison of floats that the data decide")
-        made = self.op(_COMPARE[kind], a, b)
-        return made
+        return self.op(_COMPARE[kind], a, b)  # type: ignore[no-any-return]
 
     def size(self, dim: Dim) -> Tensor:
         """Return a size as a tensor."""
@@ -395,7 +390,7 @@ class GraphEmitter(Emitter):
                 )
         self.set_type(made, TensorType(a.dtype, shape))
         self.add_home(made, scope)
-        scope.nodes._note_sizes(made)
+        scope.nodes.note_sizes(made)
 
     def _filler(self, like: ir.Value, scope: Scope) -> ir.Value:
         """Return a value of the type of another one, of which nothing depends."""
@@ -417,12 +412,11 @@ class GraphEmitter(Emitter):
 
     def _same(self, value: ir.Value, scope: Scope) -> ir.Value:
         """Return a value that lies in a scope and is no other output of it."""
-        if self.homes.get(value) is scope and value not in scope.graph.outputs:
-            if value.producer() is not None:
-                return value
+        is_free = self.homes.get(value) is scope and value not in scope.graph.outputs
+        if is_free and value.producer() is not None:
+            return value
         with self.at(scope):
-            made = scope.nodes._node("Identity", self.visible(value))
-        return made
+            return scope.nodes._node("Identity", self.visible(value))
 
     def own(self, value: ir.Value, scope: Scope) -> ir.Value:
         """Return a value as the next output of a scope."""
@@ -456,11 +450,18 @@ class GraphEmitter(Emitter):
     def marked(self) -> tuple[Any, ...]:
         """Return what :meth:`back_to` goes back to."""
         kept = (self.numbers, self.truths, self.sizes, self._counts, self._keys, self._computations)
-        return tuple(dict(one) for one in kept)  # type: ignore[call-overload]
+        return tuple(dict(one) for one in kept)
 
     def back_to(self, mark: tuple[Any, ...]) -> None:
         """Forget the names of what was made since."""
-        names = (self.numbers, self.truths, self.sizes, self._counts, self._keys, self._computations)
+        names = (
+            self.numbers,
+            self.truths,
+            self.sizes,
+            self._counts,
+            self._keys,
+            self._computations,
+        )
         for one, before in zip(names, mark, strict=True):
             one.clear()  # type: ignore[attr-defined]
             one.update(before)  # type: ignore[attr-defined]
@@ -480,7 +481,7 @@ class GraphEmitter(Emitter):
                 sides.append(self.value_of(tensor))
         value = branch.pair(*sides)
         self.set_type(value, TensorType(yes.dtype, shape))
-        scope.nodes._note_sizes(value)
+        scope.nodes.note_sizes(value)
         kind = yes.kind
         device = yes.device if yes.device == no.device else ""
         made = self._wrap(value, TensorType(yes.dtype, shape), None, kind, device)
@@ -499,4 +500,4 @@ class GraphEmitter(Emitter):
         )
 
 
-__all__ = ["CheckError", "GraphEmitter", "symbol"]
+__all__ = ["GraphEmitter"]

@@ -14,9 +14,13 @@ import onnx_ir as ir
 from hagane.frontends.capture.carried import (
     Earlier,
     Fixed,
+    NumberSlot,
+    Parts,
     Slot,
+    TensorSlot,
     leaf_type,
     leaves,
+    number_kind,
     packed,
     slot_for,
     unpacked,
@@ -32,14 +36,13 @@ from hagane.frontends.python.values.values import (
     Frame,
     ListRef,
     Many,
-    Stream,
     Tensor,
     Unknown,
     Value,
 )
 from hagane.graph.types import TensorType
-from hagane.symbolic import Dim, Expr, symbol
-from hagane.symbolic.term import TRUE, Term
+from hagane.symbolic import Dim, Expr
+from hagane.symbolic.term import Term
 
 _MAX_ROUNDS = 8
 _MAX_UNROLLED = 64  # iterations of a 'while' that are decided one by one
@@ -86,7 +89,7 @@ class Body:
         made = self.node.outputs[-1]
         emitter.set_type(made, type_)
         emitter.add_home(made, self.outer)
-        self.outer.nodes._note_sizes(made)
+        self.outer.nodes.note_sizes(made)
         return made
 
 
@@ -116,7 +119,7 @@ class Loops(Paths):
         """Return known items as a content of which one value stands for all."""
         if items and all(isinstance(i, int) for i in items):
             return super().many_items(items)
-        self._refuse(_LENGTH)
+        raise CheckError("capture", _LENGTH)
 
     def as_many(self, content: Any) -> tuple[Value, Any]:
         """Return one value that stands for all of a list's content, and how many there are."""
@@ -309,7 +312,7 @@ class Loops(Paths):
             emit.set_type(value, type_)
             emit.add_home(value, inner)
             graph.inputs.append(value)
-            inner.nodes._note_sizes(value)
+            inner.nodes.note_sizes(value)
         body.states = len(types) - 2
         return body
 
@@ -348,7 +351,9 @@ class Loops(Paths):
         returns = self.frame.exits[mark:]
         del self.frame.exits[mark:]
         exits = [Exit("break", (False, True, False, MISSING), e.contents, e.path) for e in breaks]
-        exits += [Exit("return", (False, False, True, e.value), e.contents, e.path) for e in returns]
+        exits += [
+            Exit("return", (False, False, True, e.value), e.contents, e.path) for e in returns
+        ]
         if not self.dead:
             going: Value = True
             if isinstance(node, ast.While):
@@ -357,7 +362,8 @@ class Loops(Paths):
             exits.append(Exit("turn", state, self.heap.contents, self.knowledge.path))
         value = self.merge(exits, inside)
         self.knowledge.path = inside
-        return Iteration(*value, self.heap.contents)
+        going, broke, returned, result = value
+        return Iteration(going, broke, returned, result, self.heap.contents)
 
     def _set(self, key: int, part: Any, value: Value) -> None:
         if part is None:
@@ -392,9 +398,7 @@ class Loops(Paths):
         self.knowledge.path = entry.within(body.inner)
         outputs = [as_value(emit, self.as_term(self.truth(found.going)))]
         for (key, part), slot in slots.items():
-            outputs += [
-                emit.value_of(t) for t in unpacked(slot, _at(after, key, part), emit)
-            ]
+            outputs += [emit.value_of(t) for t in unpacked(slot, _at(after, key, part), emit)]
         ends, end_slots = self._ends(found)
         for slot, value in zip(end_slots, ends, strict=True):
             outputs += [emit.value_of(t) for t in unpacked(slot, value, emit)]
@@ -416,9 +420,9 @@ class Loops(Paths):
         made = iter(list(body.node.outputs))
         self._leave_body(start, after, slots, made, length)
         finals = [packed(slot, made, emit) for slot in end_slots]
-        for (tensor, (key, grown)) in scanned:
-            stacked = next(made)
-            self._fill(key, start[key], grown, tensor, stacked)
+        for tensor, (key, grown) in scanned:
+            is_number = not isinstance(after[key][1], Tensor)
+            self._fill(key, start[key], grown, is_number, emit.tensor(next(made), tensor.kind))
         self.dead = False
         self._end(node, found, ends, finals, outer, entry)
 
@@ -467,9 +471,10 @@ class Loops(Paths):
             return item
         if isinstance(item, int | Expr) and not isinstance(item, bool):
             return self.emit.as_scalar(item, "int")
-        self._refuse(
+        raise CheckError(
+            "capture",
             f"a loop whose number of iterations the data decide appends {self.show(item)} to a "
-            "list; append tensors or integers"
+            "list; append tensors or integers",
         )
 
     def _close(
@@ -494,7 +499,7 @@ class Loops(Paths):
         body.outer.nodes.insert(node)
         for value, type_ in zip(node.outputs, types, strict=True):
             emit.set_type(value, type_)
-            body.outer.nodes._note_sizes(value)
+            body.outer.nodes.note_sizes(value)
         body.states, body.scans = len(kinds), len(scanned)
 
     def _leave_body(
@@ -521,12 +526,9 @@ class Loops(Paths):
             else:
                 self._set(key, part, packed(slot, made, self.emit))
 
-    def _fill(
-        self, key: int, before: Any, grown: int, item: Tensor, stacked: ir.Value
-    ) -> None:
+    def _fill(self, key: int, before: Any, grown: int, is_number: bool, whole: Tensor) -> None:
         """Give a list what the iterations appended."""
         emit = self.emit
-        whole = emit.tensor(stacked, item.kind)
         assert whole.shape is not None
         if grown > 1:
             shape = (whole.shape[0] * grown, *whole.shape[2:])
@@ -538,10 +540,9 @@ class Loops(Paths):
         assert whole.shape is not None
 
         def at(k: Dim) -> Value:
-            place = k if isinstance(k, int) else emit.size(k)
-            taken = self.op("Gather", whole, place if isinstance(k, Expr) else np.array(k), axis=0)
-            whole_item = taken.dtype == ir.DataType.INT64 and not item.kind
-            return emit.number(taken, "item") if whole_item else taken
+            place = emit.size(k) if isinstance(k, Expr) else np.array(k, np.int64)
+            taken: Tensor = self.op("Gather", whole, place, axis=0)
+            return emit.number(taken, "item") if is_number else taken
 
         self.heap[key] = Many(_UNKNOWN_ITEMS, whole.shape[0], at, whole)
 
@@ -613,25 +614,17 @@ def _grown(before: tuple[Value, ...], after: tuple[Value, ...], known: int | Non
     if known is not None:
         started = after[:1] and isinstance(after[0], Earlier)
         return len(after) - 1 if started else 0
-    same = len(after) > len(before) and all(
-        a is b for a, b in zip(before, after, strict=False)
-    )
+    same = len(after) > len(before) and all(a is b for a, b in zip(before, after, strict=False))
     return len(after) - len(before) if same else 0
 
 
 def _result_slot(value: Value) -> Slot | None:
     if isinstance(value, tuple):
         found = [_result_slot(item) for item in value]
-        from hagane.frontends.capture.carried import Parts
-
         return None if None in found else Parts(tuple(s for s in found if s is not None))
     if isinstance(value, Tensor):
-        from hagane.frontends.capture.carried import TensorSlot
-
         return TensorSlot(value.dtype, tuple(value.shape or ()), value.kind, value.device)
-    from hagane.frontends.capture.carried import NumberSlot, _number
-
-    return NumberSlot(_number(value)) if _number(value) else None
+    return NumberSlot(number_kind(value)) if number_kind(value) else None
 
 
-__all__ = ["TRUE", "Loops", "Stream", "symbol"]
+__all__ = ["Loops"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -183,8 +183,8 @@ class Paths(Interpreter):
     def _join_reals(self, condition: Term, yes: Value, no: Value) -> Value:
         if isinstance(yes, int | float) and isinstance(no, int | float) and yes == no:
             return yes
-        sides = [self.emit.real_tensor(value) for value in (yes, no)]
-        return Real(None, self.emit.choose(condition, *sides, ()))
+        a, b = self.emit.real_tensor(yes), self.emit.real_tensor(no)
+        return Real(None, self.emit.choose(condition, a, b, ()))
 
     def _join_tensors(self, condition: Term, yes: Tensor, no: Tensor) -> Value:
         if yes.value is no.value and yes.kind == no.kind:
@@ -235,4 +235,4 @@ def _is_real(value: Value) -> bool:
     return isinstance(value, int | float | Expr | Real) and not isinstance(value, bool)
 
 
-__all__ = ["Mapping", "Paths"]
+__all__ = ["Paths"]

@@ -68,7 +68,8 @@ def _is_made(part: Value) -> bool:
     """Whether a value is a tensor that the graph holds."""
     if not isinstance(part, Tensor) or part.shape is None:
         return False
-    return part.origin is not None or part.known is not None or part.value.producer() is not None
+    made = part.known is not None or part.value.producer() is not None
+    return made or part.origin is not None or part.value.is_graph_input()
 
 
 def _known_item(t: Core, x: Tensor, index: Value) -> Tensor | None:

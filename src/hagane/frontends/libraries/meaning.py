@@ -13,10 +13,9 @@ from typing import Any
 
 from hagane.frontends.libraries.meant import MEANT
 from hagane.frontends.libraries.registry import LibraryTables
-from hagane.frontends.libraries.table import View
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Instance, Library, Many, Tensor, Value
+from hagane.frontends.python.values.values import Many, Tensor, Value
 
 # What makes objects: the operators are in what is done with them.
 _MAKING = ("__init__",)
@@ -33,7 +32,7 @@ class MeaningTables(LibraryTables):
     def __init__(self, used: Callable[[str], None] = lambda name: None, *, trusting: bool = False):
         self._used = used
         self._trusting = trusting
-        self._depth = 0
+        self._frame: object = None  # of the program, in which a function of a library runs
 
     @cached_property
     def _handlers(self) -> frozenset[int]:
@@ -55,27 +54,33 @@ class MeaningTables(LibraryTables):
             return found
         return getattr(table.layers.get(owner), method, None)
 
-    def _within(self, name: str, run: Callable[[], Value]) -> Value:
+    def _within(self, core: Core, name: str, run: Callable[[], Value]) -> Value:
         """Run what a name stands for; functions that it uses itself are its own business."""
-        if not self._depth:
-            self._used(name)
-            if name.endswith("_") and not name.endswith(("__", "requires_grad_")):
-                raise CheckError(
-                    "capture",
-                    f"'{name}' works in place, which cannot be captured yet; use its result, as in "
-                    f"x = x.{name.rpartition('.')[2].rstrip('_')}(...)",
-                )
-            listed = name in MEANT or id(self._handler(name)) in self._handlers
-            if not self._trusting and not listed:
-                raise CheckError(
-                    "capture",
-                    f"'{name}' cannot be captured yet: the checker knows its types, not its values",
-                )
-        self._depth += 1
+        if name in _STRUCTURE or (self._frame is not None and self._frame is core.frame):
+            return run()
+        self._used(name)
+        if not self._trusting:
+            self._refuse(name)
+        before, self._frame = self._frame, core.frame
         try:
             return run()
         finally:
-            self._depth -= 1
+            self._frame = before
+
+    def _refuse(self, name: str) -> None:
+        """Refuse a name that is not listed."""
+        last = name.rpartition(".")[2]
+        if last.endswith("_") and not last.endswith("__") and last != "requires_grad_":
+            raise CheckError(
+                "capture",
+                f"'{name}' works in place, which cannot be captured yet; use its result, as in "
+                f"x = x.{last.rstrip('_')}(...)",
+            )
+        if name not in MEANT and id(self._handler(name)) not in self._handlers:
+            raise CheckError(
+                "capture",
+                f"'{name}' cannot be captured yet: the checker knows its types, not its values",
+            )
 
     def call(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
@@ -87,7 +92,7 @@ class MeaningTables(LibraryTables):
         table = self.table_of(name)
         if table is None or name not in table.functions:
             return super().call(core, name, arguments, keywords)
-        return self._within(name, lambda: _super(self).call(core, name, arguments, keywords))
+        return self._within(core, name, lambda: _super(self).call(core, name, arguments, keywords))
 
     def call_method(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
@@ -95,7 +100,9 @@ class MeaningTables(LibraryTables):
         """Call a method of a library's class; the receiver comes first."""
         if name.rpartition(".")[2] in _MAKING:
             return super().call_method(core, name, arguments, keywords)
-        return self._within(name, lambda: _super(self).call_method(core, name, arguments, keywords))
+        return self._within(
+            core, name, lambda: _super(self).call_method(core, name, arguments, keywords)
+        )
 
     def tensor_attribute(self, core: Core, value: Tensor, name: str) -> Value:
         """Return an attribute or a method of a tensor."""
@@ -103,17 +110,24 @@ class MeaningTables(LibraryTables):
         if computed is None:
             return super().tensor_attribute(core, value, name)
         whole = f"{value.kind}.{name}"
-        return self._within(whole, lambda: _super(self).tensor_attribute(core, value, name))
+        return self._within(core, whole, lambda: _super(self).tensor_attribute(core, value, name))
 
     def operator(self, core: Core, name: str, left: Value, right: Value) -> Value:
         """Return an operator of which at least one operand is a tensor."""
         kind = next(v.kind for v in (left, right) if isinstance(v, Tensor))
+        if name in _IN_PLACE and isinstance(left, Tensor) and _is_shared(core, left):
+            raise CheckError(
+                "capture",
+                "an assignment in place changes a tensor that has another name, or is part of one; "
+                "write x = x + y for x += y",
+            )
         whole = f"{kind} {name.removeprefix('i') if name in _IN_PLACE else name}"
-        return self._within(whole, lambda: _super(self).operator(core, name, left, right))
+        return self._within(core, whole, lambda: _super(self).operator(core, name, left, right))
 
     def unary(self, core: Core, name: str, value: Tensor) -> Value:
         """Return an operator applied to a tensor."""
-        return self._within(f"{value.kind} {name}", lambda: _super(self).unary(core, name, value))
+        whole = f"{value.kind} {name}"
+        return self._within(core, whole, lambda: _super(self).unary(core, name, value))
 
     def set_tensor_item(self, core: Core, value: Tensor, index: Value, item: Value) -> None:
         """Refuse ``value[index] = item``."""
@@ -121,16 +135,41 @@ class MeaningTables(LibraryTables):
             "capture", "items of tensors that are set cannot be captured yet; make a new tensor"
         )
 
-    def prepare(self, core: Core, made: Instance, library: Library) -> None:
-        """Give a new object of a derived class what its base class sets before ``__init__``."""
-        super().prepare(core, made, library)
 
-
+# What only calls the program's own objects.
+_STRUCTURE = frozenset(
+    f"torch.nn.{name}"
+    for name in ("Sequential.forward", "ModuleList.forward", "Module.__call__",
+                 "Module.__getattr__")
+)  # fmt: skip
 _IN_PLACE = frozenset(
     f"i{name}"
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",
                  "and", "or", "xor", "lshift", "rshift")
 )  # fmt: skip
+
+
+# Operators whose results may share memory with their input.
+_VIEWS = frozenset(
+    ("Reshape", "Transpose", "Slice", "Gather", "Squeeze", "Unsqueeze", "Expand", "Identity",
+     "Split", "Flatten")
+)  # fmt: skip
+
+
+def _is_shared(core: Core, x: Tensor) -> bool:
+    """Whether a change of a tensor in place is seen elsewhere in the program."""
+    producer = x.value.producer()
+    if producer is not None and producer.op_type in _VIEWS:
+        return True
+    return sum(_count(content, x) for content in core.heap.contents.values()) > 1
+
+
+def _count(content: Any, x: Tensor) -> int:
+    if isinstance(content, dict):
+        return sum(_count(item, x) for item in content.values())
+    if isinstance(content, tuple):
+        return sum(_count(item, x) for item in content)
+    return int(isinstance(content, Tensor) and content.value is x.value)
 
 
 def _super(tables: MeaningTables) -> Any:
@@ -154,4 +193,4 @@ def _stacked(
     return made
 
 
-__all__ = ["MeaningTables", "View"]
+__all__ = ["MeaningTables"]

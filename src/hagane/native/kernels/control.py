@@ -23,7 +23,7 @@ _SHARED_NS = 8000.0
 
 
 class Mark(enum.Enum):
-    """What a kernel without code stands for."""
+    """The meaning of a kernel without code, other than a loop or branch."""
 
     OTHERWISE = "otherwise"  # kernels of a false condition begin
     END = "end"  # the body of a loop, or the last of a branch, ends
@@ -42,8 +42,8 @@ class Carried:
         size: Bytes of the initial value.
         grown: Bytes of the value after an iteration, if they differ between iterations: the engine
             then has two places of its own, and there is no ``second``.
-        result: The output that is made of what grew; there is no ``first``.
-        shape: What an iteration reads.
+        result: The output made of a value that grew; there is no ``first``.
+        shape: Its shape before an iteration.
     """
 
     before: Buffer
@@ -66,7 +66,7 @@ class Scanned:
         base: Which of the loop's pointers is the whole; ``NONE`` if it grows while the loop runs.
         start: Bytes from there to the first slice.
         step: Bytes from one slice to the next.
-        result: The output that is made of what grew.
+        result: The output made of a value that grew.
     """
 
     slice: Buffer
@@ -86,7 +86,7 @@ class ChangingSizes:
     Attributes:
         names: Each with its size before the first iteration and, as a function of the sizes in one
             iteration, its size in the next.
-        dims: What that kernel computes, in order; the sizes themselves follow.
+        dims: The numbers that this kernel computes, in order; the sizes themselves follow.
         numbers: Where it leaves them.
         temporaries: Values of the body that have no fixed size, and places of their own.
         scratch: The scratch memory that an iteration needs, if that differs too.
@@ -175,12 +175,12 @@ def extents(controls: Sequence[Control | None]) -> dict[int, Extent]:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What kernels take, in nanoseconds of one thread.
+    """The estimated time of kernels, in nanoseconds of one thread.
 
     Attributes:
         alone: Loops and branches that one thread runs by itself.
         whole: All, as often as they are likely to run.
-        shared: What threads share of that.
+        shared: The part of it that threads share.
         often: How often each kernel is likely to run.
     """
 
@@ -191,10 +191,10 @@ class Estimate:
 
 
 def estimate(controls: Sequence[Control | None], work: Sequence[float], least: float) -> Estimate:
-    """Return what kernels take.
+    """Return the estimated time of kernels.
 
     Args:
-        controls: What each kernel is, if it has no code.
+        controls: For each kernel without code, the loop, branch or mark in its place.
         work: The nanoseconds of each.
         least: Kernels of less work are not shared.
     """
@@ -240,7 +240,7 @@ def _left(loop: Loop) -> Iterator[Buffer | None]:
 
 
 def changing_names(controls: Sequence[Control | None]) -> dict[str, Dim]:
-    """Return the names of sizes that differ between iterations, and what they begin as."""
+    """Return the names of sizes that differ between iterations, and their first values."""
     return {
         name: start
         for control in controls

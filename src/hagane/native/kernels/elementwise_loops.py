@@ -271,13 +271,13 @@ def expression_text(
     *,
     vector: bool,
 ) -> str:
-    """Return the C name of what an expression gives for one vector or element.
+    """Return the C name of an expression's result for one vector or element.
 
     Args:
-        expression: What is computed.
-        tensors: What it reads.
+        expression: The expression.
+        tensors: Its operands.
         names: The C names of their elements, by position.
-        lines: Takes the declarations of what is computed on the way.
+        lines: Takes the declarations of intermediate results.
         vector: Whether elements are vectors.
     """
     if isinstance(expression, Leaf):

@@ -26,7 +26,7 @@ HALVES = {np.dtype(np.float16): "f16", np.dtype(ml_dtypes.bfloat16): "bf16"}
 SMALL_TYPES = {**HALVES, np.dtype(np.int8): "i8", np.dtype(np.uint8): "u8"}
 # Parts of the names of functions that take long.
 _LONG = ("exp", "log", "erf", "tanh", "pow", "sigmoid", "softplus", "mish", "swish", "gelu")
-# What vector code computes with.
+# The element types of vector code.
 _VECTORS = frozenset({FLOAT32, BOOL, *SMALL_TYPES})
 
 
@@ -56,7 +56,7 @@ class Apply:
 
     Attributes:
         template: Its C text.
-        arguments: What the text's ``{i}`` stand for.
+        arguments: The operands that the text's ``{i}`` stand for.
         dtype: The element type of the result.
         vector: Whether the text also serves vectors of float32.
         mask: Whether the result, in vector code, is a mask.

@@ -1,6 +1,6 @@
 """Generated C as a person reads it: one statement a line, indented, lines of bounded length.
 
-Rules write C in whatever lines are handy, and that text is compiled. The text here has the same
+Rules write C in lines of any form, and that text is compiled. The text here has the same
 tokens in the same order.
 """
 

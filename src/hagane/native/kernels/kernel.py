@@ -55,11 +55,11 @@ class Kernel:
         work: Estimated nanoseconds of one thread; small kernels run without waking threads.
         flops: Arithmetic, for profiles; a multiplication and an addition are two.
         scratch: Bytes of memory each thread needs.
-        failure: What a failure that it notes means, with ``{value}``, and ``{0}`` and so on for
+        failure: The meaning of a failure that it notes, with ``{value}``, and ``{0}`` and so on for
             the sizes below.
         failure_sizes: Sizes that the text names.
-        control: What stands here in the place of code.
-        name: What the C function is called, apart from its hash.
+        control: The loop, branch or mark in the place of code.
+        name: The name of the C function, without its hash.
         nodes: Names of the nodes that it computes, or a part of, by ``name_of``.
     """
 
@@ -118,7 +118,7 @@ class Body:
     lines: list[str] = field(default_factory=list)
     pointers: list[Pointer] = field(default_factory=list)
     sizes: list[Dim] = field(default_factory=list)
-    results: list[tuple[Dim, ...]] = field(default_factory=list)  # shapes of what it writes
+    results: list[tuple[Dim, ...]] = field(default_factory=list)  # shapes of the tensors written
     helpers: list[str] = field(default_factory=list)
 
     def pointer(

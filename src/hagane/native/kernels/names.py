@@ -1,4 +1,4 @@
-"""Names of generated C functions: what they compute, on which sizes."""
+"""Names of generated C functions, made of operators and sizes."""
 
 from __future__ import annotations
 

@@ -94,8 +94,8 @@ class Recorder:
         """Return the buffer of packed weights; equal keys share one.
 
         Args:
-            key: What the content depends on.
-            packing: How it is made.
+            key: Identifies the content.
+            packing: The recipe of the content.
             count: Bytes.
         """
         if key not in self._weights:
@@ -120,5 +120,5 @@ def name_of(node: ir.Node) -> str:
 
 
 def label_of(node: ir.Node, *followers: ir.Node) -> str:
-    """Return the label of a node and of what is computed with it: ``Conv+Relu 'conv1'``."""
+    """Return the label of a node and its followers: ``Conv+Relu 'conv1'``."""
     return f"{'+'.join(each.op_type for each in (node, *followers))} '{node.name}'"

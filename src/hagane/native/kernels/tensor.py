@@ -16,7 +16,7 @@ from hagane.symbolic import Dim, product
 
 
 class Kind(enum.Enum):
-    """Who owns a buffer."""
+    """The owner of a buffer."""
 
     ARENA = "arena"  # planned over the run, shared with other values
     BORDERED = "bordered"  # the same, but its border must hold one byte whenever it is read
@@ -68,11 +68,11 @@ class Buffer:
     Attributes:
         name: The value that it holds.
         bytes: Its size.
-        kind: Who owns it.
-        packing: How the content of a weight buffer is made.
-        border: For bordered buffers, what no kernel writes. Values of equal borders may follow one
-            another in a place without clearing it.
-        owner: What the content has addresses of, which must live as long.
+        kind: Its owner.
+        packing: The recipe of a weight buffer's content.
+        border: For bordered buffers, the bytes that no kernel writes. Values of equal borders may
+            follow one another in a place without clearing it.
+        owner: The object to whose memory the content points; it must live as long.
     """
 
     name: str
@@ -175,7 +175,7 @@ def row_major(shape: Sequence[Dim]) -> tuple[Dim, ...]:
 def keep_border(
     pixels: Tensor, plane: int, *, start: int = 0, step: int = 0, fill: int = 0
 ) -> None:
-    """Note that what lies around some pixels must hold one number whenever it is read.
+    """Note that the memory around some pixels must hold one number whenever it is read.
 
     No kernel may write to it. A buffer whose planes are all pixels stays as it is.
 

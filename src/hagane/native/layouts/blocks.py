@@ -1,7 +1,7 @@
 """Kernels that bring images into blocks of channels and back.
 
 All blocks of some pixels come before those of the next ones: large images are computed a share of
-their pixels by each thread, and what another one wrote last is slow to read.
+their pixels by each thread, and the pixels that another one wrote last are slow to read.
 """
 
 from __future__ import annotations

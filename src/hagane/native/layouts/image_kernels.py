@@ -1,7 +1,7 @@
 """Elementwise kernels over images whose blocks of channels are not equally wide.
 
-Images of floats have as many channels in a block as a vector has lanes; those that matrix tiles
-read have two or four times as many.
+Images of floats have as many channels in a block as a vector has lanes; images for matrix
+tiles have two or four times as many.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def emit_image(
 ) -> None:
     """Write kernels that compute an expression over images ``(N, blocks, rows, columns, lanes)``.
 
-    What fills the last block of a wide target is zero. Arguments are those of
+    The rest of a wide target's last block is zero. Arguments are those of
     ``emit_elementwise``.
     """
     lanes = recorder.level.lanes
@@ -57,9 +57,9 @@ def emit_image(
 def clear_beyond(
     recorder: Recorder, label: str, channels: int, target: Tensor, *, store: str
 ) -> None:
-    """Write the kernel that clears what fills the vector of an image's last channels.
+    """Write the kernel that clears the rest of the vector of an image's last channels.
 
-    What is computed of it need not be zero, or finite: ``Log``, say. Arguments are those of
+    A function of zero need not be zero, or finite: ``Log``, say. Arguments are those of
     ``emit_elementwise``.
     """
     wide, left = int(target.shape[-1]), -channels % recorder.level.lanes
@@ -90,7 +90,7 @@ def _part(tensor: Tensor, part: int, parts: int, lanes: int) -> Tensor:
 
 
 def _first(tensor: Tensor, count: int) -> Tensor:
-    """Return the first blocks of an image; what is none stays as it is."""
+    """Return the first blocks of an image; other tensors stay as they are."""
     if len(tensor.shape) != 5 or tensor.shape[-1] == 1:
         return tensor
     shape = (tensor.shape[0], count, *tensor.shape[2:])

@@ -90,7 +90,7 @@ class Paired:
         )
 
     def keep_border(self) -> None:
-        """Note that what lies around the pixels must be zero whenever it is read."""
+        """Note that the memory around the pixels must be zero whenever it is read."""
         keep_border(self._pixels(2 * self.step), 2 * self.plane_stride)
 
     def word_view(self) -> Tensor:
@@ -110,7 +110,7 @@ def new_paired(name: str, shape: tuple[int, ...], pads: Pads, words: Words, leve
 def to_pairs(recorder: Recorder, name: str, source: Blocked, target: Paired) -> None:
     """Write the kernel that rounds an image in blocks to pairs, or cuts its numbers into pieces."""
     verb, store = ("round", STORE) if target.words is Words.PAIR else ("split", SPLIT)
-    # What fills the last block counts nought, and must not be infinite by chance: it is cleared.
+    # The rest of the last block is multiplied by zero, and must not be infinite: it is cleared.
     emit_image(recorder, f"{verb} '{name}'", Leaf(source.view()), target.view(), store=store)
     clear_beyond(recorder, f"clear '{name}'", source.shape[1], target.view(), store=store)
 

@@ -46,7 +46,7 @@ class Quads:
 
     @property
     def shift(self) -> int:
-        """What is added to an element to keep it."""
+        """The number that is added to an element to keep it."""
         return 128 if self.dtype == INT8 else 0
 
     @property

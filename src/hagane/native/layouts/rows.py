@@ -23,7 +23,7 @@ class Rows:
         words: Words of one row.
         step: From one row to the next.
         plane: From one block of words to the next.
-        kept: What a word holds; of numbers in pieces, ``words`` counts those of one piece.
+        kept: The content of a word; of numbers in pieces, ``words`` counts those of one piece.
     """
 
     tensor: Tensor
@@ -39,7 +39,7 @@ class Product:
     """A product that is lowered, and may yet be lowered to something else.
 
     Attributes:
-        value: What it gives.
+        value: Its result.
         index: Its kernel's place in the list.
         columns: Of the result.
         again: Appends a kernel that stores a function of the result in blocks of rows.

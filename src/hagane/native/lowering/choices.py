@@ -1,4 +1,4 @@
-"""Which of its forms a kernel takes: chosen by rule, or by what was measured."""
+"""The form that a kernel takes: chosen by rule, or by measurement."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A form of a convolution or matrix product; what is None is left to the rules.
+    """A form of a convolution or matrix product; fields that are None are left to the rules.
 
     Attributes:
         winograd: Pixels of a tile's side in Winograd's algorithm, 0 for the direct form.
         blocks: Channel blocks that one register tile computes together, at most.
         order: Whether a task is one group of channels, or all groups for some pixels.
         rows: Whether the rows of a product are read where they are, or packed first.
-        library: What computes it in the place of a kernel of our own; of the other fields it
-            heeds the order alone.
+        library: The library that computes it in the place of a kernel of our own; of the other
+            fields it heeds the order alone.
     """
 
     winograd: Literal[0, 2, 4] | None = None
@@ -39,7 +39,7 @@ Choices = Mapping[str, Choice]
 
 
 def to_json(choice: Choice) -> dict[str, Any]:
-    """Return what a choice fixes, as JSON has it."""
+    """Return the fields that a choice fixes, for JSON."""
     return {name: value for name, value in asdict(choice).items() if value is not None}
 
 

@@ -1,4 +1,4 @@
-"""What follows a convolution or a matrix product and is computed on its registers."""
+"""Epilogues: sums and activations computed on the registers of a product before it is stored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hagane.native.tiles.tile import NO_ACTIVATION, Activation
 
 @dataclass(frozen=True, slots=True)
 class Epilogue:
-    """What follows a convolution or matrix product at once, computed on its registers.
+    """Nodes behind a convolution or matrix product, computed on its registers.
 
     Attributes:
         value: The value that is stored in the end.

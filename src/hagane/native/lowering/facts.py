@@ -1,4 +1,4 @@
-"""What is known of a graph's values before anything runs, and what kernels are generated for."""
+"""Knowledge of a graph's values before anything runs, and the target of generated kernels."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NotNative(Exception):
 
 @dataclass
 class Facts:
-    """What is known of the values of one segment or body, and what it is compiled for.
+    """Types, constants and readers of the values of one segment or body, and its target.
 
     Attributes:
         level: Vector instructions to generate for.
@@ -64,7 +64,7 @@ class Facts:
 
     @property
     def circumstances(self) -> str:
-        """What the best form of a kernel depends on beside its sizes, but for the processor."""
+        """Precision, level and threads: with a kernel's sizes they decide its best form."""
         precision = "bf16" if self.pairs else "fp32"
         return f"{precision} {self.level.name} threads {self.threads}"
 

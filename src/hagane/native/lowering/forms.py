@@ -70,14 +70,14 @@ class Forms:
     kernel wants, and append the kernel that brings it there.
 
     Attributes:
-        facts: What is known of the values.
+        facts: Types, constants and readers of the values.
         recorder: Takes kernels that change layouts.
         inner: Whether this is the body of a loop or branch.
         wanted_pads: The zero border that convolutions want around an image.
         inputs: Memory of values that the segment reads.
         results: Memory of its outputs.
         places: Where outputs of a body are to lie.
-        grown: Outputs of loops whose shape is known when they have ended, and what to begin with.
+        grown: Outputs of loops whose shape is known when they have ended; their shapes before that.
         quads: Images of bytes that lie in blocks, whether or not they lie elsewhere too.
         planes: The zero borders of plain images that have them.
         packed: Left sides of products that lie in blocks of columns.
@@ -126,7 +126,7 @@ class Forms:
         return None if value in self._placed else self._paired.get(value)
 
     def get(self, value: ir.Value | None) -> Lowered:
-        """Return a value in whatever form it has."""
+        """Return a value in the form in which it is at hand."""
         if value is None:
             raise NotNative("an absent input")
         if value not in self._placed:

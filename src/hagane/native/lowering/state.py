@@ -20,8 +20,8 @@ class Lowering:
     """One segment or body on its way to kernels.
 
     Attributes:
-        facts: What is known of its values, and what is generated for.
-        lower_nodes: Appends the kernels of nodes, and returns those that have none, with reasons;
+        facts: Knowledge of its values, and the target of generation.
+        lower_nodes: Appends the kernels of nodes, and returns nodes without kernel, with reasons;
             rules that have bodies need it.
         recorder: The kernels, in order.
         forms: Where values lie.

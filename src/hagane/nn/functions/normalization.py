@@ -20,10 +20,10 @@ from hagane.nn.functions.array import reshape
 from hagane.ops.builder import op
 
 
-def _axes(where: str, axis: Any, ndim: int) -> tuple[int, ...]:
-    """Return the axes that a normalization averages over."""
+def _axes(where: str, axis: Any, x: Any, gamma: Any) -> tuple[int, ...]:
+    """Return the axes that a normalization averages over: by default those that scales lack."""
     if axis is None:
-        return (0, *range(2, ndim))
+        return (0, *range(len(shape_of(gamma)) + 1, len(shape_of(x))))
     given = (axis,) if isinstance(axis, int) else tuple(axis)
     if not all(isinstance(one, int) for one in given):
         raise RuntimeError(f"{where}: axis must be int, tuple of int or None, got {axis!r}")
@@ -65,9 +65,9 @@ def batch_normalization(x: Any, gamma: Any, beta: Any, **kwargs: Any) -> Any:
         x: (batch, channels, *sizes).
         gamma: Scales, (channels,).
         beta: Offsets, (channels,).
-        kwargs: ``eps`` (2e-5) is added to the variance; ``running_mean`` and ``running_var`` are
+        **kwargs: ``eps`` (2e-5) is added to the variance; ``running_mean`` and ``running_var`` are
             arrays that are updated in place with ``decay`` (0.9); ``axis`` are the axes that are
-            averaged over, by default all but the second.
+            averaged over, by default the first and those after the sizes of ``gamma``.
     """
     eps, running_mean, running_var, decay, axis = pop_options(
         "batch_normalization",
@@ -79,7 +79,7 @@ def batch_normalization(x: Any, gamma: Any, beta: Any, **kwargs: Any) -> Any:
         axis=None,
     )
     require("batch_normalization", "x", x, kind="f", at_least=1)
-    axes = _axes("batch_normalization", axis, len(shape_of(x)))
+    axes = _axes("batch_normalization", axis, x, gamma)
     _check("batch_normalization", x, axes, gamma=gamma, beta=beta)
     mean, var = _moments(x, axes)
     _track(x, axes, mean, var, running_mean, running_var, decay)
@@ -136,7 +136,7 @@ def fixed_batch_normalization(
 ) -> Any:
     """Return each channel with a given mean and variance removed, scaled and moved."""
     require("fixed_batch_normalization", "x", x, kind="f", at_least=1)
-    axes = _axes("fixed_batch_normalization", axis, len(shape_of(x)))
+    axes = _axes("fixed_batch_normalization", axis, x, gamma)
     _check("fixed_batch_normalization", x, axes, gamma=gamma, beta=beta, mean=mean, var=var)
     wide = _widened(x)
     return _normalized(
@@ -177,9 +177,9 @@ def batch_renormalization(
         update_statistics: Whether these are updated in place.
     """
     require("batch_renormalization", "x", x, kind="f", at_least=2)
-    axes = (0, *range(2, len(shape_of(x))))
+    axes = (0, *range(len(shape_of(gamma)) + 1, len(shape_of(x))))
     _check("batch_renormalization", x, axes, gamma=gamma, beta=beta)
-    channels = shape_of(x)[1]
+    channels = shape_of(gamma)
     mean, var = _moments(x, axes)
     dtype = mean.dtype
     old_mean = np.zeros(channels, dtype) if running_mean is None else array_of(running_mean)

@@ -327,9 +327,9 @@ class Link(DeviceResident):
         for name in sorted(self._params):
             parameter = values[name]
             data = serializer(name, parameter.array)
-            if parameter.array is None and data is not None:
+            if not parameter.is_initialized and data is not None:
                 parameter.initialize(data.shape)
-                np.copyto(parameter.array, data, casting="unsafe")
+                np.copyto(parameter.data, data, casting="unsafe")
         for name in sorted(self._persistent):
             values[name] = serializer(name, values[name])
 

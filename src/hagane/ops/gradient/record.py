@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hagane.graph.types import Type
-from hagane.ops.builder import Call, Interpreter, Nodes, interpreter_of, interpreting
+from hagane.ops.builder import Call, Interpreter, Nodes, interpreter_of, interpreting, op
 from hagane.ops.builder.interpreter import active_interpreter
 from hagane.ops.control.unrolled import unrolled
 from hagane.ops.definition import Array
@@ -38,7 +38,8 @@ class Recorder:
             inner = interpreter_of(call.inputs)
             inputs = tuple(_lifted(value, inner) for value in call.inputs)
             if not has_bodies or isinstance(inner, Nodes):
-                outputs = inner.apply(replace(call, inputs=inputs), n_outputs)
+                made = inner.apply(replace(call, inputs=inputs), n_outputs)
+                outputs = [_apart(value, inputs) for value in made]
                 node = outputs[0].producer() if has_bodies else None
                 done = replace(call, inputs=inputs, outputs=tuple(outputs))
                 self.calls.append(done if node is None else call_of(node))
@@ -62,8 +63,29 @@ class Recorder:
             return interpreter_of((value,)).content_of(value)
 
 
+def _apart(output: Any, inputs: Sequence[Any]) -> Any:
+    """Return an output as an object of its own: arrays may be handed through."""
+    through = isinstance(output, np.ndarray) and any(output is value for value in inputs)
+    return output.view() if through else output
+
+
 def _lifted(value: Any, inner: Interpreter) -> Any:
     return inner.constant(value) if isinstance(value, np.ndarray) else value
+
+
+def _distinct(inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the same values as one object each: a value given twice has two gradients."""
+    seen: set[int] = set()
+    made: list[Any] = []
+    for x in inputs:
+        # (A scalar of NumPy's would become another object when it is lifted.)
+        x = np.asarray(x) if isinstance(x, np.generic) else x
+        if id(x) in seen and x is not None:
+            same = op("Identity", x)
+            x = x.view() if same is x else same
+        seen.add(id(x))
+        made.append(x)
+    return tuple(made)
 
 
 @contextmanager
@@ -82,8 +104,7 @@ def pull_back(
         function: Written over the builder; takes ``inputs``, some of which may be None.
         inputs: Values.
     """
-    # (A scalar of NumPy's would become another object when it is lifted.)
-    inputs = tuple(np.asarray(x) if isinstance(x, np.generic) else x for x in inputs)
+    inputs = _distinct(inputs)
     with recording() as recorder:
         results = tuple(function(*inputs))
 

@@ -385,7 +385,7 @@ def _lost_inside(value: Value) -> Unknown | None:
             found = item if isinstance(item, Unknown) else _lost_inside(item)
             if found is not None:
                 return found
-    if isinstance(value, Many) and isinstance(value.element, Unknown):
+    if isinstance(value, Many) and isinstance(value.element, Unknown) and not value.stacked:
         return value.element
     return None
 

@@ -288,7 +288,8 @@ class Emitter:
 
     def settle(self, tensor: Tensor) -> Tensor:
         """Return a tensor with known content that is no number of the program."""
-        return self.op("Identity", tensor)
+        made: Tensor = self.op("Identity", tensor)
+        return made
 
     def keep(self, tensor: Tensor, found: Any, content: Callable[[], Array]) -> None:
         """Take note of the real object behind a tensor, and of how to get at its content."""

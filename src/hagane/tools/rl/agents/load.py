@@ -70,6 +70,11 @@ def adapted(agent: Any) -> Any:
             from hagane.tools.rl.agents.cleanrl import module_agent
 
             return module_agent(agent)
+        links = sys.modules.get("hagane.nn.model.link")
+        if links is not None and isinstance(agent, links.Link):
+            from hagane.tools.rl.agents.link import LinkAgent
+
+            return LinkAgent(agent)
     return agent
 
 

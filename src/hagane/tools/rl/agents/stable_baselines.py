@@ -46,21 +46,15 @@ class StableBaselinesAgent:
         except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
             raise AgentFault(f"agent {path!r}: no archive of Stable-Baselines3: {error}") from None
         policy = str(facts.get("policy_class", {}).get("__module__", ""))
+        library, name = _algorithm(policy, facts)
+        if not name:
+            raise AgentFault(f"agent {path!r}: its algorithm could not be told from {policy!r}")
         try:
-            found = importlib.import_module("stable_baselines3")
+            found = importlib.import_module(library)
         except ImportError:
-            raise AgentFault(
-                f"agent {path!r}: needs Stable-Baselines3: pip install stable-baselines3"
-            ) from None
-        for library, names in _LIBRARIES:
-            for name in names:
-                if f".{name.lower()}." in policy or _fits(name, facts):
-                    try:
-                        found = importlib.import_module(library)
-                    except ImportError:
-                        raise AgentFault(f"agent {path!r}: needs {library}") from None
-                    return StableBaselinesAgent(getattr(found, name).load(path, device="cpu"))
-        raise AgentFault(f"agent {path!r}: its algorithm could not be told from {policy!r}")
+            package = library.replace("_", "-")
+            raise AgentFault(f"agent {path!r}: needs {library}: pip install {package}") from None
+        return StableBaselinesAgent(getattr(found, name).load(path, device="cpu"))
 
     def act(self, observation: Any) -> Any:
         """Return the action."""
@@ -110,15 +104,18 @@ class StableBaselinesAgent:
         return {}
 
 
-def _fits(name: str, facts: dict[str, Any]) -> bool:
-    marks = {
-        "PPO": ("clip_range", "n_epochs"),
-        "A2C": ("n_steps", "gae_lambda"),
-        "SAC": ("ent_coef", "target_entropy"),
-        "DQN": ("exploration_schedule",),
-        "TD3": ("policy_delay",),
-    }
-    wanted = marks.get(name)
-    if name == "A2C" and "clip_range" in facts:
-        return False
-    return wanted is not None and all(mark in facts for mark in wanted)
+def _algorithm(policy: str, facts: dict[str, Any]) -> tuple[str, str]:
+    """Return the library and the class that wrote an archive, '' if they cannot be told.
+
+    The policy's module names most of them; actor-critic policies are shared, and told apart by the
+    settings that only one algorithm has.
+    """
+    for library, names in _LIBRARIES:
+        for name in names:
+            if f".{name.lower()}." in policy:
+                return library, name
+    if "clip_range" in facts:
+        return "stable_baselines3", "PPO"
+    if "gae_lambda" in facts:
+        return "stable_baselines3", "A2C"
+    return "", ""

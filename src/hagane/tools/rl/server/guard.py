@@ -8,6 +8,8 @@ comes with each request.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import secrets
 from urllib.parse import parse_qs
@@ -18,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BYTES = 1_000_000
 _LONGEST_TARGET = 8192
+_MOST_DRAINED, _LONGEST_DRAIN = 64_000_000, 10.0  # bytes, seconds
 
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -68,6 +71,8 @@ class Guard:
             if message["type"] == "http.request":
                 seen += len(message.get("body", b""))
                 if seen > self.most:
+                    if message.get("more_body"):
+                        await _drain(receive)
                     raise HTTPException(413, self._too_large())
             return message
 
@@ -115,12 +120,28 @@ class Guard:
         return f"body: expected at most {self.most} bytes"
 
 
+async def _drain(receive: Receive) -> None:
+    """Read the rest of a body and forget it, within bounds.
+
+    A connection that is closed while its client still sends is reset, and the answer is lost.
+    """
+    seen = 0
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_LONGEST_DRAIN):
+            while seen < _MOST_DRAINED:
+                message = await receive()
+                seen += len(message.get("body", b""))
+                if message["type"] != "http.request" or not message.get("more_body"):
+                    return
+
+
 async def _refuse(scope: Scope, receive: Receive, send: Send, status: int, reason: str) -> None:
     if scope["type"] == "websocket":
         message = await receive()
         if message["type"] == "websocket.connect":
             await send({"type": "websocket.close", "code": 4000 + status % 1000, "reason": reason})
         return
+    await _drain(receive)
     body = json.dumps({"error": reason}).encode()
     headers = [
         (b"content-type", b"application/json"),

@@ -11,7 +11,6 @@ from hagane.frontends.libraries.torch.operands import (
     INT64,
     axes,
     axis,
-    cast,
     dims_input,
     elements,
     need_tensor,
@@ -30,7 +29,7 @@ from hagane.symbolic import Dim, floordiv, product
 def view(t: Core, self: Value, *shape: Value) -> Tensor:
     """Return the tensor with another shape, of which one size may be -1."""
     if len(shape) == 1 and isinstance(shape[0], DType):
-        return cast(t, self, shape[0].dtype)
+        return t.emit.typed("View", [self], shape[0].dtype, self.shape)  # the same bytes
     return reshape(t, self, sizes(t, shape))
 
 

@@ -1,0 +1,157 @@
+"""A captured program returns what the program returns, on every path through it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+
+import hagane
+from hagane.graph import to_proto
+
+from .meanings import flat
+from .programs import INPUTS, PROGRAMS, TYPE, Gated
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def compare(function: Any, model: Any, inputs: list[Any]) -> None:
+    """Check that graph and function agree, in ONNX Runtime and in hagane."""
+    proto = to_proto(model)
+    onnx.checker.check_model(proto, full_check=True)
+    content = proto.SerializeToString()
+    for session in (onnxruntime.InferenceSession(content), hagane.InferenceSession(content)):
+        for x in inputs:
+            expected = list(flat(function(x.clone())))
+            found = session.run(None, {"x": np.array(x.numpy())})
+            assert len(found) == len(expected)
+            for ours, theirs in zip(found, expected, strict=True):
+                assert ours.shape == theirs.shape
+                np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_a_program_and_its_graph_agree_on_all_paths(program: Any) -> None:
+    compare(program, hagane.capture(program, TYPE), INPUTS)
+
+
+def test_a_model_keeps_the_names_of_its_weights() -> None:
+    torch.manual_seed(0)
+    model = Gated().eval()
+    graph = hagane.capture(model, TYPE)
+    weights = {"down.weight", "down.bias", "up.1.weight", "up.1.bias"}
+    assert weights <= graph.graph.initializers.keys()
+    compare(model, graph, INPUTS)
+
+
+def test_inputs_and_outputs_have_names_and_symbolic_sizes() -> None:
+    def named(x: Any, scale: Any) -> Any:
+        return {"logits": x * scale, "hidden": [x, (x.sum(), None)]}
+
+    model = hagane.capture(named, x="float32[rows, 3]", scale="float32[]")
+    assert [value.name for value in model.graph.inputs] == ["x", "scale"]
+    assert str(model.graph.inputs[0].shape) == "[rows,3]"
+    names = [value.name for value in model.graph.outputs]
+    assert names == ["logits", "hidden.0", "hidden.1.0"]
+
+
+def test_examples_fix_sizes_that_are_not_said_to_vary() -> None:
+    x = torch.zeros(4, 3)
+    fixed = hagane.capture(torch_exp, x)
+    assert fixed.graph.inputs[0].shape.numpy() == (4, 3)
+    varying = hagane.capture(torch_exp, x, dynamic={"x": {0: "rows"}})
+    assert str(varying.graph.inputs[0].shape) == "[rows,3]"
+
+
+def torch_exp(x: Any) -> Any:
+    return torch.exp(x)
+
+
+def test_a_branch_is_an_if_and_a_loop_a_loop() -> None:
+    by_name = {program.__name__: program for program in PROGRAMS}
+    kinds = {node.op_type for node in hagane.capture(by_name["either"], TYPE).graph}
+    assert "If" in kinds
+    kinds = {node.op_type for node in hagane.capture(by_name["stacked"], TYPE).graph}
+    assert "Loop" in kinds
+    kinds = {node.op_type for node in hagane.capture(by_name["functions"], TYPE).graph}
+    assert "Loop" not in kinds
+
+
+def test_nodes_know_their_place_in_the_source() -> None:
+    model = hagane.capture(torch_exp, TYPE)
+    (place,) = {
+        node.metadata_props["hagane.place"] for node in model.graph if node.op_type == "Exp"
+    }
+    file, line, _ = place.rsplit(":", 2)
+    assert file == __file__
+    assert int(line) == torch_exp.__code__.co_firstlineno + 1
+
+
+# Refusals.
+
+
+def cumulated(x: Any) -> Any:
+    y = x.cumsum(0)
+    return y + 1
+
+
+def stored(x: Any) -> Any:
+    x[0] = 1.0
+    return x
+
+
+def in_place(x: Any) -> Any:
+    x.exp_()
+    return x
+
+
+def aliased(x: Any) -> Any:
+    y = x
+    x += 1
+    return y
+
+
+def grown(x: Any) -> Any:
+    y = None
+    while x.sum() > 0:
+        y = x
+        x = torch.tanh(x)
+    return y
+
+
+def numbered(x: Any) -> Any:
+    names = []
+    for _ in x:
+        names.append("row")
+    return names
+
+
+@pytest.mark.parametrize(
+    ("function", "line", "text"),
+    [
+        (cumulated, 1, r"'torch.Tensor.cumsum' cannot be captured yet"),
+        (stored, 1, r"items of tensors that are set cannot be captured yet; make a new tensor"),
+        (in_place, 1, r"'torch.Tensor.exp_' works in place.*x = x\.exp\("),
+        (aliased, 2, r"changes a tensor that has another name.* write x = x \+ y for x \+= y"),
+        (grown, 2, r"'y' changes from None to .* give it one type before the loop"),
+        (numbered, 2, r"appends .*; append tensors or integers"),
+    ],
+)
+def test_what_cannot_become_a_graph_is_named_with_its_place(
+    function: Any, line: int, text: str
+) -> None:
+    with pytest.raises(hagane.errors.CaptureError, match=text) as caught:
+        hagane.capture(function, TYPE)
+    number = function.__code__.co_firstlineno + line
+    assert any(f"{__file__}:{number}: " in problem for problem in caught.value.problems)
+
+
+def test_modules_with_hooks_are_refused() -> None:
+    model = Gated()
+    model.up.register_forward_hook(lambda *_: None)
+    with pytest.raises(hagane.errors.CaptureError, match="'up' has a forward hook .* remove it"):
+        hagane.capture(model, TYPE)
