@@ -95,7 +95,7 @@ class Recorder:
 
         Args:
             key: Identifies the content.
-            packing: How it is made.
+            packing: The recipe of the content.
             count: Bytes.
         """
         if key not in self._weights:

@@ -69,9 +69,9 @@ class Buffer:
         name: The value that it holds.
         bytes: Its size.
         kind: Its owner.
-        packing: How the content of a weight buffer is made.
-        border: For bordered buffers, the bytes that no kernel writes. Values of equal borders may follow one
-            another in a place without clearing it.
+        packing: The recipe of a weight buffer's content.
+        border: For bordered buffers, the bytes that no kernel writes. Values of equal borders may
+            follow one another in a place without clearing it.
         owner: The object to whose memory the content points; it must live as long.
     """
 
