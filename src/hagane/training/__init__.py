@@ -27,7 +27,15 @@ if TYPE_CHECKING:
     from hagane.training.triggers import IntervalTrigger, get_trigger
     from hagane.training.updaters import ParallelUpdater, StandardUpdater, Updater
 
-_MODULES = ("extensions", "triggers", "updaters")
+# The last three are the names of files of Chainer's.
+_MODULES = {
+    "extensions": "extensions",
+    "triggers": "triggers",
+    "updaters": "updaters",
+    "trigger": "triggers",
+    "updater": "updaters",
+    "util": "triggers",
+}
 _LATE = {
     "Extension": "extension",
     "IntervalTrigger": "triggers",
@@ -70,7 +78,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return importlib.import_module(f"hagane.training.{name}")
+        return importlib.import_module(f"hagane.training.{_MODULES[name]}")
     if name in _LATE:
         value = getattr(importlib.import_module(f"hagane.training.{_LATE[name]}"), name)
         globals()[name] = value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -125,10 +126,8 @@ class Trainer:
             trigger = getattr(extension, "trigger", (1, "iteration"))
         if priority is None:
             priority = getattr(extension, "priority", PRIORITY_READER)
-        try:
+        with contextlib.suppress(AttributeError):  # bound methods have no attributes of their own
             extension.name = name
-        except AttributeError:
-            pass  # a bound method, which has no attributes of its own
         self._entries[name] = _Entry(
             extension, priority, get_trigger(trigger), call_before_training
         )

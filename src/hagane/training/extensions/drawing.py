@@ -27,7 +27,7 @@ class DumpGraph(Extension):
         out_name: Another name of ``filename``.
     """
 
-    default_name = "dump_graph"  # type: ignore[assignment]
+    default_name = "dump_graph"
 
     def __init__(
         self,

@@ -113,7 +113,7 @@ class ParameterStatistics(Extension):
         skip_nan_params: Report NaN for arrays that hold a NaN, without calling the functions.
     """
 
-    default_name = "parameter_statistics"  # type: ignore[assignment]
+    default_name = "parameter_statistics"
     priority = PRIORITY_WRITER
     default_statistics: ClassVar[dict[str, Callable[[Any], Any]]] = {
         "mean": np.mean,

@@ -137,9 +137,10 @@ def load_newest(trainer: Any, resume: str, extensions: Iterable[Any]) -> str | N
         load_npz(resume, trainer)
         return resume
     for extension in extensions:
-        if isinstance(extension, Snapshot) and extension.target is None:
-            if isinstance(extension.filename, str):
-                return extension.load(trainer)
+        own = isinstance(extension, Snapshot) and extension.target is None
+        if own and isinstance(extension.filename, str):
+            path: str | None = extension.load(trainer)
+            return path
     raise InvalidArgument(
         "run: resume='auto' needs the extension that takes snapshots: "
         "trainer.extend(extensions.snapshot())"
