@@ -42,8 +42,10 @@ def softplus(x: Any, beta: float, threshold: float) -> Any:
 def clip(x: Any, low: Any, high: Any) -> Any:
     """Return ``x`` between bounds; either may be None, both may be tensors that broadcast."""
     if low is not None:
-        x = op("Max", x, low)
-    return x if high is None else op("Min", x, high)
+        x = op("Max", x, number_like(low, x) if isinstance(low, int | float) else low)
+    if high is not None:
+        x = op("Min", x, number_like(high, x) if isinstance(high, int | float) else high)
+    return x
 
 
 def hard_sigmoid(x: Any) -> Any:
@@ -101,3 +103,26 @@ def logarithm(x: Any, base: float) -> Any:
 def truncated(x: Any) -> Any:
     """Return ``x`` rounded toward zero."""
     return mul(op("Sign", x), op("Floor", op("Abs", x)))
+
+
+def log1p(x: Any) -> Any:
+    """Return ``log(1 + x)``, to full precision near 0 (Higham, 2002, theorem 1.9)."""
+    raised = add(x, 1.0)
+    near = op("Equal", raised, number_like(1, x))
+    divisor = where(near, number_like(1, x), sub(raised, 1.0))
+    return where(near, x, div(mul(x, log(raised)), divisor))
+
+
+def exp2(x: Any) -> Any:
+    """Return 2 to the power of ``x``."""
+    return op("Pow", number_like(2, x), x)
+
+
+def logit(x: Any) -> Any:
+    """Return ``log(x / (1 - x))``."""
+    return log(div(x, sub(1.0, x)))
+
+
+def prelu(x: Any, slope: Any) -> Any:
+    """Return ``max(0, x) + slope min(0, x)`` (He et al., 2015); the slope broadcasts."""
+    return where(op("Less", x, number_like(0, x)), mul(slope, x), x)
