@@ -119,9 +119,7 @@ def instance_norm(x: Any, weight: Any, bias: Any, epsilon: float) -> Any:
     return _normalized(x, mean, variance, weight, bias, epsilon)
 
 
-def _normalized(
-    x: Any, mean: Any, variance: Any, weight: Any, bias: Any, epsilon: float
-) -> Any:
+def _normalized(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, epsilon: float) -> Any:
     found = mul(sub(x, mean), inverse_deviation(variance, epsilon))
     rank = rank_of(x)
     parts = [None if part is None else per_channel(part, rank) for part in (weight, bias)]

@@ -33,8 +33,10 @@ def _count_along(x: Any, axes: Sequence[int]) -> Any:
     total: Any = 1.0
     for axis in axes:
         size = size_as_number(x, axis, x)
-        total = total * size if isinstance(size, float | int) and isinstance(total, float) else mul(
-            total, size
+        total = (
+            total * size
+            if isinstance(size, float | int) and isinstance(total, float)
+            else mul(total, size)
         )
     return total
 

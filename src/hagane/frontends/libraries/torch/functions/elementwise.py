@@ -274,7 +274,9 @@ def _arithmetic(name: str, method: str) -> None:
         if name == "fmod":
             a, b = promote(t, input, other)
             made = binary(t, "mod", a, b)
-            return computed(t, made, lambda: op("Mod", a, b, fmod=1)) if made.dtype != BOOL else made
+            return (
+                computed(t, made, lambda: op("Mod", a, b, fmod=1)) if made.dtype != BOOL else made
+            )
         return operator(t, method, input, _times(t, other, alpha))
 
     def in_place(t: Core, input: Value, other: Value, *, alpha: Value = 1) -> Value:

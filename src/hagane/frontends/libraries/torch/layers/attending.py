@@ -137,9 +137,7 @@ def _fed_forward(t: Core, self: View, x: Value) -> Value:
     return _applied(t, self, "linear2", _applied(t, self, "dropout", x))
 
 
-def _residual(
-    t: Core, self: View, x: Value, number: int, block: Callable[[Value], Value]
-) -> Value:
+def _residual(t: Core, self: View, x: Value, number: int, block: Callable[[Value], Value]) -> Value:
     """Return the input plus a block of it, normalised before the block or behind the sum."""
     first = bool(self.raw("norm_first"))
     inner = block(_applied(t, self, f"norm{number}", x) if first else x)

@@ -146,6 +146,4 @@ class GroupNorm:
     def forward(t: Core, self: View, input: Value) -> Value:
         """Apply the layer."""
         normalising.channels_fit(t, input, self.num_channels, "GroupNorm")
-        return normalising.group_norm(
-            t, input, self.num_groups, self.weight, self.bias, self.eps
-        )
+        return normalising.group_norm(t, input, self.num_groups, self.weight, self.bias, self.eps)
