@@ -78,7 +78,8 @@ def layer_norm(x: Any, count: int, weight: Any, bias: Any, epsilon: float) -> An
     rank = rank_of(x)
     axes = list(range(rank - count, rank))
     if weight is not None:
-        return op("LayerNormalization", x, weight, bias, axis=-count, epsilon=epsilon)
+        given = (weight,) if bias is None else (weight, bias)
+        return op("LayerNormalization", x, *given, axis=-count, epsilon=epsilon)
     mean, variance = moments(x, axes)
     return scaled_by(mul(sub(x, mean), inverse_deviation(variance, epsilon)), None, bias)
 

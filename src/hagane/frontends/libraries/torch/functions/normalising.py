@@ -23,7 +23,7 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
-from hagane.ops.builder import interpreting, op
+from hagane.ops.builder import interpreting, op, size_of
 from hagane.ops.functions import activations, attention, normalizing
 from hagane.ops.functions.elementary import squeeze, transpose, unsqueeze
 from hagane.ops.functions.heads import repeat_heads
@@ -293,8 +293,8 @@ def _attended(
     grouped: bool,
 ) -> Tensor:  # fmt: skip
     if grouped:
-        heads = q.shape[1] if q.shape else 1
-        k, v = (repeat_heads(x, floordiv(heads, x.shape[1])) for x in (k, v))
+        heads = size_of(q, 1)
+        k, v = (repeat_heads(x, floordiv(heads, size_of(x, 1))) for x in (k, v))
     if causal:
         mask = attention.causal_mask(q, k)
     added = None if mask is None else attention.additive(mask, q, hidden=False)
