@@ -260,6 +260,12 @@ class GraphEmitter(Emitter):
         )
         return made
 
+    def show_sizes(self, tensor: Tensor, shape: Shape) -> None:
+        """Give a tensor the sizes that the reader knows, which can be computed from it then."""
+        super().show_sizes(tensor, shape)
+        self.set_type(tensor.value, TensorType(tensor.dtype, shape))
+        self.scope.nodes.note_sizes(tensor.value)
+
     def add_input(self, tensor: Tensor, name: str) -> None:
         """Make a tensor an input of the graph."""
         value = tensor.value

@@ -291,6 +291,10 @@ class Emitter:
         made: Tensor = self.op("Identity", tensor)
         return made
 
+    def show_sizes(self, tensor: Tensor, shape: Shape) -> None:
+        """Give a tensor the sizes by which the program's reader knows those that it has."""
+        tensor.shape = shape
+
     def keep(self, tensor: Tensor, found: Any, content: Callable[[], Array]) -> None:
         """Take note of the real object behind a tensor, and of how to get at its content."""
 

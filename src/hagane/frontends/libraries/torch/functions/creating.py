@@ -13,6 +13,7 @@ from hagane.frontends.libraries.torch.operands import (
     cast,
     category,
     device_of,
+    dims_input,
     dtype_of,
     need_tensor,
     promote,
@@ -67,9 +68,15 @@ def made(t: Core, dtype: ir.DataType, shape: list[Dim], device: str, fill: Value
             t.fail("value", f"expected sizes that are not negative, got {shape}")
     known = None
     numbers = [dim for dim in shape if isinstance(dim, int)]
-    plain = is_plain(fill) and fill is not None and len(numbers) == len(shape)
+    plain_fill = is_plain(fill) and fill is not None
+    plain = plain_fill and len(numbers) == len(shape)
     if plain and int(np.prod(numbers)) <= _MAX_CONTENT and category(dtype) < 3:
         known = np.full(numbers, fill).astype(dtype.numpy())
+    if known is None and plain_fill and t.emit.builds and category(dtype) < 3:
+        content = np.full(1, fill).astype(dtype.numpy())
+        filled = t.op("ConstantOfShape", dims_input(shape), value=content, device=device)
+        t.emit.show_sizes(filled, tuple(shape))
+        return filled
     x = t.emit.new(dtype, tuple(shape), kind="torch.Tensor", device=device)
     x.known = known
     if known is not None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from hagane.frontends.libraries.indexing import item
+from hagane.frontends.libraries.torch.computing import computed
 from hagane.frontends.libraries.torch.operands import (
     INT64,
     as_float,
@@ -24,6 +26,9 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Many, Tensor, Value
+from hagane.ops.builder import op
+from hagane.ops.functions import parts as taken
+from hagane.ops.functions.elementary import transpose
 from hagane.symbolic import Dim, ceildiv, floordiv, maximum, minimum, product
 
 
@@ -140,15 +145,30 @@ def chunk(t: Core, input: Value, chunks: Value, dim: Value = 0) -> Value:
     ):
         return tuple(_part(t, x, place, each * k, each) for k in range(chunks))
     if not isinstance(shape[place], int):
-        return Many(_part(t, x, place, 0, t.emit.fresh("chunk")), t.emit.fresh("chunks"))
+        return Many(_any_part(t, x, place, t.emit.fresh("chunk")), t.emit.fresh("chunks"))
     return split(t, x, each, place)
+
+
+def _any_part(t: Core, x: Tensor, place: int, length: Dim) -> Tensor:
+    """Return a part of which it is not known where it lies."""
+    shape = list(shape_of(t, x))
+    shape[place] = length
+    return t.emit.typed("Slice", [x], x.dtype, tuple(shape))
 
 
 def _part(t: Core, x: Tensor, place: int, start: Dim, length: Dim) -> Tensor:
     shape = list(shape_of(t, x))
     shape[place] = length
-    del start
-    return t.emit.typed("Slice", [x], x.dtype, tuple(shape))
+    return computed(
+        t, "Slice", [x], x.dtype, tuple(shape), lambda: taken.part(x, place, start, length)
+    )
+
+
+def _parts(t: Core, x: Tensor, place: int, lengths: Sequence[Dim]) -> tuple[Tensor, ...]:
+    starts = itertools.accumulate(lengths, initial=0)
+    return tuple(
+        _part(t, x, place, start, length) for start, length in zip(starts, lengths, strict=False)
+    )
 
 
 @TORCH.function("split", "split_with_sizes", methods=("split", "split_with_sizes"))
@@ -167,15 +187,15 @@ def split(t: Core, tensor: Value, split_size_or_sections: Value, dim: Value = 0)
                 f"got {parts} with the sum {sum(parts)}",
                 x,
             )
-        return tuple(_part(t, x, place, 0, part) for part in parts)
+        return _parts(t, x, place, parts)
     each = size(t, split_size_or_sections)
     if isinstance(total, int) and isinstance(each, int) and each > 0:
         counts = [each] * (total // each) + ([total % each] if total % each else [])
-        return tuple(_part(t, x, place, 0, part) for part in counts)
+        return _parts(t, x, place, counts)
     quotient = floordiv(total, each)
     if quotient * each == total and isinstance(quotient, int):
-        return tuple(_part(t, x, place, 0, each) for _ in range(quotient))
-    return Many(_part(t, x, place, 0, each), ceildiv(total, each))
+        return _parts(t, x, place, [each] * quotient)
+    return Many(_any_part(t, x, place, each), ceildiv(total, each))
 
 
 @TORCH.function("tensor_split", methods=("tensor_split",))
@@ -198,12 +218,10 @@ def tensor_split(
     place = axis(t, dim, len(shape), x)
     if isinstance(sections, int):
         total = shape[place]
-        return tuple(
-            _part(t, x, place, 0, floordiv(total + sections - 1 - k, sections))
-            for k in range(sections)
-        )
+        lengths = [floordiv(total + sections - 1 - k, sections) for k in range(sections)]
+        return _parts(t, x, place, lengths)
     bounds = [0, *sections, shape[place]]
-    return tuple(_part(t, x, place, a, b - a) for a, b in itertools.pairwise(bounds))
+    return _parts(t, x, place, [b - a for a, b in itertools.pairwise(bounds)])
 
 
 @TORCH.function("unbind", methods=("unbind",))
@@ -215,7 +233,10 @@ def unbind(t: Core, input: Value, dim: Value = 0) -> Value:
     rest = shape[:place] + shape[place + 1 :]
     count = shape[place]
     if isinstance(count, int):
-        return tuple(t.emit.typed("Gather", [x], x.dtype, rest) for _ in range(count))
+        return tuple(
+            computed(t, "Gather", [x], x.dtype, rest, partial(taken.element, x, place, k))
+            for k in range(count)
+        )
     return Many(t.emit.typed("Gather", [x], x.dtype, rest), count)
 
 
@@ -251,8 +272,11 @@ def unfold_method(t: Core, self: Value, dimension: Value, size_: Value, step: Va
     place = axis(t, dimension, len(shape), self, what="dimension")
     window, stride = size(t, size_), size(t, step)
     t.emit.require_size(shape[place] - window, 0, f"axis {place} minus the window of {window}")
-    shape[place] = floordiv(shape[place] - window, stride) + 1
-    return t.emit.typed("Unfold", [self], self.dtype, (*shape, window))
+    count = shape[place] = floordiv(shape[place] - window, stride) + 1
+    return computed(
+        t, "Unfold", [self], self.dtype, (*shape, window),
+        lambda: taken.windows_along(self, place, window, stride, count),
+    )  # fmt: skip
 
 
 def _cut(name: str, place: int) -> None:
@@ -288,7 +312,15 @@ def diag_embed(
     result = list(shape[:-1])
     for place in sorted((a, b)):
         result.insert(place, side)
-    return t.emit.typed("Diagonal", [x], x.dtype, tuple(result))
+
+    def compute() -> Value:
+        made, last = taken.diagonal_matrix(x, offset), len(shape)
+        order = list(range(last - 1))
+        for place, source in sorted(((a, last - 1), (b, last))):
+            order.insert(place, source)
+        return transpose(made, order)
+
+    return computed(t, "Diagonal", [x], x.dtype, tuple(result), compute)
 
 
 @TORCH.function("diagonal", methods=("diagonal",))
@@ -302,7 +334,10 @@ def diagonal(t: Core, input: Value, offset: Value = 0, dim1: Value = 0, dim2: Va
         t.fail("axis", f"the diagonal of one axis ({dim1}) with itself: {t.show(x)}", x)
     rows, columns = (shape[a], shape[b] - offset) if offset > 0 else (shape[a] + offset, shape[b])
     length = minimum(rows, columns) if offset == 0 else maximum(0, minimum(rows, columns))
-    return t.emit.typed("Diagonal", [x], x.dtype, (*rest, length))
+    return computed(
+        t, "Diagonal", [x], x.dtype, (*rest, length),
+        lambda: taken.diagonal(x, offset, a, b, length),
+    )  # fmt: skip
 
 
 @TORCH.function("diag", methods=("diag",))
@@ -314,8 +349,7 @@ def diag(t: Core, input: Value, diagonal_: Value = 0) -> Tensor:
         return diagonal(t, x, diagonal_)
     if len(shape) != 1:
         t.fail("rank", f"diag takes one or two axes, got {t.show(x)}", x)
-    side = shape[0] + abs(diagonal_)
-    return t.emit.typed("Diagonal", [x], x.dtype, (side, side))
+    return diag_embed(t, x, diagonal_)
 
 
 @TORCH.function("diagflat", methods=("diagflat",))
@@ -323,8 +357,7 @@ def diagflat(t: Core, input: Value, offset: Value = 0) -> Tensor:
     """Return a matrix with the elements of the input as its diagonal."""
     x = need_tensor(t, input, "input")
     shape_of(t, x)
-    side = elements(x) + abs(offset)
-    return t.emit.typed("Diagonal", [x], x.dtype, (side, side))
+    return diag_embed(t, reshape(t, x, [elements(x)]), offset)
 
 
 @TORCH.function("block_diag")
@@ -376,7 +409,14 @@ def diff(
     shape[place] = max(length, 0) if isinstance(length, int) else length
     if not isinstance(length, int):
         t.emit.require_size(length, 0, "length of the differences")
-    return t.emit.typed("Diff", [x], x.dtype, tuple(shape))
+
+    def compute() -> Value:
+        made = x
+        for _ in range(n):
+            made = taken.differences(made, place)
+        return made
+
+    return computed(t, "Diff", [x], x.dtype, tuple(shape), compute)
 
 
 @TORCH.function("trapezoid", "trapz")
@@ -403,5 +443,13 @@ def nonzero(t: Core, input: Value, *, as_tuple: Value = False) -> Value:
     rank = len(shape_of(t, x))
     count = t.emit.count("nonzero", x)
     if as_tuple:
-        return tuple(t.emit.typed("NonZero", [x], INT64, (count,)) for _ in range(rank))
-    return t.emit.typed("NonZero", [x], INT64, (count, rank))
+        return tuple(
+            computed(t, "NonZero", [x], INT64, (count,), partial(_row, x, k)) for k in range(rank)
+        )
+    return computed(
+        t, "NonZero", [x], INT64, (count, rank), lambda: transpose(op("NonZero", x), [1, 0])
+    )
+
+
+def _row(x: Tensor, axis: int) -> Value:
+    return taken.element(op("NonZero", x), 0, axis)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from hagane.frontends.libraries.torch.computing import computed
 from hagane.frontends.libraries.torch.operands import (
     FLOAT as _FLOAT,
 )
@@ -20,6 +21,7 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
+from hagane.ops.functions.elementary import cast, mul, unsqueeze
 from hagane.symbolic import Dim, product
 
 
@@ -85,13 +87,21 @@ _of_rank("dot", 1, 1)
 _of_rank("vdot", 1, 1)
 
 
+def _scaled(t: Core, x: Value, factor: Value) -> Value:
+    """Return ``x`` times a number, which changes no type."""
+    from hagane.frontends.libraries.torch.functions.elementwise import binary
+
+    return x if not t.emit.builds or factor == 1 else binary(t, "mul", x, factor)
+
+
 def _add_product(name: str, first: str) -> None:
     def function(
         t: Core, input: Value, a: Value, b: Value, *, beta: Value = 1, alpha: Value = 1
     ) -> Value:
         from hagane.frontends.libraries.torch.functions.elementwise import binary
 
-        return binary(t, "add", input, t.call_library(f"torch.{first}", [a, b]))
+        made = t.call_library(f"torch.{first}", [a, b])
+        return binary(t, "add", _scaled(t, input, beta), _scaled(t, made, alpha))
 
     TORCH.function(name, methods=(name,))(function)
 
@@ -108,7 +118,8 @@ def addbmm(
     from hagane.frontends.libraries.torch.functions.elementwise import binary
 
     products = t.call_library("torch.bmm", [batch1, batch2])
-    return binary(t, "add", input, t.call_library("torch.sum", [products, 0]))
+    total = t.call_library("torch.sum", [products, 0])
+    return binary(t, "add", _scaled(t, input, beta), _scaled(t, total, alpha))
 
 
 @TORCH.function("inner", methods=("inner",))
@@ -134,7 +145,11 @@ def outer(t: Core, input: Value, vec2: Value) -> Tensor:
     """Return all products of two vectors."""
     a, b = need_tensor(t, input, "input"), need_tensor(t, vec2, "vec2")
     shape = (shape_of(t, a, 1, "input")[0], shape_of(t, b, 1, "vec2")[0])
-    return t.emit.typed("Outer", [a, b], promoted(a.dtype, b.dtype), shape)
+    dtype = promoted(a.dtype, b.dtype)
+    return computed(
+        t, "Outer", [a, b], dtype, shape,
+        lambda: mul(unsqueeze(cast(a, dtype), [1]), unsqueeze(cast(b, dtype), [0])),
+    )  # fmt: skip
 
 
 @TORCH.function("kron")

@@ -14,6 +14,15 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Instance, Library, Many, Tensor, Value
+from hagane.ops.builder import interpreting, op
+from hagane.ops.functions.elementary import transpose, unsqueeze
+from hagane.ops.functions.parts import part
+from hagane.ops.functions.recurrent import (
+    Weights,
+    recurrent_layer,
+    recurrent_step,
+    without_batch,
+)
 from hagane.symbolic import Dim, maximum
 
 _PACKED = "torch.nn.utils.rnn.PackedSequence"
@@ -144,13 +153,15 @@ def layer_forward(t: Core, self: View, input: Value, hx: Value) -> Value:
     """Return the outputs of all steps and the last states."""
     if isinstance(input, Instance):
         content = t.heap[input]
-        out, last = _steps(t, self, content["padded"], hx, content["first"])
+        out, last = _steps(t, self, content["padded"], hx, content["first"], packed=True)
         return (packed(t, out, content["lengths"], content["first"]), last)
     x = need_tensor(t, input, "input")
     return _steps(t, self, x, hx, bool(self.batch_first))
 
 
-def _steps(t: Core, self: View, x: Tensor, hx: Value, batch_first: bool) -> tuple[Tensor, Value]:
+def _steps(
+    t: Core, self: View, x: Tensor, hx: Value, batch_first: bool, *, packed: bool = False
+) -> tuple[Tensor, Value]:
     need_float(t, x, "input")
     same_dtype(t, x, self.weight_ih_l0, "input and weight")
     shape = shape_of(t, x)
@@ -168,6 +179,12 @@ def _steps(t: Core, self: View, x: Tensor, hx: Value, batch_first: bool) -> tupl
     batch = () if len(shape) == 2 else (shape[0] if batch_first else shape[1],)
     states = (self.num_layers * directions, *batch, out)
     cells = (self.num_layers * directions, *batch, self.hidden_size)
+    if t.emit.builds and not packed and _is_computed(self):
+        if self.mode == "LSTM":
+            _check_pair(t, hx, states, cells)
+        else:
+            _check_state(t, hx, states, "hx")
+        return _computed_steps(t, self, x, hx, batch_first, directions)
     if self.mode == "LSTM":
         _check_pair(t, hx, states, cells)
         last: Value = tuple(t.emit.typed("LSTM", [x], x.dtype, s) for s in (states, cells))
@@ -176,6 +193,57 @@ def _steps(t: Core, self: View, x: Tensor, hx: Value, batch_first: bool) -> tupl
         last = t.emit.typed(self.mode, [x], x.dtype, states)
     y = t.emit.typed(self.mode, [x], x.dtype, (*shape[:-1], out * directions))
     return y, last
+
+
+def _is_computed(self: View) -> bool:
+    """Whether operators compute what a layer does: neither projections nor drawn numbers."""
+    drawn = self.dropout and self.num_layers > 1 and self.get("training", True)
+    return self.instance().host is not None and not self.proj_size and not drawn
+
+
+def _computed_steps(
+    t: Core, self: View, x: Tensor, hx: Value, batch_first: bool, directions: int
+) -> tuple[Tensor, Value]:
+    """Return what a layer computes: the outputs of all steps, and the last states."""
+    kind = _kind(self)
+    names = ("h", "c") if kind == "LSTM" else ("h",)
+    given = [] if hx is None else list(hx) if kind == "LSTM" else [hx]
+    flat = len(shape_of(t, x)) == 2
+    with interpreting(t.emit):
+        steps = x
+        if flat:
+            steps = unsqueeze(x, [1])
+            given = [unsqueeze(state, [1]) for state in given]
+        elif batch_first:
+            steps = transpose(x, [1, 0, 2])
+        found: dict[str, list[Value]] = {name: [] for name in names}
+        for number in range(self.num_layers):
+            rows = [_weights(self, number, back) for back in range(directions)]
+            own = [part(state, 0, number * directions, directions) for state in given]
+            steps, last = recurrent_layer(
+                kind, steps, rows, self.hidden_size, own, self.get("nonlinearity", "tanh")
+            )
+            for name, state in zip(names, last, strict=True):
+                found[name].append(state)
+        states = [
+            op("Concat", *each, axis=0) if len(each) > 1 else each[0] for each in found.values()
+        ]
+        if flat:
+            steps, *states = without_batch([steps, *states], 1)
+        elif batch_first:
+            steps = transpose(steps, [1, 0, 2])
+    return steps, tuple(states) if kind == "LSTM" else states[0]
+
+
+def _kind(self: View) -> str:
+    """Return the kind of a layer; real ones of kind RNN name their nonlinearity with it."""
+    return str(self.mode).partition("_")[0]
+
+
+def _weights(self: View, number: int, back: int) -> Weights:
+    end = f"_l{number}{'_reverse' if back else ''}"
+    names = ["weight_ih", "weight_hh", *(("bias_ih", "bias_hh") if self.bias else ())]
+    return Weights(*(getattr(self, name + end) for name in names))
 
 
 def _check_pair(t: Core, hx: Value, states: tuple[Dim, ...], cells: tuple[Dim, ...]) -> None:
@@ -225,8 +293,27 @@ def cell_forward(t: Core, kind: str, self: View, input: Value, hx: Value) -> Val
             x,
         )
     state = (*shape[:-1], self.hidden_size)
+    if t.emit.builds and self.instance().host is not None:
+        return _computed_cell(t, kind, self, x, hx, state)
     if kind == "LSTM":
         _check_pair(t, hx, state, state)
         return tuple(t.emit.typed("LSTM", [x], x.dtype, state) for _ in range(2))
     _check_state(t, hx, state, "hx")
     return t.emit.typed(kind, [x], x.dtype, state)
+
+
+def _computed_cell(
+    t: Core, kind: str, self: View, x: Tensor, hx: Value, state: tuple[Dim, ...]
+) -> Value:
+    if kind == "LSTM":
+        _check_pair(t, hx, state, state)
+    else:
+        _check_state(t, hx, state, "hx")
+    given = [] if hx is None else list(hx) if kind == "LSTM" else [hx]
+    biases = (self.bias_ih, self.bias_hh) if self.bias else ()
+    weights = Weights(self.weight_ih, self.weight_hh, *biases)
+    with interpreting(t.emit):
+        made = recurrent_step(
+            kind, x, weights, self.hidden_size, given, self.get("nonlinearity", "tanh")
+        )
+    return tuple(made) if kind == "LSTM" else made[0]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from hagane.frontends.libraries.torch.computing import computed
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     INT64,
@@ -22,6 +23,8 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import DType, Tensor, Value
+from hagane.ops.builder import op
+from hagane.ops.functions import parts as taken
 from hagane.symbolic import Dim, floordiv, product
 
 
@@ -285,15 +288,27 @@ def repeat_interleave(
     shape = list(shape_of(t, x))
     if repeats is None:
         length = t.emit.fresh("repeated") if output_size is None else output_size
-        return t.emit.typed("RepeatInterleave", [x], INT64, (length,))
+        return computed(
+            t, "RepeatInterleave", [x], INT64, (length,), lambda: taken.places_repeated(x)
+        )
     place = 0 if dim is None else axis(t, dim, len(shape), x)
     if dim is None:
         shape = [elements(x)]
+    own = shape[place]
+
+    def compute() -> Value:
+        row = x if dim is not None else taken.flat(x)
+        if not isinstance(repeats, Tensor):
+            return taken.repeat_each(row, place, size(t, repeats))
+        places = taken.places_repeated(op("Expand", repeats, [own]))
+        return op("Gather", row, places, axis=place)
+
     if isinstance(repeats, Tensor):
         shape[place] = t.emit.fresh("repeated") if output_size is None else output_size
     else:
-        shape[place] = shape[place] * size(t, repeats)
-    return t.emit.typed("RepeatInterleave", [x], x.dtype, tuple(shape))
+        shape[place] = own * size(t, repeats)
+    inputs = [x, repeats] if isinstance(repeats, Tensor) else [x]
+    return computed(t, "RepeatInterleave", inputs, x.dtype, tuple(shape), compute)
 
 
 @TORCH.function("flip", methods=("flip",))
@@ -301,16 +316,28 @@ def flip(t: Core, input: Value, *places: Value, dims: Value = None) -> Tensor:
     """Return the input with axes reversed."""
     x = need_tensor(t, input, "input")
     given = places if dims is None else (dims,)
-    axes(t, given[0] if len(given) == 1 else given, len(shape_of(t, x)), x)
-    return t.emit.typed("Flip", [x], x.dtype, x.shape)
+    shape = shape_of(t, x)
+    turned = axes(t, given[0] if len(given) == 1 else given, len(shape), x)
+    return computed(t, "Flip", [x], x.dtype, shape, lambda: taken.flip(x, turned))
 
 
 @TORCH.function("roll", methods=("roll",))
 def roll(t: Core, input: Value, shifts: Value, dims: Value = None) -> Tensor:
     """Return the input rolled along axes."""
     x = need_tensor(t, input, "input")
-    axes(t, dims, len(shape_of(t, x)), x)
-    return t.emit.typed("Roll", [x], x.dtype, x.shape)
+    shape = shape_of(t, x)
+    places = axes(t, dims, len(shape), x)
+
+    def compute() -> Value:
+        if dims is None:
+            return taken.resized(taken.roll(taken.flat(x), size(t, shifts), 0), shape)
+        made = x
+        steps = shifts if isinstance(shifts, tuple | list) else [shifts]
+        for place, shift in zip(places, steps, strict=True):
+            made = taken.roll(made, size(t, shift), place)
+        return made
+
+    return computed(t, "Roll", [x], x.dtype, shape, compute)
 
 
 @TORCH.function("rot90", methods=("rot90",))
@@ -321,20 +348,29 @@ def rot90(t: Core, input: Value, k: Value = 1, dims: Value = (0, 1)) -> Tensor:
     places = axes(t, dims, len(shape), x)
     if len(places) != 2 or len(shape) < 2:
         t.fail("axis", f"rot90 turns in a plane of two axes, got dims={dims} for {t.show(x)}", x)
+    a, b = places
     if k % 2:
-        a, b = places
         shape[a], shape[b] = shape[b], shape[a]
-    return t.emit.typed("Rot90", [x], x.dtype, tuple(shape))
+
+    def compute() -> Value:
+        made = taken.flip(x, [[], [b], [a, b], [a]][k % 4])
+        if k % 2:
+            order = list(range(len(shape)))
+            order[a], order[b] = b, a
+            made = op("Transpose", made, perm=order)
+        return made
+
+    return computed(t, "Rot90", [x], x.dtype, tuple(shape), compute)
 
 
-def _kept(name: str, least: int) -> None:
+def _kept(name: str, least: int, compute: Callable[[Tensor, Value], Value]) -> None:
     def function(
         t: Core, input: Value, diagonal: Value = 0, *, out: Value = None, **_: Value
     ) -> Tensor:
         x = need_tensor(t, input, "input")
         if len(shape_of(t, x)) < least:
             t.fail("rank", f"{name} needs at least {least} axes, got {t.show(x)}", x)
-        return t.emit.typed("Identity", [x], x.dtype, x.shape)
+        return computed(t, "Identity", [x], x.dtype, shape_of(t, x), lambda: compute(x, diagonal))
 
     if name != "contiguous":
         TORCH.function(name)(function)
@@ -342,9 +378,20 @@ def _kept(name: str, least: int) -> None:
     TORCH.method(name, *in_place)(function)
 
 
-for _name, _least in (("fliplr", 2), ("flipud", 1), ("tril", 2), ("triu", 2), ("contiguous", 0),
-                      ("clone", 0), ("detach", 0)):  # fmt: skip
-    _kept(_name, _least)
+def _itself(x: Tensor, _: Value) -> Tensor:
+    return x
+
+
+for _name, _least, _compute in (
+    ("fliplr", 2, lambda x, _: taken.flip(x, [1])),
+    ("flipud", 1, lambda x, _: taken.flip(x, [0])),
+    ("tril", 2, lambda x, diagonal: op("Trilu", x, np.array(diagonal), upper=0)),
+    ("triu", 2, lambda x, diagonal: op("Trilu", x, np.array(diagonal), upper=1)),
+    ("contiguous", 0, _itself),
+    ("clone", 0, _itself),
+    ("detach", 0, _itself),
+):
+    _kept(_name, _least, _compute)
 
 
 @TORCH.function("broadcast_shapes")
@@ -404,5 +451,14 @@ def resize_(t: Core, self: Value, *shape: Value) -> Tensor:
 def sum_to_size(t: Core, self: Value, *shape: Value) -> Tensor:
     """Return the tensor summed to a shape that it broadcasts from."""
     wanted = tuple(sizes(t, shape))
-    expand(t, t.emit.new(self.dtype, wanted), shape_of(t, self))
-    return t.emit.typed("ReduceSum", [self], self.dtype, wanted)
+    own = shape_of(t, self)
+    with t.emit.types_only():
+        expand(t, t.emit.new(self.dtype, wanted), own)
+    extra = len(own) - len(wanted)
+    summed = [*range(extra), *(extra + k for k, dim in enumerate(wanted) if dim == 1)]
+
+    def compute() -> Value:
+        made = op("ReduceSum", self, summed, keepdims=1) if summed else self
+        return taken.resized(made, wanted) if extra else made
+
+    return computed(t, "ReduceSum", [self], self.dtype, wanted, compute)
