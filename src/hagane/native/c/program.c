@@ -9,7 +9,8 @@ static _Atomic int64_t allocated;
 /* Bytes that hg_allocate has given and hg_release has not taken back. */
 int64_t hg_allocated(void) { return atomic_load(&allocated); }
 
-/* Zeroed memory on 2 MiB pages where the system grants them; null if there is none. */
+/* Zeroed memory on 2 MiB pages where the system grants them; null if there is none. Without
+ * MAP_NORESERVE, the system refuses at once what all its memory could not hold. */
 void *hg_allocate(size_t bytes) {
   if (bytes < HUGE) {
     void *small = NULL;
@@ -19,7 +20,7 @@ void *hg_allocate(size_t bytes) {
   }
   size_t rounded = (bytes + HUGE - 1) & ~(HUGE - 1);
   char *start = mmap(NULL, rounded + HUGE, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (start == MAP_FAILED) return NULL;
   char *aligned = (char *)(((uintptr_t)start + HUGE - 1) & ~(uintptr_t)(HUGE - 1));
   if (aligned > start) munmap(start, (size_t)(aligned - start));
