@@ -95,7 +95,7 @@ def test_nodes_know_their_place_in_the_source() -> None:
 
 
 def cumulated(x: Any) -> Any:
-    y = x.cumsum(0)
+    y = x.cumprod(0)
     return y + 1
 
 
@@ -133,7 +133,7 @@ def numbered(x: Any) -> Any:
 @pytest.mark.parametrize(
     ("function", "line", "text"),
     [
-        (cumulated, 1, r"'torch.Tensor.cumsum' cannot be captured yet"),
+        (cumulated, 1, r"'torch.Tensor.cumprod' cannot be captured yet"),
         (stored, 1, r"items of tensors that are set cannot be captured yet; make a new tensor"),
         (in_place, 1, r"'torch.Tensor.exp_' works in place.*x = x\.exp\("),
         (aliased, 2, r"changes a tensor that has another name.* write x = x \+ y for x \+= y"),

@@ -72,9 +72,9 @@ def _folded(name: str, inner: str) -> types.ModuleType:
     whole = importlib.import_module(_FOLDED[first])
     module = types.ModuleType(name)
     module.__path__ = []
-    for one in vars(whole):
+    for one in dir(whole):
         # A folder holds files of the same names as its functions, which are found as modules.
-        shown = len(rest) > 1 or first not in ("functions", "links", "training")
+        shown = len(rest) > 1 or first not in ("functions", "links")
         if shown and not one.startswith("__"):
             setattr(module, one, getattr(whole, one))
     return module
@@ -98,7 +98,6 @@ _FOLDERS = {
     "functions": "activation array connection evaluation loss math noise normalization pooling rnn"
     " util",
     "links": "activation connection loss model normalization rnn",
-    "training": "extensions triggers updaters",
 }
 
 

@@ -6,6 +6,7 @@ The tree continues that of ``hagane.errors``::
     ├── InvalidArgument (ValueError)
     │   ├── DatasetError                        a dataset cannot be used as one
     │   └── InvalidState                        a saved state does not fit the iterator
+    ├── Diverged          (RuntimeError)        parameters are no longer finite
     ├── NotProvided       (NotImplementedError) what Chainer has and hagane has not
     └── LoadingError      (RuntimeError)        a batch could not be made
         ├── SampleError                         the dataset raised; also of the type it raised
@@ -31,6 +32,10 @@ class InvalidState(InvalidArgument):
 
 class NotProvided(HaganeError, NotImplementedError):
     """Something of Chainer's interface that hagane does not have."""
+
+
+class Diverged(HaganeError, RuntimeError):
+    """Parameters that hold a NaN or an infinity."""
 
 
 class LoadingError(HaganeError, RuntimeError):

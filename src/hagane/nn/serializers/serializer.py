@@ -21,8 +21,12 @@ class Serializer(AbstractSerializer):
     """A serializer that writes."""
 
     def save(self, obj: Any) -> None:
-        """Write an object."""
-        obj.serialize(self)
+        """Write an object, or values by path."""
+        if not isinstance(obj, dict):
+            obj.serialize(self)
+            return
+        for key, value in obj.items():
+            self(key, value)
 
 
 class Deserializer(AbstractSerializer):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.torch.operands import (
@@ -13,6 +15,7 @@ from hagane.frontends.libraries.torch.operands import (
     as_float,
     cast,
     category,
+    computed,
     is_scalar,
     name_dtype,
     need_tensor,
@@ -25,6 +28,8 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.graph.types import dtype_name
+from hagane.ops.builder import op
+from hagane.ops.functions import activations, division
 
 BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "truediv": "Div", "pow": "Pow", "mod": "Mod"}
 _COMPARE = {
@@ -49,7 +54,10 @@ def prelu(t: Core, input: Value, weight: Value) -> Tensor:
     if not one and (len(shape) < 2 or t.emit.differ(count[0], shape[1])):
         t.fail("shape-mismatch", f"expected one weight, or one a channel of {t.show(x)}, got "
                f"{t.show(w)}", x, w)  # fmt: skip
-    return t.emit.typed("PRelu", [x, w], x.dtype, x.shape)
+    made = t.emit.typed("PRelu", [x, w], x.dtype, x.shape)
+    if not one and len(shape) > 2:
+        w = t.op("Unsqueeze", w, np.arange(1, len(shape) - 1)) if t.emit.builds else w
+    return computed(t, made, activations.prelu, x, w)
 
 
 def binary(t: Core, name: str, left: Value, right: Value) -> Tensor:
@@ -58,7 +66,11 @@ def binary(t: Core, name: str, left: Value, right: Value) -> Tensor:
     if name == "truediv" and category(a.dtype) < 2:
         a, b = cast(t, a, FLOAT), cast(t, b, FLOAT)
     if name in ("floordiv", "mod") and category(a.dtype) >= 2:
-        return broadcast_typed(t, "Mod", a, b, a.dtype)
+        made = broadcast_typed(t, "Mod", a, b, a.dtype)
+        if category(a.dtype) == 3:
+            return made
+        rest = division.floor_remainder if name == "mod" else division.floor_quotient
+        return computed(t, made, rest, a, b)
     if name == "sub" and BOOL in (a.dtype, b.dtype):
         t.fail(
             "dtype-mismatch",
@@ -69,7 +81,12 @@ def binary(t: Core, name: str, left: Value, right: Value) -> Tensor:
         )
     plain = category(a.dtype) == 2 or a.dtype in (INT64, ir.DataType.INT32) or name != "pow"
     if a.dtype == BOOL or category(a.dtype) == 3 or name == "floordiv" or not plain:
-        return broadcast_typed(t, BINARY.get(name, "Div"), a, b, a.dtype)
+        made = broadcast_typed(t, BINARY.get(name, "Div"), a, b, a.dtype)
+        if name == "floordiv" and a.dtype in (INT64, ir.DataType.INT32):
+            return computed(t, made, division.floor_quotient, a, b)
+        if a.dtype == BOOL and name in ("add", "mul"):
+            return computed(t, made, op, "Or" if name == "add" else "And", a, b)
+        return made
     return t.op(BINARY[name], a, b)
 
 
@@ -231,6 +248,11 @@ def unary(t: Core, name: str, x: Tensor) -> Tensor:
     return x
 
 
+def _times(t: Core, value: Value, factor: Value) -> Value:
+    """Return a product; the value itself where the factor is 1."""
+    return value if isinstance(factor, int) and factor == 1 else operator(t, "mul", value, factor)
+
+
 def _arithmetic(name: str, method: str) -> None:
     def function(
         t: Core,
@@ -243,11 +265,22 @@ def _arithmetic(name: str, method: str) -> None:
     ) -> Value:
         if rounding_mode is not None:
             a, b = promote(t, input, other)
-            return broadcast_typed(t, "Div", a, b, a.dtype)
-        return operator(t, method, input, other)
+            made = broadcast_typed(t, "Div", a, b, a.dtype)
+            if category(a.dtype) not in (1, 2):
+                return made
+            floor = rounding_mode == "floor"
+            rest = division.floor_quotient if floor else division.whole_quotient
+            return computed(t, made, rest, a, b)
+        if name == "fmod":
+            a, b = promote(t, input, other)
+            made = binary(t, "mod", a, b)
+            return (
+                computed(t, made, lambda: op("Mod", a, b, fmod=1)) if made.dtype != BOOL else made
+            )
+        return operator(t, method, input, _times(t, other, alpha))
 
     def in_place(t: Core, input: Value, other: Value, *, alpha: Value = 1) -> Value:
-        return operator(t, f"i{method}", input, other)
+        return operator(t, f"i{method}", input, _times(t, other, alpha))
 
     TORCH.function(name, methods=(name,))(function)
     TORCH.method(f"{name}_")(in_place)
@@ -264,7 +297,7 @@ for _name, _method in (
 @TORCH.function("rsub")
 def rsub(t: Core, input: Value, other: Value, *, alpha: Value = 1) -> Value:
     """Return ``other - alpha * input``."""
-    return operator(t, "sub", other, input)
+    return operator(t, "sub", other, _times(t, input, alpha))
 
 
 @TORCH.function("float_power", methods=("float_power",))
@@ -275,6 +308,11 @@ def float_power(t: Core, input: Value, exponent: Value) -> Tensor:
     return broadcast_typed(t, "Pow", cast(t, a, wide), cast(t, b, wide), wide)
 
 
+# What some functions of pairs are over the builder; the rest have only types.
+_PAIRS: dict[str, Callable[[Any, Any], Any]] = {
+    "maximum": lambda x, y: op("Max", x, y), "minimum": lambda x, y: op("Min", x, y),
+    "hypot": division.hypotenuse, "logaddexp": division.log_add_exp,
+}  # fmt: skip
 _PAIRS_IN_PLACE = ("gcd", "lcm", "heaviside", "nextafter", "atan2", "arctan2", "hypot", "xlogy",
                    "copysign", "ldexp")  # fmt: skip
 
@@ -284,7 +322,11 @@ def _pairwise(name: str, *, real: bool = False, dtype: ir.DataType | None = None
         a, b = promote(t, input, other)
         if real:
             a, b = as_float(t, a), as_float(t, b)
-        return broadcast_typed(t, name, a, b, dtype or a.dtype)
+        made = broadcast_typed(t, name, a, b, dtype or a.dtype)
+        function_of = _PAIRS.get(name)
+        if function_of is None or category(a.dtype) not in (1, 2):
+            return made
+        return computed(t, made, function_of, a, b)
 
     in_place = [f"{name}_"] if name in _PAIRS_IN_PLACE else []
     TORCH.function(name, methods=() if "." in name else (name, *in_place))(function)
@@ -298,14 +340,25 @@ for _name in ("atan2", "arctan2", "hypot", "logaddexp", "logaddexp2", "xlogy", "
 _pairwise("isclose", dtype=BOOL)
 
 
-_QUESTIONS = ("isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit")
+def _question(name: str, function_of: Callable[[Any], Any] | None) -> None:
+    def question(t: Core, input: Value) -> Tensor:
+        x = need_tensor(t, input, "input")
+        made = t.emit.typed("IsNaN", [x], BOOL, x.shape)
+        if function_of is None or category(x.dtype) != 2:
+            return made
+        return computed(t, made, function_of, x)
+
+    TORCH.function(name, methods=(name,))(question)
 
 
-@TORCH.function(*_QUESTIONS, methods=_QUESTIONS)
-def question(t: Core, input: Value) -> Tensor:
-    """Return what holds of each element."""
-    x = need_tensor(t, input, "input")
-    return t.emit.typed("IsNaN", [x], BOOL, x.shape)
+for _name, _asked in (
+    ("isnan", lambda x: op("IsNaN", x)), ("isinf", lambda x: op("IsInf", x)),
+    ("isposinf", lambda x: op("IsInf", x, detect_negative=0)),
+    ("isneginf", lambda x: op("IsInf", x, detect_positive=0)),
+    ("isfinite", lambda x: op("Not", op("Or", op("IsNaN", x), op("IsInf", x)))),
+    ("isreal", None), ("signbit", None),
+):  # fmt: skip
+    _question(_name, _asked)
 
 
 @TORCH.function("isin")
@@ -319,22 +372,28 @@ def isin(t: Core, elements: Value, test_elements: Value, **_: Value) -> Tensor:
 def clamp(t: Core, input: Value, min: Value = None, max: Value = None) -> Tensor:
     """Return the input cut to a range; the bounds are numbers or tensors."""
     x = need_tensor(t, input, "input")
-    given = [bound for bound in (min, max) if bound is not None]
+    given = [(kind, b) for kind, b in (("Max", min), ("Min", max)) if b is not None]
     if not given:
         t.fail("value", "expected at least one of min and max", x)
     result = x
-    for bound in given:
+    for kind, bound in given:
         a, b = promote(t, result, bound)
         result = broadcast_typed(t, "Clip", a, b, a.dtype)
+        if category(a.dtype) in (1, 2):
+            result = computed(t, result, op, kind, a, b)
     return result
 
 
-@TORCH.function(
-    "clamp_min", "clamp_max", methods=("clamp_min", "clamp_max", "clamp_min_", "clamp_max_")
-)
-def clamp_one(t: Core, input: Value, bound: Value) -> Tensor:
-    """Return the input cut on one side."""
-    return clamp(t, input, bound)
+@TORCH.function("clamp_min", methods=("clamp_min", "clamp_min_"))
+def clamp_min(t: Core, input: Value, min: Value) -> Tensor:
+    """Return the input, or the bound where that is more."""
+    return clamp(t, input, min)
+
+
+@TORCH.function("clamp_max", methods=("clamp_max", "clamp_max_"))
+def clamp_max(t: Core, input: Value, max: Value) -> Tensor:
+    """Return the input, or the bound where that is less."""
+    return clamp(t, input, None, max)
 
 
 @TORCH.function("where", methods=())
@@ -390,10 +449,16 @@ def lerp(t: Core, input: Value, end: Value, weight: Value) -> Tensor:
     return binary(t, "add", a, binary(t, "mul", binary(t, "sub", b, a), weight))
 
 
-@TORCH.function("addcmul", "addcdiv", methods=("addcmul", "addcdiv", "addcmul_", "addcdiv_"))
+@TORCH.function("addcmul", methods=("addcmul", "addcmul_"))
 def addcmul(t: Core, input: Value, tensor1: Value, tensor2: Value, *, value: Value = 1) -> Tensor:
-    """Return ``input + value * tensor1 * tensor2`` (or ``/``)."""
-    return binary(t, "add", input, binary(t, "mul", tensor1, tensor2))
+    """Return ``input + value * tensor1 * tensor2``."""
+    return binary(t, "add", input, _times(t, binary(t, "mul", tensor1, tensor2), value))
+
+
+@TORCH.function("addcdiv", methods=("addcdiv", "addcdiv_"))
+def addcdiv(t: Core, input: Value, tensor1: Value, tensor2: Value, *, value: Value = 1) -> Tensor:
+    """Return ``input + value * tensor1 / tensor2``."""
+    return binary(t, "add", input, _times(t, binary(t, "truediv", tensor1, tensor2), value))
 
 
 TORCH.operator = operator

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.torch.functions.elementwise import broadcast_shape
@@ -10,6 +13,7 @@ from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     INT64,
     axis,
+    computed,
     need_float,
     need_tensor,
     same_dtype,
@@ -19,6 +23,10 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
+from hagane.ops.builder import interpreting, op, size_of
+from hagane.ops.functions import activations, attention, normalizing
+from hagane.ops.functions.elementary import squeeze, transpose, unsqueeze
+from hagane.ops.functions.heads import repeat_heads
 from hagane.symbolic import Dim, floordiv
 
 
@@ -35,41 +43,72 @@ def channels_fit(t: Core, x: Tensor, count: Dim, what: str) -> None:
         )
 
 
-@TORCH.function("nn.functional.batch_norm", "nn.functional.instance_norm", "batch_norm")
+@TORCH.function("nn.functional.batch_norm", "batch_norm")
 def batch_norm(
     t: Core, input: Value, running_mean: Value = None, running_var: Value = None,
     weight: Value = None, bias: Value = None, training: Value = False, momentum: Value = 0.1,
     eps: Value = 1e-5,
 ) -> Tensor:  # fmt: skip
-    """Return the input normalised a channel."""
+    """Return the input normalised a channel; in training by its own mean and variance."""
     x = need_tensor(t, input, "input")
     need_float(t, x, "input")
     for other in (running_mean, running_var, weight, bias):
         if isinstance(other, Tensor):
             channels_fit(t, x, shape_of(t, other, 1)[0], "batch_norm")
-    return t.emit.typed("BatchNormalization", [x], x.dtype, x.shape)
+    made = t.emit.typed("BatchNormalization", [x], x.dtype, x.shape)
+    mean, variance = (None, None) if training else (running_mean, running_var)
+    return computed(t, made, normalizing.batch_norm, x, mean, variance, weight, bias, eps)
 
 
-@TORCH.function("nn.functional.layer_norm", "layer_norm", "nn.functional.rms_norm", "rms_norm")
+@TORCH.function("nn.functional.instance_norm")
+def instance_norm(
+    t: Core, input: Value, running_mean: Value = None, running_var: Value = None,
+    weight: Value = None, bias: Value = None, use_input_stats: Value = True, momentum: Value = 0.1,
+    eps: Value = 1e-5,
+) -> Tensor:  # fmt: skip
+    """Return each channel of each sample normalised."""
+    if not use_input_stats:
+        return batch_norm(t, input, running_mean, running_var, weight, bias, eps=eps)
+    x = batch_norm(t, input, running_mean, running_var, weight, bias, True, eps=eps)
+    return computed(t, x, normalizing.instance_norm, input, weight, bias, eps)
+
+
+@TORCH.function("nn.functional.layer_norm", "layer_norm")
 def layer_norm(
     t: Core, input: Value, normalized_shape: Value, weight: Value = None, bias: Value = None,
     eps: Value = 1e-5,
 ) -> Tensor:  # fmt: skip
     """Return the input normalised over its last axes."""
+    x, count = _last_axes(t, input, normalized_shape, weight)
+    made = t.emit.typed("LayerNormalization", [x], x.dtype, x.shape)
+    return computed(t, made, normalizing.layer_norm, x, count, weight, bias, eps)
+
+
+@TORCH.function("nn.functional.rms_norm", "rms_norm")
+def rms_norm(
+    t: Core, input: Value, normalized_shape: Value, weight: Value = None, eps: Value = None
+) -> Tensor:
+    """Return the input over its root mean square along the last axes."""
+    x, count = _last_axes(t, input, normalized_shape, weight)
+    made = t.emit.typed("RMSNormalization", [x], x.dtype, x.shape)
+    if eps is None:
+        eps = float(np.finfo(x.dtype.numpy()).eps)
+    return computed(t, made, normalizing.rms_norm, x, count, weight, eps)
+
+
+def _last_axes(t: Core, input: Value, normalized: Value, weight: Value) -> tuple[Tensor, int]:
+    """Return the input, and how many of its last axes are normalised."""
     x = need_tensor(t, input, "input")
     need_float(t, x, "input")
     if isinstance(weight, Tensor):
         same_dtype(t, x, weight, "input and weight")
-    last = sizes(
-        t,
-        (normalized_shape if isinstance(normalized_shape, tuple | list) else (normalized_shape,),),
-    )
+    last = sizes(t, (normalized if isinstance(normalized, tuple | list) else (normalized,),))
     shape = shape_of(t, x)
     if len(shape) < len(last) or any(
         t.emit.differ(a, b) for a, b in zip(shape[len(shape) - len(last) :], last, strict=True)
     ):
         t.fail("shape-mismatch", f"expected the last axes to be {_text(last)}, got {t.show(x)}", x)
-    return t.emit.typed("LayerNormalization", [x], x.dtype, shape)
+    return x, len(last)
 
 
 def _text(dims: list[Dim]) -> str:
@@ -97,7 +136,8 @@ def group_norm(
         )
     if isinstance(weight, Tensor):
         channels_fit(t, x, shape_of(t, weight, 1)[0], "group_norm")
-    return t.emit.typed("GroupNormalization", [x], x.dtype, x.shape)
+    made = t.emit.typed("GroupNormalization", [x], x.dtype, x.shape)
+    return computed(t, made, normalizing.group_norm, x, num_groups, weight, bias, eps)
 
 
 @TORCH.function("nn.functional.local_response_norm")
@@ -105,6 +145,19 @@ def local_response_norm(t: Core, input: Value, size: Value, *_: Value, **__: Val
     """Return the input normalised over neighbouring channels."""
     x = need_tensor(t, input, "input")
     return t.emit.typed("LRN", [x], x.dtype, x.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Projected:
+    """The weights and biases of attention in several heads.
+
+    Attributes:
+        inner: Those of query, key and value.
+        outer: Those of the result.
+    """
+
+    inner: tuple[tuple[Tensor, Tensor | None], ...]
+    outer: tuple[Tensor, Tensor | None]
 
 
 _DROPOUTS = ("dropout", "alpha_dropout", "feature_alpha_dropout")
@@ -122,7 +175,9 @@ def dropout(
     x = need_tensor(t, input, "input")
     if isinstance(p, int | float) and not 0 <= p <= 1:
         t.fail("value", f"expected a dropout probability between 0 and 1, got {p}")
-    return t.emit.typed("Dropout", [x], x.dtype, x.shape)
+    if (training if train is None else train) and p != 0:
+        return t.emit.typed("Dropout", [x], x.dtype, x.shape)
+    return computed(t, t.emit.typed("Dropout", [x], x.dtype, x.shape), lambda: op("Identity", x))
 
 
 @TORCH.function("nn.functional.glu")
@@ -135,7 +190,8 @@ def glu(t: Core, input: Value, dim: Value = -1) -> Tensor:
     if t.emit.differ(half * 2, shape[place]):
         t.fail("shape-mismatch", f"glu halves axis {place}, which is odd: {t.show(x)}", x)
     shape[place] = half
-    return t.emit.typed("Glu", [x], x.dtype, tuple(shape))
+    made = t.emit.typed("Glu", [x], x.dtype, tuple(shape))
+    return computed(t, made, activations.glu, x, place)
 
 
 @TORCH.function("nn.functional.embedding", "embedding")
@@ -226,7 +282,24 @@ def scaled_dot_product_attention(
         shape = broadcast_shape(t, scores, attn_mask)
         if shape is not None and len(shape) != len(lead) + 2:
             t.fail("rank", f"the mask {t.show(attn_mask)} has more axes than the scores", attn_mask)
-    return t.emit.typed("Attention", [q, k, v], q.dtype, (*lead, qs[-2], vs[-1]))
+    made = t.emit.typed("Attention", [q, k, v], q.dtype, (*lead, qs[-2], vs[-1]))
+    if dropout_p or (enable_gqa and len(qs) != 4):
+        return made
+    return computed(t, made, _attended, q, k, v, attn_mask, is_causal, scale, enable_gqa)
+
+
+def _attended(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float | None,
+    grouped: bool,
+) -> Tensor:  # fmt: skip
+    if grouped:
+        heads = size_of(q, 1)
+        k, v = (repeat_heads(x, floordiv(heads, size_of(x, 1))) for x in (k, v))
+    if causal:
+        mask = attention.causal_mask(q, k)
+    added = None if mask is None else attention.additive(mask, q, hidden=False)
+    found: Tensor = attention.attend(q, k, v, added, scale)[0]
+    return found
 
 
 def _lead(t: Core, tensors: list[Tensor], grouped: bool) -> tuple[Dim, ...]:
@@ -240,9 +313,12 @@ def _lead(t: Core, tensors: list[Tensor], grouped: bool) -> tuple[Dim, ...]:
 def multi_head_attention(
     t: Core, embed: Dim, heads: Value, batch_first: bool, query: Tensor, key: Tensor, value: Tensor,
     key_features: Dim, value_features: Dim, key_padding_mask: Value, attn_mask: Value,
-    need_weights: Value, average: Value,
+    need_weights: Value, average: Value, parts: Projected | None = None,
 ) -> Value:  # fmt: skip
-    """Return the output of ``nn.MultiheadAttention`` and its weights (None if not asked for)."""
+    """Return the output of ``nn.MultiheadAttention`` and its weights (None if not asked for).
+
+    Where ``parts`` is None, nothing can compute them.
+    """
     batched = len(shape_of(t, query)) == 3
     if len(shape_of(t, query)) not in (2, 3) or len(shape_of(t, key)) != len(shape_of(t, query)):
         t.fail(
@@ -285,6 +361,12 @@ def multi_head_attention(
     out = t.emit.typed(
         "Attention", [query, key, value], query.dtype, (*shape_of(t, query)[:-1], embed)
     )
+    if parts is not None and t.emit.builds:
+        with interpreting(t.emit):
+            return _in_heads(
+                query, key, value, heads, parts, attn_mask, key_padding_mask, batched,
+                bool(batch_first), bool(need_weights), bool(average),
+            )  # fmt: skip
     if need_weights is False:
         return (out, None)
     middle = () if average else (heads,)
@@ -293,6 +375,25 @@ def multi_head_attention(
         "Attention", [query, key], query.dtype, (*front, *middle, target, source)
     )
     return (out, weights)
+
+
+def _in_heads(
+    query: Tensor, key: Tensor, value: Tensor, heads: int, parts: Projected, mask: Value,
+    padding: Value, batched: bool, batch_first: bool, weighted: bool, average: bool,
+) -> Value:  # fmt: skip
+    order = [1, 0, 2] if batched and not batch_first else [0, 1, 2]
+    given = [x if batched else unsqueeze(x, [0]) for x in (query, key, value)]
+    q, k, v = (transpose(x, order) for x in given)
+    if isinstance(padding, Tensor) and not batched:
+        padding = unsqueeze(padding, [0])
+    y, weights = attention.multi_head(
+        q, k, v, heads, parts.inner, parts.outer, mask, padding, weighted=weighted
+    )
+    y = transpose(y, order) if batched else squeeze(y, [0])
+    if not weighted:
+        return (y, None)
+    weights = attention.mean_of_heads(weights) if average else weights
+    return (y, weights if batched else squeeze(weights, [0]))
 
 
 def _check_masks(

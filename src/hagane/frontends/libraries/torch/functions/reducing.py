@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import onnx_ir as ir
 
@@ -14,6 +17,7 @@ from hagane.frontends.libraries.torch.operands import (
     axis,
     cast,
     category,
+    computed,
     dtype_of,
     elements,
     need_float,
@@ -25,7 +29,10 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import DType, Fields, Tensor, Value
+from hagane.ops.builder import interpreting, op
 from hagane.ops.definition import Array
+from hagane.ops.functions import statistics
+from hagane.symbolic import Dim
 
 
 def reduced(
@@ -45,6 +52,25 @@ def reduced(
         if keepdim or place not in places
     )
     return t.emit.typed(operator or "Reduce", [x], dtype, shape)
+
+
+def over_axes(
+    t: Core, made: Tensor, x: Tensor, dim: Value, keepdim: Value, function: Callable[..., Any],
+    *operands: Any,
+) -> Tensor:  # fmt: skip
+    """Return a reduction that a function over the builder computes from the axes.
+
+    Args:
+        t: The interpreter.
+        made: The type of the result.
+        x: The tensor.
+        dim: The axes as the program gave them.
+        keepdim: Whether they stay with size 1.
+        function: Called with the tensor, the axes, whether they stay, and the operands.
+        operands: What else it takes.
+    """
+    places = axes(t, dim, len(shape_of(t, x)), x) if shape_of(t, x) else []
+    return computed(t, made, function, x, places, bool(keepdim), *operands)
 
 
 def _dims(t: Core, dim: Value, keywords: dict[str, Value]) -> Value:
@@ -71,6 +97,8 @@ def _sum_like(name: str, operator: str) -> None:
         wanted = dtype_of(dtype, INT64 if category(x.dtype) < 2 else x.dtype)
         x = cast(t, x, wanted)
         keep = keywords.get("keepdims", keepdim)
+        if name == "nansum" and category(wanted) == 2:
+            x = computed(t, x, statistics.without_nan, x)
         return reduced(t, operator, x, _dims(t, dim, keywords), keep, wanted)
 
     TORCH.function(name, methods=(name,))(function)
@@ -102,17 +130,52 @@ def _mean_like(name: str, operator: str) -> None:
                 x,
                 remedy="convert it with .float()",
             )
-        if name in ("std", "var"):  # the second positional argument is 'unbiased'
-            arguments = arguments[1:]
         keep = arguments[0] if arguments and isinstance(arguments[0], bool) else keepdim
         keep = keywords.get("keepdims", keep)
-        return reduced(t, operator, x, _dims(t, dim, keywords), keep, x.dtype)
+        axes_ = _dims(t, dim, keywords)
+        found = reduced(t, operator, x, axes_, keep, x.dtype)
+        if name == "mean":
+            return found
+        made = t.emit.typed("NanMean", [x], x.dtype, found.shape)
+        return over_axes(t, made, x, axes_, keep, statistics.mean_of_numbers)
 
     TORCH.function(name, methods=(name,))(function)
 
 
-for _name in ("mean", "std", "var", "nanmean"):
+for _name in ("mean", "nanmean"):
     _mean_like(_name, "ReduceMean")
+
+
+def _spread(name: str) -> None:
+    function_of = statistics.variance if name == "var" else statistics.deviation
+
+    def function(
+        t: Core, input: Value, dim: Value = None, *arguments: Value, keepdim: Value = False,
+        **keywords: Value,
+    ) -> Tensor:  # fmt: skip
+        x = need_tensor(t, input, "input")
+        if category(x.dtype) < 2:
+            t.fail("dtype-mismatch", f"{name}() takes floats, got {t.show(x)}", x,
+                   remedy="convert it with .float()")  # fmt: skip
+        unbiased: Value = True
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        elif arguments:  # the second positional argument is 'unbiased', the third 'keepdim'
+            unbiased = arguments[0]
+        keepdim = arguments[1] if len(arguments) > 1 else keepdim
+        unbiased = keywords.get("unbiased", unbiased)
+        correction = keywords.get("correction", int(bool(unbiased)))
+        keep, places = keywords.get("keepdims", keepdim), _dims(t, dim, keywords)
+        found = reduced(t, "ReduceMean", x, places, keep, x.dtype)
+        made = t.emit.typed(name, [x], x.dtype, found.shape)
+        correction = 1 if correction is None else correction
+        return over_axes(t, made, x, places, keep, function_of, correction)
+
+    TORCH.function(name, methods=(name,))(function)
+
+
+_spread("std")
+_spread("var")
 
 
 @TORCH.function("logsumexp", "special.logsumexp", methods=("logsumexp",))
@@ -122,16 +185,26 @@ def logsumexp(t: Core, input: Value, dim: Value, keepdim: Value = False) -> Tens
     return reduced(t, "ReduceLogSumExp", x, dim, keepdim, x.dtype)
 
 
-@TORCH.function("var_mean", "std_mean")
-def var_mean(
-    t: Core, input: Value, dim: Value = None, unbiased: Value = True, keepdim: Value = False,
-    *, correction: Value = 1,
-) -> Value:  # fmt: skip
-    """Return variance (or deviation) and mean."""
-    x = need_tensor(t, input, "input")
-    dim = None if isinstance(dim, bool) else dim
-    need_float(t, x, "input")
-    return tuple(reduced(t, "ReduceMean", x, dim, keepdim, x.dtype) for _ in range(2))
+def _spread_and_mean(name: str) -> None:
+    def function(
+        t: Core, input: Value, dim: Value = None, unbiased: Value = True, keepdim: Value = False,
+        *, correction: Value = None,
+    ) -> Value:  # fmt: skip
+        x = need_tensor(t, input, "input")
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        need_float(t, x, "input")
+        mean = reduced(t, "ReduceMean", x, dim, keepdim, x.dtype)
+        made = t.emit.typed(name, [x], x.dtype, mean.shape)
+        correction = int(bool(unbiased)) if correction is None else correction
+        function_of = statistics.variance if name == "var" else statistics.deviation
+        return (over_axes(t, made, x, dim, keepdim, function_of, correction), mean)
+
+    TORCH.function(f"{name}_mean")(function)
+
+
+_spread_and_mean("var")
+_spread_and_mean("std")
 
 
 @TORCH.function("norm", methods=("norm",))
@@ -147,7 +220,11 @@ def norm(
     """Return the norm over axes."""
     x = need_tensor(t, input, "input")
     need_float(t, x, "input")
-    return reduced(t, "", x, dim, keepdim, real_dtype(dtype_of(dtype, x.dtype)))
+    made = reduced(t, "", x, dim, keepdim, real_dtype(dtype_of(dtype, x.dtype)))
+    order = {None: 2, "fro": 2}.get(p, p)
+    if category(x.dtype) == 3 or not isinstance(order, int | float) or not shape_of(t, x):
+        return made
+    return over_axes(t, made, cast(t, x, made.dtype), dim, keepdim, statistics.norm, order)
 
 
 @TORCH.function("linalg.vector_norm")
@@ -165,6 +242,10 @@ def linalg_norm(
     dtype: Value = None,
 ) -> Tensor:  # fmt: skip
     """Return the norm of vectors or matrices along axes."""
+    x = need_tensor(t, A, "A")
+    pair = len(dim) == 2 if isinstance(dim, tuple | list) else dim is None and x.rank == 2
+    if pair and ord is not None:
+        return matrix_norm(t, A, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
     return norm(t, A, ord, dim, keepdim, dtype)
 
 
@@ -174,7 +255,7 @@ def matrix_norm(
     dtype: Value = None,
 ) -> Tensor:  # fmt: skip
     """Return the norm of matrices."""
-    return norm(t, A, ord, dim, keepdim, dtype)
+    return norm(t, A, "fro" if ord == "fro" else "nuc", dim, keepdim, dtype)
 
 
 @TORCH.function("dist", methods=("dist",))
@@ -182,7 +263,7 @@ def dist(t: Core, input: Value, other: Value, p: Value = 2) -> Tensor:
     """Return the norm of the difference of two tensors."""
     from hagane.frontends.libraries.torch.functions.elementwise import binary
 
-    return norm(t, binary(t, "sub", input, other))
+    return norm(t, binary(t, "sub", input, other), p)
 
 
 @TORCH.function("quantile", "nanquantile", methods=("quantile", "nanquantile"))
@@ -204,7 +285,12 @@ def _truth(name: str) -> None:
     def function(
         t: Core, input: Value, dim: Value = None, keepdim: Value = False, **_: Value
     ) -> Tensor:
-        return reduced(t, "", need_tensor(t, input, "input"), dim, keepdim, BOOL)
+        x = need_tensor(t, input, "input")
+        made = reduced(t, "", x, dim, keepdim, BOOL)
+        if category(x.dtype) == 3 or name not in ("any", "all"):
+            return made
+        function_of = statistics.any_true if name == "any" else statistics.all_true
+        return over_axes(t, made, x, dim, keepdim, function_of)
 
     TORCH.function(name, methods=(name,))(function)
 
@@ -216,7 +302,9 @@ _truth("all")
 @TORCH.function("count_nonzero", methods=("count_nonzero",))
 def count_nonzero(t: Core, input: Value, dim: Value = None) -> Tensor:
     """Return how many elements are not zero."""
-    return reduced(t, "", need_tensor(t, input, "input"), dim, False, INT64)
+    x = need_tensor(t, input, "input")
+    made = reduced(t, "", x, dim, False, INT64)
+    return made if category(x.dtype) == 3 else over_axes(t, made, x, dim, False, statistics.count)
 
 
 def _extreme(name: str) -> None:
@@ -238,6 +326,7 @@ def _extreme(name: str) -> None:
             return result
         values = reduced(t, operator, x, dim, keepdim, x.dtype)
         indices = t.emit.typed("ArgMax", [x], INT64, values.shape)
+        indices = over_axes(t, indices, x, dim, keepdim, statistics.position, name)
         return Fields((values, indices), ("values", "indices"))
 
     TORCH.function(name, methods=(name,))(function)
@@ -277,7 +366,9 @@ def aminmax(t: Core, input: Value, *, dim: Value = None, keepdim: Value = False)
 
 def _arg(name: str) -> None:
     def function(t: Core, input: Value, dim: Value = None, keepdim: Value = False) -> Tensor:
-        return reduced(t, "", need_tensor(t, input, "input"), dim, keepdim, INT64)
+        x = need_tensor(t, input, "input")
+        made = reduced(t, "", x, dim, keepdim, INT64)
+        return over_axes(t, made, x, dim, keepdim, statistics.position, name[3:])
 
     TORCH.function(name, methods=(name,))(function)
 
@@ -329,24 +420,34 @@ def topk(
     ):
         t.fail("value", f"topk takes {count} of only {shape[place]} elements: {t.show(x)}", x)
     shape[place] = count
-    values = t.emit.typed("TopK", [x], x.dtype, tuple(shape))
-    return Fields((values, t.emit.typed("TopK", [x], INT64, tuple(shape))), ("values", "indices"))
+    return _ordered(t, "TopK", x, tuple(shape), count, place, bool(largest))
+
+
+def _ordered(
+    t: Core, name: str, x: Tensor, shape: tuple[Dim, ...], count: Dim, place: int, largest: bool
+) -> Fields:
+    """Return the largest or smallest elements along an axis in order, and where they are."""
+    made = (t.emit.typed(name, [x], x.dtype, shape), t.emit.typed(name, [x], INT64, shape))
+    if t.emit.builds and x.shape and category(x.dtype) in (1, 2):
+        with interpreting(t.emit):
+            made = op("TopK", x, [count], axis=place, largest=int(largest), outputs=2)
+    return Fields(made, ("values", "indices"))
 
 
 @TORCH.function("sort", methods=("sort",))
 def sort(t: Core, input: Value, dim: Value = -1, descending: Value = False, **_: Value) -> Value:
     """Return the input sorted along an axis, and where its elements were."""
     x = need_tensor(t, input, "input")
-    axis(t, dim, len(shape_of(t, x)), x)
-    values = t.emit.typed("Sort", [x], x.dtype, x.shape)
-    return Fields((values, t.emit.typed("Sort", [x], INT64, x.shape)), ("values", "indices"))
+    shape = shape_of(t, x)
+    place = axis(t, dim, len(shape), x)
+    return _ordered(t, "Sort", x, shape, shape[place] if shape else 1, place, bool(descending))
 
 
 @TORCH.function("msort", methods=("msort",))
 def msort(t: Core, input: Value) -> Tensor:
     """Return the input sorted along its first axis."""
     x = need_tensor(t, input, "input")
-    return t.emit.typed("Sort", [x], x.dtype, x.shape)
+    return sort(t, x, 0)[0]
 
 
 @TORCH.function("argsort", methods=("argsort",))
@@ -355,21 +456,23 @@ def argsort(
 ) -> Tensor:
     """Return the positions that sort the input."""
     x = need_tensor(t, input, "input")
-    axis(t, dim, len(shape_of(t, x)), x)
-    return t.emit.typed("Sort", [x], INT64, x.shape)
+    return sort(t, x, dim, descending)[1]
 
 
 def _cumulative(name: str) -> None:
     def function(t: Core, input: Value, dim: Value, *, dtype: Value = None) -> Value:
         x = need_tensor(t, input, "input")
-        axis(t, dim, len(shape_of(t, x)), x)
+        place = axis(t, dim, len(shape_of(t, x)), x)
         if name in ("cummax", "cummin"):
             values = t.emit.typed("CumMax", [x], x.dtype, x.shape)
             return Fields(
                 (values, t.emit.typed("CumMax", [x], INT64, x.shape)), ("values", "indices")
             )
         wanted = dtype_of(dtype, INT64 if category(x.dtype) < 2 else x.dtype)
-        return t.emit.typed("CumSum", [x], wanted, x.shape)
+        made = t.emit.typed("CumSum", [x], wanted, x.shape)
+        if name != "cumsum" or category(wanted) == 3 or not shape_of(t, x):
+            return made
+        return computed(t, made, lambda: op("CumSum", cast(t, x, wanted), place))
 
     TORCH.function(name, methods=(name,))(function)
 
@@ -426,27 +529,35 @@ def histogram(t: Core, input: Value, bins: Value, **_: Value) -> Value:
     )  # fmt: skip
 
 
-@TORCH.function("nn.functional.softmax", "nn.functional.log_softmax", "nn.functional.softmin")
-def softmax(
-    t: Core, input: Value, dim: Value = None, _stacklevel: Value = 3, dtype: Value = None
-) -> Tensor:
-    """Return exponentials that sum to 1 along an axis, or their logarithms."""
-    x = need_tensor(t, input, "input")
-    x = cast(t, x, dtype_of(dtype, x.dtype))
-    need_float(t, x, "input")
-    rank = len(shape_of(t, x))
-    if dim is None:
-        return t.emit.typed("Softmax", [x], x.dtype, x.shape)
-    place = axis(t, dim, rank, x)
-    found: Tensor = t.op("Softmax", x, axis=place) if rank else x
-    return found
+def _softmax(name: str) -> None:
+    def softmax(
+        t: Core, input: Value, dim: Value = None, _stacklevel: Value = 3, dtype: Value = None
+    ) -> Tensor:
+        x = need_tensor(t, input, "input")
+        x = cast(t, x, dtype_of(dtype, x.dtype))
+        need_float(t, x, "input")
+        rank = len(shape_of(t, x))
+        if dim is None:  # as PyTorch chooses it
+            dim = 0 if rank in (0, 1, 3) else 1
+        place = axis(t, dim, rank, x)
+        if not rank:
+            return t.emit.typed("Softmax", [x], x.dtype, x.shape)
+        if name == "softmin":
+            x = t.op("Neg", x)
+        operator = "LogSoftmax" if name == "log_softmax" else "Softmax"
+        found: Tensor = t.op(operator, x, axis=place)
+        return found
+
+    def along(t: Core, input: Value, dim: Value, dtype: Value = None) -> Tensor:
+        return softmax(t, input, dim, dtype=dtype)
+
+    TORCH.function(f"nn.functional.{name}")(softmax)
+    if name != "softmin":
+        TORCH.function(name, f"special.{name}", methods=(name,))(along)
 
 
-@TORCH.function("softmax", "log_softmax", "special.softmax", "special.log_softmax",
-                methods=("softmax", "log_softmax"))  # fmt: skip
-def softmax_along(t: Core, input: Value, dim: Value, dtype: Value = None) -> Tensor:
-    """Return exponentials that sum to 1 along an axis, or their logarithms."""
-    return softmax(t, input, dim, dtype=dtype)
+for _name in ("softmax", "log_softmax", "softmin"):
+    _softmax(_name)
 
 
 @TORCH.function("nn.functional.gumbel_softmax")
@@ -454,17 +565,21 @@ def gumbel_softmax(
     t: Core, logits: Value, tau: Value = 1, hard: Value = False, eps: Value = 1e-10, dim: Value = -1
 ) -> Tensor:
     """Return a sample of the Gumbel-softmax distribution."""
-    return softmax(t, logits, dim)
+    x = need_tensor(t, logits, "logits")
+    need_float(t, x, "logits")
+    axis(t, dim, len(shape_of(t, x)), x)
+    return t.emit.typed("GumbelSoftmax", [x], x.dtype, x.shape)
 
 
 @TORCH.function("nn.functional.normalize")
 def normalize(
-    t: Core, input: Value, p: Value = 2.0, dim: Value = 1, eps: Value = 0.0, **_: Value
+    t: Core, input: Value, p: Value = 2.0, dim: Value = 1, eps: Value = 1e-12, **_: Value
 ) -> Tensor:
     """Return the input divided by its norm along an axis."""
     x = need_tensor(t, input, "input")
-    axes(t, dim, len(shape_of(t, x)), x)
-    return t.emit.typed("Normalize", [x], x.dtype, x.shape)
+    places = axes(t, dim, len(shape_of(t, x)), x)
+    made = t.emit.typed("Normalize", [x], x.dtype, x.shape)
+    return computed(t, made, statistics.normalized, x, places, p, eps)
 
 
 @TORCH.function("numel", methods=("numel", "nelement"))

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from hagane.frontends.libraries.torch.functions.elementwise import apply_
 from hagane.frontends.libraries.torch.operands import (
+    INT64,
     as_float,
     category,
+    computed,
     need_float,
     need_tensor,
     real_dtype,
@@ -13,6 +19,9 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
+from hagane.ops.builder import op
+from hagane.ops.functions import activations
+from hagane.ops.functions.elementary import mul, square, sub
 
 # name -> operator; integers become float32 first.
 _REAL_FUNCTIONS = {
@@ -32,22 +41,45 @@ _REAL_COMPOSED = (
         "bessel_j1",
     )),
 )  # fmt: skip
+# What some of them are over the builder; the rest have only types.
+_COMPUTED: dict[str, Callable[[Any], Any]] = {
+    "rsqrt": activations.rsqrt, "expm1": activations.expm1, "special.expm1": activations.expm1,
+    "log1p": activations.log1p, "special.log1p": activations.log1p,
+    "log2": lambda x: activations.logarithm(x, 2), "log10": lambda x: activations.logarithm(x, 10),
+    "exp2": activations.exp2, "special.exp2": activations.exp2,
+    "erfc": lambda x: sub(1.0, op("Erf", x)), "special.erfc": lambda x: sub(1.0, op("Erf", x)),
+    "deg2rad": lambda x: mul(x, math.pi / 180), "rad2deg": lambda x: mul(x, 180 / math.pi),
+    "arcsinh": lambda x: op("Asinh", x), "arccosh": lambda x: op("Acosh", x),
+    "logit": activations.logit, "special.logit": activations.logit,
+    "square": square, "trunc": activations.truncated, "fix": activations.truncated,
+    "frac": lambda x: sub(x, activations.truncated(x)), "positive": lambda x: op("Identity", x),
+    "sgn": lambda x: op("Sign", x), "special.round": lambda x: op("Round", x),
+}  # fmt: skip
 # name -> operator; the element type stays.
 _KEEPING = {
     "neg": "Neg", "negative": "Neg", "abs": "Abs", "absolute": "Abs", "floor": "Floor",
     "ceil": "Ceil", "sign": "Sign",
 }  # fmt: skip
-# name -> operator, and the arguments beside the input.
-_ACTIVATIONS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "relu": ("Relu", ()), "selu": ("Selu", ()), "softsign": ("Softsign", ()),
-    "hardswish": ("HardSwish", ()), "mish": ("Mish", ()), "logsigmoid": ("", ()),
-    "softplus": ("Softplus", ("beta", "threshold")), "tanhshrink": ("", ()), "silu": ("", ()),
-    "relu6": ("", ()), "hardsigmoid": ("", ()), "celu": ("", ("alpha",)),
-    "elu": ("Elu", ("alpha",)),
-    "gelu": ("Gelu", ("approximate",)), "hardtanh": ("", ("min_val", "max_val")),
-    "hardshrink": ("", ("lambd",)), "softshrink": ("", ("lambd",)),
-    "threshold": ("", ("threshold", "value")), "leaky_relu": ("LeakyRelu", ("negative_slope",)),
-    "rrelu": ("", ("lower", "upper", "training")),
+# name -> the arguments beside the input with their defaults, and what it is over the builder.
+_ACTIVATIONS: dict[str, tuple[dict[str, Value], Callable[..., Any] | None]] = {
+    "relu": ({}, lambda x: op("Relu", x)), "selu": ({}, lambda x: op("Selu", x)),
+    "softsign": ({}, lambda x: op("Softsign", x)), "hardswish": ({}, lambda x: op("HardSwish", x)),
+    "mish": ({}, lambda x: op("Mish", x)), "logsigmoid": ({}, activations.log_sigmoid),
+    "softplus": ({"beta": 1, "threshold": 20}, activations.softplus),
+    "tanhshrink": ({}, activations.tanh_shrink), "silu": ({}, activations.silu),
+    "relu6": ({}, lambda x: activations.clip(x, 0, 6)),
+    "hardsigmoid": ({}, activations.hard_sigmoid), "celu": ({"alpha": 1.0}, activations.celu),
+    "elu": ({"alpha": 1.0}, lambda x, alpha: op("Elu", x, alpha=float(alpha))),
+    "gelu": ({"approximate": "none"}, activations.gelu),
+    "hardtanh": ({"min_val": -1.0, "max_val": 1.0}, activations.clip),
+    "hardshrink": ({"lambd": 0.5}, activations.hard_shrink),
+    "softshrink": ({"lambd": 0.5}, activations.soft_shrink),
+    "threshold": ({"threshold": None, "value": None}, activations.threshold),
+    "leaky_relu": (
+        {"negative_slope": 0.01},
+        lambda x, slope: op("LeakyRelu", x, alpha=float(slope)),
+    ),
+    "rrelu": ({"lower": 1 / 8, "upper": 1 / 3, "training": False}, None),
 }  # fmt: skip
 # Names that torch itself has, and those that work in place.
 _AT_ROOT = ("relu", "selu", "celu", "rrelu", "threshold", "prelu", "hardshrink")
@@ -62,7 +94,11 @@ def _unary(name: str, operator: str, real: bool) -> None:
             return apply_(t, "", x)
         if operator == "Abs" and category(x.dtype) == 3:
             return t.emit.typed("Abs", [x], real_dtype(x.dtype), x.shape)
-        return apply_(t, operator, x)
+        made = apply_(t, operator, x)
+        function_of = _COMPUTED.get(name)
+        if function_of is None or category(x.dtype) not in (1, 2):
+            return made
+        return computed(t, made, function_of, x)
 
     in_place = [f"{name}_"] if name != "positive" else []
     TORCH.function(name, methods=() if "." in name else (name, *in_place))(function)
@@ -135,7 +171,9 @@ def real_part(t: Core, input: Value) -> Tensor:
 TORCH.attribute("real", "imag")(real_part)
 
 
-def _activation(name: str, operator: str, settings: tuple[str, ...]) -> None:
+def _activation(
+    name: str, settings: Mapping[str, Value], function_of: Callable[..., Any] | None
+) -> None:
     allowed = (*settings, "inplace")
 
     def function(t: Core, input: Value, *arguments: Value, **keywords: Value) -> Tensor:
@@ -147,12 +185,22 @@ def _activation(name: str, operator: str, settings: tuple[str, ...]) -> None:
                    f"arguments{' and ' + ', '.join(keywords) if keywords else ''}")  # fmt: skip
         if category(x.dtype) < 2 and name not in ("relu", "hardtanh", "threshold", "relu6"):
             need_float(t, x, "input")
-        return apply_(t, operator if category(x.dtype) == 2 else "", x)
+        made = apply_(t, "", x)
+        given = {**settings, **dict(zip(allowed, arguments, strict=False)), **keywords}
+        passed = [given[key] for key in settings]
+        wide = category(x.dtype) == 2 or (x.dtype == INT64 and name in ("relu", "relu6"))
+        if function_of is None or not wide or not all(_is_setting(item) for item in passed):
+            return made
+        return computed(t, made, function_of, x, *passed)
 
     names = [f"nn.functional.{name}", *([name] if name in _AT_ROOT else [])]
     if name in _IN_PLACE:
         names += [f"{shown}_" for shown in list(names)]
     TORCH.function(*names)(function)
+
+
+def _is_setting(value: Value) -> bool:
+    return isinstance(value, int | float | str)
 
 
 def relu_method(t: Core, self: Value) -> Tensor:
@@ -161,9 +209,8 @@ def relu_method(t: Core, self: Value) -> Tensor:
 
 
 TORCH.method("relu", "relu_")(relu_method)
-TORCH.method("hardshrink")(lambda t, self, lambd=0.5: apply_(t, "", self))
-
-for _name, (_operator, _settings) in _ACTIVATIONS.items():
-    _activation(_name, _operator, _settings)
+for _name, (_settings, _function) in _ACTIVATIONS.items():
+    _activation(_name, _settings, _function)
+TORCH.method("hardshrink")(TORCH.functions["torch.hardshrink"])
 TORCH.functions["torch.nn.functional.tanh"] = TORCH.functions["torch.tanh"]
 TORCH.functions["torch.nn.functional.sigmoid"] = TORCH.functions["torch.sigmoid"]

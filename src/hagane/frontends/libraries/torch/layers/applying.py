@@ -35,7 +35,6 @@ for _name, _function, _defaults in (
     ("RReLU", "rrelu", {"lower": 0.125, "upper": 1 / 3, "inplace": False}),
     ("PairwiseDistance", "pairwise_distance", {"p": 2.0, "eps": 1e-6, "keepdim": False}),
     ("ChannelShuffle", "channel_shuffle", {"groups": ...}),
-    ("FeatureAlphaDropout", "feature_alpha_dropout", {"p": 0.5, "inplace": False}),
     ("UpsamplingNearest2d", "interpolate", {"size": None, "scale_factor": None}),
     ("UpsamplingBilinear2d", "interpolate", {"size": None, "scale_factor": None}),
     ("MaxUnpool2d", "max_unpool2d", {"kernel_size": ..., "stride": None, "padding": 0}),
@@ -81,9 +80,9 @@ functional("GaussianNLLLoss", "nn.functional.gaussian_nll_loss",
 functional("Softmax2d", "nn.functional.softmax", {"dim": -3})
 functional("Tanh", "tanh")
 functional("Sigmoid", "sigmoid")
-for _suffix in ("", "1d", "2d", "3d"):
-    functional(f"Dropout{_suffix}", "nn.functional.dropout", {"p": 0.5, "inplace": False})
-functional("AlphaDropout", "nn.functional.dropout", {"p": 0.5, "inplace": False})
+for _name in ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout",
+              "FeatureAlphaDropout"):  # fmt: skip
+    functional(_name, "nn.functional.dropout", {"p": 0.5, "inplace": False}, training=True)
 for _n in (1, 2, 3):
     functional(
         f"MaxPool{_n}d", f"nn.functional.max_pool{_n}d",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.functions import normalising
 from hagane.frontends.libraries.torch.functions.creating import made
+from hagane.frontends.libraries.torch.functions.elementwise import binary
 from hagane.frontends.libraries.torch.layers.layer import layer, weight
 from hagane.frontends.libraries.torch.operands import (
     device_of,
@@ -41,6 +44,7 @@ class MultiheadAttention:
             "batch_first": batch_first, "head_dim": embed_dim // num_heads,
             "in_proj_weight": weight(t, 3 * embed_dim, embed_dim, **own),
             "in_proj_bias": weight(t, 3 * embed_dim, **own) if bias else None,
+            "out_proj": t.call_library("torch.nn.Linear", [embed_dim, embed_dim], own),
         }  # fmt: skip
 
     @staticmethod
@@ -60,13 +64,33 @@ class MultiheadAttention:
         return normalising.multi_head_attention(
             t, self.embed_dim, self.num_heads, bool(self.batch_first), q, k, v, self.kdim,
             self.vdim, key_padding_mask, attn_mask, need_weights, average_attn_weights,
+            _projected(t, self),
         )  # fmt: skip
+
+
+def _projected(t: Core, self: View) -> normalising.Projected | None:
+    """Return the weights of attention; None where it draws random numbers, or adds keys."""
+    drawn = bool(self.get("training", True)) and self.get("dropout", 0.0) != 0
+    extra = self.get("bias_k", None) is not None or bool(self.get("add_zero_attn", False))
+    if not t.emit.builds or drawn or extra:
+        return None
+    joined, biases = self.raw("in_proj_weight"), self.raw("in_proj_bias")
+    if joined is None:
+        weights = [self.raw(f"{name}_proj_weight") for name in "qkv"]
+    else:
+        weights = list(t.op("Split", joined, axis=0, num_outputs=3, outputs=3))
+    own: list[Value] = [None] * 3
+    if biases is not None:
+        own = list(t.op("Split", biases, axis=0, num_outputs=3, outputs=3))
+    out = View(t, self.raw("out_proj"))
+    inner = tuple(zip(weights, own, strict=True))
+    return normalising.Projected(inner, (out.raw("weight"), out.raw("bias")))
 
 
 def _attended(
     t: Core, attention: Value, query: Tensor, memory: Tensor, mask: Value, padding: Value
 ) -> Tensor:
-    """Return the type of attention within a transformer's layer."""
+    """Return attention within a transformer's layer."""
     keywords = {"attn_mask": mask, "key_padding_mask": padding, "need_weights": False}
     found: Tensor = t.call(attention, [query, memory, memory], keywords)[0]
     return found
@@ -83,15 +107,42 @@ def _layer_attributes(
         return t.call_library("torch.nn.MultiheadAttention", [d_model, nhead],
                               {**own, "batch_first": batch_first})  # fmt: skip
 
+    def norm() -> Value:
+        return t.call_library("torch.nn.LayerNorm", [d_model, layer_norm_eps], own)
+
+    def drop() -> Value:
+        return t.call_library("torch.nn.Dropout", [dropout])
+
     return {
         "self_attn": attention(), "multihead_attn": attention(), "norm_first": norm_first,
         "linear1": t.call_library("torch.nn.Linear", [d_model, dim_feedforward], own),
         "linear2": t.call_library("torch.nn.Linear", [dim_feedforward, d_model], own),
+        "norm1": norm(), "norm2": norm(), "norm3": norm(),
+        "dropout": drop(), "dropout1": drop(), "dropout2": drop(), "dropout3": drop(),
+        "activation": activation,
     }  # fmt: skip
 
 
-def _fed_forward(t: Core, self: View, x: Tensor) -> Value:
-    return t.call(self.raw("linear2"), [t.call(self.raw("linear1"), [x], {})], {})
+def _applied(t: Core, self: View, name: str, x: Value) -> Value:
+    return t.call(self.raw(name), [x], {})
+
+
+def _fed_forward(t: Core, self: View, x: Value) -> Value:
+    x = _applied(t, self, "linear1", x)
+    activation = self.raw("activation")
+    if isinstance(activation, str):
+        x = t.call_library(f"torch.nn.functional.{activation}", [x])
+    else:
+        x = t.call(activation, [x], {})
+    return _applied(t, self, "linear2", _applied(t, self, "dropout", x))
+
+
+def _residual(t: Core, self: View, x: Value, number: int, block: Callable[[Value], Value]) -> Value:
+    """Return the input plus a block of it, normalised before the block or behind the sum."""
+    first = bool(self.raw("norm_first"))
+    inner = block(_applied(t, self, f"norm{number}", x) if first else x)
+    total = binary(t, "add", x, _applied(t, self, f"dropout{number}", inner))
+    return total if first else _applied(t, self, f"norm{number}", total)
 
 
 @layer("TransformerEncoderLayer")
@@ -106,9 +157,13 @@ class TransformerEncoderLayer:
         is_causal: Value = False,
     ) -> Value:  # fmt: skip
         """Apply the layer."""
-        x = need_tensor(t, src, "src")
-        x = _attended(t, self.raw("self_attn"), x, x, src_mask, src_key_padding_mask)
-        return _fed_forward(t, self, x)
+        mask, padding = src_mask, src_key_padding_mask
+
+        def attended(x: Value) -> Value:
+            return _attended(t, self.raw("self_attn"), x, x, mask, padding)
+
+        x = _residual(t, self, need_tensor(t, src, "src"), 1, attended)
+        return _residual(t, self, x, 2, lambda x: _fed_forward(t, self, x))
 
 
 @layer("TransformerDecoderLayer")
@@ -126,9 +181,17 @@ class TransformerDecoderLayer:
     ) -> Value:  # fmt: skip
         """Apply the layer."""
         x, m = need_tensor(t, tgt, "tgt"), need_tensor(t, memory, "memory")
-        x = _attended(t, self.raw("self_attn"), x, x, tgt_mask, tgt_key_padding_mask)
-        x = _attended(t, self.raw("multihead_attn"), x, m, memory_mask, memory_key_padding_mask)
-        return _fed_forward(t, self, x)
+
+        def attended(x: Value) -> Value:
+            return _attended(t, self.raw("self_attn"), x, x, tgt_mask, tgt_key_padding_mask)
+
+        def reminded(x: Value) -> Value:
+            attention = self.raw("multihead_attn")
+            return _attended(t, attention, x, m, memory_mask, memory_key_padding_mask)
+
+        x = _residual(t, self, x, 1, attended)
+        x = _residual(t, self, x, 2, reminded)
+        return _residual(t, self, x, 3, lambda x: _fed_forward(t, self, x))
 
 
 def _stack(t: Core, first: Value, num_layers: Value, norm: Value) -> dict[str, Value]:

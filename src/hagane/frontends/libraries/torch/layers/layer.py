@@ -38,8 +38,9 @@ def layer(*names: str) -> Callable[[Any], Any]:
 
 
 def functional(
-    name: str, function: str, defaults: dict[str, Value] | None = None, *names: str
-) -> None:
+    name: str, function: str, defaults: dict[str, Value] | None = None, *names: str,
+    training: bool = False,
+) -> None:  # fmt: skip
     """Register a layer that stores arguments and passes them to a function.
 
     Args:
@@ -47,6 +48,7 @@ def functional(
         function: The function, which gets the input first.
         defaults: The constructor's arguments with their defaults, in order; ``...`` for none.
         names: The function's names for them where they differ.
+        training: Whether to pass whether the layer is in training.
     """
     given = defaults or {}
     parameters = [inspect.Parameter("t", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
@@ -73,6 +75,8 @@ def functional(
             for (key, default), target in zip(given.items(), names or given, strict=True)
             if target
         }
+        if training:
+            passed["training"] = self.get("training", True)
         return t.call_library(f"torch.{function}", list(inputs), {**passed, **keywords})
 
     layer(name)(type(name, (), {"init": staticmethod(init), "forward": staticmethod(forward)}))

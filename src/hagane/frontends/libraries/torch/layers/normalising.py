@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.functions import normalising
 from hagane.frontends.libraries.torch.layers.layer import buffer, layer, weight
@@ -36,12 +38,24 @@ def _batch_norm(name: str, ranks: tuple[int, ...], affine_default: bool) -> None
                 f"{name} expects {' or '.join(map(str, ranks))} axes, got {t.show(input)}",
                 input,
             )
-        if isinstance(input, Tensor):
-            instance = name.startswith("Instance")
-            if instance and len(input.shape or ()) == min(ranks) and len(ranks) > 1:
-                return t.emit.typed("InstanceNormalization", [input], input.dtype, input.shape)
-            normalising.channels_fit(t, input, self.num_features, name)
-        return normalising.batch_norm(t, input, None, None, self.weight, self.bias)
+        x = need_tensor(t, input, "input")
+        tracked = bool(self.track_running_stats)
+        own = bool(self.get("training", True)) or not tracked
+        mean, variance = (None, None) if own else (self.running_mean, self.running_var)
+        if not name.startswith("Instance"):
+            normalising.channels_fit(t, x, self.num_features, name)
+            return normalising.batch_norm(
+                t, x, mean, variance, self.weight, self.bias, own, eps=self.eps
+            )
+        lone = len(shape_of(t, x)) == min(ranks)
+        if lone:
+            x = t.op("Unsqueeze", x, np.array([0], dtype=np.int64))
+        if not lone or tracked:
+            normalising.channels_fit(t, x, self.num_features, name)
+        y = normalising.instance_norm(
+            t, x, mean, variance, self.weight, self.bias, own, eps=self.eps
+        )
+        return t.op("Squeeze", y, np.array([0], dtype=np.int64)) if lone else y
 
     layer(name)(type(name, (), {"init": staticmethod(init), "forward": staticmethod(forward)}))
 
@@ -76,9 +90,9 @@ for _n in (1, 2, 3):
     _lazy(f"InstanceNorm{_n}d")
 
 
-def _layer_norm(name: str, has_bias: bool) -> None:
+def _layer_norm(name: str, has_bias: bool, epsilon: float | None) -> None:
     def init(
-        t: Core, normalized_shape: Value, eps: Value = 1e-5, elementwise_affine: Value = True,
+        t: Core, normalized_shape: Value, eps: Value = epsilon, elementwise_affine: Value = True,
         bias: Value = True, device: Value = None, dtype: Value = None,
     ) -> dict[str, Value]:  # fmt: skip
         shape = (
@@ -94,13 +108,16 @@ def _layer_norm(name: str, has_bias: bool) -> None:
         }  # fmt: skip
 
     def forward(t: Core, self: View, input: Value) -> Value:
-        return normalising.layer_norm(t, input, self.normalized_shape, self.weight)
+        shape, scale = self.normalized_shape, self.weight
+        if not has_bias:
+            return normalising.rms_norm(t, input, shape, scale, self.eps)
+        return normalising.layer_norm(t, input, shape, scale, self.bias, self.eps)
 
     layer(name)(type(name, (), {"init": staticmethod(init), "forward": staticmethod(forward)}))
 
 
-_layer_norm("LayerNorm", True)
-_layer_norm("RMSNorm", False)
+_layer_norm("LayerNorm", True, 1e-5)
+_layer_norm("RMSNorm", False, None)
 
 
 @layer("GroupNorm")
@@ -129,4 +146,4 @@ class GroupNorm:
     def forward(t: Core, self: View, input: Value) -> Value:
         """Apply the layer."""
         normalising.channels_fit(t, input, self.num_channels, "GroupNorm")
-        return normalising.group_norm(t, input, self.num_groups, self.weight)
+        return normalising.group_norm(t, input, self.num_groups, self.weight, self.bias, self.eps)

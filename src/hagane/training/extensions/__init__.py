@@ -1,0 +1,55 @@
+"""Extensions of trainers, under Chainer's names."""
+
+from hagane.training.extensions import snapshot_writers
+from hagane.training.extensions.drawing import DumpGraph, dump_graph
+from hagane.training.extensions.evaluator import Evaluator
+from hagane.training.extensions.guarding import FailOnNonNumber, unchain_variables
+from hagane.training.extensions.log_report import LogReport
+from hagane.training.extensions.observing import (
+    MicroAverage,
+    ParameterStatistics,
+    observe_lr,
+    observe_value,
+)
+from hagane.training.extensions.plot_report import PlotReport, VariableStatisticsPlot
+from hagane.training.extensions.print_report import PrintReport
+from hagane.training.extensions.progress_bar import ProgressBar
+from hagane.training.extensions.shifts import (
+    CosineShift,
+    ExponentialShift,
+    InverseShift,
+    LinearShift,
+    MultistepShift,
+    PolynomialShift,
+    StepShift,
+    WarmupShift,
+)
+from hagane.training.extensions.snapshots import snapshot, snapshot_object
+
+__all__ = [
+    "CosineShift",
+    "DumpGraph",
+    "Evaluator",
+    "ExponentialShift",
+    "FailOnNonNumber",
+    "InverseShift",
+    "LinearShift",
+    "LogReport",
+    "MicroAverage",
+    "MultistepShift",
+    "ParameterStatistics",
+    "PlotReport",
+    "PolynomialShift",
+    "PrintReport",
+    "ProgressBar",
+    "StepShift",
+    "VariableStatisticsPlot",
+    "WarmupShift",
+    "dump_graph",
+    "observe_lr",
+    "observe_value",
+    "snapshot",
+    "snapshot_object",
+    "snapshot_writers",
+    "unchain_variables",
+]

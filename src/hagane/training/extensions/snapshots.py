@@ -1,0 +1,205 @@
+"""Snapshots that a trainer takes of itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import string
+import warnings
+import zipfile
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from hagane.errors import InvalidArgument
+from hagane.nn.serializers.npz import load_npz, save_npz, serialize
+from hagane.training.extension import Extension
+from hagane.training.extensions.snapshot_writers import SimpleWriter, Writer
+
+FILENAME = "snapshot_iter_{.updater.iteration}"
+
+
+def find_snapshots(pattern: str, folder: str) -> list[str]:
+    """Return the names of files in a folder that a format string could have made, oldest first.
+
+    Files of one time are in the order of the numbers in their names.
+    """
+    parts = (
+        re.escape(text) + ("" if field is None else ".+")
+        for text, field, _, _ in string.Formatter().parse(pattern)
+    )
+    fits = re.compile("".join(parts))
+    found = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if fits.fullmatch(entry.name) and entry.is_file():
+                numbers = [int(text) for text in re.findall(r"\d+", entry.name)]
+                found.append((entry.stat().st_mtime_ns, numbers, entry.name))
+    return [name for _, _, name in sorted(found)]
+
+
+class Snapshot(Extension):
+    """Saves an object in the trainer's folder; made by ``snapshot`` and ``snapshot_object``."""
+
+    trigger = (1, "epoch")
+    priority = -100
+
+    def __init__(
+        self,
+        target: Any,
+        condition: Callable[[], bool] | None,
+        writer: Any,
+        filename: Any,
+        snapshot_on_error: bool,
+        n_retains: int,
+        autoload: bool,
+    ):
+        self.target = target
+        self.condition = condition
+        self.writer = writer
+        self.filename = filename
+        self.snapshot_on_error = snapshot_on_error
+        self.n_retains = n_retains
+        self.autoload = autoload
+
+    def initialize(self, trainer: Any) -> None:
+        """Load the newest snapshot, if that is asked for, and begin to delete old ones."""
+        if self.autoload and isinstance(self.filename, str):
+            self.load(trainer)
+        if self.n_retains > 0 and isinstance(self.filename, str):
+            pattern, folder, kept = self.filename, trainer.out, self.n_retains
+
+            def delete_old() -> None:
+                for name in find_snapshots(pattern, folder)[:-kept]:
+                    os.remove(os.path.join(folder, name))
+
+            if isinstance(self.writer, Writer):
+                self.writer.add_cleanup_hook(delete_old)
+
+    def load(self, trainer: Any) -> str | None:
+        """Load the newest snapshot that is whole, and return its path; None if there is none.
+
+        Raises:
+            SnapshotError: It is one of another object.
+        """
+        for name in reversed(find_snapshots(self.filename, trainer.out)):
+            path = os.path.join(trainer.out, name)
+            if is_whole(path):
+                load_npz(path, trainer if self.target is None else self.target)
+                return path
+            warnings.warn(f"{path} is damaged; an older snapshot is looked for", stacklevel=3)
+        return None
+
+    def __call__(self, trainer: Any) -> None:
+        """Save the object, if the condition holds."""
+        if self.condition is None or self.condition():
+            self._save(trainer)
+
+    def _save(self, trainer: Any) -> None:
+        values = serialize(trainer if self.target is None else self.target)
+        make = self.filename if callable(self.filename) else self.filename.format
+        self.writer(make(trainer), trainer.out, values)
+
+    def on_error(self, trainer: Any, exc: Exception, tb: Any) -> None:
+        """Save the object, if that is asked for."""
+        if self.snapshot_on_error:
+            self._save(trainer)
+
+    def finalize(self) -> None:
+        """Wait until all snapshots are written."""
+        if hasattr(self.writer, "finalize"):
+            self.writer.finalize()
+
+
+def is_whole(path: str) -> bool:
+    """Return whether an npz file can be read to its end, its checksums included."""
+    try:
+        with zipfile.ZipFile(path) as opened:
+            return opened.testzip() is None
+    except (zipfile.BadZipFile, OSError, EOFError, ValueError):
+        return False
+
+
+def load_newest(trainer: Any, resume: str, extensions: Iterable[Any]) -> str | None:
+    """Load a snapshot into a trainer.
+
+    Args:
+        trainer: The trainer.
+        resume: A path, or ``auto`` for the newest that the trainer's snapshot extension made.
+        extensions: The trainer's extensions.
+
+    Returns:
+        The path; None if there is no snapshot yet.
+
+    Raises:
+        InvalidArgument: ``auto`` without a snapshot extension of the trainer.
+    """
+    if resume != "auto":
+        load_npz(resume, trainer)
+        return resume
+    for extension in extensions:
+        own = isinstance(extension, Snapshot) and extension.target is None
+        if own and isinstance(extension.filename, str):
+            path: str | None = extension.load(trainer)
+            return path
+    raise InvalidArgument(
+        "run: resume='auto' needs the extension that takes snapshots: "
+        "trainer.extend(extensions.snapshot())"
+    )
+
+
+def snapshot(
+    savefun: Callable[..., None] | None = None,
+    filename: Any = FILENAME,
+    *,
+    target: Any = None,
+    condition: Callable[[], bool] | None = None,
+    writer: Any = None,
+    snapshot_on_error: bool = False,
+    n_retains: int = -1,
+    autoload: bool = False,
+    num_retain: int | None = None,
+) -> Snapshot:
+    """Return an extension that saves the trainer, by default once an epoch.
+
+    A snapshot is written beside its place and moved there when it is whole.
+
+    Args:
+        savefun: Called with a path and the values by path, by default ``save_npz``.
+        filename: A format string for the trainer, or a function of it.
+        target: What is saved instead of the trainer.
+        condition: Called before each snapshot; returns whether to take it.
+        writer: Writes the values; see ``extensions.snapshot_writers``.
+        snapshot_on_error: Save when an update or an extension raised.
+        n_retains: The number of snapshots kept; all if not positive.
+        autoload: Load the newest snapshot in the trainer's folder at the start of a run.
+        num_retain: The former name of ``n_retains``.
+
+    Raises:
+        TypeError: Both ``savefun`` and ``writer`` are given.
+    """
+    if num_retain is not None:
+        warnings.warn(
+            "Argument `num_retain` is deprecated. Please use `n_retains` instead",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        n_retains = num_retain
+    if savefun is not None and writer is not None:
+        raise TypeError("savefun and writer arguments cannot be specified together.")
+    if writer is None:
+        writer = SimpleWriter(savefun=save_npz if savefun is None else savefun)
+    return Snapshot(target, condition, writer, filename, snapshot_on_error, n_retains, autoload)
+
+
+def snapshot_object(
+    target: Any, filename: Any, savefun: Callable[..., None] | None = None, **options: Any
+) -> Snapshot:
+    """Return an extension that saves an object, by default once an epoch.
+
+    Args:
+        target: The object.
+        filename: A format string for the trainer, or a function of it.
+        savefun: Called with a path and the values by path.
+        options: As for ``snapshot``.
+    """
+    return snapshot(savefun, filename, target=target, **options)

@@ -1,0 +1,276 @@
+"""The training loop."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hagane.errors import InvalidArgument
+from hagane.nn.reporter import Reporter
+from hagane.nn.serializers.serializer import Serializer
+from hagane.training.extension import PRIORITY_READER
+from hagane.training.extensions.snapshots import load_newest
+from hagane.training.saved import optional
+from hagane.training.triggers import get_trigger
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    extension: Any
+    priority: int
+    trigger: Callable[[Any], bool]
+    call_before_training: bool
+
+
+class Trainer:
+    """Updates until it is time to stop, and calls extensions after the updates.
+
+    Args:
+        updater: Does one iteration.
+        stop_trigger: When to stop: a pair of length and unit, or a trigger; None for never.
+        out: The folder of what extensions write.
+        extensions: Extensions to begin with.
+
+    Attributes:
+        observation: Values reported in the last iteration, by name.
+        reporter: Knows the links of the optimizers' targets by name.
+    """
+
+    def __init__(
+        self,
+        updater: Any,
+        stop_trigger: Any = None,
+        out: str = "result",
+        extensions: Iterable[Any] | None = None,
+    ):
+        self.updater = updater
+        self.stop_trigger: Any = get_trigger(stop_trigger)
+        self.observation: dict[str, Any] = {}
+        self.out = out
+        self.reporter = Reporter()
+        for name, optimizer in updater.get_all_optimizers().items():
+            self.reporter.add_observer(name, optimizer.target)
+            self.reporter.add_observers(name, optimizer.target.namedlinks(skipself=True))
+        self._entries: dict[str, _Entry] = {}
+        self._done = False
+        self._start: float | None = None
+        self._elapsed_before = 0.0
+        self._final = 0.0
+        updater.connect_trainer(self)
+        for extension in extensions or ():
+            self.extend(extension)
+
+    @property
+    def is_before_training(self) -> bool:
+        """Whether no update was done."""
+        return bool(self.updater.iteration == 0)
+
+    @property
+    def elapsed_time(self) -> float:
+        """Seconds of training, those before a snapshot that was loaded included.
+
+        Raises:
+            RuntimeError: Training has not begun.
+        """
+        if self._done:
+            return self._final
+        if self._start is None:
+            raise RuntimeError("training has not been started yet")
+        return time.time() - self._start + self._elapsed_before
+
+    def extend(
+        self,
+        extension: Any,
+        name: str | None = None,
+        trigger: Any = None,
+        priority: int | None = None,
+        *,
+        call_before_training: bool = False,
+    ) -> None:
+        """Register an extension.
+
+        Args:
+            extension: Called with the trainer.
+            name: Its name, by default its attribute ``name``, ``default_name`` or ``__name__``;
+                a name that is taken gets a number.
+            trigger: When it is called, by default its attribute ``trigger`` or each iteration.
+            priority: Higher ones are called earlier; by default its attribute ``priority``.
+            call_before_training: Call it before the first update too.
+
+        Raises:
+            TypeError: It has no name.
+            InvalidArgument: The name is ``training``.
+        """
+        for attribute in ("name", "default_name", "__name__"):
+            name = getattr(extension, attribute, None) if name is None else name
+        if name is None:
+            raise TypeError(
+                f"name is not given for the extension {type(extension).__name__}: "
+                "pass name= to extend"
+            )
+        if name == "training":
+            raise InvalidArgument('the name "training" is prohibited as an extension name')
+        taken, ordinal = name, 0
+        while name in self._entries:
+            ordinal += 1
+            name = f"{taken}_{ordinal}"
+        if trigger is None:
+            trigger = getattr(extension, "trigger", (1, "iteration"))
+        if priority is None:
+            priority = getattr(extension, "priority", PRIORITY_READER)
+        with contextlib.suppress(AttributeError):  # bound methods have no attributes of their own
+            extension.name = name
+        self._entries[name] = _Entry(
+            extension, priority, get_trigger(trigger), call_before_training
+        )
+
+    def get_extension(self, name: str) -> Any:
+        """Return an extension.
+
+        Raises:
+            InvalidArgument: There is none of that name.
+        """
+        if name not in self._entries:
+            raise InvalidArgument(
+                f"extension {name} not found: there are {sorted(self._entries) or 'none'}"
+            )
+        return self._entries[name].extension
+
+    def run(self, show_loop_exception_msg: bool = True, *, resume: str | None = None) -> None:
+        """Train until the stop trigger fires.
+
+        Args:
+            show_loop_exception_msg: Print an error before extensions are finalized.
+            resume: ``auto`` continues from the newest snapshot in ``out`` that is whole, if there
+                is one; a path from that one.
+
+        Raises:
+            RuntimeError: It has run already.
+            InvalidArgument: ``resume="auto"`` without a ``snapshot`` extension.
+        """
+        if self._done:
+            raise RuntimeError("cannot run training loop multiple times")
+        os.makedirs(self.out, exist_ok=True)
+        if resume is not None:
+            load_newest(self, resume, [entry.extension for entry in self._entries.values()])
+        order = sorted(self._entries.items(), key=lambda item: -item[1].priority)
+        self._start = time.time()
+        # What loads a snapshot goes first: others restore hyperparameters from what was loaded.
+        for _, entry in sorted(order, key=lambda item: not _loads(item[1].extension)):
+            initialize = getattr(entry.extension, "initialize", None)
+            if initialize and not getattr(entry.trigger, "finished", False):
+                initialize(self)
+        try:
+            self._loop(order)
+        except Exception as error:
+            self._failed(error, order, show_loop_exception_msg)
+            raise
+        finally:
+            for _, entry in order:
+                finalize = getattr(entry.extension, "finalize", None)
+                if finalize:
+                    finalize()
+            self.updater.finalize()
+        self._final = self.elapsed_time
+        self._done = True
+
+    def _loop(self, order: list[tuple[str, _Entry]]) -> None:
+        if self.is_before_training:
+            self.observation = {}
+            with self.reporter.scope(self.observation):
+                for name, entry in order:
+                    if entry.call_before_training:
+                        self._call(name, entry)
+        while not self.stop_trigger(self):
+            self.observation = {}
+            with self.reporter.scope(self.observation):
+                self.updater.update()
+                for name, entry in order:
+                    if entry.trigger(self):
+                        self._call(name, entry)
+
+    def _call(self, name: str, entry: _Entry) -> None:
+        try:
+            entry.extension(self)
+        except Exception as error:
+            error.add_note(f"in extension '{name}' at iteration {self.updater.iteration}")
+            raise
+
+    def _failed(self, error: Exception, order: list[tuple[str, _Entry]], show: bool) -> None:
+        if show:
+            _print_error("Exception in main training loop", error)
+            print(
+                "Will finalize trainer extensions and updater before reraising the exception.",
+                file=sys.stderr,
+            )
+        for _, entry in order:
+            handler = getattr(entry.extension, "on_error", None)
+            if handler:
+                try:
+                    handler(self, error, error.__traceback__)
+                except Exception as another:
+                    _print_error("Exception in error handler", another)
+
+    def serialize(self, serializer: Any) -> None:
+        """Read or write the state of everything, NumPy's global random state included.
+
+        Chainer's snapshots lack the random state; it then stays as it is.
+        """
+        self.updater.serialize(serializer["updater"])
+        if hasattr(self.stop_trigger, "serialize"):
+            self.stop_trigger.serialize(serializer["stop_trigger"])
+        extensions, triggers = serializer["extensions"], serializer["extension_triggers"]
+        for name, entry in self._entries.items():
+            if hasattr(entry.extension, "serialize"):
+                entry.extension.serialize(extensions[name])
+            if hasattr(entry.trigger, "serialize"):
+                entry.trigger.serialize(triggers[name])
+        _serialize_random(serializer["random_state"])
+        if isinstance(serializer, Serializer):
+            started = self._start is not None or self._done
+            elapsed = self.elapsed_time if started else self._elapsed_before
+            serializer("_snapshot_elapsed_time", elapsed)
+        else:
+            self._elapsed_before = float(serializer("_snapshot_elapsed_time", 0.0))
+
+
+def _loads(extension: Any) -> bool:
+    return getattr(extension, "autoload", False) is True
+
+
+def _print_error(what: str, error: Exception) -> None:
+    print(f"{what}: {error}", file=sys.stderr)
+    for note in getattr(error, "__notes__", ()):
+        print(note, file=sys.stderr)
+    print("Traceback (most recent call last):", file=sys.stderr)
+    traceback.print_tb(error.__traceback__)
+
+
+def _serialize_random(serializer: Any) -> None:
+    """Read or write the state of ``numpy.random``."""
+    state = np.random.get_state(legacy=False)
+    inner = state["state"]
+    keys = optional(serializer, "key", np.array(inner["key"]))
+    if keys is None:
+        return
+    position = serializer("pos", int(inner["pos"]))
+    has_gauss = serializer("has_gauss", int(state["has_gauss"]))
+    gauss = serializer("gauss", float(state["gauss"]))
+    if not isinstance(serializer, Serializer):
+        loaded = {"key": np.asarray(keys, np.uint32), "pos": int(position)}
+        np.random.set_state(
+            {
+                "bit_generator": state["bit_generator"],
+                "state": loaded,
+                "has_gauss": int(has_gauss),
+                "gauss": float(gauss),
+            }
+        )

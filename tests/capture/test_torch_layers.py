@@ -1,0 +1,106 @@
+"""Layers of PyTorch as graphs: what their own lists of calls leave open."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from torch import nn
+
+import hagane
+from hagane.graph import to_proto
+
+
+class Wrapped(nn.Module):
+    """One layer in a module with a source of its own."""
+
+    def __init__(self, inner: nn.Module):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: Any) -> Any:
+        return self.inner(x)
+
+
+class Masked(Wrapped):
+    def forward(self, x: Any, mask: Any, padding: Any) -> Any:
+        return self.inner(x, mask, padding)
+
+
+def agree(function: Any, types: dict[str, str], *inputs: torch.Tensor) -> None:
+    """Check the graph of a function against the function."""
+    model = to_proto(hagane.capture(function, **types)).SerializeToString()
+    with torch.no_grad():
+        expected = function(*inputs).numpy()
+    session = onnxruntime.InferenceSession(model)
+    feed = {v.name: x.numpy() for v, x in zip(session.get_inputs(), inputs, strict=True)}
+    for engine in (session, hagane.InferenceSession(model)):
+        found = engine.run(None, feed)[0]
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"norm_first": True, "activation": "gelu"}, {"batch_first": True, "bias": False}],
+    ids=str,
+)
+def test_encoder_layer_out_of_training_is_captured(settings: dict[str, Any], batch: int) -> None:
+    layer = nn.TransformerEncoderLayer(16, 2, 32, **settings)
+    agree(Wrapped(layer).eval(), {"x": "float32[n,m,16]"}, torch.randn(batch, 5, 16))
+
+
+@pytest.mark.filterwarnings("ignore:Support for mismatched")
+def test_masks_of_an_encoder_layer_are_added_to_each_other() -> None:
+    layer = Masked(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)).eval()
+    types = {"x": "float32[n,m,16]", "mask": "float32[m,m]", "padding": "bool[n,m]"}
+    padding = torch.tensor([[0, 0, 0, 1, 1], [0, 0, 1, 0, 1]]).bool()
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # it gives NaN for these masks
+    try:
+        agree(layer, types, torch.randn(2, 5, 16), torch.randn(5, 5), padding)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+
+
+def test_batch_norm_out_of_training_uses_what_it_has_tracked() -> None:
+    net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(0.3))
+    net(torch.randn(4, 3, 9, 9))
+    agree(Wrapped(net).eval(), {"x": "float32[n,3,h,w]"}, torch.randn(2, 3, 8, 7))
+
+
+def nan_sum(x: Any) -> Any:
+    return x.nansum(1)
+
+
+def nan_mean(x: Any) -> Any:
+    return torch.nanmean(x, dim=1, keepdim=True)
+
+
+def spread(x: Any) -> Any:
+    return x.std(1) + x.var((0, 1), unbiased=False) + torch.var(x, dim=1, correction=2)
+
+
+def scaled_sum(x: Any) -> Any:
+    return torch.add(x, x * x, alpha=3) - torch.sub(x, x.log_softmax(-1), alpha=0.5)
+
+
+@pytest.mark.parametrize("function", [nan_sum, nan_mean, spread, scaled_sum])
+def test_reductions_compute_what_pytorch_computes(function: Any) -> None:
+    x = torch.randn(3, 4)
+    if "nan" in function.__name__:
+        x[1, 2] = float("nan")
+    agree(function, {"x": "float32[n,m]"}, x)
+
+
+def test_dropout_in_training_is_refused() -> None:
+    with pytest.raises(hagane.errors.CaptureError, match="only the type of its result is known"):
+        hagane.capture(Wrapped(nn.Dropout(0.5)), x="float32[n]")
