@@ -175,6 +175,10 @@ class InferenceSession:
             OutOfMemory: There is no memory for the values of the model.
         """
         try:
+            if self._call is not None and output_names is None and run_options is None:
+                found = self._call(input_feed)
+                if found is not None:
+                    return found
             return self._run(output_names, input_feed, run_options)
         except OutOfMemory:
             raise
@@ -187,10 +191,6 @@ class InferenceSession:
         input_feed: Mapping[str, Any],
         run_options: RunOptions | None,
     ) -> list[Any]:
-        if self._call is not None and output_names is None and run_options is None:
-            found = self._call(input_feed)
-            if found is not None:
-                return found
         wanted = self._wanted(output_names)
         values = bind(self._inputs, self._overridable, input_feed)
         arguments = self._arguments(values)
