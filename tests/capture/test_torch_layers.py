@@ -77,6 +77,25 @@ def test_batch_norm_out_of_training_uses_what_it_has_tracked() -> None:
     agree(Wrapped(net).eval(), {"x": "float32[n,3,h,w]"}, torch.randn(2, 3, 8, 7))
 
 
+@pytest.mark.parametrize(
+    ("wanted", "type_"),
+    [
+        (1, "float32[n,3,h,w]"),
+        ((1, None), "float32[n,3,h,w]"),
+        ((3, 7), "float32[n,3,8,7]"),
+        ((5, 4), "float32[n,3,8,7]"),
+        ((11, 2), "float32[n,3,8,7]"),
+    ],
+)
+def test_means_share_out_the_axes_as_pytorch_does(wanted: Any, type_: str) -> None:
+    agree(Wrapped(nn.AdaptiveAvgPool2d(wanted)), {"x": type_}, torch.randn(2, 3, 8, 7))
+
+
+def test_windows_of_axes_of_unknown_size_are_refused() -> None:
+    with pytest.raises(hagane.errors.CaptureError, match="only the type of its result is known"):
+        hagane.capture(Wrapped(nn.AdaptiveAvgPool2d((2, 2))), x="float32[n,3,h,w]")
+
+
 def nan_sum(x: Any) -> Any:
     return x.nansum(1)
 

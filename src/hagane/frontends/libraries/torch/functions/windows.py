@@ -11,6 +11,7 @@ from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     INT64,
     category,
+    computed,
     need_tensor,
     per_axis,
     same_dtype,
@@ -21,6 +22,7 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.arithmetic import exact, round_down
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
+from hagane.ops.functions.pooling import adaptive_means
 from hagane.symbolic import Dim, floordiv, product
 from hagane.symbolic.expression import multiply
 
@@ -175,7 +177,8 @@ def _register_pools(spatial: int) -> None:
     ) -> Tensor:  # fmt: skip
         return pool(t, "AveragePool", spatial, input, kernel_size, stride, 0, 1, ceil_mode)
 
-    def adaptive(t: Core, input: Value, output_size: Value, return_indices: Value = False) -> Value:
+    def adaptive(t: Core, input: Value, output_size: Value) -> tuple[Tensor, Tensor]:
+        """Return the operand, and the type of its windows' maxima or means."""
         x = need_tensor(t, input, "input")
         _, _ = _batched(t, x, spatial, "adaptive pooling")
         shape = shape_of(t, x)
@@ -186,14 +189,28 @@ def _register_pools(spatial: int) -> None:
             t.fail("value", f"expected {spatial} output sizes, got {wanted}")
         tail = shape[-spatial:]
         result = tuple(old if new is None else new for old, new in zip(tail, wanted, strict=True))
-        y = t.emit.typed("AdaptivePool", [x], x.dtype, (*shape[:-spatial], *result))
-        return (y, t.emit.typed("AdaptivePool", [x], INT64, y.shape)) if return_indices else y
+        return x, t.emit.typed("AdaptivePool", [x], x.dtype, (*shape[:-spatial], *result))
+
+    def adaptive_max(
+        t: Core, input: Value, output_size: Value, return_indices: Value = False
+    ) -> Value:
+        _, y = adaptive(t, input, output_size)
+        return (y, t.emit.typed("AdaptivePool", [y], INT64, y.shape)) if return_indices else y
+
+    def adaptive_average(t: Core, input: Value, output_size: Value) -> Value:
+        x, y = adaptive(t, input, output_size)
+        sizes = shape_of(t, y)[-spatial:]
+        pairs = zip(shape_of(t, x)[-spatial:], sizes, strict=True)
+        shared = [pair for pair in pairs if pair[1] != 1 and pair[0] != pair[1]]
+        if not all(isinstance(n, int) for pair in shared for n in pair):
+            return y
+        return computed(t, y, adaptive_means, x, sizes)
 
     TORCH.function(f"nn.functional.max_pool{spatial}d", f"max_pool{spatial}d")(maximum)
-    for kind in ("max", "avg"):
-        TORCH.function(f"nn.functional.adaptive_{kind}_pool{spatial}d")(adaptive)
+    for kind, handler in (("max", adaptive_max), ("avg", adaptive_average)):
+        TORCH.function(f"nn.functional.adaptive_{kind}_pool{spatial}d")(handler)
         if spatial == 1:
-            TORCH.function(f"adaptive_{kind}_pool1d")(adaptive)
+            TORCH.function(f"adaptive_{kind}_pool1d")(handler)
     TORCH.function(f"nn.functional.avg_pool{spatial}d")(average)
     TORCH.function(f"nn.functional.lp_pool{spatial}d")(norm)
 
