@@ -1,4 +1,4 @@
-"""Functions of libraries whose nodes compute what they do; tests/capture compares each.
+"""Functions of libraries whose nodes compute what they do; compared by running them.
 
 Written by ``python -m tests.capture.meanings``; other names of the same functions count.
 """
