@@ -14,6 +14,7 @@ from hagane.errors import CaptureError
 from hagane.frontends.capture.loops import Loops
 from hagane.frontends.capture.roots import root_of
 from hagane.frontends.python.enter.check import DeepRecursion, call_with, given_values
+from hagane.frontends.python.interpret.emit import Training
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError, Report
 from hagane.frontends.python.values.type_text import ContainerText, TypeText
@@ -90,6 +91,7 @@ def capture_object(
     types: Sequence[Any],
     named: Mapping[str, Any],
     tables: Tables,
+    training: Training | None = None,
 ) -> Captured:
     """Return the graph of a call of a real function or model.
 
@@ -98,16 +100,25 @@ def capture_object(
         types: Types of its arguments as text, or examples, by position.
         named: The same by name.
         tables: What names of libraries mean.
+        training: Is told of random numbers and of buffers that the program changes, whose new
+            content are outputs after those of its result; both are refused if None.
 
     Raises:
         CaptureError: Some of it cannot become a graph; all of that is listed.
     """
-    _refuse_hooks(found)
-    interpreter = Capturing(Path.cwd(), tables, array_names(found))
+    arguments = [value for value in (*types, *named.values()) if not isinstance(value, str)]
+    for one in (found, *arguments):
+        _refuse_hooks(one)
+    names = array_names(found)
+    interpreter = Capturing(Path.cwd(), tables, names)
+    interpreter.emit.training = training
     report = interpreter.collector.report
     with DeepRecursion():
         try:
             root = root_of(interpreter, found, types, named)
+            for name, value in (*zip(root.arguments(), types, strict=False), *named.items()):
+                for key, path in array_names(value).items():
+                    names.setdefault(key, _joined(name, path))
             given = given_values(interpreter, root.function, root.bound, types, named)
             call_with(interpreter, root.value, root.function, root.bound, given)
         except CheckError as error:
@@ -117,6 +128,8 @@ def capture_object(
             structure = _outputs(interpreter, report.result, "")
         except CheckError as error:
             raise CaptureError([*_told(report), f"the result: {error.message}"]) from None
+        for old, new in () if training is None else training.updates:
+            _output(interpreter, new, f"{old.value.name}.new")
     interpreter.knowledge.close()
     graph = interpreter.emit.root.graph
     prune(graph)

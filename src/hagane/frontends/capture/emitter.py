@@ -275,6 +275,12 @@ class GraphEmitter(Emitter):
         self.add_home(value, self.root)
         self.root.nodes.note_sizes(value)
 
+    def seed_input(self) -> Tensor:
+        """Return a new input: two numbers of type uint32 that random numbers follow from."""
+        seed = self.new(ir.DataType.UINT32, (2,), name="seed")
+        self.add_input(seed, "seed")
+        return seed
+
     def tensor(self, value: ir.Value, kind: str = "") -> Tensor:
         """Return a graph value as a tensor of the program."""
         type_ = self.types.types.get(value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -35,6 +35,21 @@ _ARITHMETIC = frozenset(("Add", "Sub", "Mul", "Div", "Pow"))
 Input = Tensor | Array | Sequence[int] | None
 
 
+@dataclass(slots=True)
+class Training:
+    """What a program does in training besides computing its result.
+
+    Attributes:
+        updates: Buffers that it changes, and their new content.
+        seed: Two numbers of type uint32 that random numbers follow from, once some are drawn.
+        draws: How many arrays of random numbers are drawn.
+    """
+
+    updates: list[tuple[Tensor, Tensor]] = field(default_factory=list)
+    seed: Tensor | None = None
+    draws: int = 0
+
+
 class Emitter:
     """Makes nodes and knows what sizes are known to be.
 
@@ -46,6 +61,7 @@ class Emitter:
     strict = True
     level = 0
     builds = False  # whether nodes have to compute, rather than have types
+    training: Training | None = None  # None: random numbers and changes of buffers are refused
 
     def __init__(self, knowledge: Knowledge, assume: Callable[[str], None]):
         self.knowledge = knowledge
@@ -63,6 +79,10 @@ class Emitter:
         self._keys: dict[ir.Value, int] = {}
         self._computations: dict[object, int] = {}
         self._numbers = itertools.count()
+
+    def seed_input(self) -> Tensor:
+        """Return the numbers that random numbers follow from."""
+        raise NotImplementedError
 
     # Sizes.
 
