@@ -43,11 +43,13 @@ class Captured:
         report: What the interpretation found: assumptions and notices.
         structure: How its outputs make up what the program returns: a tuple, list or dict of
             structures, the name of an output, or a plain value in a :class:`Constant`.
+        names: The names of the initializers of real arrays, by the identity of the arrays.
     """
 
     graph: ir.Graph
     report: Report
     structure: Any
+    names: Mapping[int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +130,13 @@ def capture_object(
             structure = _outputs(interpreter, report.result, "")
         except CheckError as error:
             raise CaptureError([*_told(report), f"the result: {error.message}"]) from None
-        for old, new in () if training is None else training.updates:
-            _output(interpreter, new, f"{old.value.name}.new")
+        for name, new in ({} if training is None else training.updates).items():
+            _output(interpreter, new, f"{name}.new")
     interpreter.knowledge.close()
     graph = interpreter.emit.root.graph
     prune(graph)
     separate_names(graph)
-    return Captured(graph, report, structure)
+    return Captured(graph, report, structure, names)
 
 
 def _refuse_hooks(found: Any) -> None:

@@ -125,25 +125,24 @@ def batch_norm(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, epsilon
     return _normalized(x, mean, variance, weight, bias, epsilon)
 
 
-def running_moments(x: Any, mean: Any, variance: Any, share: float) -> tuple[Any, Any]:
-    """Return running means and variances after a batch; variances count one element less.
+def batch_moments(x: Any) -> tuple[Any, Any]:
+    """Return the mean of each channel, and its variance over a count of one element less.
 
     Args:
         x: (batch, channels, *spatial).
-        mean: One number a channel.
-        variance: Likewise.
-        share: The weight of the batch.
     """
     own = [axis for axis in range(rank_of(x)) if axis != 1]
-    now, spread = moments(x, own)
+    mean, spread = moments(x, own)
     count: Any = 1.0
     for axis in own:
         count = mul(count, size_as_number(x, axis, x))
     spread = mul(spread, div(count, sub(count, 1.0)))
-    return tuple(
-        add(mul(old, 1 - share), mul(cast(squeeze(new, own), dtype_of(old)), share))
-        for old, new in ((mean, now), (variance, spread))
-    )
+    return squeeze(mean, own), squeeze(spread, own)
+
+
+def moved(old: Any, new: Any, share: float) -> Any:
+    """Return a running value after ``new``, which has a share of it."""
+    return add(mul(old, 1 - share), mul(cast(new, dtype_of(old)), share))
 
 
 def instance_norm(x: Any, weight: Any, bias: Any, epsilon: float) -> Any:

@@ -39,12 +39,12 @@ class Training:
     """What a program does in training besides computing its result.
 
     Attributes:
-        updates: Buffers that it changes, and their new content.
+        updates: The new content of buffers that it changes, by their names.
         seed: Two numbers of type uint32 that random numbers follow from, once some are drawn.
         draws: How many arrays of random numbers are drawn.
     """
 
-    updates: list[tuple[Tensor, Tensor]] = field(default_factory=list)
+    updates: dict[str, Tensor] = field(default_factory=dict)
     seed: Tensor | None = None
     draws: int = 0
 
@@ -79,8 +79,12 @@ class Emitter:
         self._computations: dict[object, int] = {}
         self._numbers = itertools.count()
 
-    def seed_input(self) -> Tensor:
-        """Return the numbers that random numbers follow from."""
+    def draw(self) -> tuple[Tensor, int]:
+        """Return the numbers that random numbers follow from, and the number of this draw."""
+        raise NotImplementedError
+
+    def change(self, buffer: Tensor, new: Callable[[Tensor], Tensor]) -> None:
+        """Give a buffer of a model a new content, which follows from its present one."""
         raise NotImplementedError
 
     # Sizes.

@@ -71,9 +71,12 @@ def _note_moments(t: Core, x: Tensor, mean: Tensor, variance: Tensor, momentum: 
             "capture", "a running mean over all batches (momentum=None) is not captured in training"
         )
     with interpreting(t.emit):
-        found = normalizing.running_moments(x, mean, variance, float(momentum))
-    assert t.emit.training is not None
-    t.emit.training.updates += zip((mean, variance), found, strict=True)
+        found = normalizing.batch_moments(x)
+        for buffer, of_batch in zip((mean, variance), found, strict=True):
+            t.emit.change(
+                buffer,
+                lambda old, new=of_batch: normalizing.moved(old, new, momentum),  # type: ignore[misc]
+            )
 
 
 @TORCH.function("nn.functional.instance_norm")
@@ -206,11 +209,10 @@ def _dropout(names: Sequence[str], channels: bool) -> None:
         if state is None or not t.emit.builds or not drawn or not isinstance(p, float | int):
             return alpha_dropout(t, input, p, training, inplace, train=train)
         x = need_tensor(t, input, "input")
-        seed = state.seed = state.seed or t.emit.seed_input()
-        state.draws += 1
+        seed, number = t.emit.draw()
         axes = min(2, len(shape_of(t, x))) if channels else None
         made = t.emit.typed("Dropout", [x], x.dtype, x.shape)
-        return computed(t, made, lambda: drawing.dropped(x, float(p), seed, state.draws, axes))
+        return computed(t, made, lambda: drawing.dropped(x, float(p), seed, number, axes))
 
     TORCH.function(*names)(function)
 
