@@ -75,6 +75,9 @@ class Annotations(Core):
 
     def make_value(self, text: TypeText, name: str, kind: str) -> Value:
         """Return a value of a type; sizes become named symbols, examples are remembered."""
+        return self.emit.argument(self._made(text, name, kind), name)
+
+    def _made(self, text: TypeText, name: str, kind: str) -> Value:
         match text:
             case TensorText():
                 return self._make_tensor(text, name, kind)
@@ -172,6 +175,8 @@ class Annotations(Core):
         return value
 
     def _check(self, what: str, annotation: ast.expr, value: Value, bound: dict[str, Dim]) -> None:
+        if not self.domain.annotated:
+            return
         try:
             found = read_annotation(annotation)
         except InvalidArgument as error:
