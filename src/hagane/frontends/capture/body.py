@@ -12,6 +12,8 @@ from hagane.frontends.capture.emitter import GraphEmitter
 from hagane.frontends.capture.scope import Scope
 from hagane.frontends.python.report.findings import CheckError
 from hagane.graph.types import TensorType
+from hagane.ops.builder import node_of
+from hagane.ops.registry import operators
 
 _NUMBER_AND_CONDITION = (TensorType(ir.DataType.INT64, ()), TensorType(ir.DataType.BOOL, ()))
 
@@ -41,7 +43,7 @@ class Body:
     def opened(emitter: GraphEmitter, types: Sequence[TensorType]) -> Body:
         """Return a Loop in the current scope, with states of these types."""
         graph = ir.Graph([], [], nodes=[], name="body")
-        node = ir.Node("", "Loop", [None, None], [ir.AttrGraph("body", graph)], num_outputs=0)
+        node = node_of(operators()["", "Loop"], [None, None], {"body": graph}, 0)
         body = Body(node, emitter.open_scope(graph, emitter.scope), emitter.scope, emitter)
         body.inner.owner = body
         for type_ in (*_NUMBER_AND_CONDITION, *types):

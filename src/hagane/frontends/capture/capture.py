@@ -14,7 +14,8 @@ import onnx_ir as ir
 from hagane.errors import CaptureError
 from hagane.frontends.capture.emitter import GraphEmitter
 from hagane.frontends.capture.loops import Graph
-from hagane.frontends.python.enter.check import DeepRecursion, call_with, function_of, given_values
+from hagane.frontends.capture.roots import root_of
+from hagane.frontends.python.enter.check import DeepRecursion, call_with, given_values
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError, Report
@@ -80,12 +81,9 @@ def capture_object(
     report = interpreter.collector.report
     with DeepRecursion():
         try:
-            value = interpreter.lift(found)
-            function, bound = function_of(interpreter, value)
-            if function is None:
-                raise CheckError("target", f"{found!r} has no Python source that can be captured")
-            given = given_values(interpreter, function, bound, types, named)
-            call_with(interpreter, value, function, bound, given)
+            root = root_of(interpreter, found, types, named)
+            given = given_values(interpreter, root.function, root.bound, types, named)
+            call_with(interpreter, root.value, root.function, root.bound, given)
         except CheckError as error:
             raise CaptureError([error.message]) from None
         _refuse_doubts(report)

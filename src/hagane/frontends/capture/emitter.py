@@ -12,6 +12,8 @@ from hagane.frontends.capture.scope import Branch, Scope
 from hagane.frontends.capture.terms import as_value
 from hagane.frontends.python.values.values import Tensor
 from hagane.graph.types import Shape, TensorType
+from hagane.ops.builder import node_of
+from hagane.ops.registry import operators
 from hagane.symbolic.logic import negate
 from hagane.symbolic.term import Term
 
@@ -24,13 +26,8 @@ class GraphEmitter(ScalarEmitter):
         scope = self.scope
         value = as_value(self, condition)
         graphs = [ir.Graph([], [], nodes=[], name=name) for name in ("then", "else")]
-        node = ir.Node(
-            "",
-            "If",
-            [value],
-            [ir.AttrGraph("then_branch", graphs[0]), ir.AttrGraph("else_branch", graphs[1])],
-            num_outputs=0,
-        )
+        bodies = dict(zip(("then_branch", "else_branch"), graphs, strict=True))
+        node = node_of(operators()["", "If"], [value], bodies, 0)
         made = Branch(node, scope, condition, len(self._born), self._output, self._filler, self.own)
         made.yes = self.open_scope(graphs[0], scope, condition)
         made.no = self.open_scope(graphs[1], scope)

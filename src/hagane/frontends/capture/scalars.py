@@ -38,6 +38,10 @@ class ScalarEmitter(ScopedEmitter):
             self.truths[str(value.term.data)] = self._scalar_input(ir.DataType.BOOL, name)
         return value
 
+    def item_name(self, name: str, place: int) -> str:
+        """Return the name of an item of an argument: its path."""
+        return f"{name}.{place}"
+
     def _scalar_input(self, dtype: ir.DataType, name: str) -> Tensor:
         made = self.new(dtype, (), name=name)
         self.add_input(made, name)

@@ -15,9 +15,10 @@ from hagane.frontends.capture.terms import as_value
 from hagane.frontends.python.interpret.emit import Emitter
 from hagane.frontends.python.values.values import Place, Tensor
 from hagane.graph.types import Shape, TensorType, Type, to_ir_shape, to_ir_type
-from hagane.ops.builder import Nodes
+from hagane.ops.builder import Nodes, node_of
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
+from hagane.ops.registry import operators
 from hagane.symbolic.questions import Knowledge
 from hagane.symbolic.term import Term
 
@@ -212,7 +213,8 @@ class ScopedEmitter(Emitter):
 
     def settle(self, tensor: Tensor) -> Tensor:
         """Return a tensor with known content that is no number of the program."""
-        node = ir.Node("", "Identity", [ir.Value()], num_outputs=1)  # not in the graph
+        identity = operators()["", "Identity"]
+        node = node_of(identity, [ir.Value()], {}, 1)  # not in the graph
         tensor.value = node.outputs[0]
         return tensor
 

@@ -89,7 +89,7 @@ class Annotations(Core):
                         return self.new_list([item] * times)
                     return self.new_list(Many(item, times))
                 made = [
-                    self.make_value(item, f"{name}_{place}", kind)
+                    self.make_value(item, self.emit.item_name(name, place), kind)
                     for place, item in enumerate(items)
                 ]
                 return tuple(made) if container == "tuple" else self.new_list(made)
