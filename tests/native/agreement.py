@@ -63,7 +63,7 @@ def agree_over(
     nodes: Sequence[onnx.NodeProto],
     feeds: Sequence[dict[str, np.ndarray]],
     level: str,
-    shapes: dict[str, Sequence[int | str]],
+    shapes: Mapping[str, Sequence[int | str]],
     *,
     constants: dict[str, np.ndarray] | None = None,
     outputs: Sequence[str] | None = None,
@@ -78,7 +78,7 @@ def agree_over(
     are those of ``agree``.
     """
     names = outputs or [name for node in nodes for name in node.output if name]
-    proto = model(nodes, feeds[0], names, constants, shapes, opset)
+    proto = model(nodes, feeds[0], names, constants, dict(shapes), opset)
     made = session(proto, instructions=level, threads=threads)
     assert refused(made) == {}
     reference = session(proto, engine="reference")

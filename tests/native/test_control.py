@@ -123,7 +123,7 @@ def test_a_body_of_large_products_is_shared_by_threads_in_every_turn(threads: in
     made = check(proto, feed, length=96 * 40, threads=threads)
     (step,) = made._programs.general.steps
     assert step.part.segment.estimated(Numbers({})).alone == frozenset()
-    assert step.part.segment.threads_of_run() == threads
+    assert step.part.segment.threads_of_run(step.part.segment.estimated(Numbers({}))) == threads
     for turns in (0, 1, 2, 3, 12, 5):
         fed = {**feed, "n": np.array(turns)}
         for left, right in zip(made.run(None, fed), by_onnxruntime(proto, fed), strict=True):

@@ -92,8 +92,8 @@ def small_network() -> tuple[list[onnx.NodeProto], dict[str, np.ndarray]]:
     constants = {
         "wf": draw((96, 10)),
         "bf": draw((10,)),
-        "zero": np.float32(0),
-        "six": np.float32(6),
+        "zero": np.array(0, np.float32),
+        "six": np.array(6, np.float32),
     }
     for i, (name, shape) in enumerate(weights.items()):
         constants[f"w{name}"] = draw(shape, i) / np.float32(np.sqrt(np.prod(shape[1:])))
