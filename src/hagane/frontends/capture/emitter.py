@@ -16,9 +16,10 @@ from hagane.frontends.capture.terms import as_value
 from hagane.frontends.python.interpret.emit import Emitter
 from hagane.frontends.python.values.values import Place, Real, Tensor, Truth, Value
 from hagane.graph.types import Shape, TensorType, Type, to_ir_shape, to_ir_type
-from hagane.ops.builder import Nodes
+from hagane.ops.builder import Nodes, node_of
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
+from hagane.ops.registry import operators
 from hagane.symbolic import Dim, Expr
 from hagane.symbolic.logic import negate
 from hagane.symbolic.questions import Knowledge, denominator
@@ -223,7 +224,8 @@ class GraphEmitter(Emitter):
 
     def settle(self, tensor: Tensor) -> Tensor:
         """Return a tensor with known content that is no number of the program."""
-        node = ir.Node("", "Identity", [ir.Value()], num_outputs=1)  # not in the graph
+        identity = operators()["", "Identity"]
+        node = node_of(identity, [ir.Value()], {}, 1)  # not in the graph
         tensor.value = node.outputs[0]
         return tensor
 
@@ -364,13 +366,8 @@ class GraphEmitter(Emitter):
         scope = self.scope
         value = as_value(self, condition)
         graphs = [ir.Graph([], [], nodes=[], name=name) for name in ("then", "else")]
-        node = ir.Node(
-            "",
-            "If",
-            [value],
-            [ir.AttrGraph("then_branch", graphs[0]), ir.AttrGraph("else_branch", graphs[1])],
-            num_outputs=0,
-        )
+        bodies = dict(zip(("then_branch", "else_branch"), graphs, strict=True))
+        node = node_of(operators()["", "If"], [value], bodies, 0)
         made = Branch(
             node, scope, condition, len(self._born), self._output, self._filler, self._same
         )

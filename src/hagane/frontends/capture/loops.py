@@ -41,6 +41,8 @@ from hagane.frontends.python.values.values import (
     Value,
 )
 from hagane.graph.types import TensorType
+from hagane.ops.builder import node_of
+from hagane.ops.registry import operators
 from hagane.symbolic import Dim, Expr
 from hagane.symbolic.term import Term
 
@@ -301,7 +303,7 @@ class Loops(Paths):
         emit = self.emit
         outer = emit.scope
         graph = ir.Graph([], [], nodes=[], name="body")
-        node = ir.Node("", "Loop", [None, None], [ir.AttrGraph("body", graph)], num_outputs=0)
+        node = node_of(operators()["", "Loop"], [None, None], {"body": graph}, 0)
         inner = emit.open_scope(graph, outer)
         body = Body(node, inner, outer, emit)
         inner.owner = body
