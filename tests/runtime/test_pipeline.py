@@ -129,7 +129,7 @@ def test_inspect_names_no_node_that_the_session_runs_natively(
     assert report["parameter_bytes"] == 4 * 227
     onnx.save(network("n"), path)
     inspect(path)
-    assert "compiled for each shape of the inputs  Conv (--shape" in capsys.readouterr().out
+    assert "compiled for each shape" not in capsys.readouterr().out
 
 
 def test_inspect_tells_that_the_reference_engine_was_chosen(

@@ -241,7 +241,7 @@ def _split_rows(
     tile = plan.tile
     assert plan.float_plane is not None
     pixel = LANES * tile.words.pieces
-    reach = (tile.taps[0] - 1) * tile.row_step + (tile.taps[1] - 1) * tile.column_step
+    reach = (tile.taps[0] - 1) * tile.known[2] + (tile.taps[1] - 1) * tile.column_step
     reach = (reach + (found.rows - 1) * found.step) // pixel + 1
     tiles = [at // pixel for at, _ in found.tiles]
     lows = [min(tiles[first * HIGH : last * HIGH]) for first, last in tasks]

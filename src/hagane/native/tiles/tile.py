@@ -141,6 +141,14 @@ class Tile:
     residual_words: Words = Words.FLOAT
 
     @property
+    def known(self) -> tuple[int, int, int]:
+        """Distances of planes of the target and of what is added, and of rows, where all are known."""
+        found = (self.target_plane, self.residual_plane, self.row_step)
+        target, added, row = (0 if distance is None else distance for distance in found)
+        assert None not in found, self
+        return target, added, row
+
+    @property
     def distances(self) -> tuple[str, ...]:
         """The distances that are known only at run time."""
         found = {

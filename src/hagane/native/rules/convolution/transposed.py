@@ -124,9 +124,9 @@ def _transposed_pad(
         return int(pads[i]) if pads else 0
     if mode == "VALID" and not attributes.get("output_shape"):
         return 0
-    extra = (attributes.get("output_padding") or [0, 0])[i]
+    extra = int((attributes.get("output_padding") or [0, 0])[i])
     # Negative where the output is longer than what the filter reaches.
-    total = (size - 1) * stride + (kernel - 1) * dilation + 1 + extra - out
+    total: Dim = (size - 1) * stride + (kernel - 1) * dilation + 1 + extra - out
     return total // 2 if mode == "SAME_UPPER" else total - total // 2
 
 
