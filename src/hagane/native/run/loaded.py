@@ -28,9 +28,9 @@ from hagane.ops.definition import Array
 from hagane.symbolic import number_of, symbol, symbols_of
 
 # Kernels of less work than this, in nanoseconds, are not worth a barrier.
-_SERIAL_NS = 1500.0
+SERIAL_NS = 1500.0
 # Programs of less work than this run on one thread; of less than that, only while others are awake.
-_TINY_NS, _SMALL_NS = 4_000.0, 40_000.0
+TINY_NS, SMALL_NS = 4_000.0, 40_000.0
 # After copying this many bytes of weights, what they were made of is let go.
 _SETTLE_BYTES = 8 << 20
 # The engine adds as much to scratch memory.
@@ -74,7 +74,7 @@ class Loaded:
         ]
         self.controls = [kernel.control for kernel in self.kernels]
         self.estimate: Estimate = estimate(
-            self.controls, [kernel.work for kernel in self.kernels], _SERIAL_NS
+            self.controls, [kernel.work for kernel in self.kernels], SERIAL_NS
         )
         self.growing = grows(self.controls)
         self._weights = Memory(self.engine, compiled.weight_bytes)
@@ -115,7 +115,7 @@ class Loaded:
         kernel = self.kernels[index]
         if isinstance(kernel.control, Loop | Branch):
             return index in self.estimate.alone
-        return kernel.work < _SERIAL_NS or tasks <= 1
+        return kernel.work < SERIAL_NS or tasks <= 1
 
     def replace(self, arrays: Mapping[str, Array]) -> None:
         """Pack weights anew from other arrays; nothing is compiled. No run may go on meanwhile.
@@ -211,12 +211,12 @@ class Loaded:
 
     def threads_of_run(self) -> int:
         """Return how many threads a run uses: tiny programs do with one."""
-        return min(self.threads, 64) if self.estimate.shared > _TINY_NS else 1
+        return min(self.threads, 64) if self.estimate.shared > TINY_NS else 1
 
     @property
     def small(self) -> bool:
         """Whether a run takes less time than to wake a thread."""
-        return self.estimate.shared <= _SMALL_NS
+        return self.estimate.shared <= SMALL_NS
 
     def _numbers(self, sizes: Mapping[str, int]) -> Numbers:
         """Return the numbers of all sizes before the first iteration of any loop."""
