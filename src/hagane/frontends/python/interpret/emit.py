@@ -290,6 +290,20 @@ class Emitter:
         """Keep a node, given the types of its outputs."""
         self.nodes.append(node)
 
+    def scalar(self, value: Tensor, *, whole: bool) -> Value:
+        """Return the only element of a tensor, whose content is not known, as a number."""
+        del value
+        return self.fresh("item") if whole else Real()
+
+    def item_name(self, name: str, place: int) -> str:
+        """Return the name of an item of an argument that is a tuple or list."""
+        return f"{name}_{place}"
+
+    def argument(self, value: Value, name: str) -> Value:
+        """Return an argument of the call that is interpreted."""
+        del name
+        return value
+
     def real_scalar(self, value: Real) -> Tensor | None:
         """Return a float that is not known as a tensor without axes, if it can be had."""
         return None
