@@ -9,9 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import onnx_ir as ir
+
 import hagane
 from hagane.errors import InvalidArgument, UnsupportedModel
 from hagane.graph.types import TensorType
+from hagane.graph.walk import all_nodes
 from hagane.machine import multiplies_bfloat16, usable_cores
 from hagane.native import AT_RUN_TIME, Target
 from hagane.runtime.backends import NativeBackend
@@ -81,6 +84,7 @@ class Generated:
         outputs: Of the model.
         peak_bytes: Memory of a run; None where only a run tells.
         notes: For the user.
+        nodes: The operators of the model, with types, as texts.
     """
 
     sources: Sources
@@ -90,6 +94,7 @@ class Generated:
     outputs: tuple[Argument, ...]
     peak_bytes: int | None
     notes: tuple[str, ...]
+    nodes: tuple[str, ...]
 
 
 def build_model(
@@ -142,6 +147,7 @@ def generate(model: Path, options: BuildOptions, target: BuildTarget, weights: P
     settings = _settings(options, target)
     first = read(model, settings)
     ranges = input_ranges(first.model.graph, first.types, parse_ranges(options.shapes))
+    nodes = _node_texts(first)
     programs, notes = _programs(model, settings, first, ranges, options)
     inputs = tuple(map(_input_argument, _all_ranges(programs)))
     outputs = _output_arguments(programs)
@@ -164,7 +170,21 @@ def generate(model: Path, options: BuildOptions, target: BuildTarget, weights: P
     values = [program.value_bytes(options.threads) for program in programs]
     known = [size for size in values if size is not None]
     peak = file.bytes + max(known) if len(known) == len(values) else None
-    return Generated(sources, structure, file.bytes, inputs, outputs, peak, tuple(notes))
+    return Generated(sources, structure, file.bytes, inputs, outputs, peak, tuple(notes), nodes)
+
+
+def _node_texts(found: ReadModel) -> tuple[str, ...]:
+    """Return what a model computes as texts, content of weights left out."""
+    types = found.types.types
+
+    def text(value: ir.Value | None) -> str:
+        return "nothing" if value is None else f"{value.name} {types.get(value)}"
+
+    return tuple(
+        f"{node.op_type} '{node.name}' of {', '.join(map(text, node.inputs))} to "
+        f"{', '.join(map(text, node.outputs))}"
+        for node in all_nodes(list(found.model.graph))
+    )
 
 
 def _settings(options: BuildOptions, target: BuildTarget) -> Settings:
@@ -361,7 +381,10 @@ def _write_texts(
     content = weights.read_bytes()
     sums["weights"] = sum_of(content)
     digest = hashlib.sha256(content).hexdigest()
+    place = None
     if options.embed_weights:
+        place = library.read_bytes().find(content)
+        assert place >= 0, "the linker keeps what is embedded in one piece"
         weights.unlink()
     manifest: dict[str, Any] = {
         "version": VERSION,
@@ -379,6 +402,9 @@ def _write_texts(
         "threads": options.threads,
         "shapes": list(options.shapes),
         "embedded": options.embed_weights,
+        "weights_at": place,
+        "nodes": list(made.nodes),
+        "kernels": sorted(made.sources.kernels),
         "hagane": hagane.__version__,
         "weights_sha256": digest,
         "sums": sums,
