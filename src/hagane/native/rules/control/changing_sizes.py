@@ -9,6 +9,7 @@ they are read: arguments, offsets, tasks, bytes.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -101,7 +102,8 @@ class SizesOfIterations:
                     kernel.flops = 0.0  # it differs too
                     buffers = dict.fromkeys(pointer.buffer for pointer in kernel.pointers)
                     read = sum(number_of(buffer.bytes, sizes) for buffer in buffers)
-                    kernel.work = min(kernel.work, _NS_OF_BYTE * read)
+                    most = math.inf if isinstance(kernel.work, Expr) else kernel.work
+                    kernel.work = min(most, _NS_OF_BYTE * read)
 
     def temporaries(self, kernels: Sequence[Kernel]) -> tuple[Buffer, ...]:
         """Take values of no fixed size out of the arena, and return them."""
@@ -113,6 +115,8 @@ class SizesOfIterations:
             and self.differs(pointer.buffer.bytes)
         )
         for buffer in found:
+            if buffer.border:
+                raise NotNative("an image within a border whose size differs between iterations")
             buffer.kind = Kind.MOVING
         return tuple(found)
 
