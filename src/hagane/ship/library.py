@@ -13,6 +13,7 @@ from pathlib import Path
 from hagane.errors import HaganeError
 from hagane.machine import CodeCache, Compiler, usable_cores
 from hagane.native.c import c_source
+from hagane.native.kernels.control import SHARED_NS
 from hagane.native.run.engine import (
     ENGINE_PARTS,
     HEADER,
@@ -20,6 +21,7 @@ from hagane.native.run.engine import (
     extra_flags,
     header_folder,
 )
+from hagane.native.run.loaded import SERIAL_NS, SMALL_NS, TINY_NS
 from hagane.ship.targets import BuildTarget, compiler_for
 
 _OWN = (
@@ -181,7 +183,10 @@ def _cached_object(name: str, source: str, compiler: Compiler, work: Path) -> Pa
 def runtime_source() -> str:
     """Return the C that all builds share: the engine and the interface."""
     header = own_source("hagane.h")
-    text = c_source(*ENGINE_PARTS) + own_source(*_OWN)
+    limits = {"SERIAL": SERIAL_NS, "TINY": TINY_NS, "SMALL": SMALL_NS, "SHARED": SHARED_NS}
+    text = c_source(*ENGINE_PARTS)
+    text += "".join(f"#define {name}_NS {value:.0f}\n" for name, value in limits.items())
+    text += own_source(*_OWN)
     return text.replace('#include "hagane.h"', header)
 
 
