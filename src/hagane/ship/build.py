@@ -22,7 +22,14 @@ from hagane.runtime.pipeline import Built, ReadModel, build, read
 from hagane.runtime.port import SizesUnknown
 from hagane.runtime.settings import PRECISIONS, Settings
 from hagane.ship.folder import MANIFEST, check_replaceable, replacing
-from hagane.ship.library import Sources, build_library, own_source, runtime_source
+from hagane.ship.library import (
+    Sources,
+    build_library,
+    build_menoh,
+    menoh_header,
+    own_source,
+    runtime_source,
+)
 from hagane.ship.manifest import VERSION, Argument, manifest_text, readme_text
 from hagane.ship.program import RangeProgram, model_text, program_sources
 from hagane.ship.ranges import (
@@ -61,6 +68,7 @@ class BuildOptions:
         embed_weights: Put the weights into the library.
         name: Of the library; the model file's stem if None.
         threads: How many threads kernels are divided for; the cores here if 0.
+        menoh: Add the functions of Menoh.
     """
 
     shapes: tuple[str, ...] = ()
@@ -70,6 +78,7 @@ class BuildOptions:
     embed_weights: bool = False
     name: str | None = None
     threads: int = 0
+    menoh: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +140,10 @@ def build_model(
         library = fresh / (f"lib{name}.a" if options.static else f"lib{name}.so")
         embedded = weights if options.embed_weights else None
         build_library(made.sources, target, library, weights=embedded)
+        if options.menoh:
+            (fresh / "menoh").mkdir()
+            (fresh / "menoh" / "menoh.h").write_text(menoh_header(), encoding="utf-8")
+            build_menoh(target, fresh / "libmenoh.so")
         return _write_texts(fresh, name, library, weights, made, options, target)
 
 

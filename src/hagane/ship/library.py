@@ -33,7 +33,7 @@ _OWN = (
 _UNIT = 60_000
 _FLAGS = ("-O2", "-std=gnu11", "-fPIC", "-w", "-fvisibility=hidden", "-fno-ident")
 _HIDDEN = ("-fvisibility=hidden", "-fno-ident")
-_EXPORTS = "{ global: hagane_*; local: *; };\n"
+_MENOH = ("graph.c", "menoh.c", "model.c")
 _EMBEDDED = """.section .rodata
 .balign 4096
 .globl hgb_weights
@@ -109,7 +109,7 @@ def build_library(
         if library.suffix == ".a":
             _archive(compiler, objects, library, work)
         else:
-            _link(compiler, objects, library, work)
+            _link(compiler, objects, library, work, "hagane_*")
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
@@ -194,6 +194,33 @@ def _runtime_object(compiler: Compiler, work: Path) -> Path:
     return _cached_object("runtime", runtime_source(), compiler, work)
 
 
+def menoh_header() -> str:
+    """Return the header of Menoh's functions."""
+    return _menoh_source("menoh.h")
+
+
+def _menoh_source(*names: str) -> str:
+    folder = resources.files("hagane.ship.c.menoh")
+    return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
+
+
+def build_menoh(target: BuildTarget, library: Path) -> None:
+    """Compile and link the library of Menoh's functions, which opens builds.
+
+    Raises:
+        NoCompiler: There is no compiler, or it failed.
+    """
+    compiler = compiler_for(target)
+    work = library.parent / ".work"
+    work.mkdir()
+    try:
+        text = _menoh_source(*_MENOH).replace('#include "menoh.h"', menoh_header())
+        made = _cached_object("menoh", runtime_source() + text, compiler, work)
+        _link(compiler, [made], library, work, "menoh_*")
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
 def _tables_object(tables: str, compiler: Compiler, work: Path) -> Path:
     source = work / "tables.c"
     source.write_text(engine_header() + tables, encoding="utf-8")
@@ -202,9 +229,12 @@ def _tables_object(tables: str, compiler: Compiler, work: Path) -> Path:
     return made
 
 
-def _link(compiler: Compiler, objects: Sequence[Path], library: Path, work: Path) -> None:
+def _link(
+    compiler: Compiler, objects: Sequence[Path], library: Path, work: Path, names: str
+) -> None:
+    """Link a library that exports some names alone."""
     exports = work / "exports"
-    exports.write_text(_EXPORTS, encoding="utf-8")
+    exports.write_text(f"{{ global: {names}; local: *; }};\n", encoding="utf-8")
     flags = [
         *(
             "-shared",

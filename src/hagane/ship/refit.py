@@ -60,7 +60,9 @@ def refit(folder: Path, model: Path) -> dict[str, Any]:
             )
         content = weights.read_bytes()
         for path in folder.iterdir():
-            if path.name not in (MANIFEST, weights.name):
+            if path.is_dir():
+                shutil.copytree(path, fresh / path.name)
+            elif path.name not in (MANIFEST, weights.name):
                 shutil.copy2(path, fresh / path.name)
         library = fresh / str(manifest["library"])
         if options.embed_weights:
