@@ -120,7 +120,8 @@ class Compiled:
         assert variant.captured is not None
         structure = variant.captured.structure
         given = [x.value for x in found if isinstance(x, TensorLeaf) and x.kind == "torch.Tensor"]
-        tensors = [*given, *variant.parameters]
+        state = [value for value in variant.state if hasattr(value, "requires_grad")]
+        tensors = [*given, *variant.parameters, *state]
         try:
             if not wants_gradients(tensors):
                 return rebuilt(structure, variant.run(tree), returned)
@@ -128,6 +129,11 @@ class Compiled:
                 reason = "the model is in training, where PyTorch itself computes gradients; call "
                 reason += "eval(), or use torch.no_grad(), for the graph"
                 return self._in_python((reason,), args, kwargs, always=True)
+            if variant.captured.state:
+                reason = "the call changes attributes and PyTorch records gradients; use "
+                return self._in_python(
+                    (reason + "torch.no_grad() for the graph",), args, kwargs, always=True
+                )
             return self._recorded(variant, tree, tensors)
         except HaganeError:  # such as an index out of range, which Python words better
             return self._model(*args, **kwargs)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from hagane.capturing.capture import model_of
@@ -17,12 +18,14 @@ from hagane.capturing.leaves import (
     Tree,
     can_be_rebuilt,
     leaves,
+    rebuilt,
     replaced,
 )
-from hagane.capturing.tensors import array_of, as_array
+from hagane.capturing.tensors import array_of, as_array, returned
 from hagane.errors import CaptureError
 from hagane.frontends.capture.capture import Captured, capture_object
-from hagane.frontends.capture.reads import Reads, version
+from hagane.frontends.capture.reads import NameRead, Reads, version
+from hagane.frontends.capture.state import Attribute
 from hagane.frontends.capture.structure import Example
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.runtime import InferenceSession
@@ -98,6 +101,7 @@ class Variant:
     asked_gradients: bool | None = None
     arrays: Mapping[str, Any] = field(default_factory=dict)
     _weights: list[tuple[Any, ir.Value, Any]] = field(default_factory=list)
+    _state: list[tuple[Attribute, ir.Value]] = field(default_factory=list)
 
     @property
     def parameters(self) -> list[Any]:
@@ -108,6 +112,10 @@ class Variant:
         """Return which of its assumptions no longer holds; empty if all do."""
         for read in self.reads.reads:
             told = read.broken()
+            if told:
+                return told
+        for attribute, value in self._state:
+            told = _other_state(attribute, value)
             if told:
                 return told
         for module in self.reads.modules:
@@ -133,10 +141,14 @@ class Variant:
         feeds: dict[str, Any] = dict(self.arrays)
         for leaf in leaves(tree):
             feeds[leaf.path] = as_array(leaf) if isinstance(leaf, TensorLeaf) else leaf.value
+        feeds.update((str(v.name), _state_array(a.now())) for a, v in self._state)
         names = [value.name for value in self.captured.graph.inputs]
         outputs = [value.name for value in self.captured.graph.outputs]
         found = self.session.run(None, {str(name): feeds[str(name)] for name in names})
-        return dict(zip(map(str, outputs), found, strict=True))
+        made = dict(zip(map(str, outputs), found, strict=True))
+        for attribute, structure in self.captured.state:
+            setattr(attribute.owner, attribute.name, rebuilt(structure, made, returned))
+        return made
 
     def _refresh(self) -> None:
         """Take over weights that were changed in place."""
@@ -150,9 +162,24 @@ class Variant:
         if changed:
             self.session = InferenceSession(self.model)
 
+    @property
+    def state(self) -> list[Any]:
+        """The attributes that a call changes, as they are now."""
+        return [attribute.now() for attribute, _ in self._state]
+
     def prepare(self) -> None:
         """Make the session."""
         assert self.captured is not None
+        inputs = {str(value.name): value for value in self.captured.graph.inputs}
+        changed = [attribute for attribute, _ in self.captured.state]
+        self._state = [(a, inputs[a.path]) for a in changed if a.path in inputs]
+        free = [a for a in changed if a.path in inputs or not a.is_read]
+        names = {(id(names), a.name) for a in free for names in a.namespaces()}
+        self.reads.reads = [
+            read
+            for read in self.reads.reads
+            if not isinstance(read, NameRead) or (id(read.names), read.name) not in names
+        ]
         self.model = model_of(self.captured)
         arrays = {}
         for found, value in self.captured.weights.values():
@@ -165,6 +192,26 @@ class Variant:
                 arrays[str(value.name)] = _as_input(self.captured.graph, value, found)
         self.arrays = {name: array for name, array in arrays.items() if array is not None}
         self.session = InferenceSession(self.model)
+
+
+def _state_array(value: Any) -> Any:
+    return array_of(value) if hasattr(value, "_version") else np.asarray(value)
+
+
+def _other_state(attribute: Attribute, value: ir.Value) -> str:
+    """Return how the type of an attribute differs from that of its input, empty if it does not."""
+    now = attribute.now()
+    is_number = type(now) in (bool, int, float)
+    if not is_number and not hasattr(now, "dtype"):
+        return f"the attribute '{attribute.path}' is no tensor any more"
+    array = _state_array(now)
+    expected = [d if isinstance(d, int) else None for d in value.shape or ()]
+    fits = array.ndim == len(expected) and all(
+        size in (None, found) for size, found in zip(expected, array.shape, strict=True)
+    )
+    if fits and value.dtype is not None and array.dtype == value.dtype.numpy():
+        return ""
+    return f"the attribute '{attribute.path}' has another type or size"
 
 
 def _as_input(graph: ir.Graph, value: ir.Value, found: Any) -> Any:
@@ -188,7 +235,7 @@ def made_variant(
     reads, used = Reads(), set[str]()
     named = {name: replaced(item, examples) for name, item in tree.items()}
     try:
-        captured = capture_object(model, (), named, MeaningTables(used.add), reads)
+        captured = capture_object(model, (), named, MeaningTables(used.add), reads, later=True)
         if not can_be_rebuilt(captured.structure):
             raise CaptureError(["the result is an object of a class that the call itself defines"])
         variant = Variant(pattern, reads, captured=captured)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,12 @@ import onnx_ir as ir
 
 from hagane.errors import CaptureError
 from hagane.frontends.capture.given import given
-from hagane.frontends.capture.names import array_names, joined
+from hagane.frontends.capture.names import array_names, joined, object_paths
 from hagane.frontends.capture.outputs import outputs
 from hagane.frontends.capture.prune import prune
-from hagane.frontends.capture.reads import Reading, Reads
+from hagane.frontends.capture.reads import Reads
 from hagane.frontends.capture.roots import root_of
+from hagane.frontends.capture.state import Attribute, Stateful, type_of_state
 from hagane.frontends.python.enter.check import DeepRecursion, call_with
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError, Report
@@ -41,6 +43,7 @@ class Captured:
             structures, a :class:`Record`, a :class:`Leaf` or a :class:`Constant`.
         reads: What it read from the running Python.
         weights: The real arrays behind initializers, by identity, with these.
+        state: The attributes that it changes, with the structures of their new values.
     """
 
     graph: ir.Graph
@@ -48,9 +51,10 @@ class Captured:
     structure: Any
     reads: Reads
     weights: Mapping[int, tuple[Any, ir.Value]]
+    state: Sequence[tuple[Attribute, Any]] = ()
 
 
-class Capturing(Reading):
+class Capturing(Stateful):
     """Interprets one call into a graph.
 
     Attributes:
@@ -93,40 +97,128 @@ def capture_object(
     named: Mapping[str, Any],
     tables: Tables,
     reads: Reads | None = None,
+    *,
+    later: bool = False,
 ) -> Captured:
     """Return the graph of a call of a real function or model.
 
     Args:
         found: The function, method or model.
         types: Types of its arguments as text, or examples, by position.
-        named: The same by name.
+        named: The same by name; attributes that a call changes may be among them, by their path.
         tables: What names of libraries mean.
         reads: Is filled with what was read from the running Python, if it fails too.
+        later: Whether there are other graphs for calls after the first one.
 
     Raises:
         CaptureError: Some of it cannot become a graph; all of that is listed.
     """
     _refuse_hooks(found)
-    interpreter = Capturing(Path.cwd(), tables, array_names(found))
-    interpreter.reads = interpreter.reads if reads is None else reads
+    paths = object_paths(found)
+    own = _state_types(found, paths, named)
+    named = {name: value for name, value in named.items() if name not in own}
+    wanted = {
+        (key, path.rpartition(".")[2]): text
+        for path, text in own.items()
+        for key, owner in paths.items()
+        if owner == path.rpartition(".")[0]
+    }
+    seeds: list[Attribute] = []
+    for _ in range(_MAX_ATTEMPTS):
+        interpreter = Capturing(Path.cwd(), tables, array_names(found))
+        interpreter.reads = Reads() if reads is None else reads
+        interpreter.paths, interpreter.wanted, interpreter.seeds = paths, wanted, seeds
+        result, state = _attempt(interpreter, found, types, named, later)
+        again = {key: own.get(a.path, text) for key, (a, text) in state.items() if text}
+        unchanged = own.keys() - {attribute.path for attribute, _ in state.values()}
+        if unchanged:
+            raise CaptureError([f"the call does not change the attribute '{unchanged.pop()}'"])
+        if again == wanted and len(seeds) == len(state):
+            return _finished(interpreter, result, [(a, a.path) for a, _ in state.values()])
+        wanted, seeds = again, [attribute for attribute, _ in state.values()]
+    raise CaptureError(["the types of attributes keep changing from call to call"])
+
+
+def _state_types(found: Any, paths: Mapping[int, str], named: Mapping[str, Any]) -> dict[str, str]:
+    """Return the types that were given for attributes, by path."""
+    try:
+        arguments = inspect.signature(getattr(found, "forward", found)).parameters
+    except (TypeError, ValueError):
+        return {}
+    owner = getattr(found, "__self__", found)
+    return {
+        name: value
+        for name, value in named.items()
+        if isinstance(value, str)
+        and name not in arguments
+        and ("." in name or (id(owner) in paths and hasattr(owner, name)))
+    }
+
+
+_MAX_ATTEMPTS = 5
+State = dict[tuple[int, str], tuple[Attribute, str]]
+
+
+def _attempt(
+    interpreter: Capturing,
+    found: Any,
+    types: Sequence[Any],
+    named: Mapping[str, Any],
+    later: bool,
+) -> tuple[Value, State]:
+    """Interpret the call; return its result, and the attributes that it changes with types."""
     report = interpreter.collector.report
     with DeepRecursion():
         try:
             root = root_of(interpreter, found, types, named)
             values = given(interpreter, interpreter.kinds, root, types, named)
+            interpreter.seed()
             call_with(interpreter, root.value, root.function, root.bound, values)
+            _refuse_doubts(report)
+            state: State = {}
+            for key, (attribute, before, now) in interpreter.changed().items():
+                text = type_of_state(
+                    attribute, before, now, interpreter, interpreter.wanted.get(key, "")
+                )
+                if not text and attribute.is_read and before is None and not later:
+                    raise CheckError(
+                        "capture",
+                        f"the attribute '{attribute.path}' is None before the first call, and read;"
+                        " the graph is for the later ones: set it to its first value",
+                    )
+                state[key] = attribute, text
         except CheckError as error:
             raise CaptureError([error.message]) from None
-        _refuse_doubts(report)
+    return report.result, state
+
+
+def _finished(
+    interpreter: Capturing, result: Value, state: Sequence[tuple[Attribute, str]]
+) -> Captured:
+    """Return the graph with its outputs."""
+    report = interpreter.collector.report
+    with DeepRecursion():
         try:
-            structure = outputs(interpreter, report.result, "")
+            structure = outputs(interpreter, result, "")
         except CheckError as error:
             raise CaptureError([*_told(report), f"the result: {error.message}"]) from None
+        changed = []
+        for attribute, path in state:
+            owner = interpreter.lift(attribute.owner)
+            now = interpreter.own_attribute(owner, attribute.name)
+            try:
+                changed.append((attribute, outputs(interpreter, now, path, suffix=".new")))
+            except CheckError as error:
+                raise CaptureError([f"the attribute '{path}': {error.message}"]) from None
     interpreter.knowledge.close()
     graph = interpreter.emit.root.graph
+    first = [value for value in graph.inputs if value.name not in interpreter.state_inputs]
+    last = [value for value in graph.inputs if value.name in interpreter.state_inputs]
+    graph.inputs[:] = [*first, *last]
     prune(graph)
     separate_names(graph)
-    return Captured(graph, report, structure, interpreter.reads, interpreter.emit._real)
+    weights = interpreter.emit._real
+    return Captured(graph, report, structure, interpreter.reads, weights, tuple(changed))
 
 
 def _refuse_hooks(found: Any) -> None:

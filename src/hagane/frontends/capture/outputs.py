@@ -25,7 +25,7 @@ from hagane.frontends.python.values.values import (
 from hagane.symbolic import Expr
 
 
-def outputs(core: Reading, value: Value, path: str) -> Any:
+def outputs(core: Reading, value: Value, path: str, *, suffix: str = "") -> Any:
     """Make outputs of a result, called by their paths, and return its structure.
 
     Raises:
@@ -33,40 +33,44 @@ def outputs(core: Reading, value: Value, path: str) -> Any:
     """
     value = core.settle(value)
     if isinstance(value, Tensor):
-        return _output(core, value, path)
+        return _output(core, value, path, suffix)
     if isinstance(value, ListRef):
         content = core.heap[value]
         if isinstance(content, Many):
             if content.stacked is None:
                 raise CheckError("capture", "a list whose length the data decide is returned")
-            return _output(core, content.stacked, path)
-        return [outputs(core, item, joined(path, i)) for i, item in enumerate(content)]
+            return _output(core, content.stacked, path, suffix)
+        return [
+            outputs(core, item, joined(path, i), suffix=suffix) for i, item in enumerate(content)
+        ]
     if isinstance(value, tuple):
         names = getattr(value, "names", None)
         parts = tuple(
-            outputs(core, item, joined(path, name))
+            outputs(core, item, joined(path, name), suffix=suffix)
             for name, item in zip(names or range(len(value)), value, strict=True)
         )
         if names is None:
             return parts
         return Record(None, dict(zip(names, parts, strict=True)), is_tuple=True)
     if isinstance(value, DictRef) and isinstance(core.heap[value], dict):
-        return {k: outputs(core, v, joined(path, k)) for k, v in core.heap[value].items()}
+        return {
+            k: outputs(core, v, joined(path, k), suffix=suffix) for k, v in core.heap[value].items()
+        }
     if isinstance(value, Instance) and isinstance(value.cls, Class) and value.cls.fields:
         content = core.heap[value]
         fields = {
             name: Constant(None) if content[name] is None
-            else outputs(core, content[name], joined(path, name))
+            else outputs(core, content[name], joined(path, name), suffix=suffix)
             for name, _ in value.cls.fields
             if name in content
         }  # fmt: skip
         return Record(core.real_class(value.cls), fields, "named tuple" in value.cls.flags)
     if isinstance(value, Expr):
-        return _output(core, core.emit.size(value), path, "int")
+        return _output(core, core.emit.size(value), path, suffix, "int")
     if isinstance(value, Real):
-        return _output(core, core.emit.real_tensor(value), path, "float")
+        return _output(core, core.emit.real_tensor(value), path, suffix, "float")
     if isinstance(value, Truth):
-        return _output(core, core.emit.as_scalar(value, "bool"), path, "bool")
+        return _output(core, core.emit.as_scalar(value, "bool"), path, suffix, "bool")
     if isinstance(value, Unknown):
         raise CheckError("capture", value.reason)
     if value is None or isinstance(value, str):
@@ -74,18 +78,18 @@ def outputs(core: Reading, value: Value, path: str) -> Any:
     if isinstance(value, bool | int | float):
         dtype = {bool: np.bool_, int: np.int64, float: np.float64}[type(value)]
         made = core.emit.constant(np.array(value, dtype))
-        return _output(core, made, path, type(value).__name__)
+        return _output(core, made, path, suffix, type(value).__name__)
     raise CheckError("capture", f"{core.show(value)} is no tensor, number or container of such")
 
 
-def _output(core: Reading, tensor: Tensor, path: str, kind: str = "") -> Leaf:
+def _output(core: Reading, tensor: Tensor, path: str, suffix: str, kind: str = "") -> Leaf:
     emit = core.emit
     emit.label = path or "output"
     with emit.at(emit.root):
         made = emit.op("Identity", tensor)
     name = path or "output"
     taken = any(value.name == name for value in emit.root.graph.inputs)
-    made.value.name = f"{name}.new" if taken else name
+    made.value.name = f"{name}{suffix or ('.new' if taken else '')}"
     emit.root.graph.outputs.append(made.value)
     return Leaf(str(made.value.name), kind or tensor.kind)
 
