@@ -235,7 +235,9 @@ def made_variant(
     reads, used = Reads(), set[str]()
     named = {name: replaced(item, examples) for name, item in tree.items()}
     try:
-        captured = capture_object(model, (), named, MeaningTables(used.add), reads, later=True)
+        captured = capture_object(
+            model, (), named, MeaningTables(used.add), reads=reads, later=True
+        )
         if not can_be_rebuilt(captured.structure):
             raise CaptureError(["the result is an object of a class that the call itself defines"])
         variant = Variant(pattern, reads, captured=captured)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import onnx_ir as ir
 
 from hagane.errors import CaptureError
+from hagane.frontends.capture.emitter import GraphEmitter
 from hagane.frontends.capture.given import given
+from hagane.frontends.capture.loops import Graph
 from hagane.frontends.capture.names import array_names, joined, object_paths
 from hagane.frontends.capture.outputs import outputs
 from hagane.frontends.capture.prune import prune
@@ -19,17 +22,14 @@ from hagane.frontends.capture.reads import Reads
 from hagane.frontends.capture.roots import root_of
 from hagane.frontends.capture.state import Attribute, Stateful, type_of_state
 from hagane.frontends.python.enter.check import DeepRecursion, call_with
+from hagane.frontends.python.interpret.emit import Training
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError, Report
-from hagane.frontends.python.values.type_text import ContainerText, TypeText
+from hagane.frontends.python.values.type_text import TypeText
 from hagane.frontends.python.values.values import (
-    Real,
-    Tensor,
-    Truth,
     Value,
 )
 from hagane.graph.names import separate_names
-from hagane.symbolic import Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class Captured:
         reads: What it read from the running Python.
         weights: The real arrays behind initializers, by identity, with these.
         state: The attributes that it changes, with the structures of their new values.
+        names: The names of the initializers of real arrays, by the identity of the arrays.
     """
 
     graph: ir.Graph
@@ -51,7 +52,8 @@ class Captured:
     structure: Any
     reads: Reads
     weights: Mapping[int, tuple[Any, ir.Value]]
-    state: Sequence[tuple[Attribute, Any]] = ()
+    state: Sequence[tuple[Attribute, Any]]
+    names: Mapping[int, str]
 
 
 class Capturing(Stateful):
@@ -65,30 +67,15 @@ class Capturing(Stateful):
         super().__init__(*arguments, **keywords)
         self.kinds: dict[str, str] = {}
 
+    @property
+    def graph(self) -> GraphEmitter:
+        """What makes the graph."""
+        assert isinstance(self.emit, GraphEmitter)
+        return self.emit
+
     def make_value(self, text: TypeText, name: str, kind: str) -> Value:
         """Return a value of a type: its tensors are inputs of the graph."""
-        if isinstance(text, ContainerText) and text.times is None:
-            made = [
-                self.make_value(item, joined(name, place), kind)
-                for place, item in enumerate(text.items)
-            ]
-            return tuple(made) if text.kind == "tuple" else self.new_list(made)
-        made = super().make_value(text, name, self.kinds.get(name, kind))
-        if isinstance(made, Tensor) and made.value not in self.emit.homes:
-            self.emit.add_input(made, name)
-        elif isinstance(made, Expr) and str(made) == name and name not in self.emit.numbers:
-            scalar = self.emit.new(ir.DataType.INT64, (), name=name)
-            self.emit.add_input(scalar, name)
-            self.emit.numbers[name] = scalar
-        elif isinstance(made, Real) and made.tensor is None and made.formula is None:
-            scalar = self.emit.new(ir.DataType.DOUBLE, (), name=name)
-            self.emit.add_input(scalar, name)
-            return Real(None, scalar)
-        elif isinstance(made, Truth):
-            scalar = self.emit.new(ir.DataType.BOOL, (), name=name)
-            self.emit.add_input(scalar, name)
-            self.emit.truths[str(made.term.data)] = scalar
-        return made
+        return super().make_value(text, name, self.kinds.get(name, kind))
 
 
 def capture_object(
@@ -96,8 +83,9 @@ def capture_object(
     types: Sequence[Any],
     named: Mapping[str, Any],
     tables: Tables,
-    reads: Reads | None = None,
+    training: Training | None = None,
     *,
+    reads: Reads | None = None,
     later: bool = False,
 ) -> Captured:
     """Return the graph of a call of a real function or model.
@@ -107,13 +95,17 @@ def capture_object(
         types: Types of its arguments as text, or examples, by position.
         named: The same by name; attributes that a call changes may be among them, by their path.
         tables: What names of libraries mean.
+        training: Is told of random numbers and of buffers that the program changes, whose new
+            content are outputs after those of its result; both are refused if None.
         reads: Is filled with what was read from the running Python, if it fails too.
         later: Whether there are other graphs for calls after the first one.
 
     Raises:
         CaptureError: Some of it cannot become a graph; all of that is listed.
     """
-    _refuse_hooks(found)
+    arguments = [value for value in (*types, *named.values()) if not isinstance(value, str)]
+    for one in (found, *arguments):
+        _refuse_hooks(one)
     paths = object_paths(found)
     own = _state_types(found, paths, named)
     named = {name: value for name, value in named.items() if name not in own}
@@ -125,16 +117,18 @@ def capture_object(
     }
     seeds: list[Attribute] = []
     for _ in range(_MAX_ATTEMPTS):
-        interpreter = Capturing(Path.cwd(), tables, array_names(found))
+        names = array_names(found)
+        interpreter = Capturing(Path.cwd(), tables, partial(Graph, names))
+        interpreter.graph.training = training
         interpreter.reads = Reads() if reads is None else reads
         interpreter.paths, interpreter.wanted, interpreter.seeds = paths, wanted, seeds
-        result, state = _attempt(interpreter, found, types, named, later)
+        result, state = _attempt(interpreter, names, found, types, named, later)
         again = {key: own.get(a.path, text) for key, (a, text) in state.items() if text}
         unchanged = own.keys() - {attribute.path for attribute, _ in state.values()}
         if unchanged:
             raise CaptureError([f"the call does not change the attribute '{unchanged.pop()}'"])
         if again == wanted and len(seeds) == len(state):
-            return _finished(interpreter, result, [(a, a.path) for a, _ in state.values()])
+            return _finished(interpreter, names, result, [a for a, _ in state.values()])
         wanted, seeds = again, [attribute for attribute, _ in state.values()]
     raise CaptureError(["the types of attributes keep changing from call to call"])
 
@@ -161,6 +155,7 @@ State = dict[tuple[int, str], tuple[Attribute, str]]
 
 def _attempt(
     interpreter: Capturing,
+    names: dict[int, str],
     found: Any,
     types: Sequence[Any],
     named: Mapping[str, Any],
@@ -171,6 +166,9 @@ def _attempt(
     with DeepRecursion():
         try:
             root = root_of(interpreter, found, types, named)
+            for name, value in (*zip(root.arguments(), types, strict=False), *named.items()):
+                for identity, path in array_names(value).items():
+                    names.setdefault(identity, joined(name, path))
             values = given(interpreter, interpreter.kinds, root, types, named)
             interpreter.seed()
             call_with(interpreter, root.value, root.function, root.bound, values)
@@ -193,32 +191,35 @@ def _attempt(
 
 
 def _finished(
-    interpreter: Capturing, result: Value, state: Sequence[tuple[Attribute, str]]
+    interpreter: Capturing, names: dict[int, str], result: Value, state: Sequence[Attribute]
 ) -> Captured:
     """Return the graph with its outputs."""
     report = interpreter.collector.report
+    emit = interpreter.graph
+    changed = []
     with DeepRecursion():
         try:
             structure = outputs(interpreter, result, "")
         except CheckError as error:
             raise CaptureError([*_told(report), f"the result: {error.message}"]) from None
-        changed = []
-        for attribute, path in state:
-            owner = interpreter.lift(attribute.owner)
+        for attribute in state:
+            owner, path = interpreter.lift(attribute.owner), attribute.path
             now = interpreter.own_attribute(owner, attribute.name)
             try:
                 changed.append((attribute, outputs(interpreter, now, path, suffix=".new")))
             except CheckError as error:
                 raise CaptureError([f"the attribute '{path}': {error.message}"]) from None
+        for name, new in ({} if emit.training is None else emit.training.updates).items():
+            outputs(interpreter, new, name, suffix=".new")
     interpreter.knowledge.close()
-    graph = interpreter.emit.root.graph
+    graph = emit.root.graph
     first = [value for value in graph.inputs if value.name not in interpreter.state_inputs]
     last = [value for value in graph.inputs if value.name in interpreter.state_inputs]
     graph.inputs[:] = [*first, *last]
     prune(graph)
     separate_names(graph)
-    weights = interpreter.emit._real
-    return Captured(graph, report, structure, interpreter.reads, weights, tuple(changed))
+    reads, weights = interpreter.reads, emit._real
+    return Captured(graph, report, structure, reads, weights, tuple(changed), names)
 
 
 def _refuse_hooks(found: Any) -> None:

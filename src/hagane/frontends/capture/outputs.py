@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hagane.frontends.capture.emitter import GraphEmitter
 from hagane.frontends.capture.names import joined
 from hagane.frontends.capture.reads import Reading
 from hagane.frontends.capture.structure import Constant, Leaf, Record
@@ -32,6 +33,8 @@ def outputs(core: Reading, value: Value, path: str, *, suffix: str = "") -> Any:
         CheckError: Some of it is no tensor, number or container of such.
     """
     value = core.settle(value)
+    emit = core.emit
+    assert isinstance(emit, GraphEmitter)
     if isinstance(value, Tensor):
         return _output(core, value, path, suffix)
     if isinstance(value, ListRef):
@@ -66,24 +69,25 @@ def outputs(core: Reading, value: Value, path: str, *, suffix: str = "") -> Any:
         }  # fmt: skip
         return Record(core.real_class(value.cls), fields, "named tuple" in value.cls.flags)
     if isinstance(value, Expr):
-        return _output(core, core.emit.size(value), path, suffix, "int")
+        return _output(core, emit.size(value), path, suffix, "int")
     if isinstance(value, Real):
-        return _output(core, core.emit.real_tensor(value), path, suffix, "float")
+        return _output(core, emit.real_tensor(value), path, suffix, "float")
     if isinstance(value, Truth):
-        return _output(core, core.emit.as_scalar(value, "bool"), path, suffix, "bool")
+        return _output(core, emit.as_scalar(value, "bool"), path, suffix, "bool")
     if isinstance(value, Unknown):
         raise CheckError("capture", value.reason)
     if value is None or isinstance(value, str):
         return Constant(value)
     if isinstance(value, bool | int | float):
         dtype = {bool: np.bool_, int: np.int64, float: np.float64}[type(value)]
-        made = core.emit.constant(np.array(value, dtype))
+        made = emit.constant(np.array(value, dtype))
         return _output(core, made, path, suffix, type(value).__name__)
     raise CheckError("capture", f"{core.show(value)} is no tensor, number or container of such")
 
 
 def _output(core: Reading, tensor: Tensor, path: str, suffix: str, kind: str = "") -> Leaf:
     emit = core.emit
+    assert isinstance(emit, GraphEmitter)
     emit.label = path or "output"
     with emit.at(emit.root):
         made = emit.op("Identity", tensor)

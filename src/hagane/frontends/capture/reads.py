@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hagane.frontends.capture.loops import Loops
+from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.values.values import MISSING, Class, ModuleRef, Tensor, Value
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
@@ -105,7 +105,7 @@ class Reads:
             self.reads.append(ContentRead(found, now(found), now, kind))
 
 
-class Reading(Loops):
+class Reading(Interpreter):
     """Interprets a program and notes what it read."""
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
@@ -132,7 +132,7 @@ class Reading(Loops):
 
     def real_class(self, cls: Class) -> type | None:
         """Return the class of the running Python that a class stands for, None if none does."""
-        found = (real for real, value in self._lifted.values() if value is cls)
+        found = (real for real, value in self.lifted.values() if value is cls)
         return next((real for real in found if isinstance(real, type)), None)
 
     def _lift(self, found: Any) -> Value:
