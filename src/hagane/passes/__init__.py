@@ -14,30 +14,30 @@ import onnx_ir as ir
 
 from hagane.graph.walk import all_graphs
 from hagane.ops.inference import GraphTypes
-from hagane.passes.cancel_transposes import cancel_transposes
-from hagane.passes.expand_composed import expand_composed
-from hagane.passes.fold_affine import fold_affine
-from hagane.passes.fold_constants import fold_constants
-from hagane.passes.fold_pads import fold_pads
-from hagane.passes.fold_shapes import fold_shapes
-from hagane.passes.fuse_activations import fuse_activations
-from hagane.passes.fuse_attention import fuse_attention
-from hagane.passes.fuse_gelu import fuse_gelu
-from hagane.passes.fuse_layer_norm import fuse_layer_norm
-from hagane.passes.fuse_quantized import fuse_quantized
-from hagane.passes.fuse_rms_norm import fuse_rms_norm
-from hagane.passes.fuse_rotary import fuse_rotary
-from hagane.passes.gather_quantized import gather_quantized
-from hagane.passes.inline_branches import inline_branches
-from hagane.passes.join_reshapes import join_reshapes
-from hagane.passes.merge_common import merge_common
-from hagane.passes.remove_dead import remove_dead
-from hagane.passes.remove_identity import remove_identity
-from hagane.passes.restore_softmax import restore_softmax
-from hagane.passes.spread_quantized import spread_quantized
-from hagane.passes.spread_variable import spread_variable
-from hagane.passes.stack_appended import stack_appended
-from hagane.passes.unroll_sequences import unroll_sequences
+from hagane.passes.control.inline_branches import inline_branches
+from hagane.passes.control.stack_appended import stack_appended
+from hagane.passes.control.unroll_sequences import unroll_sequences
+from hagane.passes.expanding.expand_composed import expand_composed
+from hagane.passes.expanding.spread_variable import spread_variable
+from hagane.passes.folding.fold_affine import fold_affine
+from hagane.passes.folding.fold_constants import fold_constants
+from hagane.passes.folding.fold_pads import fold_pads
+from hagane.passes.folding.fold_shapes import fold_shapes
+from hagane.passes.fusing.fuse_activations import fuse_activations
+from hagane.passes.fusing.fuse_attention import fuse_attention
+from hagane.passes.fusing.fuse_gelu import fuse_gelu
+from hagane.passes.fusing.fuse_layer_norm import fuse_layer_norm
+from hagane.passes.fusing.fuse_rms_norm import fuse_rms_norm
+from hagane.passes.fusing.fuse_rotary import fuse_rotary
+from hagane.passes.fusing.restore_softmax import restore_softmax
+from hagane.passes.quantized.fuse_quantized import fuse_quantized
+from hagane.passes.quantized.gather_quantized import gather_quantized
+from hagane.passes.quantized.spread_quantized import spread_quantized
+from hagane.passes.removing.cancel_transposes import cancel_transposes
+from hagane.passes.removing.join_reshapes import join_reshapes
+from hagane.passes.removing.merge_common import merge_common
+from hagane.passes.removing.remove_dead import remove_dead
+from hagane.passes.removing.remove_identity import remove_identity
 
 
 @dataclass(frozen=True, slots=True)
