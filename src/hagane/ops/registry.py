@@ -11,6 +11,7 @@ from hagane.errors import UnsupportedModel
 from hagane.graph.verify import describe
 from hagane.graph.walk import all_nodes
 from hagane.ops.definition import OpDef
+from hagane.ops.families import Operators, schemas
 from hagane.ops.schema import Schema, onnx_schema
 from hagane.ops.traits import Trait
 
@@ -18,14 +19,7 @@ from hagane.ops.traits import Trait
 @cache
 def operators() -> Mapping[tuple[str, str], OpDef]:
     """Return all operators by domain and name."""
-    from hagane.ops import families
-
-    table: dict[tuple[str, str], OpDef] = {}
-    for op in families.OPERATORS:
-        if op.key in table:
-            raise AssertionError(f"operator {op.key} is defined twice")
-        table[op.key] = op
-    return table
+    return Operators()
 
 
 def find(node: ir.Node) -> OpDef:
@@ -51,9 +45,7 @@ def schema(domain: str, name: str) -> Schema:
     """Return the schema of an operator: ONNX's, or ours for domains that ONNX does not define."""
     found = onnx_schema(domain, name)
     if found is None:
-        from hagane.ops import families
-
-        found = families.SCHEMAS.get((domain, name))
+        found = schemas().get((domain, name))
     if found is None:
         raise UnsupportedModel([f"operator {domain}::{name} has no schema"])
     return found
