@@ -12,10 +12,11 @@ import onnx_ir as ir
 
 from hagane.errors import CaptureError
 from hagane.frontends.capture.loops import Loops
-from hagane.frontends.python.enter.check import DeepRecursion, call_with, function_of, given_values
+from hagane.frontends.capture.roots import root_of
+from hagane.frontends.python.enter.check import DeepRecursion, call_with, given_values
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError, Report
-from hagane.frontends.python.values.type_text import TypeText
+from hagane.frontends.python.values.type_text import ContainerText, TypeText
 from hagane.frontends.python.values.values import (
     Class,
     DictRef,
@@ -60,6 +61,12 @@ class Capturing(Loops):
 
     def make_value(self, text: TypeText, name: str, kind: str) -> Value:
         """Return a value of a type: its tensors are inputs of the graph."""
+        if isinstance(text, ContainerText) and text.times is None:
+            made = [
+                self.make_value(item, _joined(name, place), kind)
+                for place, item in enumerate(text.items)
+            ]
+            return tuple(made) if text.kind == "tuple" else self.new_list(made)
         made = super().make_value(text, name, kind)
         if isinstance(made, Tensor) and made.value not in self.emit.homes:
             self.emit.add_input(made, name)
@@ -100,12 +107,9 @@ def capture_object(
     report = interpreter.collector.report
     with DeepRecursion():
         try:
-            value = interpreter.lift(found)
-            function, bound = function_of(interpreter, value)
-            if function is None:
-                raise CheckError("target", f"{found!r} has no Python source that can be captured")
-            given = given_values(interpreter, function, bound, types, named)
-            call_with(interpreter, value, function, bound, given)
+            root = root_of(interpreter, found, types, named)
+            given = given_values(interpreter, root.function, root.bound, types, named)
+            call_with(interpreter, root.value, root.function, root.bound, given)
         except CheckError as error:
             raise CaptureError([error.message]) from None
         _refuse_doubts(report)
