@@ -149,20 +149,18 @@ def _emit_tiles(
     lines = -(-lanes * lanes * size * 4 // 64 // len(starts)) if by_group and whole_channels else 0
     blocks_and_taps = plan.tile.depth * plan.tile.taps[0] * plan.tile.taps[1]
     # Tiles whose pixels lie alike are one function.
-    kinds: dict[tuple[tuple[int, ...] | None, ...], int] = {}
+    kinds: dict[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...] | None], int] = {}
     rows: list[tuple[int, int, int, int]] = []
     for start, count in starts:
         source, sources = _offsets(pixels.source, start, count)
         target, targets = _offsets(pixels.target, start, count)
-        residual, residuals = 0, None
-        if pixels.residual is not None:
-            residual, residuals = _offsets(pixels.residual, start, count)
+        residual, residuals = (
+            (0, None) if pixels.residual is None else _offsets(pixels.residual, start, count)
+        )
         kind = kinds.setdefault((sources, targets, residuals), len(kinds))
         rows.append((source, target, residual, kind))
     calls: list[str] = []
     for (sources, targets, residuals), index in kinds.items():
-        assert sources is not None
-        assert targets is not None
         tile = replace(
             plan.tile,
             blocks=size,
