@@ -12,8 +12,8 @@ from hagane.graph import CURRENT_OPSETS
 from hagane.native.plan.document import gaps, operators_document
 from hagane.ops import OpDef, operators
 from hagane.ops.contrib.attention import UNSUPPORTED
-from hagane.ops.families import FAMILIES, definitions
-from hagane.ops.registry import schema
+from hagane.ops.families import FAMILIES
+from hagane.ops.registry import definitions, schema
 
 
 def test_every_released_operator_is_defined() -> None:

@@ -1,14 +1,10 @@
-"""All operators, family by family; a family is imported when one of its operators is asked for."""
+"""The names of all operators, family by family; a family is a package beside this module."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from importlib import import_module
+from collections.abc import Mapping
 
-from hagane.ops.definition import OpDef
-from hagane.ops.schema import Schema
-
-# Package beside this module, domain, names. Tests hold each against the definitions.
+# Package, domain, names. Tests hold each against the definitions.
 FAMILIES: Mapping[str, Mapping[str, str]] = {
     "attention": {
         "": "Attention CausalConvWithState LinearAttention RotaryEmbedding",
@@ -109,45 +105,3 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
         "": "AffineGrid GridSample ImageDecoder NonMaxSuppression Resize RoiAlign",
     },
 }
-
-
-class Operators(Mapping[tuple[str, str], OpDef]):
-    """Operators by domain and name."""
-
-    def __init__(self) -> None:
-        self._families = {
-            (domain, name): family
-            for family, domains in FAMILIES.items()
-            for domain, names in domains.items()
-            for name in names.split()
-        }
-        self._loaded: dict[tuple[str, str], OpDef] = {}
-
-    def __getitem__(self, key: tuple[str, str]) -> OpDef:
-        found = self._loaded.get(key)
-        if found is None:
-            self._loaded |= {op.key: op for op in definitions(self._families[key])}
-            found = self._loaded[key]
-        return found
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._families
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        return iter(self._families)
-
-    def __len__(self) -> int:
-        return len(self._families)
-
-
-def definitions(family: str) -> tuple[OpDef, ...]:
-    """Return the operators of one family."""
-    found: tuple[OpDef, ...] = import_module(f"hagane.ops.{family}").OPERATORS
-    return found
-
-
-def schemas() -> Mapping[tuple[str, str], Schema]:
-    """Return the schemas of operators that ONNX does not define."""
-    from hagane.ops import contrib
-
-    return contrib.SCHEMAS
