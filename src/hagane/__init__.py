@@ -207,6 +207,22 @@ def _late_imports() -> Iterator[None]:
         sys.meta_path.remove(_LateFinder)
 
 
+class _ServedFinder:
+    """Finds modules of hagane that have no file; it is asked last."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
+        if not name.startswith("hagane."):
+            return None
+        found: ModuleSpec | None = (
+            importlib.import_module("hagane.chainer_modules").Finder().find_spec(name)
+        )
+        return found
+
+
+sys.meta_path.append(_ServedFinder)
+
+
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         module = importlib.import_module(_MODULES[name])

@@ -8,7 +8,7 @@ from hagane.native.lowering.facts import AT_RUN_TIME
 from hagane.native.plan.apply_rules import has_rule
 from hagane.native.plan.listing import assembly_listing, c_listing
 from hagane.native.plan.partition import Draft, Target, draft_nodes
-from hagane.native.plan.widen_halves import widen_halves
+from hagane.native.plan.widen_halves import HALVES, widen_halves
 from hagane.native.rules.control.operators import grown_outputs
 from hagane.native.rules.onednn.binding import obstacle as library_obstacle
 from hagane.native.run.caller import Caller, make_caller
@@ -22,6 +22,7 @@ from hagane.native.tuning.peak import peak_flops
 
 __all__ = [
     "AT_RUN_TIME",
+    "HALVES",
     "Caller",
     "Choice",
     "Choices",

@@ -16,7 +16,7 @@ from hagane.ops.context import known_attributes
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import schema_of
 
-_HALVES = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+HALVES = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 # These move elements, have expressions of their own for 16-bit floats, or have bodies.
 _AS_THEY_ARE = frozenset({*BUILDERS, *movement.RULES, *operators.RULES} - {"Resize"})
 WIDENED = frozenset(name for domain, name in RULES if not domain) - _AS_THEY_ARE
@@ -81,7 +81,7 @@ def _take_softmax_apart(graph: ir.Graph, node: ir.Node, types: GraphTypes) -> No
 
 def _half(value: ir.Value | None, types: GraphTypes) -> ir.DataType | None:
     found = None if value is None else types.types.get(value)
-    if isinstance(found, TensorType) and found.dtype in _HALVES:
+    if isinstance(found, TensorType) and found.dtype in HALVES:
         return found.dtype
     return None
 

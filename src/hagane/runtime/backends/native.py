@@ -7,8 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
+from hagane.graph.types import TensorType
+from hagane.graph.walk import has_bodies
 from hagane.native import (
     AT_RUN_TIME,
+    HALVES,
     Compiled,
     Draft,
     Loaded,
@@ -127,7 +130,8 @@ class NativeBackend:
 
     def adapt(self, graph: ir.Graph, types: GraphTypes) -> NativeBackend:
         """Widen 16-bit floats where kernels compute in float32; measure layers, if it is to."""
-        widen_halves(graph, types)
+        if any(isinstance(t, TensorType) and t.dtype in HALVES for t in types.types.values()):
+            widen_halves(graph, types)
         if self.tuning is None:
             return self
         choices = self.tuning.choices(graph, types, self.target)
@@ -139,7 +143,7 @@ class NativeBackend:
 
     def late(self, node: ir.Node, types: GraphTypes) -> Sequence[ir.Value]:
         """Return outputs whose size is known when a loop has ended."""
-        return list(grown_outputs(node, types))
+        return list(grown_outputs(node, types)) if has_bodies(node) else ()
 
     def plan(self, region: Region) -> Planned:
         """Generate the kernels of a region."""

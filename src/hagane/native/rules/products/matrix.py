@@ -116,7 +116,9 @@ def _lower_product(
     target = low.forms.result(epilogue.value)
     followers += epilogue.nodes
     assert source is not None
-    if lower_product(low, node, source, weight, bias, epilogue, residual, target, followers):
+    if low.facts.choices and lower_product(
+        low, node, source, weight, bias, epilogue, residual, target, followers
+    ):
         return
     words = _words(low, rows, k, n)
     choice = low.facts.choices.get(product_key(low, rows, k, n), BY_RULE)

@@ -17,7 +17,13 @@ from hagane.passes.edit import (
     substitute,
     type_of,
 )
-from hagane.passes.polynomials import close, completions, ingredients, polynomial, tolerance_of
+from hagane.passes.fusing.polynomials import (
+    close,
+    completions,
+    ingredients,
+    polynomial,
+    tolerance_of,
+)
 
 
 def fuse_activations(graph: ir.Graph, types: GraphTypes) -> list[str]:

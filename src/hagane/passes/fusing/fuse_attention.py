@@ -13,7 +13,6 @@ import onnx_ir as ir
 from hagane.graph.types import Shape
 from hagane.ops.builder import dtype_of, op
 from hagane.ops.inference import GraphTypes
-from hagane.passes.bounds import lower_bound
 from hagane.passes.edit import (
     attributes_of,
     building,
@@ -28,6 +27,7 @@ from hagane.passes.edit import (
     scalar,
     shape_of,
 )
+from hagane.passes.fusing.bounds import lower_bound
 
 # Added to any score that is not of this order itself, a filler this low gives the filler.
 _LOW = -1e30

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from hagane.ops.inference import GraphTypes
 from hagane.passes.edit import name_of, substitute
-from hagane.passes.polynomials import (
+from hagane.passes.fusing.polynomials import (
     Polynomial,
     close,
     completions,

@@ -30,14 +30,14 @@ def stack_appended(graph: ir.Graph, types: GraphTypes) -> list[str]:
     """Replace values of a Loop that its body only adds to by stacked results; return where.
 
     The body must use such a value in one Concat alone, as the first or the last input, whose output
-    is the value of the next turn and nothing else. What is added becomes a result of the loop, one
-    row a turn; after the loop, a Reshape and a Concat with the initial value follow. An empty
-    sequence that the body only inserts into at its end is treated alike, if nothing but
-    ConcatFromSequence reads what the loop leaves; of no turns at all, an empty tensor is left where
-    ConcatFromSequence would fail.
+    is the value of the next iteration and nothing else. The other input becomes a result of the
+    loop, one row an iteration; after the loop, a Reshape and a Concat with the initial value
+    follow. An empty sequence that the body only inserts into at its end is treated alike, if
+    ConcatFromSequence alone reads the last one; after no iterations at all, an empty tensor is left
+    where ConcatFromSequence would fail.
 
-    What is added must have one shape, of numbers: rows of different turns would not stack, and no
-    rows of a shape with names have no known shape. A value that nested bodies read, or that the
+    Rows must have one shape, of numbers: those of different iterations would not stack, and no rows
+    of a shape with names have no known shape. A value that nested bodies read, or that the
     condition depends on, stays.
     """
     changed: list[str] = []
@@ -54,7 +54,7 @@ def stack_appended(graph: ir.Graph, types: GraphTypes) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Appended:
-    """A state that turns only add to.
+    """A state that iterations only add to.
 
     Attributes:
         index: Which of the states.
@@ -132,7 +132,7 @@ def _inserted(
     result: ir.Value,
     types: GraphTypes,
 ) -> _Appended | None:
-    """Return a sequence that turns only insert into, at its end."""
+    """Return a sequence that iterations only insert into, at its end."""
     begun = start.producer()
     if len(items) != 1 or begun is None or begun.op_type != "SequenceEmpty" or begun.domain != "":
         return None
