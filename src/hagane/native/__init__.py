@@ -4,7 +4,6 @@ from hagane.native.kernels.control import Mark
 from hagane.native.lowering.choices import Choice, Choices
 from hagane.native.lowering.choices import from_json as choice_from_json
 from hagane.native.lowering.choices import to_json as choice_to_json
-from hagane.native.lowering.facts import AT_RUN_TIME
 from hagane.native.plan.apply_rules import has_rule
 from hagane.native.plan.listing import assembly_listing, c_listing
 from hagane.native.plan.partition import Draft, Target, draft_nodes
@@ -17,11 +16,11 @@ from hagane.native.run.context import Spent
 from hagane.native.run.files import load_compiled, save_compiled
 from hagane.native.run.loaded import Loaded, ShapeMismatch
 from hagane.native.run.outputs import is_pooled
+from hagane.native.run.shared import WeightStore
 from hagane.native.tuning.measure import Settings, Tuned, has_numbers, tune
 from hagane.native.tuning.peak import peak_flops
 
 __all__ = [
-    "AT_RUN_TIME",
     "Caller",
     "Choice",
     "Choices",
@@ -34,6 +33,7 @@ __all__ = [
     "Spent",
     "Target",
     "Tuned",
+    "WeightStore",
     "assembly_listing",
     "c_listing",
     "choice_from_json",

@@ -142,7 +142,6 @@ def build(
     types: GraphTypes,
     settings: Settings,
     *,
-    wait_for_sizes: bool = False,
     ready: bool = True,
 ) -> Built:
     """Return the parts of a model that was read.
@@ -151,12 +150,8 @@ def build(
         model: Changed in place.
         types: What inference found for it.
         settings: Its backends, and whether passes are applied.
-        wait_for_sizes: Give up if some node could be taken by a backend once sizes are known.
         ready: Compile the parts and load their weights. If a compiler is needed and there is none,
             all nodes run on reference kernels.
-
-    Raises:
-        SizesUnknown: ``wait_for_sizes``, and there is such a node.
     """
     clock = _Clock()
     stores = stored_weights(model.graph)
@@ -172,7 +167,7 @@ def build(
                 changes += found
         with clock.stage("adapt"):
             backends = tuple(each.adapt(model.graph, types) for each in settings.backends)
-        planner = Planner(backends, types, wait_for_sizes)
+        planner = Planner(backends, types)
         with clock.stage("plan"):
             program = planner.program(model.graph)
         built = Built(model, types, program, backends, planner.refused, tuple(clock.stages))

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 import onnx_ir as ir
 
 from hagane.native import (
-    AT_RUN_TIME,
     Compiled,
     Draft,
     Loaded,
     Mark,
     Spent,
     Target,
+    WeightStore,
     draft_nodes,
     grown_outputs,
     has_rule,
@@ -45,8 +45,9 @@ class NativePart(Part):
 
     backend = "native"
 
-    def __init__(self, nodes: tuple[ir.Node, ...], draft: Draft):
+    def __init__(self, nodes: tuple[ir.Node, ...], draft: Draft, store: WeightStore | None = None):
         self.nodes = nodes
+        self._store = store
         self.inputs, self.outputs = draft.inputs, draft.outputs
         self.varies = draft.varies
         self._draft: Draft | None = draft
@@ -78,7 +79,7 @@ class NativePart(Part):
     def open(self, settle: Callable[[], None]) -> None:
         """Compile the kernels and pack their weights."""
         if self._draft is not None:
-            self._segment = self._draft.load(settle)
+            self._segment = self._draft.load(settle, store=self._store)
             self._draft = None  # weights as they were, and the whole state of lowering
 
     def run(self, values: Sequence[Value], watch: Watch | None = None) -> list[Value]:
@@ -117,10 +118,12 @@ class NativeBackend:
     Attributes:
         target: What kernels are generated for.
         tuning: How forms of kernels are measured; they are chosen by rule if None.
+        store: Packed weights that the programs of a session share.
     """
 
     target: Target
     tuning: Tuning | None = None
+    store: WeightStore = field(default_factory=WeightStore, compare=False)
     name: str = field(default="native", init=False)
     provider: str = field(default="CPUExecutionProvider", init=False)
     device: Device = field(default=CPU, init=False)
@@ -152,7 +155,7 @@ class NativeBackend:
             self.target,
         )
         if refused:
-            reasons = {node: Refusal(text, text == AT_RUN_TIME) for node, text in refused.items()}
+            reasons = {node: Refusal(text) for node, text in refused.items()}
             return Planned((), reasons)
         # Nobody reads what a region without outputs computes.
-        return Planned((NativePart(region.nodes, draft),) if draft.outputs else ())
+        return Planned((NativePart(region.nodes, draft, self.store),) if draft.outputs else ())
