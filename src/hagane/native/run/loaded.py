@@ -29,9 +29,9 @@ from hagane.ops.definition import Array
 from hagane.symbolic import Expr, number_of, symbol, symbols_of
 
 # Kernels of less work than this, in nanoseconds, are not worth a barrier.
-_SERIAL_NS = 1500.0
+SERIAL_NS = 1500.0
 # Programs of less work than this run on one thread; of less than that, only while others are awake.
-_TINY_NS, _SMALL_NS = 4_000.0, 40_000.0
+TINY_NS, SMALL_NS = 4_000.0, 40_000.0
 # After copying this many bytes of weights, what they were made of is let go.
 _SETTLE_BYTES = 8 << 20
 # The engine adds as much to scratch memory.
@@ -124,14 +124,14 @@ class Loaded:
         if self._estimate is not None:
             return self._estimate
         work = [number.of_work(kernel.work) for kernel in self.kernels]
-        return estimate(self.controls, work, _SERIAL_NS)
+        return estimate(self.controls, work, SERIAL_NS)
 
     def is_serial(self, index: int, tasks: int, number: Numbers, found: Estimate) -> bool:
         """Whether one thread runs a kernel by itself."""
         kernel = self.kernels[index]
         if isinstance(kernel.control, Loop | Branch):
             return index in found.alone
-        return number.of_work(kernel.work) < _SERIAL_NS or tasks <= 1
+        return number.of_work(kernel.work) < SERIAL_NS or tasks <= 1
 
     def _share(self, compiled: Compiled, store: WeightStore | None) -> tuple[list[Weight], int]:
         """Note the weights that others packed; return the rest, where they lie, and their bytes."""
@@ -259,11 +259,11 @@ class Loaded:
 
     def threads_of_run(self, found: Estimate) -> int:
         """Return how many threads a run uses: tiny programs do with one."""
-        return min(self.threads, 64) if found.shared > _TINY_NS else 1
+        return min(self.threads, 64) if found.shared > TINY_NS else 1
 
     def is_small(self, found: Estimate) -> bool:
         """Whether a run takes less time than to wake a thread."""
-        return found.shared <= _SMALL_NS
+        return found.shared <= SMALL_NS
 
     def _numbers(self, sizes: Mapping[str, int]) -> Numbers:
         """Return the numbers of all sizes before the first iteration of any loop."""
