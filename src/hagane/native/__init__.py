@@ -4,6 +4,7 @@ from hagane.native.kernels.control import Mark
 from hagane.native.lowering.choices import Choice, Choices
 from hagane.native.lowering.choices import from_json as choice_from_json
 from hagane.native.lowering.choices import to_json as choice_to_json
+from hagane.native.lowering.facts import AT_RUN_TIME
 from hagane.native.plan.apply_rules import has_rule
 from hagane.native.plan.listing import assembly_listing, c_listing
 from hagane.native.plan.partition import Draft, Target, draft_nodes
@@ -21,6 +22,7 @@ from hagane.native.tuning.measure import Settings, Tuned, has_numbers, tune
 from hagane.native.tuning.peak import peak_flops
 
 __all__ = [
+    "AT_RUN_TIME",
     "Caller",
     "Choice",
     "Choices",

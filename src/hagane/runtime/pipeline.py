@@ -142,6 +142,7 @@ def build(
     types: GraphTypes,
     settings: Settings,
     *,
+    wait_for_sizes: bool = False,
     ready: bool = True,
 ) -> Built:
     """Return the parts of a model that was read.
@@ -150,8 +151,12 @@ def build(
         model: Changed in place.
         types: What inference found for it.
         settings: Its backends, and whether passes are applied.
+        wait_for_sizes: Give up if some node could be taken by a backend once sizes are known.
         ready: Compile the parts and load their weights. If a compiler is needed and there is none,
             all nodes run on reference kernels.
+
+    Raises:
+        SizesUnknown: ``wait_for_sizes``, and there is such a node.
     """
     clock = _Clock()
     stores = stored_weights(model.graph)
@@ -167,7 +172,7 @@ def build(
                 changes += found
         with clock.stage("adapt"):
             backends = tuple(each.adapt(model.graph, types) for each in settings.backends)
-        planner = Planner(backends, types)
+        planner = Planner(backends, types, wait_for_sizes)
         with clock.stage("plan"):
             program = planner.program(model.graph)
         built = Built(model, types, program, backends, planner.refused, tuple(clock.stages))

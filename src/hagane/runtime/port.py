@@ -26,6 +26,10 @@ class ShapeMismatch(Exception):
     """Values of shapes or types that a part was not made for; nothing was computed."""
 
 
+class SizesUnknown(Exception):
+    """Some backend would take a node if all sizes of the model's inputs were numbers."""
+
+
 class Device(Protocol):
     """A place for tensors; others read them after ``get``."""
 
@@ -62,9 +66,11 @@ class Refusal:
 
     Attributes:
         reason: For the user.
+        needs_sizes: Whether it takes the node once all sizes of the inputs are numbers.
     """
 
     reason: str
+    needs_sizes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

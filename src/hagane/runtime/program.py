@@ -23,6 +23,7 @@ from hagane.runtime.port import (
     Part,
     Refusal,
     Region,
+    SizesUnknown,
     Value,
     Watch,
 )
@@ -119,15 +120,21 @@ class Planner:
         backends: In order of preference; every node runs on its reference kernel if there are
             none.
         types: Types and shapes of all values.
+        wait_for_sizes: Plan nothing if some node could be taken once sizes are known.
         refused: Is given the nodes that a backend claimed and did not take.
     """
 
     backends: tuple[Backend, ...]
     types: GraphTypes
+    wait_for_sizes: bool = False
     refused: dict[ir.Node, Refusal] = field(default_factory=dict)
 
     def program(self, graph: ir.Graph) -> Program:
-        """Return the program of a legalised, type-checked graph; nothing is compiled yet."""
+        """Return the program of a legalised, type-checked graph; nothing is compiled yet.
+
+        Raises:
+            SizesUnknown: ``wait_for_sizes``, and there is such a node.
+        """
         program, captures = self._compile(graph, None)
         assert not captures, "a main graph captures nothing"
         return program
@@ -182,6 +189,8 @@ class Planner:
             (*self.backends, REFERENCE),
             lambda body: self._function(body, known),
         )
+        if self.wait_for_sizes and any(item.needs_sizes for item in found.refused.values()):
+            raise SizesUnknown
         self.refused.update(found.refused)
         return found
 

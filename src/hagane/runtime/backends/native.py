@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import onnx_ir as ir
 
 from hagane.native import (
+    AT_RUN_TIME,
     Compiled,
     Draft,
     Loaded,
@@ -155,7 +156,7 @@ class NativeBackend:
             self.target,
         )
         if refused:
-            reasons = {node: Refusal(text) for node, text in refused.items()}
+            reasons = {node: Refusal(text, text == AT_RUN_TIME) for node, text in refused.items()}
             return Planned((), reasons)
         # Nobody reads what a region without outputs computes.
         return Planned((NativePart(region.nodes, draft, self.store),) if draft.outputs else ())
