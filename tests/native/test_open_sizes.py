@@ -12,7 +12,7 @@ from onnx import helper
 
 from tests.drawing import few
 from tests.native.agreement import agree_over
-from tests.native.models import draw, every_level
+from tests.native.models import draw, every_level, every_low_precision_level
 from tests.native.test_open_batch import small_network
 from tests.native.test_shapes_convolution import channels, windows
 from tests.native.test_shapes_moves import resizes
@@ -138,3 +138,38 @@ def test_images_of_any_size_are_resized(level: str, drawn: Any) -> None:
     v = draw((shape[1], shape[1], *[1] * (len(shape) - 2)), 1)
     agree_over(nodes, feeds_of(shape), level, {"x": names_of(shape)},
                constants={**constants, "v": v}, outputs=["r", "y"], length=400)  # fmt: skip
+
+
+@every_low_precision_level
+@FEW
+@given(
+    st.sampled_from([(3, 20, 1), (19, 33, 1), (64, 16, 1), (24, 24, 24)]),
+    st.sampled_from(["uint8", "int8"]),
+    st.integers(1, 2),
+    st.sampled_from(["SAME_UPPER", "NOTSET"]),
+)
+def test_convolutions_of_bytes_take_images_of_any_size(
+    level: str, form: tuple[int, int, int], dtype: str, stride: int, padding: str
+) -> None:
+    inside, outside, groups = form
+    kind = np.dtype(dtype)
+    w = (draw((outside, inside // groups, 3, 3), 1) * 40).astype(np.int8)
+    window: dict[str, Any] = {"strides": [stride, stride], "auto_pad": padding}
+    if padding == "NOTSET":
+        window["pads"] = [1, 1, 1, 1]
+    scales = ["xs", "xz", "w", "ws", "wz", "ys", "xz"]
+    nodes = [
+        helper.make_node("QLinearConv", ["x", *scales, "b"], ["q"], group=groups, **window),
+        helper.make_node("DequantizeLinear", ["q", "ys", "xz"], ["y"]),
+    ]
+    if groups == 1:
+        nodes.append(helper.make_node("ConvInteger", ["x", "w", "xz"], ["i"], **window))
+    constants = {
+        "xs": np.array(0.05, np.float32), "xz": np.array(3, kind), "w": w,
+        "ws": np.array(0.01, np.float32), "wz": np.array(0, np.int8),
+        "ys": np.array(0.2, np.float32), "b": np.arange(outside, dtype=np.int32),
+    }  # fmt: skip
+    feeds = [{"x": (feed["x"] * 40).astype(kind)} for feed in feeds_of((1, inside, 9, 7))]
+    outputs = ["q", *(["i"] if groups == 1 else [])]
+    agree_over(nodes, feeds, level, {"x": names_of((1, inside, 9, 7))}, constants=constants,
+               outputs=outputs, steps=1)  # fmt: skip
