@@ -155,20 +155,14 @@ def describe_session(built: Built) -> dict[str, Any]:
     Returns:
         ``engines``: how many nodes each backend computes, after the passes.
         ``no_native_kernel``: the operators that run on reference kernels, with the reasons.
-        ``compiled_by_shape``: the operators that are compiled when inputs come, for their shapes;
-        they are in neither of the others.
     """
     left = built.on_reference()
-    waiting = {node for node, refusal in left.items() if refusal.needs_sizes}
     placed: Counter[str] = Counter()
     for part in built.program.parts():
-        placed[part.backend] += sum(node not in waiting for node in part.nodes)
+        placed[part.backend] += len(part.nodes)
     return {
         "engines": {name: count for name, count in placed.items() if count},
-        "no_native_kernel": sorted(
-            {f"{_name(node)}: {left[node].reason}" for node in left if node not in waiting}
-        ),
-        "compiled_by_shape": sorted({_name(node) for node in waiting}),
+        "no_native_kernel": sorted({f"{_name(node)}: {left[node].reason}" for node in left}),
     }
 
 
@@ -252,9 +246,6 @@ def _show(report: dict[str, Any], values: bool) -> None:
         "computed by": ", ".join(f"{name} {count}" for name, count in report["engines"].items()),
         "without native kernel": "; ".join(report["no_native_kernel"]) or "none",
     }
-    if report["compiled_by_shape"]:
-        names = ", ".join(report["compiled_by_shape"])
-        facts["compiled for each shape of the inputs"] = f"{names} (--shape NAME=1,3,224,224)"
     for name, fact in facts.items():
         console.print(f"[bold]{name}[/]  {escape(str(fact))}", soft_wrap=True)
     table = Table("operator", "count", box=None)

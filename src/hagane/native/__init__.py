@@ -17,6 +17,7 @@ from hagane.native.run.context import Spent
 from hagane.native.run.files import load_compiled, save_compiled
 from hagane.native.run.loaded import Loaded, ShapeMismatch
 from hagane.native.run.outputs import is_pooled
+from hagane.native.run.shared import WeightStore
 from hagane.native.tuning.measure import Settings, Tuned, has_numbers, tune
 from hagane.native.tuning.peak import peak_flops
 
@@ -35,6 +36,7 @@ __all__ = [
     "Spent",
     "Target",
     "Tuned",
+    "WeightStore",
     "assembly_listing",
     "c_listing",
     "choice_from_json",

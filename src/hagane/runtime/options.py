@@ -62,6 +62,8 @@ class SessionOptions:
             measured before is taken from the cache.
         tune_seconds: Time for that; 10 or 120 if None. Layers that are left are chosen by rule.
         tune_cache: The file in which choices are kept; one in the user's cache folder if empty.
+        specialize: Whether a shape of inputs that comes again and again gets kernels of its own,
+            compiled beside the runs; the first run of any shape compiles nothing either way.
         backends: Backends that are asked before hagane's own which nodes they compute, in order
             of preference (``docs/backends.md``).
     """
@@ -84,6 +86,7 @@ class SessionOptions:
     tune: Tuning = "off"
     tune_seconds: float | None = None
     tune_cache: str = ""
+    specialize: bool = True
     backends: Sequence[Backend] = ()
     _dimensions: dict[str, int] = field(default_factory=dict)
     _entries: dict[str, str] = field(default_factory=dict)

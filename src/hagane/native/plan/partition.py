@@ -24,6 +24,7 @@ from hagane.native.plan.apply_rules import lower_nodes
 from hagane.native.run.compiled import Compiled, Port, place_weights
 from hagane.native.run.engine import Library, compile_kernels, kernel_name, load_engine
 from hagane.native.run.loaded import Loaded
+from hagane.native.run.shared import WeightStore
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
 from hagane.symbolic import Dim, product
@@ -130,6 +131,7 @@ class Draft:
         *,
         library: Library | None = None,
         replaceable: bool = False,
+        store: WeightStore | None = None,
     ) -> Loaded:
         """Return the kernels compiled and loaded in this process.
 
@@ -137,6 +139,7 @@ class Draft:
             settle: Called now and then while weights are copied, to let go of what was read.
             library: The kernels' compiled code, if it is there already.
             replaceable: Keep the arrays of weights, so that they can be replaced.
+            store: Packed weights that other programs of the session have, and shall have.
 
         Raises:
             NoCompiler: They cannot be compiled on this machine.
@@ -145,7 +148,9 @@ class Draft:
         kernels, level = self.low.recorder.kernels, self.low.facts.level
         library = library or compile_kernels(kernels, level)
         compiled = self.compile(library=library, replaceable=replaceable)
-        return Loaded(compiled, settle, library=library, engine=engine, keep_sources=replaceable)
+        return Loaded(
+            compiled, settle, library=library, engine=engine, keep_sources=replaceable, store=store
+        )
 
     def _replaceable(self) -> frozenset[str]:
         """Return the names of constants whose content leads to no other kernels."""

@@ -18,6 +18,7 @@ from hagane.native import (
     Mark,
     Spent,
     Target,
+    WeightStore,
     draft_nodes,
     grown_outputs,
     has_rule,
@@ -48,8 +49,9 @@ class NativePart(Part):
 
     backend = "native"
 
-    def __init__(self, nodes: tuple[ir.Node, ...], draft: Draft):
+    def __init__(self, nodes: tuple[ir.Node, ...], draft: Draft, store: WeightStore | None = None):
         self.nodes = nodes
+        self._store = store
         self.inputs, self.outputs = draft.inputs, draft.outputs
         self.varies = draft.varies
         self._draft: Draft | None = draft
@@ -81,7 +83,7 @@ class NativePart(Part):
     def open(self, settle: Callable[[], None]) -> None:
         """Compile the kernels and pack their weights."""
         if self._draft is not None:
-            self._segment = self._draft.load(settle)
+            self._segment = self._draft.load(settle, store=self._store)
             self._draft = None  # weights as they were, and the whole state of lowering
 
     def run(self, values: Sequence[Value], watch: Watch | None = None) -> list[Value]:
@@ -120,10 +122,12 @@ class NativeBackend:
     Attributes:
         target: What kernels are generated for.
         tuning: How forms of kernels are measured; they are chosen by rule if None.
+        store: Packed weights that the programs of a session share.
     """
 
     target: Target
     tuning: Tuning | None = None
+    store: WeightStore = field(default_factory=WeightStore, compare=False)
     name: str = field(default="native", init=False)
     provider: str = field(default="CPUExecutionProvider", init=False)
     device: Device = field(default=CPU, init=False)
@@ -159,4 +163,4 @@ class NativeBackend:
             reasons = {node: Refusal(text, text == AT_RUN_TIME) for node, text in refused.items()}
             return Planned((), reasons)
         # Nobody reads what a region without outputs computes.
-        return Planned((NativePart(region.nodes, draft),) if draft.outputs else ())
+        return Planned((NativePart(region.nodes, draft, self.store),) if draft.outputs else ())

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.machine import multiplies_bytes
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.packing import Packing, as_is, padded_rows
 from hagane.native.kernels.tensor import Pads, Tensor
 from hagane.native.layouts.quads import Quads, to_quads
@@ -126,10 +126,6 @@ def parameters(low: Lowering, key: object, length: int, *rows: Array) -> Paramet
     return Parameters(buffer, length * 4)
 
 
-def _elements(rows: Dim) -> float:
-    return float(rows) if isinstance(rows, int) else 64.0
-
-
 def requantize(
     low: Lowering,
     node: ir.Node,
@@ -171,5 +167,5 @@ def requantize(
         "} } }",
     )
     low.recorder.emit(
-        f"requantize '{node.name}'", body, (rows + 63) // 64, work=_elements(rows) * maps
+        f"requantize '{node.name}'", body, (rows + 63) // 64, work=work_of(rows, float(maps))
     )
