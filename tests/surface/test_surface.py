@@ -297,3 +297,16 @@ def test_results_of_a_graph_of_several_outputs_come_in_the_order_of_binding() ->
     b, a = binding.copy_outputs_to_cpu()
     np.testing.assert_array_equal(b, -a)
     assert numpy_helper.from_array(b).data_type == F
+
+
+def test_a_class_that_inherits_finds_what_it_reaches_for() -> None:
+    class Own(ort.InferenceSession):
+        def state(self) -> list[Any]:
+            return [self._provider_options, self._model_meta.graph_name, self._sess_options]
+
+    made = Own(add_model().SerializeToString(), providers=["CPUExecutionProvider"])
+    options, name, settings = made.state()
+    assert options == {"CPUExecutionProvider": {}}
+    assert name == "g"
+    assert isinstance(settings, ort.SessionOptions)
+    assert [item.name for item in made._inputs_meta] == ["x"]

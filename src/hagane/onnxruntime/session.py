@@ -28,7 +28,7 @@ from hagane.onnxruntime.raised import (
     renamed,
 )
 from hagane.onnxruntime.values import OrtValue, OrtValueVector
-from hagane.runtime import NodeArg
+from hagane.runtime import ModelMetadata, NodeArg
 
 
 class InferenceSession(runtime.InferenceSession):
@@ -91,9 +91,10 @@ class InferenceSession(runtime.InferenceSession):
             self._model_path = os.fspath(path_or_bytes)
         self._fallback = True
 
+    # Where ONNX Runtime's class keeps things: classes that inherit from it reach for these.
+
     @property
     def _sess(self) -> InferenceSession:
-        """The session itself, which users reach for where ONNX Runtime keeps its own."""
         return self
 
     @property
@@ -107,6 +108,26 @@ class InferenceSession(runtime.InferenceSession):
     @property
     def _outputs_meta(self) -> list[NodeArg]:
         return self.get_outputs()
+
+    @property
+    def _overridable_initializers(self) -> list[NodeArg]:
+        return self.get_overridable_initializers()
+
+    @property
+    def _model_meta(self) -> ModelMetadata:
+        return self.get_modelmeta()
+
+    @property
+    def _provider_options(self) -> dict[str, dict[str, str]]:
+        return self.get_provider_options()
+
+    @property
+    def _fallback_providers(self) -> list[str]:
+        return [PROVIDER]
+
+    @property
+    def _enable_fallback(self) -> bool:
+        return self._fallback
 
     def run(
         self,

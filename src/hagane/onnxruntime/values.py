@@ -125,8 +125,7 @@ class OrtValueVector:
         ):
             cpu_only(device)
             with as_bound():
-                value = OrtValue(value_at(address, shape, kind).content)
-            value.owner = owner
+                value = OrtValue(value_at(address, shape, kind, owner).content)
             self._values.append(value)
 
     def reserve(self, size: int) -> None:

@@ -223,13 +223,14 @@ def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
     return sizes
 
 
-def value_at(address: int, shape: Sequence[int], element_type: Any) -> OrtValue:
+def value_at(address: int, shape: Sequence[int], element_type: Any, owner: Any = None) -> OrtValue:
     """Return a value over memory of the caller's, which has to stay while it is used.
 
     Args:
         address: Of the first element; elements lie in order without gaps.
         shape: The sizes of the tensor.
         element_type: A type of NumPy's, or the number of one of ONNX's.
+        owner: Kept as long as the value.
 
     Raises:
         InvalidArgument: The type or shape is none of a tensor.
@@ -241,4 +242,5 @@ def value_at(address: int, shape: Sequence[int], element_type: Any) -> OrtValue:
     if size == 0:
         return OrtValue(np.empty(sizes, dtype))
     memory: Any = (ctypes.c_char * size).from_address(int(address))
+    memory.owner = owner
     return OrtValue(np.frombuffer(memory, dtype).reshape(sizes))
