@@ -191,16 +191,10 @@ def insightface(folder: Path) -> Any:
     }
 
 
-def _small_bert(folder: Path, classes: int = 0) -> Path:
-    """Make a small BERT with random weights and its tokenizer."""
-    import torch
+def _small_bert(folder: Path) -> Path:
+    """Make a tokenizer and the configuration of a small BERT."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import (
-        BertConfig,
-        BertForSequenceClassification,
-        BertModel,
-        PreTrainedTokenizerFast,
-    )
+    from transformers import BertConfig, PreTrainedTokenizerFast
 
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     words += [*dict.fromkeys(word for text in SENTENCES for word in text.split())]
@@ -220,46 +214,70 @@ def _small_bert(folder: Path, classes: int = 0) -> Path:
         model_max_length=64,
         model_input_names=["input_ids", "attention_mask", "token_type_ids"],
     )
-    torch.manual_seed(0)
     config = BertConfig(
         vocab_size=len(words),
         hidden_size=32,
-        num_hidden_layers=2,
+        num_hidden_layers=1,
         num_attention_heads=4,
         intermediate_size=64,
         max_position_embeddings=64,
-        num_labels=classes or 2,
     )
-    place = folder / f"bert{classes}"
-    made = BertForSequenceClassification(config) if classes else BertModel(config)
-    made.eval().save_pretrained(place)
+    place = folder / "bert"
+    config.save_pretrained(place)
     fast.save_pretrained(place)
     return place
 
 
-def _export(place: Path, to: Path) -> None:
-    """Write the small BERT as an ONNX model."""
-    import torch
-    from transformers import BertModel
+def _write_bert(to: Path, words: int = 32, width: int = 32) -> None:
+    """Write one layer of a transformer with random weights as an ONNX model."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
 
-    model = BertModel.from_pretrained(place, attn_implementation="eager").eval()
+    random = np.random.default_rng(0)
+    weights: list[onnx.TensorProto] = []
+    nodes: list[onnx.NodeProto] = []
 
-    class Hidden(torch.nn.Module):
-        def forward(self, input_ids: Any, attention_mask: Any, token_type_ids: Any) -> Any:
-            return model(input_ids, attention_mask, token_type_ids).last_hidden_state
+    def constant(value: Any) -> str:
+        weights.append(numpy_helper.from_array(np.asarray(value), f"w{len(weights)}"))
+        return weights[-1].name
 
-    names = ["input_ids", "attention_mask", "token_type_ids"]
-    sizes = {name: {0: "batch", 1: "length"} for name in [*names, "last_hidden_state"]}
-    example = torch.ones(2, 8, dtype=torch.int64)
-    torch.onnx.export(
-        Hidden(),
-        (example, example, example * 0),
-        str(to),
-        input_names=names,
-        output_names=["last_hidden_state"],
-        dynamic_axes=sizes,
-        dynamo=False,
+    def weight(*shape: int) -> str:
+        return constant((random.standard_normal(shape) / np.sqrt(shape[0])).astype(np.float32))
+
+    def node(kind: str, *inputs: str, output: str = "", **attributes: Any) -> str:
+        output = output or f"v{len(nodes)}"
+        nodes.append(helper.make_node(kind, list(inputs), [output], **attributes))
+        return output
+
+    def heads(x: str, order: list[int]) -> str:
+        split = node("Reshape", node("MatMul", x, weight(width, width)), constant([0, 0, 4, -1]))
+        return node("Transpose", split, perm=order)
+
+    def normal(x: str, output: str = "") -> str:
+        scale, bias = constant(np.ones(width, np.float32)), constant(np.zeros(width, np.float32))
+        return node("LayerNormalization", x, scale, bias, output=output)
+
+    kinds = node("Gather", weight(2, width), "token_type_ids")
+    x = normal(node("Add", node("Gather", weight(words, width), "input_ids"), kinds))
+    scores = node("MatMul", heads(x, [0, 2, 1, 3]), heads(x, [0, 2, 3, 1]))
+    mask = node("Unsqueeze", node("Cast", "attention_mask", to=1), constant([1, 2]))
+    hidden = node("Mul", node("Sub", mask, constant(np.float32(1))), constant(np.float32(1e4)))
+    chances = node("Softmax", node("Add", scores, hidden), axis=-1)
+    mixed = node("Transpose", node("MatMul", chances, heads(x, [0, 2, 1, 3])), perm=[0, 2, 1, 3])
+    x = normal(node("Add", x, node("Reshape", mixed, constant([0, 0, width]))))
+    inner = node("Gelu", node("MatMul", x, weight(width, 2 * width)))
+    normal(node("Add", x, node("MatMul", inner, weight(2 * width, width))), "last_hidden_state")
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    sizes = ["batch", "length"]
+    graph = helper.make_graph(
+        nodes,
+        "bert",
+        [helper.make_tensor_value_info(name, TensorProto.INT64, sizes) for name in names],
+        [helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, [*sizes, width])],
+        weights,
     )
+    imports = [helper.make_opsetid("", 20)]
+    onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=9), to)
 
 
 def fastembed(folder: Path) -> Any:
@@ -267,7 +285,7 @@ def fastembed(folder: Path) -> Any:
     from fastembed.common.model_description import ModelSource, PoolingType
 
     place = _small_bert(folder)
-    _export(place, place / "model.onnx")
+    _write_bert(place / "model.onnx")
     TextEmbedding.add_custom_model(
         model="small/bert",
         pooling=PoolingType.MEAN,
@@ -285,7 +303,7 @@ def optimum(folder: Path) -> Any:
     from transformers import AutoTokenizer
 
     place = _small_bert(folder)
-    _export(place, place / "model.onnx")
+    _write_bert(place / "model.onnx")
     model = ORTModelForFeatureExtraction.from_pretrained(place)
     tokenizer = AutoTokenizer.from_pretrained(place)
     inputs = tokenizer(SENTENCES, return_tensors="pt", padding=True)
@@ -300,7 +318,7 @@ def sentence_transformers(folder: Path) -> Any:
 
     place = _small_bert(folder)
     (place / "onnx").mkdir()
-    _export(place, place / "onnx" / "model.onnx")
+    _write_bert(place / "onnx" / "model.onnx")
     model = SentenceTransformer(str(place), backend="onnx")
     return model.encode(SENTENCES).tolist()
 
