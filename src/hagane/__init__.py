@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         get_available_providers,
         get_device,
     )
+    from hagane.ship import load_built
 
 # Modules that are attributes from the start and load when they are first used.
 _MODULES = {
@@ -137,6 +138,7 @@ _PUBLIC = {
     "install_as_onnxruntime": "hagane.onnxruntime.aliasing",
     "is_arrays_compatible": "hagane.nn.names",
     "is_debug": "hagane.nn.autograd.configuration",
+    "load_built": "hagane.ship",
     "kl_divergence": "hagane.nn.distributions.distribution",
     "mixed16": "hagane.nn.autograd.configuration",
     "no_backprop_mode": "hagane.nn.autograd.configuration",
@@ -172,6 +174,7 @@ __all__ = [
     "get_device",
     "gradient",
     "install_as_onnxruntime",
+    "load_built",
     "prob",
     "rl",
 ]

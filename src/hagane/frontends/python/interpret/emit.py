@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -20,8 +20,7 @@ from hagane.errors import TypeInferenceError, UnsupportedModel
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Real, Tensor, Truth, Value
 from hagane.graph.types import SequenceType, Shape, TensorType, Type, dtype_name
-from hagane.ops.builder import Call, interpreting, op
-from hagane.ops.builder.types import attributes_of
+from hagane.ops.builder import Call, interpreting, library_node, node_of, op
 from hagane.ops.definition import Array
 from hagane.ops.node import infer_node
 from hagane.ops.values import array_dtype
@@ -35,6 +34,21 @@ _ARITHMETIC = frozenset(("Add", "Sub", "Mul", "Div", "Pow"))
 Input = Tensor | Array | Sequence[int] | None
 
 
+@dataclass(slots=True)
+class Training:
+    """What a program does in training besides computing its result.
+
+    Attributes:
+        updates: The new content of buffers that it changes, by their names.
+        seed: Two numbers of type uint32 that random numbers follow from, once some are drawn.
+        draws: How many arrays of random numbers are drawn.
+    """
+
+    updates: dict[str, Tensor] = field(default_factory=dict)
+    seed: Tensor | None = None
+    draws: int = 0
+
+
 class Emitter:
     """Makes nodes and knows what sizes are known to be.
 
@@ -46,6 +60,7 @@ class Emitter:
     strict = True
     level = 0
     builds = False  # whether nodes have to compute, rather than have types
+    training: Training | None = None  # None: random numbers and changes of buffers are refused
 
     def __init__(self, knowledge: Knowledge, assume: Callable[[str], None]):
         self.knowledge = knowledge
@@ -63,6 +78,14 @@ class Emitter:
         self._keys: dict[ir.Value, int] = {}
         self._computations: dict[object, int] = {}
         self._numbers = itertools.count()
+
+    def draw(self) -> tuple[Tensor, int]:
+        """Return the numbers that random numbers follow from, and the number of this draw."""
+        raise NotImplementedError
+
+    def change(self, buffer: Tensor, new: Callable[[Tensor], Tensor]) -> None:
+        """Give a buffer of a model a new content, which follows from its present one."""
+        raise NotImplementedError
 
     # Sizes.
 
@@ -250,14 +273,8 @@ class Emitter:
         given = [tensor for tensor in call.inputs if tensor is not None]
         place = common_device(given) if self._place is None else self._place
         kinds = [tensor.kind for tensor in given if not tensor.known_only]
-        node = ir.Node(
-            call.op.domain,
-            call.op.name,
-            [None if tensor is None else self.value_of(tensor) for tensor in call.inputs],
-            attributes_of(call.attributes),
-            num_outputs=n_outputs,
-            name=self.label or None,
-        )
+        values = [None if tensor is None else self.value_of(tensor) for tensor in call.inputs]
+        node = node_of(call.op, values, call.attributes, n_outputs, self.label or None)
         made = self._infer(node, call.inputs)
         self.record(node, [type_ for type_, _ in made])
         return [
@@ -272,6 +289,20 @@ class Emitter:
     def record(self, node: ir.Node, types: Sequence[Type | None]) -> None:
         """Keep a node, given the types of its outputs."""
         self.nodes.append(node)
+
+    def scalar(self, value: Tensor, *, whole: bool) -> Value:
+        """Return the only element of a tensor, whose content is not known, as a number."""
+        del value
+        return self.fresh("item") if whole else Real()
+
+    def item_name(self, name: str, place: int) -> str:
+        """Return the name of an item of an argument that is a tuple or list."""
+        return f"{name}_{place}"
+
+    def argument(self, value: Value, name: str) -> Value:
+        """Return an argument of the call that is interpreted."""
+        del name
+        return value
 
     def real_scalar(self, value: Real) -> Tensor | None:
         """Return a float that is not known as a tensor without axes, if it can be had."""
@@ -314,7 +345,7 @@ class Emitter:
         The node lies in the domain ``hagane.library``; its type is given.
         """
         device = common_device(inputs)
-        node = ir.Node("hagane.library", name, [x.value for x in inputs], num_outputs=1)
+        node = library_node(name, [x.value for x in inputs])
         self.nodes.append(node)
         kinds = [tensor.kind for tensor in inputs if not tensor.known_only]
         type_ = TensorType(dtype, shape)
