@@ -310,3 +310,23 @@ def test_a_class_that_inherits_finds_what_it_reaches_for() -> None:
     assert name == "g"
     assert isinstance(settings, ort.SessionOptions)
     assert [item.name for item in made._inputs_meta] == ["x"]
+
+
+def test_the_installed_quantization_runs_over_hagane(tmp_path: Path) -> None:
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    weight = np.random.default_rng(0).standard_normal((8, 4)).astype(np.float32)
+    model = proto([node], {"x": (F, ["n", 8])}, {"y": (F, ["n", 4])}, {"w": weight})
+    onnx.save(model, tmp_path / "model.onnx")
+    code = (
+        "import sys, hagane; hagane.install_as_onnxruntime()\n"
+        "from onnxruntime.quantization import QuantType, quantize_dynamic\n"
+        "quantize_dynamic(sys.argv[1], sys.argv[2], weight_type=QuantType.QInt8)\n"
+        "import onnxruntime; print(onnxruntime.InferenceSession.__module__)\n"
+    )
+    paths = [str(tmp_path / name) for name in ("model.onnx", "small.onnx")]
+    done = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "hagane.onnxruntime.session"
+    x = np.random.default_rng(1).standard_normal((3, 8)).astype(np.float32)
+    (y,) = ort.InferenceSession(paths[1]).run(None, {"x": x})
+    np.testing.assert_allclose(y, x @ weight, atol=0.1)
