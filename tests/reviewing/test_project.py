@@ -104,6 +104,28 @@ def test_nothing_to_check_is_clean_and_says_so(project: Path) -> None:
     assert "'nobody.nothing' is no file, folder or package" in nobody.stderr
 
 
+def test_what_a_file_does_at_import_is_not_asked_but_its_syntax_is(project: Path) -> None:
+    plain = project / "src/shop/plain.py"
+    plain.write_text("import numpy as np\nx = np.ones(3) + np.ones(4)\n" + PLAIN)
+    assert run("src").returncode == 0
+    plain.write_text("x = (\n")
+    done = run("src", "--allow-unknown")
+    assert done.returncode == 2
+    assert "src/shop/plain.py:1:5: error: SyntaxError: '(' was never closed" in done.stdout
+
+
+def test_notices_of_several_files_name_theirs(project: Path) -> None:
+    (project / "src/net.py").write_text(
+        "from hagane import Shaped\nclass Net:\n    def __init__(self, n):\n        pass\n"
+        '    def forward(self, x: Shaped["float32[n]"]):\n        return x\n'
+    )
+    done = run("src")
+    assert done.returncode == 2
+    assert "src/net.py:1:1: notice: Net() cannot be made" in done.stdout
+    assert "3 files of 5 with something to check; 1 not checked" in done.stdout
+    assert run("src", "--allow-unknown").returncode == 0
+
+
 def test_a_change_is_checked_with_what_depends_on_it_and_nothing_else(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

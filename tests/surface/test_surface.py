@@ -199,6 +199,28 @@ def test_errors_are_of_both_classes_and_can_be_pickled() -> None:
     assert str(again) == str(caught.value)
 
 
+def test_a_session_says_why_it_cannot_be_pickled_and_a_subclass_may_say_how() -> None:
+    with pytest.raises(TypeError, match="send the model's path or bytes, and make a session there"):
+        pickle.dumps(session())
+    made = PickledByBytes(add_model().SerializeToString())
+    again = pickle.loads(pickle.dumps(made))
+    np.testing.assert_array_equal(again.run(None, {"x": X})[0], X + 1)
+
+
+class PickledByBytes(ort.InferenceSession):
+    """As packages do it that send sessions to other processes."""
+
+    def __init__(self, data: bytes):
+        super().__init__(data)
+        self.data = data
+
+    def __getstate__(self) -> dict[str, bytes]:
+        return {"data": self.data}
+
+    def __setstate__(self, state: dict[str, bytes]) -> None:
+        self.__init__(state["data"])  # type: ignore[misc]
+
+
 def test_messages_reach_a_callback() -> None:
     got: list[Any] = []
     ort.set_default_logger_callback(lambda *parts: got.append(parts), 2)

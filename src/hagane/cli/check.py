@@ -22,6 +22,7 @@ from hagane.frontends.python.report.render import (
     report_sarif,
 )
 from hagane.frontends.python.values.type_text import parse_type
+from hagane.frontends.python.values.values import Place
 from hagane.reviewing.baseline import read_baseline, write_baseline
 from hagane.reviewing.cache import ResultCache, cache_folder
 from hagane.reviewing.files import Target, sources, targets_of
@@ -215,11 +216,18 @@ def _print(results: Sequence[Reviewed], single: bool) -> None:
             print(line)
         return
     for one in results:
-        *lines, _ = render_text(one.report)
+        *lines, _ = render_text(_placed(one))
         for line in fitted(lines, width):
             print(line)
     for line in fitted([*_accepted(results), _total(results)], width):
         print(line)
+
+
+def _placed(one: Reviewed) -> Report:
+    """Return a report whose notices name its file where they name no place."""
+    start = Place(str(one.file), 1, 1, 1, 1)
+    notices = [replace(note, place=note.place or start) for note in one.report.notices]
+    return replace(one.report, notices=notices)
 
 
 def _accepted(results: Sequence[Reviewed]) -> list[str]:

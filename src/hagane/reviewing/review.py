@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hagane.checking import Report, Request, check_imported, check_source
-from hagane.frontends.python.report.findings import Note, Problem
+from hagane.frontends.python.report.findings import Problem
 from hagane.reviewing.baseline import without_known
 from hagane.reviewing.cache import ResultCache, key_of
 from hagane.reviewing.comments import comments_of, without_ignored
@@ -95,7 +95,9 @@ class Review:
         empty = all(_is_empty(one) for one, _, _ in results)
         report.errors = [p for p in report.errors if p.code not in self.settings.ignore]
         if empty:
-            report.notices = [note for note in report.notices if not _says_nothing(note)]
+            # What its statements do at import was not asked.
+            report.errors = [p for p in report.errors if p.code == "syntax"]
+            report.notices, report.unknown = [], []
         left, notes, accepted = without_ignored(
             report.errors, str(target.file), comments_of(_source(target.file))
         )
@@ -131,9 +133,7 @@ def check(request: Request, *, no_import: bool) -> Report:
     report = check_source(request)
     if no_import or report.errors or (report.checked and not report.unknown):
         return report
-    if _is_empty(report):
-        return report
-    return check_imported(request, report)
+    return check_imported(request, report) if request.target else report
 
 
 def _marks(problems: Iterable[Problem], root: Path) -> Iterator[str]:
@@ -143,11 +143,7 @@ def _marks(problems: Iterable[Problem], root: Path) -> Iterator[str]:
 
 
 def _is_empty(report: Report) -> bool:
-    return any(_says_nothing(note) for note in report.notices) and not report.errors
-
-
-def _says_nothing(note: Note) -> bool:
-    return note.message.startswith(_NOTHING)
+    return any(note.message.startswith(_NOTHING) for note in report.notices)
 
 
 def _joined(reports: Sequence[Report]) -> Report:
