@@ -340,6 +340,12 @@ class InferenceSession:
             json.dump(self._profile.trace(), file)
         return path
 
+    def __getstate__(self) -> Any:
+        raise TypeError(
+            "an InferenceSession cannot be pickled or copied: it holds code and threads of "
+            "this process; send the model's path or bytes, and make a session there"
+        )
+
     def get_profiling_start_time_ns(self) -> int:
         """Return when recording began, in nanoseconds of ``time.perf_counter_ns``."""
         return 0 if self._profile is None else self._profile.start_ns
