@@ -86,7 +86,7 @@ def lower_depthwise(
 
 
 def _pixels_at_once(columns: Dim, most: int) -> list[int]:
-    """Return how many pixels of a row are computed together: as many as can, then what is left."""
+    """Return how many pixels of a row are computed together: as many as can, then the rest."""
     if not isinstance(columns, int):
         return [most >> i for i in range(most.bit_length())]
     width = min(columns, most)
