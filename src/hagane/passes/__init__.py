@@ -77,7 +77,7 @@ PASSES: tuple[Pass, ...] = (
         "expanding",
         "expand_composed",
         "operators of other domains become those of ONNX that they are made of",
-        needs=(FOREIGN,),
+        needs=(frozenset({FOREIGN, "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}),),
     ),
     Pass(
         "control",

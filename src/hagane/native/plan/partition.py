@@ -136,7 +136,7 @@ class Draft:
         """Return the kernels compiled and loaded in this process.
 
         Args:
-            settle: Called now and then while weights are copied, to let go of what was read.
+            settle: Called now and then while weights are copied, to let go of pages that were read.
             library: The kernels' compiled code, if it is there already.
             replaceable: Keep the arrays of weights, so that they can be replaced.
             store: Packed weights that other programs of the session have, and shall have.
@@ -173,13 +173,13 @@ class Draft:
         )
 
     def _form_with(self, arrays: Mapping[ir.Value, Array]) -> object:
-        """Return what kernels and recipes there are when some constants have other content."""
+        """Return the kernels and recipes for other contents of some constants."""
         changed = {value: _other_content(array) for value, array in arrays.items()}
         draft, refused = self.again({**self.low.facts.constants, **changed})
         return None if refused else draft._form()
 
     def _form(self) -> object:
-        """Return all that content may decide: code, tables, recipes, what was computed ahead."""
+        """Return all that content may decide: code, tables, recipes, values computed ahead."""
         kernels = self.low.recorder.kernels
         weights, _, sources = place_weights(kernels, named_constants(self.low.facts.constants))
         computed = [None if each.name else each.array.tobytes() for each in sources]

@@ -23,7 +23,7 @@ WIDENED = frozenset(name for domain, name in RULES if not domain) - _AS_THEY_ARE
 
 
 def widen_halves(graph: ir.Graph, types: GraphTypes) -> int:
-    """Let kernels of float32 compute what is float16 or bfloat16, and return for how many nodes.
+    """Let kernels of float32 compute nodes of float16 or bfloat16, and return how many.
 
     Each 16-bit input is cast to float32, each output back, as the reference kernels do. Casts
     become part of the kernels around them.

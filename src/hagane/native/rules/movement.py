@@ -45,7 +45,7 @@ def _same_image(low: Lowering, value: ir.Value | None, out: ir.Value) -> Blocked
 
 
 def lower_transpose(low: Lowering, node: ir.Node) -> None:
-    """Return a view with its axes permuted; whoever needs rows in order copies it."""
+    """Return a view with its axes permuted; kernels that need rows in order copy it."""
     found = low.forms.plain(node.inputs[0])
     order = low.facts.attributes(node).get("perm") or list(range(len(found.shape)))[::-1]
     low.forms[node.outputs[0]] = found.permuted([int(i) for i in order])

@@ -53,7 +53,7 @@ class Source:
     """An array that weights are packed from.
 
     Attributes:
-        name: The value of the graph; empty for what was computed of several.
+        name: The value of the graph; empty for an array computed of several.
         array: Its content when the part was compiled, in row-major order.
         may_change: Whether other content leads to the same kernels.
     """

@@ -32,7 +32,7 @@ from hagane.symbolic import Expr, number_of, symbol, symbols_of
 SERIAL_NS = 1500.0
 # Programs of less work than this run on one thread; of less than that, only while others are awake.
 TINY_NS, SMALL_NS = 4_000.0, 40_000.0
-# After copying this many bytes of weights, what they were made of is let go.
+# After copying this many bytes of weights, their sources are let go.
 _SETTLE_BYTES = 8 << 20
 # The engine adds as much to scratch memory.
 _SCRATCH_SLACK = 4096
@@ -41,7 +41,7 @@ _MOST_FREE = 5
 
 
 class ShapeMismatch(Exception):
-    """Arrays whose shapes are not those that the segment was compiled for."""
+    """Arrays of other shapes than the segment was compiled for."""
 
 
 class Loaded:
@@ -49,7 +49,7 @@ class Loaded:
 
     Args:
         compiled: What to load.
-        settle: Called now and then while weights are copied, to let go of what was read.
+        settle: Called now and then while weights are copied, to let go of pages that were read.
         library: The kernels' code, if it is mapped already.
         engine: The engine, if it is mapped already.
         keep_sources: Keep the arrays that weights are packed from, for ``replace``.
@@ -286,7 +286,7 @@ class Loaded:
 
         Args:
             arrays: One an input.
-            times: Is given what each kernel took, if it is a list.
+            times: Is given the time of each kernel, if it is a list.
             stop: One number; once it is not 0, loops make no other iteration.
 
         Raises:

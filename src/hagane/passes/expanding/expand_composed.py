@@ -17,15 +17,15 @@ from hagane.ops.registry import find
 from hagane.ops.schema import onnx_schema
 from hagane.passes.edit import attributes_of, name_of, nodes_before, remove_unread, replace_value
 
-# Operators of ONNX that are written so too: no kernel computes them as one.
+# Operators of ONNX that are written so too: no kernel computes them as one. ``needs`` names them.
 _IN_PARTS = (("", "NegativeLogLikelihoodLoss"), ("", "SoftmaxCrossEntropyLoss"))
 
 
 def expand_composed(graph: ir.Graph, types: GraphTypes) -> list[str]:
-    """Replace nodes of operators by what they are composed of: those that ONNX does not define.
+    """Replace nodes of operators that ONNX does not define, and of losses, by their compositions.
 
-    Their definitions say so (``OpDef.compose``). What is put in their place has the same element
-    types, and other passes and all kernels serve it. Nothing changes where a definition cannot
+    Definitions have these (``OpDef.compose``). The nodes in their place have the same element
+    types, and other passes and all kernels serve them. Nothing changes where a definition cannot
     write a call in other operators, or where the type of an input or output is not known.
     """
     changed: list[str] = []

@@ -76,7 +76,7 @@ def image_of_quads(low: Lowering, value: ir.Value | None, zero: int, pads: Pads)
 def bounded_bytes(
     low: Lowering, value: ir.Value
 ) -> tuple[ir.Value, tuple[int, int | None], tuple[ir.Node, ...]]:
-    """Return what a maximum and a minimum with constants make of bytes, and these bounds.
+    """Return bytes after a maximum and a minimum with constants, and these bounds.
 
     They stand for a rectification or for a clip. Without a minimum the upper bound is None.
     """
@@ -109,7 +109,7 @@ def may_overflow(weight: Array, start: Array, factor: Array) -> bool:
     Args:
         weight: ``(out, in, rows, columns)``.
         start: What sums start from, one number a channel.
-        factor: The same of what they are scaled by.
+        factor: The same of their factor.
     """
     signed = weight.astype(np.int64)
     most = start + 255 * np.maximum(signed, 0).sum((1, 2, 3))

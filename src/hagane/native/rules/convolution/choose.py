@@ -86,12 +86,12 @@ def winograd_size(low: Lowering, window: Window) -> int:
 
 
 def _words(low: Lowering, window: Window) -> Words:
-    """Return what the words of a convolution that reads blocks hold, in the form it is computed in."""
+    """Return the words of a convolution that reads blocks, in the form it is computed in."""
     return Words.FLOAT if winograd_size(low, window) else _direct_words(low, window)
 
 
 def _direct_words(low: Lowering, window: Window) -> Words:
-    """Return what they hold in the direct form."""
+    """Return the words of the direct form."""
     inputs = window.channels // window.groups
     pairs = (
         low.facts.words is not Words.FLOAT

@@ -86,7 +86,7 @@ def lower_depthwise(
 
 
 def _pixels_at_once(columns: Dim, most: int) -> list[int]:
-    """Return how many pixels of a row are computed together: as many as can, then what is left."""
+    """Return how many pixels of a row are computed together: as many as can, then the rest."""
     if not isinstance(columns, int):
         return [most, 3, 1]
     width = min(columns, most)

@@ -67,7 +67,7 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
         return
     inner = [(shape[2 + i] - 1) * strides[i] + 1 for i in range(2)]
     before = [(kernel[i] - 1) * dilations[i] - begin[i] for i in range(2)]
-    # (Where the padding is open it is no more than half of what the filter reaches.)
+    # (Where the padding is open it is no more than half of the filter's reach.)
     if any(isinstance(pad, int) and pad < 0 for pad in before):
         raise NotNative("more padding than the filter reaches")
     after = [
@@ -141,7 +141,7 @@ def _transposed_pad(
     if mode == "VALID" and not attributes.get("output_shape"):
         return 0
     extra = int((attributes.get("output_padding") or [0, 0])[i])
-    # Negative where the output is longer than what the filter reaches.
+    # Negative where the output is longer than the filter's reach.
     total: Dim = (size - 1) * stride + (kernel - 1) * dilation + 1 + extra - out
     return total // 2 if mode == "SAME_UPPER" else total - total // 2
 
