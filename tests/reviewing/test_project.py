@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import hagane
+from hagane.cli import main
 from hagane.reviewing import review as reviews
 from hagane.reviewing.baseline import read_baseline, write_baseline
 from hagane.reviewing.cache import ResultCache
@@ -58,13 +63,23 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "hagane", "check", *words],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": SOURCE, **environment},
-    )
+@dataclass
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run(*words: str) -> Done:
+    """Run ``hagane check`` in this process, its output not a terminal's."""
+    out, err = io.StringIO(), io.StringIO()
+    code: Any = 0
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            main(["check", *words])
+        except SystemExit as end:
+            code = end.code or 0
+    return Done(code, out.getvalue(), err.getvalue())
 
 
 def review(project: Path, **more: object) -> Review:

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import hagane.onnxruntime as ort
 from hagane.errors import InvalidArgument, NotOffered
-from hagane.onnxruntime import aliasing, state
+from hagane.onnxruntime import aliasing, quantization, state
 from tests.surface.misuse import add_model, proto
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -293,13 +293,57 @@ def test_names_of_parts_that_are_not_installed_say_so() -> None:
         "    lambda name, *rest: None if name == 'onnxruntime' else found(name, *rest))\n"
         "hagane.install_as_onnxruntime()\n"
         "from onnxruntime.transformers.fusion_options import FusionOptions\n"
-        "from onnxruntime.quantization import QuantType\n"
+        "from onnxruntime.quantization import QuantType, quantize_static\n"
+        "assert quantize_static.__module__ == 'hagane.onnxruntime.quantization'\n"
         "try:\n    FusionOptions('bert')\nexcept NotImplementedError as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "transformers.fusion_options.FusionOptions is not offered" in done.stdout
     assert "in the package onnxruntime, which is not installed" in done.stdout
+
+
+class Reader(quantization.CalibrationDataReader):
+    def __init__(self, feeds: list[dict[str, Any]]):
+        self.feeds = iter(feeds)
+
+    def get_next(self) -> dict[str, Any] | None:
+        return next(self.feeds, None)
+
+
+def test_static_quantisation_is_there_without_the_package(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    weight = random.standard_normal((8, 4)).astype(np.float32)
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    model = proto([node], {"x": (F, ["n", 8])}, {"y": (F, ["n", 4])}, {"w": weight})
+    x = random.standard_normal((16, 8)).astype(np.float32)
+    for kind in (quantization.QuantType.QInt8, quantization.QuantType.QUInt8):
+        path = tmp_path / f"{kind.name}.onnx"
+        reader = Reader([{"x": x[i : i + 4]} for i in range(0, 16, 4)])
+        quantization.quantize_static(model, path, reader, activation_type=kind)
+        (y,) = ort.InferenceSession(path).run(None, {"x": x})
+        np.testing.assert_allclose(y, x @ weight, atol=0.15)
+        assert not np.array_equal(y, x @ weight)
+
+
+def test_what_quantisation_does_not_offer_says_which_argument(tmp_path: Path) -> None:
+    with pytest.raises(NotOffered, match=r"quantize_static with quant_format, nodes_to_exclude"):
+        quantization.quantize_static(
+            "model.onnx",
+            tmp_path / "out.onnx",
+            Reader([]),
+            quantization.QuantFormat.QOperator,
+            nodes_to_exclude=["one"],
+        )
+    with pytest.raises(NotOffered, match=r"quantize_dynamic.*hagane quantize --weights-only"):
+        quantization.quantize_dynamic("model.onnx", "out.onnx")
+    with pytest.raises(state.InvalidArgument, match="the calibration data reader"):
+        quantization.quantize_static(add_and_multiply(), tmp_path / "out.onnx", Reader([]))
+
+
+def add_and_multiply() -> onnx.ModelProto:
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    return proto([node], {"x": (F, [2, 3])}, {"y": (F, [2, 3])}, {"w": np.eye(3, dtype=np.float32)})
 
 
 def test_an_output_name_as_text_is_refused() -> None:

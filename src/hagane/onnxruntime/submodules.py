@@ -110,6 +110,11 @@ def refusing(module: types.ModuleType) -> None:
         return made
 
     vars(module)["__getattr__"] = missing
+    if inside.partition(".")[0] == "quantization":
+        from hagane.onnxruntime import quantization
+
+        for name in quantization.OFFERED:
+            setattr(module, name, getattr(quantization, name))
     if inside == "datasets":
         vars(module)["get_example"] = _get_example
 
