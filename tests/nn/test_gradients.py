@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hagane.gradient_check import check_backward, check_double_backward
 
 import hagane.functions as F  # noqa: N812
+from hagane.gradient_check import check_backward, check_double_backward
 
 N = np.random.default_rng(0)
 
