@@ -99,6 +99,7 @@ def test_node(pictures: tuple[Path, Path, int], tmp_path: Path) -> None:
     check(pictures, tmp_path, [str(program), example], HAGANE_ADDON=str(addon))
 
 
+@pytest.mark.long
 def test_rust(pictures: tuple[Path, Path, int], tmp_path: Path) -> None:
     cargo = tool("cargo")
     package = tmp_path / "rust"
