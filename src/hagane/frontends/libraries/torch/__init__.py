@@ -6,6 +6,7 @@ from hagane.frontends.libraries.torch.functions import (
     converting,
     creating,
     differentiating,
+    distances,
     distributions,
     elementwise,
     fourier,
@@ -35,9 +36,9 @@ from hagane.frontends.libraries.torch.table import TORCH
 
 # Importing a module enters its functions into the table.
 PARTS = (
-    asking, attributes, converting, creating, differentiating, distributions, elementwise,
-    fourier, gathering, joining, linalg, losses, normalising, products, recurrent, reducing,
-    shaping, unary, windows,
+    asking, attributes, converting, creating, differentiating, distances, distributions,
+    elementwise, fourier, gathering, joining, linalg, losses, normalising, products, recurrent,
+    reducing, shaping, unary, windows,
     applying, attending, convolving, initialising, layers_normalising, module, plain, recurring,
 )  # fmt: skip
 

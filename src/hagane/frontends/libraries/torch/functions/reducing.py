@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
     FLOAT,
@@ -17,7 +18,6 @@ from hagane.frontends.libraries.torch.operands import (
     axis,
     cast,
     category,
-    computed,
     dtype_of,
     elements,
     need_float,
@@ -29,7 +29,7 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import DType, Fields, Tensor, Value
-from hagane.ops.builder import interpreting, op
+from hagane.ops.builder import op
 from hagane.ops.definition import Array
 from hagane.ops.functions import statistics
 from hagane.symbolic import Dim
@@ -427,10 +427,12 @@ def _ordered(
     t: Core, name: str, x: Tensor, shape: tuple[Dim, ...], count: Dim, place: int, largest: bool
 ) -> Fields:
     """Return the largest or smallest elements along an axis in order, and where they are."""
-    made = (t.emit.typed(name, [x], x.dtype, shape), t.emit.typed(name, [x], INT64, shape))
-    if t.emit.builds and x.shape and category(x.dtype) in (1, 2):
-        with interpreting(t.emit):
-            made = op("TopK", x, [count], axis=place, largest=int(largest), outputs=2)
+    if x.shape and category(x.dtype) in (1, 2):
+        made = op("TopK", x, [count], axis=place, largest=int(largest), outputs=2)
+        for tensor in made:
+            t.emit.show_sizes(tensor, shape)
+    else:
+        made = (t.emit.typed(name, [x], x.dtype, shape), t.emit.typed(name, [x], INT64, shape))
     return Fields(made, ("values", "indices"))
 
 
