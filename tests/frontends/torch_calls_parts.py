@@ -13,6 +13,8 @@ u: float32[n=4, 3]; v: float32[n=4, 3]; s: float32[k=5, 3]; w: float32[b=2, k=5,
     torch.cdist(u, s, p=3)
     torch.cdist(u, w, p=math.inf)
     torch.cdist(w, s, compute_mode='donot_use_mm_for_euclid_dist')
+    torch.pdist(u)
+    F.pdist(s, p=1.0)
     F.pairwise_distance(u, v)
     F.pairwise_distance(u, v, p=1.0, eps=0.5, keepdim=True)
     F.pairwise_distance(w, s, p=math.inf)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.torch.functions.elementwise import broadcast_shape
 from hagane.frontends.libraries.torch.operands import (
+    BOOL,
     axis,
     need_float,
     need_tensor,
@@ -15,7 +18,9 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
+from hagane.ops.builder import op
 from hagane.ops.functions import distances
+from hagane.symbolic import Dim, floordiv
 from hagane.symbolic.logic import negate
 
 
@@ -34,7 +39,7 @@ def _cross(t: Core, input: Value, other: Value, dim: Value) -> Tensor:
 
 def _first_of_three(t: Core, x: Tensor) -> int:
     """Return the axis that torch.cross takes where none is given: the first of size 3."""
-    open_sizes = []
+    open_sizes: list[Dim] = []
     for place, size in enumerate(shape_of(t, x)):
         if size == 3:
             for other in open_sizes:
@@ -115,3 +120,22 @@ def pairwise_distance(
     return computed(
         t, (a.dtype, shape), distances.distance, a, b, float(p), float(eps), bool(keepdim)
     )
+
+
+@TORCH.function("pdist", "nn.functional.pdist")
+def pdist(t: Core, input: Value, p: Value = 2.0) -> Tensor:
+    """Return the distances of all pairs of rows, in the order (0, 1), (0, 2), …, (1, 2), …."""
+    x = need_tensor(t, input, "input")
+    need_float(t, x, "input")
+    rows = shape_of(t, x, 2)[0]
+    _need_order(t, p)
+
+    def of_pairs(x: Tensor) -> Tensor:
+        every = op("Reshape", distances.distances_of_all(x, x, float(p)), [-1])
+        ones = op("Expand", np.array(1, np.int64), [rows, rows])
+        above = op("Trilu", ones, np.array(1, np.int64), upper=1)
+        later = op("Cast", op("Reshape", above, [-1]), to=int(BOOL))
+        made: Tensor = op("Compress", every, later, axis=0)
+        return made
+
+    return computed(t, (x.dtype, (floordiv(rows * (rows - 1), 2),)), of_pairs, x)
