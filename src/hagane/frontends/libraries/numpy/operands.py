@@ -11,8 +11,8 @@ import onnx_ir as ir
 from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.numpy.table import DTYPES, NUMPY
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.interpret.emit import as_array
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.content import as_array
 from hagane.frontends.python.values.values import (
     DType,
     Host,

@@ -24,7 +24,7 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.interpret.emit import as_array
+from hagane.frontends.python.values.content import as_array
 from hagane.frontends.python.values.values import (
     DType,
     Many,
