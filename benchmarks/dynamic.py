@@ -4,10 +4,10 @@
 
 Each engine has a process of its own, which makes a session of the file with open sizes and runs it
 at every shape once, in one order for all, then ``--runs`` times at some of the shapes. For each
-model it prints: ONNX Runtime's time for all shapes once divided by hagane's; hagane's first run of a
-shape over its hundredth (over the last of ``--runs``), in the mean and at worst; the ratio of the
-engines at one shape; and peak memory. With ``--flat N`` hagane's memory after N shapes is set against
-that after 20. Nothing else should use the machine meanwhile.
+model it prints: ONNX Runtime's time for all shapes once divided by hagane's; hagane's first run of
+a shape over its hundredth (over the last of ``--runs``), in the mean and at worst; the ratio of the
+engines at one shape; and peak memory. With ``--flat N`` hagane's memory after N shapes is set
+against that after 20. Nothing else should use the machine meanwhile.
 """
 
 from __future__ import annotations
