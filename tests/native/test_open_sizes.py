@@ -6,13 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 
+from hagane.errors import KernelError
 from tests.drawing import few
 from tests.native.agreement import agree_over
-from tests.native.models import draw, every_level, every_low_precision_level
+from tests.native.models import (
+    draw,
+    every_level,
+    every_low_precision_level,
+    model,
+    session,
+)
 from tests.native.test_open_batch import small_network
 from tests.native.test_shapes_convolution import channels, windows
 from tests.native.test_shapes_moves import resizes
@@ -173,3 +181,46 @@ def test_convolutions_of_bytes_take_images_of_any_size(
     outputs = ["q", *(["i"] if groups == 1 else [])]
     agree_over(nodes, feeds, level, {"x": names_of((1, inside, 9, 7))}, constants=constants,
                outputs=outputs, steps=1)  # fmt: skip
+
+
+@every_level
+@FEW
+@given(
+    st.sampled_from(["LSTM", "GRU", "RNN"]),
+    st.sampled_from(["forward", "reverse", "bidirectional"]),
+    st.booleans(),
+    st.integers(1, 35),
+)
+def test_recurrent_nets_take_any_batch_and_lengths(
+    level: str, operator: str, direction: str, own: bool, hidden: int
+) -> None:
+    directions, depth = 1 + (direction == "bidirectional"), 7
+    rows = {"LSTM": 4, "GRU": 3, "RNN": 1}[operator] * hidden
+    scale = np.float32(1 / np.sqrt(hidden + depth))
+    constants = {
+        "w": draw((directions, rows, depth), 1) * scale,
+        "r": draw((directions, rows, hidden), 2) * scale,
+        "b": draw((directions, 2 * rows), 3),
+    }
+    inputs = ["x", "w", "r", "b", *(["lens"] if own else [])]
+    nodes = [
+        helper.make_node(operator, inputs, ["y", "h"], hidden_size=hidden, direction=direction)
+    ]
+    feeds, random = [], np.random.default_rng(0)
+    for steps, batch in ((4, 2), (1, 5), (9, 1), (0, 3)):
+        feed = {"x": draw((steps, batch, depth))}
+        if own:
+            feed["lens"] = random.integers(0, steps + 1, batch).astype(np.int32)
+        feeds.append(feed)
+    shapes: dict[str, Sequence[int | str]] = {"x": ["steps", "batch", depth], "lens": ["batch"]}
+    agree_over(nodes, feeds, level, shapes, constants=constants, length=64)
+
+
+def test_a_sequence_that_is_longer_than_all_is_named() -> None:
+    constants = {"w": draw((1, 4, 3)), "r": draw((1, 4, 4))}
+    nodes = [helper.make_node("RNN", ["x", "w", "r", "", "lens"], ["y"], "tell", hidden_size=4)]
+    feed = {"x": draw((5, 2, 3)), "lens": np.array([3, 6], np.int32)}
+    made = session(model(nodes, feed, constants=constants))
+    text = "'tell' failed: sequence length 6, expected one from 0 to 5"
+    with pytest.raises(KernelError, match=text):
+        made.run(None, feed)
