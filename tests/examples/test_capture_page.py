@@ -1,4 +1,4 @@
-"""The page about capture, and its example, say what running them prints."""
+"""The pages about capture and training steps, and the example, say what running them prints."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "capture.md").read_text()
-BLOCKS = re.findall(r"```python\n(.*?)```\s*\n?prints `(.*?)`", PAGE, re.DOTALL)
+PAGES = [(ROOT / "docs" / name).read_text() for name in ("capture.md", "step.md")]
+BLOCKS = [
+    block
+    for page in PAGES
+    for block in re.findall(r"```python\n(.*?)```\s*\n?prints `(.*?)`", page, re.DOTALL)
+]
 
 pytestmark = pytest.mark.filterwarnings("ignore::hagane.CompileNotice")
 
@@ -37,8 +41,8 @@ def test_a_program_of_the_page_prints_what_the_page_says(
     assert capsys.readouterr().out.strip() == printed
 
 
-def test_the_page_has_programs() -> None:
-    assert len(BLOCKS) >= 2
+def test_the_pages_have_programs() -> None:
+    assert len(BLOCKS) >= 3
 
 
 def test_the_example_decodes_as_python_does(capsys: Any) -> None:

@@ -282,7 +282,12 @@ class Compiled:
 
 
 def compile(
-    model: Any = None, *, fullgraph: bool = False, explain: bool = False, dynamic: Any = None
+    model: Any = None,
+    optimizer: Any = None,
+    *,
+    fullgraph: bool = False,
+    explain: bool = False,
+    dynamic: Any = None,
 ) -> Any:
     """Return a function or model that runs as a graph, with the signature of the original.
 
@@ -297,8 +302,13 @@ def compile(
     Where PyTorch records gradients, the outputs carry them: ``backward`` runs the original again.
     A model in training runs in Python then.
 
+    With an optimizer, a step of training is compiled: ``step = compile(loss, optimizer)``, then
+    ``step(module, *tensors)`` (:class:`hagane.training.step.TorchStep`).
+
     Args:
-        model: A function or a module; without one, a decorator is returned.
+        model: A function or a module; without one, a decorator is returned. With an optimizer, the
+            function ``loss(module, *tensors)``.
+        optimizer: An optimizer of ``torch.optim``.
         fullgraph: Whether a call that cannot become a graph is an error.
         explain: Whether to print each graph that is captured, with what it assumes.
         dynamic: Sizes that are open from the start: all if True, none ever if False, or names by
@@ -314,6 +324,15 @@ def compile(
         raise InvalidArgument(
             f"hagane.compile: expected a function or a module, got {type(model).__name__}"
         )
+    if optimizer is not None:
+        from hagane.training.step import TorchStep
+
+        if fullgraph or explain or dynamic is not None:
+            raise InvalidArgument(
+                "hagane.compile: fullgraph, explain and dynamic are not for a step of training, "
+                "which is always one graph"
+            )
+        return TorchStep(model, optimizer)
     return Compiled(model, fullgraph=fullgraph, explain=explain, dynamic=dynamic)
 
 
