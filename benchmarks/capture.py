@@ -31,7 +31,7 @@ TORCHVISION = {
     "resnext50_32x4d": 32, "wide_resnet50_2": 32, "squeezenet1_1": 64, "densenet121": 32,
     "googlenet": 64, "inception_v3": 80, "mobilenet_v2": 32, "mobilenet_v3_small": 32,
     "mnasnet0_5": 32, "shufflenet_v2_x0_5": 32, "efficientnet_b0": 32, "efficientnet_v2_s": 32,
-    "regnet_x_400mf": 32, "regnet_y_400mf": 32, "convnext_tiny": 32, "vit_b_32": 32, "swin_t": 32,
+    "regnet_x_400mf": 32, "regnet_y_400mf": 32, "convnext_tiny": 32, "vit_b_32": 224, "swin_t": 32,
     "swin_v2_t": 64, "maxvit_t": 224,
 }  # fmt: skip
 TIMM = {

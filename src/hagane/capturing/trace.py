@@ -65,8 +65,8 @@ def _other(
     """Return other numbers of the same kind; integers stay among those that are there."""
     if array.dtype.kind == "f":
         drawn = random.standard_normal(array.shape) * noise
-        return (array * scale + drawn).astype(array.dtype)
-    return random.permutation(array.ravel()).reshape(array.shape).astype(array.dtype)
+        return np.asarray(array * scale + drawn, array.dtype)
+    return np.asarray(random.permutation(array.ravel()).reshape(array.shape), array.dtype)
 
 
 class _Traced:
