@@ -190,7 +190,7 @@ class Context:
         return int(self._extension.run(self._entry, self.program))
 
     def _take_grown(self, results: list[Array]) -> None:
-        """Put what grew while loops ran in the place of the outputs that stand for it."""
+        """Put arrays that grew while loops ran in the place of the outputs that stand for them."""
         sizes: dict[str, int] = {}
         for control in self._controls.values():
             if isinstance(control.control, Found):
@@ -244,7 +244,7 @@ class Context:
             raise KernelError(f"{label} failed: {error}") from error
 
     def watch(self, arrays: Sequence[Array], times: list[Spent], stop: Array | None) -> list[Array]:
-        """Run once, append what each kernel took to ``times``, return the outputs.
+        """Run once, append the time of each kernel to ``times``, return the outputs.
 
         Args:
             arrays: One an input.
