@@ -44,6 +44,10 @@ static void run_range(hg_program *program, int64_t from, int64_t to, int64_t sel
     const hg_phase *phase = &program->phases[i];
     thread.scratch = program->scratch[self]; /* a loop may have made it larger */
     next = phase->control == NULL ? i + 1 : phase->control->end;
+    if (phase->control != NULL && phase->control->loops == 2) {
+      if (!decide(program, i, self, threads)) return; /* nothing behind it knows its sizes */
+      continue;
+    }
     if (threads == 1) {
       run_alone(program, i, &thread);
     } else if (phase->serial) {

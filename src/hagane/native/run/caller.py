@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from hagane.native.kernels.control import Loop
+from hagane.native.kernels.kernel import BY_REFERENCE
+from hagane.native.run.context import Refused
 from hagane.native.run.extension import load_extension
 from hagane.native.run.loaded import Loaded
 from hagane.native.run.memory import Numbers
@@ -71,4 +73,13 @@ def make_caller(segment: Loaded, names: Sequence[str], order: Sequence[int]) -> 
         context,
         endless or segment.estimated(Numbers({})).whole > _SHORT_NS,
     )
-    return made
+    if not any(kernel.failure == BY_REFERENCE for kernel in segment.kernels):
+        return made
+
+    def call(feed: Mapping[str, Any]) -> list[Array] | None:
+        try:
+            return made(feed)
+        except Refused:
+            return None
+
+    return call

@@ -25,6 +25,8 @@ from hagane.native import (
     make_caller,
     widen_halves,
 )
+from hagane.native.lowering.found import outputs_that_end_a_part
+from hagane.native.run.context import Refused
 from hagane.native.run.loaded import ShapeMismatch as NotTheShapes
 from hagane.ops.inference import GraphTypes
 from hagane.runtime.port import (
@@ -92,7 +94,7 @@ class NativePart(Part):
             if watch is None:
                 return self.segment.run(values)
             return self._watched(values, watch)
-        except NotTheShapes:
+        except (NotTheShapes, Refused):
             raise ShapeMismatch from None
 
     def _watched(self, values: Sequence[Value], watch: Watch) -> list[Value]:
@@ -147,7 +149,8 @@ class NativeBackend:
 
     def late(self, node: ir.Node, types: GraphTypes) -> Sequence[ir.Value]:
         """Return outputs whose size is known when a loop has ended."""
-        return list(grown_outputs(node, types)) if has_bodies(node) else ()
+        grown = grown_outputs(node, types) if has_bodies(node) else ()
+        return [*grown, *outputs_that_end_a_part(node, types)]
 
     def plan(self, region: Region) -> Planned:
         """Generate the kernels of a region."""
