@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from hagane.checking import Report, Shaped, check
     from hagane.gradients import gradient
+    from hagane.onnxruntime.aliasing import install_as_onnxruntime
     from hagane.runtime import (
         ExecutionMode,
         GraphOptimizationLevel,
@@ -66,6 +67,7 @@ _MODULES = {
     "link_hook": "hagane.link_hook",
     "link_hooks": "hagane.link_hooks",
     "links": "hagane.links",
+    "onnxruntime": "hagane.onnxruntime",
     "optimizer": "hagane.optimizer",
     "optimizer_hooks": "hagane.optimizer_hooks",
     "optimizers": "hagane.optimizers",
@@ -142,6 +144,7 @@ _PUBLIC = {
     "global_config": "hagane.configuration",
     "grad": "hagane.function_node",
     "gradient": "hagane.gradients",
+    "install_as_onnxruntime": "hagane.onnxruntime.aliasing",
     "is_arrays_compatible": "hagane.nn.names",
     "is_debug": "hagane.nn.autograd.configuration",
     "load_built": "hagane.ship",
@@ -183,6 +186,7 @@ __all__ = [
     "get_available_providers",
     "get_device",
     "gradient",
+    "install_as_onnxruntime",
     "load_built",
     "prob",
     "rl",
@@ -215,6 +219,22 @@ def _late_imports() -> Iterator[None]:
         yield
     finally:
         sys.meta_path.remove(_LateFinder)
+
+
+class _ServedFinder:
+    """Finds modules of hagane that have no file; it is asked last."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
+        if not name.startswith("hagane."):
+            return None
+        found: ModuleSpec | None = (
+            importlib.import_module("hagane.chainer_modules").Finder().find_spec(name)
+        )
+        return found
+
+
+sys.meta_path.append(_ServedFinder)
 
 
 def __getattr__(name: str) -> Any:

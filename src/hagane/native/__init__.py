@@ -8,7 +8,7 @@ from hagane.native.lowering.facts import AT_RUN_TIME
 from hagane.native.plan.apply_rules import has_rule
 from hagane.native.plan.listing import assembly_listing, c_listing
 from hagane.native.plan.partition import Draft, Target, draft_nodes
-from hagane.native.plan.widen_halves import widen_halves
+from hagane.native.plan.widen_halves import HALVES, widen_halves
 from hagane.native.rules.control.operators import grown_outputs
 from hagane.native.rules.onednn.binding import obstacle as library_obstacle
 from hagane.native.run.caller import Caller, make_caller
@@ -17,11 +17,13 @@ from hagane.native.run.context import Spent
 from hagane.native.run.files import load_compiled, save_compiled
 from hagane.native.run.loaded import Loaded, ShapeMismatch
 from hagane.native.run.outputs import is_pooled
+from hagane.native.run.shared import WeightStore
 from hagane.native.tuning.measure import Settings, Tuned, has_numbers, tune
 from hagane.native.tuning.peak import peak_flops
 
 __all__ = [
     "AT_RUN_TIME",
+    "HALVES",
     "Caller",
     "Choice",
     "Choices",
@@ -34,6 +36,7 @@ __all__ = [
     "Spent",
     "Target",
     "Tuned",
+    "WeightStore",
     "assembly_listing",
     "c_listing",
     "choice_from_json",

@@ -28,7 +28,7 @@ from hagane.runtime.port import Memory, Observer, Part, Timed, Value
 from hagane.runtime.profile import Profile, ProfileReport, measure
 from hagane.runtime.room import largest_value, out_of_memory
 from hagane.runtime.settings import level_of, settings_of, threads_of
-from hagane.runtime.specialize import Programs
+from hagane.runtime.specialize import Programs, Sizes
 from hagane.runtime.value import OrtValue
 
 _PROVIDER = "CPUExecutionProvider"
@@ -90,7 +90,9 @@ class InferenceSession:
         self._output_args = [output_argument(value) for value in model.graph.outputs]
         self._output_names = [arg.name for arg in self._output_args]
         self._largest = largest_value(model.graph, read_model.types)
-        self._programs = Programs(read_model, settings, self._logger)
+        self._programs = Programs(
+            read_model, settings, self._logger, specialize=self._options.specialize
+        )
         self._input_names = [str(value.name) for value in model.graph.inputs]
         self._defaults = {
             str(value.name): value.const_value
@@ -203,11 +205,14 @@ class InferenceSession:
             [results[i] for i in wanted], [*arguments, *(value for _, value in program.constants)]
         )
 
-    def memory_plan(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Memory:
-        """Return the memory that runs will need, before the first one.
+    def memory_plan(self, shapes: Mapping[str, Sequence[Sizes]] | None = None) -> Memory:
+        """Return the memory that runs will need, before the first one; compiles nothing.
 
         Args:
-            shapes: The shape of each input whose declared one has sizes left open.
+            shapes: The shape of each input whose declared one has sizes left open. A size may be a
+                pair, the least and the largest of a range: the result is then the most that any
+                shape in it takes. Of a range of more than 256 shapes some are tried, its ends among
+                them.
 
         Raises:
             InvalidArgument: A size is left open.
@@ -215,12 +220,14 @@ class InferenceSession:
         return self._programs.memory_plan(shapes or {})
 
     def prepare(self, shapes: Mapping[str, Sequence[int]]) -> None:
-        """Compile what inputs of these shapes need, so that their first run does not wait.
+        """Give inputs of these shapes kernels of their own, which runs of them then use.
+
+        Without this a shape has them some time after its eighth run.
 
         Raises:
             InvalidArgument: A size is left open.
         """
-        self._programs.memory_plan(shapes)
+        self._programs.prepare(self._input_names, shapes)
 
     def profile(self, input_feed: Mapping[str, Any] | None = None, runs: int = 20) -> ProfileReport:
         """Return the time of each kernel, its operations a second and its share of the peak.
@@ -332,6 +339,12 @@ class InferenceSession:
         with open(path, "w", encoding="utf-8") as file:
             json.dump(self._profile.trace(), file)
         return path
+
+    def __getstate__(self) -> Any:
+        raise TypeError(
+            "an InferenceSession cannot be pickled or copied: it holds code and threads of "
+            "this process; send the model's path or bytes, and make a session there"
+        )
 
     def get_profiling_start_time_ns(self) -> int:
         """Return when recording began, in nanoseconds of ``time.perf_counter_ns``."""
