@@ -46,7 +46,7 @@ def extra_flags() -> tuple[str, ...]:
 _UNIT = 16_000
 # What every kernel starts with, and what the engine is made of, in order.
 HEADER = ("vector.h", "small_types.h", "scalar.h")
-_PARTS = ("engine.h", "program.c", "control.c", "threads.c")
+ENGINE_PARTS = ("engine.h", "program.c", "control.c", "threads.c", "pool.c")
 
 
 class Engine:
@@ -129,7 +129,7 @@ _engines: dict[Path, Engine] = {}
 
 @cache
 def _compiled_engine(compiler: Compiler) -> Engine:
-    source = c_source(*_PARTS)
+    source = c_source(*ENGINE_PARTS)
     cache_ = CodeCache("native")
     flags = (*_ENGINE_FLAGS, *extra_flags())
     key = "\0".join((source, *flags, *compiler.command, compiler.version))
