@@ -91,7 +91,7 @@ def test_a_run_ends_without_a_worker_that_was_taken_away(
     assert engine.library.has_stopped() == 1
     assert engine.library.count_done() == sum(TASKS)
     assert engine.library.count_out_of_order() == 0
-    for _ in range(20):  # others run meanwhile, also after this program is gone
+    for _ in range(5):  # others run meanwhile, also after this program is gone
         Counting(engine, TASKS, threads).run()
 
 
@@ -99,12 +99,12 @@ def test_a_run_ends_without_a_worker_that_was_taken_away(
 def test_a_worker_that_comes_back_late_does_no_harm(
     engine: Engine, arm: Callable[[str], None], step: str
 ) -> None:
-    for _ in range(5):
+    for _ in range(3):
         arm(step)
         Counting(engine, TASKS, 3).run()
         others = [Counting(engine, TASKS[::-1], 3) for _ in range(3)]
-        for turn in range(60):
-            if turn == 30:
+        for turn in range(12):
+            if turn == 6:
                 engine.library.let_go()
             others[turn % 3].run()
 
@@ -134,7 +134,7 @@ def test_callers_that_run_at_once_share_workers(engine: Engine, threads: int) ->
 
     def work(number: int) -> None:
         program = Counting(engine, [number % 7 + 1, *TASKS], threads)
-        for _ in range(50):
+        for _ in range(10):
             program.run()
 
     callers = [threading.Thread(target=work, args=(number,)) for number in range(6)]
@@ -148,6 +148,6 @@ def test_callers_that_run_at_once_share_workers(engine: Engine, threads: int) ->
 def test_a_program_of_many_threads_and_few_tasks_runs(engine: Engine) -> None:
     engine.library.arm(None)
     program = Counting(engine, [1, 2, 3, 63, 64, 65], 64)
-    for _ in range(20):
+    for _ in range(5):
         program.run()
     assert engine.library.count_out_of_order() == 0
