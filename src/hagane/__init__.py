@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         get_available_providers,
         get_device,
     )
+    from hagane.ship import load_built
 
 # Modules that are attributes from the start and load when they are first used.
 _MODULES = {
@@ -134,6 +135,7 @@ _PUBLIC = {
     "gradient": "hagane.gradients",
     "is_arrays_compatible": "hagane.nn.names",
     "is_debug": "hagane.nn.autograd.configuration",
+    "load_built": "hagane.ship",
     "kl_divergence": "hagane.nn.distributions.distribution",
     "mixed16": "hagane.nn.autograd.configuration",
     "no_backprop_mode": "hagane.nn.autograd.configuration",
@@ -168,6 +170,7 @@ __all__ = [
     "get_available_providers",
     "get_device",
     "gradient",
+    "load_built",
     "prob",
     "rl",
 ]

@@ -14,6 +14,7 @@ from hagane.graph import CURRENT_OPSETS, ModelSource, TensorType, load
 from hagane.graph.names import separate_names
 from hagane.graph.types import to_ir_shape
 from hagane.graph.walk import all_nodes
+from hagane.ops.builder import Nodes, interpreting, op
 from hagane.ops.gradient.model import add_gradients
 from hagane.ops.inference import GraphTypes, infer_types
 from hagane.passes.legalise import legalise
@@ -151,9 +152,8 @@ def _seed(graph: ir.Graph, types: GraphTypes, value: ir.Value) -> ir.Value:
 
 def _add_output(graph: ir.Graph, types: GraphTypes, value: ir.Value, found: ir.Value) -> None:
     """Let the graph return a gradient under the name of its value."""
-    node = ir.Node("", "Identity", [found], num_outputs=1, name=f"{value.name}.gradient")
-    graph.append(node)
-    (output,) = node.outputs
+    with interpreting(Nodes(graph, types, name=f"{value.name}.gradient")):
+        output = op("Identity", found)
     taken = {other.name for other in graph.outputs}
     name, number = f"{value.name}.gradient", 1
     while name in taken:

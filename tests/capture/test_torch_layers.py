@@ -13,6 +13,8 @@ from torch import nn
 import hagane
 from hagane.graph import to_proto
 
+from .meanings import flat
+
 
 class Wrapped(nn.Module):
     """One layer in a module with a source of its own."""
@@ -123,3 +125,66 @@ def test_reductions_compute_what_pytorch_computes(function: Any) -> None:
 def test_dropout_in_training_is_refused() -> None:
     with pytest.raises(hagane.errors.CaptureError, match="only the type of its result is known"):
         hagane.capture(Wrapped(nn.Dropout(0.5)), x="float32[n]")
+
+
+# Layers and functions of PyTorch as what is captured.
+
+ALONE = [
+    (nn.Linear(3, 4), ["float32[n,3]"], [(5, 3)]),
+    (nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten()), ["float32[n,3,8,8]"],
+     [(2, 3, 8, 8)]),
+    (nn.LSTM(3, 4, 2), ["float32[t,n,3]"], [(5, 2, 3)]),
+    (nn.GRU(3, 4, batch_first=True), ["float32[n,t,3]"], [(2, 5, 3)]),
+    (nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2),
+     ["float32[n,t,8]"], [(2, 5, 8)]),
+    (nn.Transformer(8, 2, 1, 1, 16, batch_first=True), ["float32[n,t,8]", "float32[n,s,8]"],
+     [(2, 5, 8), (2, 3, 8)]),
+    (torch.relu, ["float32[n]"], [(4,)]),
+    (torch.add, ["float32[n]", "float32[n]"], [(4,), (4,)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("found", "types", "shapes"), ALONE, ids=lambda v: type(v).__name__)
+@pytest.mark.filterwarnings("ignore")
+def test_layers_and_functions_of_pytorch_are_captured_alone(
+    found: Any, types: Any, shapes: Any
+) -> None:
+    found = found.eval() if isinstance(found, nn.Module) else found
+    model = to_proto(hagane.capture(found, *types)).SerializeToString()
+    inputs = [torch.randn(shape) for shape in shapes]
+    with torch.no_grad():
+        expected = list(flat(found(*inputs)))
+    session = onnxruntime.InferenceSession(model)
+    feed = {v.name: x.numpy() for v, x in zip(session.get_inputs(), inputs, strict=True)}
+    for engine in (session, hagane.InferenceSession(model)):
+        for ours, theirs in zip(engine.run(None, feed), expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_a_layer_alone_keeps_the_names_of_its_arguments_outputs_and_weights() -> None:
+    model = hagane.capture(
+        nn.LSTM(3, 4), "float32[t,n,3]", hx="tuple[float32[1,n,4], float32[1,n,4]]"
+    )
+    assert [v.name for v in model.graph.inputs] == ["input", "hx.0", "hx.1"]
+    assert [v.name for v in model.graph.outputs] == ["0", "1.0", "1.1"]
+    linear = hagane.capture(nn.Linear(3, 4), "float32[n,3]")
+    assert {*linear.graph.initializers} == {"weight", "bias"}
+
+
+@pytest.mark.parametrize(
+    ("found", "types", "named", "text"),
+    [
+        (nn.Linear(3, 4), ["float32[3]"] * 2, {}, r"'torch.nn.Linear' takes .*\(input\), got 2"),
+        (nn.Linear(3, 4), [], {"x": "float32[3]"}, r"no argument 'x'; it has: input"),
+        (nn.Linear(3, 4), [], {}, r"type of the argument 'input' of 'torch.nn.Linear' is not kno"),
+        (nn.Linear(3, 4), ["float32[n, 5]"], {}, r"<torch.nn.Linear>:1: .*expected .*3"),
+        (nn.ModuleList(), ["float32[3]"], {}, r"ModuleList\(\) has no Python source.*torch.nn"),
+        (len, ["float32[3]"], {}, r"<built-in function len> has no Python source"),
+    ],
+    ids=str,
+)
+def test_calls_that_a_layer_alone_does_not_take_are_refused(
+    found: Any, types: Any, named: Any, text: str
+) -> None:
+    with pytest.raises(hagane.errors.CaptureError, match=text):
+        hagane.capture(found, *types, **named)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ import torch
 from hagane.frontends.libraries.registry import LibraryTables
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.shapes.domain import Shapes
 from hagane.frontends.python.values.type_text import parse_type
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -173,7 +174,7 @@ def inferred(call: Call, folder: Path, symbolic: bool) -> Inferred:
     file = folder / "call.py"
     file.write_text(call.module())
     knowledge = Knowledge(sample=dict(call.sizes))
-    t = Interpreter(knowledge, folder, LibraryTables())
+    t = Interpreter(folder, LibraryTables(), partial(Shapes, knowledge))
     module = t.load_source(file, "call")
     function = t.module_attribute(module, "call")
     assert function is not MISSING

@@ -18,6 +18,7 @@ from hagane.graph.types import dtype_name
 
 from .calls import Call, real, sections
 from .torch_calls_layers import LAYERS
+from .torch_calls_losses import LOSSES
 from .torch_calls_windows import WINDOWS
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch warns of what some layers do
@@ -48,7 +49,7 @@ def typed(value: Any) -> Any:
 
 CALLS = [
     call
-    for text in (LAYERS, WINDOWS)
+    for text in (LAYERS, LOSSES, WINDOWS)
     for section in sections(text)
     for call in section.calls
     if with_layer(call)

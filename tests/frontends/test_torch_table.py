@@ -14,6 +14,7 @@ from .calls import Call, Section, agrees, inferred, real, sections
 from .torch_calls_elements import ELEMENTS
 from .torch_calls_indexing import INDEXING
 from .torch_calls_layers import LAYERS
+from .torch_calls_losses import LOSSES
 from .torch_calls_parts import PARTS
 from .torch_calls_shapes import SHAPES
 from .torch_calls_windows import PRODUCTS, WINDOWS
@@ -21,7 +22,7 @@ from .torch_calls_wrong import WRONG
 
 SECTIONS = [
     section
-    for text in (ELEMENTS, SHAPES, PARTS, INDEXING, PRODUCTS, WINDOWS, LAYERS)
+    for text in (ELEMENTS, SHAPES, PARTS, INDEXING, PRODUCTS, WINDOWS, LAYERS, LOSSES)
     for section in sections(text)
 ]
 SYMBOLIC = [section for section in SECTIONS if section.calls[0].sizes]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
+import pytest
 
+from hagane.native.plan import partition
 from tests.native.models import model, refused, session
 
 # Rounding errors of one operation, by element type; products and sums multiply them.
@@ -54,6 +57,49 @@ def agree(
     if native:
         assert refused(made) == {}
     return got
+
+
+def agree_over(
+    nodes: Sequence[onnx.NodeProto],
+    feeds: Sequence[dict[str, np.ndarray]],
+    level: str,
+    shapes: Mapping[str, Sequence[int | str]],
+    *,
+    constants: dict[str, np.ndarray] | None = None,
+    outputs: Sequence[str] | None = None,
+    length: int = 1,
+    steps: int = 0,
+    threads: int = 2,
+    opset: int = 21,
+) -> None:
+    """Fail unless one session of open sizes computes all feeds as the reference kernels do.
+
+    Every node must have a kernel, and nothing may be compiled once the session is made. Arguments
+    are those of ``agree``.
+    """
+    names = outputs or [name for node in nodes for name in node.output if name]
+    proto = model(nodes, feeds[0], names, constants, dict(shapes), opset)
+    made = session(proto, instructions=level, threads=threads)
+    assert refused(made) == {}
+    reference = session(proto, engine="reference")
+    with no_compilation():
+        for feed in feeds:
+            got, want = made.run(None, feed), reference.run(None, feed)
+            sizes = ", ".join(f"{name} {list(array.shape)}" for name, array in feed.items())
+            for name, left, right in zip(names, got, want, strict=True):
+                same(f"{name} of {sizes}", left, right, length=length, steps=steps)
+
+
+@contextlib.contextmanager
+def no_compilation() -> Iterator[None]:
+    """Fail where kernels are compiled meanwhile, be they in the cache or not."""
+
+    def refuse(*arguments: Any, **named: Any) -> Any:
+        raise AssertionError("kernels were compiled after the session was made")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partition, "compile_kernels", refuse)
+        yield
 
 
 def same(

@@ -18,6 +18,7 @@ _COMMANDS = {
     "run": ("hagane.cli.run", "Run a model and show its outputs."),
     "inspect": ("hagane.cli.inspect", "Show what a model takes, gives, holds and costs."),
     "bench": ("hagane.cli.bench", "Time a model beside other engines, in one run."),
+    "build": ("hagane.cli.build", "Compile a model into a library for C programs."),
     "demo": ("hagane.cli.demo", "Classify real pictures with a real model."),
     "capture": ("hagane.cli.capture", "Write a Python model or function as an ONNX model."),
     "check": ("hagane.cli.check", "Check types and shapes of a model before it runs."),

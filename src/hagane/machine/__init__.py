@@ -3,7 +3,11 @@
 from hagane.machine.cache import CodeCache
 from hagane.machine.compiler import Compiler, NoCompiler, find_compiler
 from hagane.machine.cpu import (
+    AMX,
+    AVX2,
+    AVX512,
     LEVELS,
+    PORTABLE,
     Level,
     best_level,
     cpu_features,
@@ -17,7 +21,11 @@ from hagane.machine.folder import data_folder
 from hagane.machine.lock import Lock
 
 __all__ = [
+    "AMX",
+    "AVX2",
+    "AVX512",
     "LEVELS",
+    "PORTABLE",
     "CodeCache",
     "Compiler",
     "Level",

@@ -59,7 +59,7 @@ class Compiler:
         objects = [source.with_suffix(".o") for source in sources]
 
         def compile_one(source: Path, made: Path) -> None:
-            self._call([*flags, "-c", str(source)], made)
+            self.call([*flags, "-c", str(source)], made)
 
         if len(sources) == 1 or jobs <= 1:
             for source, made in zip(sources, objects, strict=True):
@@ -67,13 +67,13 @@ class Compiler:
         else:
             with ThreadPoolExecutor(jobs) as pool:
                 list(pool.map(compile_one, sources, objects))
-        self._call([*flags, "-shared", *map(str, objects), *libraries], library)
+        self.call([*flags, "-shared", *map(str, objects), *libraries], library)
 
     def precompile(self, header: Path, flags: Sequence[str]) -> None:
         """Translate a header ahead, beside it, where the compiler is gcc; others read the text."""
         if "gcc" in self.version.lower() or "(GCC)" in self.version or "Debian" in self.version:
             made = header.with_name(f"{header.name}.gch")
-            self._call([*flags, "-x", "c-header", str(header)], made)
+            self.call([*flags, "-x", "c-header", str(header)], made)
 
     def translate(self, source: Path, made: Path, flags: Sequence[str]) -> None:
         """Write the assembly of a source.
@@ -81,10 +81,14 @@ class Compiler:
         Raises:
             NoCompiler: The compiler failed; see ``build``.
         """
-        self._call([*flags, "-S", str(source)], made)
+        self.call([*flags, "-S", str(source)], made)
 
-    def _call(self, arguments: Sequence[str], made: Path) -> None:
-        """Run the compiler, which must write ``made``."""
+    def call(self, arguments: Sequence[str], made: Path) -> None:
+        """Run the compiler, which must write ``made``.
+
+        Raises:
+            NoCompiler: It failed; see ``build``.
+        """
         # Its own temporary files go where there is room, if there is any.
         environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(made.parent)}
         command = (*self.command, *arguments, "-o", str(made))

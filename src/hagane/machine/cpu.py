@@ -25,6 +25,7 @@ class Level:
         needs: CPU features, by the names of ``/proc/cpuinfo``.
         flags: Compiler flags; the features one by one, since ``-march=native`` leaves some out.
         tiles: Whether there are matrix tiles of bfloat16 and of bytes.
+        extras: Other features that kernels may use where they help; those of this CPU if None.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Level:
     needs: frozenset[str]
     flags: tuple[str, ...]
     tiles: bool = False
+    extras: frozenset[str] | None = None
 
 
 AVX512 = Level(
@@ -68,13 +70,17 @@ LEVELS = (AMX, AVX512, AVX2, PORTABLE)
 
 
 def multiplies_bfloat16(level: Level) -> bool:
-    """Whether this CPU has products of bfloat16 among a level's instructions."""
-    return level.lanes == 16 and "avx512_bf16" in cpu_features()
+    """Whether kernels of a level may use products of bfloat16."""
+    return level.lanes == 16 and "avx512_bf16" in _features_of(level)
 
 
 def multiplies_bytes(level: Level) -> bool:
-    """Whether this CPU has products of bytes among a level's instructions."""
-    return level.lanes == 16 and "avx512_vnni" in cpu_features()
+    """Whether kernels of a level may use products of bytes."""
+    return level.lanes == 16 and "avx512_vnni" in _features_of(level)
+
+
+def _features_of(level: Level) -> frozenset[str]:
+    return cpu_features() if level.extras is None else level.needs | level.extras
 
 
 # Linux hands out the registers of AMX on request (Documentation/arch/x86/xstate.rst).

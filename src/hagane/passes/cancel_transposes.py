@@ -58,7 +58,7 @@ def cancel_transposes(graph: ir.Graph, types: GraphTypes) -> list[str]:
             continue
         made = _moved(graph, types, node, before, perm, {})
         changed.append(name_of(node))
-        replace_value(graph, out, made)
+        replace_value(graph, types, out, made)
         remove_unread(graph, node)
     return changed
 

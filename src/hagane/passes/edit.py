@@ -110,7 +110,7 @@ def other_input(node: ir.Node, value: ir.Value) -> ir.Value | None:
     return right if left is value else left
 
 
-def replace_value(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:
+def replace_value(graph: ir.Graph, types: GraphTypes, old: ir.Value, new: ir.Value) -> None:
     """Let everything that reads ``old`` read ``new``, outputs of the graph included."""
     for use in list(old.uses()):
         use.node.replace_input_with(use.idx, new)
@@ -120,16 +120,8 @@ def replace_value(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:
         anchor = new.producer()
         # What a body returns is made in it: a value from outside would need two names.
         if anchor is None or anchor.graph is not graph or new.is_graph_output():
-            node = ir.Node("", "Identity", [new], name=f"{name} output")
-            if anchor is not None and anchor.graph is graph:
-                graph.insert_after(anchor, node)
-            else:
-                first = next(iter(graph), None)
-                if first is None:
-                    graph.append(node)
-                else:
-                    graph.insert_before(first, node)
-            new = node.outputs[0]
+            with interpreting(Nodes(graph, types, name=f"{name} output")):
+                new = op("Identity", new)
         new.name = name
         for i, output in enumerate(graph.outputs):
             if output is old:
@@ -188,7 +180,7 @@ def put_in_place(graph: ir.Graph, types: GraphTypes, node: ir.Node, made: ir.Val
     maker.name = node.name
     if old in types.types:
         types.types[made] = types.types[old]
-    replace_value(graph, old, made)
+    replace_value(graph, types, old, made)
     remove_unread(graph, node)
 
 

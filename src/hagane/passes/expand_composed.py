@@ -58,7 +58,7 @@ def _expand(
         made = None if results is None else _typed(results, node.outputs, types)
     for old, new in zip(node.outputs, made or (), strict=False):
         if new is not None:
-            replace_value(graph, old, new)
+            replace_value(graph, types, old, new)
     for one in reversed(added):  # results that nobody reads, or all where there are none
         remove_unread(graph, one)
     if made is not None:

@@ -45,7 +45,7 @@ def fold_constants(graph: ir.Graph, types: GraphTypes) -> list[str]:
         for old, array in zip(node.outputs, arrays, strict=True):
             if old.uses():
                 content = array if held is None else held
-                replace_value(graph, old, add_initializer(graph, str(old.name), content))
+                replace_value(graph, types, old, add_initializer(graph, str(old.name), content))
         remove_unread(graph, node)
     return changed
 

@@ -257,5 +257,5 @@ def _replace(graph: ir.Graph, last: ir.Node, made: ir.Value, types: GraphTypes) 
     old = last.outputs[0]
     if old in types.types:
         types.types[made] = types.types[old]
-    replace_value(graph, old, made)
+    replace_value(graph, types, old, made)
     remove_unread(graph, last)

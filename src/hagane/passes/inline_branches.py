@@ -22,7 +22,7 @@ def inline_branches(graph: ir.Graph, types: GraphTypes) -> list[str]:
         assert condition is not None
         name = "then_branch" if bool(condition.reshape(-1)[0]) else "else_branch"
         changed.append(name_of(node))
-        _inline(graph, node, node.attributes[name].as_graph())
+        _inline(graph, types, node, node.attributes[name].as_graph())
     return changed
 
 
@@ -35,7 +35,7 @@ def _known(graph: ir.Graph, types: GraphTypes) -> ir.Node | None:
     return None
 
 
-def _inline(graph: ir.Graph, node: ir.Node, branch: ir.Graph) -> None:
+def _inline(graph: ir.Graph, types: GraphTypes, node: ir.Node, branch: ir.Graph) -> None:
     taken = {
         *(str(value.name) for value in graph.inputs),
         *graph.initializers,
@@ -64,5 +64,5 @@ def _inline(graph: ir.Graph, node: ir.Node, branch: ir.Graph) -> None:
                 rename(out)
     graph.insert_before(node, nodes)
     for out, result in zip(node.outputs, results, strict=True):
-        replace_value(graph, out, result)
+        replace_value(graph, types, out, result)
     remove(graph, [node])

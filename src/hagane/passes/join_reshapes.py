@@ -39,7 +39,7 @@ def join_reshapes(graph: ir.Graph, types: GraphTypes) -> list[str]:
         assert before is not None
         if same is not None:
             changed.append(name_of(node))
-            replace_value(graph, out, same)
+            replace_value(graph, types, out, same)
             remove_unread(graph, node)
         elif node.op_type == "Reshape" and _is_free(node, types):
             changed.append(name_of(node))

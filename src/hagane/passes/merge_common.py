@@ -21,7 +21,7 @@ def merge_common(graph: ir.Graph, types: GraphTypes) -> list[str]:
     Equal small constants become one before. Left alone are nodes that draw random numbers, hold
     subgraphs or tensors of text, or make outputs of the graph.
     """
-    _merge_constants(graph)
+    _merge_constants(graph, types)
     seen: dict[Any, ir.Node] = {}
     changed: list[str] = []
     for node in list(graph):
@@ -33,12 +33,12 @@ def merge_common(graph: ir.Graph, types: GraphTypes) -> list[str]:
             continue
         changed.append(name_of(node))
         for old, new in zip(node.outputs, first.outputs, strict=True):
-            replace_value(graph, old, new)
+            replace_value(graph, types, old, new)
         remove(graph, [node])
     return changed
 
 
-def _merge_constants(graph: ir.Graph) -> None:
+def _merge_constants(graph: ir.Graph, types: GraphTypes) -> None:
     seen: dict[Any, ir.Value] = {}
     for value in list(graph.initializers.values()):
         tensor = value.const_value
@@ -48,7 +48,7 @@ def _merge_constants(graph: ir.Graph) -> None:
             continue
         first = seen.setdefault((tensor.dtype, str(tensor.shape), tensor.tobytes()), value)
         if first is not value:
-            replace_value(graph, value, first)
+            replace_value(graph, types, value, first)
 
 
 def _key(node: ir.Node) -> Any:

@@ -40,7 +40,7 @@ def remove_identity(graph: ir.Graph, types: GraphTypes) -> list[str]:
         if out.is_graph_output() and not _may_be_renamed(graph, source):
             continue
         changed.append(name_of(node))
-        replace_value(graph, out, source)
+        replace_value(graph, types, out, source)
         remove_unread(graph, node)
     return changed
 

@@ -59,7 +59,7 @@ def spread_variable(graph: ir.Graph, types: GraphTypes) -> list[str]:
             for old, new in zip(node.outputs, results, strict=False):
                 if old in types.types:
                     types.types[new] = types.types[old]
-                replace_value(graph, old, new)
+                replace_value(graph, types, old, new)
             remove_unread(graph, node)
     return changed
 

@@ -202,7 +202,7 @@ def _rewrite(graph: ir.Graph, node: ir.Node, found: _Appended, types: GraphTypes
             types.types[new] = types.types[old]
         if not old.name:
             new.name = old.name
-        replace_value(graph, old, new)
+        replace_value(graph, types, old, new)
     rows, start = results[-1], node.inputs[2 + found.index]
     assert start is not None
     for reader in found.readers:
@@ -215,7 +215,7 @@ def _rewrite(graph: ir.Graph, node: ir.Node, found: _Appended, types: GraphTypes
         _name(joined, found.maker)
         if found.result in types.types:
             types.types[joined] = types.types[found.result]
-        replace_value(graph, found.result, joined)
+        replace_value(graph, types, found.result, joined)
     remove(graph, [node])
     return loop
 
@@ -277,5 +277,5 @@ def _read_rows(
     old = reader.outputs[0]
     if old in types.types:
         types.types.setdefault(made, types.types[old])
-    replace_value(graph, old, made)
+    replace_value(graph, types, old, made)
     remove(graph, [reader])

@@ -39,7 +39,7 @@ def unroll_sequences(graph: ir.Graph, types: GraphTypes) -> list[str]:
             for use, position in zip(uses, positions, strict=True):
                 assert position is not None
                 taken = use.node
-                replace_value(graph, taken.outputs[0], pieces[position])
+                replace_value(graph, types, taken.outputs[0], pieces[position])
                 remove_unread(graph, taken)
     return changed
 

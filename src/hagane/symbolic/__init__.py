@@ -10,6 +10,7 @@ from hagane.symbolic.expression import (
     definitely_equal,
     floor,
     floordiv,
+    lower_bound,
     maximum,
     minimum,
     mod,
@@ -17,21 +18,31 @@ from hagane.symbolic.expression import (
     symbol,
 )
 from hagane.symbolic.parse import as_dim, parse_dim
-from hagane.symbolic.substitute import evaluate, number_of, python_text, symbols_of
+from hagane.symbolic.substitute import (
+    C_FLOOR,
+    c_text,
+    evaluate,
+    number_of,
+    python_text,
+    symbols_of,
+)
 from hagane.symbolic.written import written_form
 
 __all__ = [
+    "C_FLOOR",
     "Dim",
     "Expr",
     "Number",
     "absolute",
     "as_dim",
+    "c_text",
     "ceildiv",
     "definitely_different",
     "definitely_equal",
     "evaluate",
     "floor",
     "floordiv",
+    "lower_bound",
     "maximum",
     "minimum",
     "mod",

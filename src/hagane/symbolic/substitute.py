@@ -127,3 +127,45 @@ def _atom_text(atom: Atom, power: int, names: Mapping[str, str]) -> str:
     else:
         text = f"{atom.head}({', '.join(python_text(a, names) for a in atom.arguments)})"
     return text if power == 1 else f"{text}**{power}"
+
+
+C_FLOOR = """static inline int64_t NAME(int64_t a, int64_t b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}"""
+
+
+def c_text(value: Dim, name: Callable[[str], str], floor: str) -> str:
+    """Return a C expression of ``int64_t`` for ``value``.
+
+    Args:
+        value: A size.
+        name: From a name in it to C text.
+        floor: The name of a function as ``C_FLOOR`` defines it.
+    """
+    if not isinstance(value, Expr):
+        return f"{value}L" if value >= 0 else f"({value}L)"
+    # Coefficients may be fractions whose sum is whole.
+    whole = lcm(*(Fraction(coefficient).denominator for coefficient in value.terms.values()))
+    terms = [
+        "*".join(
+            [f"{int(coefficient * whole)}L"]
+            + [_c_atom(atom, name, floor) for atom, power in monomial for _ in range(power)]
+        )
+        for monomial, coefficient in value.terms.items()
+    ]
+    total = f"({' + '.join(terms) or '0'})"
+    return total if whole == 1 else f"{floor}({total}, {whole})"
+
+
+def _c_atom(atom: Atom, name: Callable[[str], str], floor: str) -> str:
+    if atom.is_symbol:
+        return name(atom.head)
+    first, *others = (c_text(argument, name, floor) for argument in atom.arguments)
+    if atom.head == "floor":
+        return f"{floor}({first}, {others[0]})"
+    if atom.head == "mod":
+        return f"({first} - {others[0]} * {floor}({first}, {others[0]}))"
+    for other in others:
+        sign = "<" if atom.head == "min" else ">"
+        first = f"({first} {sign} {other} ? {first} : {other})"
+    return first

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import CaptureError
-from hagane.frontends.capture.loops import Loops
-from hagane.frontends.python.enter.check import DeepRecursion, call_with, function_of, given_values
+from hagane.frontends.capture.emitter import GraphEmitter
+from hagane.frontends.capture.loops import Graph
+from hagane.frontends.capture.roots import root_of
+from hagane.frontends.python.enter.check import DeepRecursion, call_with, given_values
+from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError, Report
-from hagane.frontends.python.values.type_text import TypeText
 from hagane.frontends.python.values.values import (
     Class,
     DictRef,
@@ -55,29 +58,6 @@ class Constant:
     value: Any
 
 
-class Capturing(Loops):
-    """Interprets one call into a graph."""
-
-    def make_value(self, text: TypeText, name: str, kind: str) -> Value:
-        """Return a value of a type: its tensors are inputs of the graph."""
-        made = super().make_value(text, name, kind)
-        if isinstance(made, Tensor) and made.value not in self.emit.homes:
-            self.emit.add_input(made, name)
-        elif isinstance(made, Expr) and str(made) == name and name not in self.emit.numbers:
-            scalar = self.emit.new(ir.DataType.INT64, (), name=name)
-            self.emit.add_input(scalar, name)
-            self.emit.numbers[name] = scalar
-        elif isinstance(made, Real) and made.tensor is None and made.formula is None:
-            scalar = self.emit.new(ir.DataType.DOUBLE, (), name=name)
-            self.emit.add_input(scalar, name)
-            return Real(None, scalar)
-        elif isinstance(made, Truth):
-            scalar = self.emit.new(ir.DataType.BOOL, (), name=name)
-            self.emit.add_input(scalar, name)
-            self.emit.truths[str(made.term.data)] = scalar
-        return made
-
-
 def capture_object(
     found: Any,
     types: Sequence[Any],
@@ -96,16 +76,14 @@ def capture_object(
         CaptureError: Some of it cannot become a graph; all of that is listed.
     """
     _refuse_hooks(found)
-    interpreter = Capturing(Path.cwd(), tables, array_names(found))
+    graph_of = partial(Graph, array_names(found))
+    interpreter = Interpreter(Path.cwd(), tables, graph_of)
     report = interpreter.collector.report
     with DeepRecursion():
         try:
-            value = interpreter.lift(found)
-            function, bound = function_of(interpreter, value)
-            if function is None:
-                raise CheckError("target", f"{found!r} has no Python source that can be captured")
-            given = given_values(interpreter, function, bound, types, named)
-            call_with(interpreter, value, function, bound, given)
+            root = root_of(interpreter, found, types, named)
+            given = given_values(interpreter, root.function, root.bound, types, named)
+            call_with(interpreter, root.value, root.function, root.bound, given)
         except CheckError as error:
             raise CaptureError([error.message]) from None
         _refuse_doubts(report)
@@ -114,6 +92,7 @@ def capture_object(
         except CheckError as error:
             raise CaptureError([*_told(report), f"the result: {error.message}"]) from None
     interpreter.knowledge.close()
+    assert isinstance(interpreter.emit, GraphEmitter)
     graph = interpreter.emit.root.graph
     prune(graph)
     separate_names(graph)
@@ -166,17 +145,19 @@ def _told(report: Report) -> list[str]:
 # Outputs.
 
 
-def _outputs(core: Capturing, value: Value, path: str) -> Any:
+def _outputs(core: Interpreter, value: Value, path: str) -> Any:
     """Make outputs of a result, called by their paths, and return its structure."""
     value = core.settle(value)
+    emit = core.emit
+    assert isinstance(emit, GraphEmitter)
     if isinstance(value, Tensor):
-        return _output(core, value, path)
+        return _output(emit, value, path)
     if isinstance(value, ListRef):
         content = core.heap[value]
         if isinstance(content, Many):
             if content.stacked is None:
                 raise CheckError("capture", "a list whose length the data decide is returned")
-            return _output(core, content.stacked, path)
+            return _output(emit, content.stacked, path)
         return [_outputs(core, item, _joined(path, i)) for i, item in enumerate(content)]
     if isinstance(value, tuple):
         names = getattr(value, "names", None) or range(len(value))
@@ -194,18 +175,18 @@ def _outputs(core: Capturing, value: Value, path: str) -> Any:
             if content.get(name) is not None
         }
     if isinstance(value, Expr):
-        return _output(core, core.emit.size(value), path)
+        return _output(emit, emit.size(value), path)
     if isinstance(value, Real):
-        return _output(core, core.emit.real_tensor(value), path)
+        return _output(emit, emit.real_tensor(value), path)
     if isinstance(value, Truth):
-        return _output(core, core.emit.as_scalar(value, "bool"), path)
+        return _output(emit, emit.as_scalar(value, "bool"), path)
     if isinstance(value, Unknown):
         raise CheckError("capture", value.reason)
     if value is None or isinstance(value, str):
         return Constant(value)
     if isinstance(value, bool | int | float):
         dtype = {bool: np.bool_, int: np.int64, float: np.float64}[type(value)]
-        return _output(core, core.emit.constant(np.array(value, dtype)), path)
+        return _output(emit, emit.constant(np.array(value, dtype)), path)
     raise CheckError("capture", f"{core.show(value)} is no tensor, number or container of such")
 
 
@@ -213,8 +194,7 @@ def _joined(path: str, name: object) -> str:
     return f"{path}.{name}" if path else str(name)
 
 
-def _output(core: Capturing, tensor: Tensor, path: str) -> str:
-    emit = core.emit
+def _output(emit: GraphEmitter, tensor: Tensor, path: str) -> str:
     emit.label = path or "output"
     with emit.at(emit.root):
         made = emit.op("Identity", tensor)

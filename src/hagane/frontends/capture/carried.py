@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import onnx_ir as ir
 
 from hagane.frontends.capture.emitter import GraphEmitter
-from hagane.frontends.python.values.values import Real, Tensor, Truth, Unknown, Value, is_plain
+from hagane.frontends.python.interpret.loops import changes
+from hagane.frontends.python.values.values import (
+    Earlier,
+    Real,
+    Tensor,
+    Truth,
+    Unknown,
+    Value,
+    is_plain,
+)
 from hagane.graph.types import TensorType
 from hagane.symbolic import Dim, Expr, definitely_equal
 
@@ -47,13 +56,6 @@ class Parts:
 
 Slot: TypeAlias = TensorSlot | NumberSlot | Fixed | Parts
 _DTYPES = {"int": ir.DataType.INT64, "bool": ir.DataType.BOOL, "float": ir.DataType.DOUBLE}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Earlier(Unknown):
-    """The items that earlier iterations appended to a list; ``count`` of them."""
-
-    count: Dim = 0
 
 
 def slot_for(before: Value, after: Value, earlier: Slot | None = None) -> Slot | None:
@@ -153,3 +155,84 @@ def packed(slot: Slot, tensors: Iterator[ir.Value], emitter: GraphEmitter) -> Va
     if slot.kind == "bool":
         return Truth(emitter.truth(scalar, emitter.new_truth()))
     return Real(None, scalar)
+
+
+class Carried:
+    """What the iterations of a loop hand on, as far as attempts have shown it.
+
+    Args:
+        start: The contents before the loop.
+    """
+
+    def __init__(self, start: dict[int, Any]):
+        self.start = start
+        self.slots: dict[tuple[int, Any], Slot] = {}  # by object, and name or None
+        self.lists: dict[int, int] = {}  # lists that grow, by how many items each time
+
+    def learn(self, after: dict[int, Any]) -> tuple[tuple[Any, Value, Value] | None, bool]:
+        """Note what an iteration changed.
+
+        Returns:
+            What no slot holds: name, value before and after; and whether anything was new.
+        """
+        more = False
+        for key, part, before, value in changes(self.start, after):
+            if part is None and isinstance(before, tuple) and isinstance(value, tuple):
+                grown = _grown(before, value, self.lists.get(key))
+                if grown:
+                    more |= self.lists.get(key) != grown
+                    self.lists[key] = grown
+                    continue
+            known = self.slots.get((key, part))
+            slot = slot_for(before, value, known)
+            if slot is None and part is not None and _is_rebound(before, value):
+                slot = Fixed(Unknown(f"'{part}' has another type before the loop", told=False))
+            if slot is None:
+                return (part, before, value), False
+            if not isinstance(slot, Fixed):
+                more |= known != slot
+                self.slots[key, part] = slot
+            elif isinstance(slot.value, Unknown):
+                more |= known is None
+                self.slots[key, part] = slot
+        return None, more
+
+    def leaf_types(self, emitter: GraphEmitter) -> list[TensorType]:
+        """Return the types of the tensors that hold all of it."""
+        return [leaf_type(leaf, emitter) for slot in self.slots.values() for leaf in leaves(slot)]
+
+    def tensors(self, contents: dict[int, Any], emitter: GraphEmitter) -> list[ir.Value]:
+        """Return the graph values that hold it, given contents of the program."""
+        return [
+            emitter.value_of(tensor)
+            for (key, part), slot in self.slots.items()
+            for tensor in unpacked(slot, at(contents, key, part), emitter)
+        ]
+
+
+def at(contents: dict[int, Any], key: int, part: Any) -> Value:
+    """Return what an object contains, or a name of it."""
+    return contents[key] if part is None else contents[key][part]
+
+
+def _is_rebound(before: Value, after: Value) -> bool:
+    return before is not None and after is not None and type(before) is not type(after)
+
+
+def _grown(before: tuple[Value, ...], after: tuple[Value, ...], known: int | None) -> int:
+    """Return by how many items a list grows in an iteration; 0 if it changes otherwise."""
+    if known is not None:
+        started = after[:1] and isinstance(after[0], Earlier)
+        return len(after) - 1 if started else 0
+    same = len(after) > len(before) and all(a is b for a, b in zip(before, after, strict=False))
+    return len(after) - len(before) if same else 0
+
+
+def slot_of_result(value: Value) -> Slot | None:
+    """Return what holds a value that a loop returns; None if nothing does."""
+    if isinstance(value, tuple):
+        found = [slot_of_result(item) for item in value]
+        return None if None in found else Parts(tuple(s for s in found if s is not None))
+    if isinstance(value, Tensor):
+        return TensorSlot(value.dtype, tuple(value.shape or ()), value.kind, value.device)
+    return NumberSlot(number_kind(value)) if number_kind(value) else None

@@ -12,7 +12,7 @@ from hagane.symbolic import symbol
 from hagane.symbolic.term import BOOL, Term, postorder
 
 if TYPE_CHECKING:
-    from hagane.frontends.capture.emitter import GraphEmitter
+    from hagane.frontends.capture.scoped import ScopedEmitter
 
 _OPERATORS = {
     "and": "And", "or": "Or", "not": "Not", "eq": "Equal", "lt": "Less", "ite": "Where",
@@ -20,7 +20,7 @@ _OPERATORS = {
 }  # fmt: skip
 
 
-def as_value(emitter: GraphEmitter, term: Term) -> ir.Value:
+def as_value(emitter: ScopedEmitter, term: Term) -> ir.Value:
     """Return a term as a scalar of the current scope: bool or int64.
 
     Raises:

@@ -79,6 +79,14 @@ class LibraryTables:
         """Whether a module is known by its name alone."""
         return name.partition(".")[0] in _ROOTS
 
+    def arguments(self, name: str) -> dict[str, bool] | None:
+        """Return a function's arguments and whether each has to be given; None if not known."""
+        from hagane.frontends.libraries.table import arguments_of
+
+        table = self.table_of(name)
+        found = None if table is None else table.functions.get(name)
+        return None if found is None else arguments_of(found)
+
     # Names.
 
     def member(self, core: Core, library: Library, name: str) -> Value:

@@ -135,6 +135,13 @@ def _signature(function: Handler) -> inspect.Signature:
     return inspect.signature(function)
 
 
+def arguments_of(function: Handler) -> dict[str, bool]:
+    """Return the arguments that the program sees, and whether each has to be given."""
+    parameters = [*_signature(function).parameters.values()][1:]
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {p.name: p.default is p.empty for p in parameters if p.kind in named}
+
+
 def call_handler(
     function: Handler,
     name: str,
@@ -164,4 +171,4 @@ def call_handler(
         return function(core, *arguments, **keywords)
 
 
-__all__ = ["Handler", "Table", "View", "call_handler"]
+__all__ = ["Handler", "Table", "View", "arguments_of", "call_handler"]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from hagane.native.kernels.control import Control
 from hagane.native.kernels.tensor import Buffer, Tensor
-from hagane.symbolic import Dim
+from hagane.symbolic import Dim, Expr
 
 C_TYPES = {
     "float32": "float",
@@ -26,6 +27,18 @@ C_TYPES = {
     "uint64": "uint64_t",
     "bool": "uint8_t",
 }
+
+
+# A time or a count of operations: a number, or a formula of sizes that only a run knows.
+Work: TypeAlias = "float | Expr"
+
+
+def work_of(amount: Dim, each: float) -> Work:
+    """Return ``amount`` times ``each``, as a formula where the amount is one."""
+    if isinstance(amount, int):
+        return amount * each
+    found = amount * Fraction(each).limit_denominator(1 << 16)
+    return found if isinstance(found, Expr) else float(found)
 
 
 def c_type(dtype: np.dtype[Any]) -> str:
@@ -68,8 +81,8 @@ class Kernel:
     pointers: tuple[Pointer, ...]
     sizes: tuple[Dim, ...]
     tasks: Dim
-    work: float = 0.0
-    flops: float = 0.0
+    work: Work = 0.0
+    flops: Work = 0.0
     scratch: Dim = 0
     failure: str = ""
     failure_sizes: tuple[Dim, ...] = ()
@@ -91,8 +104,8 @@ class Call:
     pointers: tuple[Pointer, ...]
     sizes: tuple[Dim, ...]
     tasks: Dim
-    work: float
-    flops: float
+    work: Work
+    flops: Work
     scratch: Dim
     failure: str
     failure_sizes: tuple[Dim, ...]
@@ -152,6 +165,10 @@ class Body:
         if dim not in self.sizes:
             self.sizes.append(dim)
         return f"D[{self.sizes.index(dim)}]"
+
+    def number(self, dim: Dim) -> str:
+        """Return C text for a size: the number itself, or a run-time argument."""
+        return str(dim) if isinstance(dim, int) else self.size(dim)
 
     def add(self, *lines: str) -> None:
         """Append lines."""

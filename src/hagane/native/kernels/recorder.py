@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.machine import Level
-from hagane.native.kernels.kernel import Body, Kernel
+from hagane.native.kernels.kernel import Body, Kernel, Work
 from hagane.native.kernels.names import function_name, named
 from hagane.native.kernels.packing import Packing, as_is
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor, row_major
@@ -43,8 +43,8 @@ class Recorder:
         body: Body,
         tasks: Dim,
         *,
-        work: float = 0.0,
-        flops: float = 0.0,
+        work: Work = 0.0,
+        flops: Work = 0.0,
         scratch: Dim = 0,
         failure: str = "",
         failure_sizes: tuple[Dim, ...] = (),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from hagane.native.kernels.control import Branch, Loop
 from hagane.native.kernels.kernel import AnyKernel
-from hagane.symbolic import Dim, symbols_of
+from hagane.symbolic import Dim, Expr, symbols_of
 
 
 def names_of_sizes(
@@ -26,6 +26,8 @@ def names_of_sizes(
 def dims_of(kernel: AnyKernel) -> Iterator[Dim]:
     """Yield the sizes of a kernel: its arguments, tasks, places and buffers."""
     yield from (*kernel.sizes, *kernel.failure_sizes, kernel.tasks, kernel.scratch)
+    yield from (dim for dim in (kernel.work, kernel.flops) if isinstance(dim, Expr))
     yield from (dim for p in kernel.pointers for dim in (p.offset, p.buffer.bytes))
+    yield from (dim for p in kernel.pointers for part in p.buffer.border for dim in part.dims())
     if isinstance(kernel.control, Loop | Branch):
         yield from kernel.control.dims()

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import enum
 import itertools
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from hagane.native.kernels.packing import Packing
-from hagane.symbolic import Dim, product
+from hagane.symbolic import Dim, ceildiv, lower_bound, product
 
 
 class Kind(enum.Enum):
@@ -41,24 +40,43 @@ class Border:
         fill: The number.
     """
 
-    start: int
-    planes: int
-    step: int
-    plane: int
-    first: int
-    axes: tuple[tuple[int, int], ...]
-    run: int
+    start: Dim
+    planes: Dim
+    step: Dim
+    plane: Dim
+    first: Dim
+    axes: tuple[tuple[Dim, Dim], ...]
+    run: Dim
     fill: int
 
     @property
-    def runs(self) -> int:
+    def runs(self) -> Dim:
         """How many runs of pixels all planes have."""
-        return self.planes * math.prod(count for count, _ in self.axes)
+        return self.planes * product([count for count, _ in self.axes])
 
     @property
-    def bytes(self) -> int:
+    def bytes(self) -> Dim:
         """How many bytes of all planes are no pixels."""
         return self.planes * self.plane - self.runs * self.run
+
+    def dims(self) -> Iterator[Dim]:
+        """Yield the sizes in it."""
+        yield from (self.start, self.planes, self.step, self.plane, self.first, self.run)
+        yield from itertools.chain.from_iterable(self.axes)
+
+    def numbers(self, number: Callable[[Dim], int]) -> Border:
+        """Return the same with numbers for all sizes."""
+        axes = tuple((number(count), number(step)) for count, step in self.axes)
+        return Border(
+            number(self.start),
+            number(self.planes),
+            number(self.step),
+            number(self.plane),
+            number(self.first),
+            axes,
+            number(self.run),
+            self.fill,
+        )
 
 
 @dataclass(eq=False)
@@ -173,14 +191,14 @@ def row_major(shape: Sequence[Dim]) -> tuple[Dim, ...]:
 
 
 def keep_border(
-    pixels: Tensor, plane: int, *, start: int = 0, step: int = 0, fill: int = 0
+    pixels: Tensor, plane: Dim, *, start: Dim = 0, step: Dim = 0, fill: int = 0
 ) -> None:
     """Note that the memory around some pixels must hold one number whenever it is read.
 
     No kernel may write to it. A buffer whose planes are all pixels stays as it is.
 
     Args:
-        pixels: Of known sizes, strides falling; changes its buffer.
+        pixels: Strides falling; changes its buffer.
         plane: Elements of one plane.
         start: Elements from the buffer's start to the first plane.
         step: Elements from one plane to the next, if other parts lie between.
@@ -189,19 +207,17 @@ def keep_border(
     if plane == 0:
         return
     item = pixels.dtype.itemsize
-    planes = run = 1
-    axes: list[tuple[int, int]] = []
+    planes: Dim = 1
+    run: Dim = 1
+    axes: list[tuple[Dim, Dim]] = []
     for count, stride in reversed(list(zip(pixels.shape, pixels.strides, strict=True))):
-        assert isinstance(count, int), pixels
-        assert isinstance(stride, int), pixels
-        if count != 1 and stride >= plane:
+        if count != 1 and _at_least(stride, plane):
             assert planes == 0 or stride == planes * (step or plane), pixels
-            planes *= count
+            planes = planes * count
         elif count != 1 and stride == run and not axes:
-            run *= count
+            run = run * count
         elif count != 1:
             axes.insert(0, (count, stride * item))
-    assert isinstance(pixels.offset, int), pixels
     border = Border(
         start=start * item,
         planes=planes,
@@ -217,45 +233,59 @@ def keep_border(
         pixels.buffer.border += (border,)
 
 
-Pads = tuple[int, int, int, int]  # top, left, bottom, right
+def _at_least(left: Dim, right: Dim) -> bool:
+    """Whether one size is at least another, whatever the run finds."""
+    lowest = lower_bound(left - right)
+    return lowest is not None and lowest >= 0
+
+
+Pads = tuple[Dim, Dim, Dim, Dim]  # top, left, bottom, right
 
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
     """Images in blocks of channels, ``(N, C / lanes, rows, columns, lanes)``, in a zero border.
 
-    Channels past the last one are zero. ``shape`` is ``(N, C, H, W)`` or ``(N, C, W)``.
+    Channels past the last one are zero. ``shape`` is ``(N, C, H, W)`` or ``(N, C, W)``, with a
+    number for C.
     """
 
     buffer: Buffer
-    shape: tuple[int, ...]
+    shape: tuple[Dim, ...]
     lanes: int
     pads: Pads = (0, 0, 0, 0)
 
     dtype = np.dtype(np.float32)
 
     @property
-    def blocks(self) -> int:
-        """Blocks of channels."""
-        return -(-self.shape[1] // self.lanes)
+    def channels(self) -> int:
+        """Channels."""
+        channels = self.shape[1]
+        assert isinstance(channels, int), self
+        return channels
 
     @property
-    def rows(self) -> int:
+    def blocks(self) -> int:
+        """Blocks of channels."""
+        return -(-self.channels // self.lanes)
+
+    @property
+    def rows(self) -> Dim:
         """Rows of one plane, the border left out."""
         return self.shape[2] if len(self.shape) == 4 else 1
 
     @property
-    def columns(self) -> int:
+    def columns(self) -> Dim:
         """Columns of one plane, the border left out."""
         return self.shape[-1]
 
     @property
-    def row_stride(self) -> int:
+    def row_stride(self) -> Dim:
         """Floats from one row to the next."""
         return (self.columns + self.pads[1] + self.pads[3]) * self.lanes
 
     @property
-    def plane_stride(self) -> int:
+    def plane_stride(self) -> Dim:
         """Floats from one block of channels to the next."""
         return (self.rows + self.pads[0] + self.pads[2]) * self.row_stride
 
@@ -265,12 +295,12 @@ class Blocked:
         return self.lanes
 
     @property
-    def origin(self) -> int:
+    def origin(self) -> Dim:
         """Floats from the buffer's start to the first pixel inside the border."""
         return self.pads[0] * self.row_stride + self.pads[1] * self.lanes
 
     @property
-    def floats(self) -> int:
+    def floats(self) -> Dim:
         """Floats of the whole buffer, border included."""
         return self.shape[0] * self.blocks * self.plane_stride
 
@@ -289,8 +319,8 @@ class Blocked:
         return self.view()
 
 
-def blocked_floats(shape: Sequence[int], lanes: int, pads: Pads) -> int:
+def blocked_floats(shape: Sequence[Dim], lanes: int, pads: Pads) -> Dim:
     """Return the floats that an image of ``shape`` takes in blocks with a border."""
     rows = shape[2] if len(shape) == 4 else 1
     height, width = rows + pads[0] + pads[2], shape[-1] + pads[1] + pads[3]
-    return shape[0] * -(-shape[1] // lanes) * height * width * lanes
+    return shape[0] * ceildiv(shape[1], lanes) * height * width * lanes

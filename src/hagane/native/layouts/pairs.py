@@ -19,6 +19,7 @@ from hagane.native.kernels.tensor import Blocked, Buffer, Kind, Pads, Tensor, ke
 from hagane.native.layouts.image_kernels import clear_beyond, emit_image
 from hagane.native.tiles.tile import Words, block_words, whole_words
 from hagane.ops.definition import Array
+from hagane.symbolic import Dim
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 # Stores float32 as bfloat16 in one instruction; numbers below 2^-126 become zero.
@@ -42,7 +43,7 @@ class Paired:
     """
 
     buffer: Buffer
-    shape: tuple[int, ...]
+    shape: tuple[Dim, ...]
     lanes: int
     pads: Pads
     words: Words = Words.PAIR
@@ -55,21 +56,23 @@ class Paired:
     @property
     def blocks(self) -> int:
         """Blocks of channels."""
-        return -(-self.shape[1] // self.lanes)
+        channels = self.shape[1]
+        assert isinstance(channels, int), self
+        return -(-channels // self.lanes)
 
     @property
-    def row_stride(self) -> int:
+    def row_stride(self) -> Dim:
         """Words from one row to the next."""
         return (self.shape[-1] + self.pads[1] + self.pads[3]) * self.step
 
     @property
-    def plane_stride(self) -> int:
+    def plane_stride(self) -> Dim:
         """Words from one block of channels to the next."""
         rows = self.shape[2] if len(self.shape) == 4 else 1
         return (rows + self.pads[0] + self.pads[2]) * self.row_stride
 
     @property
-    def origin(self) -> int:
+    def origin(self) -> Dim:
         """Words from the buffer's start to the first pixel inside the border."""
         return self.pads[0] * self.row_stride + self.pads[1] * self.step
 
@@ -98,7 +101,7 @@ class Paired:
         return Tensor(self.buffer, np.dtype(np.float32), (), (), self.origin)
 
 
-def new_paired(name: str, shape: tuple[int, ...], pads: Pads, words: Words, level: Level) -> Paired:
+def new_paired(name: str, shape: tuple[Dim, ...], pads: Pads, words: Words, level: Level) -> Paired:
     """Return fresh memory for an image of pairs within a zero border."""
     lanes = words.each * block_words(level, words)
     image = Paired(Buffer(f"{name} pairs", 0, Kind.ARENA), shape, lanes, pads, words)
@@ -112,7 +115,7 @@ def to_pairs(recorder: Recorder, name: str, source: Blocked, target: Paired) -> 
     verb, store = ("round", STORE) if target.words is Words.PAIR else ("split", SPLIT)
     # The rest of the last block is multiplied by zero, and must not be infinite: it is cleared.
     emit_image(recorder, f"{verb} '{name}'", Leaf(source.view()), target.view(), store=store)
-    clear_beyond(recorder, f"clear '{name}'", source.shape[1], target.view(), store=store)
+    clear_beyond(recorder, f"clear '{name}'", source.channels, target.view(), store=store)
 
 
 def from_pairs(recorder: Recorder, name: str, source: Paired, target: Blocked) -> None:

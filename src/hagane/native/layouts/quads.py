@@ -13,11 +13,12 @@ import numpy as np
 
 from hagane.machine import Level
 from hagane.native.kernels.expression import Apply, Expression
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.recorder import Recorder
 from hagane.native.kernels.tensor import Buffer, Kind, Pads, Tensor, keep_border, row_major
 from hagane.native.tiles.tile import Words, block_words, whole_words
 from hagane.ops.definition import Array
+from hagane.symbolic import Dim
 
 UINT8, INT8 = np.dtype(np.uint8), np.dtype(np.int8)
 QUAD = 4
@@ -38,7 +39,7 @@ class Quads:
     """
 
     buffer: Buffer
-    shape: tuple[int, ...]
+    shape: tuple[Dim, ...]
     lanes: int
     pads: Pads
     zero: int
@@ -55,22 +56,39 @@ class Quads:
         return self.lanes // QUAD
 
     @property
-    def blocks(self) -> int:
-        """Blocks of channels."""
-        return -(-self.shape[1] // self.lanes)
+    def channels(self) -> int:
+        """Channels."""
+        channels = self.shape[1]
+        assert isinstance(channels, int), self
+        return channels
 
     @property
-    def row_stride(self) -> int:
+    def blocks(self) -> int:
+        """Blocks of channels."""
+        return -(-self.channels // self.lanes)
+
+    @property
+    def rows(self) -> Dim:
+        """Rows of one plane, the border left out."""
+        return self.shape[2]
+
+    @property
+    def columns(self) -> Dim:
+        """Columns of one plane, the border left out."""
+        return self.shape[3]
+
+    @property
+    def row_stride(self) -> Dim:
         """Words from one row to the next."""
         return (self.shape[3] + self.pads[1] + self.pads[3]) * self.step
 
     @property
-    def plane_stride(self) -> int:
+    def plane_stride(self) -> Dim:
         """Words from one block of channels to the next."""
         return (self.shape[2] + self.pads[0] + self.pads[2]) * self.row_stride
 
     @property
-    def origin(self) -> int:
+    def origin(self) -> Dim:
         """Words from the buffer's start to the first pixel inside the border."""
         return self.pads[0] * self.row_stride + self.pads[1] * self.step
 
@@ -91,7 +109,7 @@ class Quads:
 
 
 def new_quads(
-    name: str, shape: tuple[int, ...], dtype: np.dtype[Any], zero: int, pads: Pads, level: Level
+    name: str, shape: tuple[Dim, ...], dtype: np.dtype[Any], zero: int, pads: Pads, level: Level
 ) -> Quads:
     """Return fresh memory for an image of bytes within a border of its zero point.
 
@@ -121,46 +139,50 @@ def shifted(expression: Expression) -> Expression:
 
 def to_quads(recorder: Recorder, name: str, source: Tensor, target: Quads) -> None:
     """Write the kernel that brings a plain image of bytes into blocks."""
-    images, channels, rows, columns = target.shape
-    n, c, h, w = source.strides
+    images, channels = target.shape[0], target.channels
+    rows, columns = target.rows, target.columns
+    c, w = source.strides[1], source.strides[3]
     body = Body()
     s = body.pointer(source, ctype="uint8_t")
     d = body.pointer(target.view(), written=True)
     lanes, row, plane = target.lanes, QUAD * target.row_stride, QUAD * target.plane_stride
+    n = body.number
     flip = "^ 128" if target.shift else ""
     body.add(
-        f"int64_t y = q % {rows}, block = q / {rows} % {target.blocks};",
-        f"int64_t image = q / {rows * target.blocks};",
-        f"const uint8_t *s = {s} + image * {body.size(n)} + block * {lanes} * {body.size(c)}"
-        f" + y * {body.size(h)};",
-        f"uint8_t *d = {d} + (image * {target.blocks} + block) * {plane} + y * {row};",
+        f"int64_t y = q % {n(rows)}, block = q / {n(rows)} % {target.blocks};",
+        f"int64_t image = q / {n(rows * target.blocks)};",
+        f"const uint8_t *s = {s} + image * {body.size(source.strides[0])}"
+        f" + block * {lanes} * {body.size(c)} + y * {body.size(source.strides[2])};",
+        f"uint8_t *d = {d} + (image * {target.blocks} + block) * {n(plane)} + y * {n(row)};",
         f"int64_t n = hg_min({lanes}, {channels} - block * {lanes});",
-        f"if (n < {lanes}) memset(d, {target.zero}, {columns * lanes});",
-        f"for (int64_t c = 0; c < n; c++) for (int64_t x = 0; x < {columns}; x++)",
+        f"if (n < {lanes}) memset(d, {target.zero}, {n(columns * lanes)});",
+        f"for (int64_t c = 0; c < n; c++) for (int64_t x = 0; x < {n(columns)}; x++)",
         f"d[x * {lanes} + c] = s[c * {body.size(c)} + x * {body.size(w)}] {flip};",
     )
-    work = float(target.shape[0] * target.blocks * lanes * rows * columns) * 0.5
+    work = work_of(images * target.blocks * lanes * rows * columns, 0.5)
     recorder.emit(f"to quads '{name}'", body, images * target.blocks * rows, work=work)
 
 
 def from_quads(recorder: Recorder, source: Quads, target: Tensor) -> Tensor:
     """Write the kernel that brings bytes in blocks into row-major order; return these."""
-    images, channels, rows, columns = source.shape
+    images, channels = source.shape[0], source.channels
+    rows, columns = source.rows, source.columns
     body = Body()
     s = body.pointer(source.view())
     d = body.pointer(target, written=True, ctype="uint8_t")
     lanes, row, plane = source.lanes, QUAD * source.row_stride, QUAD * source.plane_stride
+    n = body.number
     flip = "^ 128" if source.shift else ""
     body.add(
-        f"int64_t y = q % {rows}, block = q / {rows} % {source.blocks};",
-        f"int64_t image = q / {rows * source.blocks};",
-        f"const uint8_t *s = {s} + (image * {source.blocks} + block) * {plane} + y * {row};",
-        f"uint8_t *d = {d} + ((image * {channels} + block * {lanes}) * {rows} + y) * {columns};",
+        f"int64_t y = q % {n(rows)}, block = q / {n(rows)} % {source.blocks};",
+        f"int64_t image = q / {n(rows * source.blocks)};",
+        f"const uint8_t *s = {s} + (image * {source.blocks} + block) * {n(plane)} + y * {n(row)};",
+        f"uint8_t *d = {d} + ((image * {channels} + block * {lanes}) * {n(rows)} + y) * {n(columns)};",
         f"int64_t n = hg_min({lanes}, {channels} - block * {lanes});",
-        f"for (int64_t c = 0; c < n; c++) for (int64_t x = 0; x < {columns}; x++)",
-        f"d[c * {rows * columns} + x] = s[x * {lanes} + c] {flip};",
+        f"for (int64_t c = 0; c < n; c++) for (int64_t x = 0; x < {n(columns)}; x++)",
+        f"d[c * {n(rows * columns)} + x] = s[x * {lanes} + c] {flip};",
     )
-    work = float(images * source.blocks * lanes * rows * columns) * 0.5
+    work = work_of(images * source.blocks * lanes * rows * columns, 0.5)
     name = source.buffer.name.removesuffix(" quads")
     recorder.emit(f"from quads '{name}'", body, images * source.blocks * rows, work=work)
     return Tensor(target.buffer, target.dtype, source.shape, row_major(source.shape))

@@ -28,7 +28,7 @@ from hagane.native.layouts.image_kernels import emit_image
 from hagane.native.layouts.pairs import Paired, from_pairs, new_paired, to_pairs
 from hagane.native.layouts.quads import Quads, from_quads, new_quads
 from hagane.native.layouts.rows import Product, Rows
-from hagane.native.lowering.facts import Facts, NotNative
+from hagane.native.lowering.facts import AT_RUN_TIME, Facts, NotNative
 from hagane.native.tiles.tile import Words
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim, Expr, product
@@ -179,8 +179,10 @@ class Forms:
             return Tensor(buffer, dtype, shape, row_major(shape))
         return self.recorder.new(str(value.name), dtype, shape)
 
-    def new_blocked(self, value: ir.Value, shape: Sequence[int]) -> Blocked:
+    def new_blocked(self, value: ir.Value, shape: Sequence[Dim]) -> Blocked:
         """Return fresh memory for an image in blocks, with the border that its readers want."""
+        if not isinstance(shape[1], int):
+            raise NotNative(AT_RUN_TIME)
         pads = self.wanted_pads.get(value, NO_PADS)
         lanes = self.facts.level.lanes
         floats = blocked_floats(shape, lanes, pads)
@@ -189,7 +191,7 @@ class Forms:
         keep_border(image.view(), image.plane_stride)
         return image
 
-    def new_paired(self, value: ir.Value, shape: tuple[int, ...]) -> Paired:
+    def new_paired(self, value: ir.Value, shape: tuple[Dim, ...]) -> Paired:
         """Return fresh memory for an image in pairs, with the border that its readers want."""
         pads, facts = self.wanted_pads.get(value, NO_PADS), self.facts
         return new_paired(str(value.name), shape, pads, facts.words, facts.level)
@@ -197,7 +199,9 @@ class Forms:
     def new_quads(self, value: ir.Value, zero: int) -> Quads:
         """Return fresh memory for an image of bytes, with the border that its readers want."""
         pads, facts = self.wanted_pads.get(value, NO_PADS), self.facts
-        shape, dtype = facts.fixed_shape(value), facts.dtype(value)
+        shape, dtype = facts.shape(value), facts.dtype(value)
+        if not isinstance(shape[1], int):
+            raise NotNative(AT_RUN_TIME)
         return new_quads(str(value.name), shape, dtype, zero, pads, facts.level)
 
     # ---- a value in the form that a kernel wants ----
@@ -237,7 +241,7 @@ class Forms:
             return found
         assert value is not None
         if value not in self._blocked:
-            target = self.new_blocked(value, self.facts.fixed_shape(value))
+            target = self.new_blocked(value, self.facts.shape(value))
             emit_block(self.recorder, found, target)
             self._blocked[value] = target
         return self._blocked[value]
@@ -260,8 +264,7 @@ class Forms:
         producer = value.producer()
         label = lazy.operators + ("" if producer is None else f" '{producer.name}'")
         if lazy.blocked:
-            shape = tuple(int(dim) for dim in lazy.shape)
-            image = self.new_blocked(value, shape)
+            image = self.new_blocked(value, lazy.shape)
             emit_image(self.recorder, label, lazy.expression, image.view(), nodes=lazy.nodes)
             return image
         result = self.result(value)
@@ -271,7 +274,7 @@ class Forms:
     def _unblock(self, value: ir.Value, source: Blocked) -> Tensor:
         """Bring an image in blocks into row-major order."""
         one_pixel = source.rows * source.columns == 1 and not any(source.pads)
-        whole = source.shape[1] % source.lanes == 0
+        whole = source.shape[1] == source.blocks * source.lanes
         if one_pixel and whole and value not in self.facts.outputs:
             return Tensor(source.buffer, source.dtype, source.shape, row_major(source.shape))
         target = self.result(value)

@@ -13,6 +13,7 @@ from hagane.native.rules import rule_of
 from hagane.native.rules.bytes.convolution import border_of_quads
 from hagane.native.rules.convolution.choose import border_read
 from hagane.ops.inference import GraphTypes
+from hagane.symbolic import maximum
 
 
 def is_known(node: ir.Node, types: GraphTypes) -> bool:
@@ -56,9 +57,9 @@ def _wanted_pads(low: Lowering, members: Sequence[ir.Node]) -> Mapping[ir.Value,
             continue
         have = wanted.get(value, (0, 0, 0, 0))
         wanted[value] = (
-            max(have[0], pads[0]),
-            max(have[1], pads[1]),
-            max(have[2], pads[2]),
-            max(have[3], pads[3]),
+            maximum(have[0], pads[0]),
+            maximum(have[1], pads[1]),
+            maximum(have[2], pads[2]),
+            maximum(have[3], pads[3]),
         )
     return wanted

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import onnx_ir as ir
@@ -93,9 +94,19 @@ class Draft:
         Raises:
             NoCompiler: They cannot be compiled on this machine.
         """
-        facts, kernels = self.low.facts, self.low.recorder.kernels
         engine = load_engine()
-        library = library or compile_kernels(kernels, facts.level)
+        library = library or compile_kernels(self.low.recorder.kernels, self.low.facts.level)
+        return self.data(library.path, engine.path, replaceable=replaceable)
+
+    def data(self, library: Path, engine: Path, *, replaceable: bool = False) -> Compiled:
+        """Return the kernels as data about code that others compiled.
+
+        Args:
+            library: The kernels' machine code.
+            engine: The engine's.
+            replaceable: As ``compile`` has it.
+        """
+        facts, kernels = self.low.facts, self.low.recorder.kernels
         named = named_constants(facts.constants)
         changing = self._replaceable() if replaceable else frozenset()
         weights, weight_bytes, sources = place_weights(kernels, named, changing)
@@ -109,8 +120,8 @@ class Draft:
             weights,
             weight_bytes,
             sources,
-            library.path,
-            engine.path,
+            library,
+            engine,
         )
 
     def load(

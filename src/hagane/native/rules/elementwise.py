@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,6 +26,7 @@ from hagane.native.lowering.forms import Lazy, operand
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.formulas import BUILDERS, Attributes
 from hagane.ops.definition import Array
+from hagane.symbolic import product
 
 # Expressions that read more tensors than this are stored, so that kernels stay small.
 _MOST_LEAVES = 12
@@ -205,7 +205,7 @@ def _blocked_operand(low: Lowering, value: ir.Value | None, out: ir.Value) -> Ex
         return scalar
     if low.facts.dtype(value) != FLOAT32:
         return None
-    out_shape, shape = low.facts.fixed_shape(out), low.facts.fixed_shape(value)
+    out_shape, shape = low.facts.shape(out), low.facts.shape(value)
     channels = out_shape[1]
     array = low.facts.constant(value)
     if array is not None:
@@ -220,7 +220,7 @@ def _blocked_operand(low: Lowering, value: ir.Value | None, out: ir.Value) -> Ex
         return found.expression if shape == out_shape else Leaf(low.forms.blocked(value).view())
     if isinstance(found, Blocked):
         return Leaf(found.view())
-    if shape == out_shape or math.prod(shape[2:]) == 1:
+    if shape == out_shape or product(shape[2:]) == 1:
         return Leaf(low.forms.blocked(value).view())
     return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -36,11 +35,13 @@ def _same_image(low: Lowering, value: ir.Value | None, out: ir.Value) -> Blocked
         found = low.forms.stored(value)
     if not isinstance(found, Blocked) or any(found.pads) or out in low.facts.outputs:
         return None
-    shape = low.facts.fixed_shape(out)
+    shape = low.facts.shape(out)
     if len(shape) not in (3, 4) or shape[:2] != found.shape[:2] or 0 in shape:
         return None
-    long = [max(sizes) for sizes in (shape[2:], found.shape[2:]) if math.prod(sizes) == max(sizes)]
-    return replace(found, shape=shape) if len(long) == 2 else None
+    # (The elements are the same, so that the long axes are equally long.)
+    lines = (shape[2:], found.shape[2:])
+    same = all(len(sizes) - sizes.count(1) <= 1 for sizes in lines)
+    return replace(found, shape=shape) if same else None
 
 
 def lower_transpose(low: Lowering, node: ir.Node) -> None:
@@ -61,7 +62,7 @@ def lower_concat(low: Lowering, node: ir.Node) -> None:
     axis = _normal(int(low.facts.attributes(node)["axis"]), len(low.facts.shape(out)))
     if axis == 1 and all(isinstance(low.forms.found(value), Blocked) for value in inputs):
         images = [low.forms.blocked(value) for value in inputs]
-        if all(image.shape[1] % image.lanes == 0 for image in images[:-1]):
+        if all(image.channels % image.lanes == 0 for image in images[:-1]):
             _concat_blocks(low, out, images)
             return
     target = low.forms.result(out)
@@ -76,7 +77,7 @@ def lower_concat(low: Lowering, node: ir.Node) -> None:
 
 
 def _concat_blocks(low: Lowering, out: ir.Value, images: list[Blocked]) -> None:
-    target = low.forms.new_blocked(out, low.facts.fixed_shape(out))
+    target = low.forms.new_blocked(out, low.facts.shape(out))
     view = target.view()
     at = 0
     for image in images:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import onnx_ir as ir
 
 from hagane.native.kernels.elementwise_loops import emit_copy, merged_axes
 from hagane.native.kernels.expression import float_text
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.tensor import Blocked, Tensor
-from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.facts import AT_RUN_TIME, NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.convolution.pooling import reduce_planes
 from hagane.symbolic import Dim, product
@@ -174,9 +173,9 @@ def _row_kernel(
         "}",
     )
     total = rows * length
-    known = total if isinstance(total, int) else 65536
     tasks = (rows + per_task - 1) // per_task
-    low.recorder.emit(node, body, tasks, work=known * cost, flops=4.0 * known, failure=failure)
+    work, flops = work_of(total, cost), work_of(total, 4.0)
+    low.recorder.emit(node, body, tasks, work=work, flops=flops, failure=failure)
 
 
 _MAXIMUM = (
@@ -288,18 +287,20 @@ def lower_instance_norm(low: Lowering, node: ir.Node) -> None:
     attributes = low.facts.attributes(node)
     if not low.facts.is_float(x):
         raise NotNative(f"element type {low.facts.dtype(x)}")
-    shape = low.facts.fixed_shape(x)
+    shape = low.facts.shape(x)
     source = low.forms.contiguous(x)
     channels = shape[1]
+    if not isinstance(channels, int):
+        raise NotNative(AT_RUN_TIME)
     groups = int(attributes.get("num_groups", channels))
-    if math.prod(shape) == 0:
+    if 0 in shape:
         raise NotNative("an empty image")
     scale, shift = low.forms.contiguous(node.inputs[1]), low.forms.contiguous(node.inputs[2])
     if scale.size != channels or shift.size != channels:
         raise NotNative("a scale that is not one number a channel")
     target = low.forms.result(out)
-    plane = math.prod(shape[2:])
     body = Body()
+    plane = body.number(product(shape[2:]))
     s, w, b = body.pointer(source), body.pointer(scale), body.pointer(shift)
     d = body.pointer(target, written=True)
     epsilon = float_text(float(attributes["epsilon"]))
@@ -318,7 +319,7 @@ def lower_instance_norm(low: Lowering, node: ir.Node) -> None:
         f"float k = {w}[channel] * factor, t = {b}[channel] - mean * k;",
         f"for (i = 0; i < {plane}; i++) y[c * {plane} + i] = x[c * {plane} + i] * k + t; }}",
     ]
-    _row_kernel(low, node, shape[0] * groups, each * plane, lines, body, 0.15)
+    _row_kernel(low, node, shape[0] * groups, each * product(shape[2:]), lines, body, 0.15)
     low.forms[out] = target
 
 

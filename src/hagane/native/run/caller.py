@@ -10,6 +10,7 @@ import numpy as np
 from hagane.native.kernels.control import Loop
 from hagane.native.run.extension import load_extension
 from hagane.native.run.loaded import Loaded
+from hagane.native.run.memory import Numbers
 from hagane.ops.definition import Array
 
 Caller = Callable[[Mapping[str, Any]], "list[Array] | None"]
@@ -68,6 +69,6 @@ def make_caller(segment: Loaded, names: Sequence[str], order: Sequence[int]) -> 
         outputs,
         context.fail,
         context,
-        endless or segment.estimate.whole > _SHORT_NS,
+        endless or segment.estimated(Numbers({})).whole > _SHORT_NS,
     )
     return made

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from hagane.errors import KernelError
-from hagane.native.kernels.control import Branch, Loop, extents
+from hagane.native.kernels.control import Branch, Estimate, Loop, extents
 from hagane.native.kernels.tensor import Buffer, Kind
 from hagane.native.run.control_table import ControlTable
 from hagane.native.run.engine import Memory
@@ -23,10 +23,14 @@ if TYPE_CHECKING:
 
 
 class Spent(NamedTuple):
-    """What a kernel took in one run: kernels of a loop run often."""
+    """What a kernel took in one run: kernels of a loop run often.
+
+    ``flops`` are the operations of all its runs.
+    """
 
     nanoseconds: int
     runs: int
+    flops: float
 
 
 class Context:
@@ -41,6 +45,7 @@ class Context:
         self.arena: Memory | None = None
         self.program: int | None = None
         self._scratch = -1
+        self._kind = 0, False  # threads, and whether there is little work
         self._extension = load_extension()
         self._entry = segment.engine.address("hg_run")
         self.fit(shapes, number)
@@ -57,21 +62,23 @@ class Context:
         for offset, count, byte in self.plan.filled:
             self.arena.fill(offset, count, byte)
         scratch = self.segment.scratch_of(number)
-        if scratch > self._scratch:
+        found = self.segment.estimated(number)
+        threads, small = self.segment.threads_of_run(found), self.segment.is_small(found)
+        if scratch > self._scratch or (threads, small) != self._kind:
             self._destroy()
-            threads = self.segment.threads_of_run()
+            self._kind = threads, small
             self.program = engine.create(len(self.segment.kernels), threads, scratch)
             if not self.program:
                 raise MemoryError("the tables of a compiled model")
-            if self.segment.small:
+            if small:
                 engine.set_small(self.program)
             self._scratch = scratch
-        self._fill_tables(number, self.arena)
+        self._fill_tables(number, self.arena, found)
         self.output_shapes = [
             (tuple(map(number, shape)), dtype) for _, shape, dtype in self.segment.outputs
         ]
 
-    def _fill_tables(self, number: Numbers, arena: Memory) -> None:
+    def _fill_tables(self, number: Numbers, arena: Memory, found: Estimate) -> None:
         segment = self.segment
         inputs = {buffer: i for i, (buffer, _, _) in enumerate(segment.inputs)}
         outputs = {buffer: i for i, (buffer, _, _) in enumerate(segment.outputs)}
@@ -105,7 +112,7 @@ class Context:
             changing += ((numbers + 8 * (d0 + i), dim) for i, dim in enumerate(kernel.sizes))
             values += map(number, kernel.sizes)
             tasks = number(kernel.tasks)
-            serial = int(segment.is_serial(index, tasks))
+            serial = int(segment.is_serial(index, tasks, number, found))
             set_phase(
                 self.program,
                 index,
@@ -240,4 +247,6 @@ class Context:
             return self.run(arrays)
         finally:
             engine.watch(self.program, None, None)
-            times.extend(Spent(int(taken), int(runs)) for taken, runs in table.T)
+            for kernel, (taken, runs) in zip(self.segment.kernels, table.T, strict=True):
+                flops = self._number.of_work(kernel.flops) * int(runs)
+                times.append(Spent(int(taken), int(runs), flops))

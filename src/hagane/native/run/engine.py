@@ -219,7 +219,7 @@ def compile_kernels(kernels: Sequence[Kernel], level: Level, jobs: int | None = 
     def make(folder: Path) -> Path:
         nonlocal cached
         cached = False
-        include = f"-I{_header_folder(cache_, compiler, header, flags)}"
+        include = f"-I{header_folder(cache_, compiler, header, flags)}"
         most = min(2 * jobs, len(codes), 1 + sum(map(len, codes.values())) // _UNIT)
         units: list[list[str]] = [[] for _ in range(max(1, most))]
         # Long ones first, each to the shortest unit so far.
@@ -240,9 +240,7 @@ def compile_kernels(kernels: Sequence[Kernel], level: Level, jobs: int | None = 
     return cache_.load(key, make, lambda path: Library(ctypes.CDLL(str(path)), path, cached))
 
 
-def _header_folder(
-    cache_: CodeCache, compiler: Compiler, header: str, flags: Sequence[str]
-) -> Path:
+def header_folder(cache_: CodeCache, compiler: Compiler, header: str, flags: Sequence[str]) -> Path:
     """Return a folder with the kernels' header, translated ahead: it takes longer than they do."""
     key = "\0".join(("header", header, *flags, *compiler.command, compiler.version))
 

@@ -25,12 +25,12 @@ from hagane.native.run.engine import (
 from hagane.native.run.memory import ARENA_SLACK, Numbers, SizeCode, plan_memory
 from hagane.native.run.outputs import OutputPool
 from hagane.ops.definition import Array
-from hagane.symbolic import number_of, symbol, symbols_of
+from hagane.symbolic import Expr, number_of, symbol, symbols_of
 
 # Kernels of less work than this, in nanoseconds, are not worth a barrier.
-_SERIAL_NS = 1500.0
+SERIAL_NS = 1500.0
 # Programs of less work than this run on one thread; of less than that, only while others are awake.
-_TINY_NS, _SMALL_NS = 4_000.0, 40_000.0
+TINY_NS, SMALL_NS = 4_000.0, 40_000.0
 # After copying this many bytes of weights, what they were made of is let go.
 _SETTLE_BYTES = 8 << 20
 # The engine adds as much to scratch memory.
@@ -73,9 +73,9 @@ class Loaded:
             for kernel in self.kernels
         ]
         self.controls = [kernel.control for kernel in self.kernels]
-        self.estimate: Estimate = estimate(
-            self.controls, [kernel.work for kernel in self.kernels], _SERIAL_NS
-        )
+        self._estimate: Estimate | None = None
+        if not any(isinstance(kernel.work, Expr) for kernel in self.kernels):
+            self._estimate = self.estimated(Numbers({}))
         self.growing = grows(self.controls)
         self._weights = Memory(self.engine, compiled.weight_bytes)
         self._weight_offsets = {weight.buffer: weight.offset for weight in compiled.weights}
@@ -110,12 +110,19 @@ class Loaded:
         """Return where the code of a kernel lies, if it has any."""
         return self._addresses[index]
 
-    def is_serial(self, index: int, tasks: int) -> bool:
+    def estimated(self, number: Numbers) -> Estimate:
+        """Return the time that a run of some sizes is estimated to take."""
+        if self._estimate is not None:
+            return self._estimate
+        work = [number.of_work(kernel.work) for kernel in self.kernels]
+        return estimate(self.controls, work, SERIAL_NS)
+
+    def is_serial(self, index: int, tasks: int, number: Numbers, found: Estimate) -> bool:
         """Whether one thread runs a kernel by itself."""
         kernel = self.kernels[index]
         if isinstance(kernel.control, Loop | Branch):
-            return index in self.estimate.alone
-        return kernel.work < _SERIAL_NS or tasks <= 1
+            return index in found.alone
+        return number.of_work(kernel.work) < SERIAL_NS or tasks <= 1
 
     def replace(self, arrays: Mapping[str, Array]) -> None:
         """Pack weights anew from other arrays; nothing is compiled. No run may go on meanwhile.
@@ -206,17 +213,17 @@ class Loaded:
             sizes: Named dimensions of the inputs.
         """
         number = self._numbers(sizes)
-        scratch = self.threads_of_run() * (self.scratch_of(number) + _SCRATCH_SLACK)
+        threads = self.threads_of_run(self.estimated(number))
+        scratch = threads * (self.scratch_of(number) + _SCRATCH_SLACK)
         return self._weights.size, plan_memory(self.kernels, number).size + ARENA_SLACK + scratch
 
-    def threads_of_run(self) -> int:
+    def threads_of_run(self, found: Estimate) -> int:
         """Return how many threads a run uses: tiny programs do with one."""
-        return min(self.threads, 64) if self.estimate.shared > _TINY_NS else 1
+        return min(self.threads, 64) if found.shared > TINY_NS else 1
 
-    @property
-    def small(self) -> bool:
+    def is_small(self, found: Estimate) -> bool:
         """Whether a run takes less time than to wake a thread."""
-        return self.estimate.shared <= _SMALL_NS
+        return found.shared <= SMALL_NS
 
     def _numbers(self, sizes: Mapping[str, int]) -> Numbers:
         """Return the numbers of all sizes before the first iteration of any loop."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from hagane.native.kernels.control import estimate
-from hagane.native.kernels.kernel import AnyKernel
+from hagane.native.kernels.kernel import AnyKernel, Work
 from hagane.native.kernels.tensor import Border, Buffer, Kind
 from hagane.symbolic import Dim, Expr, number_of, python_text, symbols_of
 
@@ -99,6 +99,10 @@ class Numbers:
         """Return the same for other values of some names."""
         return Numbers({**self._sizes, **sizes})
 
+    def of_work(self, work: Work) -> float:
+        """Return a time or a count of operations that may depend on sizes."""
+        return self(work) if isinstance(work, Expr) else work
+
     def __call__(self, dim: Dim) -> int:
         """Return the value of a size."""
         if isinstance(dim, int):
@@ -113,12 +117,16 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A buffer of the arena: its size in bytes, and the kernels that it lives from and to."""
+    """A buffer of the arena: its size in bytes, and the kernels that it lives from and to.
+
+    ``border`` is that of the buffer in numbers.
+    """
 
     buffer: Buffer
     size: int
     first: int
     last: int
+    border: tuple[Border, ...]
 
 
 def plan_memory(kernels: Sequence[AnyKernel], number: Numbers) -> MemoryPlan:
@@ -141,29 +149,35 @@ def plan_memory(kernels: Sequence[AnyKernel], number: Numbers) -> MemoryPlan:
             -(-(number(buffer.bytes) + _SLACK) // _ALIGNMENT) * _ALIGNMENT,
             start,
             last[buffer],
+            tuple(
+                made
+                for part in buffer.border
+                if (made := part.numbers(number)).planes and made.bytes
+            ),
         )
         for buffer, start in first.items()
         if buffer.kind in (Kind.ARENA, Kind.BORDERED)
     ]
     plan = _place(values, set())
-    cleared = _worth_clearing([v for v in values if v.buffer.border], kernels)
+    cleared = _worth_clearing([v for v in values if v.border], kernels, number)
     return min(plan, _place(values, cleared), key=lambda plan: plan.size) if cleared else plan
 
 
 def _worth_clearing(
-    values: Sequence[_Value], kernels: Sequence[AnyKernel]
+    values: Sequence[_Value], kernels: Sequence[AnyKernel], number: Numbers
 ) -> Set[tuple[Border, ...]]:
     """Return borders to clear for the memory they free, as far as time allows."""
     if not values:
         return set()
-    time = estimate([k.control for k in kernels], [k.work for k in kernels], 0.0)
+    time = estimate([k.control for k in kernels], [number.of_work(k.work) for k in kernels], 0.0)
     budget = _CLEARING * time.whole
     cost: dict[tuple[Border, ...], float] = {}
     size: dict[tuple[Border, ...], int] = {}
     for value in values:
-        key = value.buffer.border
-        stretches = sum(border.runs + border.planes for border in key)
-        clearing = _NS_OF_BYTE * sum(border.bytes for border in key) + _NS_OF_STRETCH * stretches
+        key = value.border
+        stretches = sum(int(border.runs + border.planes) for border in key)
+        bytes_ = sum(int(border.bytes) for border in key)
+        clearing = _NS_OF_BYTE * bytes_ + _NS_OF_STRETCH * stretches
         # Loops and branches have no tasks that could clear anything.
         often = math.inf if kernels[value.first].control else time.often[value.first]
         cost[key] = cost.get(key, 0.0) + clearing * often
@@ -180,9 +194,7 @@ def _place(values: Sequence[_Value], cleared: Set[tuple[Border, ...]]) -> Memory
     """Place all values; those of borders that are not cleared after the rest."""
     placed: list[tuple[int, int, _Value]] = []  # by offset; the second number makes them differ
     offsets: dict[Buffer, int] = {}
-    shared = [
-        value for value in values if not value.buffer.border or value.buffer.border in cleared
-    ]
+    shared = [value for value in values if not value.border or value.border in cleared]
     for value in sorted(shared, key=lambda value: (-value.size, value.first)):
         at = 0
         for other, _, neighbour in placed:
@@ -198,7 +210,7 @@ def _place(values: Sequence[_Value], cleared: Set[tuple[Border, ...]]) -> Memory
     free: dict[object, list[tuple[int, int]]] = {}  # border and size -> (last use, offset)
     own = [value for value in values if value.buffer not in offsets]
     for value in sorted(own, key=lambda value: value.first):
-        places = free.setdefault((value.buffer.border, value.size), [])
+        places = free.setdefault((value.border, value.size), [])
         for i, (end, at) in enumerate(places):
             if end < value.first:
                 places[i] = (value.last, at)
@@ -207,7 +219,7 @@ def _place(values: Sequence[_Value], cleared: Set[tuple[Border, ...]]) -> Memory
         else:
             offsets[value.buffer] = top
             places.append((value.last, top))
-            filled.append((top, value.size, value.buffer.border[0].fill))
+            filled.append((top, value.size, value.border[0].fill))
             top += value.size
     return MemoryPlan(offsets, top, tuple(filled), tuple(clearings))
 
@@ -219,12 +231,12 @@ def _clearings(
     clearings: list[Clearing] = []
     filled: list[tuple[int, int, int]] = []
     for value in values:
-        border, at = value.buffer.border, offsets[value.buffer]
+        border, at = value.border, offsets[value.buffer]
         if not border:
             continue
         # Whatever else lies here may come between: loops and branches have no one order.
         alone = all(
-            other.buffer.border == border and offsets[other.buffer] == at
+            other.border == border and offsets[other.buffer] == at
             for other in values
             if offsets[other.buffer] < at + value.size and at < offsets[other.buffer] + other.size
         )

@@ -15,6 +15,7 @@ import numpy as np
 from hagane.machine import Level
 from hagane.native.tiles.tile import Tile, Words, uses_tiles
 from hagane.ops.definition import Array
+from hagane.symbolic import Dim
 
 # Channel blocks of one block of results in matrix tiles.
 WIDE = 2
@@ -243,10 +244,10 @@ class Contraction:
     tile: Tile
     pixels: Pixels
     groups: tuple[Group, ...]
-    images: int
-    source_image: int
-    target_image: int
-    residual_image: int
+    images: Dim
+    source_image: Dim
+    target_image: Dim
+    residual_image: Dim
     width: int
     padded: bool
     source_floats: int

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hagane.native.kernels.expression import Expression
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, Work, work_of
 from hagane.native.tiles.contraction import WIDE, Contraction, Group, Pixels
 from hagane.native.tiles.matrix_code import LANES, ROWS
 from hagane.native.tiles.matrix_loops import HIGH, emit_loops, plan_loops
@@ -164,7 +164,7 @@ def emit_tiles(
     plan: Contraction,
     names: tuple[str, str, str, str, str],
     after: Expression | None = None,
-) -> tuple[int, float]:
+) -> tuple[Dim, Work]:
     """Write the loops of a contraction of pairs, triples or quads; see ``emit_contraction``.
 
     ``after`` is a function of one tensor, computed on results before they are stored.
@@ -198,8 +198,11 @@ def emit_tiles(
     tiles = _Pixels(body, found)
     body.add(
         f"int64_t image = q / {per_image}, piece = q % {per_image};",
-        f"{source} += image * {plan.source_image}; {target} += image * {plan.target_image};",
-        f"{residual} += image * {plan.residual_image};" if plan.tile.residuals is not None else "",
+        f"{source} += image * {body.number(plan.source_image)}; "
+        f"{target} += image * {body.number(plan.target_image)};",
+        f"{residual} += image * {body.number(plan.residual_image)};"
+        if plan.tile.residuals is not None
+        else "",
         f"const int64_t n_tiles = {len(found.tiles)}, n_pairs = {pairs};",
         f"int64_t chunk = piece % {chunks}, g0 = piece / {chunks} * {loops.groups_of_task};"
         f"int64_t g1 = hg_min({len(plan.groups)}, g0 + {loops.groups_of_task});"
@@ -215,7 +218,7 @@ def emit_tiles(
     planes = ("0", str(plan.tile.target_plane))
     ahead = -(-pairs // chunks) if by_group else 0
     emit_loops(body, loops, tiles, names, steps, planes, ahead, after)
-    return per_image * plan.images, flops * plan.images / _FLOPS_PER_NS
+    return per_image * plan.images, work_of(plan.images, flops / _FLOPS_PER_NS)
 
 
 def takes_rows(tiles: int) -> bool:
@@ -238,7 +241,7 @@ def _split_rows(
     tile = plan.tile
     assert plan.float_plane is not None
     pixel = LANES * tile.words.pieces
-    reach = (tile.taps[0] - 1) * tile.row_step + (tile.taps[1] - 1) * tile.column_step
+    reach = (tile.taps[0] - 1) * tile.known[2] + (tile.taps[1] - 1) * tile.column_step
     reach = (reach + (found.rows - 1) * found.step) // pixel + 1
     tiles = [at // pixel for at, _ in found.tiles]
     lows = [min(tiles[first * HIGH : last * HIGH]) for first, last in tasks]

@@ -77,7 +77,7 @@ def product_function(
     if prefetch:
         text.append(f"add ${64 * prefetch * columns}, %[pf]")
     if rows > 1:
-        text += [f"add ${tile.row_step * 4}, %[x{i}]" for i in range(high)]
+        text += [f"add ${tile.known[2] * 4}, %[x{i}]" for i in range(high)]
         text += ["dec %[kh]", "jnz 3b"]
     plane = "%[plane]" if tile.source_plane is None else f"${tile.source_plane * 4}"
     text += [f"add {plane}, %[p{i}]" for i in range(high)]
@@ -161,7 +161,7 @@ def finish_function(
     for j in range(wide):
         out.append(f"    vf x{j} = {_scaled(tile, j)};")
         if tile.residuals is not None:
-            at = j // tile.residual_parts * tile.residual_plane
+            at = j // tile.residual_parts * tile.known[1]
             at += j % tile.residual_parts * tile.residual_part
             out.append(f"    x{j} += {_added(tile, at, f'lanes{j}' if partial else '')};")
         value = bounded(f"x{j}", tile.activation)
@@ -172,7 +172,7 @@ def finish_function(
             )
             out.append(f"    {{ {' '.join(lines)} x{j} = {value}; }}")
             value = f"v_kept(x{j}, lanes{j})" if partial and padded else f"x{j}"
-        at = j // tile.target_parts * tile.target_plane + j % tile.target_parts * tile.part
+        at = j // tile.target_parts * tile.known[0] + j % tile.target_parts * tile.part
         cut = f"lanes{j}" if partial and not padded else ""
         out.append(f"    {_stored(tile, at, value, cut)}")
     return "\n".join([*out, "  }", "}\n"])

@@ -39,10 +39,10 @@ def tile_function(name: str, tile: Tile, level: Level) -> str:
 
 
 def _signature(name: str, tile: Tile) -> str:
-    plane = ", int64_t plane" if tile.source_plane is None else ""
+    distances = "".join(f", int64_t {distance}" for distance in tile.distances)
     return (
         f"INLINE void {name}(const float *s, const float *w, const float *b, const float *r, "
-        f"float *d, const float *pf{plane})"
+        f"float *d, const float *pf{distances})"
     )
 
 
@@ -115,12 +115,15 @@ class _Assembler:
             self.lines.append(f"prefetcht1 {64 * i}(%[pf])")
         if tile.prefetch:
             self.lines.append(f"add ${64 * tile.prefetch}, %[pf]")
-        ahead = tile.source_plane is not None and tile.taps == (1, 1) and tile.depth > 1
+        ahead = tile.taps == (1, 1) and tile.depth > 1
         if ahead and tile.channels in _WHOLE_BLOCKS[tile.words]:
-            assert tile.source_plane is not None
+            place, plane = "p", tile.source_plane
+            if plane is None:  # (A filter of one tap counts no columns.)
+                self.lines += ["mov %[plane], %[kw]", "lea (%[p],%[kw],2), %[kw]"]
+                place, plane = "kw", 0
             for t in range(self.pixels):
-                at = (tile.sources[t] + 2 * tile.source_plane) * 4
-                self.lines.append(f"prefetcht0 {at}(%[p])")
+                at = (tile.sources[t] + 2 * plane) * 4
+                self.lines.append(f"prefetcht0 {at}(%[{place}])")
 
     def section(self, blocks: int, channels: int, streams: int = 1) -> None:
         """Sum over some blocks of input channels, all taps of each."""
@@ -159,7 +162,8 @@ class _Assembler:
         else:
             self._channels_unrolled(columns, channels)
         if rows > 1:
-            lines += [f"add ${tile.row_step * 4}, %[p]", "dec %[kh]", "jnz 2b"]
+            row = "%[row]" if tile.row_step is None else f"${tile.row_step * 4}"
+            lines += [f"add {row}, %[p]", "dec %[kh]", "jnz 2b"]
         plane = "%[plane]" if tile.source_plane is None else f"${tile.source_plane * 4}"
         lines.append(f"add {plane}, %[s]")
         if blocks > 1:
@@ -225,14 +229,22 @@ class _Assembler:
                     ]
                 if tile.residuals is not None:
                     # Large beside the products: each of them would be rounded to its steps.
-                    at = (j * tile.residual_plane + tile.residuals[t]) * 4
+                    at = (j * (tile.residual_plane or 0) + tile.residuals[t]) * 4
                     lines.append(f"vaddps {at}(%[r]), {acc}, {acc}")
                 # The data come last: these instructions return it where it is NaN.
                 if tile.activation.low is not None:
                     lines.append(f"vmaxps {acc}, {low}, {acc}")
                 if tile.activation.high is not None:
                     lines.append(f"vminps {acc}, {high}, {acc}")
-                self._store(acc, j, (j * tile.target_plane + tile.targets[t]) * 4)
+                self._store(acc, j, (j * (tile.target_plane or 0) + tile.targets[t]) * 4)
+            self._next_block()
+
+    def _next_block(self) -> None:
+        """Go on to the next block of channels of what is written and added."""
+        if self.tile.target_plane is None:
+            self.lines.append("add %[target_plane], %[d]")
+        if self.tile.residual_plane is None:
+            self.lines.append("add %[residual_plane], %[r]")
 
     def _scaling(self) -> tuple[str, str]:
         """Return the registers of a block's factors and shifts, apart from the bounds."""
@@ -281,13 +293,14 @@ class _Assembler:
                     f"vpmaxub {3 * tile.parameters}(%[b]), {y}, {y}",
                     f"vpermd {y}, {order}, {y}",
                 ]
-                places = [(j * tile.target_plane + tile.targets[t]) * 4 for t in pixels]
+                places = [(j * (tile.target_plane or 0) + tile.targets[t]) * 4 for t in pixels]
                 if places == [places[0] + 16 * i for i in range(QUAD)]:
                     lines.append(f"vmovdqu32 {y}, {places[0]}(%[d])")
                     continue
                 lines.append(f"vmovdqu32 {y.replace('zmm', 'xmm')}, {places[0]}(%[d])")
                 for i, at in enumerate(places[1:], 1):
                     lines.append(f"vextracti32x4 ${i}, {y}, {at}(%[d])")
+            self._next_block()
 
     def _constant(self, register: str, value: float) -> None:
         bits = struct.unpack("<I", struct.pack("<f", value))[0]
@@ -320,9 +333,14 @@ def _assembly(name: str, tile: Tile, level: Level) -> str:
     writer.finish()
     text = "\n".join(f'    "{line}\\n\\t"' for line in writer.lines)
     clobbered = ", ".join(f'"{writer.register}{i}"' for i in range(level.registers))
-    plane = ', [plane] "r"(plane)' if tile.source_plane is None else ""
+    distances = "".join(f', [{each}] "rm"({each})' for each in tile.distances)
     count = tile.blocks * writer.pixels * level.lanes
-    sums = stretches = folded = ""
+    sums = stretches = folded = moved = still = ""
+    for pointer, distance in (("r", tile.residual_plane), ("d", tile.target_plane)):
+        if distance is None:
+            moved += f', [{pointer}] "+r"({pointer})'
+        else:
+            still += f', [{pointer}] "r"({pointer})'
     if writer.folds:
         sums = (
             f"\n  float sums[{count}] __attribute__((aligned(64))) = {{0}};\n  int64_t stretches;"
@@ -334,11 +352,18 @@ def _assembly(name: str, tile: Tile, level: Level) -> str:
   __asm__ volatile(
 {text}
     : [s] "+r"(s), [w] "+r"(w), [pf] "+r"(pf), [p] "=&r"(p), [ib] "=&r"(ib), [kh] "=&r"(kh),
-      [kw] "=&r"(kw), [c] "=&r"(c){stretches}
-    : [b] "r"(b), [r] "r"(r), [d] "r"(d){plane}{folded}
+      [kw] "=&r"(kw), [c] "=&r"(c){moved}{stretches}
+    : [b] "r"(b){still}{distances}{folded}
     : "memory", "cc", {clobbered});
 }}
 """
+
+
+def _at(plane: int | None, name: str, block: int, offset: int) -> str:
+    """Return C text of the words to a pixel of some block of channels."""
+    if plane is None:
+        return f"{block} * ({name}_plane / 4) + {offset}"
+    return str(block * plane + offset)
 
 
 def _portable(name: str, tile: Tile, level: Level) -> str:
@@ -365,7 +390,8 @@ def _portable(name: str, tile: Tile, level: Level) -> str:
             out.append(f"    if (ib && ib % {per} == 0) {{ {fold} }}")
         out.append(f"    for (int kh = 0; kh < {rows}; kh++)")
         out.append(f"      for (int kw = 0; kw < {columns}; kw++) {{")
-        out.append(f"        const float *p = s + kh * {tile.row_step} + kw * {tile.column_step};")
+        row = "(row / 4)" if tile.row_step is None else str(tile.row_step)
+        out.append(f"        const float *p = s + kh * {row} + kw * {tile.column_step};")
         out.append(f"        for (int c = 0; c < {channels}; c++, w += {tile.blocks * lanes}) {{")
         for j in range(tile.blocks):
             out.append(f"          vf w{j} = v_load(w + {j * lanes});")
@@ -379,11 +405,14 @@ def _portable(name: str, tile: Tile, level: Level) -> str:
         for t in range(pixels):
             value = f"(s{j}_{t} + a{j}_{t})"
             if tile.residuals is not None:
-                value += f" + v_load(r + {j * tile.residual_plane + tile.residuals[t]})"
+                value += (
+                    f" + v_load(r + {_at(tile.residual_plane, 'residual', j, tile.residuals[t])})"
+                )
             if tile.activation.low is not None:
                 value = f"v_max2(v_set1({float_text(tile.activation.low)}), {value})"
             if tile.activation.high is not None:
                 value = f"v_min2(v_set1({float_text(tile.activation.high)}), {value})"
-            out.append(f"  v_store(d + {j * tile.target_plane + tile.targets[t]}, {value});")
+            at = _at(tile.target_plane, "target", j, tile.targets[t])
+            out.append(f"  v_store(d + {at}, {value});")
     out.append("}\n")
     return "\n".join(out)

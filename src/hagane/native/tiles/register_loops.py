@@ -12,11 +12,12 @@ from dataclasses import replace
 
 from hagane.machine import Level
 from hagane.native.kernels.expression import Expression
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, Work, work_of
 from hagane.native.tiles.contraction import Band, Contraction, tile_starts
 from hagane.native.tiles.matrix import emit_tiles
 from hagane.native.tiles.register_code import tile_function
 from hagane.native.tiles.tile import Tile, tile_pixels, uses_tiles
+from hagane.symbolic import Dim
 
 # One task should take about this long, at this many operations a nanosecond.
 _TASK_NS = 12_000.0
@@ -29,7 +30,7 @@ def emit_contraction(
     level: Level,
     names: tuple[str, str, str, str, str],
     after: Expression | None = None,
-) -> tuple[int, float]:
+) -> tuple[Dim, Work]:
     """Write the loops of a contraction into ``body``.
 
     Args:
@@ -74,10 +75,11 @@ def emit_contraction(
     body.helper(f"static const int64_t KERNEL_groups[{len(plan.groups)}][4] = {{{table}}};")
     body.add(f"int64_t image = q / {per_image}, piece = q % {per_image};")
     body.add(
-        f"{source} += image * {plan.source_image};", f"{target} += image * {plan.target_image};"
+        f"{source} += image * {body.number(plan.source_image)};",
+        f"{target} += image * {body.number(plan.target_image)};",
     )
     if plan.tile.residuals is not None:
-        body.add(f"{residual} += image * {plan.residual_image};")
+        body.add(f"{residual} += image * {body.number(plan.residual_image)};")
     if by_group:
         body.add(f"int64_t chunk = piece % {chunks}, g = piece / {chunks};", "{")
     else:
@@ -108,7 +110,7 @@ def emit_contraction(
             body.add("}", *_pooling(plan, plan.band, size, lanes, target))
         body.add("}")
     body.add("}")
-    return per_image * plan.images, flops * plan.images / _FLOPS_PER_NS
+    return per_image * plan.images, work_of(plan.images, flops / _FLOPS_PER_NS)
 
 
 def _pooling(plan: Contraction, band: Band, blocks: int, lanes: int, target: str) -> list[str]:

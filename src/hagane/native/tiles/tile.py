@@ -91,8 +91,9 @@ class Tile:
         depth: Whole blocks of input channels.
         channels: Input channels of a whole block, next to one another.
         rest: Input channels of a last, partial block.
-        source_plane: From one block of input channels to the next; None if it is known only at
-            run time, and then a last argument, ``plane``, in bytes.
+        source_plane: From one block of input channels to the next. None, here and below, stands for
+            a distance that is known only at run time, and then is a last argument, in bytes:
+            ``plane``, ``row``, ``target_plane`` and ``residual_plane``, in this order.
         target_plane: From one block of channels of the target to the next.
         residual_plane: The same of what is added.
         target_parts: Blocks of output channels that one block of the target holds.
@@ -122,10 +123,10 @@ class Tile:
     channels: int
     rest: int
     source_plane: int | None
-    target_plane: int
-    residual_plane: int = 0
+    target_plane: int | None
+    residual_plane: int | None = 0
     taps: tuple[int, int] = (1, 1)
-    row_step: int = 0
+    row_step: int | None = 0
     column_step: int = 0
     activation: Activation = NO_ACTIVATION
     prefetch: int = 0
@@ -138,6 +139,25 @@ class Tile:
     target_parts: int = 1
     residual_parts: int = 1
     residual_words: Words = Words.FLOAT
+
+    @property
+    def known(self) -> tuple[int, int, int]:
+        """Distances of planes of the target and of what is added, and of rows, where all are known."""
+        found = (self.target_plane, self.residual_plane, self.row_step)
+        target, added, row = (0 if distance is None else distance for distance in found)
+        assert None not in found, self
+        return target, added, row
+
+    @property
+    def distances(self) -> tuple[str, ...]:
+        """The distances that are known only at run time."""
+        found = {
+            "plane": self.source_plane,
+            "row": self.row_step,
+            "target_plane": self.target_plane,
+            "residual_plane": self.residual_plane,
+        }
+        return tuple(name for name, distance in found.items() if distance is None)
 
     @property
     def part(self) -> int:

@@ -11,6 +11,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -34,6 +35,7 @@ from hagane.native.run.engine import compile_kernels
 from hagane.native.run.loaded import Loaded
 from hagane.native.tuning.peak import peak_flops
 from hagane.ops import infer_types
+from hagane.ops.builder import Nodes, interpreting, new_input, op
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
 from hagane.symbolic import product
@@ -222,13 +224,12 @@ def _tiles(settings: Settings) -> Iterator[tuple[int, str]]:
 def _alone(node: ir.Node, shapes: Sequence[tuple[int, ...]]) -> tuple[ir.Model, Array]:
     """Return a model of one node like this, its weights made up, and what to feed it."""
     random = np.random.default_rng(0)
-    x = ir.Value(name="x", shape=ir.Shape(shapes[0]), type=ir.TensorType(ir.DataType.FLOAT))
+    types, attributes = GraphTypes(), dict[str, Any](node.attributes)
+    x = new_input("x", TensorType(ir.DataType.FLOAT, tuple(shapes[0])), types)
     weight = random.standard_normal(shapes[1]).astype(np.float32)
-    w = ir.Value(name="w", const_value=ir.tensor(weight, name="w"))
-    made = ir.Node("", node.op_type, [x, w], list(node.attributes.values()), name=_NAME)
-    made.outputs[0].name = "y"
-    graph = ir.Graph([x], made.outputs, nodes=[made], opset_imports={"": 28}, name="layer")
-    graph.register_initializer(w)
+    graph = ir.Graph([x], [], nodes=[], opset_imports={"": 28}, name="layer")
+    with interpreting(Nodes(graph, types, name=_NAME)):
+        graph.outputs.append(op(node.op_type, x, weight, **attributes))
     feed = random.standard_normal(shapes[0]).astype(np.float32)
     return ir.Model(graph, ir_version=10), feed
 

@@ -18,6 +18,7 @@ from hagane.ops.builder.apply import (
 from hagane.ops.builder.control import branch, loop, scan
 from hagane.ops.builder.eager import EAGER, Eager
 from hagane.ops.builder.interpreter import Call, Interpreter, interpreter_of, interpreting
+from hagane.ops.builder.node import library_node, node_of
 from hagane.ops.builder.nodes import Nodes, new_input
 from hagane.ops.builder.types import TYPES, Typed, Types
 
@@ -36,8 +37,10 @@ __all__ = [
     "interpreter_of",
     "interpreting",
     "is_continuous",
+    "library_node",
     "loop",
     "new_input",
+    "node_of",
     "op",
     "rank_of",
     "scan",

@@ -89,7 +89,7 @@ def trace_body(outer: Nodes, call: Call, name: str) -> ir.Graph:
 
     types = _argument_types(outer, call)
     graph = ir.Graph([], [], nodes=[], name=f"{outer.name} {name}".strip())
-    inner = Nodes(graph, outer.types, name=outer.name, outer=outer)
+    inner = Nodes(graph, outer.types, name=outer.name, outer=outer, typed=outer.typed)
     arguments = []
     for label, type_ in types:
         value = ir.Value(name=_free(inner, label))

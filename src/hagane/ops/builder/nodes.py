@@ -13,7 +13,7 @@ import onnx_ir as ir
 from hagane.errors import TypeInferenceError
 from hagane.graph.types import TensorType, Type, to_ir_shape
 from hagane.ops.builder.interpreter import Call
-from hagane.ops.builder.types import attribute
+from hagane.ops.builder.node import node_of
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes, infer_added
 from hagane.ops.values import tensor_to_array
@@ -21,7 +21,7 @@ from hagane.symbolic import Dim, Expr, symbols_of
 
 
 class Nodes:
-    """Nodes that are added to a graph, typed as they come.
+    """Nodes that are added to a graph.
 
     Args:
         graph: The graph, or a subgraph.
@@ -30,6 +30,8 @@ class Nodes:
         name: What the nodes are called; the operator's name and a number follow.
         added: Is called with each new node.
         outer: The interpreter of the graph around this one.
+        typed: Whether nodes are checked and typed as they come; a graph whose values have no
+            types yet takes them as they are.
     """
 
     level = 0
@@ -43,12 +45,14 @@ class Nodes:
         name: str = "",
         added: Callable[[ir.Node], None] = lambda node: None,
         outer: Nodes | None = None,
+        typed: bool = True,
     ):
         self.graph = graph
         self.types = GraphTypes() if types is None else types
         self.before = before
         self.name = name
         self.outer = outer
+        self.typed = typed
         self._added = added
         self._sizes: dict[str, tuple[ir.Value, int]] = {}
         self._formulas: dict[Dim, ir.Value] = {}
@@ -63,21 +67,17 @@ class Nodes:
         Raises:
             TypeInferenceError: The operands do not fit the operator.
         """
-        bodies = {name: item for name, item in call.attributes.items() if callable(item)}
-        plain = [attribute(n, item) for n, item in call.attributes.items() if n not in bodies]
-        graphs = [ir.AttrGraph(name, self._body(call, name)) for name in bodies]
-        node = ir.Node(
-            call.op.domain,
-            call.op.name,
-            call.inputs,
-            [*plain, *graphs],
-            num_outputs=n_outputs,
-            name=f"{self.name} {call.op.name}" if self.name else None,
-        )
+        attributes = {
+            name: self._body(call, name) if callable(item) else item
+            for name, item in call.attributes.items()
+        }
+        name = f"{self.name} {call.op.name}" if self.name else None
+        node = node_of(call.op, call.inputs, attributes, n_outputs, name)
         self.insert(node)
-        infer_added(node, self.types)
-        for value in node.outputs:
-            self.note_sizes(value)
+        if self.typed:
+            infer_added(node, self.types)
+            for value in node.outputs:
+                self.note_sizes(value)
         return node.outputs
 
     def insert(self, node: ir.Node) -> None:

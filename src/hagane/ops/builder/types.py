@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from hagane.graph.types import TensorType, Type
 from hagane.ops.builder.interpreter import Call, Interpreter
+from hagane.ops.builder.node import node_of
 from hagane.ops.context import Judge
 from hagane.ops.definition import Array
 from hagane.ops.node import infer_node
@@ -93,32 +94,8 @@ def check_call(
         TypeInferenceError: The operands do not fit the operator.
     """
     values = [None if type_ is None else ir.Value() for type_ in types]
-    node = ir.Node(
-        call.op.domain,
-        call.op.name,
-        values,
-        attributes_of(call.attributes),
-        num_outputs=n_outputs,
-    )
+    node = node_of(call.op, values, call.attributes, n_outputs)
     return infer_node(node, types, contents, fresh=_fresh, infer_graph=_no_graph, judge=judge)
-
-
-def attributes_of(attributes: Any) -> list[ir.Attr]:
-    """Return plain Python values as attributes of a node."""
-    return [attribute(name, item) for name, item in attributes.items()]
-
-
-def attribute(name: str, item: Any) -> ir.Attr:
-    """Return a plain Python value as an attribute of a node."""
-    if isinstance(item, np.ndarray):
-        item = ir.tensor(item)
-    if isinstance(item, bool):
-        item = int(item)
-    if isinstance(item, tuple) and not item:
-        return ir.AttrInt64s(name, ())
-    found = ir.convenience.convert_attribute(name, item)
-    assert isinstance(found, ir.Attr)
-    return found
 
 
 def _fresh(label: str) -> Expr:

@@ -19,6 +19,7 @@ from hagane.errors import TypeInferenceError, UnsupportedModel
 from hagane.graph.opsets import CURRENT_OPSETS
 from hagane.graph.verify import describe
 from hagane.graph.walk import all_graphs, all_nodes
+from hagane.ops.builder import interpreting
 from hagane.passes.legalise import broadcast, inputs, meaning, ml, resize, scan
 from hagane.passes.legalise.rewrite import Site
 
@@ -100,7 +101,6 @@ def legalise(model: ir.Model) -> None:
     problems = [*_opset_problems(opsets), *_too_old(model.graph, opsets.get("", OLDEST_OPSET))]
     if problems:
         raise UnsupportedModel(problems)
-    counter = _Counter()
     # Bodies come before the graphs around them, so that rewrites see legal ones.
     for graph in reversed(list(all_graphs(model.graph))):
         _normalise_domains(graph)
@@ -109,7 +109,7 @@ def legalise(model: ir.Model) -> None:
             for since, adapt in ADAPTERS.get((node.domain, node.op_type), ()):
                 if version < since:
                     _check_attributes(node, version)
-                    problem = _apply(adapt, Site(node, graph, counter, version))
+                    problem = _apply(adapt, Site(node, graph, version))
                     problems += [problem] if problem else []
     if problems:
         raise UnsupportedModel(problems)
@@ -118,17 +118,6 @@ def legalise(model: ir.Model) -> None:
             del model.opset_imports[domain]
     for domain in opsets:
         model.opset_imports[domain] = CURRENT_OPSETS.get(domain, opsets[domain])
-
-
-class _Counter:
-    """Numbers for the names of new values, one series a model."""
-
-    def __init__(self) -> None:
-        self._next = 0
-
-    def __call__(self) -> int:
-        self._next += 1
-        return self._next
 
 
 def _domain(domain: str) -> str:
@@ -171,7 +160,8 @@ def _unchanged(op_type: str, version: int) -> bool:
 
 def _apply(adapt: Adapter, site: Site) -> str | None:
     try:
-        adapt(site)
+        with interpreting(site.nodes):
+            adapt(site)
     except UnsupportedModel as error:
         return error.problems[0]
     return None

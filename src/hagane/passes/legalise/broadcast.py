@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 
+from hagane.ops.builder import op
 from hagane.passes.legalise.rewrite import Site
 
 
@@ -15,14 +17,11 @@ def binary_7(site: Site) -> None:
     if not broadcasts or axis is None:
         return
     x, y = site.node.inputs
-    start = site.constant([axis])
-    after = site.before("Sub", [_rank(site, x), _rank(site, y)])
     if axis >= 0:
-        site.set_input(1, _with_ones(site, y, site.before("Sub", [after, start])))
+        site.set_input(1, _with_ones(y, op("Sub", op("Sub", _rank(x), _rank(y)), [axis])))
     else:
         # Counted from the back: -1 aligns the operand's first axis with the last one.
-        beyond = site.before("Sub", [site.before("Neg", [start]), _rank(site, y)])
-        site.set_input(1, _with_ones(site, y, beyond))
+        site.set_input(1, _with_ones(y, op("Sub", [-axis], _rank(y))))
 
 
 def gemm_7(site: Site) -> None:
@@ -34,9 +33,8 @@ def prelu_7(site: Site) -> None:
     """A slope of one axis held one number a channel, the second axis of the input."""
     site.take("consumed_inputs")
     x, slope = site.node.inputs
-    spatial = site.before("Sub", [_rank(site, x), site.constant([2])])
-    count = site.before("Max", [spatial, site.constant([0])])
-    site.set_input(1, _with_ones(site, slope, count))
+    spatial = op("Sub", _rank(x), [2])
+    site.set_input(1, _with_ones(slope, op("Max", spatial, [0])))
 
 
 def training_attributes_7(site: Site) -> None:
@@ -51,14 +49,13 @@ def recurrent_7(site: Site) -> None:
     site.take("output_sequence")
 
 
-def _rank(site: Site, value: ir.Value | None) -> ir.Value:
-    return site.before("Shape", [site.before("Shape", [value])])
+def _rank(value: ir.Value | None) -> ir.Value:
+    rank: ir.Value = op("Shape", op("Shape", value))
+    return rank
 
 
-def _with_ones(site: Site, value: ir.Value | None, count: ir.Value) -> ir.Value:
+def _with_ones(value: ir.Value | None, count: ir.Value) -> ir.Value:
     """Return ``value`` with ``count`` axes of size 1 after its own."""
-    ones = site.before(
-        "ConstantOfShape", [count], {"value": ir.tensor([1], dtype=ir.DataType.INT64)}
-    )
-    shape = site.before("Concat", [site.before("Shape", [value]), ones], {"axis": 0})
-    return site.before("Reshape", [value, shape])
+    ones = op("ConstantOfShape", count, value=np.array([1]))
+    spread: ir.Value = op("Reshape", value, op("Concat", op("Shape", value), ones, axis=0))
+    return spread

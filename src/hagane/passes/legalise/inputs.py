@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx_ir as ir
 
+from hagane.ops.builder import op
+from hagane.passes.edit import given
 from hagane.passes.legalise.rewrite import Site
 
 
@@ -20,8 +21,7 @@ def clip_11(site: Site) -> None:
     for index, name in ((1, "min"), (2, "max")):
         bound = site.take(name)
         if bound is not None:
-            value = site.constant(bound, np.float32)
-            site.set_input(index, site.before("CastLike", [value, site.node.inputs[0]]))
+            site.set_input(index, op("CastLike", np.float32(bound), site.node.inputs[0]))
 
 
 def dft_20(site: Site) -> None:
@@ -37,13 +37,8 @@ def dropout_12(site: Site) -> None:
         site.set_input(1, site.constant(ratio, np.float32))
     if site.version >= 10 or len(site.node.outputs) < 2 or not site.node.outputs[1].uses():
         return
-    mask = site.node.outputs[1]
-    like = ir.node("CastLike", [mask, site.node.inputs[0]])
-    like.outputs[0].name = f"{mask.name}.like"
-    site.graph.insert_after(site.node, like)
-    for user, index in list(mask.uses()):
-        if user is not like:
-            user.replace_input_with(index, like.outputs[0])
+    made, mask = op("Dropout", *site.node.inputs, **given(site.node), outputs=2)
+    site.replace(made, op("CastLike", mask, site.node.inputs[0]))
 
 
 def pad_11(site: Site) -> None:
@@ -51,8 +46,7 @@ def pad_11(site: Site) -> None:
     site.set_input(1, site.constant(site.take("pads")))
     value = site.take("value", 0.0)
     if value:
-        constant = site.constant(value, np.float32)
-        site.set_input(2, site.before("CastLike", [constant, site.node.inputs[0]]))
+        site.set_input(2, op("CastLike", np.float32(value), site.node.inputs[0]))
 
 
 def slice_10(site: Site) -> None:

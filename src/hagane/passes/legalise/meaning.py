@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hagane.ops.builder import op
+from hagane.passes.edit import given
 from hagane.passes.legalise.rewrite import Site
 
 
@@ -26,13 +28,11 @@ def grid_sample_20(site: Site) -> None:
 def group_normalization_21(site: Site) -> None:
     """Scale and bias hold one number a channel now, no longer one a group."""
     groups = site.node.attributes["num_groups"].as_int()
-    channels = site.before("Shape", [site.node.inputs[0]], {"start": 1, "end": 2})
-    per_group = site.before("Div", [channels, site.constant([groups])])
-    shape = site.before("Concat", [site.constant([groups]), per_group], {"axis": 0})
+    channels = op("Shape", site.node.inputs[0], start=1, end=2)
+    shape = op("Concat", [groups], op("Div", channels, [groups]), axis=0)
     for index in (1, 2):
-        column = site.before("Reshape", [site.node.inputs[index], site.constant([groups, 1])])
-        spread = site.before("Expand", [column, shape])
-        site.set_input(index, site.before("Reshape", [spread, site.constant([-1])]))
+        column = op("Reshape", site.node.inputs[index], [groups, 1])
+        site.set_input(index, op("Reshape", op("Expand", column, shape), [-1]))
 
 
 def roi_align_16(site: Site) -> None:
@@ -42,7 +42,7 @@ def roi_align_16(site: Site) -> None:
 
 def scatter_11(site: Site) -> None:
     """Scatter was renamed ScatterElements."""
-    site.replace("ScatterElements", site.node.inputs, dict(_attributes(site)))
+    site.replace(op("ScatterElements", *site.node.inputs, **given(site.node)))
 
 
 def softmax_13(site: Site) -> None:
@@ -54,11 +54,6 @@ def softmax_13(site: Site) -> None:
     if axis == -1 or (rank is not None and axis == rank - 1):
         site.put("axis", -1)
         return
-    shape = site.before("Shape", [x])
-    flat = site.before("Flatten", [x], {"axis": axis})
-    normalised = site.before(node.op_type, [flat], {"axis": -1})
-    site.replace("Reshape", [normalised, shape])
-
-
-def _attributes(site: Site) -> list[tuple[str, object]]:
-    return [(name, attribute.value) for name, attribute in site.node.attributes.items()]
+    shape = op("Shape", x)
+    normalised = op(node.op_type, op("Flatten", x, axis=axis), axis=-1)
+    site.replace(op("Reshape", normalised, shape))

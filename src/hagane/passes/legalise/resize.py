@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from hagane.ops.builder import op
+from hagane.passes.edit import given
 from hagane.passes.legalise.rewrite import Site
 
 # Before opset 11, output pixel i came from input coordinate i / scale, rounded down.
@@ -23,9 +25,8 @@ def resize_11(site: Site) -> None:
         site.put(name, value)
     if known is not None and np.any(known < 1):
         if np.any(known > 1):
-            enlarge = site.constant(np.maximum(known, 1), np.float32)
-            attributes = {name: a.value for name, a in site.node.attributes.items()}
-            x = site.before("Resize", [x, None, enlarge], attributes)
+            enlarge = np.maximum(known, 1).astype(np.float32)
+            x = op("Resize", x, None, enlarge, **given(site.node))
             scales = site.constant(np.minimum(known, 1), np.float32)
         site.put("nearest_mode", "ceil")
     site.set_input(1, None)
@@ -44,10 +45,9 @@ def _known(value: ir.Value | None) -> np.ndarray | None:
 def upsample(site: Site) -> None:
     """Upsample, whose scales are an attribute until opset 9, is a Resize."""
     scales = site.take("scales")
-    source = site.node.inputs[1] if scales is None else site.constant(scales, np.float32)
+    source = site.node.inputs[1] if scales is None else np.float32(scales)
     mode = site.take("mode", "nearest")
-    site.replace(
-        "Resize",
-        [site.node.inputs[0], None, source],
-        {"mode": {"bilinear": "linear"}.get(mode, mode), **_OLD_COORDINATES},
-    )
+    for name, value in _OLD_COORDINATES.items():
+        site.put(name, value)
+    site.put("mode", {"bilinear": "linear"}.get(mode, mode))
+    site.replace(op("Resize", site.node.inputs[0], None, source, **given(site.node)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,26 @@ import onnx_ir as ir
 
 from hagane.errors import UnsupportedModel
 from hagane.graph.verify import describe
+from hagane.ops.builder import Nodes
 
 
 @dataclass(frozen=True)
 class Site:
-    """One node that is being brought to its current form, within its graph."""
+    """One node that is being brought to its current form, within its graph.
+
+    While an adapter has it, ``op`` inserts nodes in front of the node. Types are found later, so
+    numbers among their operands are int64, or float32 where they are no integers.
+    """
 
     node: ir.Node
     graph: ir.Graph
-    number: Callable[[], int]
     version: int
+
+    @cached_property
+    def nodes(self) -> Nodes:
+        """What inserts nodes in front of this one."""
+        name = self.node.name or self.node.op_type
+        return Nodes(self.graph, before=self.node, name=f"{name}.legalised", typed=False)
 
     def take(self, name: str, default: Any = None) -> Any:
         """Remove the attribute ``name`` and return its value."""
@@ -32,19 +42,8 @@ class Site:
         self.node.attributes[name] = ir.convenience.convert_attribute(name, value)
 
     def constant(self, value: Any, dtype: type[np.generic] = np.int64) -> ir.Value:
-        """Return a new constant, made by a node before this one."""
-        tensor = ir.tensor(np.asarray(value, dtype=dtype))
-        return self.before("Constant", [], {"value": tensor})
-
-    def before(
-        self, op_type: str, inputs: Sequence[ir.Value | None], attributes: Any = None
-    ) -> ir.Value:
-        """Insert a node before this one and return its only output."""
-        new = ir.node(op_type, inputs, attributes or {})
-        new.outputs[0].name = f"legalised.{self.number()}"
-        new.name = f"{self.node.name or self.node.op_type}.{new.outputs[0].name}"
-        self.graph.insert_before(self.node, new)
-        return new.outputs[0]
+        """Return a new constant."""
+        return self.nodes.constant(np.asarray(value, dtype=dtype))
 
     def set_input(self, index: int, value: ir.Value | None) -> None:
         """Make ``value`` the input number ``index``, with absent inputs before it if needed."""
@@ -52,15 +51,16 @@ class Site:
             self.node.resize_inputs(index + 1)
         self.node.replace_input_with(index, value)
 
-    def replace(
-        self, op_type: str, inputs: Sequence[ir.Value | None], attributes: Any = None
-    ) -> None:
-        """Put another node with the same outputs in place of this one."""
-        new = ir.node(op_type, inputs, attributes or {}, num_outputs=len(self.node.outputs))
-        new.name = self.node.name
-        self.graph.insert_before(self.node, new)
+    def replace(self, *made: ir.Value) -> None:
+        """Put new values in the place of the outputs of this node, which goes.
+
+        They take over the names of the outputs, and the maker of the first that of the node.
+        """
+        maker = made[0].producer()
+        assert maker is not None
+        maker.name = self.node.name
         ir.convenience.replace_nodes_and_values(
-            self.graph, self.node, [self.node], [], self.node.outputs, new.outputs
+            self.graph, self.node, [self.node], [], self.node.outputs, made
         )
 
     def refuse(self, reason: str) -> None:

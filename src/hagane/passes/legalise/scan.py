@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import onnx_ir as ir
 
+from hagane.ops.builder import op
 from hagane.passes.legalise.rewrite import Site
 
 
@@ -16,20 +20,19 @@ def scan_9(site: Site) -> None:
     node = site.node
     if node.inputs[0] is not None:
         site.refuse("sequence_lens has no current form")
-    body = node.attributes["body"].as_graph()
+    outputs = len(node.outputs)
     n_scanned = node.attributes["num_scan_inputs"].as_int()
     entries = [value for value in node.inputs[1:] if value is not None]
-    directions = site.take("directions")
+    directions, body = site.take("directions"), site.take("body")
 
-    inner_inputs = [ir.Value(name=f"{value.name}.entry{site.number()}") for value in entries]
-    attributes = {"body": body, "num_scan_inputs": n_scanned}
-    if directions is not None:
-        attributes["scan_input_directions"] = directions
-    inner = ir.node("Scan", inner_inputs, attributes, num_outputs=len(node.outputs))
-    node.attributes.pop("body")
-    for output in inner.outputs:
-        output.name = f"legalised.{site.number()}"
-    batch_body = ir.Graph(
-        inner_inputs, inner.outputs, nodes=[inner], name=f"{body.name}.over_batch"
-    )
-    site.replace("Scan", entries, {"body": batch_body, "num_scan_inputs": len(entries)})
+    def over_time(*entry: ir.Value) -> Sequence[ir.Value]:
+        return _scan(
+            entry, outputs, body=body, num_scan_inputs=n_scanned, scan_input_directions=directions
+        )
+
+    site.replace(*_scan(entries, outputs, body=over_time, num_scan_inputs=len(entries)))
+
+
+def _scan(inputs: Sequence[ir.Value], outputs: int, **attributes: Any) -> Sequence[ir.Value]:
+    made = op("Scan", *inputs, outputs=outputs, **attributes)
+    return made if isinstance(made, tuple) else (made,)

@@ -97,8 +97,8 @@ class NativePart(Part):
             if isinstance(kernel.control, Mark):
                 continue
             operator, _, name = kernel.label.partition(" ")
-            flops = kernel.flops * spent.runs
-            watch.records.append(Timed(operator, name.strip("'"), spent.nanoseconds, flops))
+            timed = Timed(operator, name.strip("'"), spent.nanoseconds, spent.flops)
+            watch.records.append(timed)
         return results
 
     def memory(self, sizes: Mapping[str, int]) -> Memory:

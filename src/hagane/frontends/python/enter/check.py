@@ -6,6 +6,7 @@ import ast
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hagane.frontends.python.interpret.annotations import read_annotation
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.load.modules import SourceError
 from hagane.frontends.python.report.findings import CheckError, Note, Problem, Report
+from hagane.frontends.python.shapes.domain import Shapes
 from hagane.frontends.python.values.type_text import Axis, TensorText, TypeText, parse_type
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -61,7 +63,7 @@ def check_source(request: Request, tables: Tables) -> Report:
 
 def interpret(request: Request, knowledge: Knowledge, tables: Tables) -> Interpreter:
     """Check a file from its source alone, and return the interpreter with all it found."""
-    interpreter = Interpreter(knowledge, request.file.parent, tables)
+    interpreter = Interpreter(request.file.parent, tables, partial(Shapes, knowledge))
     report = interpreter.collector.report
     with DeepRecursion():
         try:
@@ -93,7 +95,8 @@ def check_object(
     sizes: Mapping[str, int] | None = None,
 ) -> Report:
     """Check a real object: its attributes are known values, its source is interpreted."""
-    interpreter = Interpreter(Knowledge(sample=dict(sizes or {})), Path.cwd(), tables)
+    knowledge = Knowledge(sample=dict(sizes or {}))
+    interpreter = Interpreter(Path.cwd(), tables, partial(Shapes, knowledge))
     report = interpreter.collector.report
     with DeepRecursion():
         try:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from hagane.frontends.python.interpret.access import Access
 from hagane.frontends.python.interpret.annotations import Annotations
 from hagane.frontends.python.interpret.calls import Calls
 from hagane.frontends.python.interpret.comprehensions import Comprehensions
+from hagane.frontends.python.interpret.domain import Domain
 from hagane.frontends.python.interpret.expressions import Expressions
 from hagane.frontends.python.interpret.loops import Loops
+from hagane.frontends.python.interpret.operators import Operators
 from hagane.frontends.python.interpret.statements import Statements
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.load.lift import Lift
@@ -25,11 +27,11 @@ from hagane.frontends.python.values.values import (
     Tensor,
     Value,
 )
-from hagane.symbolic.questions import Knowledge
 
 
 class Interpreter(
     Expressions,
+    Operators,
     Access,
     Calls,
     Builtins,
@@ -40,16 +42,16 @@ class Interpreter(
     Lift,
     Annotations,
 ):
-    """Interprets a program over types and symbolic sizes.
+    """Interprets a program over a domain.
 
     Args:
-        knowledge: What is known of sizes.
         root: The folder that imports start from, beside that of the importing file.
         tables: What names of libraries mean.
+        domain: Makes what values are, given the interpreter.
     """
 
-    def __init__(self, knowledge: Knowledge, root: Path, tables: Tables):
-        super().__init__(knowledge)
+    def __init__(self, root: Path, tables: Tables, domain: Callable[[Interpreter], Domain]):
+        super().__init__(domain)
         self.root = root
         self.tables = tables
 

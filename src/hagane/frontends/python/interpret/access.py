@@ -269,8 +269,8 @@ class Access(Core):
         self.emit.label = self.collector.text(node)
         return self.settle(self.item(value, index))
 
-    def item(self, value: Value, index: Value) -> Value:
-        """Return ``value[index]``."""
+    def item_of(self, value: Value, index: Value) -> Value:
+        """Return ``value[index]``, with Python's own meaning."""
         if isinstance(value, Choice) or isinstance(index, Choice):
             return self.either(value, lambda v: self.either(index, lambda i: self.item(v, i)))
         if isinstance(value, Unknown):
@@ -432,7 +432,7 @@ class Access(Core):
             count = maximum(0, -((value.stop - start) // -step))
         if isinstance(count, int):
             return [start + k * step for k in range(count)]
-        return Many(start, count, lambda k: start + k * step)
+        return self.domain.many(value, Many(start, count, lambda k: start + k * step))
 
     def _tensor_items(self, value: Tensor) -> list[Value] | Many:
         if value.shape is None:
@@ -442,7 +442,7 @@ class Access(Core):
         count = value.shape[0]
         if isinstance(count, int) and count <= MAX_UNROLLED:
             return [self.tables.tensor_item(self, value, place) for place in range(count)]
-        return Many(self.tables.tensor_item(self, value, 0), count)
+        return self.domain.many(value, Many(self.tables.tensor_item(self, value, 0), count))
 
     def _object_items(self, value: Instance) -> list[Value] | Many:
         if isinstance(value.cls, Class) and "named tuple" in value.cls.flags:

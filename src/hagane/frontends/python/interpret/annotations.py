@@ -75,6 +75,9 @@ class Annotations(Core):
 
     def make_value(self, text: TypeText, name: str, kind: str) -> Value:
         """Return a value of a type; sizes become named symbols, examples are remembered."""
+        return self.emit.argument(self._made(text, name, kind), name)
+
+    def _made(self, text: TypeText, name: str, kind: str) -> Value:
         match text:
             case TensorText():
                 return self._make_tensor(text, name, kind)
@@ -86,7 +89,7 @@ class Annotations(Core):
                         return self.new_list([item] * times)
                     return self.new_list(Many(item, times))
                 made = [
-                    self.make_value(item, f"{name}_{place}", kind)
+                    self.make_value(item, self.emit.item_name(name, place), kind)
                     for place, item in enumerate(items)
                 ]
                 return tuple(made) if container == "tuple" else self.new_list(made)
@@ -172,6 +175,8 @@ class Annotations(Core):
         return value
 
     def _check(self, what: str, annotation: ast.expr, value: Value, bound: dict[str, Dim]) -> None:
+        if not self.domain.annotated:
+            return
         try:
             found = read_annotation(annotation)
         except InvalidArgument as error:

@@ -94,6 +94,12 @@ class Calls(Core):
         self, function: Value, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
         """Call any value of the program."""
+        return self.domain.call(function, arguments, keywords)
+
+    def apply(
+        self, function: Value, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call any value of the program, with Python's own meaning."""
         match function:
             case Function():
                 return self._call_function(function, arguments, keywords)

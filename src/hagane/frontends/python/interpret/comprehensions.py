@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from hagane.frontends.python.interpret.access import MAX_UNROLLED
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import MISSING, Frame, Many, Value
-from hagane.symbolic import symbol
+from hagane.frontends.python.values.values import Frame, Many, Value
+from hagane.symbolic import Dim
 from hagane.symbolic.term import Term
 
 
@@ -73,11 +73,12 @@ class Comprehensions(Core):
             kept = self._kept(generator)
             if kept is False:
                 continue
+            number = self.emit.fresh("kept") if kept is None else None
             inner = self._inner(generators, place, result)
-            if isinstance(inner, Many) or kept is None:
+            if isinstance(inner, Many) or number is not None:
                 piece = inner if isinstance(inner, Many) else self.many_items(inner)
-                if kept is None:
-                    piece = Many(piece.element, self.emit.fresh("kept"))
+                if number is not None:
+                    piece = Many(piece.element, number)
                 so_far = many if many is not None else tuple(found)
                 many = self.many_of(so_far, piece)
             elif many is not None:
@@ -97,7 +98,7 @@ class Comprehensions(Core):
     def _kept(self, generator: ast.comprehension) -> bool | None:
         """Return whether an item passes the conditions; None where nobody can tell."""
         for test in generator.ifs:
-            condition = self.decide(self.truth(self.evaluate(test)))
+            condition = self.decide(self.condition(test))
             if condition is False:
                 return False
             if isinstance(condition, Term):
@@ -111,21 +112,11 @@ class Comprehensions(Core):
         items: Many,
         result: Callable[[], Value],
     ) -> Many:
-        name = self.new_name("k")
-        self.knowledge.lowest[name] = 0
-        self.counters[name] = items.length
-        entry = self.knowledge.path
-        self.knowledge.path = entry.taking(self.within(symbol(name), items.length))
-        self.assign(generators[place].target, items.item(symbol(name)))
-        kept = self._kept(generators[place])
-        inner = self._inner(generators, place, result)
-        self.knowledge.path = entry
-        if kept is False:
-            return Many(MISSING, 0)
-        element, each = self.as_many(inner if isinstance(inner, Many) else tuple(inner))
-        length = (
-            self.emit.fresh("kept")
-            if kept is None or generators[place].ifs
-            else items.length * each
-        )
-        return Many(element, length)
+        generator = generators[place]
+
+        def step(k: Dim) -> tuple[bool | None, list[Value] | Many]:
+            self.assign(generator.target, items.item(k))
+            return self._kept(generator), self._inner(generators, place, result)
+
+        plain = place + 1 == len(generators) and not generator.ifs
+        return self.domain.gather(generator, items, step, plain=plain)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hagane.frontends.python.interpret.emit import Emitter
+from hagane.frontends.python.interpret.domain import Domain
 from hagane.frontends.python.interpret.parts import Parts
-from hagane.frontends.python.report.collect import Collector
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.heap import Heap, join_contents
 from hagane.frontends.python.values.printing import show_type
 from hagane.frontends.python.values.values import (
-    MISSING,
     Choice,
     DictRef,
     Frame,
@@ -31,9 +30,9 @@ from hagane.frontends.python.values.values import (
     Value,
 )
 from hagane.symbolic import Dim, Expr, definitely_equal, symbol
-from hagane.symbolic.logic import both, choose, negate
+from hagane.symbolic.logic import choose, negate
 from hagane.symbolic.path import PathCondition
-from hagane.symbolic.questions import Joined, Knowledge
+from hagane.symbolic.questions import Joined
 from hagane.symbolic.term import BOOL, FALSE, TRUE, Term, variable, variables_of
 
 
@@ -51,16 +50,11 @@ class Core(Parts):
     """What every part of the interpreter shares.
 
     Args:
-        knowledge: What is known of sizes.
+        domain: Makes the domain of the interpretation, given the interpreter.
     """
 
-    def __init__(self, knowledge: Knowledge):
-        self.knowledge = knowledge
+    def __init__(self, domain: Callable[[Any], Domain]):
         self.heap = Heap()
-        self.collector = Collector(knowledge)
-        self.emit = Emitter(knowledge, self._assume)
-        self.op = self.emit.op
-        self.fail = self.emit.fail
         self.dead = False
         self.frame: Frame | None = None
         self.handlers: list[list[Exit]] = []  # the try statements around, innermost last
@@ -68,6 +62,12 @@ class Core(Parts):
         self.counters: dict[str, Dim] = {}  # turns of summarised loops by the name of the turn
         self._texts: dict[Term, str] = {}
         self.modules: dict[str, ModuleRef] = {}
+        self.domain = domain(self)
+        self.knowledge = self.domain.knowledge
+        self.collector = self.domain.collector
+        self.emit = self.domain.emit
+        self.op = self.emit.op
+        self.fail = self.emit.fail
 
     # Objects.
 
@@ -89,7 +89,8 @@ class Core(Parts):
 
     # Reporting.
 
-    def _assume(self, text: str) -> None:
+    def assume(self, text: str) -> None:
+        """Tell the reader what had to be taken for granted."""
         if self.frame is not None:
             self.collector.assume(self.here(), text)
 
@@ -124,7 +125,7 @@ class Core(Parts):
             case Tensor():
                 return self._tensor_truth(value)
             case Real() | Unknown():
-                return self.unknown_truth()
+                return self.domain.truth(value)
             case ListRef() | SetRef() | DictRef():
                 content = self.heap[value]
                 if isinstance(content, Many):
@@ -153,10 +154,18 @@ class Core(Parts):
             )
         if value.known is not None and value.known.size == 1 and value.known.dtype != object:
             return bool(value.known.ravel()[0])
-        return self.unknown_truth()
+        return self.domain.truth(value)
+
+    def condition(self, test: ast.expr) -> bool | Term:
+        """Return whether an expression counts as true, as :meth:`truth` has it."""
+        return self.truth(self.evaluate(test))
 
     def unknown_truth(self) -> Term:
         """Return a condition that nothing is known about."""
+        return self.domain.truth(None)
+
+    def new_truth(self) -> Term:
+        """Return a condition under a new name."""
         name = f"?{len(self._texts)}"
         term = variable(name, BOOL)
         self._texts[term] = "what the data decides"
@@ -169,14 +178,10 @@ class Core(Parts):
 
     def decide(self, condition: bool | Term) -> bool | Term:
         """Return the condition, as a plain truth value where the path decides it."""
-        if isinstance(condition, bool):
-            return condition
-        if self.knowledge.concolic and self.knowledge.decides(condition):
-            taken = self.knowledge.holds_in_sample(condition)
-            decision = condition if taken else negate(condition)
-            self.collector.decision(self.here(), self.knowledge.path, decision)
-            self.knowledge.path = self.knowledge.path.taking(decision)
-            return taken
+        return condition if isinstance(condition, bool) else self.domain.decide(condition)
+
+    def decided(self, condition: Term) -> bool | Term:
+        """Return a condition, or its truth where what is known of sizes decides it."""
         if not self.knowledge.possible(negate(condition)):
             return True
         if not self.knowledge.possible(condition):
@@ -208,27 +213,7 @@ class Core(Parts):
         self, condition: Term, yes: Callable[[], Value], no: Callable[[], Value], text: str = ""
     ) -> Value:
         """Run ``yes`` where ``condition`` holds and ``no`` elsewhere, and join what they leave."""
-        if text:
-            self.name_condition(condition, text)
-            self.collector.condition(text)
-        start, entry = self.heap.snapshot(), self.knowledge.path
-        self.knowledge.path = entry.taking(condition)
-        a = yes()
-        dead_a, contents_a, path_a = self.dead, self.heap.contents, self.knowledge.path
-        self.heap.restore(start)
-        self.dead = False
-        self.knowledge.path = entry.taking(negate(condition))
-        b = no()
-        if dead_a:
-            return b
-        if self.dead:
-            self.dead = False
-            self.heap.restore(contents_a)
-            self.knowledge.path = path_a
-            return a
-        self.meet(condition, contents_a, self.heap.contents)
-        self.knowledge.path = entry
-        return self.join(condition, a, b)
+        return self.domain.fork(condition, yes, no, text)
 
     def meet(self, condition: Term, yes: dict[int, Any], no: dict[int, Any]) -> None:
         """Continue with the contents of two paths joined."""
@@ -238,23 +223,15 @@ class Core(Parts):
 
     def merge(self, exits: Sequence[Exit], entry: PathCondition) -> Value:
         """Continue after several exits, of which at least one is there; return the joined value."""
-        last = exits[-1]
-        self.heap.restore(last.contents)
-        value = last.value
-        self.dead = False
-        self.knowledge.path = last.path if len(exits) == 1 else entry
-        for other in reversed(exits[:-1]):
-            condition = both(*other.path.decisions[len(entry.decisions) :])
-            if condition is TRUE:
-                condition = self.unknown_truth()
-            self.meet(condition, other.contents, self.heap.contents)
-            value = self.join(condition, other.value, value)
-        return value
+        return self.domain.merge(exits, entry)
 
     def leave(self, kind: str, value: Value, exits: list[Exit]) -> None:
         """End the current path here."""
-        exits.append(Exit(kind, value, self.heap.contents, self.knowledge.path))
-        self.dead = True
+        self.domain.leave(kind, value, exits)
+
+    def exit(self, kind: str, value: Value = None) -> Exit:
+        """Return the current path as an exit."""
+        return Exit(kind, value, self.heap.contents, self.knowledge.path)
 
     def either(self, value: Value, function: Callable[[Value], Value]) -> Value:
         """Apply ``function`` to a value, or to both alternatives of a choice."""
@@ -272,23 +249,16 @@ class Core(Parts):
 
     def join(self, condition: Term, yes: Value, no: Value) -> Value:
         """Return the value that is ``yes`` where ``condition`` holds, else ``no``."""
-        if yes is no or yes is MISSING or no is MISSING:
-            return no if yes is MISSING else yes
-        if isinstance(yes, Unknown) or isinstance(no, Unknown):
-            lost, other = (yes, no) if isinstance(yes, Unknown) else (no, yes)
-            return other if lost.failed else lost
+        return yes if yes is no else self.domain.join(condition, yes, no)
+
+    def join_parts(self, condition: Term, yes: Value, no: Value) -> Value:
+        """Return truth values, containers and equal constants joined; else a choice."""
         if isinstance(yes, bool | Truth) and isinstance(no, bool | Truth):
             return self.as_truth(
                 choose(condition, self.as_term(self.truth(yes)), self.as_term(self.truth(no)))
             )
-        if _is_int(yes) and _is_int(no):
-            return self.join_sizes(condition, yes, no)
-        if isinstance(yes, Tensor) and isinstance(no, Tensor):
-            return self._join_tensors(condition, yes, no)
         if isinstance(yes, tuple) and isinstance(no, tuple) and len(yes) == len(no):
             return tuple(self.join(condition, a, b) for a, b in zip(yes, no, strict=True))
-        if isinstance(yes, float | Real) and isinstance(no, float | Real):
-            return yes if yes == no else Real()
         if isinstance(yes, Ref) and isinstance(no, Ref) and yes.key == no.key:
             return yes
         if type(yes) is type(no) and isinstance(yes, str | bytes) and yes == no:
@@ -323,27 +293,3 @@ class Core(Parts):
             self.knowledge.invented.add(name)
             self.knowledge.nameless.add(name)
         return symbol(name)
-
-    def _join_tensors(self, condition: Term, yes: Tensor, no: Tensor) -> Value:
-        same_rank = yes.shape is not None and no.shape is not None and yes.rank == no.rank
-        if not same_rank or yes.dtype != no.dtype or yes.kind != no.kind:
-            return Choice(condition, yes, no)
-        assert yes.shape is not None
-        assert no.shape is not None
-        if yes.shape == no.shape and yes.device == no.device and yes.known is no.known:
-            return yes
-        shape = tuple(
-            self.join_sizes(condition, a, b) for a, b in zip(yes.shape, no.shape, strict=True)
-        )
-        joined = self.emit.new(
-            yes.dtype,
-            shape,
-            kind=yes.kind,
-            device=yes.device if yes.device == no.device else "",
-        )
-        joined.origin = yes.origin
-        return joined
-
-
-def _is_int(value: Value) -> bool:
-    return isinstance(value, int | Expr) and not isinstance(value, bool)

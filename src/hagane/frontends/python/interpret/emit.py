@@ -20,8 +20,7 @@ from hagane.errors import TypeInferenceError, UnsupportedModel
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Real, Tensor, Truth, Value
 from hagane.graph.types import SequenceType, Shape, TensorType, Type, dtype_name
-from hagane.ops.builder import Call, interpreting, op
-from hagane.ops.builder.types import attributes_of
+from hagane.ops.builder import Call, interpreting, library_node, node_of, op
 from hagane.ops.definition import Array
 from hagane.ops.node import infer_node
 from hagane.ops.values import array_dtype
@@ -250,14 +249,8 @@ class Emitter:
         given = [tensor for tensor in call.inputs if tensor is not None]
         place = common_device(given) if self._place is None else self._place
         kinds = [tensor.kind for tensor in given if not tensor.known_only]
-        node = ir.Node(
-            call.op.domain,
-            call.op.name,
-            [None if tensor is None else self.value_of(tensor) for tensor in call.inputs],
-            attributes_of(call.attributes),
-            num_outputs=n_outputs,
-            name=self.label or None,
-        )
+        values = [None if tensor is None else self.value_of(tensor) for tensor in call.inputs]
+        node = node_of(call.op, values, call.attributes, n_outputs, self.label or None)
         made = self._infer(node, call.inputs)
         self.record(node, [type_ for type_, _ in made])
         return [
@@ -272,6 +265,20 @@ class Emitter:
     def record(self, node: ir.Node, types: Sequence[Type | None]) -> None:
         """Keep a node, given the types of its outputs."""
         self.nodes.append(node)
+
+    def scalar(self, value: Tensor, *, whole: bool) -> Value:
+        """Return the only element of a tensor, whose content is not known, as a number."""
+        del value
+        return self.fresh("item") if whole else Real()
+
+    def item_name(self, name: str, place: int) -> str:
+        """Return the name of an item of an argument that is a tuple or list."""
+        return f"{name}_{place}"
+
+    def argument(self, value: Value, name: str) -> Value:
+        """Return an argument of the call that is interpreted."""
+        del name
+        return value
 
     def real_scalar(self, value: Real) -> Tensor | None:
         """Return a float that is not known as a tensor without axes, if it can be had."""
@@ -314,7 +321,7 @@ class Emitter:
         The node lies in the domain ``hagane.library``; its type is given.
         """
         device = common_device(inputs)
-        node = ir.Node("hagane.library", name, [x.value for x in inputs], num_outputs=1)
+        node = library_node(name, [x.value for x in inputs])
         self.nodes.append(node)
         kinds = [tensor.kind for tensor in inputs if not tensor.known_only]
         type_ = TensorType(dtype, shape)

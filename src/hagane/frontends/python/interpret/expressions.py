@@ -3,51 +3,30 @@
 from __future__ import annotations
 
 import ast
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import (
-    BINARY,
-    COMPARE,
-    SYMBOLS,
     apply_plain,
-    binary_numbers,
-    compare_values,
-    is_number,
-    negate_number,
 )
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
-    Choice,
-    Class,
     DictRef,
     Frame,
     Function,
     Host,
     Instance,
     Library,
-    ListRef,
     Many,
     Origin,
-    SetRef,
     Tensor,
-    Truth,
     Unknown,
     Value,
     is_plain,
-    is_size,
 )
-from hagane.symbolic.logic import both, either, negate
-from hagane.symbolic.term import Term
 
-_UNARY: dict[type[ast.unaryop], tuple[str, Callable[[Any], Any]]] = {
-    ast.UAdd: ("pos", operator.pos),
-    ast.USub: ("neg", operator.neg),
-    ast.Invert: ("invert", operator.invert),
-}
 _MAX_SOURCES = 4
 _MAX_ERRORS = 3  # of one expression, each for sizes that the one before does not hit
 
@@ -84,7 +63,7 @@ class Expressions(Core):
         for _ in range(_MAX_ERRORS):
             path = self.knowledge.path
             try:
-                return self._visit(node)
+                return self.domain.interpret(node)
             except CheckError as error:
                 if not frame.is_user:
                     raise
@@ -96,10 +75,14 @@ class Expressions(Core):
                 self.knowledge.path = path.taking(error.claim)
         return failed
 
-    def _visit(self, node: ast.expr) -> Value:
-        visitor = getattr(self, f"_{type(node).__name__}", None)
+    def visit(self, node: ast.expr | ast.stmt) -> Value:
+        """Return the value of an expression, or run a statement, with Python's own meaning."""
+        name = type(node).__name__
+        is_statement = isinstance(node, ast.stmt)
+        visitor = getattr(self, f"_do_{name}" if is_statement else f"_{name}", None)
         if visitor is None:
-            return self.lost(f"'{type(node).__name__}' expressions are not understood")
+            kind = "statements" if is_statement else "expressions"
+            return self.lost(f"'{name}' {kind} are not understood")
         return visitor(node)
 
     def _mark(self, value: Tensor, frame: Frame, node: ast.expr) -> None:
@@ -199,7 +182,7 @@ class Expressions(Core):
                 result.update(content)
                 continue
             key = self.evaluate(key_node)
-            if not _is_key(key):
+            if not is_key(key):
                 return self.lost("a dictionary whose keys are not known")
             result[key] = value
         return self.new_dict(result)
@@ -250,225 +233,8 @@ class Expressions(Core):
         self.heap[where.key][node.target.id] = value
         return value
 
-    # Operators.
-
-    def _BinOp(self, node: ast.BinOp) -> Value:
-        left, right = self.evaluate(node.left), self.evaluate(node.right)
-        self.emit.label = self.collector.text(node)
-        return self.binary(type(node.op), left, right)
-
-    def binary(self, kind: type[ast.operator], left: Value, right: Value) -> Value:
-        """Return ``left op right``."""
-        if isinstance(left, Choice) or isinstance(right, Choice):
-            return self.either(
-                left, lambda a: self.either(right, lambda b: self.binary(kind, a, b))
-            )
-        if isinstance(left, Unknown) or isinstance(right, Unknown):
-            return left if isinstance(left, Unknown) else right
-        if isinstance(left, Tensor) or isinstance(right, Tensor):
-            return self.tensor_operator(BINARY[kind][0], left, right)
-        if (
-            isinstance(left, Truth)
-            and isinstance(right, Truth | bool)
-            and kind
-            in (
-                ast.BitAnd,
-                ast.BitOr,
-            )
-        ):
-            combine = both if kind is ast.BitAnd else either
-            return self.as_truth(combine(left.term, self.as_term(self.truth(right))))
-        if is_number(left) and is_number(right):
-            return binary_numbers(kind, left, right)
-        if is_plain(left) and is_plain(right):
-            return apply_plain(BINARY[kind][1], left, right)
-        found = self._binary_containers(kind, left, right)
-        if found is not MISSING:
-            return found
-        return self._binary_objects(kind, left, right)
-
-    def _binary_containers(self, kind: type[ast.operator], left: Value, right: Value) -> Value:
-        if isinstance(left, str) and kind is ast.Mod:
-            return Unknown("a text that depends on sizes", told=True)
-        if isinstance(left, ListRef) and isinstance(right, ListRef) and kind is ast.Add:
-            return self.new_list(self._concatenated(self.heap[left], self.heap[right]))
-        if isinstance(left, tuple) and isinstance(right, tuple) and kind is ast.Add:
-            return left + right
-        if kind is ast.Mult and is_size(left) and isinstance(right, tuple | ListRef):
-            left, right = right, left
-        if kind is ast.Mult and is_size(right) and isinstance(left, tuple | ListRef):
-            return self._repeated(left, right)
-        return MISSING
-
-    def _concatenated(self, left: Any, right: Any) -> list[Value] | Many:
-        if isinstance(left, tuple) and isinstance(right, tuple):
-            return [*left, *right]
-        if left == ():
-            return right if isinstance(right, Many) else list(right)
-        if right == ():
-            return left if isinstance(left, Many) else list(left)
-        return self.many_of(left, right)
-
-    def _repeated(self, left: Value, times: Value) -> Value:
-        items = left if isinstance(left, tuple) else self.heap[left]
-        if isinstance(times, int) and isinstance(items, tuple):
-            return items * times if isinstance(left, tuple) else self.new_list(items * times)
-        if isinstance(items, Many):
-            return self.new_list(Many(items.element, items.length * times))
-        if len(items) == 1:
-            return self.new_list(Many(items[0], times))
-        return self.lost("a list repeated a number of times that is not known")
-
-    def _binary_objects(self, kind: type[ast.operator], left: Value, right: Value) -> Value:
-        name = BINARY[kind][0]
-        for receiver, method, other in (
-            (left, f"__{name}__", right),
-            (right, f"__r{name}__", left),
-        ):
-            if isinstance(receiver, Instance):
-                found = self.method_of(receiver, method)
-                if found is not MISSING:
-                    return self.call(found, [other], {})
-        if isinstance(left, Library | Host) or isinstance(right, Library | Host):
-            return self.lost("an operator on a library's object")
-        symbol = SYMBOLS.get(kind, name)
-        raise CheckError(
-            "type", f"unsupported operands for {symbol}: {self.show(left)} and {self.show(right)}"
-        )
-
-    def _UnaryOp(self, node: ast.UnaryOp) -> Value:
-        value = self.evaluate(node.operand)
-        self.emit.label = self.collector.text(node)
-        if isinstance(node.op, ast.Not):
-            return self.negated(self.truth(value))
-        return self.either(value, lambda v: self._unary(type(node.op), v))
-
-    def negated(self, condition: bool | Term) -> Value:
-        """Return the value ``not condition``."""
-        return self.as_truth(negate(condition)) if isinstance(condition, Term) else not condition
-
-    def _unary(self, kind: type[ast.unaryop], value: Value) -> Value:
-        if isinstance(value, Unknown):
-            return value
-        if isinstance(value, Tensor):
-            return self.tensor_unary(_UNARY[kind][0], value)
-        if kind is ast.USub and is_number(value):
-            return negate_number(value)
-        if isinstance(value, Truth) and kind is ast.Invert:
-            return Unknown("an integer that depends on a condition", told=True)
-        if isinstance(value, Instance):
-            found = self.method_of(value, f"__{_UNARY[kind][0]}__")
-            if found is not MISSING:
-                return self.call(found, [], {})
-        if kind is ast.UAdd and is_number(value):
-            return value
-        return apply_plain(_UNARY[kind][1], value)
-
-    def _BoolOp(self, node: ast.BoolOp) -> Value:
-        return self._bool_op(node, 0)
-
-    def _bool_op(self, node: ast.BoolOp, index: int) -> Value:
-        value = self.evaluate(node.values[index])
-        if index == len(node.values) - 1:
-            return value
-        is_and = isinstance(node.op, ast.And)
-        decided = self.decide(self.truth(value))
-        if isinstance(decided, bool):
-            return self._bool_op(node, index + 1) if decided == is_and else value
-        text = self.collector.text(node.values[index])
-        if is_and:
-            return self.fork(
-                decided, lambda: self._bool_op(node, index + 1), lambda: _as(value, False), text
-            )
-        return self.fork(
-            decided, lambda: _as(value, True), lambda: self._bool_op(node, index + 1), text
-        )
-
-    def _Compare(self, node: ast.Compare) -> Value:
-        left = self.evaluate(node.left)
-        result: Value = True
-        for op, right_node in zip(node.ops, node.comparators, strict=True):
-            right = self.evaluate(right_node)
-            self.emit.label = self.collector.text(node)
-            found = self.compare(type(op), left, right)
-            if len(node.ops) == 1:
-                return found
-            result = self.as_truth(
-                both(self.as_term(self.truth(result)), self.as_term(self.truth(found)))
-            )
-            left = right
-        return result
-
-    def compare(self, kind: type[ast.cmpop], left: Value, right: Value) -> Value:
-        """Return a comparison of two values."""
-        if kind in (ast.Is, ast.IsNot):
-            return self._identical(left, right, kind is ast.Is)
-        if isinstance(left, Choice) or isinstance(right, Choice):
-            return self.either(
-                left, lambda a: self.either(right, lambda b: self.compare(kind, a, b))
-            )
-        if kind in (ast.In, ast.NotIn):
-            found = self._contained(left, right)
-            return found if kind is ast.In else self.negated(self.truth(found))
-        if isinstance(left, Unknown) or isinstance(right, Unknown):
-            return left if isinstance(left, Unknown) else right
-        if isinstance(left, Tensor) or isinstance(right, Tensor):
-            if left is None or right is None:
-                return kind is ast.NotEq
-            return self.tensor_operator(COMPARE[kind][0], left, right)
-        if kind in (ast.Eq, ast.NotEq):
-            left, right = self.unwrap(left), self.unwrap(right)
-        elif isinstance(left, ListRef) and isinstance(right, ListRef):
-            left, right = self.heap[left], self.heap[right]
-        if isinstance(left, Instance):
-            method = self.method_of(left, f"__{COMPARE[kind][0]}__")
-            if method is not MISSING:
-                return self.call(method, [right], {})
-        if kind in (ast.Eq, ast.NotEq) and isinstance(left, Instance | Class | Function):
-            return (left is right) == (kind is ast.Eq)
-        condition = None
-        if not isinstance(left, Unknown) and not isinstance(right, Unknown):
-            condition = compare_values(self.knowledge, kind, left, right)
-        if condition is None:
-            return Truth(self.unknown_truth())
-        return self.as_truth(condition) if isinstance(condition, Term) else condition
-
-    def _identical(self, left: Value, right: Value, positive: bool) -> Value:
-        if isinstance(left, Choice):
-            same = self.as_truth(
-                either(
-                    both(left.condition, self._identity_term(left.yes, right)),
-                    both(negate(left.condition), self._identity_term(left.no, right)),
-                )
-            )
-            return same if positive else self.negated(self.truth(same))
-        if isinstance(left, Unknown) or isinstance(right, Unknown):
-            return Truth(self.unknown_truth())
-        if isinstance(left, Truth) and isinstance(right, bool):
-            return self.as_truth(left.term if right == positive else negate(left.term))
-        return _is_same(left, right) == positive
-
-    def _identity_term(self, left: Value, right: Value) -> Term:
-        return self.as_term(self.truth(self._identical(left, right, True)))
-
-    def _contained(self, item: Value, container: Value) -> Value:
-        if isinstance(container, str) and isinstance(item, str):
-            return item in container
-        if isinstance(container, DictRef | ListRef | SetRef):
-            content = self.heap[container]
-        elif isinstance(container, Instance):
-            content = self.sequence_or_keys(container)
-        else:
-            content = container
-        if isinstance(item, Unknown) or not isinstance(content, dict | tuple | range | list):
-            return Truth(self.unknown_truth())
-        if isinstance(content, dict) and _is_key(item):
-            return item in content
-        conditions = [self.as_term(self.truth(self.compare(ast.Eq, item, c))) for c in content]
-        return self.as_truth(either(*conditions)) if conditions else False
-
     def _IfExp(self, node: ast.IfExp) -> Value:
-        condition = self.decide(self.truth(self.evaluate(node.test)))
+        condition = self.decide(self.condition(node.test))
         if isinstance(condition, bool):
             return self.evaluate(node.body if condition else node.orelse)
         return self.fork(
@@ -479,20 +245,7 @@ class Expressions(Core):
         )
 
 
-def _as(value: Value, truth: bool) -> Value:
-    return truth if isinstance(value, Truth | bool) else value
-
-
-def _is_key(value: Value) -> bool:
+def is_key(value: Value) -> bool:
+    """Whether a value may be a key of a dictionary whose keys are known."""
     # Objects of the program are keys by identity, as Python has it without __eq__.
     return is_plain(value) or isinstance(value, Instance | Function | Library | Host)
-
-
-def _is_same(left: Value, right: Value) -> bool:
-    if isinstance(left, Library) and isinstance(right, Library):
-        return left == right
-    if is_plain(left) and is_plain(right):
-        return left is right or (type(left) is type(right) and left == right)
-    if type(left) is type(right) and not isinstance(left, Tensor):
-        return left is right or bool(left == right)
-    return left is right

@@ -195,5 +195,17 @@ class Parts:
         """Return the condition that ``index`` is a position of ``length`` items."""
         raise NotImplementedError
 
+    def negated(self, condition: bool | Term) -> Value:
+        """Return the value ``not condition``."""
+        raise NotImplementedError
+
+    def item_of(self, value: Value, index: Value) -> Value:
+        """Return ``value[index]``, with Python's own meaning."""
+        raise NotImplementedError
+
+    def set_list_item(self, receiver: ListRef, index: Value, value: Value) -> None:
+        """Set an item of a list, with Python's own meaning."""
+        raise NotImplementedError
+
     def _execute_one(self, statement: ast.stmt) -> None:
         raise NotImplementedError

@@ -47,12 +47,8 @@ class Statements(Core):
         frame = self.frame
         assert frame is not None
         self.collector.nodes[frame.key] = statement
-        run = getattr(self, f"_do_{type(statement).__name__}", None)
         try:
-            if run is None:
-                self.lost(f"'{type(statement).__name__}' statements are not understood")
-            else:
-                run(statement)
+            self.domain.interpret(statement)
         except CheckError as error:
             if not frame.is_user:
                 raise
@@ -114,6 +110,7 @@ class Statements(Core):
         """Bind a target to a value."""
         match target:
             case ast.Name(id=name):
+                value = self.domain.bind(None, name, value)
                 self._bind_name(name, value)
                 self._record_target(target, value)
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
@@ -123,7 +120,7 @@ class Statements(Core):
                 self.set_attribute(receiver, name, value)
                 self._record_target(target, value)
             case ast.Subscript(value=owner, slice=index):
-                self._set_item(self.evaluate(owner), self.evaluate(index), value)
+                self.set_item(self.evaluate(owner), self.evaluate(index), value)
             case ast.Starred(value=inner):
                 self.assign(inner, value)
 
@@ -215,6 +212,7 @@ class Statements(Core):
     def set_attribute(self, receiver: Value, name: str, value: Value) -> None:
         """Set an attribute of an object."""
         receiver = self.settle(receiver)
+        value = self.domain.bind(receiver, name, value)
         if isinstance(receiver, Instance):
             if isinstance(receiver.cls, Class):
                 found = self.find_in_class(receiver.cls, name)
@@ -229,7 +227,8 @@ class Statements(Core):
         elif not isinstance(receiver, Unknown | Tensor | Host | Function):
             raise CheckError("attribute", f"attributes of {self.show(receiver)} cannot be set")
 
-    def _set_item(self, receiver: Value, index: Value, value: Value) -> None:
+    def set_item(self, receiver: Value, index: Value, value: Value) -> None:
+        """Do ``receiver[index] = value``."""
         receiver = self.settle(receiver)
         match receiver:
             case Tensor():
@@ -239,7 +238,7 @@ class Statements(Core):
                     lambda v: self.tables.set_tensor_item(self, receiver, self.unwrap(index), v),
                 )
             case ListRef():
-                self._set_list_item(receiver, index, value)
+                self.domain.operate(ast.Store, receiver, index, value)
             case DictRef():
                 content = self.heap[receiver]
                 if isinstance(content, dict) and (is_plain(index) or isinstance(index, Instance)):
@@ -254,7 +253,8 @@ class Statements(Core):
             case _:
                 raise CheckError("type", f"items of {self.show(receiver)} cannot be set")
 
-    def _set_list_item(self, receiver: ListRef, index: Value, value: Value) -> None:
+    def set_list_item(self, receiver: ListRef, index: Value, value: Value) -> None:
+        """Set an item of a list, with Python's own meaning."""
         content = self.heap[receiver]
         if isinstance(content, tuple) and isinstance(index, int):
             if not -len(content) <= index < len(content):
@@ -301,7 +301,7 @@ class Statements(Core):
     # Branches.
 
     def _do_If(self, node: ast.If) -> None:
-        condition = self.decide(self.truth(self.evaluate(node.test)))
+        condition = self.decide(self.condition(node.test))
         if isinstance(condition, bool):
             self.execute(node.body if condition else node.orelse)
             return

@@ -26,6 +26,10 @@ class Tables(Protocol):
         """Whether a module is known by its name alone."""
         ...
 
+    def arguments(self, name: str) -> Mapping[str, bool] | None:
+        """Return a function's arguments and whether each has to be given; None if not known."""
+        ...
+
     def member(self, core: Core, library: Library, name: str) -> Value:
         """Return what a dotted name stands for."""
         ...

@@ -43,18 +43,19 @@ class Lift(Core):
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
-        self._lifted: dict[int, tuple[Any, Value]] = {}
+        # What stands for real objects, by their identity, with the objects.
+        self.lifted: dict[int, tuple[Any, Value]] = {}
         self._trees: dict[str, ast.Module | None] = {}
 
     def lift(self, found: Any) -> Value:
         """Return what stands for a real object."""
         if isinstance(found, _ABSTRACT) or (is_plain(found) and not isinstance(found, tuple)):
             return found
-        known = self._lifted.get(id(found))
+        known = self.lifted.get(id(found))
         if known is not None and known[0] is found:
             return known[1]
         value = self._lift(found)
-        self._lifted[id(found)] = (found, value)
+        self.lifted[id(found)] = (found, value)
         return value
 
     def _lift(self, found: Any) -> Value:
@@ -78,7 +79,7 @@ class Lift(Core):
             case types.ModuleType():
                 return self._module(found)
             case types.FunctionType():
-                return Host(found) if _is_standard(found) else self._function(found)
+                return Host(found) if is_standard(found) else self.lift_function(found)
             case types.MethodType():
                 return Bound(self.lift(found.__func__), self.lift(found.__self__))
             case property():
@@ -103,7 +104,8 @@ class Lift(Core):
             self.modules[key] = ModuleRef(self.heap.new({}), name, file, names, _is_user(file))
         return self.modules[key]
 
-    def _function(self, found: types.FunctionType) -> Value:
+    def lift_function(self, found: types.FunctionType) -> Value:
+        """Return what stands for a function: its source, or the function itself."""
         plain = inspect.unwrap(found)  # out of decorators such as torch.no_grad()
         if not isinstance(plain, types.FunctionType):
             return Host(found)
@@ -117,7 +119,7 @@ class Lift(Core):
         defaults = tuple(self.lift(value) for value in plain.__defaults__ or ())
         keywords = {name: self.lift(v) for name, v in (plain.__kwdefaults__ or {}).items()}
         made = Function(node, plain.__name__, scope, defaults, keywords)
-        self._lifted[id(found)] = (found, made)  # a function may be among its own cells
+        self.lifted[id(found)] = (found, made)  # a function may be among its own cells
         for name, cell in zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=False):
             if name != "__class__":
                 try:
@@ -164,14 +166,14 @@ class Lift(Core):
         return self._trees[file]
 
     def _class(self, found: type) -> Value:
-        if _is_standard(found) or not self._has_source(found):
+        if is_standard(found) or not self._has_source(found):
             return Host(found)
         module = self._module_of(
             found.__module__, _file_of(found), vars(sys.modules[found.__module__])
         )
         bases = tuple(self.lift(base) for base in found.__bases__ if base is not object)
         cls = Class(self.heap.new({}), found.__name__, bases, module)
-        self._lifted[id(found)] = (found, cls)
+        self.lifted[id(found)] = (found, cls)
         content = self.heap[cls]
         for name, item in vars(found).items():
             if not _is_hidden(name):
@@ -248,7 +250,7 @@ def _standard_folders() -> tuple[str, ...]:
     return (str(Path(inspect.__file__).parent),)
 
 
-def _is_standard(found: Any) -> bool:
+def is_standard(found: Any) -> bool:
     """Whether a function or class belongs to Python's own library."""
     return (found.__module__ or "").partition(".")[0] in sys.stdlib_module_names
 

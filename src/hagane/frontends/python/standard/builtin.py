@@ -20,6 +20,7 @@ from hagane.frontends.python.values.values import (
     Device,
     DictRef,
     DType,
+    Earlier,
     Function,
     Host,
     Instance,
@@ -67,7 +68,7 @@ class Builtins(StandardLibrary):
             before, after = arguments[:place], arguments[place + 1 :]
             return self.either(
                 arguments[place],
-                lambda v: self.call_builtin(function, [*before, v, *after], keywords),
+                lambda v: self.call(function, [*before, v, *after], keywords),
             )
         found = function.object
         handler = getattr(self, f"_call_{getattr(found, '__name__', '')}", None)
@@ -115,7 +116,7 @@ class Builtins(StandardLibrary):
         if isinstance(value, Stream):
             raise CheckError("type", "an iterator has no len()")
         items = self.sequence(value)
-        return items.length if isinstance(items, Many) else len(items)
+        return items.length if isinstance(items, Many) else sum(map(_count, items))
 
     def _call_range(self, *bounds: Value) -> Value:
         found = [self._whole(bound) for bound in bounds]
@@ -319,7 +320,7 @@ class Builtins(StandardLibrary):
             if isinstance(found, Expr):
                 return found
             return int(found) if whole or value.known.dtype.kind in "iu" else found.item()
-        return self.emit.fresh("item") if whole else Real()
+        return self.emit.scalar(value, whole=whole)
 
     def _call_float(self, value: Value = 0.0) -> Value:
         if is_plain(value):
@@ -433,6 +434,11 @@ _MODULES = frozenset(
      "collections", "copy", "dataclasses", "typing", "abc", "contextlib", "operator",
      standard.__name__, identity.__module__)
 )  # fmt: skip
+
+
+def _count(item: Value) -> Dim:
+    """Return how many items of a list one of its values stands for."""
+    return item.count if isinstance(item, Earlier) else 1
 
 
 def _is_known(found: Any) -> bool:

@@ -209,6 +209,13 @@ class Many:
         return self.element if self.at is None else self.at(position)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Earlier(Unknown):
+    """The items that earlier iterations appended to a list; ``count`` of them."""
+
+    count: Dim = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Range:
     """``range`` with bounds that depend on sizes."""

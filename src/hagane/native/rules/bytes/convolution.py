@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.elementwise_loops import emit_copy
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.tensor import Pads, Tensor
 from hagane.native.lowering.epilogue import Epilogue
 from hagane.native.lowering.facts import NotNative
@@ -45,8 +45,10 @@ def border_of_quads(low: Lowering, node: ir.Node) -> Pads | None:
     if node.op_type != "QLinearConv" or not has_quads(low):
         return None
     try:
-        shape = low.facts.fixed_shape(node.inputs[3])
-        return needed_pads(window_of(low, node, shape[2:], shape[0])) if len(shape) == 4 else None
+        weight = low.facts.constant(node.inputs[3])
+        if weight is None or weight.ndim != 4:
+            return None
+        return needed_pads(window_of(low, node, weight.shape[2:], weight.shape[0]))
     except NotNative:
         return None
 
@@ -115,7 +117,8 @@ def _lower_quads(
     level, lanes = low.facts.level, low.facts.level.lanes
     x = node.inputs[0]
     assert x is not None
-    flops = 2.0 * window.images * window.out_height * window.out_width * weight.size
+    pixels = window.images * window.out_height * window.out_width
+    flops = work_of(pixels, 2.0 * weight.size)
     shift = 128 if low.facts.dtype(x) == np.int8 else 0
     out, (least, most), followers = bounded_bytes(low, node.outputs[0])
     target = low.forms.new_quads(out, y_zero)

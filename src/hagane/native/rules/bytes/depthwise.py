@@ -18,7 +18,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.expression import float_text
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.packing import Packing
 from hagane.native.layouts.quads import QUAD, Quads, store_pixels
 from hagane.native.lowering.state import Lowering
@@ -60,7 +60,7 @@ class _Taps:
 
 def is_near(window: Window) -> bool:
     """Whether the pixels of a vector lie so near that reading past the last one is harmless."""
-    return window.strides[1] <= _MOST_STRIDE
+    return window.strides[1] <= _MOST_STRIDE and not window.is_open
 
 
 def taps_of(window: Window) -> _Taps:
@@ -76,7 +76,7 @@ def taps_of(window: Window) -> _Taps:
         return _Taps(1, tuple(groups), (tuple(words),))
     sh = window.strides[0]
     # A second row of results comes with the same rows of the image where the last four are not full.
-    fits = dh == 1 and window.out_height > 1 and -(-(kh + sh) // QUAD) == -(-kh // QUAD)
+    fits = dh == 1 and window.sizes[2] > 1 and -(-(kh + sh) // QUAD) == -(-kh // QUAD)
     rows = 2 if fits else 1
     last = kh - 1 + (rows - 1) * sh
     found: list[list[tuple[tuple[int, int] | None, ...]]] = [[] for _ in range(rows)]
@@ -132,8 +132,9 @@ def lower_depthwise_quads(
     s = body.pointer(image.word_view(), ctype="uint8_t", offset=first)
     w = body.raw(packed, ctype="uint8_t")
     d = body.pointer(target.word_view(), written=True, ctype="uint8_t")
-    pairs = -(-window.out_height // taps.rows)
-    products = window.out_width * taps.rows * window.kernel[0] * window.kernel[1] * target.lanes
+    _, _, height, width = window.sizes
+    pairs = -(-height // taps.rows)
+    products = width * taps.rows * window.kernel[0] * window.kernel[1] * target.lanes
     of_task = max(1, min(pairs, _TASK_PRODUCTS // products))
     chunks = -(-pairs // of_task)
     source_plane, plane = image.plane_stride * QUAD, target.plane_stride * QUAD
@@ -147,30 +148,29 @@ def lower_depthwise_quads(
     numbers = _Numbers(*bounds, y_zero, may_overflow(weight, start, scale))
     loop = (
         f"for (int64_t y = chunk * {of_task * taps.rows}; "
-        f"y < hg_min({window.out_height}, (chunk + 1) * {of_task * taps.rows}); y += {taps.rows}) {{",
+        f"y < hg_min({height}, (chunk + 1) * {of_task * taps.rows}); y += {taps.rows}) {{",
         f"const uint8_t *p = s + y * {QUAD * image.row_stride * window.strides[0]};",
         f"uint8_t *o = d + y * {QUAD * target.row_stride};",
     )
-    kinds = sorted({_used(target.shape[1], target.lanes, block) for block in range(target.blocks)})
+    kinds = sorted({_used(target.channels, target.lanes, block) for block in range(target.blocks)})
     for used in kinds:
         writer = _Writer(window, taps, image, target, used, numbers)
         if len(kinds) > 1:
             body.add(f"if ((block == {target.blocks - 1}) == {int(used == kinds[0])}) {{")
         body.add(*loop)
-        if window.out_height % taps.rows:
-            body.add(f"if (y + {taps.rows} > {window.out_height}) {{", *writer.line(1), "} else {")
+        if height % taps.rows:
+            body.add(f"if (y + {taps.rows} > {height}) {{", *writer.line(1), "} else {")
             body.add(*writer.line(taps.rows), "}")
         else:
             body.add(*writer.line(taps.rows))
         body.add("}", "}" if len(kinds) > 1 else "")
-    pixels = window.images * window.out_height * window.out_width
-    flops = 2.0 * pixels * weight.size
+    flops = 2.0 * height * width * weight.size
     low.recorder.emit(
         node,
         body,
         window.images * image.blocks * chunks,
-        work=flops / 100,
-        flops=flops,
+        work=work_of(window.images, flops / 100),
+        flops=work_of(window.images, flops),
         followers=followers,
         name=window.name("depthwise_int8"),
     )
@@ -242,10 +242,10 @@ class _Writer:
     def line(self, rows: int) -> Iterator[str]:
         """Yield the loop over the pixels of some rows, from ``p`` to ``o``."""
         wide = max(1, _WIDE // rows)
-        total = -(-self.window.out_width // self.pixels)
+        total = -(-self.window.sizes[3] // self.pixels)
         step = wide * self.pixels * self.window.strides[1] * self.image.lanes
         loops, rest = divmod(total, wide)
-        partial = self.window.out_width % self.pixels
+        partial = self.window.sizes[3] % self.pixels
         if partial and not rest:
             loops, rest = loops - 1, wide
         if loops:
@@ -286,7 +286,7 @@ class _Writer:
             yield "}"
         for r in range(rows):
             for t in range(wide):
-                at = r * QUAD * self.target.row_stride + t * self.pixels * self.target.lanes
+                at = r * QUAD * int(self.target.row_stride) + t * self.pixels * self.target.lanes
                 last = partial if t == wide - 1 and partial else self.pixels
                 yield from self._stored(f"a{r}_{t}_", at, last)
 

@@ -12,6 +12,7 @@ from hagane.native.kernels.tensor import Pads, Tensor
 from hagane.native.layouts.quads import Quads, to_quads
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering
+from hagane.native.rules.convolution.window import covers
 from hagane.native.tiles.tile import Parameters
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim
@@ -65,7 +66,7 @@ def image_of_quads(low: Lowering, value: ir.Value | None, zero: int, pads: Pads)
     found = low.forms.quads.get(value)
     shift = 128 if low.facts.dtype(value) == np.int8 else 0
     fits = found is not None and found.zero == zero + shift
-    if found is None or not fits or any(h < w for h, w in zip(found.pads, pads, strict=True)):
+    if found is None or not fits or not covers(found.pads, pads):
         source, found = low.forms.plain(value), low.forms.new_quads(value, zero)
         to_quads(low.recorder, str(value.name), source, found)
         low.forms.quads.setdefault(value, found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from hagane.native.kernels.kernel import C_TYPES, Body
+from hagane.native.kernels.kernel import C_TYPES, Body, work_of
 from hagane.native.kernels.packing import Packing, as_is
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.convolution.window import Window
@@ -71,41 +71,49 @@ def lower_depthwise_planes(
         ctype="int32_t",
     )
     (sh, sw), (dh, dw), (top, left) = window.strides, window.dilations, window.pads[:2]
-    n, c, h, v = (body.size(stride) for stride in strides)
+    (n, c, h, v), number = (body.size(stride) for stride in strides), body.number
+    height, width, across = map(number, (window.height, window.width, window.out_width))
     assert isinstance(strides[3], int), "an image of fixed sizes"
     kept = {"type": C_TYPES[source.dtype.name], "step": sw * strides[3], "zero": x_zero}
     body.helper(_ADD % kept)
     scale, zero = result
     limits = np.iinfo(target.dtype)
-    most = min(_COLUMNS, window.out_width)
+    most = _COLUMNS
+    if isinstance(window.out_width, int):
+        most = min(_COLUMNS, window.out_width)
     body.add(
         f"int64_t c = q % {channels}, image = q / {channels};",
         f"__typeof__({s}) plane = {s} + image * {n} + c * {c};",
-        f"for (int64_t y = 0; y < {window.out_height}; y++)",
-        f"for (int64_t x0 = 0; x0 < {window.out_width}; x0 += {most}) {{",
-        f"int64_t count = hg_min({most}, {window.out_width} - x0);",
+        f"for (int64_t y = 0; y < {number(window.out_height)}; y++)",
+        f"for (int64_t x0 = 0; x0 < {across}; x0 += {most}) {{",
+        f"int64_t count = hg_min({most}, {across} - x0);",
         f"int32_t sums[{most}];",
         f"for (int64_t x = 0; x < count; x++) sums[x] = {b}[c];",
         f"for (int64_t i = 0; i < {kh}; i++) {{",
-        f"int64_t row = y * {sh} - {top} + i * {dh};",
+        f"int64_t row = y * {sh} - {number(top)} + i * {dh};",
         # What lies outside of the image is its zero point, and adds nothing.
-        f"if (row < 0 || row >= {window.height}) continue;",
+        f"if (row < 0 || row >= {height}) continue;",
         f"for (int64_t j = 0; j < {kw}; j++) {{",
-        f"int64_t at = x0 * {sw} - {left} + j * {dw};  /* of the first sum, in the image */",
+        f"int64_t at = x0 * {sw} - {number(left)} + j * {dw};  /* of the first sum, in the image */",
         f"int64_t first = at < 0 ? (-at + {sw - 1}) / {sw} : 0;",
-        f"int64_t last = at >= {window.width} ? 0 : ({window.width} - at + {sw - 1}) / {sw};",
+        f"int64_t last = at >= {width} ? 0 : ({width} - at + {sw - 1}) / {sw};",
         "last = hg_min(count, last);",
         f"if (first < last) KERNEL_add(sums + first, plane + row * {h} + (at + first * {sw}) * {v}, "
         f"last - first, {w}[c * {kh * kw} + i * {kw} + j]);",
         "} }",
         f"double factor = {f}[c];",
-        f"__typeof__({d}) o = {d} + (q * {window.out_height} + y) * {window.out_width} + x0;",
+        f"__typeof__({d}) o = {d} + (q * {number(window.out_height)} + y) * {across} + x0;",
         "for (int64_t x = 0; x < count; x++)",
         f"o[x] = hg_saturate_d((double)sums[x] * factor / {scale!r}, {zero}, {limits.min}, "
         f"{limits.max});",
         "}",
     )
-    pixels = window.images * channels * window.out_height * window.out_width
-    flops = 2.0 * pixels * kh * kw
-    low.recorder.emit(node, body, window.images * channels, work=flops / 4, flops=flops)
+    flops, count = 2.0 * kh * kw, window.elements
+    low.recorder.emit(
+        node,
+        body,
+        window.images * channels,
+        work=work_of(count, flops / 4),
+        flops=work_of(count, flops),
+    )
     low.forms[node.outputs[0]] = target

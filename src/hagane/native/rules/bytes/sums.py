@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hagane.native.kernels.expression import FLOAT32, Apply, Constant, Expression, Leaf, float_text
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.layouts.quads import QUAD, Quads, store_pixels
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.bytes.operands import has_quads
@@ -48,9 +48,11 @@ def sums_bytes(
     body = Body()
     d = body.pointer(target.word_view(), written=True, ctype="uint8_t")
     p = [body.pointer(side.word_view(), ctype="uint8_t") for side in (a, b)]
-    rows, columns, lanes = *target.shape[2:], target.lanes
+    rows, columns, lanes = target.rows, target.columns, target.lanes
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        return False
     # Of an image of few channels, the rest of its one block is left out.
-    used = -(-target.shape[1] // _PIECE) * _PIECE if target.blocks == 1 else lanes
+    used = -(-target.channels // _PIECE) * _PIECE if target.blocks == 1 else lanes
     used = lanes if _ROW % used else used
     pixels = _ROW // used
     of_task = max(1, min(rows, _TASK_BYTES // (columns * used)))
@@ -83,8 +85,10 @@ def sums_bytes(
     if rest:
         body.add("{", *sums, *store_pixels("o", rest, used, lanes), "}")
     body.add("}")
-    elements = float(planes * rows * columns * used)
-    low.recorder.emit(label, body, planes * chunks, work=elements * 0.15, flops=elements)
+    elements = planes * rows * columns * used
+    low.recorder.emit(
+        label, body, planes * chunks, work=work_of(elements, 0.15), flops=work_of(elements, 1.0)
+    )
     return True
 
 

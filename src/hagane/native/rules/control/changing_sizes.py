@@ -9,18 +9,16 @@ they are read: arguments, offsets, tasks, bytes.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
-from math import lcm
 
 from hagane.native.kernels.control import Branch, Carried, ChangingSizes, Loop, Scanned
 from hagane.native.kernels.kernel import Body, Kernel, Pointer
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor
 from hagane.native.lowering.facts import NotNative
 from hagane.ops.control.growth import Growth
-from hagane.symbolic import Dim, Expr, maximum, number_of, symbol, symbols_of
-from hagane.symbolic.expression import Atom
+from hagane.symbolic import C_FLOOR, Dim, Expr, c_text, maximum, number_of, symbol, symbols_of
 
 # Sizes are taken for those of this iteration, or one before; of values that are not larger by then.
 _LIKELY_ITERATION, _LARGE = 64, 1 << 20
@@ -104,7 +102,8 @@ class SizesOfIterations:
                     kernel.flops = 0.0  # it differs too
                     buffers = dict.fromkeys(pointer.buffer for pointer in kernel.pointers)
                     read = sum(number_of(buffer.bytes, sizes) for buffer in buffers)
-                    kernel.work = min(kernel.work, _NS_OF_BYTE * read)
+                    most = math.inf if isinstance(kernel.work, Expr) else kernel.work
+                    kernel.work = min(most, _NS_OF_BYTE * read)
 
     def temporaries(self, kernels: Sequence[Kernel]) -> tuple[Buffer, ...]:
         """Take values of no fixed size out of the arena, and return them."""
@@ -116,6 +115,8 @@ class SizesOfIterations:
             and self.differs(pointer.buffer.bytes)
         )
         for buffer in found:
+            if buffer.border:
+                raise NotNative("an image within a border whose size differs between iterations")
             buffer.kind = Kind.MOVING
         return tuple(found)
 
@@ -171,7 +172,7 @@ class SizesOfIterations:
         body = Body()
         out = body.raw(numbers, written=True, ctype="int64_t")
         iteration = body.raw(count.buffer, ctype="int64_t")
-        body.helper(_FLOOR)
+        body.helper(C_FLOOR.replace("NAME", "KERNEL_floor"))
         olds = {name: f"o{i}" for i, (name, _, _) in enumerate(self.names)}
         news = {name: f"n{i}" for i, (name, _, _) in enumerate(self.names)}
         last = [f"{out}[{len(dims) + i}]" for i in range(len(self.names))]
@@ -198,38 +199,8 @@ def _moved_by(kernel: Kernel) -> Iterator[Buffer]:
             yield from kernel.control.changing.temporaries
 
 
-_FLOOR = """
-static inline int64_t KERNEL_floor(int64_t a, int64_t b) {
-  return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}"""
-
-
 def _c_text(value: Dim, body: Body, names: Mapping[str, str]) -> str:
     """Return a C expression for a size."""
     if not isinstance(value, Expr):
         return body.size(value)
-    # Coefficients may be fractions whose sum is whole.
-    whole = lcm(*(Fraction(coefficient).denominator for coefficient in value.terms.values()))
-    terms = [
-        "*".join(
-            [f"{int(coefficient * whole)}L"]
-            + [_atom_text(atom, body, names) for atom, power in monomial for _ in range(power)]
-        )
-        for monomial, coefficient in value.terms.items()
-    ]
-    total = f"({' + '.join(terms) or '0'})"
-    return total if whole == 1 else f"KERNEL_floor({total}, {whole})"
-
-
-def _atom_text(atom: Atom, body: Body, names: Mapping[str, str]) -> str:
-    if atom.is_symbol:
-        return names.get(atom.head) or body.size(symbol(atom.head))
-    first, *others = (_c_text(argument, body, names) for argument in atom.arguments)
-    if atom.head == "floor":
-        return f"KERNEL_floor({first}, {others[0]})"
-    if atom.head == "mod":
-        return f"({first} - {others[0]} * KERNEL_floor({first}, {others[0]}))"
-    for other in others:
-        sign = "<" if atom.head == "min" else ">"
-        first = f"({first} {sign} {other} ? {first} : {other})"
-    return first
+    return c_text(value, lambda name: names.get(name) or body.size(symbol(name)), "KERNEL_floor")

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.expression import Expression
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.tensor import Blocked, Pads, Tensor
 from hagane.native.layouts.pairs import Paired
 from hagane.native.lowering.choices import BY_RULE
@@ -33,6 +33,7 @@ from hagane.native.rules.convolution.volume import lower_volume
 from hagane.native.rules.convolution.window import (
     Window,
     convolution_key,
+    covers,
     is_depthwise,
     needed_pads,
     window_of,
@@ -45,11 +46,14 @@ from hagane.native.tiles.matrix import takes_rows
 from hagane.native.tiles.tile import Words, block_words, uses_tiles
 from hagane.native.tiles.triples import splits, tiles_ns, tiles_of_image
 from hagane.ops.definition import Array
+from hagane.symbolic import Dim, maximum
 
 
 def winograd_sizes(window: Window) -> tuple[int, ...]:
     """Return the tiles of Winograd's algorithm that there are for a convolution."""
     if window.strides != (1, 1) or window.dilations != (1, 1) or window.groups != 1:
+        return ()
+    if window.is_open:
         return ()
     return _winograd_shape(window).sizes
 
@@ -89,15 +93,23 @@ def _direct_words(low: Lowering, window: Window) -> Words:
         and not (window.groups > 1 and window.groups == window.channels)
         and (window.groups == 1 or _has_whole_blocks(low, window))
     )
+    if window.is_open:
+        return Words.FLOAT
     if pairs and low.facts.words is Words.TRIPLE:
-        pixels = window.out_height * window.out_width
-        read = inputs * -(-window.height * window.width // pixels)
+        height, width, out_height, out_width = window.sizes
+        pixels = out_height * out_width
+        read = inputs * -(-height * width // pixels)
         pairs = not calls_library(low, window) and not low.facts.direct_only
         taps = window.kernel[0] * window.kernel[1]
         product = _product_of(window)
-        near = window.follows or takes_rows(product[0] // window.images)
+        near = window.follows or takes_rows(product[0] // window.likely_images)
         pairs = pairs and splits(
-            low.facts.threads, window.images * pixels, inputs * taps, product, read, near=near
+            low.facts.threads,
+            window.likely_images * pixels,
+            inputs * taps,
+            product,
+            read,
+            near=near,
         )
     return low.facts.words if pairs else Words.FLOAT
 
@@ -107,17 +119,17 @@ def _splits_rows(low: Lowering, window: Window) -> bool:
     if window.groups > 1 or _words(low, window) is not Words.TRIPLE:
         return False
     tiles, _, _ = _product_of(window)
-    return takes_rows(tiles // window.images)
+    return takes_rows(tiles // window.likely_images)
 
 
 def _product_of(window: Window) -> tuple[int, int, int]:
     """Return tiles of rows, inputs, blocks filled up, and outputs of a group's product."""
     left, right = needed_pads(window)[1::2]
-    columns = window.width + left + right
-    tiles = tiles_of_image(window.out_height, window.out_width, window.strides, columns)
+    columns = int(window.width + left + right)
+    tiles = tiles_of_image(*window.sizes[2:], window.strides, columns)
     taps = window.kernel[0] * window.kernel[1]
     inputs, outs = window.channels // window.groups, window.out_channels // window.groups
-    return window.images * tiles, -(-inputs // 32) * 32 * taps, outs
+    return window.likely_images * tiles, -(-inputs // 32) * 32 * taps, outs
 
 
 def _has_whole_blocks(low: Lowering, window: Window) -> bool:
@@ -128,12 +140,13 @@ def _has_whole_blocks(low: Lowering, window: Window) -> bool:
 
 
 def _winograd_shape(window: Window) -> Shape:
+    _, _, out_height, out_width = window.sizes
     return Shape(
         window.images,
         window.channels,
         window.out_channels,
-        window.out_height,
-        window.out_width,
+        out_height,
+        out_width,
         window.kernel,
     )
 
@@ -147,8 +160,8 @@ def conv_pads(low: Lowering, window: Window) -> Pads:
     if size:
         shape = _winograd_shape(window)
         (rows, columns), (high, wide) = shape.tiles(size), shape.axes(size)
-        bottom = max(bottom, rows * high.size + high.taps - 1 - top - window.height)
-        right = max(right, columns * wide.size + wide.taps - 1 - left - window.width)
+        bottom = maximum(bottom, rows * high.size + high.taps - 1 - top - window.height)
+        right = maximum(right, columns * wide.size + wide.taps - 1 - left - window.width)
     return top, left, bottom, right
 
 
@@ -176,7 +189,9 @@ def sizes_of(low: Lowering, node: ir.Node) -> Window | None:
     if node.op_type != "Conv":
         return None
     try:
-        shape = low.facts.fixed_shape(node.inputs[1])
+        shape = [dim for dim in low.facts.shape(node.inputs[1]) if isinstance(dim, int)]
+        if len(shape) < len(low.facts.shape(node.inputs[1])):
+            return None
         window = window_of(low, node, shape[2:], shape[0])
         return window if low.facts.is_float(node.inputs[0]) else None
     except NotNative:
@@ -241,7 +256,7 @@ def _lower_direct(
     if (size or low.facts.words is Words.FLOAT) and not calls_library(low, window):
         pays = partial(_winograd_shape(window).pools, size) if size else band_pays
         epilogue, pool = with_pool(low, epilogue, pays)
-    shape = low.facts.fixed_shape(epilogue.value)
+    shape = low.facts.shape(epilogue.value)
     target: Blocked | Paired
     # Vectors of floats do not write the wide blocks that matrix tiles read.
     if (tiles or not low.facts.level.tiles) and _read_as_pairs(low, epilogue.value):
@@ -272,7 +287,7 @@ def _lower_direct(
         return
     key = convolution_key(low, window)
     pixels = window.out_height * window.out_width if pool is None else pool.pixels
-    flops = 2.0 * window.images * pixels * weight.size
+    flops = work_of(window.images * pixels, 2.0 * weight.size)
     if folds:
         window, weight, source = folded(low, x, window, four_axes(weight))
     else:
@@ -311,7 +326,7 @@ def _source(low: Lowering, x: ir.Value, window: Window) -> Source:
         return _floats(low, x, window)
     if words is not Words.FLOAT:
         pairs = low.forms.paired(x)
-        if any(have < want for have, want in zip(pairs.pads, needed_pads(window), strict=True)):
+        if not covers(pairs.pads, needed_pads(window)):
             raise NotNative("an image of pairs without its border")
         start = _first_tap(window, pairs.row_stride, pairs.step)
         plane, row = pairs.plane_stride, pairs.row_stride
@@ -341,19 +356,19 @@ def _floats(low: Lowering, x: ir.Value, window: Window) -> Source:
     start = _first_tap(window, image.row_stride, image.lanes)
     step = image.lanes * words.pieces
     row = image.row_stride * words.pieces
-    floats = (image.plane_stride, window.channels)
+    floats = (int(image.plane_stride), window.channels)
     whole = image.blocks * image.plane_stride
     return Source(image.view(), start, step, 0, image.lanes, row, whole, words, floats)
 
 
-def _first_tap(window: Window, row: int, step: int) -> int:
+def _first_tap(window: Window, row: Dim, step: int) -> Dim:
     return -window.pads[0] * row - window.pads[1] * step
 
 
 def _bordered(low: Lowering, x: ir.Value, window: Window) -> Blocked:
     """Return an image in blocks with the zero border that a convolution reads."""
     source, pads = low.forms.blocked(x), conv_pads(low, window)
-    if any(have < want for have, want in zip(source.pads, pads, strict=True)):
+    if not covers(source.pads, pads):
         return with_border(low, x, source, pads)
     return source
 
@@ -412,6 +427,7 @@ def _lower_by_loops(
     )
     target = low.forms.result(node.outputs[0])
     body = Body()
+    n = body.number
     s = body.pointer(tensor)
     w = body.pointer(weights)
     b = body.raw(bias_buffer(low, node, window, bias))
@@ -419,26 +435,31 @@ def _lower_by_loops(
     (sh, sw), (dh, dw) = window.strides, window.dilations
     body.add(
         f"int64_t channel = q % {window.out_channels}, image = q / {window.out_channels};",
-        f"const float *s = {s} + image * {image} + channel / {outs} * {depth} * {plane};",
+        f"const float *s = {s} + image * {n(image)} + channel / {outs} * {depth} * {n(plane)};",
         f"const float *w = {w} + channel * {depth * kh * kw};",
-        f"float *d = {d} + q * {window.out_height * window.out_width};",
-        f"for (int64_t y = 0; y < {window.out_height}; y++)",
-        f"for (int64_t x = 0; x < {window.out_width}; x += {lanes}) {{",
-        f"int64_t n = hg_min({lanes}, {window.out_width} - x);",
+        f"float *d = {d} + q * {n(window.out_height * window.out_width)};",
+        f"for (int64_t y = 0; y < {n(window.out_height)}; y++)",
+        f"for (int64_t x = 0; x < {n(window.out_width)}; x += {lanes}) {{",
+        f"int64_t n = hg_min({lanes}, {n(window.out_width)} - x);",
         f"vf sum = v_set1({b}[channel]);",
         f"for (int64_t c = 0; c < {depth}; c++)",
         f"for (int64_t i = 0; i < {kh}; i++)",
         f"for (int64_t j = 0; j < {kw}; j++) {{",
-        f"const float *p = s + c * {plane} + (y * {sh} + i * {dh}) * {row} + x * {sw} + j * {dw};",
+        f"const float *p = s + c * {n(plane)} + (y * {sh} + i * {dh}) * {n(row)} + x * {sw} + j * {dw};",
         f"float k = w[(c * {kh} + i) * {kw} + j];",
         "sum += k * (v_load_n(p, n));" if sw == 1 else f"sum += k * v_load_strided(p, {sw}, n);",
         "}",
-        f"v_store_n(d + y * {window.out_width} + x, sum, n);",
+        f"v_store_n(d + y * {n(window.out_width)} + x, sum, n);",
         "}",
     )
-    flops = 2.0 * window.images * window.out_channels * depth * kh * kw * window.out_height
-    flops *= window.out_width
-    low.recorder.emit(node, body, window.images * window.out_channels, work=flops / 6, flops=flops)
+    each = 2.0 * depth * kh * kw
+    low.recorder.emit(
+        node,
+        body,
+        window.images * window.out_channels,
+        work=work_of(window.elements, each / 6),
+        flops=work_of(window.elements, each),
+    )
     low.forms[node.outputs[0]] = target
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.packing import Packing
 from hagane.native.lowering.epilogue import Epilogue, follow
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.convolution.images import bias_buffer, with_border
-from hagane.native.rules.convolution.window import Window, needed_pads
+from hagane.native.rules.convolution.window import Window, covers, needed_pads
 from hagane.native.tiles.tile import bounded
 from hagane.ops.definition import Array
+from hagane.symbolic import Dim, ceildiv, floordiv, maximum, minimum
+
+# So many products of vectors make a task.
+_TASK_PRODUCTS = 12_000
 
 
 def lower_depthwise(
@@ -25,9 +29,9 @@ def lower_depthwise(
     epilogue = follow(low, node.outputs[0], residuals=False)
     source = low.forms.blocked(x)
     pads = needed_pads(window)
-    if any(have < want for have, want in zip(source.pads, pads, strict=True)):
+    if not covers(source.pads, pads):
         source = with_border(low, x, source, pads)
-    target = low.forms.new_blocked(epilogue.value, low.facts.fixed_shape(epilogue.value))
+    target = low.forms.new_blocked(epilogue.value, low.facts.shape(epilogue.value))
     kh, kw = window.kernel
     taps = kh * kw
     blocks = source.blocks
@@ -40,12 +44,16 @@ def lower_depthwise(
     w = body.raw(weights)
     b = body.raw(bias_buffer(low, node, window, bias))
     d = body.pointer(target.view(), written=True)
-    rows = max(1, min(window.out_height, 24_000 // max(1, window.out_width * taps * 2)))
-    chunks = -(-window.out_height // rows)
+    height, columns = window.out_height, window.out_width
+    rows = minimum(height, maximum(1, floordiv(_TASK_PRODUCTS, maximum(1, columns * taps))))
+    rows = maximum(1, rows)
+    chunks = ceildiv(height, rows)
+    n = body.number
     body.add(
-        f"int64_t chunk = q % {chunks}, block = q / {chunks} % {blocks}, image = q / {chunks * blocks};",
-        f"const float *s = {s} + (image * {blocks} + block) * {source.plane_stride};",
-        f"float *d = {d} + (image * {blocks} + block) * {target.plane_stride};",
+        f"int64_t chunk = q % {n(chunks)}, block = q / {n(chunks)} % {blocks}, "
+        f"image = q / {n(chunks * blocks)};",
+        f"const float *s = {s} + (image * {blocks} + block) * {n(source.plane_stride)};",
+        f"float *d = {d} + (image * {blocks} + block) * {n(target.plane_stride)};",
         f"const float *w = {w} + block * {taps * lanes};",
         f"vf bias = v_load({b} + block * {lanes});",
     )
@@ -53,37 +61,42 @@ def lower_depthwise(
     if in_registers:
         body.add(*(f"vf w{i} = v_load(w + {i * lanes});" for i in range(taps)))
     body.add(
-        f"for (int64_t y = chunk * {rows}; y < hg_min({window.out_height}, (chunk + 1) * {rows}); y++) {{",
-        f"const float *row = s + y * {window.strides[0] * source.row_stride};",
-        f"float *out = d + y * {target.row_stride};",
+        f"for (int64_t y = chunk * {n(rows)}; y < hg_min({n(height)}, (chunk + 1) * {n(rows)}); y++) {{",
+        f"const float *row = s + y * {n(window.strides[0] * source.row_stride)};",
+        f"float *out = d + y * {n(target.row_stride)};",
         "int64_t x = 0;",
     )
-    width = min(window.out_width, 8 if low.facts.level.registers == 32 else 4)
-    for count in (width, 1):
-        if count == 1 and window.out_width % width == 0 and width > 1:
-            continue
-        body.add(f"for (; x + {count} <= {window.out_width}; x += {count}) {{")
+    for count in _pixels_at_once(columns, 8 if low.facts.level.registers == 32 else 4):
+        body.add(f"for (; x + {count} <= {n(columns)}; x += {count}) {{")
         body.add(f"const float *p = row + x * {window.strides[1] * lanes};")
         _depthwise_pixels(body, window, source.row_stride, lanes, count, in_registers, epilogue)
         body.add("}")
     body.add("}")
-    flops = 2.0 * taps * window.channels * window.out_height * window.out_width * window.images
+    flops = 2.0 * taps
     low.recorder.emit(
         node,
         body,
         window.images * blocks * chunks,
-        work=flops / 40,
-        flops=flops,
+        work=work_of(window.elements, flops / 40),
+        flops=work_of(window.elements, flops),
         followers=epilogue.nodes,
         name=window.name("depthwise"),
     )
     low.forms[epilogue.value] = target
 
 
+def _pixels_at_once(columns: Dim, most: int) -> list[int]:
+    """Return how many pixels of a row are computed together: as many as can, then what is left."""
+    if not isinstance(columns, int):
+        return [most >> i for i in range(most.bit_length())]
+    width = min(columns, most)
+    return [width] if columns % width == 0 else [width, 1]
+
+
 def _depthwise_pixels(
     body: Body,
     window: Window,
-    row_stride: int,
+    row_stride: Dim,
     lanes: int,
     count: int,
     in_registers: bool,
@@ -98,7 +111,7 @@ def _depthwise_pixels(
             for j in range(kw):
                 columns.setdefault(t * stride + j * dw, []).append((t, j))
         for column, uses in sorted(columns.items()):
-            at = i * dh * row_stride + column * lanes
+            at = body.number(i * dh * row_stride + column * lanes)
             calls = []
             for t, j in uses:
                 tap = i * kw + j

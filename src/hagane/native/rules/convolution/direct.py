@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
 from hagane.machine import Level
 from hagane.native.kernels.expression import Expression
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, Work, work_of
 from hagane.native.kernels.packing import Packing
 from hagane.native.kernels.tensor import Blocked, Tensor
 from hagane.native.layouts.pairs import Paired, paired_weights, split_weights
 from hagane.native.layouts.quads import Quads, quad_weights
 from hagane.native.lowering.choices import BY_RULE
 from hagane.native.lowering.epilogue import Epilogue
+from hagane.native.lowering.facts import AT_RUN_TIME, NotNative
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.convolution.images import bias_buffer, four_axes
 from hagane.native.rules.convolution.window import Window
@@ -28,9 +29,11 @@ from hagane.native.tiles.contraction import (
     pack_weights,
     split_blocks,
 )
+from hagane.native.tiles.open_pixels import OpenContraction, Place, emit_open
 from hagane.native.tiles.register_loops import emit_contraction
-from hagane.native.tiles.tile import Parameters, Store, Tile, Words, whole_words
+from hagane.native.tiles.tile import Parameters, Store, Tile, Words, uses_tiles, whole_words
 from hagane.ops.definition import Array
+from hagane.symbolic import Dim
 
 # How weights are kept.
 _KEPT: Mapping[Words, Callable[[Array, Level], Array]] = {
@@ -47,6 +50,8 @@ _NAMES = {
     Words.QUAD: "conv_int8",
 }
 
+# As many pixels as images of open sizes are taken to have.
+_MANY = 1024
 # Pixels of a row of windows: enough for a register tile, and few enough for the nearest caches.
 _BAND = range(8, 1024)
 
@@ -86,12 +91,12 @@ class Source:
     """
 
     tensor: Tensor
-    start: int
+    start: Dim
     step: int
-    plane: int
+    plane: Dim
     channels: int
-    row: int
-    image: int
+    row: Dim
+    image: Dim
     words: Words = Words.FLOAT
     floats: tuple[int, int] | None = None
 
@@ -107,7 +112,7 @@ def emit_direct(
     residual: Blocked | Paired | None,
     target: Blocked | Paired | Quads,
     key: str = "",
-    flops: float | None = None,
+    flops: Work | None = None,
     after: Expression | None = None,
     pool: Pool | None = None,
 ) -> None:
@@ -129,8 +134,10 @@ def emit_direct(
         pool: Windows of results that the target has one of each, where register tiles compute them.
     """
     level, lanes = low.facts.level, low.facts.level.lanes
-    (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
-    step, plane, channels, row_stride = source.step, source.plane, source.channels, source.row
+    (kh, kw), dw = window.kernel, window.dilations[1]
+    if window.is_open and uses_tiles(level, source.words):
+        raise NotNative(AT_RUN_TIME)
+    step, channels = source.step, source.channels
     parts = _parts(target, lanes)
     per_group = -(-window.out_channels // window.groups // (lanes * parts)) * parts
     if isinstance(target, Quads):
@@ -138,20 +145,21 @@ def emit_direct(
         per_group = -(-window.out_channels // window.groups // lanes)
     inputs = window.channels // window.groups
     depth = whole_words(inputs, source.words, level)
-    pixel_count = window.out_height * window.out_width
     choice = low.facts.choices.get(key, BY_RULE)
+    pixel_count = _MANY if window.is_open else window.sizes[2] * window.sizes[3]
     sizes = split_blocks(per_group, pixel_count, level, choice.blocks, source.words)
     weight4 = four_axes(weight)
     block = per_group * lanes if window.groups > 1 else window.out_channels
     packing = Packing(
         pack_groups, (weight4, window.groups, block, tuple(sizes), level, channels, source.words)
     )
+    plane: Dim = 1 if window.is_open else source.plane
     groups: list[Group] = []
     at = 0
     for g in range(window.groups):
         first = g * per_group
         for size in sizes:
-            begin = g * (inputs // (channels * source.words.each)) * plane
+            begin = g * (inputs // (channels * source.words.each)) * int(plane)
             groups.append(Group(first, size, at, begin))
             at += size * lanes * depth * kh * kw * source.words.weights
             first += size
@@ -160,16 +168,6 @@ def emit_direct(
     numbers = bias
     if not isinstance(numbers, Parameters):
         numbers = Parameters(bias_buffer(low, node, window, numbers), 0)
-    width = window.out_width if pool is None else pool.width * pool.columns
-    band, target_row, target_plane = None, target.row_stride, target.plane_stride
-    if pool is not None:
-        assert isinstance(target, Blocked)
-        pixel_count = pool.rows * width
-        band = Band(pool, pool.rows * sh * row_stride, target_row, target_plane)
-        target_row, target_plane = width * lanes, pixel_count * lanes
-    flat = (kh, kw, sh, sw) == (1, 1, 1, 1) and row_stride == width * step
-    flat = flat and target_row == width * target.step
-    flat = flat and (residual is None or residual.row_stride == width * residual.step)
     tile = Tile(
         blocks=1,
         sources=(),
@@ -178,11 +176,9 @@ def emit_direct(
         depth=depth // channels,
         channels=channels,
         rest=depth % channels,
-        source_plane=plane,
-        target_plane=target_plane,
-        residual_plane=0 if residual is None else residual.plane_stride,
+        source_plane=0,
+        target_plane=0,
         taps=(kh, kw),
-        row_step=dh * row_stride,
         column_step=dw * step,
         activation=epilogue.activation,
         words=source.words,
@@ -193,32 +189,6 @@ def emit_direct(
         residual_parts=1 if residual is None else _parts(residual, lanes),
         residual_words=residual.words if isinstance(residual, Paired) else Words.FLOAT,
     )
-    pixels = Pixels(
-        lambda i: i // width * sh * row_stride + i % width * sw * step,
-        lambda i: i // width * target_row + i % width * target.step,
-        None
-        if residual is None
-        else lambda i: i // width * residual.row_stride + i % width * residual.step,
-        pixel_count,
-        0 if flat else width,
-    )
-    plan = Contraction(
-        tile,
-        pixels,
-        tuple(groups),
-        window.images,
-        source.image,
-        target.blocks * target.plane_stride,
-        0 if residual is None else residual.blocks * residual.plane_stride,
-        width=window.out_channels,
-        padded=True,
-        source_floats=source.image,
-        order=choice.order,
-        float_plane=None if source.floats is None else source.floats[0],
-        float_channels=0 if source.floats is None else source.floats[1],
-        threads=low.facts.threads,
-        band=band,
-    )
     body = Body()
     names = (
         body.pointer(source.tensor, offset=source.start),
@@ -227,10 +197,20 @@ def emit_direct(
         "0" if residual is None else body.pointer(residual.word_view()),
         body.pointer(target.word_view(), written=True),
     )
-    tasks, work = emit_contraction(body, plan, level, names, after)
+    if window.is_open:
+        assert pool is None, "windows of open sizes are pooled apart"
+        assert after is None, "vectors of floats do without"
+        opened = _open(tile, window, groups, source, target, residual, choice.order)
+        tasks, work = emit_open(body, opened, level, names)
+    else:
+        plan = _fixed(tile, window, groups, source, target, residual, choice.order, pool)
+        plan = replace(plan, threads=low.facts.threads)
+        tasks, work = emit_contraction(body, plan, level, names, after)
     if flops is None:
-        flops = 2.0 * window.images * pixel_count * window.out_channels * inputs * kh * kw
-        flops *= 1 if pool is None else pool.height
+        pixels = window.images * window.out_height * window.out_width
+        if pool is not None:
+            pixels = window.images * pool.pixels
+        flops = work_of(pixels, 2.0 * window.out_channels * inputs * kh * kw)
     low.recorder.emit(
         node,
         body,
@@ -241,6 +221,96 @@ def emit_direct(
         name=window.name(_NAMES[source.words]),
     )
     low.forms[epilogue.value] = target
+
+
+def _fixed(
+    tile: Tile,
+    window: Window,
+    groups: Sequence[Group],
+    source: Source,
+    target: Blocked | Paired | Quads,
+    residual: Blocked | Paired | None,
+    order: str | None,
+    pool: Pool | None,
+) -> Contraction:
+    """Return the sums of images whose sizes are numbers; arguments are those of ``emit_direct``."""
+    _, _, out_height, out_width = window.sizes
+    step, plane, row_stride = source.step, int(source.plane), int(source.row)
+    (kh, kw), (sh, sw) = window.kernel, window.strides
+    pixel_count = out_height * out_width
+    width = out_width if pool is None else pool.width * pool.columns
+    band, target_row, target_plane = None, int(target.row_stride), int(target.plane_stride)
+    residual_row = 0 if residual is None else int(residual.row_stride)
+    if pool is not None:
+        assert isinstance(target, Blocked)
+        pixel_count = pool.rows * width
+        band = Band(pool, pool.rows * sh * row_stride, target_row, target_plane)
+        target_row, target_plane = width * target.lanes, pixel_count * target.lanes
+    flat = (kh, kw, sh, sw) == (1, 1, 1, 1) and row_stride == width * step
+    flat = flat and target_row == width * target.step
+    flat = flat and (residual is None or residual_row == width * residual.step)
+    pixels = Pixels(
+        lambda i: i // width * sh * row_stride + i % width * sw * step,
+        lambda i: i // width * target_row + i % width * target.step,
+        None
+        if residual is None
+        else lambda i: i // width * residual_row + i % width * residual.step,
+        pixel_count,
+        0 if flat else width,
+    )
+    return Contraction(
+        replace(
+            tile,
+            source_plane=plane,
+            target_plane=target_plane,
+            residual_plane=0 if residual is None else int(residual.plane_stride),
+            row_step=window.dilations[0] * row_stride,
+        ),
+        pixels,
+        tuple(groups),
+        window.images,
+        source.image,
+        target.blocks * target.plane_stride,
+        0 if residual is None else residual.blocks * residual.plane_stride,
+        width=window.out_channels,
+        padded=True,
+        source_floats=int(source.image),
+        order=order,
+        float_plane=None if source.floats is None else source.floats[0],
+        float_channels=0 if source.floats is None else source.floats[1],
+        band=band,
+    )
+
+
+def _open(
+    tile: Tile,
+    window: Window,
+    groups: Sequence[Group],
+    source: Source,
+    target: Blocked | Paired | Quads,
+    residual: Blocked | Paired | None,
+    order: str | None,
+) -> OpenContraction:
+    """Return the sums of images whose sizes only a run knows; groups count planes of the source."""
+    sh, sw = window.strides
+    return OpenContraction(
+        tile,
+        tuple(groups),
+        window.images,
+        window.out_height,
+        window.out_width,
+        Place(source.image, source.plane, sh * source.row, sw * source.step),
+        window.dilations[0] * source.row,
+        _place(target),
+        None if residual is None else _place(residual),
+        width=window.out_channels,
+        order=order,
+    )
+
+
+def _place(image: Blocked | Paired | Quads) -> Place:
+    plane = image.plane_stride
+    return Place(image.blocks * plane, plane, image.row_stride, image.step)
 
 
 def pack_groups(

@@ -16,7 +16,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.elementwise_loops import emit_copy
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.packing import Packing, padded_rows
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor, keep_border
 from hagane.native.lowering.epilogue import follow
@@ -25,6 +25,7 @@ from hagane.native.rules.convolution.pooled import with_pool
 from hagane.native.tiles.contraction import Pool
 from hagane.native.tiles.tile import bounded
 from hagane.ops.definition import Array
+from hagane.symbolic import Dim
 
 if TYPE_CHECKING:
     from hagane.native.lowering.state import Lowering
@@ -44,7 +45,8 @@ def has_few_outputs(low: Lowering, window: Window) -> bool:
     return (
         window.groups == 1
         and window.out_channels * 2 <= lanes
-        and window.out_width >= lanes
+        and not window.is_open
+        and window.sizes[3] >= lanes
         and work >= 8
         and window.strides[1] <= 4
     )
@@ -76,7 +78,7 @@ class _Form:
     @classmethod
     def of(cls, low: Lowering, window: Window, pool: Pool | None) -> _Form:
         rows, columns = (1, 1) if pool is None else (pool.rows, pool.columns)
-        height, width = window.out_height, window.out_width
+        _, _, height, width = window.sizes
         if pool is not None:
             height, width = pool.height, pool.width
         registers = (24 if low.facts.level.registers == 32 else 10) // (rows * columns)
@@ -106,14 +108,15 @@ def lower_few_outputs(
         return width / (-(-width // lanes) * lanes)
 
     epilogue = follow(low, node.outputs[0], residuals=False)
+    high, across, out_height, out_width = window.sizes
     epilogue, pool = with_pool(
-        low, epilogue, lambda pool: filled(pool.width) > _FILLED * filled(window.out_width)
+        low, epilogue, lambda pool: filled(pool.width) > _FILLED * filled(out_width)
     )
     form = _Form.of(low, window, pool)
     (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
-    top, left, _, _ = window.pads
-    rows = max(window.height + top, (window.out_height - 1) * sh + (kh - 1) * dh + 1)
-    columns = max(window.width + left, (window.out_width - 1) * sw + (kw - 1) * dw + 1)
+    top, left, _, _ = window.border
+    rows = max(high + top, (out_height - 1) * sh + (kh - 1) * dh + 1)
+    columns = max(across + left, (out_width - 1) * sw + (kw - 1) * dw + 1)
     row = -(-columns // form.phases)
     plane = rows * row
     image = window.channels * form.phases * plane
@@ -134,7 +137,7 @@ def lower_few_outputs(
     )
     target = new_planes(low, epilogue.value)
     d_image, d_plane, *d_rows, _ = target.strides
-    d_row = d_rows[0] if d_rows else 0
+    d_row: Dim = d_rows[0] if d_rows else 0
     body = Body()
     s, w, b = body.raw(buffer), body.raw(weights), body.raw(first)
     d = body.pointer(target, written=True)
@@ -152,7 +155,7 @@ def lower_few_outputs(
     body.add(
         f"int64_t y = q % {form.height}, image = q / {form.height};",
         f"const float *s = {s} + image * {image} + y * {form.rows * sh * row};",
-        f"float *d = {d} + image * {d_image} + y * {d_row};",
+        f"float *d = {d} + image * {body.number(d_image)} + y * {body.number(d_row)};",
         f"for (int64_t x = 0; x < {form.width}; x += {form.wide * lanes}) {{",
         f"const int64_t n = {form.width} - x;",
     )
@@ -172,7 +175,7 @@ def lower_few_outputs(
         for o, v in itertools.product(maps, range(form.wide)):
             values = [bounded(names[o, at], epilogue.activation) for at in places if at[0] == v]
             value = values[0] if pool is None else pool.reduced(values)
-            place = f"d + {o * d_plane} + x + {v * lanes}"
+            place = f"d + {body.number(o * d_plane)} + x + {v * lanes}"
             body.add(
                 f"if (n >= {(v + 1) * lanes}) v_store({place}, {value});",
                 f"else if (n > {v * lanes}) v_store_n({place}, {value}, n - {v * lanes});",
@@ -180,13 +183,13 @@ def lower_few_outputs(
         body.add("}")
     body.add("}")
     pixels = form.height * form.width if pool is None else pool.pixels
-    flops = 2.0 * window.images * pixels * weight.size
+    flops = 2.0 * pixels * weight.size
     low.recorder.emit(
         node,
         body,
         window.images * form.height,
-        work=flops / 60,
-        flops=flops,
+        work=work_of(window.images, flops / 60),
+        flops=work_of(window.images, flops),
         followers=epilogue.nodes,
         name=window.name("conv_few_outputs"),
     )
@@ -245,14 +248,15 @@ def _fill_planes(
         plane: Floats of a plane with its border.
     """
     source = low.forms.plain(x)
-    top, left, _, _ = window.pads
+    top, left, _, _ = window.border
+    width = window.sizes[1]
     image = window.channels * stride * plane
     strides = (
         source.strides if len(source.shape) == 4 else (*source.strides[:2], 0, source.strides[2])
     )
     for phase in range(stride):
         first = (phase - left) % stride
-        count = max(0, -(-(window.width - first) // stride))
+        count = max(0, -(-(width - first) // stride))
         shape = (window.images, window.channels, window.height, count)
         part = Tensor(
             source.buffer,

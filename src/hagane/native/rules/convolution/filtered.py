@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx_ir as ir
 
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.packing import Packing, padded_rows
 from hagane.native.kernels.tensor import Pads
 from hagane.native.lowering.epilogue import follow
@@ -27,6 +27,7 @@ from hagane.native.rules.convolution.pooled import with_pool
 from hagane.native.tiles.contraction import Pool
 from hagane.native.tiles.tile import Activation, bounded
 from hagane.ops.definition import Array
+from hagane.symbolic import Dim
 
 if TYPE_CHECKING:
     from hagane.native.lowering.state import Lowering
@@ -51,30 +52,32 @@ def filtered_axis(low: Lowering, node: ir.Node, window: Window) -> Axis | None:
         window.groups > 1
         or window.strides[0] > 1
         or window.dilations[0] > 1
+        or window.is_open
         or low.facts.direct_only
     ):
         return None
     if window.strides[1] > 1 or window.out_channels > _MOST_MAPS:
         return None
-    sizes = [size for size in sizes_of(kh) if size <= window.out_height] if kh > 1 else []
+    height, width, out_height, out_width = window.sizes
+    sizes = [size for size in sizes_of(kh) if size <= out_height] if kh > 1 else []
     if not sizes:
         return None
     found = axis(max(sizes), kh)
-    if 4 * found.side * (window.channels + window.out_channels) * window.out_width > _NEAR:
+    if 4 * found.side * (window.channels + window.out_channels) * out_width > _NEAR:
         return None
     if window.out_channels * 2 > lanes:
-        pixels = window.out_channels * window.out_height * window.out_width
-        read = window.channels * window.height * window.width
-        small = 4 * window.images * max(pixels, read) <= _SMALL
+        pixels = window.out_channels * out_height * out_width
+        read = window.channels * height * width
+        small = 4 * window.likely_images * max(pixels, read) <= _SMALL
         if not small or not _lies_in_planes(low, node.inputs[0]) or window.channels * 2 > lanes:
             return None
-    across = -(-window.out_width // lanes)
-    tall = -(-window.out_height // found.size)
+    across = -(-out_width // lanes)
+    tall = -(-out_height // found.size)
     taps = window.channels * kw * window.out_channels
     moved = 3 * found.side * (window.channels + window.out_channels)
     here = tall * across * (found.side * taps + moved)
-    rows = window.out_height * across * kh * taps
-    blocks = window.out_height * window.out_width * kh * kw * window.channels
+    rows = out_height * across * kh * taps
+    blocks = out_height * out_width * kh * kw * window.channels
     blocks *= -(-window.out_channels // lanes)
     return found if here < 0.8 * min(rows, blocks) else None
 
@@ -83,8 +86,8 @@ def _lies_in_planes(low: Lowering, value: ir.Value | None) -> bool:
     """Whether an image is given, or what a convolution into few channels makes of one."""
     while value is not None and (node := value.producer()) is not None:
         if node.op_type == "Conv":
-            weight = low.facts.fixed_shape(node.inputs[1])
-            return weight[0] * 2 <= low.facts.level.lanes
+            weight = low.facts.shape(node.inputs[1])
+            return isinstance(weight[0], int) and weight[0] * 2 <= low.facts.level.lanes
         if node.op_type not in ("Relu", "Clip", "MaxPool", "AveragePool"):
             return False
         value = node.inputs[0]
@@ -93,11 +96,12 @@ def _lies_in_planes(low: Lowering, value: ir.Value | None) -> bool:
 
 def filtered_pads(window: Window, found: Axis) -> Pads:
     """Return the border that is read: whole tiles, and whole vectors of them."""
-    top, left, _, _ = window.pads
-    tall = -(-window.out_height // found.size)
-    bottom = max(0, tall * found.size + found.taps - 1 - top - window.height)
-    reach = window.out_width + (window.kernel[1] - 1) * window.dilations[1]
-    return top, left, bottom, max(0, reach - left - window.width)
+    height, width, out_height, out_width = window.sizes
+    top, left, _, _ = window.border
+    tall = -(-out_height // found.size)
+    bottom = max(0, tall * found.size + found.taps - 1 - top - height)
+    reach = out_width + (window.kernel[1] - 1) * window.dilations[1]
+    return top, left, bottom, max(0, reach - left - width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,16 +173,17 @@ def lower_filtered(
     epilogue, pool = with_pool(low, epilogue, lambda pool: pool.rows <= 4)
     kw, dw = window.kernel[1], window.dilations[1]
     out, channels = window.out_channels, window.channels
-    height = window.out_height if pool is None else pool.height * pool.rows
-    width = window.out_width if pool is None else pool.width * pool.columns
+    _, _, height, width = window.sizes
+    if pool is not None:
+        height, width = pool.height * pool.rows, pool.width * pool.columns
     source, (row, plane), image = padded_planes(low, x, window, filtered_pads(window, found))
 
     across = -(-width // lanes)
     length = -(-(across * lanes + (kw - 1) * dw) // lanes) * lanes
-    flops = 2.0 * window.images * height * width * weight.size
+    flops = 2.0 * height * width * weight.size  # of an image
     whole = found.size if pool is None else math.lcm(found.size, pool.rows)
     tall = -(-height // whole)
-    each = max(1, min(tall, round(_TASK_NS * _FLOPS_PER_NS * tall * window.images / flops)))
+    each = max(1, min(tall, round(_TASK_NS * _FLOPS_PER_NS * tall / flops)))
     tiles = each * whole // found.size
     task = _Task(found, tiles, min(tiles, max(1, _WIDE // across)), across, length, channels, out)
 
@@ -193,25 +198,26 @@ def lower_filtered(
     )
     target = new_planes(low, epilogue.value)
     d_image, d_plane, *d_rows, _ = target.strides
-    d_row = d_rows[0] if d_rows else 0
+    d_row: Dim = d_rows[0] if d_rows else 0
     tasks = -(-height // (each * whole))
     # Few rows: threads share the channels, and each finds all points for itself.
-    parts = len(task.groups(lanes)) if tasks * window.images < low.facts.threads else 1
+    parts = len(task.groups(lanes)) if tasks * window.likely_images < low.facts.threads else 1
     body = Body()
+    n = body.number
     s, w, b = body.pointer(source), body.raw(weights), body.raw(first)
     d = body.pointer(target, written=True)
     body.scratch = 4 * (task.transformed + task.products(lanes) + task.results(lanes) + lanes) + 64
     body.add(
-        f"const int64_t y0 = q % {tasks} * {each * whole}, image = q / {tasks} % {window.images};",
-        f"const int64_t part = q / {tasks * window.images}, o0 = {out} * part / {parts};",
+        f"const int64_t y0 = q % {tasks} * {each * whole}, image = q / {tasks} % {body.number(window.images)};",
+        f"const int64_t part = q / {body.number(tasks * window.images)}, o0 = {out} * part / {parts};",
         f"const int64_t o1 = {out} * (part + 1) / {parts};",
-        f"const float *s = {s} + image * {image};",
+        f"const float *s = {s} + image * {body.number(image)};",
         "float *U = (float *)(((uintptr_t)thread->scratch + 63) & ~(uintptr_t)63);",
         f"float *M = U + {task.transformed}, *R = M + {task.products(lanes)};",
         f"const int64_t tall = hg_min({task.tiles}, ({height} - y0 + {found.size - 1}) / {found.size});",
         f"for (int64_t t0 = 0; t0 < tall; t0 += {task.together}) {{",
     )
-    _transform(body, task, lanes, row, plane)
+    _transform(body, task, lanes, int(row), int(plane))
     _multiply(body, task, lanes, w, kw, dw, parts)
     _collect(body, task, lanes, b, epilogue.activation)
     body.add("}")
@@ -220,17 +226,17 @@ def lower_filtered(
             f"const int64_t high = hg_min({each * whole}, {height} - y0);",
             "for (int64_t o = o0; o < o1; o++)",
             "for (int64_t y = 0; y < high; y++)",
-            f"memcpy({d} + image * {d_image} + o * {d_plane} + (y0 + y) * {d_row}, "
+            f"memcpy({d} + image * {n(d_image)} + o * {n(d_plane)} + (y0 + y) * {n(d_row)}, "
             f"R + (o * {task.tiles * found.size} + y) * {across * lanes}, {width * 4});",
         )
     else:
-        _pool(body, task, lanes, pool, f"{d} + image * {d_image} + o * {d_plane}", str(d_row))
+        _pool(body, task, lanes, pool, f"{d} + image * {n(d_image)} + o * {n(d_plane)}", n(d_row))
     low.recorder.emit(
         node,
         body,
         window.images * tasks * parts,
-        work=flops / 2 / _FLOPS_PER_NS,
-        flops=flops,
+        work=work_of(window.images, flops / 2 / _FLOPS_PER_NS),
+        flops=work_of(window.images, flops),
         followers=epilogue.nodes,
         name=window.name("conv_filtered"),
     )

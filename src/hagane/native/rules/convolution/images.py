@@ -17,9 +17,9 @@ from hagane.native.kernels.tensor import (
     keep_border,
 )
 from hagane.native.lowering.state import Lowering
-from hagane.native.rules.convolution.window import Window, needed_pads
+from hagane.native.rules.convolution.window import Window, covers, needed_pads
 from hagane.ops.definition import Array
-from hagane.symbolic import number_of
+from hagane.symbolic import Dim
 
 # Images of no more channels than this are read as planes, or a pixel after the other, without blocks.
 FEW_CHANNELS = 4
@@ -42,7 +42,7 @@ def bias_buffer(low: Lowering, node: ir.Node, window: Window, bias: Array | None
 
 def padded_planes(
     low: Lowering, value: ir.Value, window: Window, pads: Pads | None = None
-) -> tuple[Tensor, tuple[int, int], int]:
+) -> tuple[Tensor, tuple[Dim, Dim], Dim]:
     """Return an image as planes within a zero border, its row and plane strides, and its size.
 
     The border is what the filter reads, or ``pads``.
@@ -50,7 +50,7 @@ def padded_planes(
     source = low.forms.plain(value)
     needed = top, left, bottom, right = needed_pads(window) if pads is None else pads
     have = low.forms.planes.get(source.buffer)
-    if have is not None and all(a >= b for a, b in zip(have, needed, strict=True)):
+    if have is not None and covers(have, needed):
         return _from_border(source, window)
     row = window.width + left + right
     plane = (window.height + top + bottom) * row
@@ -73,9 +73,9 @@ def padded_planes(
     return Tensor(buffer, source.dtype, shape, (image, plane, row, 1), 0), (row, plane), image
 
 
-def _from_border(source: Tensor, window: Window) -> tuple[Tensor, tuple[int, int], int]:
+def _from_border(source: Tensor, window: Window) -> tuple[Tensor, tuple[Dim, Dim], Dim]:
     """Return planes from where a filter begins to read their border."""
-    image, plane, *rows, _ = (number_of(stride, {}) for stride in source.strides)
+    image, plane, *rows, _ = source.strides
     row = rows[0] if rows else 0
     top, left, _, _ = window.pads
     shape = (window.images, window.channels, window.height, window.width)
@@ -92,12 +92,16 @@ def _from_border(source: Tensor, window: Window) -> tuple[Tensor, tuple[int, int
 def new_planes(low: Lowering, value: ir.Value) -> Tensor:
     """Return fresh memory for a plain image, with the zero border that its readers want."""
     pads = low.forms.wanted_pads.get(value)
-    if pads is None or value in low.facts.outputs or value in low.forms.places:
+    channels = low.facts.shape(value)[1]
+    if (
+        pads is None
+        or value in low.facts.outputs
+        or value in low.forms.places
+        or not isinstance(channels, int)
+    ):
         return low.forms.result(value)
     # Blocks of one channel are planes.
-    image = Blocked(
-        Buffer(f"{value.name} planes", 0, Kind.ARENA), low.facts.fixed_shape(value), 1, pads
-    )
+    image = Blocked(Buffer(f"{value.name} planes", 0, Kind.ARENA), low.facts.shape(value), 1, pads)
     image.buffer.bytes = (image.floats + 64) * 4
     keep_border(image.view(), image.plane_stride)
     low.forms.planes[image.buffer] = pads

@@ -35,7 +35,10 @@ def _pool_of(low: Lowering, value: ir.Value) -> tuple[ir.Node, Pool] | None:
     if len(node.outputs) > 1 and low.facts.uses(node.outputs[1]):
         return None
     attributes = low.facts.attributes(node)
-    size, out = low.facts.fixed_shape(value)[2:], low.facts.fixed_shape(node.outputs[0])[2:]
+    size = [dim for dim in low.facts.shape(value)[2:] if isinstance(dim, int)]
+    out = [dim for dim in low.facts.shape(node.outputs[0])[2:] if isinstance(dim, int)]
+    if len(size) < len(low.facts.shape(value)) - 2 or len(out) < len(size):
+        return None  # whole windows are counted on
     kernel = list(attributes["kernel_shape"])
     rank = len(kernel)
     strides = list(attributes.get("strides") or [1] * rank)

@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.machine import Level
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.convolution.direct import Source
@@ -21,12 +21,14 @@ from hagane.native.rules.convolution.images import FEW_CHANNELS
 from hagane.native.rules.convolution.window import Window
 from hagane.native.tiles.tile import Words, block_words
 from hagane.ops.definition import Array
+from hagane.symbolic import Dim, maximum
 
 
 def folds_rows(level: Level, window: Window) -> bool:
     """Whether a convolution of pairs or quads is computed in this form."""
     return (
         level.tiles
+        and not window.is_open
         and window.groups == 1
         and window.channels <= FEW_CHANNELS
         and (window.dilations[1] == 1 or window.kernel[1] == 1)
@@ -63,12 +65,11 @@ def folded(
     spread = np.zeros((out, kh, steps * block // each, each), weight.dtype)
     spread[:, :, :kw, : window.channels] = weight.transpose(0, 2, 3, 1)
     made = spread.reshape(out, kh, steps, block).transpose(0, 3, 1, 2)
-    span = (window.out_width - 1) * sw + steps * block // each
-    top, left = window.pads[:2]
-    wide = -(-max(span, left + window.width) // sw) * sw
-    high = max(
-        (window.out_height - 1) * sh + (kh - 1) * window.dilations[0] + 1, top + window.height
-    )
+    height, width, out_height, out_width = window.sizes
+    span = (out_width - 1) * sw + steps * block // each
+    top, left = window.border[:2]
+    wide = -(-max(span, left + width) // sw) * sw
+    high = max((out_height - 1) * sh + (kh - 1) * window.dilations[0] + 1, top + height)
     image = _emit_pixels(low, x, window, (each, words, zero), (high, wide))
     step, row = each // words.each, wide * each // words.each
     source = Source(image, 0, step, 0, block // words.each, row, high * row, words)
@@ -92,8 +93,8 @@ def by_pixels(low: Lowering, x: ir.Value, window: Window, zero: int) -> Source:
     """
     (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
     top, left = window.pads[:2]
-    high = max((window.out_height - 1) * sh + (kh - 1) * dh + 1, top + window.height)
-    wide = max((window.out_width - 1) * sw + (kw - 1) * dw + 1, left + window.width)
+    high = maximum((window.out_height - 1) * sh + (kh - 1) * dh + 1, top + window.height)
+    wide = maximum((window.out_width - 1) * sw + (kw - 1) * dw + 1, left + window.width)
     image = _emit_pixels(low, x, window, (4, Words.QUAD, zero), (high, wide))
     return Source(image, 0, 1, 0, 1, wide, high * wide, Words.QUAD)
 
@@ -103,7 +104,7 @@ def _emit_pixels(
     x: ir.Value,
     window: Window,
     kept: tuple[int, Words, int],
-    size: tuple[int, int],
+    size: tuple[Dim, Dim],
 ) -> Tensor:
     """Write an image as pixels within a border, as 32-bit words.
 
@@ -124,7 +125,7 @@ def _emit_pixels(
     element = "uint8_t" if words is Words.QUAD else "uint16_t"
     s = body.pointer(source, ctype="uint8_t" if words is Words.QUAD else None)
     d = body.raw(buffer, written=True, ctype=element)
-    n, c, h, w = (body.size(stride) for stride in strides)
+    (n, c, h, w), number = (body.size(stride) for stride in strides), body.number
     load = "v_load" if words is Words.PAIR else "v_load_u8"
     loads = [
         f"{load}_strided(s + {i} * {c}, {w}, k)"
@@ -136,19 +137,19 @@ def _emit_pixels(
     flip = ", 128" if source.dtype == np.int8 else ", 0" if words is Words.QUAD else ""
     store = f"v_store_pixels{each}" if words is Words.PAIR else "v_store_pixels_u8"
     body.add(
-        f"int64_t y = q % {high} - {top}, image = q / {high};",
-        f"{element} *to = {d} + q * {wide * each};",
-        f"if (y < 0 || y >= {window.height}) "
-        f"{{ memset(to, {zero}, {wide * each * bytes_}); return; }}",
+        f"int64_t y = q % {number(high)} - {number(top)}, image = q / {number(high)};",
+        f"{element} *to = {d} + q * {number(wide * each)};",
+        f"if (y < 0 || y >= {number(window.height)}) "
+        f"{{ memset(to, {zero}, {number(wide * each * bytes_)}); return; }}",
         f"__typeof__({s}) s = {s} + image * {n} + y * {h};",
-        f"memset(to, {zero}, {left * each * bytes_});",
-        f"to += {left * each};",
-        f"for (int64_t x = 0; x < {window.width}; x += {lanes}, s += {lanes} * {w}) {{",
-        f"int64_t k = hg_min({lanes}, {window.width} - x);",
+        f"memset(to, {zero}, {number(left * each * bytes_)});",
+        f"to += {number(left * each)};",
+        f"for (int64_t x = 0; x < {number(window.width)}; x += {lanes}, s += {lanes} * {w}) {{",
+        f"int64_t k = hg_min({lanes}, {number(window.width)} - x);",
         f"{store}(to + x * {each}, {', '.join(loads)}, k{flip}); }}",
-        f"memset(to + {window.width * each}, {zero}, "
-        f"{(wide - left - window.width) * each * bytes_});",
+        f"memset(to + {number(window.width * each)}, {zero}, "
+        f"{number((wide - left - window.width) * each * bytes_)});",
     )
-    work = float(window.images * high * wide)
+    work = work_of(window.images * high * wide, 1.0)
     low.recorder.emit(f"pixels '{x.name}'", body, window.images * high, work=work)
     return Tensor(buffer, np.dtype(np.float32), (), (), 0)

@@ -10,12 +10,13 @@ import onnx_ir as ir
 from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.tensor import Blocked, Buffer, Kind, Tensor, blocked_floats, keep_border
 from hagane.native.lowering.epilogue import Epilogue, follow
-from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.facts import AT_RUN_TIME, NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.convolution.direct import Source, emit_direct
 from hagane.native.rules.convolution.window import Window, needed_pads
 from hagane.native.rules.varying import lower_varying
 from hagane.ops.definition import Array
+from hagane.symbolic import Dim, maximum
 
 
 def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
@@ -32,11 +33,13 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
         given = [value for value in node.inputs[1:3] if value is not None]
         lower_varying(low, node, lower_conv_transpose, dict.fromkeys(given))
         return
-    shape, out = low.facts.fixed_shape(x), low.facts.fixed_shape(node.outputs[0])
+    shape, out = low.facts.shape(x), low.facts.shape(node.outputs[0])
     if not low.facts.is_float(x) or len(shape) != 4 or attributes.get("group", 1) != 1:
         raise NotNative("a transposed convolution in groups, or not of two axes")
     if 0 in (*shape, *out):
         raise NotNative("an empty image")
+    if not isinstance(shape[1], int) or not isinstance(out[1], int):
+        raise NotNative(AT_RUN_TIME)
     kernel = weight.shape[2:]
     strides = list(attributes.get("strides") or [1, 1])
     dilations = list(attributes.get("dilations") or [1, 1])
@@ -49,24 +52,29 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
     flipped = np.ascontiguousarray(weight[:, :, ::-1, ::-1].transpose(1, 0, 2, 3))
     whole = list(kernel) == strides and begin == [0, 0] and dilations == [1, 1]
     if whole and [a * b for a, b in zip(shape[2:], strides, strict=True)] == list(out[2:]):
-        _lower_shuffled(low, node, x, weight, bias, shape, out, strides)
+        _lower_shuffled(low, node, x, weight, bias, strides)
         return
     inner = [(shape[2 + i] - 1) * strides[i] + 1 for i in range(2)]
     before = [(kernel[i] - 1) * dilations[i] - begin[i] for i in range(2)]
-    if min(before) < 0:
+    # (Where the padding is open it is no more than half of what the filter reaches.)
+    if any(isinstance(pad, int) and pad < 0 for pad in before):
         raise NotNative("more padding than the filter reaches")
+    after = [
+        maximum(0, out[2 + i] + (kernel[i] - 1) * dilations[i] - before[i] - inner[i])
+        for i in range(2)
+    ]
     window = Window(
         shape[0],
-        shape[1],
+        len(weight),
         inner[0],
         inner[1],
-        out[1],
+        weight.shape[1],
         out[2],
         out[3],
         (kernel[0], kernel[1]),
         (1, 1),
         (dilations[0], dilations[1]),
-        (before[0], before[1], 0, 0),
+        (before[0], before[1], after[0], after[1]),
         1,
     )
     lanes = low.facts.level.lanes
@@ -92,7 +100,7 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
     keep_border(spread, stuffed.plane_stride)
     emit_copy(low.recorder, image, spread)
     epilogue = follow(low, node.outputs[0], residuals=False)
-    target = low.forms.new_blocked(epilogue.value, low.facts.fixed_shape(epilogue.value))
+    target = low.forms.new_blocked(epilogue.value, low.facts.shape(epilogue.value))
     start = -before[0] * stuffed.row_stride - before[1] * lanes
     source = Source(
         view,
@@ -108,18 +116,18 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
 
 
 def _transposed_pad(
-    attributes: dict[str, Any], size: int, out: int, kernel: int, stride: int, dilation: int, i: int
-) -> int:
+    attributes: dict[str, Any], size: Dim, out: Dim, kernel: int, stride: int, dilation: int, i: int
+) -> Dim:
     mode = attributes.get("auto_pad", "NOTSET")
     if mode == "NOTSET" and not attributes.get("output_shape"):
         pads = attributes.get("pads")
         return int(pads[i]) if pads else 0
     if mode == "VALID" and not attributes.get("output_shape"):
         return 0
-    extra = (attributes.get("output_padding") or [0, 0])[i]
+    extra = int((attributes.get("output_padding") or [0, 0])[i])
     # Negative where the output is longer than what the filter reaches.
-    total = (size - 1) * stride + (kernel - 1) * dilation + 1 + extra - out
-    return int(total // 2 if mode == "SAME_UPPER" else total - total // 2)
+    total: Dim = (size - 1) * stride + (kernel - 1) * dilation + 1 + extra - out
+    return total // 2 if mode == "SAME_UPPER" else total - total // 2
 
 
 def _lower_shuffled(
@@ -128,23 +136,21 @@ def _lower_shuffled(
     x: ir.Value,
     weight: Array,
     bias: Array | None,
-    shape: tuple[int, ...],
-    out: tuple[int, ...],
     strides: list[int],
 ) -> None:
     """Lower a transposed convolution whose filter is as large as its stride."""
     lanes = low.facts.level.lanes
     sh, sw = strides
-    channels = out[1]
+    shape, channels = low.facts.shape(x), weight.shape[1]
     blocks = -(-channels // lanes)
-    spread = np.zeros((sh, sw, blocks * lanes, shape[1], 1, 1), np.float32)
+    spread = np.zeros((sh, sw, blocks * lanes, len(weight), 1, 1), np.float32)
     spread[:, :, :channels, :, 0, 0] = weight.transpose(2, 3, 1, 0)
     wide = sh * sw * blocks * lanes
     row = np.zeros((sh * sw, blocks * lanes), np.float32)
     row[:, :channels] = 0 if bias is None else bias
     window = Window(
         shape[0],
-        shape[1],
+        len(weight),
         shape[2],
         shape[3],
         wide,
@@ -158,7 +164,7 @@ def _lower_shuffled(
     )
     image = low.forms.blocked(x)
     epilogue = follow(low, node.outputs[0], residuals=False)
-    target = low.forms.new_blocked(epilogue.value, low.facts.fixed_shape(epilogue.value))
+    target = low.forms.new_blocked(epilogue.value, low.facts.shape(epilogue.value))
     taps_shape = (shape[0], wide, shape[2], shape[3])
     size = blocked_floats(taps_shape, lanes, (0, 0, 0, 0)) * 4
     taps = Blocked(Buffer(f"{node.name} taps", size, Kind.ARENA), taps_shape, lanes)
@@ -175,7 +181,7 @@ def _lower_shuffled(
         low,
         node,
         window,
-        spread.reshape(wide, shape[1], 1, 1),
+        spread.reshape(wide, len(weight), 1, 1),
         row.reshape(-1),
         source,
         Epilogue(epilogue.value, None, epilogue.activation, epilogue.nodes),

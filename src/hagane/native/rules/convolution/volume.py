@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.elementwise_loops import emit_copy
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.packing import Packing
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor, keep_border
-from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.facts import AT_RUN_TIME, NotNative
 from hagane.native.lowering.state import Lowering
-from hagane.ops.convolution.window import Window
+from hagane.native.rules.convolution.window import pads_of
 from hagane.ops.definition import Array
+from hagane.symbolic import Dim
 
+_STEPS = ("strides", "dilations")
 # Maps that are summed at once: each vector of the input serves them all.
 _MAPS = 4
 
@@ -21,16 +25,18 @@ _MAPS = 4
 def lower_volume(low: Lowering, node: ir.Node, weight: Array, bias: Array | None) -> None:
     """Lower a convolution ``(N, C, D, H, W)`` with constant weights."""
     attributes = low.facts.attributes(node)
-    window = Window.of(
-        weight.shape[2:], attributes.get("strides"), attributes.get("dilations"),
-        attributes.get("pads"), attributes["auto_pad"],
-    )  # fmt: skip
-    images, channels, *sizes = low.facts.fixed_shape(node.inputs[0])
+    kernel = weight.shape[2:]
+    strides, dilations = (list(attributes.get(name) or (1, 1, 1)) for name in _STEPS)
+    images, channels, *sizes = low.facts.shape(node.inputs[0])
+    deep, high, wide = out = low.facts.shape(node.outputs[0])[2:]
     target = low.forms.result(node.outputs[0])
-    if 0 in (images, channels, *low.facts.fixed_shape(node.outputs[0])):
+    if 0 in (images, channels, *out):
         raise NotNative("an empty image")
+    if not isinstance(channels, int):
+        raise NotNative(AT_RUN_TIME)
     groups = int(attributes["group"])
-    source = _padded(low, node, window.amounts(tuple(sizes)))
+    begin, end = pads_of(attributes, sizes, out, kernel, strides, dilations)
+    source = _padded(low, node, begin, end)
     maps, depth = weight.shape[:2]
     each = maps // groups
     blocks = -(-each // _MAPS)
@@ -39,6 +45,7 @@ def lower_volume(low: Lowering, node: ir.Node, weight: Array, bias: Array | None
     own = np.zeros(maps, np.float32) if bias is None else bias
     biases = Packing(pack_volume_bias, (own, groups))
     body = Body()
+    n = body.number
     s = body.pointer(source)
     w = body.raw(
         low.recorder.weight(("volume", id(node)), packing, groups * blocks * taps * _MAPS * 4)
@@ -47,20 +54,20 @@ def lower_volume(low: Lowering, node: ir.Node, weight: Array, bias: Array | None
         low.recorder.weight(("volume bias", id(node)), biases, groups * blocks * _MAPS * 4)
     )
     d = body.pointer(target, written=True)
-    _, _, deep, high, wide = low.facts.fixed_shape(node.outputs[0])
-    image, plane, area, row, _ = source.strides
-    (kd, kh, kw), (sd, sh, sw), (dd, dh, dw) = window.kernel, window.strides, window.dilations
+    image, plane, area, row = (n(stride) for stride in source.strides[:4])
+    (kd, kh, kw), (sd, sh, sw), (dd, dh, dw) = kernel, strides, dilations
     load = "v_load_n(p, n)" if sw == 1 else f"v_load_strided(p, {sw}, n)"
     body.add(
-        f"int64_t z = q % {deep}, block = q / {deep} % {blocks};",
-        f"int64_t group = q / {deep * blocks} % {groups}, image = q / {deep * blocks * groups};",
+        f"int64_t z = q % {n(deep)}, block = q / {n(deep)} % {blocks};",
+        f"int64_t group = q / {n(deep * blocks)} % {groups}, "
+        f"image = q / {n(deep * blocks * groups)};",
         f"const float *s = {s} + image * {image} + group * {depth} * {plane} + z * {sd} * {area};",
         f"const float *w0 = {w} + (group * {blocks} + block) * {taps * _MAPS};",
         f"const float *b = {b} + (group * {blocks} + block) * {_MAPS};",
         f"int64_t m = hg_min({_MAPS}, {each} - block * {_MAPS});",
-        f"float *d = {d} + ((image * {maps} + group * {each} + block * {_MAPS}) * {deep} + z) * {high * wide};",
-        f"for (int64_t y = 0; y < {high}; y++) for (int64_t x = 0; x < {wide}; x += VL) {{",
-        f"int64_t n = hg_min(VL, {wide} - x); const float *w = w0;",
+        f"float *d = {d} + ((image * {maps} + group * {each} + block * {_MAPS}) * {n(deep)} + z) * {n(high * wide)};",
+        f"for (int64_t y = 0; y < {n(high)}; y++) for (int64_t x = 0; x < {n(wide)}; x += VL) {{",
+        f"int64_t n = hg_min(VL, {n(wide)} - x); const float *w = w0;",
         *(f"vf a{j} = v_set1(b[{j}]);" for j in range(_MAPS)),
         f"for (int64_t c = 0; c < {depth}; c++) for (int64_t i = 0; i < {kd}; i++)",
         f"for (int64_t j = 0; j < {kh}; j++) for (int64_t k = 0; k < {kw}; k++, w += {_MAPS}) {{",
@@ -68,28 +75,37 @@ def lower_volume(low: Lowering, node: ir.Node, weight: Array, bias: Array | None
         f"vf v = {load};",
         *(f"a{j} = v_fma(v_set1(w[{j}]), v, a{j});" for j in range(_MAPS)),
         "}",
-        f"float *o = d + y * {wide} + x;",
-        *(f"if (m > {j}) v_store_n(o + {j * deep * high * wide}L, a{j}, n);" for j in range(_MAPS)),
+        f"float *o = d + y * {n(wide)} + x;",
+        *(
+            f"if (m > {j}) v_store_n(o + {body.size(j * deep * high * wide)}, a{j}, n);"
+            for j in range(_MAPS)
+        ),
         "}",
     )
-    flops = 2.0 * images * maps * taps * deep * high * wide
-    low.recorder.emit(node, body, images * groups * blocks * deep, work=flops / 20, flops=flops)
+    pixels, flops = images * deep * high * wide, 2.0 * maps * taps
+    low.recorder.emit(
+        node,
+        body,
+        images * groups * blocks * deep,
+        work=work_of(pixels, flops / 20),
+        flops=work_of(pixels, flops),
+    )
     low.forms[node.outputs[0]] = target
 
 
-def _padded(low: Lowering, node: ir.Node, pads: list[tuple[int, int]]) -> Tensor:
+def _padded(low: Lowering, node: ir.Node, begin: Sequence[Dim], end: Sequence[Dim]) -> Tensor:
     """Return a copy of the image within its zero border; rows may be read past by a vector."""
     value = node.inputs[0]
     found = low.forms.plain(value)
-    images, channels, *sizes = (int(dim) for dim in low.facts.fixed_shape(value))
-    deep, high, wide = (
-        size + before + after for size, (before, after) in zip(sizes, pads, strict=True)
-    )
+    images, channels, *sizes = low.facts.shape(value)
+    deep, high, wide = (a + b + c for a, b, c in zip(begin, sizes, end, strict=True))
     area = high * wide
     strides = (channels * deep * area, deep * area, area, wide, 1)
     count = images * strides[0] + 64
     buffer = Buffer(f"{node.name} padded", count * 4, Kind.ARENA)
-    offset = sum(before * step for (before, _), step in zip(pads, strides[2:], strict=True))
+    offset: Dim = 0
+    for before, step in zip(begin, strides[2:], strict=True):
+        offset = offset + before * step
     inner = Tensor(buffer, found.dtype, found.shape, strides, offset)
     keep_border(inner, deep * area)
     emit_copy(low.recorder, found, inner)

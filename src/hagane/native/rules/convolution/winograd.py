@@ -16,7 +16,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.machine import Level
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, Work, work_of
 from hagane.native.kernels.packing import Packing, zeros
 from hagane.native.kernels.recorder import label_of
 from hagane.native.kernels.tensor import Blocked, Buffer, Tensor
@@ -35,6 +35,7 @@ from hagane.native.tiles.contraction import (
 from hagane.native.tiles.register_loops import emit_contraction
 from hagane.native.tiles.tile import Tile, bounded
 from hagane.ops.definition import Array
+from hagane.symbolic import Dim
 
 # What a machine of this class does in a nanosecond, for choosing: operations of one thread, bytes
 # of weights from memory for all threads, bytes of a transform for one.
@@ -60,7 +61,7 @@ class Shape:
         kernel: Rows and columns of the filter.
     """
 
-    images: int
+    images: Dim
     channels: int
     out_channels: int
     out_height: int
@@ -111,20 +112,21 @@ def tile_size(
     takes ``in_tiles`` nanoseconds of a processor that has them.
     """
     pairs = shape.channels * shape.out_channels
+    images = shape.images if isinstance(shape.images, int) else 1
     speed, memory = (_FLOPS, _WEIGHT_BYTES) if in_tiles is None else _WITH_TILES
     if not shape.sizes or shape.channels < 16 or shape.out_channels < 16:
         return 0
 
     def estimate(size: int) -> float:
         rows, columns = shape.tiles(size)
-        pixels = shape.images * rows * columns
+        pixels = images * rows * columns
         points = shape.points(size)
         multiply = 2.0 * points * pairs * pixels / (speed * threads)
         moved = 4.0 * points * pixels * (shape.channels + shape.out_channels)
         load = 4.0 * points * pairs / memory
         return max(multiply, load) + moved / (_TRANSFORM_BYTES * threads) + 4000.0
 
-    pixels = shape.images * shape.out_height * shape.out_width
+    pixels = images * shape.out_height * shape.out_width
     taps = shape.kernel[0] * shape.kernel[1]
     direct = max(
         2.0 * taps * pairs * pixels / (_FLOPS * threads), 4.0 * taps * pairs / _WEIGHT_BYTES
@@ -154,7 +156,8 @@ class _Place:
         row, step = image.row_stride, image.step
         if transposed:
             row, step = step, row
-        return cls(image.blocks * image.plane_stride, image.plane_stride, row, step)
+        plane = int(image.plane_stride)
+        return cls(image.blocks * plane, plane, int(row), int(step))
 
     def tile(self, pointer: str, rows: int) -> str:
         """Return C text of a pointer to the first of a row of tiles, some rows high."""
@@ -177,6 +180,15 @@ class _Tiles:
     plane: int
     transposed: bool
 
+    @property
+    def apart(self) -> bool:
+        """Whether each image has planes of its own, because only a run knows how many there are."""
+        return not isinstance(self.shape.images, int)
+
+    def planes(self, blocks: int) -> int:
+        """Return the floats of all planes of an image, or of all images."""
+        return self.shape.points(self.size) * blocks * self.plane
+
     def loops(self, blocks: int) -> tuple[str, ...]:
         """Return the beginning of a kernel with a task for each row of tiles, block and image."""
         rows = self.shape.tiles(self.size)[0]
@@ -184,20 +196,23 @@ class _Tiles:
             f"int64_t ty = q % {rows}, block = q / {rows} % {blocks}, image = q / {rows * blocks};",
         )
 
-    def points(self, pointer: str, lanes: int) -> str:
+    def points(self, pointer: str, lanes: int, blocks: int) -> str:
         """Return C text of a pointer to the first point of a row of tiles."""
         rows, columns = self.shape.tiles(self.size)
+        if self.apart:
+            own = f"image * {self.planes(blocks)} + block * {self.plane}"
+            return f"{pointer} + {own} + ty * {columns * lanes}"
         return f"{pointer} + block * {self.plane} + (image * {rows} + ty) * {columns * lanes}"
 
-    def tasks(self, blocks: int) -> int:
+    def tasks(self, blocks: int) -> Dim:
         """Return the number of tasks."""
         return self.shape.images * blocks * self.shape.tiles(self.size)[0]
 
-    def work(self, blocks: int, lanes: int) -> float:
+    def work(self, blocks: int, lanes: int) -> Work:
         """Return the estimated nanoseconds of one thread."""
         rows, columns = self.shape.tiles(self.size)
         points = self.shape.points(self.size)
-        return 0.2 * self.shape.images * rows * columns * blocks * lanes * points
+        return work_of(self.shape.images * rows * columns * blocks * lanes * points, 0.2)
 
 
 def lower_winograd(
@@ -206,7 +221,7 @@ def lower_winograd(
     shape: Shape,
     size: int,
     source: Blocked,
-    start: int,
+    start: Dim,
     weight: Array,
     bias: Buffer,
     epilogue: Epilogue,
@@ -241,14 +256,16 @@ def lower_winograd(
         shape = replace(shape, out_height=high, out_width=wide)
     rows, columns = shape.tiles(size)
     points, taps = shape.points(size), shape.kernel[0] * shape.kernel[1]
-    pixels = shape.images * rows * columns
+    together = shape.images if isinstance(shape.images, int) else 1
+    pixels = together * rows * columns
     in_blocks, out_blocks = -(-shape.channels // lanes), -(-shape.out_channels // lanes)
     # Planes a power of two apart would fall into the same few sets of the cache.
     plane = pixels * lanes + 2 * lanes
     tiles = _Tiles(shape, size, plane, transposed)
     floats = np.dtype(np.float32)
-    transformed = low.recorder.new(f"{node.name} U", floats, (points * in_blocks * plane,))
-    products = low.recorder.new(f"{node.name} M", floats, (points * out_blocks * plane,))
+    alone = shape.images if tiles.apart else 1
+    transformed = low.recorder.new(f"{node.name} U", floats, (alone * points * in_blocks * plane,))
+    products = low.recorder.new(f"{node.name} M", floats, (alone * points * out_blocks * plane,))
     _transform_input(low, node, tiles, source, start, transformed)
 
     sizes = split_blocks(out_blocks, pixels, level)
@@ -286,9 +303,9 @@ def lower_winograd(
         tile,
         Pixels(lambda i: i * lanes, lambda i: i * lanes, None, pixels, 0),
         tuple(groups),
-        images=1,
-        source_image=0,
-        target_image=0,
+        images=alone,
+        source_image=tiles.planes(in_blocks) if tiles.apart else 0,
+        target_image=tiles.planes(out_blocks) if tiles.apart else 0,
         residual_image=0,
         width=points * out_blocks * lanes,
         padded=True,
@@ -303,14 +320,13 @@ def lower_winograd(
         body.pointer(products, written=True),
     )
     tasks, work = emit_contraction(body, plan, level, names)
-    flops = 2.0 * taps * shape.images * shape.out_height * shape.out_width
-    flops *= shape.channels * shape.out_channels
+    flops = 2.0 * taps * shape.channels * shape.out_channels
     low.recorder.emit(
         label_of(node, *epilogue.nodes),
         body,
         tasks,
         work=work,
-        flops=flops,
+        flops=work_of(shape.images * shape.out_height * shape.out_width, flops),
         followers=(node,),
         name=shape.name("products"),
     )
@@ -323,7 +339,7 @@ def _transform_input(
     node: ir.Node,
     tiles: _Tiles,
     source: Blocked,
-    start: int,
+    start: Dim,
     transformed: Tensor,
 ) -> None:
     lanes = source.lanes
@@ -335,7 +351,7 @@ def _transform_input(
     body.add(
         *tiles.loops(source.blocks),
         f"const float *s = {place.tile(s, rows.size)};",
-        f"float *d = {tiles.points(d, lanes)};",
+        f"float *d = {tiles.points(d, lanes, source.blocks)};",
         f"for (int64_t tx = 0; tx < {tiles.shape.tiles(tiles.size)[1]}; tx++, "
         f"s += {columns.size * place.step}, d += {lanes}) {{",
     )
@@ -393,7 +409,7 @@ def _transform_output(
     kind = "uint16_t" if isinstance(target, Paired) else "float"
     body.add(
         *tiles.loops(target.blocks),
-        f"const float *s = {tiles.points(s, lanes)};",
+        f"const float *s = {tiles.points(s, lanes, target.blocks)};",
         f"float *d = {place.tile(d, high)};",
     )
     added = None

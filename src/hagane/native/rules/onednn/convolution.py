@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.tensor import Blocked
 from hagane.native.layouts.pairs import Paired
 from hagane.native.lowering.choices import BY_RULE
@@ -71,7 +71,7 @@ def divided_convolution(
     low: Lowering, window: Window, *, biased: bool = False, order: str | None = None
 ) -> Pieces | None:
     """Return how oneDNN computes a convolution, or None if it does not."""
-    if window.channels <= FEW_CHANNELS:
+    if window.channels <= FEW_CHANNELS or window.is_open:
         return None
     depth = window.channels // window.groups
     itemsize = 2 if low.facts.pairs else 4
@@ -79,20 +79,21 @@ def divided_convolution(
     weights = window.out_channels * depth * taps
     most = WEIGHTS_BYTES // (depth * taps * itemsize)
     channels = split(window.out_channels, most if window.groups == 1 else weights, COLUMNS)
-    pixels = window.out_height * window.out_width
-    image = window.channels * window.height * window.width
+    height, width, out_height, out_width = window.sizes
+    pixels = out_height * out_width
+    image = window.channels * height * width
     by_channels = weights > max(image, pixels * window.out_channels)
     by_channels = (by_channels if order is None else order == "groups") and window.groups == 1
     patch = patch_of(window, 1)
     row = patch.columns[0] * window.channels * itemsize * max(1, window.strides[0])
-    row += window.out_width * channels.length * 4
-    rows = split(window.out_height, PIECE_BYTES // row, 1)
-    wanted = -(-tasks_wanted(low.facts.threads, 2.0 * weights * pixels) // window.images)
+    row += out_width * channels.length * 4
+    rows = split(out_height, PIECE_BYTES // row, 1)
+    wanted = -(-tasks_wanted(low.facts.threads, 2.0 * weights * pixels) // window.likely_images)
     if by_channels and rows.count * channels.count < wanted:
         parts = -(-wanted // rows.count)
         channels = split(window.out_channels, -(-window.out_channels // parts), COLUMNS)
     elif not by_channels and rows.count < wanted:
-        rows = split(window.out_height, max(1, window.out_height // wanted), 1)
+        rows = split(out_height, max(1, out_height // wanted), 1)
     operations: list[Operation] = []
     for high in rows.lengths:
         for wide in channels.lengths:
@@ -155,7 +156,7 @@ def lower_by_library(
     r = "" if residual is None else body.pointer(residual.word_view())
     d = body.pointer(target.word_view(), written=True)
     patch_bytes = aligned(patch.rows[0] * patch.columns[0] * window.channels * itemsize)
-    made_bytes = aligned(rows.length * window.out_width * channels.length * 4)
+    made_bytes = aligned(rows.length * window.sizes[3] * channels.length * 4)
     element = "uint16_t" if low.facts.pairs else "float"
     per_image = rows.count * (channels.count if pieces.by_channels else 1)
     body.add(
@@ -183,14 +184,13 @@ def lower_by_library(
     copy_out(body, window, low.facts.level.lanes, epilogue.activation, (residual, r), (target, d))
     body.add("}")
     depth = window.channels // window.groups
-    pixels = window.images * window.out_height * window.out_width
-    flops = 2.0 * pixels * window.out_channels * depth * window.kernel[0] * window.kernel[1]
+    flops = 2.0 * depth * window.kernel[0] * window.kernel[1]
     low.recorder.emit(
         label(node, epilogue.nodes),
         body,
         window.images * per_image,
-        work=flops / FLOPS_PER_NS,
-        flops=flops,
+        work=work_of(window.elements, flops / FLOPS_PER_NS),
+        flops=work_of(window.elements, flops),
         scratch=patch_bytes
         + made_bytes
         + max(made.scratch_bytes for made in pieces.operations)

@@ -38,7 +38,7 @@ class Patch:
 def patch_of(window: Window, rows: int) -> Patch:
     """Return the patch of some rows of a convolution's result."""
     counts, steps, strides = [], [], []
-    for axis, size in enumerate((rows, window.out_width)):
+    for axis, size in enumerate((rows, window.sizes[3])):
         taps, stride, dilation = window.kernel[axis], window.strides[axis], window.dilations[axis]
         counts.append(size if taps == 1 else (size - 1) * stride + (taps - 1) * dilation + 1)
         steps.append(stride if taps == 1 else 1)
@@ -59,10 +59,11 @@ def copy_in(
         s: C name of its first pixel inside the border.
         half: Whether the patch is of bfloat16.
     """
-    top, left, _, _ = window.pads
+    top, left, _, _ = window.border
+    width = window.sizes[1]
     lanes, channels = source.lanes, window.channels
     columns, step = patch.columns
-    inside = [x for x in range(columns) if 0 <= x * step - left < window.width]
+    inside = [x for x in range(columns) if 0 <= x * step - left < width]
     low, high = (inside[0], inside[-1] + 1) if inside else (columns, columns)
     taken = "rows"
     if window.kernel[0] > 1:

@@ -8,9 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import BINARY, COMPARE, apply_plain, is_number
+from hagane.frontends.python.interpret.domain import Operation
 from hagane.frontends.python.values.values import (
     Choice,
     DictRef,
+    Function,
     Host,
     ListRef,
     Method,
@@ -42,8 +44,19 @@ _REAL = (
 class Arithmetic(Paths):
     """Evaluates operators."""
 
-    def binary(self, kind: type[ast.operator], left: Value, right: Value) -> Value:
-        """Return ``left op right``."""
+    def operate(self, kind: Operation, *operands: Value) -> Value:
+        """Return an operator applied to its operands: integers and truth values of draws."""
+        if issubclass(kind, ast.operator):
+            return self._binary(kind, *operands)
+        if issubclass(kind, ast.cmpop):
+            return self._comparison(kind, *operands)
+        if issubclass(kind, ast.unaryop):
+            return self._unary(kind, *operands)
+        if kind is ast.Store:
+            return self._set_list_item(*operands)
+        return self._item(*operands)
+
+    def _binary(self, kind: type[ast.operator], left: Value, right: Value) -> Value:
         if isinstance(left, Real) or isinstance(right, Real):
             self.refuse(_REAL)
         a, b = _bare(left), _bare(right)
@@ -51,7 +64,7 @@ class Arithmetic(Paths):
             return self._with_fraction(kind, a, b)
         truths = isinstance(left, Truth | bool) and isinstance(right, Truth | bool)
         if truths and kind is ast.BitXor:
-            return self.negated(self.truth(self.compare(ast.Eq, left, right)))
+            return self.core.negated(self.core.truth(self.core.compare(ast.Eq, left, right)))
         if truths and kind in (ast.BitAnd, ast.BitOr):
             left, right = (left, right) if isinstance(left, Truth) else (right, left)
         else:
@@ -60,7 +73,7 @@ class Arithmetic(Paths):
             if isinstance(right, Truth):
                 right = self.counted(right)
         if not isinstance(left, Expr | Truth) and not isinstance(right, Expr | Truth):
-            return super().binary(kind, left, right)
+            return self.core.compute(kind, left, right)
         if isinstance(left, float) or isinstance(right, float):
             self.refuse(_REAL)
         if isinstance(right, Expr) and is_size(left) and kind in (ast.FloorDiv, ast.Mod):
@@ -69,7 +82,7 @@ class Arithmetic(Paths):
             return self._remainder(left, right)
         if kind is ast.Div and is_number(left) and is_number(right):
             return self._share(left, right)
-        found = super().binary(kind, left, right)
+        found = self.core.compute(kind, left, right)
         if isinstance(found, Real):
             symbol = {ast.Pow: "**", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}.get(
                 kind, kind.__name__
@@ -80,11 +93,11 @@ class Arithmetic(Paths):
     def _with_fraction(self, kind: type[ast.operator], a: Value, b: Value) -> Value:
         """Return an operator of which at least one operand is a known fraction."""
         if not isinstance(a, Expr | Truth) and not isinstance(b, Expr | Truth):
-            return self.lift(apply_plain(BINARY[kind][1], a, b))
+            return self.core.lift(apply_plain(BINARY[kind][1], a, b))
         if kind is not ast.Mult or not all(isinstance(v, Expr | Fraction) for v in (a, b)):
             self.refuse(_REAL)
         formula = multiply(a, b)
-        return Real(formula) if isinstance(formula, Expr) else self.lift(Fraction(formula))
+        return Real(formula) if isinstance(formula, Expr) else self.core.lift(Fraction(formula))
 
     def _share(self, left: Value, right: Value) -> Value:
         """Return ``left / right``, which only a probability may be."""
@@ -138,31 +151,31 @@ class Arithmetic(Paths):
             self.refuse(_REAL)
         known = _bare(value)
         if isinstance(known, Fraction) and kind is ast.USub:
-            return self.lift(-known)
-        return super()._unary(kind, self.counted(value) if isinstance(value, Truth) else value)
+            return self.core.lift(-known)
+        return self.core.compute(kind, self.counted(value) if isinstance(value, Truth) else value)
 
     # Comparisons.
 
-    def _Compare(self, node: ast.Compare) -> Value:
+    def compared(self, node: ast.Compare) -> Value:
+        """Return a comparison, or several of which each needs those before it."""
         if len(node.ops) == 1:
-            return super()._Compare(node)
-        return self._compare_chain(node, 0, self.evaluate(node.left))
+            return self.core.visit(node)
+        return self._compare_chain(node, 0, self.core.evaluate(node.left))
 
     def _compare_chain(self, node: ast.Compare, place: int, left: Value) -> Value:
         """Compare as Python does: what follows a comparison that fails is not evaluated."""
-        right = self.evaluate(node.comparators[place])
-        found = self.compare(type(node.ops[place]), left, right)
+        right = self.core.evaluate(node.comparators[place])
+        found = self.core.compare(type(node.ops[place]), left, right)
         if place == len(node.ops) - 1:
             return found
-        decided = self.decide(self.truth(found))
+        decided = self.core.decide(self.core.truth(found))
         if isinstance(decided, bool):
             return self._compare_chain(node, place + 1, right) if decided else False
-        return self.fork(
+        return self.core.fork(
             decided, lambda: self._compare_chain(node, place + 1, right), lambda: False
         )
 
-    def compare(self, kind: type[ast.cmpop], left: Value, right: Value) -> Value:
-        """Return a comparison of two values."""
+    def _comparison(self, kind: type[ast.cmpop], left: Value, right: Value) -> Value:
         if isinstance(left, Real) or isinstance(right, Real):
             self.refuse(_REAL)
         a, b = _bare(left), _bare(right)
@@ -180,18 +193,37 @@ class Arithmetic(Paths):
         plain = kind in (ast.Is, ast.IsNot, ast.In, ast.NotIn)
         if unknown and not plain and not (truths and kind in (ast.Eq, ast.NotEq)):
             left, right = self.counted(left), self.counted(right)
-        return super().compare(kind, left, right)
+        return self.core.compute(kind, left, right)
 
     # Functions of numbers.
 
-    def call_builtin(
+    def call(
         self, function: Value, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
-        """Call a built-in function, a method of a container, or a real function."""
+        """Call any value; functions of numbers know those that draws decide."""
+        if isinstance(function, Function):
+            entry = self.knowledge.path
+            result = self.core.apply(function, arguments, keywords)
+            if self.core.dead:
+                self.refuse(f"'{function.name}' does not return")
+            # Every path of a function returns, so what follows is on the path of the call.
+            self.knowledge.path = entry
+            return result
+        if not isinstance(function, Host | Method):
+            return self.core.apply(function, arguments, keywords)
         values = [*arguments, *keywords.values()]
         if any(isinstance(value, Real) for value in values):
             self.refuse(_REAL)
-        found = function.object if isinstance(function, Host) else None
+        if isinstance(function, Method):
+            return self._method(function, arguments, keywords)
+        if any(isinstance(value, Choice) for value in arguments):
+            return self.core.apply(function, arguments, keywords)  # for both, one after the other
+        return self.shortened(self._function(function, arguments, keywords))
+
+    def _function(
+        self, function: Host, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        found = function.object
         if found is isinstance and isinstance(arguments[0], Truth):
             arguments = [True, *arguments[1:]]
         elif found in (int, abs, round, range, pow, divmod):
@@ -199,36 +231,38 @@ class Arithmetic(Paths):
         elif found is Fraction and any(isinstance(value, Expr) for value in arguments):
             numerator, denominator = (*arguments, 1)[:2]
             return self._share(numerator, denominator)
-        if isinstance(function, Method):
-            return self._method(function, arguments, keywords)
-        result = super().call_builtin(function, arguments, keywords)
-        return self.shortened(result)
+        elif found is sum:
+            return self._sum(*arguments, **keywords)
+        elif found is min or found is max:
+            items = self.items_of(arguments[0]) if len(arguments) == 1 else list(arguments)
+            if items and not (all(map(is_plain, items)) and keywords.get("key") is None):
+                return self._extreme(found, items, keywords)
+            if len(arguments) == 1:
+                arguments = [tuple(items)]
+        elif found is sorted:
+            items = self.items_of(arguments[0])
+            return self.core.new_list(self.sorted_items(items, keywords))
+        return self.core.apply(function, arguments, keywords)
 
-    def _call_sum(self, value: Value, start: Value = 0) -> Value:
+    def _sum(self, value: Value, start: Value = 0) -> Value:
         for item in self.items_of(value):
-            start = self.binary(ast.Add, start, item)
+            start = self.core.binary(ast.Add, start, item)
         return start
 
-    def _extreme(
-        self, plain: Any, sizes: Any, values: Sequence[Value], keywords: Mapping[str, Value]
-    ) -> Value:
-        items = list(values)
-        if len(values) == 1:
-            items = self.items_of(values[0])
-        if all(map(is_plain, items)) and keywords.get("key") is None:
-            return super()._extreme(plain, sizes, values, keywords)
+    def _extreme(self, which: Any, items: list[Value], keywords: Mapping[str, Value]) -> Value:
         keys = items
         if keywords.get("key") is not None:
-            keys = [self.call(keywords["key"], [item], {}) for item in items]
+            keys = [self.core.call(keywords["key"], [item], {}) for item in items]
         best, best_key = items[0], keys[0]
-        wanted = ast.Lt if plain is min else ast.Gt
+        wanted = ast.Lt if which is min else ast.Gt
         for item, key in zip(items[1:], keys[1:], strict=True):
-            better = self.decide(self.truth(self.compare(wanted, key, best_key)))
+            better = self.core.decide(self.core.truth(self.core.compare(wanted, key, best_key)))
             if better is True:
                 best, best_key = item, key
             elif isinstance(better, Term):
                 better = self.flag(better)
-                best, best_key = self.join(better, item, best), self.join(better, key, best_key)
+                best = self.core.join(better, item, best)
+                best_key = self.core.join(better, key, best_key)
         return best
 
     # Containers.
@@ -246,15 +280,18 @@ class Arithmetic(Paths):
         if isinstance(receiver, ListRef | tuple):
             items = self.items_of(receiver)
             if name == "count":
-                return self._call_sum(
-                    tuple(self.compare(ast.Eq, item, arguments[0]) for item in items)
+                return self._sum(
+                    tuple(self.core.compare(ast.Eq, item, arguments[0]) for item in items)
                 )
             if name in ("index", "remove"):
                 for item in [*items, arguments[0]]:
                     self.need_known(item, f"an item that '{name}' compares")
             if name in ("insert", "pop") and arguments:
                 self.need_known(arguments[0], "a place in a list")
-        return super().call_builtin(method, arguments, keywords)
+            if name == "sort" and isinstance(receiver, ListRef):
+                self.core.heap[receiver] = tuple(self.sorted_items(items, keywords))
+                return None
+        return self.core.apply(method, arguments, keywords)
 
     def need_known(self, value: Value, what: str) -> None:
         """Refuse a value that draws decide."""
@@ -267,18 +304,17 @@ class Arithmetic(Paths):
     def sorted_items(self, items: list[Value], keywords: Mapping[str, Value]) -> list[Value]:
         """Return items sorted; numbers that draws decide are exchanged pair by pair."""
         if all(map(is_plain, items)) and keywords.get("key") is None:
-            return super().sorted_items(items, keywords)
+            return self.core.sorted_items(items, keywords)
         result: list[Value] = []
         keys: list[Value] = []
-        wanted = ast.Gt if self.truth(keywords.get("reverse", False)) is True else ast.Lt
+        wanted = ast.Gt if self.core.truth(keywords.get("reverse", False)) is True else ast.Lt
+        key = keywords.get("key")
         for item in items:
-            key = item if keywords.get("key") is None else self.call(keywords["key"], [item], {})
             result.append(item)
-            keys.append(key)
+            keys.append(item if key is None else self.core.call(key, [item], {}))
             for place in range(len(result) - 1, 0, -1):
-                before = self.as_term(
-                    self.decide(self.truth(self.compare(wanted, keys[place], keys[place - 1])))
-                )
+                less = self.core.truth(self.core.compare(wanted, keys[place], keys[place - 1]))
+                before = self.core.as_term(self.core.decide(less))
                 if before is FALSE:
                     break
                 before = self.flag(before)
@@ -287,7 +323,7 @@ class Arithmetic(Paths):
                     found[place - 1], found[place] = (
                         (b, a)
                         if before is TRUE
-                        else (self.join(before, b, a), self.join(before, a, b))
+                        else (self.core.join(before, b, a), self.core.join(before, a, b))
                     )
         return result
 
@@ -295,7 +331,7 @@ class Arithmetic(Paths):
 
     def items_of(self, value: Value) -> list[Value]:
         """Return the items of an iterable whose length is known."""
-        items = self.sequence(value)
+        items = self.core.sequence(value)
         assert isinstance(items, list)
         return items
 
@@ -311,10 +347,9 @@ class Arithmetic(Paths):
             return index
         if high < 0:
             return index + count
-        return self.join_sizes(self.knowledge.less(index, 0), index + count, index)
+        return self.join_numbers(self.knowledge.less(index, 0), index + count, index)
 
-    def item(self, value: Value, index: Value) -> Value:
-        """Return ``value[index]``."""
+    def _item(self, value: Value, index: Value) -> Value:
         if isinstance(index, Truth):
             index = self.counted(index)
         if isinstance(index, Expr) and isinstance(value, ListRef | tuple | range):
@@ -324,30 +359,32 @@ class Arithmetic(Paths):
             value = tuple(items)
         elif isinstance(index, Expr) and isinstance(value, DictRef):
             return self._dict_entry(value, index)
-        return super().item(value, index)
+        return self.core.compute(ast.Subscript, value, index)
 
     def _dict_entry(self, value: DictRef, index: Expr) -> Value:
-        content = self.heap[value]
+        content = self.core.heap[value]
         low, high = self.facts.range_of(self.knowledge.term(index))
         keys = range(0) if low is None or high is None else range(low, high + 1)
         if not keys or not isinstance(content, dict) or not all(key in content for key in keys):
             self.refuse("KeyError on a possible run: not every key that it may be is there")
-        return super().item(tuple(content[key] for key in keys), index - keys[0])
+        return self.core.compute(
+            ast.Subscript, tuple(content[key] for key in keys), index - keys[0]
+        )
 
     def _set_list_item(self, receiver: ListRef, index: Value, value: Value) -> None:
-        content = self.heap[receiver]
+        content = self.core.heap[receiver]
         if isinstance(index, Truth):
             index = self.counted(index)
         if not isinstance(index, Expr) or not isinstance(content, tuple):
-            super()._set_list_item(receiver, index, value)
+            self.core.compute(ast.Store, receiver, index, value)
             return
         place = self._place(index, len(content))
         items = []
         for number, item in enumerate(content):
-            here = self.as_term(self.decide(self.knowledge.equal(place, number)))
-            items.append(self.join(here, value, item) if not here.is_const else
+            here = self.core.as_term(self.core.decide(self.knowledge.equal(place, number)))
+            items.append(self.core.join(here, value, item) if not here.is_const else
                          value if here is TRUE else item)  # fmt: skip
-        self.heap[receiver] = tuple(items)
+        self.core.heap[receiver] = tuple(items)
 
 
 def guarded(writer: Writer, guard: Term, value: Expression, default: Expression) -> Expression:

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.interpret.core import Exit
-from hagane.frontends.python.interpret.tables import Tables
-from hagane.frontends.python.values.heap import Heap, join_contents
+from hagane.frontends.python.interpret.domain import Plain
+from hagane.frontends.python.values.heap import join_contents
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
-    Frame,
-    Function,
+    Instance,
     ListRef,
+    Real,
     Truth,
     Unknown,
     Value,
@@ -32,65 +30,52 @@ from hagane.symbolic.path import PathCondition
 from hagane.symbolic.term import TRUE, Term
 from hagane.tools.prob.capture.facts import Facts, union
 from hagane.tools.prob.capture.record import Numbers, Recording
-from hagane.tools.prob.capture.refusal import Refusing
+from hagane.tools.prob.capture.refusal import NoTensors, Refusing
 from hagane.tools.prob.python_function import PythonFunction
 from hagane.tools.prob.source import Span
+
+if TYPE_CHECKING:
+    from hagane.frontends.python.enter.interpreter import Interpreter
 
 _UNBOUND = Unknown("the name is not defined on every path to here", told=True)
 
 
-class _Objects(Heap):
-    """Contents that keep what one path lifted when another one is followed."""
-
-    def restore(self, snapshot: dict[int, Any]) -> None:
-        for key, content in self.contents.items():
-            snapshot.setdefault(key, content)
-        super().restore(snapshot)
-
-
-class Paths(Interpreter):
+class Paths(Plain):
     """Follows the paths of a function.
 
     Args:
         found: The function.
-        tables: What it may use of libraries.
+        core: The interpreter.
     """
 
-    collector: Refusing
-    knowledge: Numbers
+    annotated = False
 
-    def __init__(self, found: PythonFunction, tables: Tables):
-        knowledge = Numbers()
-        super().__init__(knowledge, Path(found.source.name).parent, tables)
+    def __init__(self, found: PythonFunction, core: Interpreter):
+        super().__init__(core)
         self.found = found
-        self.heap = _Objects()
-        self.collector = Refusing(knowledge, found)
+        self.knowledge = Numbers()
+        self.collector = Refusing(self.knowledge, found, lambda: core.frame)
+        self.emit = NoTensors(self.knowledge, self.collector)
         self.record = Recording()
         self._facts: dict[tuple[Term, ...], Facts] = {(): self.record.facts}
         self._meeting: tuple[Facts, Facts] | None = None
         self.dictionaries: set[int] = set()
-        self.outside: set[int] = set()
 
     # Refusals.
 
     def refuse(self, message: str) -> NoReturn:
         """End the capture where the interpreter is."""
-        self.collector.refuse(message, self.frame)
+        self.collector.refuse(message)
 
-    def lost(self, reason: str) -> Unknown:
-        """End the capture: a value is not known."""
-        if reason.startswith("recursion of"):
-            reason += "; give the function a type with prob.typed, so that calls of it stay calls"
-        self.refuse(reason)
-
-    def unknown_truth(self) -> Term:
+    def truth(self, value: Value) -> Term:
         """End the capture: a condition is not known."""
+        del value
         self.refuse("this condition cannot be followed; compare integers and truth values")
 
     @property
     def span(self) -> Span:
         """Where in the function's file the interpreter is."""
-        return self.collector.span(self.frame)
+        return self.collector.span()
 
     # Facts.
 
@@ -118,10 +103,8 @@ class Paths(Interpreter):
         """Set what is known on the current path."""
         self._facts[self.knowledge.path.decisions] = facts
 
-    def decide(self, condition: bool | Term) -> bool | Term:
+    def decide(self, condition: Term) -> bool | Term:
         """Return the condition, as a plain truth value where the path decides it."""
-        if isinstance(condition, bool):
-            return condition
         decided = self.facts.truth(condition)
         return condition if decided is None else decided
 
@@ -132,32 +115,32 @@ class Paths(Interpreter):
     # Forks.
 
     def fork(
-        self, condition: Term, yes: Callable[[], Value], no: Callable[[], Value], text: str = ""
+        self, condition: Term, yes: Callable[[], Value], no: Callable[[], Value], text: str
     ) -> Value:
         """Run ``yes`` where ``condition`` holds and ``no`` elsewhere, and join what they leave."""
         del text
-        start, entry = self.heap.snapshot(), self.knowledge.path
+        start, entry = self.core.heap.snapshot(), self.knowledge.path
         condition = self.flag(condition)
         ways = self._way(entry, condition), self._way(entry, negate(condition))
         self.knowledge.path = ways[0]
         a = yes()
-        dead_a, contents_a, path_a = self.dead, self.heap.contents, self.knowledge.path
-        self.heap.restore(start)
-        self.dead = False
+        dead_a, contents_a, path_a = self.core.dead, self.core.heap.contents, self.knowledge.path
+        self.core.heap.restore(start)
+        self.core.dead = False
         self.knowledge.path = ways[1]
         b = no()
         if dead_a:
             return b
-        if self.dead:
-            self.dead = False
-            self.heap.restore(contents_a)
+        if self.core.dead:
+            self.core.dead = False
+            self.core.heap.restore(contents_a)
             self.knowledge.path = path_a
             return a
         path_b = self.knowledge.path
         self.knowledge.path = entry
         with self._joining(path_a, path_b):
-            self.meet(condition, contents_a, self.heap.contents)
-            value = self.join(condition, a, b)
+            self.core.heap.restore(self._met(condition, contents_a, self.core.heap.contents))
+            value = self.core.join(condition, a, b)
         if (path_a, path_b) != ways:
             self.knowledge.path = self._together(entry, path_a, path_b)
         return value
@@ -188,8 +171,8 @@ class Paths(Interpreter):
 
     def leave(self, kind: str, value: Value, exits: list[Exit]) -> None:
         """End the current path here, together with what left the same way before."""
-        path, contents = self.knowledge.path, self.heap.contents
-        self.dead = True
+        path, contents = self.knowledge.path, self.core.heap.contents
+        self.core.dead = True
         for place, other in enumerate(exits):
             if other.kind == kind:
                 exits[place] = self._joined_exit(Exit(kind, value, contents, path), other)
@@ -200,7 +183,7 @@ class Paths(Interpreter):
         condition = _guard(new.path)
         shared = _shared(new.path, old.path)
         with self._joining(new.path, old.path):
-            value = self.join(condition, new.value, old.value)
+            value = self.core.join(condition, new.value, old.value)
             contents = self._met(condition, new.contents, old.contents)
         return Exit(new.kind, value, contents, self._together(shared, new.path, old.path))
 
@@ -209,33 +192,20 @@ class Paths(Interpreter):
         last = exits[-1]
         for other in reversed(exits[:-1]):
             last = self._joined_exit(other, last)
-        self.heap.restore(last.contents)
-        self.dead = False
+        self.core.heap.restore(last.contents)
+        self.core.dead = False
         self.knowledge.path = last.path
         return last.value
 
-    def _run_body(self, frame: Frame, function: Function) -> Value:
-        entry = self.knowledge.path
-        result = super()._run_body(frame, function)
-        if self.dead:
-            self.refuse(f"'{function.name}' does not return")
-        # Every path of a function returns, so what follows is on the path of the call.
-        self.knowledge.path = entry
-        return result
-
     # Joins.
-
-    def meet(self, condition: Term, yes: dict[int, Any], no: dict[int, Any]) -> None:
-        """Continue with the contents of two paths joined."""
-        self.heap.restore(self._met(condition, yes, no))
 
     def _met(self, condition: Term, yes: dict[int, Any], no: dict[int, Any]) -> dict[int, Any]:
         # Names of modules and of real objects are there on every path, read or not.
-        known = {module.key for module in self.modules.values()}
+        known = self.read_only()
         apart: dict[int, Any] = {
             key: {**no[key], **content}
             for key, content in yes.items()
-            if key in no and (key in self.outside or key in known)
+            if key in no and key in known
         }
         apart |= {
             key: Choice(condition, content, no[key])
@@ -248,10 +218,16 @@ class Paths(Interpreter):
         joined = join_contents(
             {key: content for key, content in yes.items() if key not in apart},
             no,
-            lambda a, b: self.join(condition, a, b),
+            lambda a, b: self.core.join(condition, a, b),
             condition,
         )
         return {**joined, **apart}
+
+    def read_only(self) -> set[int]:
+        """Return the keys of modules and real objects: what is in them is looked up, not made."""
+        lifted = self.core.lifted.values()
+        outside = {value.key for _, value in lifted if isinstance(value, Instance)}
+        return outside | {module.key for module in self.core.modules.values()}
 
     def _differ(self, key: int, yes: Any, no: Any) -> bool:
         """Whether two contents have no common form: other lengths, other keys."""
@@ -261,8 +237,6 @@ class Paths(Interpreter):
 
     def join(self, condition: Term, yes: Value, no: Value) -> Value:
         """Return the value that is ``yes`` where ``condition`` holds, else ``no``."""
-        if yes is no:
-            return yes
         if yes is MISSING or no is MISSING:
             return Choice(
                 condition, _UNBOUND if yes is MISSING else yes, _UNBOUND if no is MISSING else no
@@ -270,13 +244,15 @@ class Paths(Interpreter):
         if isinstance(yes, Unknown) or isinstance(no, Unknown) or isinstance(yes, ListRef):
             return Choice(condition, yes, no)
         if isinstance(yes, bool | Truth) and isinstance(no, bool | Truth):
-            found = choose(condition, self.as_term(self.truth(yes)), self.as_term(self.truth(no)))
-            return self.as_truth(self.flag(found))
+            a, b = (self.core.as_term(self.core.truth(value)) for value in (yes, no))
+            return self.core.as_truth(self.flag(choose(condition, a, b)))
         if _is_number(yes) and _is_number(no):
-            return self.join_sizes(condition, self.counted(yes), self.counted(no))
-        return super().join(condition, yes, no)
+            return self.join_numbers(condition, self.counted(yes), self.counted(no))
+        if isinstance(yes, float | Real) and isinstance(no, float | Real):
+            return yes if yes == no else Real()
+        return self.core.join_parts(condition, yes, no)
 
-    def join_sizes(self, condition: Term, yes: Dim, no: Dim) -> Dim:
+    def join_numbers(self, condition: Term, yes: Dim, no: Dim) -> Dim:
         """Return the integer that is ``yes`` where ``condition`` holds, else ``no``."""
         if definitely_equal(yes, no):
             return yes
@@ -291,7 +267,7 @@ class Paths(Interpreter):
     def counted(self, value: Value) -> Value:
         """Return a truth value as 0 or 1, other values as they are."""
         if isinstance(value, Truth):
-            return self.join_sizes(value.term, 1, 0)
+            return self.join_numbers(value.term, 1, 0)
         return int(value) if isinstance(value, bool) else value
 
 

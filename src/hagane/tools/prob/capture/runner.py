@@ -1,21 +1,24 @@
-"""The interpreter that captures a function: draws, typed functions, and what it refuses."""
+"""The domain of draws: what draws and typed functions leave in the record."""
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hagane.frontends.python.load.lift import is_standard
 from hagane.frontends.python.values.values import (
+    MISSING,
     Choice,
+    Frame,
     Function,
     Host,
-    Instance,
     ListRef,
-    ModuleRef,
     Real,
     Truth,
     Unknown,
@@ -25,7 +28,7 @@ from hagane.symbolic import Expr
 from hagane.symbolic.logic import implies
 from hagane.symbolic.questions import denominator
 from hagane.symbolic.term import BOOL, INT, TRUE, Term, variable
-from hagane.tools.prob.capture.library import DrawTables, known_fraction
+from hagane.tools.prob.capture.library import known_fraction
 from hagane.tools.prob.capture.numbers import guarded
 from hagane.tools.prob.capture.strict import Strict
 from hagane.tools.prob.capture.writer import Writer
@@ -46,6 +49,9 @@ from hagane.tools.prob.syntax import (
     Variable,
 )
 
+if TYPE_CHECKING:
+    from hagane.frontends.python.enter.interpreter import Interpreter
+
 
 class Typed:
     """A function that is known by its type.
@@ -62,17 +68,17 @@ class Typed:
         self.kind = kind
 
 
-class Runner(Strict):
-    """Runs a function over draws.
+class Draws(Strict):
+    """The domain of draws.
 
     Args:
-        found: The function.
+        found: The function that is captured.
         typed: Typed functions by the Python function inside; they stay calls.
+        core: The interpreter.
     """
 
-    def __init__(self, found: PythonFunction, typed: Mapping[Any, Typed]):
-        tables = DrawTables(self._rand, self._flip, self._choose, self._observe)
-        super().__init__(found, tables)
+    def __init__(self, found: PythonFunction, typed: Mapping[Any, Typed], core: Interpreter):
+        super().__init__(found, core)
         self.typed = typed
         self.called: dict[str, Any] = {}
 
@@ -81,10 +87,11 @@ class Runner(Strict):
     def _whole(self, value: Value) -> Any:
         value = self.counted(value)
         if not isinstance(value, int | Expr):
-            self.refuse(f"expected an integer, got {self.show(value)}")
+            self.refuse(f"expected an integer, got {self.core.show(value)}")
         return value
 
-    def _rand(self, low: Value, high: Value) -> Value:
+    def rand(self, low: Value, high: Value) -> Value:
+        """Return an integer drawn between two bounds, both included."""
         bounds = [self.knowledge.term(self._whole(value)) for value in (low, high)]
         span, guard = self.span, self.guard
         ranges = [self.facts.range_of(bound) for bound in bounds]
@@ -109,7 +116,7 @@ class Runner(Strict):
         if not isinstance(formula, Expr):
             self.refuse(
                 f"expected a probability, such as Fraction(1, 3), 0.1 or n / 10, got "
-                f"{self.show(value)}"
+                f"{self.core.show(value)}"
             )
         scale = denominator(formula)
         return self.knowledge.term(formula * scale), scale
@@ -122,7 +129,8 @@ class Runner(Strict):
             return Literal(span, int(value) if value.denominator == 1 else value)
         return Binary(span, "/", writer.written(value, span), Literal(span, scale))
 
-    def _flip(self, probability: Value) -> Value:
+    def flip(self, probability: Value) -> Value:
+        """Return a truth value that is true with a probability."""
         chance = self._chance(probability)
         span, guard = self.span, self.guard
         safe = isinstance(chance[0], Fraction) and 0 <= chance[0] <= 1
@@ -138,7 +146,8 @@ class Runner(Strict):
         name = self.record.step("flip", span, terms, write, needed=not safe)
         return Truth(variable(name, BOOL))
 
-    def _choose(self, *branches: Value) -> Value:
+    def choose(self, *branches: Value) -> Value:
+        """Return one of several values, given as pairs of its probability and itself."""
         pairs = [self._pair(branch) for branch in branches]
         chances = [self._chance(pair[0]) for pair in pairs]
         span, guard = self.span, self.guard
@@ -161,21 +170,22 @@ class Runner(Strict):
         self.record.draws += 1
         name = self.record.step("choice", span, terms, write, needed=not safe)
         place = self.record.number(name, (0, len(pairs) - 1))
-        return self.item(tuple(pair[1] for pair in pairs), place)
+        return self.core.item(tuple(pair[1] for pair in pairs), place)
 
     def _pair(self, branch: Value) -> list[Value]:
-        items = self.sequence(branch) if isinstance(branch, tuple | list | ListRef) else None
+        items = self.core.sequence(branch) if isinstance(branch, tuple | list | ListRef) else None
         if isinstance(branch, list):
             items = branch
         if not isinstance(items, list) or len(items) != 2:
             self.refuse(
                 "choose takes pairs of a probability and a value, such as (Fraction(1, 3), 'a'), "
-                f"got {self.show(branch)}"
+                f"got {self.core.show(branch)}"
             )
         return items
 
-    def _observe(self, condition: Value) -> Value:
-        term = self.as_term(self.truth(condition))
+    def observe(self, condition: Value) -> Value:
+        """Keep the runs on which a condition holds."""
+        term = self.core.as_term(self.core.truth(condition))
         whole = implies(self.guard, term)
         span = self.span
         self.record.draws += 1
@@ -191,65 +201,54 @@ class Runner(Strict):
 
     # Typed functions.
 
-    def _lift(self, found: Any) -> Value:
+    def lifted(self, found: Any) -> Value:
+        """Return what stands for a real object here; ``MISSING`` for others."""
         original = getattr(found, "__wrapped__", found) if callable(found) else found
         if _is_hashable(original) and original in self.typed:
             return Host(self.typed[original])
         if isinstance(found, np.ndarray | np.generic):
-            return self.lift(found.tolist())
-        value = super()._lift(found)
-        if isinstance(value, Instance):
-            self.outside.add(value.key)
-        self.keep(value)
-        return value
-
-    def _function(self, found: Any) -> Value:
-        if inspect.unwrap(found) is not found:
+            return self.core.lift(found.tolist())
+        is_own = isinstance(found, FunctionType) and not is_standard(found)
+        if is_own and inspect.unwrap(found) is not found:
             self.refuse(
                 f"'{found.__name__}' is decorated; only typed and plain functions are known"
             )
-        return super()._function(found)
+        return MISSING
 
     def own_function(self) -> Function:
         """Return the function that is captured."""
-        function = super()._function(self.found.function)  # type: ignore[arg-type]
+        function = self.core.lift_function(self.found.function)  # type: ignore[arg-type]
         if not isinstance(function, Function):
             name = self.found.function.__name__
             self.refuse(f"'{name}' has no source to read; define it in a file")
         return function
 
-    def global_name(self, module: ModuleRef, name: str) -> Value:
-        """Return a name of a module, or a built-in one; the function's own name is its own."""
-        own = self.found.function
-        if name == own.__name__ and module.file == self.found.source.name and self._is_own(name):
-            return Host(self.typed[own])
-        return super().global_name(module, name)
-
     def _is_own(self, name: str) -> bool:
         own = self.found.function
         return name in own.__code__.co_freevars or own.__qualname__ == name
 
-    def look_up(self, name: str) -> Value:
-        """Return what a name stands for in the current frame."""
-        if name == self.found.function.__name__ and self._is_own(name):
-            frame = self.frame
-            while frame is not None and name not in self.heap[frame.key]:
-                frame = frame.parent
-            if frame is None or frame.function is None:  # not a name of the function's inside
-                assert self.frame is not None
-                if self.frame.file == self.found.source.name:
-                    return self.global_name(self.frame.module, name)
-        return super().look_up(name)
+    def named_value(self, node: ast.Name) -> Value:
+        """Return what a name stands for; the function's own name is its own."""
+        frame = self.core.frame
+        assert frame is not None
+        if node.id == self.found.function.__name__ and self._is_own(node.id):
+            where: Frame | None = frame
+            while where is not None and node.id not in self.core.heap[where.key]:
+                where = where.parent
+            is_inside = where is not None and where.function is not None
+            if not is_inside and frame.file == self.found.source.name:
+                return Host(self.typed[self.found.function])
+        return super().named_value(node)
 
-    def call_builtin(
+    def call(
         self, function: Value, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
-        """Call a built-in function, a typed one, a method of a container, or a real function."""
+        """Call any value; typed functions stay calls."""
         if isinstance(function, Host) and isinstance(function.object, Typed):
             if keywords:
                 self.refuse("a typed function takes its arguments by position here")
             return self._call_typed(function.object, arguments)
-        return super().call_builtin(function, arguments, keywords)
+        return super().call(function, arguments, keywords)
 
     def _call_typed(self, function: Typed, arguments: Sequence[Value]) -> Value:
         self.called[function.name] = function.original
@@ -287,11 +286,11 @@ class Runner(Strict):
     def result(self, value: Value, terms: list[Term]) -> Any:
         """Return how a value is written, and add the terms it is made of."""
         span = self.span
-        value = self.settle(value)
+        value = self.core.settle(value)
         if isinstance(value, Choice):
             value = self._joined(value)
         if isinstance(value, ListRef):
-            value = self.sequence(value)
+            value = self.core.sequence(value)
         if isinstance(value, tuple | list):
             parts = [self.result(item, terms) for item in value]
             return lambda writer: Tuple(span, tuple(part(writer) for part in parts))
@@ -308,7 +307,7 @@ class Runner(Strict):
                 f"{self._described(value)} is no value of a program: int, bool and tuples are"
             )
         if isinstance(value, bool | Truth):
-            term = self.as_term(self.truth(value))
+            term = self.core.as_term(self.core.truth(value))
         else:
             term = self.knowledge.term(value)
         terms.append(term)
@@ -329,7 +328,7 @@ class Runner(Strict):
             sides.append(tuple(self.items_of(found)) if isinstance(found, ListRef) else found)
         if None in sides:
             self.refuse("a path ends without 'return value'")
-        return self.join(value.condition, *sides)
+        return self.core.join(value.condition, *sides)
 
 
 def _default(kind: Kind, span: Span) -> Expression:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hagane.errors import HaganeError
 from hagane.frontends.python.interpret.arithmetic import BINARY
-from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
     DictRef,
     Frame,
-    Function,
+    Host,
     Instance,
     ListRef,
     Real,
@@ -25,40 +25,31 @@ from hagane.frontends.python.values.values import (
 )
 from hagane.symbolic import Expr
 from hagane.tools.prob.capture.turns import Turns
-from hagane.tools.prob.python_function import PythonFunction
 
-_REFUSED = {
-    "_do_Try": "'try' is not supported; a run that raises has no value",
-    "_do_With": "'with' is not supported",
-    "_do_Global": "'global' is not supported: what a run leaves behind would change the next one",
-    "_Yield": "'yield' is not supported; return a list",
-    "_YieldFrom": "'yield' is not supported; return a list",
-    "_Await": "'await' is not supported",
+_GLOBAL = "'%s' is not supported: what a run leaves behind would change the next one"
+_YIELD = "'yield' is not supported; return a list"
+_REFUSED: dict[type[ast.AST], str] = {
+    ast.Try: "'try' is not supported; a run that raises has no value",
+    ast.With: "'with' is not supported",
+    ast.Global: _GLOBAL % "global",
+    ast.Yield: _YIELD,
+    ast.YieldFrom: _YIELD,
+    ast.Await: "'await' is not supported",
 }
+_ONCE = (functools.cache, functools.lru_cache, functools.cached_property)
 
 
 class Strict(Turns):
-    """Refuses what the interpreter does not follow exactly.
+    """Refuses what the interpreter does not follow exactly."""
 
-    Args:
-        found: The function.
-        tables: What it may use of libraries.
-    """
-
-    def __init__(self, found: PythonFunction, tables: Tables):
-        super().__init__(found, tables)
-        self._outside: list[tuple[Value, Any]] = []
-
-    def keep(self, value: Value) -> None:
-        """Remember a list or dictionary that was there before the run."""
-        if isinstance(value, ListRef | DictRef | SetRef):
-            content = self.heap[value]
-            self._outside.append((value, dict(content) if type(content) is dict else content))
-
-    def evaluate(self, node: ast.expr) -> Value:
-        """Return the value of an expression in the current frame."""
+    def interpret(self, node: ast.expr | ast.stmt) -> Value:
+        """Return the value of an expression, or run a statement, if it can be followed exactly."""
+        if type(node) in _REFUSED:
+            self.refuse(_REFUSED[type(node)])
+        if isinstance(node, ast.stmt):
+            return self._statement(node)
         try:
-            value = super().evaluate(node)
+            value = self._expression(node)
         except HaganeError:
             raise
         except (TypeError, ValueError, LookupError, AttributeError, AssertionError):
@@ -68,20 +59,58 @@ class Strict(Turns):
             self.refuse(value.reason.replace("depends on sizes", "depends on draws"))
         if isinstance(value, Real) and value.formula is None:
             self.refuse("this is a real number; draws are integers: use // and %")
+        self._note_keys(value)
         return value
 
-    def _Name(self, node: ast.Name) -> Value:
-        value = super()._Name(node)
-        lost = _unknown_in(value)
-        if lost is not None:
+    def _statement(self, node: ast.stmt) -> Value:
+        match node:
+            case ast.AugAssign():
+                return self._augmented(node)
+            case ast.Assert():
+                return self._assertion(node)
+            case ast.Raise():
+                raised = self.collector.text(node.exc) if node.exc else "again"
+                self.refuse(
+                    f"a possible run raises {raised}; to leave such runs out, use prob.observe"
+                )
+            case ast.Nonlocal():
+                self._only_inside(node)
+        return self.core.visit(node)
+
+    def _expression(self, node: ast.expr) -> Value:
+        match node:
+            case ast.Name():
+                return self.named_value(node)
+            case ast.Compare():
+                return self.compared(node)
+            case ast.GeneratorExp():
+                return self._generated(node)
+        return self.core.visit(node)
+
+    def named_value(self, node: ast.Name) -> Value:
+        """Return what a name stands for, if it is bound on every path to here."""
+        value = self.core.visit(node)
+        if _unknown_in(value) is not None:
             self.refuse(f"'{node.id}' is not defined on every path to here")
         return value
 
-    def assign(self, target: ast.expr, value: Value) -> None:
-        """Bind a target to a value; formulas get the name they are assigned to."""
-        if isinstance(target, ast.Name):
-            value = self._called(value, target.id)
-        super().assign(target, value)
+    def _note_keys(self, value: Value) -> None:
+        """Refuse keys and members that draws decide, and remember which contents have keys."""
+        if isinstance(value, DictRef):
+            self.dictionaries.add(value.key)
+        if isinstance(value, DictRef | SetRef):
+            what = "a key of a dictionary" if isinstance(value, DictRef) else "an item of a set"
+            content = self.core.heap[value]
+            for key in content if isinstance(content, dict | tuple) else ():
+                self.need_known(key, what)
+
+    def bind(self, owner: Value, name: str, value: Value) -> Value:
+        """Return a value under the name it is assigned to; what was there before stays as it is."""
+        if owner is None:
+            return self._called(value, name)
+        if not isinstance(owner, Instance) or owner.host is not None:
+            self.refuse(f"the attribute '{name}' is set on what was there before the run")
+        return value
 
     def _called(self, value: Value, label: str) -> Value:
         if isinstance(value, tuple) and type(value) is tuple:
@@ -92,84 +121,81 @@ class Strict(Turns):
         elif isinstance(value, Truth):
             term = self.record.named_truth(value.term, self.span, label)
             self.record.call(term, label)
-            return self.as_truth(term)
+            return self.core.as_truth(term)
         return value
 
-    def _do_AugAssign(self, node: ast.AugAssign) -> None:
+    def _augmented(self, node: ast.AugAssign) -> None:
         # The place is evaluated once.
         target = node.target
         if isinstance(target, ast.Subscript):
-            owner, index = self.evaluate(target.value), self.evaluate(target.slice)
-            left = self.item(owner, index)
-            self._set_item(owner, index, self._added(node, left))
+            owner, index = self.core.evaluate(target.value), self.core.evaluate(target.slice)
+            left = self.core.item(owner, index)
+            self.core.set_item(owner, index, self._added(node, left))
         elif isinstance(target, ast.Attribute):
-            owner = self.evaluate(target.value)
-            left = self.attribute(owner, target.attr)
-            self.set_attribute(owner, target.attr, self._added(node, left))
+            owner = self.core.evaluate(target.value)
+            left = self.core.attribute(owner, target.attr)
+            self.core.set_attribute(owner, target.attr, self._added(node, left))
         else:
-            left = self.evaluate(ast.copy_location(ast.Name(target.id, ast.Load()), target))
-            self.assign(target, self._added(node, left))
+            left = self.core.evaluate(ast.copy_location(ast.Name(target.id, ast.Load()), target))
+            self.core.assign(target, self._added(node, left))
 
     def _added(self, node: ast.AugAssign, left: Value) -> Value:
-        right = self.evaluate(node.value)
+        right = self.core.evaluate(node.value)
         if isinstance(left, Choice) and not isinstance(right, int | Expr | Truth):
             self.refuse("one of two lists is changed, and draws decide which")
         if isinstance(left, ListRef) and isinstance(node.op, ast.Add):
-            self.extend(left, right)
+            self.core.extend(left, right)
             return left
         if isinstance(left, Instance):
-            own = self.method_of(left, f"__i{BINARY[type(node.op)][0]}__")
+            own = self.core.method_of(left, f"__i{BINARY[type(node.op)][0]}__")
             if own is not MISSING:
-                return self.call(own, [right], {})
-        return self.binary(type(node.op), left, right)
+                return self.core.call(own, [right], {})
+        return self.core.binary(type(node.op), left, right)
 
-    def _do_Assert(self, node: ast.Assert) -> None:
-        decided = self.decide(self.truth(self.evaluate(node.test)))
+    def _assertion(self, node: ast.Assert) -> None:
+        decided = self.core.decide(self.core.condition(node.test))
         if decided is not True:
             self.refuse(
                 "the assertion may fail on a possible run; to keep only the runs on which it "
                 "holds, use prob.observe"
             )
 
-    def _do_Raise(self, node: ast.Raise) -> None:
-        self.refuse(
-            f"a possible run raises {self.collector.text(node.exc) if node.exc else 'again'}; to "
-            "leave such runs out, use prob.observe"
-        )
-
-    def _do_Nonlocal(self, node: ast.Nonlocal) -> None:
+    def _only_inside(self, node: ast.Nonlocal) -> None:
+        frame, heap = self.core.frame, self.core.heap
         for name in node.names:
-            where: Frame | None = self.frame
-            while where is not None and (where is self.frame or name not in self.heap[where.key]):
+            where: Frame | None = frame
+            while where is not None and (where is frame or name not in heap[where.key]):
                 where = where.parent
             if where is None or where.function is None:
-                self.refuse(_REFUSED["_do_Global"].replace("global", "nonlocal"))
-        super()._do_Nonlocal(node)
-
-    def set_attribute(self, receiver: Value, name: str, value: Value) -> None:
-        """Set an attribute of an object that the function made."""
-        receiver = self.settle(receiver)
-        if not isinstance(receiver, Instance) or receiver.host is not None:
-            self.refuse(f"the attribute '{name}' is set on what was there before the run")
-        super().set_attribute(receiver, name, value)
+                self.refuse(_GLOBAL % "nonlocal")
 
     def check_unchanged(self) -> None:
         """Refuse a function that changed objects which were there before the run."""
-        for value, before in self._outside:
-            if self.heap[value] != before:
+        core = self.core
+        for found, value in list(core.lifted.values()):
+            match found:
+                case list():
+                    before: Any = tuple(map(core.lift, found))
+                case dict():
+                    before = {key: core.lift(item) for key, item in found.items()}
+                case set():
+                    before = core.heap[core.new_set([core.lift(item) for item in found])]
+                case _:
+                    continue
+            if core.heap[value] != before:
                 self.refuse("a list or dictionary from outside is changed; copy it first")
 
-    def _GeneratorExp(self, node: ast.GeneratorExp) -> Value:
+    def _generated(self, node: ast.GeneratorExp) -> Value:
         # Evaluated at once, where Python waits: nothing in it may be seen from outside.
         for part in ast.walk(node):
             if isinstance(part, ast.NamedExpr):
                 self.refuse("':=' in a generator expression; use a list comprehension")
         before = len(self.record.steps)
-        contents = self.heap.snapshot()
-        value = super()._GeneratorExp(node)
+        contents = self.core.heap.snapshot()
+        value = self.core.visit(node)
         observed = any(s.name.startswith("observed#") for s in self.record.steps[before:])
-        read = {*self.outside, *(module.key for module in self.modules.values())}
-        changed = any(self.heap.contents[k] != c for k, c in contents.items() if k not in read)
+        read = self.read_only()
+        changed = any(self.core.heap.contents[k] != c for k, c in contents.items() if k not in read)
         if observed or changed:
             self.refuse(
                 "a generator expression that observes or changes something; use a list "
@@ -177,60 +203,24 @@ class Strict(Turns):
             )
         return value
 
-    def call_real(
-        self, found: Any, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    def call(
+        self, function: Value, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
-        """Call a real function: for real where everything is known."""
+        """Call any value, if it draws from no other source and each time anew."""
+        if isinstance(function, Host):
+            self._check_real(function.object)
+        value = super().call(function, arguments, keywords)
+        self._note_keys(value)
+        return value
+
+    def _check_real(self, found: Any) -> None:
+        if any(found is one for one in _ONCE):
+            self.refuse("a cached function draws once only; leave the cache out")
         module = (getattr(found, "__module__", None) or "").partition(".")[0]
         owner = type(getattr(found, "__self__", None)).__module__
         if "random" in (module, owner) or "numpy" in (module, owner.partition(".")[0]):
             name = getattr(found, "__name__", found)
             self.refuse(f"'{name}' is not known; draw with prob.rand, prob.flip or prob.choose")
-        return super().call_real(found, arguments, keywords)
-
-    def new_dict(self, items: Mapping[Any, Value] | None = None, kind: str = "dict") -> DictRef:
-        """Return a new dictionary, whose keys have to be known."""
-        for key in items or {}:
-            self.need_known(key, "a key of a dictionary")
-        made = super().new_dict(items, kind)
-        self.dictionaries.add(made.key)
-        return made
-
-    def new_set(self, items: Sequence[Value]) -> SetRef:
-        """Return a new set of known values."""
-        for item in items:
-            self.need_known(item, "an item of a set")
-        return super().new_set(items)
-
-    def check_arguments(self, frame: Frame, function: Function) -> None:
-        """Leave annotations alone: they say nothing of shapes here."""
-
-    def check_result(self, frame: Frame, function: Function, result: Value) -> Value:
-        """Leave annotations alone: they say nothing of shapes here."""
-        return result
-
-    def check_annotated(self, name: str, annotation: ast.expr, value: Value) -> Value:
-        """Leave annotations alone: they say nothing of shapes here."""
-        return value
-
-    def _call_cache(self, function: Value) -> Value:
-        self.refuse("a cached function draws once only; leave the cache out")
-
-    def _call_lru_cache(self, function: Value = None, **_: Value) -> Value:
-        self.refuse("a cached function draws once only; leave the cache out")
-
-    _call_cached_property = _call_cache
-
-
-def _refusing(message: str) -> Any:
-    def refuse(self: Strict, node: ast.AST) -> None:
-        self.refuse(message)
-
-    return refuse
-
-
-for _method, _message in _REFUSED.items():
-    setattr(Strict, _method, _refusing(_message))
 
 
 def _unknown_in(value: Value) -> Unknown | None:

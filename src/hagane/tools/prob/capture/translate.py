@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Value
 from hagane.symbolic.logic import equal, int_product, int_sum, less
 from hagane.symbolic.term import BOOL, INT, Term, const, variable
-from hagane.tools.prob.capture.runner import Runner, Typed
+from hagane.tools.prob.capture.library import DrawTables
+from hagane.tools.prob.capture.runner import Draws, Typed
 from hagane.tools.prob.program import Kind
 from hagane.tools.prob.python_function import PythonFunction
 from hagane.tools.prob.recursion import deep_recursion
@@ -50,32 +54,34 @@ def translate(
     Raises:
         Unsupported: It uses what cannot be captured.
     """
-    runner = Runner(found, typed)
+    folder = Path(found.source.name).parent
+    draws = Interpreter(folder, DrawTables(), partial(Draws, found, typed)).domain
+    assert isinstance(draws, Draws)
     with deep_recursion():
         try:
-            return _run(runner, parameters)
+            return _run(draws, parameters)
         except CheckError as error:
-            runner.refuse(error.message)
+            draws.refuse(error.message)
 
 
-def _run(runner: Runner, parameters: tuple[Parameter, ...]) -> Translated:
-    function = runner.own_function()
-    runner.frame = replace(runner.module_frame(function.scope.module), is_user=True)
-    arguments = _arguments(runner, parameters)
-    value = runner.call(function, [], arguments)
-    runner.check_unchanged()
+def _run(draws: Draws, parameters: tuple[Parameter, ...]) -> Translated:
+    core = draws.core
+    function = draws.own_function()
+    core.frame = replace(core.module_frame(function.scope.module), is_user=True)
+    value = core.call(function, [], _arguments(draws, parameters))
+    draws.check_unchanged()
     terms: list[Term] = []
-    result = runner.result(value, terms)
-    return Translated(runner.record.program(result, terms), runner.called)
+    result = draws.result(value, terms)
+    return Translated(draws.record.program(result, terms), draws.called)
 
 
-def _arguments(runner: Runner, parameters: tuple[Parameter, ...]) -> dict[str, Value]:
+def _arguments(draws: Draws, parameters: tuple[Parameter, ...]) -> dict[str, Value]:
     """Return values for the parameters, and note what their types say of integers."""
     arguments: dict[str, Value] = {}
     names: dict[str, Term] = {}
     for parameter in parameters:
         kind = kind_of(parameter.type)
-        arguments[parameter.name] = runner.unpacked(parameter.name, kind, parameter.span)
+        arguments[parameter.name] = draws.unpacked(parameter.name, kind, parameter.span)
         if isinstance(kind, str):
             names[parameter.name] = variable(parameter.name, INT if kind == "int" else BOOL)
         written = parameter.type
@@ -84,7 +90,7 @@ def _arguments(runner: Runner, parameters: tuple[Parameter, ...]) -> dict[str, V
             for claim in _conjuncts(written.claim):
                 condition = _condition(claim, inner)
                 if condition is not None:
-                    runner.learn(condition)
+                    draws.learn(condition)
     return arguments
 
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import NoReturn
 
 from hagane.frontends.python.interpret.access import MAX_UNROLLED
 from hagane.frontends.python.interpret.core import Exit
-from hagane.frontends.python.values.values import Choice, ListRef, Many, Range, Value
+from hagane.frontends.python.interpret.domain import Step
+from hagane.frontends.python.values.values import ListRef, Many, Range, Value
 from hagane.symbolic import Dim
 from hagane.symbolic.term import Term
 from hagane.tools.prob.capture.numbers import Arithmetic
+from hagane.tools.prob.capture.refusal import LENGTH
 
 _MAX_TURNS = 10_000
 _MAX_ITEMS = 4 * MAX_UNROLLED  # of a comprehension
-_LENGTH = "the length of this list depends on draws; keep it, and count what is in it"
 _MAX_OPEN_TURNS = 1_000  # of turns that a draw may be the last of
 _MAX_MEETINGS = 400
 
@@ -24,15 +25,22 @@ _MAX_MEETINGS = 400
 class Turns(Arithmetic):
     """Runs loops."""
 
-    def _do_For(self, node: ast.For) -> None:
-        value = self.settle(self.evaluate(node.iter))
+    def loop(self, node: ast.For | ast.While) -> None:
+        """Run a loop."""
+        if isinstance(node, ast.While):
+            self._while(node)
+        else:
+            self._for(node)
+
+    def _for(self, node: ast.For) -> None:
+        value = self.core.settle(self.core.evaluate(node.iter))
         if isinstance(value, Range):
             self._random_range(node, value)
             return
         items = self.items_of(value)
-        content = self.heap[value] if isinstance(value, ListRef) else None
-        self._turns(node, items)
-        if isinstance(value, ListRef) and self.heap[value] is not content:
+        content = self.core.heap[value] if isinstance(value, ListRef) else None
+        self.core.each(node, items)
+        if isinstance(value, ListRef) and self.core.heap[value] is not content:
             self.refuse("a loop over a list that the loop changes")
 
     def _random_range(self, node: ast.For, bounds: Range) -> None:
@@ -45,16 +53,16 @@ class Turns(Arithmetic):
 
         def test(turn: int) -> bool | Term:
             less = self.knowledge.less
-            return self.decide(less(at(turn), stop) if step > 0 else less(stop, at(turn)))
+            return self.core.decide(less(at(turn), stop) if step > 0 else less(stop, at(turn)))
 
-        self._repeat(node, test, lambda turn: self._item_turn(node, at(turn)))
+        self._repeat(node, test, lambda turn: self.core.item_turn(node, at(turn)))
 
-    def _do_While(self, node: ast.While) -> None:
+    def _while(self, node: ast.While) -> None:
         def test(turn: int) -> bool | Term:
             del turn
-            return self.decide(self.truth(self.evaluate(node.test)))
+            return self.core.decide(self.core.condition(node.test))
 
-        self._repeat(node, test, lambda turn: self.execute(node.body))
+        self._repeat(node, test, lambda turn: self.core.execute(node.body))
 
     def _repeat(
         self,
@@ -69,18 +77,18 @@ class Turns(Arithmetic):
         no end comes in sight like that, those that stop wait at the end, and what is known of
         those that go on is kept.
         """
-        assert self.frame is not None
+        assert self.core.frame is not None
         if not _breaks(node.body):
-            entry, contents = self.knowledge.path, self.heap.snapshot()
-            exits, mark, facts = list(self.frame.exits), self.record.mark(), self.facts
+            entry, contents = self.knowledge.path, self.core.heap.snapshot()
+            exits, mark, facts = list(self.core.frame.exits), self.record.mark(), self.facts
             if self._follow(node, test, turn, _MAX_MEETINGS, meeting=True):
                 return
-            self.frame.exits[:] = exits
+            self.core.frame.exits[:] = exits
             self.record.back_to(mark)
-            self.heap.restore(contents)
+            self.core.heap.restore(contents)
             self.knowledge.path = entry
             self.replace_facts(facts)
-            self.dead = False
+            self.core.dead = False
         if not self._follow(node, test, turn, _MAX_OPEN_TURNS, meeting=False):
             self._endless(node)
 
@@ -103,7 +111,7 @@ class Turns(Arithmetic):
             condition = test(number)
             if condition is False:
                 break
-            run = partial(self._turn, partial(turn, number), breaks)
+            run = partial(self.core.turn, partial(turn, number), breaks)
             if condition is True:
                 run()
             elif still_open == most:
@@ -111,21 +119,22 @@ class Turns(Arithmetic):
             else:
                 still_open += 1
                 if not meeting:
-                    self.fork(condition, lambda: None, lambda: self.leave("end", None, ends))
+                    leave = partial(self.leave, "end", None, ends)
+                    self.core.fork(condition, lambda: None, leave)
                     run()
                 elif self.record.draws == drawn and self._is_comparison(condition):
-                    self.fork(condition, run, lambda: None)
+                    self.core.fork(condition, run, lambda: None)
                 else:
                     return False
-            if self.dead:
+            if self.core.dead:
                 break
         else:
             self._endless(node)
         if ends:
-            if not self.dead:
-                ends.append(Exit("end", None, self.heap.contents, self.knowledge.path))
-            self.merge(ends, entry)
-        self._after(node.orelse, breaks, entry)
+            if not self.core.dead:
+                ends.append(Exit("end", None, self.core.heap.contents, self.knowledge.path))
+            self.core.merge(ends, entry)
+        self.core.after(node.orelse, breaks, entry)
         return True
 
     def _is_comparison(self, condition: Term) -> bool:
@@ -139,48 +148,30 @@ class Turns(Arithmetic):
 
     def _endless(self, node: ast.For | ast.While) -> None:
         word = "while" if isinstance(node, ast.While) else "for"
-        assert self.frame is not None
-        self.collector.nodes[self.frame.key] = node
+        assert self.core.frame is not None
+        self.collector.nodes[self.core.frame.key] = node
         self.refuse(
             f"no end of this '{word}' is in sight after {_MAX_OPEN_TURNS:,} turns: the bounds of "
             "the draws do not limit it; bound it, as in 'for _ in range(100)' with a 'break'"
         )
 
-    def _summary(self, node: ast.For | ast.While, *_: Any, **__: Any) -> None:
-        self.refuse("a loop over a number of items that is not known")
+    def gather(self, node: ast.comprehension, items: Many, step: Step, *, plain: bool) -> Many:
+        """Refuse a comprehension over more items than are followed."""
+        del node, step, plain
+        self._refuse_count(items.length)
 
-    def many_items(self, items: list[Value]) -> Many:
-        """Return all items as one: not where draws are followed one by one."""
-        self.refuse(f"a loop over {len(items):,} items; at most {_MAX_ITEMS:,} are followed")
-
-    def as_many(self, content: Any) -> tuple[Value, Any]:
-        """Return all items as one: not where draws are followed one by one."""
-        del content
-        self.refuse(_LENGTH)
-
-    def many_of(self, left: Any, right: Any) -> Many:
-        """Return two lists as one: not where draws are followed one by one."""
-        del left, right
-        self.refuse(_LENGTH)
-
-    def _content(self, content: Any) -> list[Value] | Many:
-        if isinstance(content, Choice):
-            self.refuse(_LENGTH)
-        return super()._content(content)
-
-    def _kept(self, generator: ast.comprehension) -> bool | None:
-        kept = super()._kept(generator)
-        if kept is None:
+    def many(self, source: Value, content: Many | tuple[Value, ...]) -> Many:
+        """Refuse items of which one would stand for all: they are followed one by one."""
+        if source is not None:
             self.refuse(
-                "a filter has to be known before the run; count with sum(x > 0 for x in items)"
+                "a range whose length depends on draws; loop over it with a 'for' statement instead"
             )
-        return kept
+        self._refuse_count(len(content) if isinstance(content, tuple) else content.length)
 
-    def _range_items(self, value: Range) -> list[Value] | Many:
-        del value
-        self.refuse(
-            "a range whose length depends on draws; loop over it with a 'for' statement instead"
-        )
+    def _refuse_count(self, count: Dim) -> NoReturn:
+        if isinstance(count, int) and count > _MAX_ITEMS:
+            self.refuse(f"a loop over {count:,} items; at most {_MAX_ITEMS:,} are followed")
+        self.refuse(LENGTH)
 
 
 def _breaks(body: Sequence[ast.stmt]) -> bool:

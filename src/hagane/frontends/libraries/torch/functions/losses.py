@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
 from hagane.frontends.libraries.torch.functions.elementwise import broadcast_shape
 from hagane.frontends.libraries.torch.operands import (
     INT64,
+    cast,
     category,
+    computed,
     need_float,
     need_tensor,
+    promote,
     promoted,
     shape_of,
 )
@@ -15,6 +23,9 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.graph.types import Shape
+from hagane.ops.functions import losses
+from hagane.ops.functions.elementary import div
+from hagane.symbolic import Dim
 
 
 def reduction_shape(reduction: Value, shape: Shape) -> Shape:
@@ -22,25 +33,70 @@ def reduction_shape(reduction: Value, shape: Shape) -> Shape:
     return shape if reduction == "none" else ()
 
 
-def _elementwise(name: str, *, strict: bool, weights: bool) -> None:
+# Their mean is over the sum of the weights, that of other losses over the number of elements.
+_MEAN_OF_WEIGHTS = ("mse_loss", "l1_loss")
+# Arguments after input and target, in PyTorch's order; ``size_average`` and ``reduce`` are old
+# forms of ``reduction``.
+_OLD = {"size_average": None, "reduce": None, "reduction": "mean"}
+
+
+def reduction_of(given: Mapping[str, Value]) -> Value:
+    """Return the reduction that arguments ask for; the two old ones go before it."""
+    average, reduce = given.get("size_average"), given.get("reduce")
+    if average is None and reduce is None:
+        return given["reduction"]
+    if reduce is False:
+        return "none"
+    return "sum" if average is False else "mean"
+
+
+def _arguments(
+    t: Core, name: str, expected: Mapping[str, Value], given: Sequence[Value],
+    keywords: Mapping[str, Value],
+) -> dict[str, Value]:  # fmt: skip
+    """Return the values of arguments by name."""
+    unknown = next((key for key in keywords if key not in expected), None)
+    if unknown is not None or len(given) > len(expected):
+        told = f"an argument '{unknown}'" if unknown else f"{len(given) + 2} arguments"
+        t.fail("value", f"{name} takes input, target, {', '.join(expected)}; got {told}")
+    return {**expected, **dict(zip(expected, given, strict=False)), **keywords}
+
+
+def _elementwise(
+    name: str,
+    expected: Mapping[str, Value],
+    loss: Callable[[Any, Any, Mapping[str, Value]], Any],
+    *,
+    strict: bool = False,
+) -> None:
     def function(
-        t: Core, input: Value, target: Value, *arguments: Value, reduction: Value = "mean",
-        weight: Value = None, pos_weight: Value = None, size_average: Value = None,
-        reduce: Value = None, **_: Value,
-    ) -> Tensor:  # fmt: skip
+        t: Core, input: Value, target: Value, *arguments: Value, **keywords: Value
+    ) -> Tensor:
+        given = _arguments(t, name, expected, arguments, keywords)
+        reduction = reduction_of(given)
         x, y = need_tensor(t, input, "input"), need_tensor(t, target, "target")
-        weight = arguments[0] if arguments and weights else weight
-        reduction = next((a for a in arguments if isinstance(a, str)), reduction)
         if strict:
             _same_shape(t, name, x, y)
             need_float(t, y, "target")
         need_reduction(t, reduction, ("batchmean",) if name == "kl_div" else ())
         dtype = promoted(x.dtype, y.dtype)
         shape = broadcast_shape(t, x, y)
-        for other, what in ((weight, "weight"), (pos_weight, "pos_weight")):
-            if isinstance(other, Tensor):
-                _fits(t, other, x, what)
-        return t.emit.typed(name, [x, y], dtype, reduction_shape(reduction, shape))
+        for what in ("weight", "pos_weight"):
+            if isinstance(given.get(what), Tensor):
+                _fits(t, given[what], x, what)
+        typed = t.emit.typed(name, [x, y], dtype, reduction_shape(reduction, shape))
+        if category(dtype) != 2:
+            return typed
+        x, y = cast(t, x, dtype), cast(t, y, dtype)
+
+        def compute() -> Any:
+            weight = given.get("weight")
+            made = losses.weighted(loss(x, y, given), weight)
+            if reduction == "mean" and weight is not None and name in _MEAN_OF_WEIGHTS:
+                return div(losses.reduced(made, "sum"), losses.reduced(weight, "sum"))
+            return losses.reduced(made, str(reduction))
+
+        return computed(t, typed, compute)
 
     TORCH.function(f"nn.functional.{name}")(function)
 
@@ -69,11 +125,31 @@ def _same_shape(t: Core, name: str, x: Tensor, y: Tensor) -> None:
         )
 
 
-for _name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "soft_margin_loss",
-              "poisson_nll_loss", "hinge_embedding_loss"):  # fmt: skip
-    _elementwise(_name, strict=False, weights=False)
-for _name in ("binary_cross_entropy", "binary_cross_entropy_with_logits"):
-    _elementwise(_name, strict=True, weights=True)
+_elementwise("mse_loss", {**_OLD, "weight": None}, lambda x, y, _: losses.squared_error(x, y))
+_elementwise("l1_loss", {**_OLD, "weight": None}, lambda x, y, _: losses.absolute_error(x, y))
+_elementwise("smooth_l1_loss", {**_OLD, "beta": 1.0},
+             lambda x, y, given: losses.smooth_l1(x, y, given["beta"]))  # fmt: skip
+_elementwise("huber_loss", {"reduction": "mean", "delta": 1.0, "weight": None},
+             lambda x, y, given: losses.huber(x, y, given["delta"]))  # fmt: skip
+_elementwise("kl_div", {**_OLD, "log_target": False},
+             lambda x, y, given: losses.divergence(x, y, given["log_target"]))  # fmt: skip
+_elementwise("soft_margin_loss", _OLD, lambda x, y, _: losses.soft_margin(x, y))
+_elementwise(
+    "poisson_nll_loss",
+    {"log_input": True, "full": False, "size_average": None, "eps": 1e-8, "reduce": None,
+     "reduction": "mean"},
+    lambda x, y, given: losses.poisson(x, y, given["log_input"], given["full"], given["eps"]),
+)  # fmt: skip
+_elementwise("hinge_embedding_loss", {"margin": 1.0, **_OLD},
+             lambda x, y, given: losses.hinge_embedding(x, y, given["margin"]))  # fmt: skip
+_elementwise("binary_cross_entropy", {"weight": None, **_OLD},
+             lambda x, y, _: losses.binary_cross_entropy(x, y), strict=True)  # fmt: skip
+_elementwise(
+    "binary_cross_entropy_with_logits",
+    {"weight": None, **_OLD, "pos_weight": None},
+    lambda x, y, given: losses.binary_cross_entropy_with_logits(x, y, given["pos_weight"]),
+    strict=True,
+)
 
 
 @TORCH.function("nn.functional.multilabel_soft_margin_loss")
@@ -84,10 +160,20 @@ def multilabel_soft_margin_loss(
     """Return the loss of labels that do not exclude each other: one number a sample."""
     x, y = need_tensor(t, input, "input"), need_tensor(t, target, "target")
     shape = broadcast_shape(t, x, y)
-    return t.emit.typed("Loss", [x, y], x.dtype, reduction_shape(reduction, shape[:-1]))
+    reduction = _wanted(t, size_average, reduce, reduction)
+    made = t.emit.typed("Loss", [x, y], x.dtype, reduction_shape(reduction, shape[:-1]))
+    return computed(t, made, lambda: losses.reduced(
+        losses.multilabel_soft_margin(x, cast(t, y, x.dtype), weight), reduction))  # fmt: skip
 
 
-@TORCH.function("nn.functional.cross_entropy", "nn.functional.nll_loss")
+def _wanted(t: Core, average: Value, reduce: Value, reduction: Value) -> str:
+    """Return the reduction that arguments ask for, checked."""
+    found = reduction_of({"size_average": average, "reduce": reduce, "reduction": reduction})
+    need_reduction(t, found)
+    return str(found)
+
+
+@TORCH.function("nn.functional.cross_entropy")
 def cross_entropy(
     t: Core, input: Value, target: Value, weight: Value = None, size_average: Value = None,
     ignore_index: Value = -100, reduce: Value = None, reduction: Value = "mean",
@@ -95,16 +181,50 @@ def cross_entropy(
 ) -> Tensor:  # fmt: skip
     """Return the loss of logits (batch, classes, ...) against classes (batch, ...)."""
     x, y = need_tensor(t, input, "input"), need_tensor(t, target, "target")
-    need_float(t, x, "input")
-    a, b = shape_of(t, x), shape_of(t, y)
-    if not a:
-        t.fail("rank", f"expected logits (batch, classes, ...), got {t.show(x)}", x)
-    if len(a) == len(b) and category(y.dtype) == 2:
+    reduction = _wanted(t, size_average, reduce, reduction)
+    a = _scores(t, x)
+    if len(a) == len(shape_of(t, y)) and category(y.dtype) == 2:
         _same_shape(t, "cross_entropy", x, y)
         expected = (*a[:1], *a[2:]) if len(a) > 1 else ()
-        return t.emit.typed(
+        made = t.emit.typed(
             "SoftmaxCrossEntropyLoss", [x, y], x.dtype, reduction_shape(reduction, expected)
         )
+        return computed(t, made, lambda: losses.of_probabilities(
+            x, cast(t, y, x.dtype), weight, reduction, label_smoothing))  # fmt: skip
+    made = _of_classes(t, x, y, weight, reduction)
+    if label_smoothing:
+        return computed(t, made, lambda: losses.smoothed(
+            x, y, weight, ignore_index, reduction, label_smoothing))  # fmt: skip
+    return computed(t, made, lambda: losses.of_classes(
+        x, y, weight, ignore_index, reduction, logits=True))  # fmt: skip
+
+
+@TORCH.function("nn.functional.nll_loss")
+def nll_loss(
+    t: Core, input: Value, target: Value, weight: Value = None, size_average: Value = None,
+    ignore_index: Value = -100, reduce: Value = None, reduction: Value = "mean",
+) -> Tensor:  # fmt: skip
+    """Return the loss of logarithms of probabilities against classes (batch, ...)."""
+    x, y = need_tensor(t, input, "input"), need_tensor(t, target, "target")
+    reduction = _wanted(t, size_average, reduce, reduction)
+    _scores(t, x)
+    made = _of_classes(t, x, y, weight, reduction)
+    return computed(t, made, lambda: losses.of_classes(
+        x, y, weight, ignore_index, reduction, logits=False))  # fmt: skip
+
+
+def _scores(t: Core, x: Tensor) -> tuple[Dim, ...]:
+    """Return the shape of the scores of classes."""
+    need_float(t, x, "input")
+    shape = shape_of(t, x)
+    if not shape:
+        t.fail("rank", f"expected logits (batch, classes, ...), got {t.show(x)}", x)
+    return shape
+
+
+def _of_classes(t: Core, x: Tensor, y: Tensor, weight: Value, reduction: str) -> Tensor:
+    """Return the type of a loss of scores against classes, which have to fit."""
+    a, b = shape_of(t, x), shape_of(t, y)
     expected = (a[0], *a[2:]) if len(a) > 1 else ()
     if len(b) != len(expected) or any(
         t.emit.differ(i, j) for i, j in zip(b, expected, strict=True)
@@ -165,12 +285,16 @@ def ctc_loss(
 
 @TORCH.function("nn.functional.margin_ranking_loss")
 def ranking_loss(
-    t: Core, input1: Value, input2: Value, target: Value, margin: Value = 0.0, *_: Value,
-    reduction: Value = "mean", **__: Value,
+    t: Core, input1: Value, input2: Value, target: Value, margin: Value = 0.0,
+    size_average: Value = None, reduce: Value = None, reduction: Value = "mean",
 ) -> Tensor:  # fmt: skip
     """Return a ranking loss of two inputs against +1 and -1."""
+    reduction = _wanted(t, size_average, reduce, reduction)
     shape = broadcast_shape(t, input1, input2, target)
-    return t.emit.typed("Loss", [input1, input2], input1.dtype, reduction_shape(reduction, shape))
+    made = t.emit.typed("Loss", [input1, input2], input1.dtype, reduction_shape(reduction, shape))
+    x, other, y = promote(t, input1, input2, target)
+    return computed(t, made, lambda: losses.reduced(
+        losses.margin_ranking(x, other, y, margin), reduction))  # fmt: skip
 
 
 @TORCH.function("nn.functional.cosine_embedding_loss")
@@ -179,12 +303,16 @@ def cosine_embedding_loss(
     size_average: Value = None, reduce: Value = None, reduction: Value = "mean",
 ) -> Tensor:  # fmt: skip
     """Return the loss of the cosine of vectors against +1 and -1, one number a pair."""
+    reduction = _wanted(t, size_average, reduce, reduction)
     shape = broadcast_shape(t, input1, input2)
     if len(shape) not in (1, 2) or len(shape_of(t, target)) != len(shape) - 1:
         t.fail("rank", f"expected (batch, features) and targets (batch,), got {t.show(input1)} "
                f"and {t.show(target)}", input1, target)  # fmt: skip
     pairs = broadcast_shape(t, t.emit.new(input1.dtype, shape[:-1]), target)
-    return t.emit.typed("Loss", [input1, input2], input1.dtype, reduction_shape(reduction, pairs))
+    made = t.emit.typed("Loss", [input1, input2], input1.dtype, reduction_shape(reduction, pairs))
+    x, other, y = promote(t, input1, input2, target)
+    return computed(t, made, lambda: losses.reduced(
+        losses.cosine_embedding(x, other, y, margin), reduction))  # fmt: skip
 
 
 @TORCH.function("nn.functional.gaussian_nll_loss")
@@ -193,33 +321,52 @@ def gaussian_nll_loss(
     reduction: Value = "mean",
 ) -> Tensor:  # fmt: skip
     """Return the negative log-likelihood of normal distributions."""
-    tensors = [x for x in (input, target, var) if isinstance(x, Tensor)]
-    shape = broadcast_shape(t, *tensors)
-    return t.emit.typed("Loss", tensors, input.dtype, reduction_shape(reduction, shape))
+    need_reduction(t, reduction)
+    x, y, variance = promote(t, input, target, var)
+    if variance.shape is not None and variance.shape == shape_of(t, x)[:-1]:
+        variance = t.op("Unsqueeze", variance, np.array([len(variance.shape)]))
+    shape = broadcast_shape(t, x, y, variance)
+    made = t.emit.typed("Loss", [x, y], x.dtype, reduction_shape(reduction, shape))
+    return computed(t, made, lambda: losses.reduced(
+        losses.gaussian(x, y, variance, full, eps), str(reduction)))  # fmt: skip
 
 
 @TORCH.function("nn.functional.triplet_margin_loss")
 def triplet_margin_loss(
-    t: Core,
-    anchor: Value,
-    positive: Value,
-    negative: Value,
-    *_: Value,
+    t: Core, anchor: Value, positive: Value, negative: Value, margin: Value = 1.0, p: Value = 2,
+    eps: Value = 1e-6, swap: Value = False, size_average: Value = None, reduce: Value = None,
     reduction: Value = "mean",
-    **__: Value,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Return a loss of three inputs."""
+    reduction = _wanted(t, size_average, reduce, reduction)
     shape = broadcast_shape(t, anchor, positive, negative)
-    return t.emit.typed(
+    made = t.emit.typed(
         "Loss", [anchor, positive], anchor.dtype, reduction_shape(reduction, shape[:-1])
     )
+    x, y, z = promote(t, anchor, positive, negative)
+    return computed(t, made, lambda: losses.reduced(
+        losses.triplet_margin(x, y, z, margin, p, eps, bool(swap)), reduction))  # fmt: skip
 
 
-@TORCH.function("nn.functional.multi_margin_loss", "nn.functional.multilabel_margin_loss")
+@TORCH.function("nn.functional.multi_margin_loss")
 def multi_margin_loss(
-    t: Core, input: Value, target: Value, *_: Value, reduction: Value = "mean", **__: Value
-) -> Tensor:
+    t: Core, input: Value, target: Value, p: Value = 1, margin: Value = 1.0, weight: Value = None,
+    size_average: Value = None, reduce: Value = None, reduction: Value = "mean",
+) -> Tensor:  # fmt: skip
     """Return a margin loss of (batch, classes) against classes."""
-    return t.emit.typed(
-        "Loss", [input], input.dtype, reduction_shape(reduction, shape_of(t, input)[:1])
-    )
+    reduction = _wanted(t, size_average, reduce, reduction)
+    shape = shape_of(t, input)
+    made = t.emit.typed("Loss", [input], input.dtype, reduction_shape(reduction, shape[:-1]))
+    return computed(t, made, lambda: losses.reduced(
+        losses.multi_margin(input, target, p, margin, weight), reduction))  # fmt: skip
+
+
+@TORCH.function("nn.functional.multilabel_margin_loss")
+def multilabel_margin_loss(
+    t: Core, input: Value, target: Value, size_average: Value = None, reduce: Value = None,
+    reduction: Value = "mean",
+) -> Tensor:  # fmt: skip
+    """Return a margin loss of (batch, classes) against lists of classes that end at -1."""
+    reduction = _wanted(t, size_average, reduce, reduction)
+    shape = shape_of(t, input)
+    return t.emit.typed("Loss", [input], input.dtype, reduction_shape(reduction, shape[:-1]))

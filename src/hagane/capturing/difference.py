@@ -1,124 +1,17 @@
-"""``hagane.capture``: a Python function or model as a graph."""
+"""Original and graph, run on drawn inputs and compared."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import onnx.defs
 import onnx_ir as ir
 
-from hagane.errors import InvalidArgument, KernelError
-from hagane.frontends.capture.capture import Captured, capture_object
-from hagane.frontends.libraries.meaning import MeaningTables
+from hagane.errors import KernelError
 from hagane.frontends.python.values.type_text import TensorText, parse_type
-from hagane.graph import to_proto
 from hagane.runtime import InferenceSession
 from hagane.symbolic import evaluate, symbols_of
-
-__all__ = ["capture", "difference"]
-
-_LEAST_OPSET = (
-    21  # what all runtimes of today read; forms of operators are those of the current one
-)
-
-
-def capture(
-    model_or_function: Any,
-    *types_or_examples: Any,
-    dynamic: Any = None,
-    opset: int | None = None,
-    **named: Any,
-) -> ir.Model:
-    """Return the graph of a function or model, with its branches and loops.
-
-    The source is interpreted, never run. Inputs keep the names of the arguments and the sizes of
-    their types; arrays that are attributes or globals become initializers under their path;
-    outputs are called by their path in what is returned (``logits``, ``hidden.0``), ``output``
-    where one tensor is returned.
-
-    Args:
-        model_or_function: A module, a method or a function with Python source.
-        types_or_examples: The types of its arguments as text (``"float32[batch, 3]"``), or
-            examples, whose sizes are fixed.
-        dynamic: Names for sizes of examples: ``{"x": {0: "batch"}}``.
-        opset: The opset of the file; the least one that has all operators, 21 or later, if None.
-        named: Types or examples by name.
-
-    Raises:
-        CaptureError: Some of it cannot become a graph; each problem is named with file and line.
-        InvalidArgument: A text that is no type, or an opset that cannot be had.
-    """
-    names = _argument_names(model_or_function)
-    given = [
-        _typed(value, _dynamic(dynamic, i, names)) for i, value in enumerate(types_or_examples)
-    ]
-    by_name = {n: _typed(value, _dynamic(dynamic, n, names)) for n, value in named.items()}
-    return model_of(capture_object(model_or_function, given, by_name, MeaningTables()), opset)
-
-
-def _argument_names(found: Any) -> list[str]:
-    try:
-        return list(inspect.signature(getattr(found, "forward", found)).parameters)
-    except (TypeError, ValueError):
-        return []
-
-
-def _dynamic(dynamic: Any, key: int | str, names: list[str]) -> Mapping[int, str]:
-    """Return the names that sizes of one example have."""
-    if not dynamic:
-        return {}
-    if isinstance(key, int):
-        key = names[key] if key < len(names) else key
-    found = dynamic.get(key, {})
-    return dict(enumerate(found)) if isinstance(found, tuple | list) else found
-
-
-def _typed(value: Any, names: Mapping[int, str]) -> Any:
-    """Return an annotation's text, or the type of an example with names for some sizes."""
-    for text in getattr(value, "__metadata__", ()):  # hagane.Shaped["…"]
-        return text
-    if hasattr(value, "dtype") and hasattr(value, "shape"):
-        dtype = str(value.dtype).removeprefix("torch.")
-        sizes = [str(names.get(axis) or size) for axis, size in enumerate(value.shape)]
-        return f"{dtype}[{', '.join(sizes)}]"
-    return value
-
-
-def model_of(found: Captured, opset: int | None = None) -> ir.Model:
-    """Return a captured program as a model."""
-    needed = max(_LEAST_OPSET, *(_introduced(node) for node in found.graph.all_nodes()), 0)
-    model = ir.Model(found.graph, ir_version=10, producer_name="hagane", functions=[])
-    model.graph.opset_imports[""] = max(needed, opset or 0)
-    if opset is not None and opset < needed:
-        model = _converted(model, opset)
-    return model
-
-
-def _introduced(node: ir.Node) -> int:
-    if node.domain:
-        return 0
-    versions = [s.since_version for s in onnx.defs.get_all_schemas_with_history()
-                if s.name == node.op_type and not s.domain]  # fmt: skip
-    return min(versions, default=0)
-
-
-def _converted(model: ir.Model, opset: int) -> ir.Model:
-    from onnx import version_converter
-
-    try:
-        found: ir.Model = ir.from_proto(version_converter.convert_version(to_proto(model), opset))
-        return found
-    except Exception as error:
-        raise InvalidArgument(
-            f"the graph needs opset {model.graph.opset_imports['']}; converting it to {opset} "
-            f"failed: {error}"
-        ) from None
-
-
-# Original and graph.
 
 _SIZES = (2, 1, 3, 5)  # what named sizes are drawn from
 
@@ -137,7 +30,7 @@ def difference(
         seed: Of the random numbers.
     """
     random = np.random.default_rng(seed)
-    session = InferenceSession(to_proto(model).SerializeToString())
+    session = InferenceSession(model)
     names = {str(value.name) for value in model.graph.inputs}
     for number in range(draws):
         given = _drawn(types, number, random)
@@ -241,3 +134,6 @@ def _unlike(expected: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) -> str:
         worst = float(np.max(np.abs(expected.astype(np.float64) - found.astype(np.float64))))
         return f"the values differ by up to {worst:.3g}"
     return ""
+
+
+__all__ = ["difference"]

@@ -1,0 +1,69 @@
+"""``hagane build``: a model as a library for other programs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hagane.cli.progress import working
+from hagane.errors import HaganeError
+from hagane.ship import BuildOptions, build_model
+
+
+def command(
+    model: Annotated[Path, typer.Argument(help="The ONNX model.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The folder: new, empty, or a build.")
+    ],
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(help="INPUT=1..8,3,224,32..640: sizes, or ranges of sizes, of an input."),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(help="x86-64-v4, x86-64-v3, x86-64 or aarch64; this machine if not given."),
+    ] = None,
+    precision: Annotated[str, typer.Option(help="fp32 or bf16.")] = "fp32",
+    static: Annotated[
+        bool, typer.Option("--static/--shared", help="An archive, or a shared library.")
+    ] = False,
+    embed_weights: Annotated[
+        bool, typer.Option("--embed-weights", help="Put the weights into the library.")
+    ] = False,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the library; that of the file if not given.")
+    ] = None,
+    threads: Annotated[
+        int, typer.Option(help="Threads to divide kernels for; the cores here if 0.")
+    ] = 0,
+) -> None:
+    """Compile a model into a folder that C programs load: library, header, weights, manifest.
+
+    hagane build model.onnx -o model.hagane --shape x=1..8,3,224,224
+    """
+    options = BuildOptions(
+        shapes=tuple(shape or ()),
+        target=target,
+        precision=precision,
+        static=static,
+        embed_weights=embed_weights,
+        name=name,
+        threads=threads,
+    )
+    try:
+        with working(f"building {model.name}"):
+            manifest = build_model(model, output, options, notice=_note)
+    except (HaganeError, OSError) as error:
+        # One line, so that what called this can show it.
+        print(f"hagane build: error: {' '.join(str(error).split())}", file=sys.stderr)
+        raise typer.Exit(2) from None
+    peak = manifest["peak_bytes"]
+    memory = "" if peak is None else f", {peak / (1 << 20):.1f} MiB at most"
+    print(f"{output}: {manifest['library']} for {manifest['target']}{memory}")
+
+
+def _note(text: str) -> None:
+    print(text)

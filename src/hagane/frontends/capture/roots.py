@@ -1,0 +1,127 @@
+"""What a capture starts from: a function with source, or a layer of a library alone."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hagane.frontends.python.enter.check import function_of
+from hagane.frontends.python.enter.interpreter import Interpreter
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import (
+    Frame,
+    Function,
+    Instance,
+    Library,
+    LibraryMethod,
+    ModuleRef,
+    Value,
+)
+
+_NAMED = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    inspect.Parameter.KEYWORD_ONLY,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """What is called.
+
+    Attributes:
+        value: The callable.
+        function: The function that a call of it runs.
+        bound: Whether its first argument is given.
+    """
+
+    value: Value
+    function: Function
+    bound: bool
+
+
+def root_of(
+    interpreter: Interpreter, found: Any, types: Sequence[Any], named: Mapping[str, Any]
+) -> Root:
+    """Return what a call of a real object runs.
+
+    Raises:
+        CheckError: It has no source, and no library that is known has it.
+    """
+    value = interpreter.lift(found)
+    function, bound = function_of(interpreter, value)
+    if function is not None:
+        return Root(value, function, bound)
+    name = _library_name(interpreter, value)
+    if not name:
+        shown = repr(found).partition("\n")[0]
+        raise CheckError(
+            "target",
+            f"{shown} has no Python source that can be captured; give a function or a model whose "
+            "source is in a file, or a layer of torch.nn",
+        )
+    made = _calling(interpreter, value, name, _arguments(interpreter, found, name), types, named)
+    return Root(made, made, False)
+
+
+def _library_name(interpreter: Interpreter, value: Value) -> str:
+    """Return the name of a function or a layer of which a table says what a call does."""
+    if isinstance(value, Library):
+        return "" if interpreter.tables.arguments(value.name) is None else value.name
+    if not isinstance(value, Instance) or not isinstance(value.cls, Library):
+        return ""
+    called = interpreter.tables.call_order(interpreter, value)
+    methods = (interpreter.method_of(value, name) for name in called)
+    return value.cls.name if any(isinstance(m, LibraryMethod) for m in methods) else ""
+
+
+def _arguments(interpreter: Interpreter, found: Any, name: str) -> dict[str, bool]:
+    """Return the names of the arguments of a call, and whether each has to be given."""
+    try:
+        parameters = inspect.signature(getattr(found, "forward", found)).parameters
+    except (TypeError, ValueError):  # written in C
+        return dict(interpreter.tables.arguments(name) or {})
+    return {p.name: p.default is p.empty for p in parameters.values() if p.kind in _NAMED}
+
+
+def _calling(
+    interpreter: Interpreter,
+    value: Value,
+    title: str,
+    arguments: Mapping[str, bool],
+    types: Sequence[Any],
+    named: Mapping[str, Any],
+) -> Function:
+    """Return the function ``def forward(input): return layer(input)`` for a layer."""
+    known = ", ".join(arguments)
+    if len(types) > len(arguments):
+        raise CheckError("input", f"'{title}' takes the arguments ({known}), got {len(types)}")
+    unknown = [name for name in named if name not in arguments]
+    if unknown:
+        raise CheckError("input", f"'{title}' has no argument '{unknown[0]}'; it has: {known}")
+    given = {*[*arguments][: len(types)], *named}
+    missing = [name for name, needed in arguments.items() if needed and name not in given]
+    if missing:
+        raise CheckError(
+            "input",
+            f"the type of the argument '{missing[0]}' of '{title}' is not known; "
+            f'say it, as in {missing[0]}="float32[batch, 3]"',
+        )
+    names = [name for name in arguments if name in given]
+    before = [*arguments][: len(names)]
+    passed = [n if n == b else f"{n}={n}" for n, b in zip(names, before, strict=True)]
+    tree = ast.parse(f"def forward({', '.join(names)}): return layer({', '.join(passed)})")
+    node = tree.body[0]
+    assert isinstance(node, ast.FunctionDef)
+    root = title.partition(".")[0]
+    module = ModuleRef(
+        interpreter.heap.new({root: Library(root)}), title, f"<{title}>", {}, is_user=True
+    )
+    scope = Frame(interpreter.heap.new({"layer": value}), module.file, module, None, True)
+    return Function(node, "forward", scope)
+
+
+__all__ = ["Root", "root_of"]

@@ -1,0 +1,1 @@
+"""The domain of `hagane check`: types and symbolic sizes."""

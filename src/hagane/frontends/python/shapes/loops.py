@@ -1,0 +1,306 @@
+"""Loops over types: iteration by iteration where they are few, else summarised."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hagane.frontends.python.interpret.access import MAX_UNROLLED
+from hagane.frontends.python.interpret.core import Exit
+from hagane.frontends.python.interpret.domain import Plain, Step
+from hagane.frontends.python.interpret.loops import changes
+from hagane.frontends.python.shapes.recurrence import Recurrence, Rule
+from hagane.frontends.python.values.heap import as_many
+from hagane.frontends.python.values.values import MISSING, Many, Unknown, Value
+from hagane.symbolic import Dim, symbol
+from hagane.symbolic.logic import negate
+from hagane.symbolic.path import PathCondition
+from hagane.symbolic.questions import Knowledge
+from hagane.symbolic.term import Term
+
+_MAX_TURNS = 1024  # of a loop whose turns are decided one by one
+_MAX_ROUNDS = 4
+
+
+class Loops(Plain):
+    """Runs loops."""
+
+    knowledge: Knowledge
+
+    def loop(self, node: ast.For | ast.While) -> None:
+        """Run a loop."""
+        if isinstance(node, ast.While):
+            self._while(node)
+            return
+        core = self.core
+        items = core.sequence(core.evaluate(node.iter))
+        if isinstance(items, list) and len(items) > MAX_UNROLLED and not _steers(node.body):
+            items = core.many_items(items)
+        if isinstance(items, list):
+            core.each(node, items)
+        else:
+            self._summary(node, items.length, lambda k: core.item_turn(node, items.item(k)))
+
+    def gather(self, node: ast.comprehension, items: Many, step: Step, *, plain: bool) -> Many:
+        """Return what a comprehension makes of items whose number is not known."""
+        core = self.core
+        name = core.new_name("k")
+        self.knowledge.lowest[name] = 0
+        core.counters[name] = items.length
+        entry = self.knowledge.path
+        self.knowledge.path = entry.taking(core.within(symbol(name), items.length))
+        kept, inner = step(symbol(name))
+        self.knowledge.path = entry
+        if kept is False:
+            return Many(MISSING, 0)
+        element, each = core.as_many(inner if isinstance(inner, Many) else tuple(inner))
+        known = kept is not None and not node.ifs
+        return Many(element, items.length * each if known else core.emit.fresh("kept"))
+
+    def many(self, source: Value, content: Many | tuple[Value, ...]) -> Many:
+        """Return items of which one value stands for all."""
+        if source is not None:
+            assert isinstance(content, Many)
+            return content
+        term = self.core.unknown_truth()
+        return Many(*as_many(content, lambda a, b: self.core.join(term, a, b)))
+
+    def _while(self, node: ast.While) -> None:
+        entry = self.knowledge.path
+        breaks: list[Exit] = []
+        for _ in range(_MAX_TURNS):
+            condition = self.core.decide(self.core.condition(node.test))
+            if isinstance(condition, Term):
+                self._open_while(node, breaks, entry)
+                return
+            if not condition:
+                self.core.after(node.orelse, breaks, entry)
+                return
+            self.core.turn(lambda: self.core.execute(node.body), breaks)
+            if self.core.dead:
+                self.core.after((), breaks, entry)
+                return
+        self.core.collector.notice(
+            self.core.here(), f"a 'while' loop is followed {_MAX_TURNS} turns, then summarised"
+        )
+        self._open_while(node, breaks, entry)
+
+    def _open_while(self, node: ast.While, breaks: list[Exit], entry: PathCondition) -> None:
+        """Summarise a loop whose number of turns is not known."""
+        count = self.core.new_name("k")
+        self.knowledge.invented.add(count)
+        self.knowledge.lowest[count] = 0
+        end: list[Term] = []
+
+        def turn(k: Dim) -> None:
+            condition = self.core.condition(node.test)
+            if isinstance(condition, Term):
+                self.knowledge.path = self.knowledge.path.taking(condition)
+            self.core.execute(node.body)
+
+        self._summary(node, symbol(count), turn, outer=breaks)
+        if not self.core.dead:
+            condition = self.core.condition(node.test)
+            if isinstance(condition, Term):
+                end.append(negate(condition))
+                self.knowledge.path = self.knowledge.path.taking(end[0])
+
+    def _summary(
+        self,
+        node: ast.For | ast.While,
+        length: Dim,
+        turn: Callable[[Dim], None],
+        outer: Sequence[Exit] = (),
+        *,
+        peeled: bool = False,
+    ) -> None:
+        """Run a loop of ``length`` turns by finding how each value depends on the turn.
+
+        A loop whose first turn differs (a state that is None before it) has that turn run for
+        itself, and the others summarised.
+        """
+        name = self.core.new_name("k")
+        self.knowledge.lowest[name] = 0
+        self.core.counters[name] = length
+        k = symbol(name)
+        entry = self.knowledge.path
+        start = self.core.heap.snapshot()
+        recurrence = Recurrence(self.core, name, start)
+        inside = entry.taking(self.core.within(k, length))
+        self.core.collector.muted += 1
+        try:
+            rules = self._guessed(recurrence, start, k, turn, (entry, inside))
+        finally:
+            self.core.collector.muted -= 1
+        if not recurrence.regular and not peeled:
+            del self.knowledge.lowest[name]
+            self.knowledge.path = entry
+            self.core.dead = False
+            self._begin(start, {}, 0)
+            self.core.peel(
+                node, length, turn, outer,
+                lambda breaks: self._summary(
+                    node, length - 1, lambda k: turn(k + 1), breaks, peeled=True
+                ),
+            )  # fmt: skip
+            return
+        if recurrence.lossy and self.core.frame is not None and self.core.frame.is_user:
+            self.core.collector.notice(
+                self.core.collector.place(self.core.frame.file, node),
+                "a size that this loop changes follows no rule that is known: it is widened",
+            )
+        breaks: list[Exit] = []
+        final = self._last_turn(start, rules, k, turn, inside, breaks)
+        self._finish(recurrence, start, rules, final, length)
+        self.knowledge.path = entry
+        self.core.dead = False
+        self.core.after(node.orelse, [*outer, *breaks], entry)
+
+    def _guessed(
+        self,
+        recurrence: Recurrence,
+        start: dict[int, Any],
+        k: Dim,
+        turn: Callable[[Dim], None],
+        paths: tuple[PathCondition, PathCondition],
+    ) -> dict[tuple[int, Any], Rule]:
+        """Return rules that the first turn suggests and a later one keeps."""
+        after = self._try_turn(start, {}, 0, turn, paths[0])
+        rules = self._rules(recurrence, start, after)
+        for _ in range(_MAX_ROUNDS):
+            after = self._try_turn(start, rules, k, turn, paths[1])
+            if not self._widen(recurrence, start, rules, after, k):
+                break
+        return rules
+
+    def _begin(self, start: dict[int, Any], rules: dict[tuple[int, Any], Rule], k: Dim) -> None:
+        """Set the state to the start of turn ``k``."""
+        # What earlier attempts made is still referred to by the rules.
+        contents = dict(self.core.heap.contents)
+        for key, content in start.items():
+            contents[key] = dict(content) if type(content) is dict else content
+        self.core.heap.restore(contents)
+        for (key, part), rule in rules.items():
+            if part is None:
+                self.core.heap[key] = rule(k)
+            else:
+                self.core.heap[key][part] = rule(k)
+
+    def _try_turn(
+        self,
+        start: dict[int, Any],
+        rules: dict[tuple[int, Any], Rule],
+        k: Dim,
+        turn: Callable[[Dim], None],
+        path: PathCondition,
+    ) -> dict[int, Any]:
+        """Return the contents after a turn that leaves no findings."""
+        self._last_turn(start, rules, k, turn, path, [])
+        return self.core.heap.contents
+
+    def _last_turn(
+        self,
+        start: dict[int, Any],
+        rules: dict[tuple[int, Any], Rule],
+        k: Dim,
+        turn: Callable[[Dim], None],
+        path: PathCondition,
+        breaks: list[Exit],
+    ) -> dict[int, Any]:
+        self._begin(start, rules, k)
+        self.knowledge.path = path
+        self.core.dead = False
+        self.core.turn(lambda: turn(k), breaks)
+        if self.core.dead and breaks:
+            # Every turn ends the loop: there is only one.
+            self.core.heap.restore(
+                {key: dict(c) if type(c) is dict else c for key, c in breaks[-1].contents.items()}
+            )
+        return self.core.heap.contents
+
+    def _rules(
+        self, recurrence: Recurrence, start: dict[int, Any], after: dict[int, Any]
+    ) -> dict[tuple[int, Any], Rule]:
+        rules: dict[tuple[int, Any], Rule] = {}
+        for key, part, before, found in changes(start, after):
+            if part is None:
+                rule = None
+                if isinstance(before, tuple | Many) and isinstance(found, tuple | Many):
+                    rule = recurrence.list_rule(before, found)
+                rules[key, part] = rule or _unknown_content(recurrence, before)
+            else:
+                rules[key, part] = recurrence.rule(before, found)
+        return rules
+
+    def _widen(
+        self,
+        recurrence: Recurrence,
+        start: dict[int, Any],
+        rules: dict[tuple[int, Any], Rule],
+        after: dict[int, Any],
+        k: Dim,
+    ) -> bool:
+        """Weaken the rules that a generic turn does not keep; say whether there were any."""
+        changed = False
+        for key, part, before, found in changes(start, after):
+            rule = rules.get((key, part))
+            if rule is not None and recurrence.agrees(rule, k + 1, found):
+                continue
+            changed = True
+            if part is None:
+                rules[key, part] = self._wider_content(recurrence, before, found)
+            else:
+                rules[key, part] = recurrence.widened(before, found)
+        return changed
+
+    def _wider_content(self, recurrence: Recurrence, before: Any, found: Any) -> Rule:
+        if not isinstance(before, tuple | Many) or not isinstance(found, tuple | Many):
+            return _unknown_content(recurrence, before)
+        recurrence.regular = False
+        element, _ = self.core.as_many(found)
+        length = self.core.emit.fresh("length")
+        return lambda k: before if k == 0 else Many(element, length)
+
+    def _finish(
+        self,
+        recurrence: Recurrence,
+        start: dict[int, Any],
+        rules: dict[tuple[int, Any], Rule],
+        final: dict[int, Any],
+        length: Dim,
+    ) -> None:
+        """Set the state to the one after the last turn."""
+        contents = dict(final)
+        last = length - 1
+        for key, content in start.items():
+            if type(content) is dict:
+                # Names that the body defines keep the value of the last turn.
+                new = {
+                    name: recurrence.last(value, last)
+                    for name, value in final.get(key, {}).items()
+                    if name not in content
+                }
+                contents[key] = {**content, **new}
+            else:
+                contents[key] = content
+        self.core.heap.restore(contents)
+        for (key, part), rule in rules.items():
+            if part is None:
+                self.core.heap[key] = rule(length)
+            else:
+                self.core.heap[key][part] = rule(length)
+
+
+def _unknown_content(recurrence: Recurrence, before: Any) -> Rule:
+    recurrence.regular = False
+    core = recurrence.core
+    unknown = Unknown("a list that a loop changes in ways that are not followed", told=False)
+    core.collector.open_question(core.here(), unknown.reason)
+    length = core.emit.fresh("length")
+    return lambda k: before if k == 0 else Many(unknown, length)
+
+
+def _steers(body: Sequence[ast.stmt]) -> bool:
+    """Whether a loop's body can end the loop early."""
+    return any(isinstance(n, ast.Break | ast.Return) for s in body for n in ast.walk(s))

@@ -1,0 +1,53 @@
+"""The one place where nodes of a graph are made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.ops.definition import OpDef
+
+
+def node_of(
+    op: OpDef,
+    inputs: Sequence[ir.Value | None],
+    attributes: Mapping[str, Any],
+    outputs: int,
+    name: str | None = None,
+) -> ir.Node:
+    """Return a new node of an operator; it lies in no graph yet.
+
+    Args:
+        op: The operator.
+        inputs: Its operands, None for an absent one.
+        attributes: Plain Python values, graphs or attributes of another node, by name.
+        outputs: How many outputs it has.
+        name: The name of the node.
+    """
+    made = [attribute(key, item) for key, item in attributes.items()]
+    return ir.Node(op.domain, op.name, inputs, made, num_outputs=outputs, name=name)
+
+
+def library_node(name: str, inputs: Sequence[ir.Value]) -> ir.Node:
+    """Return a node for an operation of a library that is not taken apart into operators.
+
+    It lies in the domain ``hagane.library``, which has types and no meaning: no graph that is run
+    holds one.
+    """
+    return ir.Node("hagane.library", name, inputs, num_outputs=1)
+
+
+def attribute(name: str, item: Any) -> ir.Attr:
+    """Return a plain Python value as an attribute of a node."""
+    if isinstance(item, np.ndarray):
+        item = ir.tensor(item)
+    if isinstance(item, bool):
+        item = int(item)
+    if isinstance(item, tuple) and not item:
+        return ir.AttrInt64s(name, ())
+    found = ir.convenience.convert_attribute(name, item)
+    assert isinstance(found, ir.Attr)
+    return found

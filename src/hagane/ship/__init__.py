@@ -1,0 +1,6 @@
+"""Models on their way to other programs: builds, their C interface, 8-bit models."""
+
+from hagane.ship.build import BuildOptions, build_model
+from hagane.ship.loaded import BuiltModel, load_built
+
+__all__ = ["BuildOptions", "BuiltModel", "build_model", "load_built"]

@@ -1,0 +1,391 @@
+"""``hagane build``: a model as a folder that programs load without hagane."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import hagane
+from hagane.errors import InvalidArgument, UnsupportedModel
+from hagane.graph.types import TensorType
+from hagane.machine import multiplies_bfloat16, usable_cores
+from hagane.native import AT_RUN_TIME, Target
+from hagane.runtime.backends import NativeBackend
+from hagane.runtime.pipeline import Built, ReadModel, build, read
+from hagane.runtime.port import SizesUnknown
+from hagane.runtime.settings import PRECISIONS, Settings
+from hagane.ship.folder import MANIFEST, check_replaceable, replacing
+from hagane.ship.library import Sources, build_library, own_source, runtime_source
+from hagane.ship.manifest import VERSION, Argument, manifest_text, readme_text
+from hagane.ship.program import RangeProgram, model_text, program_sources
+from hagane.ship.ranges import (
+    LARGEST,
+    MOST_AXES,
+    InputRange,
+    all_shapes,
+    bounds,
+    count_shapes,
+    input_ranges,
+    name_ranges,
+    open_axes,
+    parse_ranges,
+    with_most,
+)
+from hagane.ship.sum import sum_of
+from hagane.ship.tables import TYPES
+from hagane.ship.targets import BuildTarget, target_named
+from hagane.ship.weights import WeightFile
+
+# Where kernels need numbers for sizes, this many combinations of sizes get a program each.
+MOST_PROGRAMS = 16
+# Open sizes that nobody limits are as large as values of so many bytes allow.
+DEFAULT_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """What a build may be told.
+
+    Attributes:
+        shapes: ``INPUT=1..8,3,224,224`` each.
+        target: A name of ``target_named``; this machine if None.
+        precision: ``fp32`` or ``bf16``.
+        static: Make an archive.
+        embed_weights: Put the weights into the library.
+        name: Of the library; the model file's stem if None.
+        threads: How many threads kernels are divided for; the cores here if 0.
+    """
+
+    shapes: tuple[str, ...] = ()
+    target: str | None = None
+    precision: str = "fp32"
+    static: bool = False
+    embed_weights: bool = False
+    name: str | None = None
+    threads: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """Everything of a build but the compiled library.
+
+    Attributes:
+        sources: What to compile.
+        structure: Names all of it but the weights.
+        weight_bytes: The size of the weights' file.
+        inputs: Of the model.
+        outputs: Of the model.
+        peak_bytes: Memory of a run; None where only a run tells.
+        notes: For the user.
+    """
+
+    sources: Sources
+    structure: str
+    weight_bytes: int
+    inputs: tuple[Argument, ...]
+    outputs: tuple[Argument, ...]
+    peak_bytes: int | None
+    notes: tuple[str, ...]
+
+
+def build_model(
+    model: Path,
+    folder: Path,
+    options: BuildOptions | None = None,
+    notice: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
+    """Compile a model into a folder; return its manifest.
+
+    The folder is replaced as a whole, or stays as it was.
+
+    Args:
+        model: An ONNX file.
+        folder: Where to write: a new or empty folder, or a build.
+        options: Settings.
+        notice: Is told what was chosen.
+
+    Raises:
+        InvalidArgument: An option or the folder cannot be used.
+        ModelError: The model cannot be built.
+        NoCompiler: There is no C compiler, or it failed.
+    """
+    options = options or BuildOptions()
+    target = target_named(options.target)
+    name = library_name(options.name or Path(model).stem)
+    check_replaceable(folder)
+    options = replace(options, threads=options.threads or usable_cores())
+    with replacing(folder) as fresh:
+        weights = fresh / f"{name}.weights"
+        made = generate(Path(model), options, target, weights)
+        for text in made.notes:
+            notice(text)
+        library = fresh / (f"lib{name}.a" if options.static else f"lib{name}.so")
+        embedded = weights if options.embed_weights else None
+        build_library(made.sources, target, library, weights=embedded)
+        return _write_texts(fresh, name, library, weights, made, options, target)
+
+
+def library_name(stem: str) -> str:
+    """Return a name for a library: letters, digits and ``_``."""
+    name = re.sub(r"[^A-Za-z0-9]", "_", stem)
+    if not name:
+        raise InvalidArgument("--name: expected letters and digits, got none")
+    return name
+
+
+def generate(model: Path, options: BuildOptions, target: BuildTarget, weights: Path) -> Generated:
+    """Return the C of a build, and write its weights."""
+    settings = _settings(options, target)
+    first = read(model, settings)
+    ranges = input_ranges(first.model.graph, first.types, parse_ranges(options.shapes))
+    programs, notes = _programs(model, settings, first, ranges, options)
+    inputs = tuple(map(_input_argument, _all_ranges(programs)))
+    outputs = _output_arguments(programs)
+    file = WeightFile(weights)
+    sources = program_sources(programs, inputs, outputs, file)
+    file.close()
+    structure = _structure(sources, target)
+    sources = Sources(
+        sources.kernels,
+        sources.tables
+        + model_text(
+            structure,
+            len(inputs),
+            len(outputs),
+            len(programs),
+            file.bytes,
+            embedded=options.embed_weights,
+        ),
+    )
+    values = [program.value_bytes(options.threads) for program in programs]
+    known = [size for size in values if size is not None]
+    peak = file.bytes + max(known) if len(known) == len(values) else None
+    return Generated(sources, structure, file.bytes, inputs, outputs, peak, tuple(notes))
+
+
+def _settings(options: BuildOptions, target: BuildTarget) -> Settings:
+    if options.precision not in PRECISIONS:
+        raise InvalidArgument(
+            f"--precision: expected {' or '.join(PRECISIONS)}, got '{options.precision}'"
+        )
+    pairs = options.precision == "bf16"
+    if pairs and not multiplies_bfloat16(target.level):
+        raise InvalidArgument(
+            f"--precision bf16: the target {target.name} has no products of bfloat16; "
+            "expected one as x86-64-v4+bf16"
+        )
+    return Settings((NativeBackend(Target(target.level, options.threads, pairs)),))
+
+
+def _programs(
+    model: Path,
+    settings: Settings,
+    first: ReadModel,
+    ranges: tuple[InputRange, ...],
+    options: BuildOptions,
+) -> tuple[list[RangeProgram], list[str]]:
+    """Return one program for all sizes, or where kernels need numbers one for each of them."""
+    unlimited = open_axes(ranges)
+    notes: list[str] = []
+    try:
+        built = _build(model, settings, first, ranges, wait_for_sizes=True)
+        program = RangeProgram.of(built, ranges)
+        if unlimited:
+            most = _default_most(program, options.threads)
+            notes.append(
+                f"{', '.join(unlimited)}: built for 1 to {most}; --shape chooses another range"
+            )
+            program = replace(program, inputs=with_most(ranges, most))
+        return [program], notes
+    except SizesUnknown:
+        pass
+    if unlimited:
+        raise UnsupportedModel(
+            [f"{_needing(model, settings, ranges)}: say which with {_shape_option(ranges)}"]
+        )
+    count = count_shapes(ranges)
+    if count > MOST_PROGRAMS:
+        raise UnsupportedModel(
+            [
+                f"{_needing(model, settings, ranges)}, and the ranges of --shape have {count} "
+                f"combinations of sizes, {MOST_PROGRAMS} at most: choose smaller ones"
+            ]
+        )
+    notes.append(f"some kernels need numbers for sizes: {count} programs, one for each")
+    return [
+        RangeProgram.of(_build(model, settings, None, shape), shape) for shape in all_shapes(ranges)
+    ], notes
+
+
+def _build(
+    model: Path,
+    settings: Settings,
+    read_model: ReadModel | None,
+    ranges: Sequence[InputRange],
+    *,
+    wait_for_sizes: bool = False,
+) -> Built:
+    shapes = {each.name: each.shape for each in ranges}
+    if read_model is None or any(each.shape != each.dims for each in ranges):
+        read_model = read(model, replace(settings, shapes=shapes))
+    return build(
+        read_model.model,
+        read_model.types,
+        settings,
+        wait_for_sizes=wait_for_sizes,
+        ready=False,
+    )
+
+
+def _needing(model: Path, settings: Settings, ranges: Sequence[InputRange]) -> str:
+    """Return which node needs numbers for sizes, in words."""
+    built = _build(model, settings, None, ranges)
+    for node, refusal in built.refused.items():
+        if refusal.needs_sizes or refusal.reason == AT_RUN_TIME:
+            name = node.name or node.outputs[0].name
+            return f"{node.op_type} '{name}' needs numbers for the sizes of the inputs"
+    return "some operators need numbers for the sizes of the inputs"
+
+
+def _shape_option(ranges: Sequence[InputRange]) -> str:
+    return " ".join(
+        f"--shape {each.name}="
+        + ",".join("1" if axis is None else str(axis.most) for axis in each.axes)
+        for each in ranges
+        if any(axis is None for axis in each.axes)
+    )
+
+
+def _default_most(program: RangeProgram, threads: int) -> int:
+    """Return the largest power of two for open sizes whose values fit the default memory."""
+    most = LARGEST
+    while most > 1:
+        tried = replace(program, inputs=with_most(program.inputs, most))
+        size = tried.value_bytes(threads)
+        if size is None or size <= DEFAULT_BYTES:
+            break
+        most //= 2
+    return most
+
+
+def _all_ranges(programs: Sequence[RangeProgram]) -> list[InputRange]:
+    """Return the inputs with the ranges of all programs together."""
+    found = list(programs[0].inputs)
+    for program in programs[1:]:
+        for i, each in enumerate(program.inputs):
+            axes = tuple(
+                replace(a, least=min(a.least, b.least), most=max(a.most, b.most))
+                for a, b in zip(found[i].axes, each.axes, strict=True)
+                if a is not None and b is not None
+            )
+            found[i] = replace(found[i], axes=axes)
+    return found
+
+
+def _input_argument(found: InputRange) -> Argument:
+    dtype = str(found.dtype.numpy().name) if found.dtype.value in TYPES.values() else ""
+    if dtype not in TYPES:
+        raise UnsupportedModel(
+            [f"input '{found.name}' has elements of {found.dtype.name}: a build takes numbers"]
+        )
+    shape = tuple(
+        axis.least if axis is not None and axis.fixed else str(dim)
+        for dim, axis in zip(found.dims, found.axes, strict=True)
+    )
+    return Argument(found.name, TYPES[dtype], dtype, shape, found.axes)
+
+
+def _output_arguments(programs: Sequence[RangeProgram]) -> tuple[Argument, ...]:
+    found: list[Argument] = []
+    for program in programs:
+        names = name_ranges(program.inputs)
+        for i, value in enumerate(program.built.model.graph.outputs):
+            type_ = program.built.types.types.get(value)
+            if not isinstance(type_, TensorType) or type_.shape is None:
+                raise UnsupportedModel(
+                    [f"output '{value.name}' is {type_}: a build gives tensors of known rank"]
+                )
+            if type_.dtype.value not in TYPES.values() or len(type_.shape) > MOST_AXES:
+                raise UnsupportedModel(
+                    [f"output '{value.name}' is {type_}: a build cannot hold it"]
+                )
+            axes = tuple(bounds(type_.shape, names))
+            shape = tuple(dim if isinstance(dim, int) else str(dim) for dim in type_.shape)
+            made = Argument(
+                str(value.name), type_.dtype.value, str(type_.dtype.numpy().name), shape, axes
+            )
+            if i >= len(found):
+                found.append(made)
+                continue
+            joined = tuple(
+                None
+                if a is None or b is None
+                else replace(a, least=min(a.least, b.least), most=max(a.most, b.most))
+                for a, b in zip(found[i].axes, axes, strict=True)
+            )
+            shape = tuple(
+                a if a == b else f"size_{k}"
+                for k, (a, b) in enumerate(zip(found[i].shape, shape, strict=True))
+            )
+            found[i] = replace(found[i], shape=shape, axes=joined)
+    return tuple(found)
+
+
+def _structure(sources: Sources, target: BuildTarget) -> str:
+    content = hashlib.sha256()
+    for text in (
+        target.name,
+        runtime_source(),
+        sources.tables,
+        *(text for item in sorted(sources.kernels.items()) for text in item),
+    ):
+        content.update(f"{len(text)}\0{text}".encode("utf-8", "surrogatepass"))
+    return content.hexdigest()[:32]
+
+
+def _write_texts(
+    folder: Path,
+    name: str,
+    library: Path,
+    weights: Path,
+    made: Generated,
+    options: BuildOptions,
+    target: BuildTarget,
+) -> dict[str, Any]:
+    """Write header, README and, last, the manifest; return it."""
+    sums = {"library": sum_of(library.read_bytes())}
+    content = weights.read_bytes()
+    sums["weights"] = sum_of(content)
+    digest = hashlib.sha256(content).hexdigest()
+    if options.embed_weights:
+        weights.unlink()
+    manifest: dict[str, Any] = {
+        "version": VERSION,
+        "name": name,
+        "target": target.name,
+        "machine": target.machine,
+        "needs": list(target.needs),
+        "library": library.name,
+        "weights": None if options.embed_weights else weights.name,
+        "inputs": [each.as_json() for each in made.inputs],
+        "outputs": [each.as_json() for each in made.outputs],
+        "peak_bytes": made.peak_bytes,
+        "build": made.structure,
+        "precision": options.precision,
+        "threads": options.threads,
+        "shapes": list(options.shapes),
+        "embedded": options.embed_weights,
+        "hagane": hagane.__version__,
+        "weights_sha256": digest,
+        "sums": sums,
+    }
+    (folder / "hagane.h").write_text(own_source("hagane.h"), encoding="utf-8")
+    (folder / "README.md").write_text(
+        readme_text(manifest, name, own_source("example.c")), encoding="utf-8"
+    )
+    (folder / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
+    return manifest

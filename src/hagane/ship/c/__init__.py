@@ -1,0 +1,1 @@
+"""The C interface of builds, and what runs them."""

@@ -1,0 +1,374 @@
+/* Opening, describing and running a model: the functions of hagane.h that are left. */
+
+/* ---- opening ---- */
+
+static int32_t read_options(const hagane_options *from, hagane_options *into) {
+  memset(into, 0, sizeof *into);
+  if (from == NULL) return HAGANE_OK;
+  size_t size = from->size == 0 ? sizeof *into : from->size;
+  for (size_t i = sizeof *into; i < size; i++)
+    if (((const char *)from)[i] != 0)
+      return fail(NULL, HAGANE_VERSION, "options: a field is set that interface " HAGANE_VERSION_TEXT " lacks");
+  memcpy(into, from, size < sizeof *into ? size : sizeof *into);
+  if ((into->allocate == NULL) != (into->release == NULL))
+    return fail(NULL, HAGANE_INVALID_ARGUMENT, "options: allocate and release are set together, or neither");
+  if (into->threads < 0)
+    return fail(NULL, HAGANE_INVALID_ARGUMENT, "options: expected threads of 0 or more, got %d", (int)into->threads);
+  return HAGANE_OK;
+}
+
+static int32_t usable_cores(void) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+  long n = sysconf(_SC_NPROCESSORS_ONLN);
+  return n < 1 ? 1 : (int32_t)n;
+}
+
+/* Everything that a manifest tells of the files beside it. */
+typedef struct {
+  char build[65], library[256], weights[256], library_sum[17], weights_sum[17];
+} described;
+
+static int is_file_name(const char *name) { return strchr(name, '/') == NULL && name[0] != 0 && name[0] != '.'; }
+
+static int32_t read_manifest(span text, const char *where, described *found) {
+  char kind[32], version[32];
+  span sums;
+  if (!find_text(text, "kind", kind, sizeof kind) || strcmp(kind, "hagane build") != 0)
+    return fail(NULL, HAGANE_DAMAGED, "%s: manifest.json is no manifest of a build, or is damaged", where);
+  if (!find_text(text, "version", version, sizeof version) || strcmp(version, HAGANE_VERSION_TEXT) != 0)
+    return fail(NULL, HAGANE_VERSION, "%s: expected a build of interface " HAGANE_VERSION_TEXT
+                                      ", got another; build the model with this version of hagane", where);
+  int32_t code = check_processor(text, where);
+  if (code != HAGANE_OK) return code;
+  if (!checks(text)) return fail(NULL, HAGANE_DAMAGED, "%s: manifest.json is damaged", where);
+  memset(found, 0, sizeof *found);
+  if (!find_text(text, "build", found->build, sizeof found->build) ||
+      !find_text(text, "library", found->library, sizeof found->library) || !is_file_name(found->library) ||
+      !find_key(text, "sums", &sums))
+    return fail(NULL, HAGANE_DAMAGED, "%s: manifest.json lacks a key", where);
+  find_text(sums, "library", found->library_sum, sizeof found->library_sum);
+  if (find_text(text, "weights", found->weights, sizeof found->weights) &&
+      (!is_file_name(found->weights) || !find_text(sums, "weights", found->weights_sum, sizeof found->weights_sum)))
+    return fail(NULL, HAGANE_DAMAGED, "%s: manifest.json names no weights", where);
+  return HAGANE_OK;
+}
+
+static int has_sum(const void *data, size_t bytes, const char *want) {
+  char sum[17];
+  snprintf(sum, sizeof sum, "%016llx", (unsigned long long)sum_of(data, bytes));
+  return strcmp(sum, want) == 0;
+}
+
+/* Map a file of a folder, read-only, its pages shared with others. */
+static int32_t map_file(const char *folder, const char *name, void **data, size_t *bytes) {
+  char path[4096];
+  struct stat found;
+  *data = NULL, *bytes = 0;
+  if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, name) >= sizeof path)
+    return fail(NULL, HAGANE_INVALID_ARGUMENT, "the folder's path is too long");
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0)
+    return fail(NULL, HAGANE_NOT_FOUND, "'%s' cannot be read: %s; expected a folder that hagane build wrote", path,
+                strerror(errno));
+  if (fstat(file, &found) != 0 || !S_ISREG(found.st_mode) || found.st_size == 0) {
+    close(file);
+    return fail(NULL, HAGANE_DAMAGED, "'%s' is empty, or no file", path);
+  }
+  void *mapped = mmap(NULL, (size_t)found.st_size, PROT_READ, MAP_SHARED, file, 0);
+  close(file);
+  if (mapped == MAP_FAILED)
+    return fail(NULL, HAGANE_MEMORY, "'%s' cannot be mapped: %s", path, strerror(errno));
+  *data = mapped, *bytes = (size_t)found.st_size;
+  return HAGANE_OK;
+}
+
+/* Find the tables of a build: this library's own, or those of the one in its folder. */
+static int32_t find_tables(const char *folder, const described *found, const hgb_model **tables) {
+  *tables = &hagane_built;
+  if (strcmp(found->build, hagane_built.build) == 0) return HAGANE_OK;
+  size_t length = strlen(found->library);
+  if (length > 2 && strcmp(found->library + length - 2, ".a") == 0)
+    return fail(NULL, HAGANE_NOT_FOUND, "'%s' is a static build of another model: link the program with its %s, or "
+                                        "build it with --shared", folder, found->library);
+  void *data;
+  size_t bytes;
+  int32_t code = map_file(folder, found->library, &data, &bytes);
+  if (code != HAGANE_OK) return code;
+  int whole = has_sum(data, bytes, found->library_sum);
+  munmap(data, bytes);
+  if (!whole)
+    return fail(NULL, HAGANE_DAMAGED, "'%s': %s is damaged, or of another build", folder, found->library);
+  char path[4096];
+  snprintf(path, sizeof path, "%s%s/%s", folder[0] == '/' ? "" : "./", folder, found->library);
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL) return fail(NULL, HAGANE_DAMAGED, "'%s' cannot be loaded: %s", path, dlerror());
+  const hgb_model *other = dlsym(library, "hagane_built");
+  if (other == NULL || other->format != HGB_FORMAT || strcmp(other->build, found->build) != 0) {
+    dlclose(library);
+    return fail(NULL, HAGANE_DAMAGED, "'%s': %s is of another build", folder, found->library);
+  }
+  *tables = other; /* the library stays: threads may be in its kernels until the process ends */
+  return HAGANE_OK;
+}
+
+static int32_t make_model(const hgb_model *tables, const hagane_options *options, const char *weights,
+                          hagane_model **model) {
+  if (tables->format != HGB_FORMAT) return fail(NULL, HAGANE_VERSION, "the library is of another version");
+  hagane_model *made = calloc(1, sizeof *made);
+  if (made == NULL) return fail(NULL, HAGANE_MEMORY, "there is no memory for a model");
+  made->tables = tables;
+  made->options = *options;
+  made->threads = options->threads > 0 ? options->threads : usable_cores();
+  if (made->threads > MAX_THREADS) made->threads = MAX_THREADS;
+  made->weights = weights;
+  pthread_mutex_init(&made->lock, NULL);
+  *model = made;
+  return HAGANE_OK;
+}
+
+HAGANE_API int32_t hagane_open(const char *folder, const hagane_options *options, hagane_model **model) {
+  hagane_options own;
+  described found;
+  const hgb_model *tables;
+  void *text, *mapped = NULL;
+  size_t bytes;
+  if (model == NULL) return fail(NULL, HAGANE_INVALID_ARGUMENT, "hagane_open: model is NULL");
+  *model = NULL;
+  if (folder == NULL) return fail(NULL, HAGANE_INVALID_ARGUMENT, "hagane_open: folder is NULL");
+  int32_t code = read_options(options, &own);
+  if (code == HAGANE_OK) code = map_file(folder, "manifest.json", &text, &bytes);
+  if (code != HAGANE_OK) return code;
+  code = read_manifest((span){text, (const char *)text + bytes}, folder, &found);
+  munmap(text, bytes);
+  if (code == HAGANE_OK) code = find_tables(folder, &found, &tables);
+  if (code != HAGANE_OK) return code;
+  const char *weights = tables->weights;
+  bytes = 0;
+  if (weights == NULL) {
+    code = map_file(folder, found.weights, &mapped, &bytes);
+    if (code != HAGANE_OK) return code;
+    weights = mapped;
+    if (bytes != (size_t)tables->weight_bytes || !has_sum(weights, bytes, found.weights_sum))
+      code = fail(NULL, HAGANE_DAMAGED, "'%s': %s is damaged, or of another build", folder, found.weights);
+  }
+  if (code == HAGANE_OK) code = make_model(tables, &own, weights, model);
+  if (code != HAGANE_OK) {
+    if (mapped != NULL) munmap(mapped, bytes);
+    return code;
+  }
+  (*model)->mapped = mapped, (*model)->mapped_bytes = bytes;
+  tell(*model, 1, "hagane: a model is open");
+  return HAGANE_OK;
+}
+
+HAGANE_API int32_t hagane_open_memory(const void *manifest, size_t manifest_bytes, const void *weights,
+                                      size_t weight_bytes, const hagane_options *options, hagane_model **model) {
+  hagane_options own;
+  described found;
+  if (model == NULL) return fail(NULL, HAGANE_INVALID_ARGUMENT, "hagane_open_memory: model is NULL");
+  *model = NULL;
+  if (manifest == NULL) return fail(NULL, HAGANE_INVALID_ARGUMENT, "hagane_open_memory: manifest is NULL");
+  int32_t code = read_options(options, &own);
+  if (code != HAGANE_OK) return code;
+  code = read_manifest((span){manifest, (const char *)manifest + manifest_bytes}, "memory", &found);
+  if (code != HAGANE_OK) return code;
+  if (strcmp(found.build, hagane_built.build) != 0)
+    return fail(NULL, HAGANE_DAMAGED, "memory: the manifest is of another build than this library; hagane_open "
+                                      "opens folders of any");
+  const char *content = hagane_built.weights;
+  void *copied = NULL;
+  if (content == NULL) {
+    if (weights == NULL) return fail(NULL, HAGANE_INVALID_ARGUMENT, "hagane_open_memory: weights is NULL");
+    if (weight_bytes != (size_t)hagane_built.weight_bytes || !has_sum(weights, weight_bytes, found.weights_sum))
+      return fail(NULL, HAGANE_DAMAGED, "memory: the weights are damaged, or of another build");
+    content = weights;
+    if ((uintptr_t)weights % 64 != 0) {
+      if (posix_memalign(&copied, 64, weight_bytes) != 0)
+        return fail(NULL, HAGANE_MEMORY, "there is no memory for %zu bytes of weights", weight_bytes);
+      content = memcpy(copied, weights, weight_bytes);
+    }
+  }
+  code = make_model(&hagane_built, &own, content, model);
+  if (code == HAGANE_OK)
+    (*model)->copied = copied;
+  else
+    free(copied);
+  return code;
+}
+
+HAGANE_API void hagane_close(hagane_model *model) {
+  if (model == NULL) return;
+  for (run_context *next; model->idle != NULL; model->idle = next) {
+    next = model->idle->next;
+    close_run(model, model->idle);
+  }
+  for (given *next; model->given != NULL; model->given = next) {
+    next = model->given->next;
+    give_back(model, model->given);
+  }
+  if (model->mapped != NULL) munmap(model->mapped, model->mapped_bytes);
+  free(model->copied);
+  pthread_mutex_destroy(&model->lock);
+  free(model);
+}
+
+/* ---- describing ---- */
+
+static int32_t describe(const hgb_argument *arguments, int32_t n, size_t index, const char *what, hagane_info *info) {
+  if (info == NULL) return fail(NULL, HAGANE_INVALID_ARGUMENT, "hagane_%s: info is NULL", what);
+  if (index >= (size_t)n)
+    return fail(NULL, HAGANE_INVALID_ARGUMENT, "hagane_%s: expected an index below %d, got %zu", what, (int)n, index);
+  const hgb_argument *from = &arguments[index];
+  memset(info, 0, sizeof *info);
+  info->name = from->name, info->type = from->type, info->rank = from->rank;
+  memcpy(info->least, from->least, sizeof(int64_t) * (size_t)from->rank);
+  memcpy(info->most, from->most, sizeof(int64_t) * (size_t)from->rank);
+  return HAGANE_OK;
+}
+
+HAGANE_API size_t hagane_inputs(const hagane_model *model) {
+  return model == NULL ? 0 : (size_t)model->tables->n_inputs;
+}
+
+HAGANE_API size_t hagane_outputs(const hagane_model *model) {
+  return model == NULL ? 0 : (size_t)model->tables->n_outputs;
+}
+
+HAGANE_API int32_t hagane_input(const hagane_model *model, size_t index, hagane_info *info) {
+  if (model == NULL) return fail(NULL, HAGANE_INVALID_ARGUMENT, "hagane_input: model is NULL");
+  return describe(model->tables->inputs, model->tables->n_inputs, index, "input", info);
+}
+
+HAGANE_API int32_t hagane_output(const hagane_model *model, size_t index, hagane_info *info) {
+  if (model == NULL) return fail(NULL, HAGANE_INVALID_ARGUMENT, "hagane_output: model is NULL");
+  return describe(model->tables->outputs, model->tables->n_outputs, index, "output", info);
+}
+
+/* ---- running ---- */
+
+static int32_t index_of(const hgb_argument *arguments, int32_t n, const char *name) {
+  for (int32_t i = 0; i < n; i++)
+    if (strcmp(arguments[i].name, name) == 0) return i;
+  return -1;
+}
+
+/* Say that there is no such name, and which there are. */
+static int32_t fail_name(const hagane_model *model, const char *what, const char *name,
+                         const hgb_argument *arguments, int32_t n) {
+  char known[512] = "";
+  size_t length = 0;
+  for (int32_t i = 0; i < n && length + 4 < sizeof known; i++)
+    length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", i == 0 ? "" : ", ", arguments[i].name);
+  return fail(model, HAGANE_INVALID_ARGUMENT, "there is no %s '%s'; the model has: %s", what,
+              name == NULL ? "(NULL)" : name, known);
+}
+
+static int32_t check_input(const hagane_model *model, const hgb_argument *want, const hagane_tensor *given_input,
+                           slot_value *value) {
+  if (given_input->type != want->type)
+    return fail(model, HAGANE_TYPE, "input '%s': expected %s, got %s (%d)", want->name, type_name(want->type),
+                type_name(given_input->type), (int)given_input->type);
+  if (given_input->rank != want->rank)
+    return fail(model, HAGANE_SHAPE, "input '%s': expected %d axes, got %d", want->name, (int)want->rank,
+                (int)given_input->rank);
+  value->rank = want->rank;
+  for (int32_t axis = 0; axis < want->rank; axis++) {
+    int64_t size = value->shape[axis] = given_input->shape[axis];
+    if (size >= want->least[axis] && size <= want->most[axis]) continue;
+    if (want->least[axis] == want->most[axis])
+      return fail(model, HAGANE_SHAPE, "input '%s': axis %d is %lld, expected %lld", want->name, (int)axis,
+                  (long long)size, (long long)want->least[axis]);
+    return fail(model, HAGANE_SHAPE, "input '%s': axis %d is %lld, expected %lld to %lld; build the model with "
+                                     "another --shape", want->name, (int)axis, (long long)size,
+                (long long)want->least[axis], (long long)want->most[axis]);
+  }
+  value->bytes = bytes_of_shape(want->type, want->rank, value->shape);
+  value->data = given_input->data;
+  if (value->bytes < 0 || given_input->bytes < (size_t)value->bytes)
+    return fail(model, HAGANE_MEMORY, "input '%s': expected memory of %lld bytes, got %zu", want->name,
+                (long long)value->bytes, given_input->bytes);
+  if (value->data == NULL && value->bytes > 0)
+    return fail(model, HAGANE_INVALID_ARGUMENT, "input '%s': data is NULL", want->name);
+  return HAGANE_OK;
+}
+
+/* Find the program for the shapes of the inputs. */
+static const hgb_program *program_for(const hgb_model *tables, const slot_value *values) {
+  for (int32_t p = 0; p < tables->n_programs; p++) {
+    const hgb_program *program = &tables->programs[p];
+    int fits = 1;
+    for (int32_t i = 0, at = 0; fits && i < tables->n_inputs; at += values[i++].rank)
+      for (int32_t axis = 0; fits && axis < values[i].rank; axis++)
+        fits = values[i].shape[axis] >= program->least[at + axis] && values[i].shape[axis] <= program->most[at + axis];
+    if (fits) return program;
+  }
+  return NULL;
+}
+
+static int32_t check_outputs(const hagane_model *model, const hgb_program *program, hagane_tensor *outputs,
+                             size_t count, wanted *wants) {
+  const hgb_model *tables = model->tables;
+  for (size_t i = 0; i < count; i++) {
+    const char *name = outputs[i].name;
+    int32_t which = name == NULL ? -1 : index_of(tables->outputs, tables->n_outputs, name);
+    if (which < 0) return fail_name(model, "output", name, tables->outputs, tables->n_outputs);
+    int32_t type = tables->outputs[which].type;
+    if (outputs[i].data != NULL && outputs[i].type != 0 && outputs[i].type != type)
+      return fail(model, HAGANE_TYPE, "output '%s': expected memory for %s, got %s (%d)", name, type_name(type),
+                  type_name(outputs[i].type), (int)outputs[i].type);
+    wants[i] = (wanted){&outputs[i], program->outputs[which], 0, 0};
+    outputs[i].type = type;
+  }
+  return HAGANE_OK;
+}
+
+HAGANE_API int32_t hagane_run(hagane_model *model, const hagane_tensor *inputs, size_t input_count,
+                              hagane_tensor *outputs, size_t output_count) {
+  if (model == NULL || (inputs == NULL && input_count > 0) || (outputs == NULL && output_count > 0))
+    return fail(model, HAGANE_INVALID_ARGUMENT, "hagane_run: model, inputs or outputs is NULL");
+  const hgb_model *tables = model->tables;
+  size_t n_inputs = (size_t)tables->n_inputs;
+  if (output_count > 65536) return fail(model, HAGANE_INVALID_ARGUMENT, "hagane_run: too many outputs");
+  slot_value *values = calloc(n_inputs + 1, sizeof *values);
+  wanted *wants = calloc(output_count + 1, sizeof *wants);
+  char **copies = calloc(n_inputs + 1, sizeof *copies), *found = calloc(n_inputs + 1, 1);
+  int32_t code = HAGANE_OK;
+  run_context *run = NULL;
+  if (values == NULL || wants == NULL || copies == NULL || found == NULL)
+    code = fail(model, HAGANE_MEMORY, "there is no memory left");
+  for (size_t i = 0; i < input_count && code == HAGANE_OK; i++) {
+    const char *name = inputs[i].name;
+    int32_t which = name == NULL ? -1 : index_of(tables->inputs, tables->n_inputs, name);
+    if (which < 0)
+      code = fail_name(model, "input", name, tables->inputs, tables->n_inputs);
+    else if (found[which]++)
+      code = fail(model, HAGANE_INVALID_ARGUMENT, "input '%s' is given twice", name);
+    else
+      code = check_input(model, &tables->inputs[which], &inputs[i], &values[which]);
+  }
+  for (size_t i = 0; i < n_inputs && code == HAGANE_OK; i++) {
+    if (!found[i]) code = fail(model, HAGANE_INVALID_ARGUMENT, "input '%s' is missing", tables->inputs[i].name);
+    if (code != HAGANE_OK || (uintptr_t)values[i].data % (size_t)bytes_of_type(tables->inputs[i].type) == 0) continue;
+    /* Kernels read elements at multiples of their size. */
+    copies[i] = take(model, (size_t)values[i].bytes);
+    if (copies[i] == NULL)
+      code = fail(model, HAGANE_MEMORY, "there is no memory for input '%s'", tables->inputs[i].name);
+    else
+      values[i].data = memcpy(copies[i], values[i].data, (size_t)values[i].bytes);
+  }
+  const hgb_program *program = code == HAGANE_OK ? program_for(tables, values) : NULL;
+  if (code == HAGANE_OK && program == NULL)
+    code = fail(model, HAGANE_SHAPE, "the model was not built for these sizes of its inputs together");
+  if (code == HAGANE_OK) code = check_outputs(model, program, outputs, output_count, wants);
+  if (code == HAGANE_OK && (run = take_run(model, program, values)) == NULL)
+    code = fail(model, HAGANE_MEMORY, "there is no memory for a run");
+  if (run != NULL) {
+    memcpy(run->slots, values, sizeof *values * n_inputs);
+    code = run_program(model, run, wants, output_count);
+    leave_run(model, run);
+  }
+  for (size_t i = 0; copies != NULL && i < n_inputs; i++) give_back(model, copies[i]);
+  free(values), free(wants), free(copies), free(found);
+  return code;
+}

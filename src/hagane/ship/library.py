@@ -1,0 +1,232 @@
+"""C and weights to the library of a build."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from hagane.errors import HaganeError
+from hagane.machine import CodeCache, Compiler, usable_cores
+from hagane.native.c import c_source
+from hagane.native.run.engine import (
+    ENGINE_PARTS,
+    HEADER,
+    KERNEL_FLAGS,
+    extra_flags,
+    header_folder,
+)
+from hagane.ship.targets import BuildTarget, compiler_for
+
+_OWN = (
+    *("tables.h", "base.c", "sum.c", "manifest.c", "processor.c", "plan.c"),
+    *("context.c", "fit.c", "run.c", "interface.c"),
+)
+# Characters of C that one call of the compiler gets: fixed, so that the same model makes the same
+# library on every machine.
+_UNIT = 60_000
+_FLAGS = ("-O2", "-std=gnu11", "-fPIC", "-w", "-fvisibility=hidden", "-fno-ident")
+_HIDDEN = ("-fvisibility=hidden", "-fno-ident")
+_EXPORTS = "{ global: hagane_*; local: *; };\n"
+_EMBEDDED = """.section .rodata
+.balign 4096
+.globl hgb_weights
+.hidden hgb_weights
+hgb_weights:
+.incbin "{path}"
+.section .note.GNU-stack,"",%progbits
+"""
+
+
+class NoArchiver(HaganeError, OSError):
+    """A tool that makes archives is missing, or failed."""
+
+
+def own_source(*names: str) -> str:
+    """Return the text of some of the C files of the interface, one after the other."""
+    folder = resources.files("hagane.ship.c")
+    return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
+
+
+def engine_header() -> str:
+    """Return the C that tables are read with."""
+    return c_source(*ENGINE_PARTS[:1]) + own_source("tables.h")
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Everything that a library is compiled of.
+
+    Attributes:
+        kernels: C functions by name.
+        tables: C data.
+    """
+
+    kernels: Mapping[str, str]
+    tables: str
+
+
+def build_library(
+    sources: Sources,
+    target: BuildTarget,
+    library: Path,
+    *,
+    weights: Path | None,
+    jobs: int | None = None,
+) -> None:
+    """Compile and link the library of a build; an archive if its name ends in ``.a``.
+
+    Args:
+        sources: What to compile.
+        target: What for.
+        library: Where to write.
+        weights: The file to embed, if it is to be.
+        jobs: How many compilers run at a time.
+
+    Raises:
+        NoCompiler: There is no compiler, or it failed.
+        NoArchiver: The tools that make an archive are missing.
+    """
+    compiler = compiler_for(target)
+    work = library.parent / ".work"
+    work.mkdir()
+    try:
+        objects = _kernel_objects(sources.kernels, target, compiler, work, jobs)
+        objects.append(_runtime_object(compiler, work))
+        objects.append(_tables_object(sources.tables, compiler, work))
+        if weights is not None:
+            assembly = work / "weights.S"
+            assembly.write_text(_EMBEDDED.format(path=weights), encoding="utf-8")
+            made = work / "weights.o"
+            compiler.call(["-c", str(assembly)], made)
+            objects.append(made)
+        if library.suffix == ".a":
+            _archive(compiler, objects, library, work)
+        else:
+            _link(compiler, objects, library, work)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _units(kernels: Mapping[str, str]) -> list[str]:
+    """Return C files of kernels, by name, each of a few."""
+    units: list[list[str]] = [[]]
+    length = 0
+    for name in sorted(kernels):
+        if length > _UNIT:
+            units.append([])
+            length = 0
+        units[-1].append(kernels[name].replace("KERNEL", name))
+        length += len(kernels[name])
+    return ['#include "vector.h"\n' + "\n".join(texts) for texts in units if texts]
+
+
+def _kernel_objects(
+    kernels: Mapping[str, str],
+    target: BuildTarget,
+    compiler: Compiler,
+    work: Path,
+    jobs: int | None,
+) -> list[Path]:
+    units = _units(kernels)
+    flags = (*KERNEL_FLAGS, *target.level.flags, *extra_flags(), *_HIDDEN)
+    header = c_source(*HEADER)
+    cache = CodeCache("native")
+    key = "\0".join(("build", header, *units, *flags, *compiler.command, compiler.version))
+
+    def make(folder: Path) -> None:
+        include = f"-I{header_folder(cache, compiler, header, flags)}"
+
+        def compile_one(number: int) -> None:
+            source = folder / f"kernels{number}.c"
+            source.write_text(units[number], encoding="utf-8")
+            compiler.call([*flags, include, "-c", str(source)], source.with_suffix(".o"))
+            source.unlink()
+
+        with ThreadPoolExecutor(usable_cores() if jobs is None else jobs) as pool:
+            list(pool.map(compile_one, range(len(units))))
+
+    if not units:
+        return []
+    folder = cache.get_folder(key, make)
+    copied = []
+    for number in range(len(units)):
+        made = work / f"kernels{number}.o"
+        shutil.copyfile(folder / made.name, made)
+        copied.append(made)
+    return copied
+
+
+def _cached_object(name: str, source: str, compiler: Compiler, work: Path) -> Path:
+    flags = (*_FLAGS, *extra_flags())
+    key = "\0".join((name, source, *flags, *compiler.command, compiler.version))
+
+    def make(folder: Path) -> Path:
+        written = folder / f"{name}.c"
+        written.write_text(source, encoding="utf-8")
+        made = folder / f"{name}.o"
+        compiler.call([*flags, "-c", str(written)], made)
+        written.unlink()
+        return made
+
+    made = work / f"{name}.o"
+    shutil.copyfile(CodeCache("native").get(key, make), made)
+    return made
+
+
+def runtime_source() -> str:
+    """Return the C that all builds share: the engine and the interface."""
+    header = own_source("hagane.h")
+    text = c_source(*ENGINE_PARTS) + own_source(*_OWN)
+    return text.replace('#include "hagane.h"', header)
+
+
+def _runtime_object(compiler: Compiler, work: Path) -> Path:
+    return _cached_object("runtime", runtime_source(), compiler, work)
+
+
+def _tables_object(tables: str, compiler: Compiler, work: Path) -> Path:
+    source = work / "tables.c"
+    source.write_text(engine_header() + tables, encoding="utf-8")
+    made = work / "tables.o"
+    compiler.call([*_FLAGS, "-fwrapv", *extra_flags(), "-c", str(source)], made)
+    return made
+
+
+def _link(compiler: Compiler, objects: Sequence[Path], library: Path, work: Path) -> None:
+    exports = work / "exports"
+    exports.write_text(_EXPORTS, encoding="utf-8")
+    flags = [
+        *(
+            "-shared",
+            "-s",
+            "-static-libgcc",
+            f"-Wl,-soname,{library.name}",
+            "-Wl,-Bsymbolic",
+            "-Wl,-z,defs",
+            "-Wl,-z,nodelete",
+        ),
+        *(f"-Wl,--version-script={exports}", "-Wl,--build-id=none", "-Wl,--as-needed"),
+        *("-Wl,-z,noexecstack", *extra_flags()),
+    ]
+    compiler.call([*flags, *map(str, objects), "-lm", "-lpthread"], library)
+
+
+def _archive(compiler: Compiler, objects: Sequence[Path], library: Path, work: Path) -> None:
+    whole = work / f"{library.stem}.o"
+    compiler.call(["-r", "-nostdlib", *extra_flags(), *map(str, objects)], whole)
+    _tool("objcopy", "-w", "--keep-global-symbol=hagane_*", "--strip-unneeded", str(whole))
+    _tool("ar", "rcsD", str(library), str(whole))
+
+
+def _tool(name: str, *arguments: str) -> None:
+    path = shutil.which(name)
+    if path is None:
+        raise NoArchiver(f"--static needs '{name}': install binutils, or build with --shared")
+    done = subprocess.run([path, *arguments], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise NoArchiver(f"{name} failed: {done.stderr.strip()[-500:]}")

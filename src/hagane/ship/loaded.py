@@ -1,0 +1,226 @@
+"""Builds in Python, through the same C interface that other programs use."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.errors import (
+    HaganeError,
+    InvalidArgument,
+    InvalidFeed,
+    InvalidModel,
+    KernelError,
+    NoSuchFile,
+    OutOfMemory,
+    UnsupportedModel,
+)
+from hagane.graph.types import TensorType
+from hagane.ops.definition import Array
+from hagane.runtime.feeds import Input, bind
+from hagane.runtime.metadata import NodeArg
+from hagane.ship.manifest import read_manifest
+from hagane.symbolic import symbol
+
+_AXES = 16
+_ERRORS: Mapping[int, type[HaganeError]] = {
+    1: InvalidArgument,
+    2: NoSuchFile,
+    3: InvalidModel,
+    4: InvalidFeed,
+    5: InvalidFeed,
+    7: OutOfMemory,
+    8: InvalidModel,
+}
+_CPU, _INVALID = 6, 1
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("type", ctypes.c_int32),
+        ("rank", ctypes.c_int32),
+        ("shape", ctypes.c_int64 * _AXES),
+        ("data", ctypes.c_void_p),
+        ("bytes", ctypes.c_size_t),
+    )
+
+
+class _Options(ctypes.Structure):
+    _fields_ = (
+        ("size", ctypes.c_size_t),
+        ("threads", ctypes.c_int32),
+        ("context", ctypes.c_void_p),
+        ("allocate", ctypes.c_void_p),
+        ("release", ctypes.c_void_p),
+        ("log", ctypes.c_void_p),
+        ("parallel", ctypes.c_void_p),
+        ("cancel", ctypes.c_void_p),
+    )
+
+
+class BuiltModel:
+    """A build that is open; ``run`` may be called from several threads at once.
+
+    Args:
+        folder: What ``hagane build`` wrote.
+        threads: How many threads a run uses; all cores that this process may use if 0.
+
+    Raises:
+        NoSuchFile: There is no build.
+        InvalidModel: It is damaged, or of another version.
+        UnsupportedModel: It is an archive, or for other processors.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], threads: int = 0):
+        self.folder = Path(folder)
+        self.manifest = read_manifest(self.folder)
+        library = self.folder / str(self.manifest["library"])
+        if library.suffix == ".a":
+            raise UnsupportedModel(
+                [f"'{library}' is an archive for programs in C: build the model with --shared"]
+            )
+        self._library = _library(library)
+        self._handle = ctypes.c_void_p()
+        options = _Options(size=ctypes.sizeof(_Options), threads=threads)
+        self._check(
+            self._library.hagane_open(
+                os.fsencode(self.folder), ctypes.byref(options), ctypes.byref(self._handle)
+            )
+        )
+        self._close = weakref.finalize(self, self._library.hagane_close, self._handle)
+        self._inputs = [_argument(each) for each in self.manifest["inputs"]]
+        self._outputs = [_argument(each) for each in self.manifest["outputs"]]
+        self._types = [Input(item.name, _type(item)) for item in self._inputs]
+
+    def get_inputs(self) -> list[NodeArg]:
+        """Return the inputs; sizes that a run tells are texts."""
+        return list(self._inputs)
+
+    def get_outputs(self) -> list[NodeArg]:
+        """Return the outputs."""
+        return list(self._outputs)
+
+    def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any]) -> list[Array]:
+        """Run the model.
+
+        Args:
+            output_names: Which outputs to return, in which order; all if None or empty.
+            input_feed: An array for each input by name.
+
+        Returns:
+            Arrays that the caller owns.
+
+        Raises:
+            InvalidFeed: The feed does not fit, or a size is outside the range of the build.
+            InvalidArgument: An output name is unknown, or the model is closed.
+            KernelError: A node failed; the message names it.
+        """
+        if not self._close.alive:
+            raise InvalidArgument(f"the build '{self.folder}' is closed")
+        known = [item.name for item in self._outputs]
+        names = list(output_names or known)
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise InvalidArgument(
+                f"unknown output {', '.join(map(repr, unknown))}; the model has: {', '.join(known)}"
+            )
+        values = bind(self._types, {}, input_feed)
+        arrays = {name: np.asarray(value, order="C") for name, value in values.items()}
+        inputs = (_Tensor * (len(arrays) + 1))()
+        for i, (name, array) in enumerate(arrays.items()):
+            inputs[i].name = name.encode("utf-8", "surrogatepass")
+            inputs[i].type = _code(array.dtype)
+            inputs[i].rank = array.ndim
+            inputs[i].shape[: array.ndim] = array.shape
+            inputs[i].data, inputs[i].bytes = array.ctypes.data, array.nbytes
+        outputs = (_Tensor * (len(names) + 1))()
+        for i, name in enumerate(names):
+            outputs[i].name = name.encode("utf-8", "surrogatepass")
+        code = self._library.hagane_run(self._handle, inputs, len(arrays), outputs, len(names))
+        self._check(code, running=True)
+        return [self._taken(outputs[i]) for i in range(len(names))]
+
+    def close(self) -> None:
+        """Close the model; arrays that it returned are not valid any more once they are gone."""
+        self._close()
+
+    def __enter__(self) -> BuiltModel:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _taken(self, tensor: _Tensor) -> Array:
+        """Return an output as an array of the caller's own."""
+        dtype = np.dtype(ir.DataType(tensor.type).numpy())
+        shape = tuple(tensor.shape[: tensor.rank])
+        found = np.empty(shape, dtype)
+        ctypes.memmove(found.ctypes.data, tensor.data, tensor.bytes)
+        self._library.hagane_release(self._handle, ctypes.byref(tensor), 1)
+        return found
+
+    def _check(self, code: int, *, running: bool = False) -> None:
+        if code != 0:
+            message = self._library.hagane_message().decode("utf-8", "replace")
+            _raise(code, message, running)
+
+
+def _raise(code: int, message: str, running: bool) -> NoReturn:
+    if code == _CPU:
+        raise UnsupportedModel([message])
+    if code == _INVALID and running:
+        raise KernelError(message)  # names were checked: a node found its data out of range
+    raise _ERRORS.get(code, KernelError)(message)
+
+
+def _library(path: Path) -> ctypes.CDLL:
+    if not path.is_file():
+        raise NoSuchFile(f"there is no file '{path}': build the model again")
+    try:
+        library = ctypes.CDLL(str(path.absolute()))
+    except OSError as error:
+        raise InvalidModel(f"'{path}' cannot be loaded: {error}") from None
+    pointer, size = ctypes.c_void_p, ctypes.c_size_t
+    for name, result, arguments in (
+        ("hagane_open", ctypes.c_int32, (ctypes.c_char_p, pointer, pointer)),
+        ("hagane_close", None, (pointer,)),
+        ("hagane_run", ctypes.c_int32, (pointer, pointer, size, pointer, size)),
+        ("hagane_release", None, (pointer, pointer, size)),
+        ("hagane_message", ctypes.c_char_p, ()),
+    ):
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, list(arguments)
+    return library
+
+
+def _code(dtype: np.dtype[Any]) -> int:
+    return int(ir.DataType.from_numpy(dtype).value)
+
+
+def _argument(item: Mapping[str, Any]) -> NodeArg:
+    type_ = ir.DataType(int(item["type"]))
+    name = {"float32": "float", "float64": "double"}.get(item["dtype"], item["dtype"])
+    del type_
+    return NodeArg(str(item["name"]), f"tensor({name})", list(item["shape"]))
+
+
+def _type(item: NodeArg) -> TensorType:
+    from hagane.ops.schema import tensor_dtype
+
+    dtype = tensor_dtype(item.type)
+    assert dtype is not None
+    dims = tuple(dim if isinstance(dim, int) else symbol(str(dim)) for dim in item.shape)
+    return TensorType(dtype, dims)
+
+
+def load_built(folder: str | os.PathLike[str], *, threads: int = 0) -> BuiltModel:
+    """Return a build as a model that runs; arguments and errors are those of ``BuiltModel``."""
+    return BuiltModel(folder, threads)

@@ -1,0 +1,134 @@
+"""What a build says of itself: ``manifest.json`` and ``README.md``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hagane.errors import InvalidModel, NoSuchFile
+from hagane.ship.folder import KIND, MANIFEST
+from hagane.ship.ranges import Axis
+from hagane.ship.sum import sum_of
+
+# Of the interface in c/hagane.h.
+VERSION = "1.0"
+LARGEST_NUMBER = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An input or output of a build.
+
+    Attributes:
+        name: Its name.
+        type: The element type, as ONNX numbers them.
+        dtype: The same by name.
+        shape: Numbers, and texts for sizes that a run tells.
+        axes: The range of each; None where only a run tells.
+    """
+
+    name: str
+    type: int
+    dtype: str
+    shape: tuple[int | str, ...]
+    axes: tuple[Axis | None, ...]
+
+    def least(self) -> list[int]:
+        """Return the smallest sizes."""
+        return [0 if axis is None else axis.least for axis in self.axes]
+
+    def most(self) -> list[int]:
+        """Return the largest sizes."""
+        return [LARGEST_NUMBER if axis is None else axis.most for axis in self.axes]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what the manifest says of it."""
+        return {
+            "name": self.name,
+            "type": self.type,
+            "dtype": self.dtype,
+            "shape": list(self.shape),
+            "least": self.least(),
+            "most": self.most(),
+        }
+
+
+def manifest_text(content: Mapping[str, Any]) -> str:
+    """Return a manifest with its checksum as the last key."""
+    text = json.dumps({"kind": KIND, **content}, indent=2, ensure_ascii=True)
+    head = text.removesuffix("\n}") + ",\n  "
+    return f'{head}"check": "{sum_of(head.encode())}"\n}}\n'
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest of a build.
+
+    Raises:
+        NoSuchFile: There is none.
+        InvalidModel: It is damaged.
+    """
+    try:
+        text = (folder / MANIFEST).read_text(encoding="utf-8")
+    except OSError:
+        raise NoSuchFile(
+            f"'{folder}' has no {MANIFEST}; expected a folder that hagane build wrote"
+        ) from None
+    try:
+        found = json.loads(text)
+        head = text[: text.rindex('"check": "')]
+        whole = found["check"] == sum_of(head.encode()) and found["kind"] == KIND
+    except (ValueError, KeyError, TypeError):
+        whole = False
+    if not whole:
+        raise InvalidModel(f"'{folder / MANIFEST}' is damaged: build the model again")
+    return dict(found)
+
+
+def readme_text(manifest: Mapping[str, Any], name: str, program: str) -> str:
+    """Return what the folder's README says, with the line that compiles a program."""
+    outputs = manifest["outputs"]
+    static = str(manifest["library"]).endswith(".a")
+    line = f"cc program.c -I DIR -L DIR -l{name}"
+    if static:
+        line += " -lm -lpthread"
+    run = "./a.out DIR\n" if static else "LD_LIBRARY_PATH=DIR ./a.out DIR\n"
+    rows = "\n".join(
+        f"| {kind} | `{each['name']}` | {each['dtype']} | {_sizes(each)} |"
+        for kind, group in (("input", manifest["inputs"]), ("output", outputs))
+        for each in group
+    )
+    peak = manifest["peak_bytes"]
+    needs = "its data decide the memory of a run" if peak is None else f"{peak} bytes at most"
+    return f"""# {name}
+
+A model, compiled for {manifest["target"]}. `hagane.h` tells its interface; DIR is this folder.
+
+```sh
+{line}
+{run}```
+
+| | name | type | sizes |
+|---|---|---|---|
+{rows}
+
+Memory, weights included, inputs and outputs left out: {needs}.
+
+```c
+{program}```
+"""
+
+
+def _sizes(argument: Mapping[str, Any]) -> str:
+    pairs = zip(argument["shape"], argument["least"], argument["most"], strict=True)
+    parts = []
+    for dim, least, most in pairs:
+        if least == most:
+            parts.append(str(least))
+        elif most == LARGEST_NUMBER:
+            parts.append(f"{dim}")
+        else:
+            parts.append(f"{dim}: {least}..{most}")
+    return ", ".join(parts) or "one number"

@@ -1,0 +1,65 @@
+"""Nodes of a graph are made by the builder alone."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import hagane
+
+SOURCE = Path(hagane.__file__).parent
+
+
+def test_every_node_comes_from_the_builder() -> None:
+    """An operator applied elsewhere would pass by type rules, and by every other interpreter."""
+    found = [
+        f"{path.relative_to(SOURCE).as_posix()}:{line}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for line in calls_that_make_nodes(path.read_text(encoding="utf-8"))
+    ]
+    assert {place.rpartition(":")[0] for place in found} == {"ops/builder/node.py"}, found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ir.Node('', 'Relu', [x])",
+        "onnx_ir.node('Relu', [x])",
+        "onnx.helper.make_node('Relu', ['x'], ['y'])",
+        "Node('', 'Relu', [x])",
+    ],
+)
+def test_each_way_of_making_a_node_is_seen(text: str) -> None:
+    imports = "import onnx\nimport onnx_ir\nimport onnx_ir as ir\nfrom onnx_ir import Node\n"
+    assert calls_that_make_nodes(f"{imports}y = {text}\n") == [5]
+
+
+def calls_that_make_nodes(text: str) -> list[int]:
+    """Return the lines on which a module makes nodes of a graph."""
+    tree = ast.parse(text)
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                names[alias.asname or alias.name.partition(".")[0]] = (
+                    alias.name if alias.asname else alias.name.partition(".")[0]
+                )
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    makers = {"onnx_ir.Node", "onnx_ir.node", "onnx.helper.make_node"}
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and _full_name(node.func, names) in makers
+    ]
+
+
+def _full_name(node: ast.expr, names: dict[str, str]) -> str:
+    if isinstance(node, ast.Name):
+        return names.get(node.id, node.id)
+    if isinstance(node, ast.Attribute):
+        return f"{_full_name(node.value, names)}.{node.attr}"
+    return ""

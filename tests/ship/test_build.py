@@ -1,0 +1,232 @@
+"""Builds: equal to the session's results, the same bytes again, refused with a remedy."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import hagane
+from hagane.cli import main
+from hagane.errors import InvalidArgument, InvalidFeed, InvalidModel, KernelError, UnsupportedModel
+from hagane.ship import BuildOptions, build_model
+from tests.native.models import draw
+from tests.ship.conftest import Maker
+from tests.ship.models import CASES, save
+
+KEYS = ["version", "name", "target", "library", "weights", "inputs", "outputs", "peak_bytes"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_build_returns_what_the_session_returns_to_the_bit(builds: Maker, name: str) -> None:
+    model, feed = CASES[name]()
+    expected = hagane.InferenceSession(model).run(None, feed)
+    with hagane.load_built(builds(name)) as built:
+        for _ in range(2):
+            found = built.run(None, feed)
+            assert len(found) == len(expected)
+            for left, right in zip(found, expected, strict=True):
+                assert left.dtype == right.dtype
+                np.testing.assert_array_equal(left, right)
+
+
+def test_sizes_of_a_range_share_one_program(builds: Maker) -> None:
+    model, _ = CASES["attention"]()
+    session = hagane.InferenceSession(model)
+    built = hagane.load_built(builds("attention"))
+    for batch, length in [(1, 1), (3, 17), (2, 5), (1, 40), (3, 17)]:
+        x = draw((batch, length, 16), length)
+        (expected,), (found,) = session.run(None, {"x": x}), built.run(None, {"x": x})
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_loops_of_other_lengths_run_in_the_same_build(builds: Maker) -> None:
+    for name in ("loop", "growing"):
+        model, feed = CASES[name]()
+        session, built = hagane.InferenceSession(model), hagane.load_built(builds(name))
+        for count in (0, 1, 9, 3):
+            changed = {**feed, "count": np.array(count)}
+            pairs = zip(built.run(None, changed), session.run(None, changed), strict=True)
+            for left, right in pairs:
+                np.testing.assert_array_equal(left, right)
+
+
+def test_the_same_model_makes_the_same_bytes(builds: Maker, tmp_path: Path) -> None:
+    first = builds("images")
+    save(CASES["images"](), tmp_path / "images.onnx")
+    again = tmp_path / "elsewhere" / "again"
+    build_model(tmp_path / "images.onnx", again)
+    assert sorted(p.name for p in again.iterdir()) == sorted(p.name for p in first.iterdir())
+    for path in again.iterdir():
+        assert path.read_bytes() == (first / path.name).read_bytes(), path.name
+
+
+def test_a_manifest_says_what_there_is(builds: Maker) -> None:
+    folder = builds("any_batch", shapes=("x=1..8,33",))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert [key for key in KEYS if key not in manifest] == []
+    assert manifest["library"] == "libany_batch.so"
+    assert manifest["weights"] == "any_batch.weights"
+    (x,) = manifest["inputs"]
+    assert (x["name"], x["least"], x["most"], x["type"]) == ("x", [1, 33], [8, 33], 1)
+    assert manifest["peak_bytes"] > (folder / manifest["weights"]).stat().st_size
+    readme = (folder / "README.md").read_text()
+    assert "cc program.c -I DIR -L DIR -lany_batch" in readme
+
+
+def test_a_library_needs_the_c_library_alone_and_exports_its_interface(builds: Maker) -> None:
+    if shutil.which("readelf") is None:
+        pytest.skip("readelf is not on this machine")
+    (library,) = builds("images").glob("*.so")
+    text = subprocess.run(
+        ["readelf", "-d", "--dyn-syms", "-W", str(library)], capture_output=True, text=True
+    ).stdout
+    needed = [line.split("[")[1].rstrip("]") for line in text.splitlines() if "(NEEDED)" in line]
+    assert {name.split(".")[0] for name in needed} <= {"libc", "libm", "libpthread"}
+    symbols = [line.split() for line in text.splitlines() if " GLOBAL " in line]
+    own = [fields[-1] for fields in symbols if fields[6] != "UND"]
+    assert own
+    assert all(name.startswith("hagane_") for name in own)
+
+
+def test_kernels_that_need_numbers_get_a_program_for_each_size(
+    builds: Maker, tmp_path: Path
+) -> None:
+    body = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, 6, 7])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(draw((8, 3, 3, 3)), "w")],
+    )
+    proto = helper.make_model(body, opset_imports=[helper.make_opsetid("", 21)])
+    onnx.save(proto, tmp_path / "m.onnx")
+    build_model(tmp_path / "m.onnx", tmp_path / "b", BuildOptions(shapes=("x=1..2,3,6,7",)))
+    built = hagane.load_built(tmp_path / "b")
+    for n in (1, 2):
+        x = draw((n, 3, 6, 7))
+        (expected,) = hagane.InferenceSession(proto).run(None, {"x": x})
+        np.testing.assert_array_equal(built.run(None, {"x": x})[0], expected)
+    with pytest.raises(InvalidFeed, match="input 'x': axis 0 is 3, expected 1 to 2"):
+        built.run(None, {"x": draw((3, 3, 6, 7))})
+
+
+def test_an_operator_without_a_kernel_is_refused_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = helper.make_graph(
+        [helper.make_node("NonZero", ["x"], ["y"], "find")],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])],
+        [helper.make_tensor_value_info("y", TensorProto.INT64, None)],
+    )
+    onnx.save(helper.make_model(body), tmp_path / "m.onnx")
+    with pytest.raises(SystemExit) as ended:
+        main(["build", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "b")])
+    assert ended.value.code == 2
+    text = capsys.readouterr().err
+    assert text.count("\n") == 1
+    assert "NonZero 'find' cannot be built" in text
+    assert "hagane.InferenceSession" in text
+    assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize(
+    ("shapes", "text"),
+    [
+        (("z=1",), "--shape z: the model has no such input; it has: x"),
+        (("x=1",), r"--shape x: expected 2 sizes for \[n, 33\], got 1"),
+        (("x=1,34",), "--shape x: axis 1 is 33 in the model, got 34"),
+        (("x=8..1,33",), "from a smaller to a larger size, got '8..1'"),
+        (("x=a,33",), "expected sizes as 3 or 1..8, separated by commas, got 'a'"),
+        (("x",), "expected INPUT=1..8,3,224,224"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(
+    tmp_path: Path, shapes: tuple[str, ...], text: str
+) -> None:
+    save(CASES["any_batch"](), tmp_path / "m.onnx")
+    with pytest.raises(InvalidArgument, match=text):
+        build_model(tmp_path / "m.onnx", tmp_path / "b", BuildOptions(shapes=shapes))
+    assert not (tmp_path / "b").exists()
+
+
+def test_targets_and_precisions_that_there_are_not_are_refused(tmp_path: Path) -> None:
+    save(CASES["any_batch"](), tmp_path / "m.onnx")
+    with pytest.raises(InvalidArgument, match="--target 'z80': expected one of x86-64-v4"):
+        build_model(tmp_path / "m.onnx", tmp_path / "b", BuildOptions(target="z80"))
+    options = BuildOptions(target="x86-64-v3", precision="bf16")
+    with pytest.raises(InvalidArgument, match="x86-64-v3 has no products of bfloat16"):
+        build_model(tmp_path / "m.onnx", tmp_path / "b", options)
+
+
+def test_a_folder_is_replaced_if_it_is_a_build_alone(builds: Maker, tmp_path: Path) -> None:
+    save(CASES["plain"](), tmp_path / "plain.onnx")
+    folder = tmp_path / "b"
+    folder.mkdir()
+    build_model(tmp_path / "plain.onnx", folder, BuildOptions(name="other"))
+    assert (folder / "libother.so").exists()
+    build_model(tmp_path / "plain.onnx", folder)
+    assert {path.name for path in folder.iterdir()} == {
+        *("README.md", "hagane.h", "libplain.so", "manifest.json", "plain.weights"),
+    }
+    with pytest.raises(InvalidArgument, match="expected one of"):
+        build_model(tmp_path / "plain.onnx", folder, BuildOptions(target="?"))
+    assert (folder / "manifest.json").exists()  # the build stays as it was
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").touch()
+    with pytest.raises(InvalidArgument, match="is neither empty nor a build"):
+        build_model(tmp_path / "plain.onnx", tmp_path / "mine")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "mine", "plain.onnx"]
+
+
+def test_damaged_and_foreign_files_are_refused(builds: Maker, tmp_path: Path) -> None:
+    folder = tmp_path / "b"
+    shutil.copytree(builds("any_batch", shapes=("x=1..8,33",)), folder)
+    weights = folder / "any_batch.weights"
+    content = bytearray(weights.read_bytes())
+    content[1000] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(InvalidModel, match="any_batch.weights is damaged, or of another build"):
+        hagane.load_built(folder)
+    manifest = folder / "manifest.json"
+    manifest.write_text(manifest.read_text().replace("any_batch", "any_match", 1))
+    with pytest.raises(InvalidModel, match="is damaged"):
+        hagane.load_built(folder)
+
+
+def test_data_out_of_range_name_the_node(builds: Maker) -> None:
+    built = hagane.load_built(builds("look_up"))
+    with pytest.raises(KernelError, match="index 10 is out of range for axis 0 with size 10"):
+        built.run(None, {"i": np.array([10])})
+    assert built.run(None, {"i": np.array([9])})[0].shape == (1, 5)
+
+
+def test_feeds_are_checked_as_those_of_sessions(builds: Maker) -> None:
+    built = hagane.load_built(builds("any_batch"))
+    with pytest.raises(InvalidFeed, match="missing input 'x'"):
+        built.run(None, {})
+    with pytest.raises(InvalidArgument, match="unknown output 'q'; the model has: y"):
+        built.run(["q"], {"x": draw((1, 33))})
+    built.close()
+    with pytest.raises(InvalidArgument, match="is closed"):
+        built.run(None, {"x": draw((1, 33))})
+
+
+def test_weights_may_lie_in_the_library(builds: Maker) -> None:
+    folder = builds("images", embed_weights=True)
+    assert not list(folder.glob("*.weights"))
+    model, feed = CASES["images"]()
+    (expected,) = hagane.InferenceSession(model).run(None, feed)
+    np.testing.assert_array_equal(hagane.load_built(folder).run(None, feed)[0], expected)
+
+
+def test_an_archive_is_for_programs_in_c(builds: Maker) -> None:
+    with pytest.raises(UnsupportedModel, match="build the model with --shared"):
+        hagane.load_built(builds("images", static=True))

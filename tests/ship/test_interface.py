@@ -1,0 +1,80 @@
+"""The C interface, as programs in C and C++ use it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.ship.conftest import Maker, compile_c, run_c
+
+HERE = Path(__file__).parent
+
+
+def test_a_program_in_c_uses_all_of_the_interface(builds: Maker, tmp_path: Path) -> None:
+    folder = builds("any_batch", shapes=("x=1..8,33",))
+    compile_c(HERE / "interface.c", folder, tmp_path / "program", "-std=c99", "-pedantic")
+    done = run_c(tmp_path / "program", folder, str(folder))
+    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr
+
+
+def test_the_program_of_a_readme_compiles_and_runs(builds: Maker, tmp_path: Path) -> None:
+    folder = builds("images", static=True)
+    text = (folder / "README.md").read_text()
+    (tmp_path / "program.c").write_text(text.split("```c\n")[1].split("```")[0])
+    compile_c(tmp_path / "program.c", folder, tmp_path / "program", "-std=c99")
+    done = run_c(tmp_path / "program", folder, str(folder))
+    assert (done.returncode, done.stdout) == (0, "y: 56 bytes\n"), done.stderr
+
+
+def test_the_header_is_c_and_cpp(builds: Maker, tmp_path: Path) -> None:
+    folder = builds("any_batch", shapes=("x=1..8,33",))
+    source = tmp_path / "program.cpp"
+    source.write_text("#include <hagane.h>\nint main() { return hagane_version()[0] != '1'; }\n")
+    compile_c(source, folder, tmp_path / "cpp", "-std=c++17", "-pedantic", compiler="c++")
+    assert run_c(tmp_path / "cpp", folder).returncode == 0
+
+
+def test_any_builds_library_opens_any_build(builds: Maker, tmp_path: Path) -> None:
+    folder, other = builds("images", static=True), builds("any_batch", shapes=("x=1..8,33",))
+    text = (folder / "README.md").read_text()
+    (tmp_path / "program.c").write_text(text.split("```c\n")[1].split("```")[0])
+    compile_c(tmp_path / "program.c", folder, tmp_path / "program")
+    assert run_c(tmp_path / "program", folder, str(other)).stdout == "y: 136 bytes\n"
+    moved = tmp_path / "moved"
+    shutil.copytree(other, moved)
+    (moved / "libany_batch.so").write_bytes(b"\x7fELF and nothing else")
+    done = run_c(tmp_path / "program", folder, str(moved))
+    assert done.returncode == 1
+    assert "libany_batch.so is damaged, or of another build" in done.stderr
+    (moved / "libany_batch.so").unlink()
+    done = run_c(tmp_path / "program", folder, str(moved))
+    assert "libany_batch.so' cannot be read" in done.stderr
+    static = builds("any_batch", static=True)
+    done = run_c(tmp_path / "program", folder, str(static))
+    assert "is a static build of another model" in done.stderr
+
+
+def test_no_manifest_and_no_weights_crash_a_program(builds: Maker, tmp_path: Path) -> None:
+    folder = builds("any_batch", shapes=("x=1..8,33",))
+    compile_c(HERE / "fuzz.c", folder, tmp_path / "fuzz", "-std=c11")
+    done = run_c(tmp_path / "fuzz", folder, str(folder), "any_batch.weights")
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
+def test_the_interface_is_clean_under_sanitizers(
+    builds: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sanitizers: str
+) -> None:
+    monkeypatch.setenv("HAGANE_SANITIZE", sanitizers)
+    folder = builds("any_batch", shapes=("x=1..8,33",), static=True, name=f"s{len(sanitizers)}")
+    flags = [f"-fsanitize={sanitizers}", "-g"]
+    compile_c(HERE / "interface.c", folder, tmp_path / "program", "-std=c99", *flags)
+    done = run_c(tmp_path / "program", folder, str(folder))
+    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr
+    compile_c(HERE / "fuzz.c", folder, tmp_path / "fuzz", "-std=c11", *flags)
+    (weights,) = folder.glob("*.weights")
+    done = run_c(tmp_path / "fuzz", folder, str(folder), weights.name)
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
