@@ -21,7 +21,7 @@ from hagane.native.run.compiled import Compiled, Port
 from hagane.native.run.loaded import SERIAL_NS, SMALL_NS, TINY_NS
 from hagane.native.run.memory import Numbers, plan_memory
 from hagane.ship.numbers import SizeTable
-from hagane.symbolic import symbol, symbols_of
+from hagane.symbolic import Expr, symbol, symbols_of
 
 # ONNX's TensorProto.DataType of element types by name.
 TYPES = {
@@ -48,6 +48,7 @@ _KINDS = {
     Kind.MOVING: "HGB_MOVING",
 }
 _BORDER_AXES = 4
+_LONG_NS = 1e6  # the time that a kernel of open sizes counts
 NONE = -1
 
 
@@ -184,7 +185,8 @@ class _PartWriter:
 
     def kernels(self) -> None:
         """Write the kernels."""
-        found = estimate(self._controls, [k.work for k in self._compiled.kernels], SERIAL_NS)
+        works = _works(self._compiled.kernels)
+        found = estimate(self._controls, works, SERIAL_NS)
         for index, kernel in enumerate(self._compiled.kernels):
             pointers = self.tables["pointers"].add(
                 (self._buffer(each.buffer, index), self.size(each.offset))
@@ -194,7 +196,7 @@ class _PartWriter:
             failing = self.tables["failure_sizes"].add(
                 self.size(dim) for dim in kernel.failure_sizes
             )
-            serial = "HGB_SERIAL" if kernel.work < SERIAL_NS else "HGB_BY_TASKS"
+            serial = "HGB_SERIAL" if works[index] < SERIAL_NS else "HGB_BY_TASKS"
             if isinstance(kernel.control, Loop | Branch):
                 serial = "HGB_SERIAL" if index in found.alone else "HGB_SHARED"
             self.tables["kernels"].add(
@@ -313,7 +315,7 @@ class _PartWriter:
             array_of("hgb_named", f"{name}_named", named),
             array_of("int64_t", f"{name}_constants", (f"{n}L" for n in self.size.constants())),
         ]
-        shared = estimate(self._controls, [k.work for k in compiled.kernels], SERIAL_NS).shared
+        shared = estimate(self._controls, _works(compiled.kernels), SERIAL_NS).shared
         fields = {key: f"{name}_{key}" for key in (*rows, "buffers", "named", "constants")}
         fields |= {"begin": f"{name}_begin", "compute": f"{name}_compute"}
         counts = {
@@ -361,3 +363,8 @@ def declarations(calls: Sequence[Call], function: Callable[[str], str]) -> str:
     names = sorted({function(call.symbol) for call in calls if call.symbol is not None})
     arguments = "char *const *, const int64_t *, int64_t, const hg_thread *"
     return "".join(f"void {name}({arguments});\n" for name in names)
+
+
+def _works(kernels: Sequence[Call]) -> list[float]:
+    """Return the time of each kernel; one that depends on open sizes counts as long."""
+    return [_LONG_NS if isinstance(kernel.work, Expr) else kernel.work for kernel in kernels]

@@ -17,6 +17,7 @@ from hagane.frontends.capture.loops import Graph
 from hagane.frontends.capture.roots import root_of
 from hagane.frontends.python.enter.check import DeepRecursion, call_with, given_values
 from hagane.frontends.python.enter.interpreter import Interpreter
+from hagane.frontends.python.interpret.emit import Training
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError, Report
 from hagane.frontends.python.values.values import (
@@ -44,11 +45,13 @@ class Captured:
         report: What the interpretation found: assumptions and notices.
         structure: How its outputs make up what the program returns: a tuple, list or dict of
             structures, the name of an output, or a plain value in a :class:`Constant`.
+        names: The names of the initializers of real arrays, by the identity of the arrays.
     """
 
     graph: ir.Graph
     report: Report
     structure: Any
+    names: Mapping[int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,7 @@ def capture_object(
     types: Sequence[Any],
     named: Mapping[str, Any],
     tables: Tables,
+    training: Training | None = None,
 ) -> Captured:
     """Return the graph of a call of a real function or model.
 
@@ -71,17 +75,26 @@ def capture_object(
         types: Types of its arguments as text, or examples, by position.
         named: The same by name.
         tables: What names of libraries mean.
+        training: Is told of random numbers and of buffers that the program changes, whose new
+            content are outputs after those of its result; both are refused if None.
 
     Raises:
         CaptureError: Some of it cannot become a graph; all of that is listed.
     """
-    _refuse_hooks(found)
-    graph_of = partial(Graph, array_names(found))
-    interpreter = Interpreter(Path.cwd(), tables, graph_of)
+    arguments = [value for value in (*types, *named.values()) if not isinstance(value, str)]
+    for one in (found, *arguments):
+        _refuse_hooks(one)
+    names = array_names(found)
+    interpreter = Interpreter(Path.cwd(), tables, partial(Graph, names))
+    assert isinstance(interpreter.emit, GraphEmitter)
+    interpreter.emit.training = training
     report = interpreter.collector.report
     with DeepRecursion():
         try:
             root = root_of(interpreter, found, types, named)
+            for name, value in (*zip(root.arguments(), types, strict=False), *named.items()):
+                for key, path in array_names(value).items():
+                    names.setdefault(key, _joined(name, path))
             given = given_values(interpreter, root.function, root.bound, types, named)
             call_with(interpreter, root.value, root.function, root.bound, given)
         except CheckError as error:
@@ -91,12 +104,13 @@ def capture_object(
             structure = _outputs(interpreter, report.result, "")
         except CheckError as error:
             raise CaptureError([*_told(report), f"the result: {error.message}"]) from None
+        for name, new in ({} if training is None else training.updates).items():
+            _output(interpreter.emit, new, f"{name}.new")
     interpreter.knowledge.close()
-    assert isinstance(interpreter.emit, GraphEmitter)
     graph = interpreter.emit.root.graph
     prune(graph)
     separate_names(graph)
-    return Captured(graph, report, structure)
+    return Captured(graph, report, structure, names)
 
 
 def _refuse_hooks(found: Any) -> None:

@@ -42,6 +42,12 @@ class Root:
     function: Function
     bound: bool
 
+    def arguments(self) -> list[str]:
+        """Return the names of the arguments that a caller gives by position."""
+        found = self.function.node.args
+        names = [argument.arg for argument in (*found.posonlyargs, *found.args)]
+        return names[1:] if self.bound else names
+
 
 def root_of(
     interpreter: Interpreter, found: Any, types: Sequence[Any], named: Mapping[str, Any]

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from hagane.errors import TypeInferenceError
 from hagane.frontends.capture.scope import Scope
 from hagane.frontends.capture.terms import as_value
-from hagane.frontends.python.interpret.emit import Emitter
+from hagane.frontends.python.interpret.emit import Emitter, Training
 from hagane.frontends.python.values.values import Place, Tensor
 from hagane.graph.types import Shape, TensorType, Type, to_ir_shape, to_ir_type
 from hagane.ops.builder import Nodes, node_of
@@ -211,6 +211,11 @@ class ScopedEmitter(Emitter):
         """Take note of the real array behind a tensor."""
         self._contents[tensor.value] = found, content
 
+    def name_of(self, tensor: Tensor) -> str:
+        """Return the name of the real array behind a tensor; empty if there is none."""
+        found, _ = self._contents.get(tensor.value, (None, None))
+        return self.names.get(id(found), "")
+
     def settle(self, tensor: Tensor) -> Tensor:
         """Return a tensor with known content that is no number of the program."""
         identity = operators()["", "Identity"]
@@ -265,6 +270,36 @@ class ScopedEmitter(Emitter):
         self.root.graph.inputs.append(value)
         self.add_home(value, self.root)
         self.root.nodes.note_sizes(value)
+
+    def draw(self) -> tuple[Tensor, int]:
+        """Return the input ``seed``, two numbers of type uint32, and the number of this draw.
+
+        Raises:
+            CheckError: It is drawn in a branch or a loop.
+        """
+        training = self._at_root("random numbers are drawn")
+        if training.seed is None:
+            training.seed = self.new(ir.DataType.UINT32, (2,), name="seed")
+            self.add_input(training.seed, "seed")
+        training.draws += 1
+        return training.seed, training.draws
+
+    def change(self, buffer: Tensor, new: Callable[[Tensor], Tensor]) -> None:
+        """Give a buffer of a model a new content, which follows from its present one.
+
+        Raises:
+            CheckError: It is done in a branch or a loop.
+        """
+        training = self._at_root("a buffer changes")
+        name = self.name_of(buffer)
+        training.updates[name] = new(training.updates.get(name, buffer))
+
+    def _at_root(self, action: str) -> Training:
+        assert self.training is not None
+        if self.scope is not self.root:
+            self.fail("capture", f"{action} in a branch or loop that the data decide, which is not "
+                      "captured; do it outside")  # fmt: skip
+        return self.training
 
     def tensor(self, value: ir.Value, kind: str = "") -> Tensor:
         """Return a graph value as a tensor of the program."""

@@ -136,11 +136,16 @@ class MeaningTables(LibraryTables):
         )
 
 
-# What only calls the program's own objects.
+# Calls of the program's own objects, and containers of them.
 _STRUCTURE = frozenset(
     f"torch.nn.{name}"
-    for name in ("Sequential.forward", "ModuleList.forward", "Module.__call__",
-                 "Module.__getattr__")
+    for name in (
+        "Sequential.forward", "ModuleList.forward", "Module.__call__", "Module.__getattr__",
+        *(f"{container}.{method}" for container in ("Sequential", "ModuleList", "ModuleDict",
+                                                    "ParameterList", "ParameterDict")
+          for method in ("__iter__", "__getitem__", "__len__", "__contains__", "items", "keys",
+                         "values", "children", "modules")),
+    )
 )  # fmt: skip
 _IN_PLACE = frozenset(
     f"i{name}"

@@ -8,7 +8,18 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.ops.builder import dtype_of, op, rank_of
-from hagane.ops.functions.elementary import add, cast, mean_over, mul, sqrt, square, sub
+from hagane.ops.functions.elementary import (
+    add,
+    cast,
+    div,
+    mean_over,
+    mul,
+    sqrt,
+    square,
+    squeeze,
+    sub,
+)
+from hagane.ops.functions.sampling import size_as_number
 from hagane.ops.functions.shapes import reshape_like
 
 _NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
@@ -112,6 +123,26 @@ def batch_norm(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, epsilon
     else:
         mean, variance = per_channel(mean, rank), per_channel(variance, rank)
     return _normalized(x, mean, variance, weight, bias, epsilon)
+
+
+def batch_moments(x: Any) -> tuple[Any, Any]:
+    """Return the mean of each channel, and its variance over a count of one element less.
+
+    Args:
+        x: (batch, channels, *spatial).
+    """
+    own = [axis for axis in range(rank_of(x)) if axis != 1]
+    mean, spread = moments(x, own)
+    count: Any = 1.0
+    for axis in own:
+        count = mul(count, size_as_number(x, axis, x))
+    spread = mul(spread, div(count, sub(count, 1.0)))
+    return squeeze(mean, own), squeeze(spread, own)
+
+
+def moved(old: Any, new: Any, share: float) -> Any:
+    """Return a running value after ``new``, which has a share of it."""
+    return add(mul(old, 1 - share), mul(cast(new, dtype_of(old)), share))
 
 
 def instance_norm(x: Any, weight: Any, bias: Any, epsilon: float) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -34,6 +34,21 @@ _ARITHMETIC = frozenset(("Add", "Sub", "Mul", "Div", "Pow"))
 Input = Tensor | Array | Sequence[int] | None
 
 
+@dataclass(slots=True)
+class Training:
+    """What a program does in training besides computing its result.
+
+    Attributes:
+        updates: The new content of buffers that it changes, by their names.
+        seed: Two numbers of type uint32 that random numbers follow from, once some are drawn.
+        draws: How many arrays of random numbers are drawn.
+    """
+
+    updates: dict[str, Tensor] = field(default_factory=dict)
+    seed: Tensor | None = None
+    draws: int = 0
+
+
 class Emitter:
     """Makes nodes and knows what sizes are known to be.
 
@@ -45,6 +60,7 @@ class Emitter:
     strict = True
     level = 0
     builds = False  # whether nodes have to compute, rather than have types
+    training: Training | None = None  # None: random numbers and changes of buffers are refused
 
     def __init__(self, knowledge: Knowledge, assume: Callable[[str], None]):
         self.knowledge = knowledge
@@ -62,6 +78,14 @@ class Emitter:
         self._keys: dict[ir.Value, int] = {}
         self._computations: dict[object, int] = {}
         self._numbers = itertools.count()
+
+    def draw(self) -> tuple[Tensor, int]:
+        """Return the numbers that random numbers follow from, and the number of this draw."""
+        raise NotImplementedError
+
+    def change(self, buffer: Tensor, new: Callable[[Tensor], Tensor]) -> None:
+        """Give a buffer of a model a new content, which follows from its present one."""
+        raise NotImplementedError
 
     # Sizes.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,9 +23,10 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import interpreting, op, size_of
-from hagane.ops.functions import activations, attention, normalizing
+from hagane.ops.functions import activations, attention, drawing, normalizing
 from hagane.ops.functions.elementary import squeeze, transpose, unsqueeze
 from hagane.ops.functions.heads import repeat_heads
 from hagane.symbolic import Dim, floordiv
@@ -56,8 +58,25 @@ def batch_norm(
         if isinstance(other, Tensor):
             channels_fit(t, x, shape_of(t, other, 1)[0], "batch_norm")
     made = t.emit.typed("BatchNormalization", [x], x.dtype, x.shape)
+    if training and t.emit.training is not None and isinstance(running_mean, Tensor):
+        _note_moments(t, x, running_mean, running_var, momentum)
     mean, variance = (None, None) if training else (running_mean, running_var)
     return computed(t, made, normalizing.batch_norm, x, mean, variance, weight, bias, eps)
+
+
+def _note_moments(t: Core, x: Tensor, mean: Tensor, variance: Tensor, momentum: Value) -> None:
+    """Note how the running mean and variance change."""
+    if not isinstance(momentum, int | float):
+        raise CheckError(
+            "capture", "a running mean over all batches (momentum=None) is not captured in training"
+        )
+    with interpreting(t.emit):
+        found = normalizing.batch_moments(x)
+        for buffer, of_batch in zip((mean, variance), found, strict=True):
+            t.emit.change(
+                buffer,
+                lambda old, new=of_batch: normalizing.moved(old, new, momentum),  # type: ignore[misc]
+            )
 
 
 @TORCH.function("nn.functional.instance_norm")
@@ -69,6 +88,8 @@ def instance_norm(
     """Return each channel of each sample normalised."""
     if not use_input_stats:
         return batch_norm(t, input, running_mean, running_var, weight, bias, eps=eps)
+    if t.emit.training is not None and isinstance(running_mean, Tensor):
+        raise CheckError("capture", "running statistics of instance_norm are not captured")
     x = batch_norm(t, input, running_mean, running_var, weight, bias, True, eps=eps)
     return computed(t, x, normalizing.instance_norm, input, weight, bias, eps)
 
@@ -160,14 +181,11 @@ class Projected:
     outer: tuple[Tensor, Tensor | None]
 
 
-_DROPOUTS = ("dropout", "alpha_dropout", "feature_alpha_dropout")
-
-
-@TORCH.function(
-    "feature_dropout", "nn.functional.dropout1d", "nn.functional.dropout2d",
-    "nn.functional.dropout3d", *_DROPOUTS, *(f"nn.functional.{name}" for name in _DROPOUTS),
-)  # fmt: skip
-def dropout(
+@TORCH.function(*(
+    f"{prefix}{name}" for name in ("alpha_dropout", "feature_alpha_dropout")
+    for prefix in ("", "nn.functional.")
+))  # fmt: skip
+def alpha_dropout(
     t: Core, input: Value, p: Value = 0.5, training: Value = True, inplace: Value = False, *,
     train: Value = None,
 ) -> Tensor:  # fmt: skip
@@ -175,9 +193,32 @@ def dropout(
     x = need_tensor(t, input, "input")
     if isinstance(p, int | float) and not 0 <= p <= 1:
         t.fail("value", f"expected a dropout probability between 0 and 1, got {p}")
+    typed = t.emit.typed("Dropout", [x], x.dtype, x.shape)
     if (training if train is None else train) and p != 0:
-        return t.emit.typed("Dropout", [x], x.dtype, x.shape)
-    return computed(t, t.emit.typed("Dropout", [x], x.dtype, x.shape), lambda: op("Identity", x))
+        return typed
+    return computed(t, typed, lambda: op("Identity", x))
+
+
+def _dropout(names: Sequence[str], channels: bool) -> None:
+    def function(
+        t: Core, input: Value, p: Value = 0.5, training: Value = True, inplace: Value = False, *,
+        train: Value = None,
+    ) -> Tensor:  # fmt: skip
+        drawn = training if train is None else train
+        state = t.emit.training
+        if state is None or not t.emit.builds or not drawn or not isinstance(p, float | int):
+            return alpha_dropout(t, input, p, training, inplace, train=train)
+        x = need_tensor(t, input, "input")
+        seed, number = t.emit.draw()
+        axes = min(2, len(shape_of(t, x))) if channels else None
+        made = t.emit.typed("Dropout", [x], x.dtype, x.shape)
+        return computed(t, made, lambda: drawing.dropped(x, float(p), seed, number, axes))
+
+    TORCH.function(*names)(function)
+
+
+_dropout(("dropout", "nn.functional.dropout"), channels=False)
+_dropout(("feature_dropout", *(f"nn.functional.dropout{n}d" for n in (1, 2, 3))), channels=True)
 
 
 @TORCH.function("nn.functional.glu")

@@ -41,11 +41,11 @@ def _batch_norm(name: str, ranks: tuple[int, ...], affine_default: bool) -> None
         x = need_tensor(t, input, "input")
         tracked = bool(self.track_running_stats)
         own = bool(self.get("training", True)) or not tracked
-        mean, variance = (None, None) if own else (self.running_mean, self.running_var)
+        mean, variance = (self.running_mean, self.running_var) if tracked else (None, None)
         if not name.startswith("Instance"):
             normalising.channels_fit(t, x, self.num_features, name)
             return normalising.batch_norm(
-                t, x, mean, variance, self.weight, self.bias, own, eps=self.eps
+                t, x, mean, variance, self.weight, self.bias, own, self.momentum, self.eps
             )
         lone = len(shape_of(t, x)) == min(ranks)
         if lone:
@@ -53,7 +53,7 @@ def _batch_norm(name: str, ranks: tuple[int, ...], affine_default: bool) -> None
         if not lone or tracked:
             normalising.channels_fit(t, x, self.num_features, name)
         y = normalising.instance_norm(
-            t, x, mean, variance, self.weight, self.bias, own, eps=self.eps
+            t, x, mean, variance, self.weight, self.bias, own, self.momentum, self.eps
         )
         return t.op("Squeeze", y, np.array([0], dtype=np.int64)) if lone else y
 

@@ -1,0 +1,167 @@
+"""A training step as one graph: loss, gradients, and the update of parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import onnx_ir as ir
+
+from hagane.errors import InvalidArgument
+from hagane.graph import CURRENT_OPSETS
+from hagane.graph.names import separate_names
+from hagane.graph.types import TensorType
+from hagane.graph.walk import all_nodes
+from hagane.ops.builder import Nodes, interpreting, op
+from hagane.ops.gradient.model import add_gradients
+from hagane.ops.inference import infer_types
+from hagane.passes.legalise import legalise
+from hagane.passes.merge_common import merge_common
+from hagane.passes.remove_dead import remove_dead
+from hagane.training.step.rules import Group, Rule
+
+_IR_VERSION = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """A parameter that the step changes.
+
+    Attributes:
+        name: Its path, which is the name of its input; that of the output has ``.new`` appended.
+        group: The number of the optimizer's group in which it is.
+        states: The names of the tensors that the optimizer keeps for it; inputs and outputs are
+            called ``<name>.<state>``.
+    """
+
+    name: str
+    group: int
+    states: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StepProgram:
+    """A training step.
+
+    Attributes:
+        model: Its graph: the loss is the first output.
+        updated: The parameters that it changes.
+        unreached: Names of parameters of the optimizer on which the loss does not depend.
+        scalars: The names of scalar inputs for each group of the optimizer.
+    """
+
+    model: ir.Model
+    updated: tuple[Updated, ...]
+    unreached: tuple[str, ...]
+    scalars: tuple[Mapping[str, str], ...]
+
+
+def step_program(
+    graph: ir.Graph,
+    arrays: Sequence[str],
+    trained: Mapping[str, int],
+    groups: Sequence[Group],
+    rule: Rule,
+) -> StepProgram:
+    """Return the step of a captured loss.
+
+    Args:
+        graph: The captured graph: its first output is the loss, others follow as they are. It is
+            changed.
+        arrays: Names of initializers that become inputs.
+        trained: The names of parameters to update, with the number of their group.
+        groups: The optimizer's settings.
+        rule: The optimizer's rule.
+
+    Raises:
+        InvalidArgument: The loss is no floating-point number, or depends on no parameter.
+        NotDifferentiable: An operator on the way has no gradient.
+    """
+    for name in arrays:
+        value = graph.initializers.pop(name, None)
+        if value is not None:
+            value.const_value = None
+            graph.inputs.append(value)
+    model = ir.Model(graph, ir_version=_IR_VERSION, producer_name="hagane", functions=[])
+    model.graph.opset_imports[""] = CURRENT_OPSETS[""]
+    legalise(model)
+    types = infer_types(model)
+    loss = graph.outputs[0]
+    _check_loss(loss, types.types.get(loss))
+    inputs = {str(value.name): value for value in graph.inputs}
+    wanted = [name for name in trained if name in inputs]
+    found = add_gradients(graph, types, [loss], [None], [inputs[name] for name in wanted])
+    gradients = {name: g for name, g in zip(wanted, found, strict=True) if g is not None}
+    if not gradients:
+        raise InvalidArgument("the loss does not depend on any parameter of the optimizer")
+    nodes = Nodes(graph, types, name="update")
+    scalars: list[dict[str, str]] = []
+    at: list[dict[str, ir.Value]] = []
+    for number, group in enumerate(groups):
+        names = rule.scalars(group, 1, dict(rule.kept or {}))
+        scalars.append({name: f"group.{number}.{name}" for name in names})
+        at.append(
+            {n: _input(nodes, text, ir.DataType.FLOAT, ()) for n, text in scalars[-1].items()}
+        )
+    updated = []
+    for name, gradient in gradients.items():
+        number = trained[name]
+        updated.append(_update(nodes, name, number, inputs[name], gradient, rule, groups[number],
+                               at[number]))  # fmt: skip
+    merge_common(graph, types)
+    remove_dead(graph, types)
+    separate_names(graph)
+    for node in all_nodes(graph):
+        model.opset_imports.setdefault(node.domain, CURRENT_OPSETS.get(node.domain, 1))
+    missing = tuple(name for name in trained if name not in gradients)
+    return StepProgram(model, tuple(updated), missing, tuple(scalars))
+
+
+def _check_loss(loss: ir.Value, found: Any) -> None:
+    """Raise ``InvalidArgument`` unless the loss is one floating-point number."""
+    one = isinstance(found, TensorType) and found.dtype.is_floating_point()
+    if not one or any(dim != 1 for dim in found.shape or ()):
+        raise InvalidArgument(
+            f"expected a loss of one floating-point number, got {found}: reduce it, as in "
+            "loss.mean()"
+        )
+
+
+def _input(nodes: Nodes, name: str, dtype: ir.DataType, shape: Any) -> ir.Value:
+    value = ir.Value(name=name, type=ir.TensorType(dtype), shape=ir.Shape(shape))
+    nodes.graph.inputs.append(value)
+    nodes.types.types[value] = TensorType(dtype, tuple(shape))
+    return value
+
+
+def _update(
+    nodes: Nodes,
+    name: str,
+    number: int,
+    parameter: ir.Value,
+    gradient: ir.Value,
+    rule: Rule,
+    group: Group,
+    scalars: Mapping[str, ir.Value],
+) -> Updated:
+    """Add the update of one parameter."""
+    found = nodes.types.types[parameter]
+    assert isinstance(found, TensorType)
+    shape = tuple(int(str(dim)) for dim in found.shape or ())
+    names = tuple(rule.states(group))
+    states = {state: _input(nodes, f"{name}.{state}", found.dtype, shape) for state in names}
+    with interpreting(nodes):
+        at = scalars
+        if found.dtype != ir.DataType.FLOAT:
+            at = {key: op("Cast", value, to=found.dtype) for key, value in scalars.items()}
+        new, kept = rule.update(parameter, gradient, states, at, group)
+        for title, value in ((name, new), *((f"{name}.{state}", kept[state]) for state in names)):
+            output = op("Identity", value)
+            output.name = f"{title}.new"
+            output.shape, output.type = ir.Shape(shape), ir.TensorType(found.dtype)
+            nodes.graph.outputs.append(output)
+    return Updated(name, number, names)
+
+
+__all__ = ["StepProgram", "Updated", "step_program"]

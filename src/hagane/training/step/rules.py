@@ -1,0 +1,292 @@
+"""The update rules of PyTorch's optimizers, over the builder.
+
+Each follows the algorithm in the documentation of its class in ``torch.optim``. Numbers that
+change from step to step (learning rates, corrections of bias) are computed in Python in double
+precision and come in as scalars; the others are part of the program.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hagane.ops.builder import dtype_of, op
+from hagane.ops.functions.elementary import add, div, mul, neg, sqrt, square, sub, where
+
+Group = Mapping[str, Any]  # the settings of an optimizer for some parameters
+Scalars = Mapping[str, Any]  # numbers of one step
+States = Mapping[str, Any]  # tensors of one parameter
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How an optimizer changes a parameter.
+
+    Attributes:
+        states: The names of the tensors that it keeps for a parameter, which begin as zeros.
+        scalars: The numbers of a step: of the settings, the count of steps from 1 on, and the
+            numbers that it keeps.
+        update: The new parameter and states, of the parameter, its gradient, the states, the
+            scalars and the settings.
+        fixed: The settings that are part of the program.
+        counted: Whether the count of steps is kept under ``step``.
+        kept: Numbers that are kept for a parameter, with their first values.
+        refused: Settings that are not supported, with the reason.
+    """
+
+    states: Callable[[Group], Sequence[str]]
+    scalars: Callable[[Group, int, dict[str, float]], Mapping[str, float]]
+    update: Callable[[Any, Any, States, Scalars, Group], tuple[Any, dict[str, Any]]]
+    fixed: Sequence[str]
+    counted: bool = True
+    kept: Mapping[str, float] | None = None
+    refused: Mapping[str, str] | None = None
+
+
+def _like(value: float, x: Any) -> Any:
+    return np.array(value, dtype_of(x).numpy())
+
+
+def _direction(p: Any, g: Any, group: Group, *, decay: bool = True) -> Any:
+    """Return the gradient that is followed, with the decay of weights."""
+    if group.get("maximize"):
+        g = neg(g)
+    if decay and group.get("weight_decay"):
+        g = add(g, mul(p, _like(float(group["weight_decay"]), p)))
+    return g
+
+
+def _mixed(old: Any, new: Any, share: float) -> Any:
+    """Return ``share`` of the old and the rest of the new."""
+    return add(mul(old, _like(share, old)), mul(new, _like(1 - share, old)))
+
+
+# SGD
+
+
+def _sgd_scalars(group: Group, step: int, _: dict[str, float]) -> dict[str, float]:
+    fresh = 1.0 if step == 1 else 1.0 - float(group["dampening"])
+    return {"lr": float(group["lr"]), "share": fresh}
+
+
+def _sgd(p: Any, g: Any, states: States, at: Scalars, group: Group) -> tuple[Any, dict[str, Any]]:
+    g = _direction(p, g, group)
+    if not group["momentum"]:
+        return sub(p, mul(g, at["lr"])), {}
+    momentum = _like(float(group["momentum"]), p)
+    moved = add(mul(states["momentum_buffer"], momentum), mul(g, at["share"]))
+    g = add(g, mul(moved, momentum)) if group["nesterov"] else moved
+    return sub(p, mul(g, at["lr"])), {"momentum_buffer": moved}
+
+
+# Adam and its relatives
+
+
+def _decoupled(group: Group) -> bool:
+    return bool(group.get("decoupled_weight_decay"))
+
+
+def _shrunk(p: Any, at: Scalars, group: Group) -> Any:
+    """Return a parameter after the decay that is apart from the gradient."""
+    return mul(p, at["shrink"]) if _decoupled(group) and group["weight_decay"] else p
+
+
+def _shrink(group: Group) -> float:
+    return 1.0 - float(group["lr"]) * float(group["weight_decay"])
+
+
+def _adam_scalars(group: Group, step: int, _: dict[str, float]) -> dict[str, float]:
+    first, second = (float(beta) for beta in group["betas"])
+    return {
+        "rate": float(group["lr"]) / (1 - first**step),
+        "root": math.sqrt(1 - second**step),
+        "shrink": _shrink(group),
+    }
+
+
+def _adam(p: Any, g: Any, states: States, at: Scalars, group: Group) -> tuple[Any, dict[str, Any]]:
+    first, second = (float(beta) for beta in group["betas"])
+    g = _direction(p, g, group, decay=not _decoupled(group))
+    p = _shrunk(p, at, group)
+    mean = _mixed(states["exp_avg"], g, first)
+    spread = _mixed(states["exp_avg_sq"], square(g), second)
+    found = {"exp_avg": mean, "exp_avg_sq": spread}
+    if group["amsgrad"]:
+        spread = found["max_exp_avg_sq"] = op("Max", states["max_exp_avg_sq"], spread)
+    scale = add(div(sqrt(spread), at["root"]), _like(float(group["eps"]), p))
+    return sub(p, mul(div(mean, scale), at["rate"])), found
+
+
+def _nadam_scalars(group: Group, step: int, kept: dict[str, float]) -> dict[str, float]:
+    first, second = (float(beta) for beta in group["betas"])
+    decay, rate = float(group["momentum_decay"]), float(group["lr"])
+    now = first * (1 - 0.5 * 0.96 ** (step * decay))
+    following = first * (1 - 0.5 * 0.96 ** ((step + 1) * decay))
+    kept["mu_product"] *= now
+    product = kept["mu_product"]
+    return {
+        "of_gradient": rate * (1 - now) / (1 - product),
+        "of_mean": rate * following / (1 - product * following),
+        "correction": 1 - second**step,
+        "shrink": _shrink(group),
+    }
+
+
+def _nadam(p: Any, g: Any, states: States, at: Scalars, group: Group) -> tuple[Any, dict[str, Any]]:
+    first, second = (float(beta) for beta in group["betas"])
+    g = _direction(p, g, group, decay=not _decoupled(group))
+    p = _shrunk(p, at, group)
+    mean = _mixed(states["exp_avg"], g, first)
+    spread = _mixed(states["exp_avg_sq"], square(g), second)
+    scale = add(sqrt(div(spread, at["correction"])), _like(float(group["eps"]), p))
+    p = sub(p, mul(div(g, scale), at["of_gradient"]))
+    p = sub(p, mul(div(mean, scale), at["of_mean"]))
+    return p, {"exp_avg": mean, "exp_avg_sq": spread}
+
+
+def _radam_scalars(group: Group, step: int, _: dict[str, float]) -> dict[str, float]:
+    first, second = (float(beta) for beta in group["betas"])
+    correction = 1 - second**step
+    longest = 2 / (1 - second) - 1
+    length = longest - 2 * step * second**step / correction
+    rectified = 0.0
+    if length > 5:
+        rectified = math.sqrt(
+            (length - 4) * (length - 2) * longest
+            / ((longest - 4) * (longest - 2) * length) * correction
+        )  # fmt: skip
+    return {
+        "rate": float(group["lr"]) / (1 - first**step),
+        "rectified": rectified,
+        "shrink": _shrink(group),
+    }
+
+
+def _radam(p: Any, g: Any, states: States, at: Scalars, group: Group) -> tuple[Any, dict[str, Any]]:
+    first, second = (float(beta) for beta in group["betas"])
+    g = _direction(p, g, group, decay=not _decoupled(group))
+    p = _shrunk(p, at, group)
+    mean = _mixed(states["exp_avg"], g, first)
+    spread = _mixed(states["exp_avg_sq"], square(g), second)
+    adapted = div(at["rectified"], add(sqrt(spread), _like(float(group["eps"]), p)))
+    scale = where(op("Greater", at["rectified"], _like(0, p)), adapted, _like(1, p))
+    p = sub(p, mul(mean, scale, at["rate"]))
+    return p, {"exp_avg": mean, "exp_avg_sq": spread}
+
+
+def _adamax_scalars(group: Group, step: int, _: dict[str, float]) -> dict[str, float]:
+    return {"rate": float(group["lr"]) / (1 - float(group["betas"][0]) ** step)}
+
+
+def _adamax(
+    p: Any, g: Any, states: States, at: Scalars, group: Group
+) -> tuple[Any, dict[str, Any]]:
+    first, second = (float(beta) for beta in group["betas"])
+    g = _direction(p, g, group)
+    mean = _mixed(states["exp_avg"], g, first)
+    largest = op(
+        "Max",
+        mul(states["exp_inf"], _like(second, p)),
+        add(op("Abs", g), _like(float(group["eps"]), p)),
+    )
+    return sub(p, mul(div(mean, largest), at["rate"])), {"exp_avg": mean, "exp_inf": largest}
+
+
+# Others that scale by the size of past gradients
+
+
+def _rate(group: Group, step: int, _: dict[str, float]) -> dict[str, float]:
+    return {"lr": float(group["lr"])}
+
+
+def _rmsprop_states(group: Group) -> list[str]:
+    more = ["momentum_buffer"] if group["momentum"] > 0 else []
+    return ["square_avg", *more, *(["grad_avg"] if group["centered"] else [])]
+
+
+def _rmsprop(
+    p: Any, g: Any, states: States, at: Scalars, group: Group
+) -> tuple[Any, dict[str, Any]]:
+    g, alpha = _direction(p, g, group), float(group["alpha"])
+    spread = _mixed(states["square_avg"], square(g), alpha)
+    found = {"square_avg": spread}
+    if group["centered"]:
+        mean = found["grad_avg"] = _mixed(states["grad_avg"], g, alpha)
+        spread = sub(spread, square(mean))
+    moved = div(g, add(sqrt(spread), _like(float(group["eps"]), p)))
+    if group["momentum"] > 0:
+        kept = mul(states["momentum_buffer"], _like(float(group["momentum"]), p))
+        moved = found["momentum_buffer"] = add(kept, moved)
+    return sub(p, mul(moved, at["lr"])), found
+
+
+def _adagrad_scalars(group: Group, step: int, _: dict[str, float]) -> dict[str, float]:
+    return {"lr": float(group["lr"]) / (1 + (step - 1) * float(group["lr_decay"]))}
+
+
+def _adagrad(
+    p: Any, g: Any, states: States, at: Scalars, group: Group
+) -> tuple[Any, dict[str, Any]]:
+    g = _direction(p, g, group)
+    total = add(states["sum"], square(g))
+    scale = add(sqrt(total), _like(float(group["eps"]), p))
+    return sub(p, mul(div(g, scale), at["lr"])), {"sum": total}
+
+
+def _adadelta(
+    p: Any, g: Any, states: States, at: Scalars, group: Group
+) -> tuple[Any, dict[str, Any]]:
+    g, rho = _direction(p, g, group), float(group["rho"])
+    tiny = _like(float(group["eps"]), p)
+    spread = _mixed(states["square_avg"], square(g), rho)
+    moved = mul(div(sqrt(add(states["acc_delta"], tiny)), sqrt(add(spread, tiny))), g)
+    total = _mixed(states["acc_delta"], square(moved), rho)
+    return sub(p, mul(moved, at["lr"])), {"square_avg": spread, "acc_delta": total}
+
+
+_ADAM = ("betas", "eps", "maximize", "decoupled_weight_decay")
+_MOMENTS = ("exp_avg", "exp_avg_sq")
+
+# By the name of the class in torch.optim.
+RULES: Mapping[str, Rule] = {
+    "SGD": Rule(
+        lambda group: ["momentum_buffer"] if group["momentum"] else [],
+        _sgd_scalars, _sgd, ("momentum", "nesterov", "weight_decay", "maximize"), counted=False,
+    ),
+    "Adam": Rule(
+        lambda group: [*_MOMENTS, *(["max_exp_avg_sq"] if group["amsgrad"] else [])],
+        _adam_scalars, _adam, (*_ADAM, "amsgrad"),
+    ),
+    "NAdam": Rule(
+        lambda group: _MOMENTS, _nadam_scalars, _nadam, _ADAM, kept={"mu_product": 1.0}
+    ),
+    "RAdam": Rule(lambda group: _MOMENTS, _radam_scalars, _radam, _ADAM),
+    "Adamax": Rule(
+        lambda group: ["exp_avg", "exp_inf"], _adamax_scalars, _adamax,
+        ("betas", "eps", "maximize", "weight_decay"),
+    ),
+    "RMSprop": Rule(
+        _rmsprop_states, _rate, _rmsprop,
+        ("alpha", "eps", "centered", "momentum", "maximize", "weight_decay"),
+    ),
+    "Adagrad": Rule(
+        lambda group: ["sum"], _adagrad_scalars, _adagrad, ("eps", "maximize", "weight_decay")
+    ),
+    "Adadelta": Rule(
+        lambda group: ["square_avg", "acc_delta"], _rate, _adadelta,
+        ("rho", "eps", "maximize", "weight_decay"),
+    ),
+}  # fmt: skip
+
+
+def rule_of(optimizer: Any) -> Rule | None:
+    """Return the rule of an optimizer of PyTorch, None if it has none here."""
+    for kind in type(optimizer).__mro__:
+        if kind.__module__.startswith("torch.optim"):
+            name = "Adam" if kind.__name__ == "AdamW" else kind.__name__
+            return RULES.get(name) if type(optimizer).step is vars(kind).get("step") else None
+    return None

@@ -1,0 +1,286 @@
+"""The compiled training step of a module of PyTorch."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.errors import InvalidArgument
+from hagane.frontends.capture.capture import capture_object
+from hagane.frontends.libraries.meaning import MeaningTables
+from hagane.frontends.python.interpret.emit import Training
+from hagane.ops.definition import Array
+from hagane.runtime import InferenceSession, SessionOptions
+from hagane.training.step.program import StepProgram, step_program
+from hagane.training.step.rules import RULES, Group, Rule, rule_of
+from hagane.training.step.sizes import Sizes
+
+_MOST_PROGRAMS = 16
+
+_logger = logging.getLogger("hagane.training")
+
+
+class TorchStep:
+    """One step of training: loss, gradients and update, compiled.
+
+    A call does what ``loss(module, *tensors).backward(); optimizer.step()`` does. Parameters,
+    buffers and the states of the optimizer stay PyTorch's tensors and are current after each call;
+    ``.grad`` is not set. The first size of tensors may vary without another compilation if all
+    tensors share it; other sizes are fixed until they differ for the first time. Random numbers of
+    dropout follow from PyTorch's generator.
+
+    Args:
+        loss: A function of a module and tensors that returns a tensor of one number. Its source
+            is read.
+        optimizer: One of ``torch.optim``: SGD, Adam, AdamW, NAdam, RAdam, Adamax, RMSprop,
+            Adagrad or Adadelta. Learning rates may change between steps.
+        options: Of the session that runs the step.
+
+    Raises:
+        InvalidArgument: The optimizer is none of these, or has no parameters.
+    """
+
+    def __init__(
+        self, loss: Callable[..., Any], optimizer: Any, options: SessionOptions | None = None
+    ):
+        rule = rule_of(optimizer)
+        if rule is None:
+            raise InvalidArgument(
+                f"compile: expected an optimizer of torch.optim ({', '.join((*RULES, 'AdamW'))}), "
+                f"got {type(optimizer).__module__}.{type(optimizer).__qualname__}"
+            )
+        self._names = list(inspect.signature(loss).parameters)
+        if not self._names:
+            raise InvalidArgument("compile: expected loss(module, *tensors), got no arguments")
+        self._loss, self._optimizer, self._rule, self._options = loss, optimizer, rule, options
+        self._sizes: dict[object, Sizes] = {}
+        self._programs: dict[object, _Program] = {}
+        self._told: set[str] = set()
+
+    def __call__(self, module: Any, *tensors: Any) -> Any:
+        """Do one step.
+
+        Args:
+            module: A ``torch.nn.Module``.
+            tensors: The other arguments of the loss: tensors, and plain values, which are fixed.
+
+        Returns:
+            The loss before the update, a tensor without axes.
+
+        Raises:
+            CaptureError: The loss cannot become a graph; file and line of each problem are named.
+            InvalidArgument: The loss is no single number, or depends on no parameter.
+            NotDifferentiable: An operator has no gradient.
+        """
+        torch = sys.modules.get("torch")
+        if torch is None or not isinstance(module, torch.nn.Module):
+            raise InvalidArgument(
+                f"step: expected a torch.nn.Module as first argument, got {type(module).__name__}"
+            )
+        if len(tensors) != len(self._names) - 1:
+            raise InvalidArgument(
+                f"step: expected a module and {', '.join(self._names[1:]) or 'nothing else'}, "
+                f"got {len(tensors)} arguments after the module"
+            )
+        return self._program(module, tensors).run(self._optimizer, tensors)
+
+    def _program(self, module: Any, tensors: Sequence[Any]) -> _Program:
+        import torch
+
+        plain = tuple(
+            (str(item.dtype), item.dim()) if isinstance(item, torch.Tensor) else repr(item)
+            for item in tensors
+        )
+        modes = tuple(part.training for part in module.modules())
+        kind = (id(module), modes, plain, self._settings())
+        shapes = [tuple(t.shape) if isinstance(t, torch.Tensor) else () for t in tensors]
+        sizes = self._sizes.get(kind)
+        if sizes is None:
+            sizes = self._sizes[kind] = Sizes(shapes)
+        texts = tuple(
+            _type_text(item, names) if isinstance(item, torch.Tensor) else item
+            for item, names in zip(tensors, sizes.describe(shapes), strict=True)
+        )
+        key = (kind, tuple(map(str, texts)))
+        found = self._programs.pop(key, None)
+        if found is None:
+            found = self._compile(module, texts)
+        self._programs[key] = found  # the latest is the last
+        if len(self._programs) > _MOST_PROGRAMS:
+            del self._programs[next(iter(self._programs))]
+        return found
+
+    def _settings(self) -> object:
+        """Return the settings of the optimizer that programs rest on."""
+        return tuple(
+            (
+                tuple(repr(group.get(name)) for name in self._rule.fixed),
+                bool(group.get("weight_decay")),
+                tuple(id(p) for p in group["params"] if p.requires_grad),
+            )
+            for group in self._optimizer.param_groups
+        )
+
+    def _compile(self, module: Any, types: Sequence[Any]) -> _Program:
+        training = Training()
+        captured = capture_object(self._loss, (module, *types), {}, MeaningTables(), training)
+        groups: list[Group] = self._optimizer.param_groups
+        numbers = {id(p): n for n, group in enumerate(groups) for p in group["params"]}
+        paths = {id(array): name for name, array in _arrays(module, self._names[0])}
+        paths = {key: captured.names.get(key, name) for key, name in paths.items()}
+        trained = {
+            paths[id(p)]: numbers[id(p)]
+            for p in module.parameters()
+            if p.requires_grad and id(p) in numbers
+        }
+        made = step_program(captured.graph, [*paths.values()], trained, groups, self._rule)
+        if made.unreached:
+            self._tell(
+                f"the loss does not depend on {', '.join(made.unreached)}: the step leaves them as "
+                "they are"
+            )
+        return _Program(made, self._rule, module, paths, self._names, self._options)
+
+    def _tell(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            _logger.warning(text)
+
+
+class _Program:
+    """A compiled step of one module for one set of types."""
+
+    def __init__(
+        self,
+        made: StepProgram,
+        rule: Rule,
+        module: Any,
+        paths: Mapping[int, str],
+        arguments: Sequence[str],
+        options: SessionOptions | None,
+    ):
+        self._made, self._rule, self._module = made, rule, module
+        self._arguments = arguments
+        self._inputs = {str(value.name) for value in made.model.graph.inputs}
+        self._outputs = [str(value.name) for value in made.model.graph.outputs]
+        # Arrays of the module by their own path; the input may be called by another.
+        self._called = {
+            name: paths[id(array)]
+            for name, array in _arrays(module, arguments[0])
+            if paths.get(id(array)) in self._inputs
+        }
+        self._session = InferenceSession(made.model, options)
+
+    def run(self, optimizer: Any, tensors: Sequence[Any]) -> Any:
+        """Do one step and return the loss."""
+        import torch
+
+        arrays = {
+            self._called[name]: array
+            for name, array in _arrays(self._module, self._arguments[0])
+            if name in self._called
+        }
+        feed = {name: _view(array) for name, array in arrays.items()}
+        for name, item in zip(self._arguments[1:], tensors, strict=True):
+            if isinstance(item, torch.Tensor) and name in self._inputs:
+                feed[name] = _view(item)
+        if "seed" in self._inputs:
+            drawn = torch.randint(0, 2**32, (2,), dtype=torch.int64)
+            feed["seed"] = drawn.numpy().astype(np.uint32)
+        feed.update(self._scalars(optimizer, arrays))
+        states = self._states(optimizer, arrays)
+        feed.update({name: _view(tensor) for name, tensor in states.items()})
+        results = dict(zip(self._outputs, self._session.run(None, feed), strict=True))
+        loss = results.pop(self._outputs[0])
+        changed = {**arrays, **states}
+        with torch.no_grad():
+            for name, result in results.items():
+                _put(changed[name.removesuffix(".new")], result)
+            for path, part in self._module.named_modules(prefix=self._arguments[0]):
+                if f"{path}.running_mean.new" in results and part.num_batches_tracked is not None:
+                    part.num_batches_tracked.add_(1)
+        optimizer._opt_called = True  # by which schedules of learning rates know of a step
+        return torch.from_numpy(np.array(loss)).reshape(())
+
+    def _scalars(self, optimizer: Any, arrays: Mapping[str, Any]) -> dict[str, Array]:
+        """Return the numbers of this step, which it counts."""
+        import torch
+
+        rule, seen = self._rule, dict[int, dict[str, float]]()
+        for item in self._made.updated:
+            keeps = rule.counted or item.states
+            kept = optimizer.state[arrays[item.name]] if keeps else {}
+            group = optimizer.param_groups[item.group]
+            number = 1 + int(kept.get("step", 0))
+            if not rule.counted:
+                number = 1 if kept.get("momentum_buffer") is None else 2
+            numbers = {
+                name: float(kept.get(name, first)) for name, first in (rule.kept or {}).items()
+            }
+            scalars = dict(rule.scalars(group, number, numbers))
+            if rule.counted:
+                kept["step"] = torch.tensor(float(number))
+            kept.update({name: torch.tensor(value) for name, value in numbers.items()})
+            if seen.setdefault(item.group, scalars) != scalars:
+                raise InvalidArgument(
+                    f"step: parameters of group {item.group} of the optimizer were updated "
+                    "differently often; give those that were added later a group of their own"
+                )
+        return {
+            text: np.array(seen[number][name], np.float32)
+            for number, names in enumerate(self._made.scalars)
+            for name, text in names.items()
+            if text in self._inputs
+        }
+
+    def _states(self, optimizer: Any, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the tensors that the optimizer keeps; those that are missing are made."""
+        import torch
+
+        found = {}
+        for item in self._made.updated:
+            parameter = arrays[item.name]
+            group = optimizer.param_groups[item.group]
+            for state in item.states:
+                kept = optimizer.state[parameter]
+                if kept.get(state) is None:
+                    first = group.get("initial_accumulator_value", 0.0)
+                    kept[state] = torch.full_like(parameter.detach(), first)
+                found[f"{item.name}.{state}"] = kept[state]
+        return found
+
+
+def _arrays(module: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    """Yield parameters and buffers with their paths."""
+    yield from module.named_parameters(prefix=prefix)
+    yield from module.named_buffers(prefix=prefix)
+
+
+def _type_text(tensor: Any, sizes: Sequence[str]) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')}[{', '.join(sizes)}]"
+
+
+def _view(tensor: Any) -> Array:
+    """Return a tensor's memory as an array."""
+    import torch
+
+    plain = tensor.detach()
+    if plain.dtype == torch.bfloat16:
+        return np.asarray(plain.view(torch.int16).numpy().view(ir.DataType.BFLOAT16.numpy()))
+    return np.asarray(plain.numpy())
+
+
+def _put(target: Any, result: Array) -> None:
+    """Write an array into a tensor."""
+    import torch
+
+    if target.dtype == torch.bfloat16:
+        target.copy_(torch.from_numpy(result.view(np.int16)).view(torch.bfloat16))
+    else:
+        target.copy_(torch.from_numpy(result))

@@ -1,0 +1,233 @@
+"""Compiled steps leave module and optimizer as PyTorch's own steps do."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from torch import nn, optim
+
+from hagane.errors import CaptureError, InvalidArgument
+from hagane.training.step import TorchStep
+
+
+class Perceptron(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 8)
+        self.second = nn.Linear(8, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.second(nn.functional.relu(self.first(x)))
+
+
+class Residual(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, padding=1)
+        self.inner = nn.ModuleList([nn.Conv2d(8, 8, 3, padding=1, bias=False) for _ in range(2)])
+        self.norms = nn.ModuleList([nn.BatchNorm2d(8) for _ in range(2)])
+        self.last = nn.Linear(8, 5)
+
+    def forward(self, x: Any) -> Any:
+        x = nn.functional.max_pool2d(nn.functional.relu(self.stem(x)), 2)
+        for convolution, norm in zip(self.inner, self.norms, strict=True):
+            x = x + nn.functional.relu(norm(convolution(x)))
+        return self.last(nn.functional.adaptive_avg_pool2d(x, 1).flatten(1))
+
+
+class Tagger(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(20, 6)
+        self.cells = nn.LSTM(6, 5, batch_first=True)
+        self.out = nn.Linear(5, 4)
+
+    def forward(self, x: Any) -> Any:
+        return self.out(self.cells(self.embed(x))[0]).transpose(1, 2)
+
+
+class Dropping(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(1))
+        self.drop = nn.Dropout(0.25)
+
+    def forward(self, x: Any) -> Any:
+        return self.drop(x) * self.weight
+
+
+def cross_entropy(module: Any, x: Any, t: Any) -> Any:
+    return nn.functional.cross_entropy(module(x), t)
+
+
+def mean(module: Any, x: Any) -> Any:
+    return module(x).mean()
+
+
+def vectors() -> Iterator[tuple[Any, Any]]:
+    for rows in (6, 6, 5, 9):
+        yield torch.randn(rows, 4), torch.randint(0, 3, (rows,))
+
+
+def pictures() -> Iterator[tuple[Any, Any]]:
+    for rows in (4, 3, 4):
+        yield torch.randn(rows, 3, 9, 7), torch.randint(0, 5, (rows,))
+
+
+def sentences() -> Iterator[tuple[Any, Any]]:
+    for rows, length in ((3, 4), (2, 4), (3, 6)):
+        yield torch.randint(0, 20, (rows, length)), torch.randint(0, 4, (rows, length))
+
+
+def compare(
+    make: Callable[[], Any], batches: Callable[[], Iterator[Any]], optimizer: Callable[[Any], Any]
+) -> None:
+    """Do the same steps in PyTorch and compiled, and compare all that they leave."""
+    torch.manual_seed(0)
+    theirs = make()
+    ours = copy.deepcopy(theirs)
+    one, other = optimizer(theirs.parameters()), optimizer(ours.parameters())
+    schedules = [optim.lr_scheduler.ExponentialLR(each, 0.9) for each in (one, other)]
+    step = TorchStep(cross_entropy, other)
+    for batch in batches():
+        one.zero_grad()
+        loss = cross_entropy(theirs, *batch)
+        loss.backward()
+        one.step()
+        found = step(ours, *batch)
+        assert found.shape == ()
+        torch.testing.assert_close(found, loss.detach(), rtol=1e-4, atol=1e-5)
+        for schedule in schedules:
+            schedule.step()
+    for name, value in theirs.state_dict().items():
+        torch.testing.assert_close(ours.state_dict()[name], value, rtol=1e-3, atol=2e-5)
+    expected, states = one.state_dict()["state"], other.state_dict()["state"]
+    assert states.keys() == expected.keys()
+    for key, kept in expected.items():
+        assert {n for n, v in kept.items() if v is not None} == states[key].keys()
+        for name, value in states[key].items():
+            torch.testing.assert_close(value, kept[name], rtol=1e-3, atol=1e-4)
+
+
+OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
+    "SGD": lambda p: optim.SGD(p, 0.1),
+    "Nesterov": lambda p: optim.SGD(p, 0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
+    "dampened": lambda p: optim.SGD(p, 0.1, momentum=0.9, dampening=0.3, maximize=True),
+    "Adam": lambda p: optim.Adam(p, 0.01, weight_decay=0.01, amsgrad=True),
+    "AdamW": lambda p: optim.AdamW(p, 0.01),
+    "NAdam": lambda p: optim.NAdam(p, 0.01, weight_decay=0.01, decoupled_weight_decay=True),
+    "RAdam": lambda p: optim.RAdam(p, 0.01),
+    "Adamax": lambda p: optim.Adamax(p, 0.01),
+    "RMSprop": lambda p: optim.RMSprop(p, 0.01, momentum=0.5),
+    "centered": lambda p: optim.RMSprop(p, 0.01, centered=True, eps=1e-3),
+    "Adagrad": lambda p: optim.Adagrad(p, 0.01, lr_decay=0.1, initial_accumulator_value=0.2),
+    "Adadelta": lambda p: optim.Adadelta(p, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_steps_of_each_optimizer_are_pytorchs(name: str) -> None:
+    compare(Perceptron, vectors, OPTIMIZERS[name])
+
+
+@pytest.mark.parametrize(("make", "batches"), [(Residual, pictures), (Tagger, sentences)])
+def test_steps_of_networks_are_pytorchs(make: Any, batches: Any) -> None:
+    compare(make, batches, lambda p: optim.SGD(p, 0.1, momentum=0.9))
+
+
+def test_groups_have_rates_of_their_own() -> None:
+    def two(parameters: Any) -> Any:
+        first, *rest = parameters
+        return optim.SGD([{"params": [first], "lr": 0.5, "weight_decay": 0.1}, {"params": rest}],
+                         lr=0.01)  # fmt: skip
+
+    compare(Perceptron, vectors, two)
+
+
+def test_batches_vary_without_another_program() -> None:
+    module = Perceptron()
+    step = TorchStep(cross_entropy, optim.SGD(module.parameters(), 0.1))
+    for batch in vectors():
+        step(module, *batch)
+    assert len(step._programs) == 1
+
+
+def test_dropout_keeps_its_share_and_follows_the_seed() -> None:
+    module = Dropping()
+    step = TorchStep(mean, optim.SGD(module.parameters(), 0.0))
+    x = torch.ones(400, 50)
+    torch.manual_seed(3)
+    losses = [float(step(module, x)) for _ in range(5)]
+    assert len(set(losses)) == 5
+    assert all(abs(loss - 1) < 0.03 for loss in losses)
+    torch.manual_seed(3)
+    assert [float(step(module, x)) for _ in range(5)] == losses
+    module.eval()
+    assert float(step(module, x)) == 1.0
+
+
+def test_parameters_that_the_loss_does_not_reach_are_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    module = Perceptron()
+    module.spare = nn.Linear(2, 2)
+    before = module.spare.weight.detach().clone()
+    step = TorchStep(cross_entropy, optim.SGD(module.parameters(), 0.1, weight_decay=0.1))
+    batch = next(vectors())
+    with caplog.at_level(logging.WARNING, "hagane"):
+        step(module, *batch)
+        step(module, *batch)
+    assert [r.message for r in caplog.records] == [
+        "the loss does not depend on module.spare.weight, module.spare.bias: the step leaves them "
+        "as they are"
+    ]
+    assert torch.equal(module.spare.weight.detach(), before)
+
+
+def test_frozen_parameters_stay() -> None:
+    module = Perceptron()
+    module.first.requires_grad_(False)
+    before = module.first.weight.clone()
+    step = TorchStep(cross_entropy, optim.SGD(module.parameters(), 0.1))
+    step(module, *next(vectors()))
+    assert torch.equal(module.first.weight, before)
+
+
+def rows(module: Any, x: Any, t: Any) -> Any:
+    return nn.functional.cross_entropy(module(x), t, reduction="none")
+
+
+def detached(module: Any, x: Any, t: Any) -> Any:
+    return x.mean() + t.float().mean()
+
+
+class Own(optim.SGD):
+    def step(self, closure: Any = None) -> Any:
+        return super().step(closure)
+
+
+def test_mistakes_are_named() -> None:
+    module, batch = Perceptron(), next(vectors())
+    optimizer = optim.SGD(module.parameters(), 0.1)
+    with pytest.raises(InvalidArgument, match=r"expected a loss of one .* number, got .*batch"):
+        TorchStep(rows, optimizer)(module, *batch)
+    with pytest.raises(InvalidArgument, match="does not depend on any parameter"):
+        TorchStep(detached, optimizer)(module, *batch)
+    with pytest.raises(InvalidArgument, match=r"expected an optimizer of torch.optim .*Own"):
+        TorchStep(cross_entropy, Own(module.parameters()))
+    with pytest.raises(InvalidArgument, match="expected a torch.nn.Module .* got Tensor"):
+        TorchStep(cross_entropy, optimizer)(*batch, module)
+    with pytest.raises(InvalidArgument, match="a module and x, t, got 1 arguments"):
+        TorchStep(cross_entropy, optimizer)(module, batch[0])
+    handle = module.register_forward_hook(lambda *_: None)
+    with pytest.raises(CaptureError, match="forward hook"):
+        TorchStep(cross_entropy, optimizer)(module, *batch)
+    handle.remove()
