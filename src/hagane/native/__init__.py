@@ -11,7 +11,7 @@ from hagane.native.plan.partition import Draft, Target, draft_nodes
 from hagane.native.plan.widen_halves import widen_halves
 from hagane.native.rules.control.operators import grown_outputs
 from hagane.native.rules.onednn.binding import obstacle as library_obstacle
-from hagane.native.run.caller import Caller, make_caller
+from hagane.native.run.caller import Caller, make_entry, make_frame
 from hagane.native.run.compiled import Compiled
 from hagane.native.run.context import Spent
 from hagane.native.run.files import load_compiled, save_compiled
@@ -45,7 +45,8 @@ __all__ = [
     "is_pooled",
     "library_obstacle",
     "load_compiled",
-    "make_caller",
+    "make_entry",
+    "make_frame",
     "peak_flops",
     "save_compiled",
     "tune",

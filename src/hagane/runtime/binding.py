@@ -9,7 +9,7 @@ import numpy as np
 
 from hagane.errors import InvalidArgument
 from hagane.ops.definition import Array, RuntimeValue
-from hagane.runtime.port import Device
+from hagane.runtime.port import CPU, Device
 from hagane.runtime.value import OrtValue, device_of
 
 if TYPE_CHECKING:
@@ -52,6 +52,13 @@ class IOBinding:
             self.outputs[name] = OrtValue(device.put(result), device)
         else:
             target.update_inplace(np.asarray(result))
+
+    def targets(self) -> list[RuntimeValue]:
+        """Return for each output the value on the CPU that it is bound to, or None."""
+        return [
+            None if value is None or value.device is not CPU else value.content
+            for value in self.outputs.values()
+        ]
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """Write output ``name`` into a value."""

@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane.errors import InvalidArgument, KernelError, OutOfMemory
 from hagane.graph import ModelSource, save
 from hagane.machine import NoCompiler
-from hagane.native import peak_flops
-from hagane.ops.definition import RuntimeValue
+from hagane.native import Caller, make_entry, peak_flops
+from hagane.ops.definition import Array, RuntimeValue
 from hagane.ops.values import tensor_to_array
 from hagane.runtime.binding import IOBinding
 from hagane.runtime.execute import execute, outputs_of
@@ -24,7 +25,7 @@ from hagane.runtime.feeds import Input, bind, random_feed
 from hagane.runtime.metadata import ModelMetadata, NodeArg, model_metadata, output_argument
 from hagane.runtime.options import RunOptions, SessionOptions
 from hagane.runtime.pipeline import read
-from hagane.runtime.port import Memory, Observer, Part, Timed, Value
+from hagane.runtime.port import CPU, Memory, Observer, Part, Timed, Value
 from hagane.runtime.profile import Profile, ProfileReport, measure
 from hagane.runtime.room import largest_value, out_of_memory
 from hagane.runtime.settings import level_of, settings_of, threads_of
@@ -99,7 +100,7 @@ class InferenceSession:
         }
         self._profile = Profile() if self._options.enable_profiling else None
         try:
-            self._call = None if self._profile else self._programs.caller(self._input_names)
+            self._call = None if self._profile else self._entry()
         except MemoryError as error:
             raise out_of_memory(error, self._largest) from error
         if self._options.optimized_model_filepath:
@@ -175,8 +176,8 @@ class InferenceSession:
             OutOfMemory: There is no memory for the values of the model.
         """
         try:
-            if self._call is not None and output_names is None and run_options is None:
-                found = self._call(input_feed)
+            if self._call is not None and run_options is None:
+                found = self._call(input_feed, output_names)
                 if found is not None:
                     return found
             return self._run(output_names, input_feed, run_options)
@@ -184,6 +185,22 @@ class InferenceSession:
             raise
         except MemoryError as error:
             raise out_of_memory(error, self._largest) from error
+
+    def _entry(self) -> Caller | None:
+        """Return the short way to run the model, if there may be one."""
+        programs, inputs, defaults = self._programs, self._inputs, self._defaults
+        if not programs.may_have_frames():
+            return None
+        every = self._input_names
+        names = [item.name for item in inputs]
+        fed = [every.index(name) for name in names]
+
+        # It must not lead back to the session: the collector does not see what C functions hold.
+        def fit(arrays: Sequence[Array], owner: object, full: bool) -> tuple[Any, ...] | None:
+            values = bind(inputs, {}, dict(zip(names, arrays, strict=True)))
+            return programs.frame(every, _arguments(every, values, defaults), fed, owner, full)
+
+        return make_entry(names, self._output_names, fit, OrtValue, CPU)
 
     def _run(
         self,
@@ -253,10 +270,7 @@ class InferenceSession:
             return float("inf")
 
     def _arguments(self, values: Mapping[str, RuntimeValue]) -> list[RuntimeValue]:
-        return [
-            values[name] if name in values else tensor_to_array(self._defaults[name])
-            for name in self._input_names
-        ]
+        return _arguments(self._input_names, values, self._defaults)
 
     def _wanted(self, names: Sequence[str] | None) -> list[int]:
         if not names:
@@ -296,6 +310,14 @@ class InferenceSession:
         names = list(iobinding.outputs)
         if not names:
             raise InvalidArgument("bind at least one output before run_with_iobinding")
+        if self._call is not None and run_options is None:
+            targets = iobinding.targets()
+            found = self._call(iobinding.inputs, names, targets)
+            if found is not None:
+                for name, result, target in zip(names, found, targets, strict=True):
+                    if result is not target:
+                        iobinding.fill(name, result)
+                return
         results = self.run(names, iobinding.inputs, run_options)
         for name, result in zip(names, results, strict=True):
             iobinding.fill(name, result)
@@ -336,6 +358,15 @@ class InferenceSession:
     def get_profiling_start_time_ns(self) -> int:
         """Return when recording began, in nanoseconds of ``time.perf_counter_ns``."""
         return 0 if self._profile is None else self._profile.start_ns
+
+
+def _arguments(
+    names: Sequence[str],
+    values: Mapping[str, RuntimeValue],
+    defaults: Mapping[str, ir.TensorProtocol],
+) -> list[RuntimeValue]:
+    """Return a value for each input: what is given, or the initializer of that name."""
+    return [values[name] if name in values else tensor_to_array(defaults[name]) for name in names]
 
 
 class _Watch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -16,7 +17,7 @@ from hagane.ops import infer_types
 from hagane.ops.definition import RuntimeValue
 from hagane.ops.inference import GraphTypes
 from hagane.runtime.pipeline import Built, ReadModel, build
-from hagane.runtime.port import Caller, Memory, SizesUnknown
+from hagane.runtime.port import Memory, SizesUnknown
 from hagane.runtime.program import Planner, Program
 from hagane.runtime.settings import Settings
 from hagane.symbolic import Expr
@@ -74,23 +75,42 @@ class Programs:
             self._logger.warning("the model runs on the slow reference kernels: %s", built.obstacle)
             self.native = False
 
-    def caller(self, names: Sequence[str]) -> Caller | None:
-        """Return the short way to run the model, if it is one part that has one.
+    def frame(
+        self,
+        names: Sequence[str],
+        arguments: Sequence[RuntimeValue],
+        fed: Sequence[int],
+        owner: object,
+        full: bool,
+    ) -> tuple[Any, ...] | None:
+        """Return the short way for arguments of some shapes, if the model is one part that has one.
 
         Args:
             names: The graph's inputs.
+            arguments: A value for each.
+            fed: Which of them are given in each run.
+            owner: Of a short way whose memory may be taken, or None.
+            full: Whether it must be.
         """
-        if not self.native or self._specializes:
-            return None
-        program = self.general
+        program = self.for_shapes(names, arguments)
         if len(program.steps) != 1:
             return None
         (step,) = program.steps
-        if set(step.inputs) != set(program.inputs) or not set(program.outputs) <= set(step.outputs):
+        slots = [program.inputs[i] for i in fed]
+        if not set(step.inputs) <= set(slots) or not set(program.outputs) <= set(step.outputs):
             return None
-        own = [names[program.inputs.index(slot)] for slot in step.inputs]
+        if len(set(program.outputs)) != len(program.outputs):
+            return None
+        arrays = [value for i in fed if isinstance(value := arguments[i], np.ndarray)]
+        if len(arrays) != len(fed):
+            return None
+        own = [slots.index(slot) for slot in step.inputs]
         order = [step.outputs.index(slot) for slot in program.outputs]
-        return step.part.caller(own, order)
+        return step.part.frame(arrays, own, order, owner, full)
+
+    def may_have_frames(self) -> bool:
+        """Whether there may be a short way for some shapes."""
+        return self.native and (self._specializes or len(self.general.steps) == 1)
 
     def memory_plan(self, shapes: Mapping[str, Sequence[int]]) -> Memory:
         """Return the memory that the parts need for inputs of some shapes."""

@@ -26,8 +26,6 @@ static struct {
   hg_worker workers[MAX_THREADS];
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static __thread hg_job *own_job; /* of which this thread is the caller */
-
 /* ---- workers ---- */
 
 /* Whether there may be a task for a worker. */
@@ -112,13 +110,16 @@ static int have_workers(int64_t wanted) {
 static void after_fork(void) {
   pthread_mutex_init(&pool.lock, NULL);
   atomic_store(&pool.n_workers, 0);
-  atomic_store(&pool.runs, own_job != NULL);
+  int64_t runs = 0;
   atomic_store(&pool.shared, 0);
   for (int64_t i = 0; i < MAX_THREADS; i++) atomic_store(&pool.workers[i].asleep, 0);
   for (int64_t j = 0; j < JOBS; j++) {
     for (int64_t i = 0; i < MAX_THREADS; i++) atomic_store(&jobs[j].lanes[i].value, 0);
-    atomic_store(&jobs[j].taken, own_job == &jobs[j]);
+    int own = atomic_load(&jobs[j].taken) && pthread_equal(jobs[j].caller, pthread_self());
+    atomic_store(&jobs[j].taken, own);
+    runs += own;
   }
+  atomic_store(&pool.runs, runs);
 }
 
 __attribute__((constructor)) static void register_fork(void) {
@@ -184,18 +185,17 @@ static hg_job *take_job(hg_program *program, int64_t runs) {
     int32_t free = 0;
     if (!atomic_compare_exchange_strong(&jobs[j].taken, &free, 1)) continue;
     jobs[j].program = program;
+    jobs[j].caller = pthread_self();
     atomic_store(&jobs[j].base, (int32_t)choose_base(program->threads));
     atomic_store(&jobs[j].threads, 0);
     atomic_store(&jobs[j].state, GOES_ON);
     atomic_fetch_or(&pool.shared, (uint32_t)1 << j);
-    own_job = &jobs[j];
-    return own_job;
+    return &jobs[j];
   }
   return NULL;
 }
 
 static void leave_job(hg_job *job) {
-  own_job = NULL;
   atomic_fetch_and(&pool.shared, ~((uint32_t)1 << (job - jobs)));
   atomic_store(&job->taken, 0);
 }

@@ -27,6 +27,7 @@ typedef struct {
   hg_program *program;
   int64_t phase; /* which is open */
   _Atomic int32_t taken;
+  pthread_t caller; /* who has taken it */
 } hg_job;
 
 enum { GOES_ON, ASKS, OVER }; /* states of a job */

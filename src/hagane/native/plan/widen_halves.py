@@ -34,7 +34,7 @@ def widen_halves(graph: ir.Graph, types: GraphTypes) -> int:
 def _widen_nodes(graph: ir.Graph, types: GraphTypes) -> int:
     count = 0
     nodes = list(graph)
-    for node, after in zip(nodes, [*nodes[1:], None], strict=True):
+    for node, after in zip(nodes, [*nodes[1:], None], strict=False):
         if (node.domain, node.op_type) == ("", "Softmax") and _half(
             node.inputs[0], types
         ) == ir.DataType.FLOAT16:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from weakref import WeakSet
 
 import numpy as np
 
@@ -99,6 +100,7 @@ class Loaded:
             if isinstance(distance := dim - symbol(name), int)
         ]
         self.pool = OutputPool()
+        self.frames: WeakSet[Context] = WeakSet()
         self._free: list[Context] = []
         self._lock = Lock()
 
@@ -262,9 +264,9 @@ class Loaded:
             with self._lock:
                 self._free.append(context)
 
-    def context(self, sizes: Mapping[str, int]) -> Context:
-        """Return memory and tables of their own for one caller."""
-        return Context(self, (), self._numbers(sizes))
+    def bytes_of_frames(self) -> int:
+        """Return the memory for values that callers hold for shapes that may come again."""
+        return sum(context.arena.size for context in self.frames if context.arena is not None)
 
     def _take(self, shapes: tuple[tuple[int, ...], ...], arrays: Sequence[Array]) -> Context:
         with self._lock:

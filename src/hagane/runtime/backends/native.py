@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import onnx_ir as ir
 
@@ -18,14 +19,14 @@ from hagane.native import (
     draft_nodes,
     grown_outputs,
     has_rule,
-    make_caller,
+    make_frame,
     widen_halves,
 )
 from hagane.native.run.loaded import ShapeMismatch as NotTheShapes
+from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
 from hagane.runtime.port import (
     CPU,
-    Caller,
     Device,
     Memory,
     Part,
@@ -105,9 +106,16 @@ class NativePart(Part):
         """Return the bytes of packed weights, and of arena and scratch memory."""
         return Memory(*self.segment.memory(sizes))
 
-    def caller(self, names: Sequence[str], order: Sequence[int]) -> Caller | None:
-        """Return the C function that checks a feed and runs the kernels, for fixed shapes."""
-        return make_caller(self.segment, names, order)
+    def frame(
+        self,
+        arrays: Sequence[Array],
+        own: Sequence[int],
+        order: Sequence[int],
+        owner: object,
+        full: bool,
+    ) -> tuple[Any, ...] | None:
+        """Return what the C function needs that checks a feed and runs the kernels."""
+        return make_frame(self.segment, arrays, own, order, owner, full)
 
 
 @dataclass(frozen=True)
