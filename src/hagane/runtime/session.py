@@ -13,15 +13,18 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.errors import InvalidArgument, KernelError, OutOfMemory
+from hagane.errors import InvalidArgument, InvalidModel, KernelError, OutOfMemory
 from hagane.graph import ModelSource, save
-from hagane.machine import NoCompiler
-from hagane.native import Caller, make_entry, peak_flops
+from hagane.machine import Lock, NoCompiler
+from hagane.native import Caller, make_entry, make_frame, peak_flops
 from hagane.ops.definition import Array, RuntimeValue
 from hagane.ops.values import tensor_to_array
+from hagane.runtime.backends.native import NativePart
 from hagane.runtime.binding import IOBinding
 from hagane.runtime.execute import execute, outputs_of
 from hagane.runtime.feeds import Input, bind, random_feed
+from hagane.runtime.kept import Kept, keep, key_of
+from hagane.runtime.kept import find as find_kept
 from hagane.runtime.metadata import ModelMetadata, NodeArg, model_metadata, output_argument
 from hagane.runtime.options import RunOptions, SessionOptions
 from hagane.runtime.pipeline import read
@@ -79,32 +82,102 @@ class InferenceSession:
         self._model_path = (
             os.fspath(path_or_bytes) if isinstance(path_or_bytes, str | os.PathLike) else ""
         )
-        settings = settings_of(self._options, self._logger)
-        read_model = read(path_or_bytes, settings)
+        self._source = path_or_bytes
+        self._settings = settings_of(self._options, self._logger)
+        self._opened: Programs | None = None
+        self._lock = Lock()
+        self._profile = Profile() if self._options.enable_profiling else None
+        key = key_of(self._model_path, self._options) if self._model_path else None
+        kept = None if key is None else find_kept(key)
+        if kept is not None:
+            self._kept_key = key
+            self._take(kept)
+            return
+        self._open()
+        try:
+            self._call = None if self._profile else self._entry()
+        except MemoryError as error:
+            raise out_of_memory(error, self._largest) from error
+        if key is not None:
+            self._keep(key)
+
+    def _open(self) -> Programs:
+        """Read the model and build it."""
+        read_model = read(self._source, self._settings)
         model = read_model.model
-        self._input_args = read_model.arguments
-        self._metadata = model_metadata(model)
         inputs = [Input(name, type_) for name, type_ in read_model.inputs.items()]
         initializers = model.graph.initializers
+        self._input_args = read_model.arguments
+        self._metadata = model_metadata(model)
         self._inputs = [item for item in inputs if item.name not in initializers]
         self._overridable = {item.name: item for item in inputs if item.name in initializers}
         self._output_args = [output_argument(value) for value in model.graph.outputs]
         self._output_names = [arg.name for arg in self._output_args]
         self._largest = largest_value(model.graph, read_model.types)
-        self._programs = Programs(read_model, settings, self._logger)
+        self._opened = programs = Programs(read_model, self._settings, self._logger)
         self._input_names = [str(value.name) for value in model.graph.inputs]
         self._defaults = {
             str(value.name): value.const_value
             for value in model.graph.inputs
             if value.const_value is not None
         }
-        self._profile = Profile() if self._options.enable_profiling else None
-        try:
-            self._call = None if self._profile else self._entry()
-        except MemoryError as error:
-            raise out_of_memory(error, self._largest) from error
         if self._options.optimized_model_filepath:
             save(model, self._options.optimized_model_filepath)
+        return programs
+
+    @property
+    def _programs(self) -> Programs:
+        """The model as it is built; of a session from the cache, when it is first needed."""
+        with self._lock:
+            if self._opened is None:
+                if key_of(self._model_path, self._options) != self._kept_key:
+                    raise InvalidModel(
+                        f"'{self._model_path}' was changed after the session was made, and is "
+                        "needed again: make a new session"
+                    )
+                self._open()
+            assert self._opened is not None
+            return self._opened
+
+    def _take(self, kept: Kept) -> None:
+        """Become the session that is kept."""
+        self._input_args = {item.name: item for item in kept.arguments}
+        self._metadata = kept.metadata
+        self._inputs = list(kept.inputs)
+        self._overridable = {item.name: item for item in kept.overridable}
+        self._output_args = list(kept.outputs)
+        self._output_names = [arg.name for arg in self._output_args]
+        self._largest = kept.largest
+        inputs, names = self._inputs, [item.name for item in self._inputs]
+
+        def fit(arrays: Sequence[Array], owner: object, full: bool) -> tuple[Any, ...] | None:
+            bind(inputs, {}, dict(zip(names, arrays, strict=True)))
+            return make_frame(kept.loaded, arrays, kept.own, kept.order, owner, full)
+
+        self._call = make_entry(names, self._output_names, fit, OrtValue, CPU)
+
+    def _keep(self, key: str) -> None:
+        """Put the session into the cache, if it is one native part."""
+        fed = [self._input_names.index(item.name) for item in self._inputs]
+        found = self._programs.whole(fed)
+        if found is None or not isinstance(found[0], NativePart) or self._call is None:
+            return
+        part, own, order = found
+        assert isinstance(part, NativePart)
+        keep(
+            key,
+            Kept(
+                part.segment,
+                own,
+                order,
+                tuple(self._inputs),
+                tuple(self._overridable.values()),
+                tuple(self._input_args.values()),
+                tuple(self._output_args),
+                self._metadata,
+                self._largest,
+            ),
+        )
 
     def _check_providers(
         self, providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None
@@ -209,12 +282,13 @@ class InferenceSession:
         run_options: RunOptions | None,
     ) -> list[Any]:
         wanted = self._wanted(output_names)
+        programs = self._programs
         values = bind(self._inputs, self._overridable, input_feed)
         arguments = self._arguments(values)
         if self._overridable.keys() & values.keys():
-            program = self._programs.reference
+            program = programs.reference
         else:
-            program = self._programs.for_shapes(self._input_names, arguments)
+            program = programs.for_shapes(self._input_names, arguments)
         results = execute(program, arguments, observe=self._observer(run_options))
         return outputs_of(
             [results[i] for i in wanted], [*arguments, *(value for _, value in program.constants)]
@@ -251,11 +325,12 @@ class InferenceSession:
         """
         if runs < 1:
             raise InvalidArgument(f"profile: expected one run or more, got {runs}")
+        programs = self._programs
         if input_feed is None:
             input_feed = random_feed(self.get_inputs(), {}, np.random.default_rng(0))
         values = bind(self._inputs, self._overridable, input_feed)
         arguments = self._arguments(values)
-        program = self._programs.for_shapes(self._input_names, arguments)
+        program = programs.for_shapes(self._input_names, arguments)
         return measure(
             lambda observe: execute(program, arguments, observe=observe),
             self._peak_flops(),

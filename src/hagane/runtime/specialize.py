@@ -17,7 +17,7 @@ from hagane.ops import infer_types
 from hagane.ops.definition import RuntimeValue
 from hagane.ops.inference import GraphTypes
 from hagane.runtime.pipeline import Built, ReadModel, build
-from hagane.runtime.port import Memory, SizesUnknown
+from hagane.runtime.port import Memory, Part, SizesUnknown
 from hagane.runtime.program import Planner, Program
 from hagane.runtime.settings import Settings
 from hagane.symbolic import Expr
@@ -92,21 +92,22 @@ class Programs:
             owner: Of a short way whose memory may be taken, or None.
             full: Whether it must be.
         """
-        program = self.for_shapes(names, arguments)
-        if len(program.steps) != 1:
-            return None
-        (step,) = program.steps
-        slots = [program.inputs[i] for i in fed]
-        if not set(step.inputs) <= set(slots) or not set(program.outputs) <= set(step.outputs):
-            return None
-        if len(set(program.outputs)) != len(program.outputs):
-            return None
+        found = _whole(self.for_shapes(names, arguments), fed)
         arrays = [value for i in fed if isinstance(value := arguments[i], np.ndarray)]
-        if len(arrays) != len(fed):
+        if found is None or len(arrays) != len(fed):
             return None
-        own = [slots.index(slot) for slot in step.inputs]
-        order = [step.outputs.index(slot) for slot in program.outputs]
-        return step.part.frame(arrays, own, order, owner, full)
+        part, own, order = found
+        return part.frame(arrays, own, order, owner, full)
+
+    def whole(self, fed: Sequence[int]) -> tuple[Part, tuple[int, ...], tuple[int, ...]] | None:
+        """Return the part that is the model for all shapes, if there is one.
+
+        Also which of the inputs that are given it reads, and which of its outputs the model has.
+
+        Args:
+            fed: Which of the graph's inputs are given in each run.
+        """
+        return _whole(self.general, fed) if self.native and not self._specializes else None
 
     def may_have_frames(self) -> bool:
         """Whether there may be a short way for some shapes."""
@@ -156,3 +157,18 @@ class Programs:
                 types = infer_types(model, shapes=shapes, lenient=True)
                 program = self._by_shape[key] = self._build(model, types)
             return program
+
+
+def _whole(
+    program: Program, fed: Sequence[int]
+) -> tuple[Part, tuple[int, ...], tuple[int, ...]] | None:
+    if len(program.steps) != 1:
+        return None
+    (step,) = program.steps
+    slots = [program.inputs[i] for i in fed]
+    if not set(step.inputs) <= set(slots) or not set(program.outputs) <= set(step.outputs):
+        return None
+    if len(set(program.outputs)) != len(program.outputs):
+        return None
+    own = tuple(slots.index(slot) for slot in step.inputs)
+    return step.part, own, tuple(step.outputs.index(slot) for slot in program.outputs)

@@ -19,6 +19,7 @@ from hagane.native.run.context import Context, Spent
 from hagane.native.run.engine import (
     Engine,
     Library,
+    Mapped,
     Memory,
     open_engine,
     open_library,
@@ -53,6 +54,7 @@ class Loaded:
         library: The kernels' code, if it is mapped already.
         engine: The engine, if it is mapped already.
         keep_sources: Keep the arrays that weights are packed from, for ``replace``.
+        weights: The weights, if they are packed already.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Loaded:
         library: Library | None = None,
         engine: Engine | None = None,
         keep_sources: bool = False,
+        weights: Mapped | None = None,
     ):
         self.kernels = compiled.kernels
         self.inputs, self.outputs = compiled.inputs, compiled.outputs
@@ -78,10 +81,13 @@ class Loaded:
         if not any(isinstance(kernel.work, Expr) for kernel in self.kernels):
             self._estimate = self.estimated(Numbers({}))
         self.growing = grows(self.controls)
-        self._weights = Memory(self.engine, compiled.weight_bytes)
+        self._weights = weights or Memory(self.engine, compiled.weight_bytes)
         self._weight_offsets = {weight.buffer: weight.offset for weight in compiled.weights}
         self._owners = [weight.buffer.owner for weight in compiled.weights]
-        self._pack(compiled.weights, [source.array for source in compiled.sources], settle)
+        if weights is None:
+            self._pack(compiled.weights, [source.array for source in compiled.sources], settle)
+        # Code and packed weights as they are, for other processes (`kept.py`).
+        self.plain = replace(compiled, sources=())
         self._compiled = compiled if keep_sources else None
         self._equal = compiled.equal
         shapes = [shape for _, shape, _ in (*self.inputs, *self.outputs)]
@@ -107,6 +113,11 @@ class Loaded:
     def weight_address(self, buffer: Buffer) -> int:
         """Return where a packed weight lies."""
         return self._weights.address + self._weight_offsets[buffer]
+
+    def packed(self) -> memoryview:
+        """Return the bytes of all packed weights."""
+        size = self._weights.size
+        return memoryview((ctypes.c_char * size).from_address(self._weights.address)).cast("B")
 
     def address(self, index: int) -> int | None:
         """Return where the code of a kernel lies, if it has any."""
