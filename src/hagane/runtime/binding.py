@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hagane.errors import InvalidArgument
-from hagane.ops.definition import Array, RuntimeValue
 from hagane.runtime.port import CPU, Device
 from hagane.runtime.value import OrtValue, device_of
 
 if TYPE_CHECKING:
+    from hagane.ops.definition import Array, RuntimeValue
     from hagane.runtime.session import InferenceSession
 
 

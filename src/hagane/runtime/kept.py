@@ -14,36 +14,55 @@ import json
 import os
 import platform
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 import numpy as np
-import onnx_ir as ir
 
 import hagane
-from hagane.graph.types import TensorType
-from hagane.machine import CodeCache, NoCompiler
-from hagane.native import Loaded
-from hagane.native.run.codec import Reader, Writer
+from hagane.machine import CodeCache, NoCompiler, multiplies_bfloat16
 from hagane.native.run.kept import may_be_kept, read_about, read_loaded, write_loaded
-from hagane.runtime.feeds import Input
-from hagane.runtime.metadata import ModelMetadata, NodeArg
+from hagane.native.run.loaded import Loaded
+from hagane.runtime.chosen import is_native, level_of, threads_of
+from hagane.runtime.described import ModelMetadata, NodeArg
 from hagane.runtime.options import SessionOptions
-from hagane.runtime.settings import is_native, level_of, threads_of
 
+if TYPE_CHECKING:
+    from hagane.ops.definition import Array
+
+# A folder of its own in the user's cache, limited like that of compiled code: packed weights are large.
+_CACHE = "sessions"
 # Options that say nothing about what is compiled.
 _IDLE = frozenset({"log_severity_level", "log_verbosity_level", "logid", "profile_file_prefix"})
 # Packages whose source decides about it.
 _SOURCES = ("graph", "machine", "native", "ops", "passes", "runtime", "symbolic")
+_LIBRARIES = ("onnx", "onnx_ir")
 # Seconds. A file that was just written may be written to again within one tick of its clock.
 _SETTLED = 2.0
 # More than such a share of the cache is not given to one session.
 _SHARE = 2
 
 _live: WeakValueDictionary[str, Loaded] = WeakValueDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """An input that has to be fed: its name, element type as NumPy calls it, and sizes or None."""
+
+    name: str
+    dtype: str
+    dims: tuple[int | None, ...]
+
+    def takes(self, array: Array) -> bool:
+        """Whether an array is one for this input."""
+        return (
+            array.dtype.name == self.dtype
+            and array.ndim == len(self.dims)
+            and all(a is None or a == b for a, b in zip(self.dims, array.shape, strict=True))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +84,8 @@ class Kept:
     loaded: Loaded
     own: tuple[int, ...]
     order: tuple[int, ...]
-    inputs: tuple[Input, ...]
-    overridable: tuple[Input, ...]
+    inputs: tuple[Fed, ...]
+    overridable: tuple[str, ...]
     arguments: tuple[NodeArg, ...]
     outputs: tuple[NodeArg, ...]
     metadata: ModelMetadata
@@ -87,7 +106,7 @@ def key_of(path: str, options: SessionOptions) -> str | None:
         return None
     if options.tune != "off" or not is_native(options):
         return None
-    cache = CodeCache("native")
+    cache = CodeCache(_CACHE)
     if cache.limit == 0:
         return None
     try:
@@ -101,8 +120,10 @@ def key_of(path: str, options: SessionOptions) -> str | None:
     }
     variables = {k: v for k, v in os.environ.items() if k.startswith("HAGANE_") or k == "CC"}
     variables.pop("HAGANE_CACHE_BYTES", None)
-    versions = [hagane.__version__, np.__version__, ir.__version__, platform.python_version()]
+    versions = [hagane.__version__, np.__version__, platform.python_version()]
     level = level_of(options)
+    if options.precision != "fp32" and not multiplies_bfloat16(level):
+        return None  # each session says so
     machine = [level.name, sorted(level.needs), threads_of(options), platform.machine()]
     return json.dumps(
         ["session", content, chosen, variables, versions, machine, _source()], sort_keys=True
@@ -130,7 +151,8 @@ def _digest(path: Path) -> str:
 
 def _source() -> str:
     """Return a hash of the state of hagane's source files."""
-    states = []
+    specs = [spec for name in _LIBRARIES if (spec := find_spec(name)) is not None]
+    states = [_state(Path(spec.origin)) for spec in specs if spec.origin is not None]
     folders = [Path(hagane.__file__).parent / name for name in _SOURCES]
     while folders:
         with os.scandir(folders.pop()) as found:
@@ -138,14 +160,18 @@ def _source() -> str:
                 if item.is_dir():
                     folders.append(Path(item.path))
                 elif not item.name.endswith(".pyc"):
-                    status = item.stat()
-                    states.append(f"{item.path}:{status.st_size}:{status.st_mtime_ns}")
+                    states.append(_state(item))
     return hashlib.sha256("\n".join(sorted(states)).encode()).hexdigest()
+
+
+def _state(item: os.DirEntry[str] | Path) -> str:
+    status = item.stat()
+    return f"{os.fspath(item)}:{status.st_size}:{status.st_mtime_ns}"
 
 
 def find(key: str) -> Kept | None:
     """Return the session that is kept under a key, if there is one."""
-    found = CodeCache("native").find(key)
+    found = CodeCache(_CACHE).find(key)
     if found is None:
         return None
     try:
@@ -154,14 +180,8 @@ def find(key: str) -> Kept | None:
         if loaded is None:
             return None
         _live[key] = loaded
-        reader = Reader([])
-        inputs, overridable = (
-            tuple(
-                Input(name, TensorType(ir.DataType[dtype], reader.read(shape)))
-                for name, dtype, shape in about[kind]
-            )
-            for kind in ("inputs", "overridable")
-        )
+        inputs = tuple(Fed(name, dtype, tuple(dims)) for name, dtype, dims in about["inputs"])
+        overridable = tuple(about["overridable"])
         arguments, outputs = (
             tuple(NodeArg(*each) for each in about[kind]) for kind in ("arguments", "outputs")
         )
@@ -177,15 +197,12 @@ def find(key: str) -> Kept | None:
 def keep(key: str, kept: Kept) -> None:
     """Keep a session under a key, if it can be, and there is room."""
     _live[key] = kept.loaded
-    cache = CodeCache("native")
+    cache = CodeCache(_CACHE)
     if not may_be_kept(kept.loaded) or len(kept.loaded.packed()) > cache.limit // _SHARE:
         return
-    inputs, overridable = _ports(kept.inputs), _ports(kept.overridable)
-    if inputs is None or overridable is None:
-        return
     about = {
-        "inputs": inputs,
-        "overridable": overridable,
+        "inputs": [dataclasses.astuple(each) for each in kept.inputs],
+        "overridable": kept.overridable,
         "arguments": [dataclasses.astuple(each) for each in kept.arguments],
         "outputs": [dataclasses.astuple(each) for each in kept.outputs],
         "metadata": dataclasses.asdict(kept.metadata),
@@ -197,13 +214,3 @@ def keep(key: str, kept: Kept) -> None:
         cache.get_folder(key, lambda folder: write_loaded(kept.loaded, folder, about))
     except (OSError, NoCompiler):
         return  # there is no room
-
-
-def _ports(inputs: Sequence[Input]) -> list[Any] | None:
-    writer = Writer()
-    found = []
-    for each in inputs:
-        if not isinstance(each.type, TensorType):
-            return None
-        found.append([each.name, each.type.dtype.name, writer.write(each.type.shape)])
-    return found

@@ -22,7 +22,8 @@ from hagane.machine import NoCompiler
 from hagane.ops import GraphTypes, infer_types
 from hagane.passes import Change, optimize
 from hagane.passes.legalise import legalise
-from hagane.runtime.metadata import NodeArg, declared_types, input_argument
+from hagane.runtime.described import NodeArg
+from hagane.runtime.metadata import declared_types, input_argument
 from hagane.runtime.port import Backend, Refusal
 from hagane.runtime.program import REFERENCE, Planner, Program
 from hagane.runtime.settings import Settings

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-import onnx_ir as ir
+if TYPE_CHECKING:
+    import onnx_ir as ir
 
-from hagane.ops.definition import Array, RuntimeValue
-from hagane.ops.inference import GraphTypes
+    from hagane.ops.definition import Array, RuntimeValue
+    from hagane.ops.inference import GraphTypes
 
 # What a part reads and writes: a RuntimeValue on the CPU, whatever a device holds elsewhere.
 Value: TypeAlias = Any

@@ -8,32 +8,30 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-import numpy as np
-import onnx_ir as ir
+from typing import TYPE_CHECKING, Any
 
 from hagane.errors import InvalidArgument, InvalidModel, KernelError, OutOfMemory
-from hagane.graph import ModelSource, save
 from hagane.machine import Lock, NoCompiler
-from hagane.native import Caller, make_entry, make_frame, peak_flops
-from hagane.ops.definition import Array, RuntimeValue
-from hagane.ops.values import tensor_to_array
-from hagane.runtime.backends.native import NativePart
+from hagane.native.run.caller import Caller, make_entry, make_frame
 from hagane.runtime.binding import IOBinding
-from hagane.runtime.execute import execute, outputs_of
-from hagane.runtime.feeds import Input, bind, random_feed
-from hagane.runtime.kept import Kept, keep, key_of
+from hagane.runtime.chosen import level_of, threads_of
+from hagane.runtime.described import ModelMetadata, NodeArg
+from hagane.runtime.kept import Fed, Kept, keep, key_of
 from hagane.runtime.kept import find as find_kept
-from hagane.runtime.metadata import ModelMetadata, NodeArg, model_metadata, output_argument
 from hagane.runtime.options import RunOptions, SessionOptions
-from hagane.runtime.pipeline import read
 from hagane.runtime.port import CPU, Memory, Observer, Part, Timed, Value
-from hagane.runtime.profile import Profile, ProfileReport, measure
-from hagane.runtime.room import largest_value, out_of_memory
-from hagane.runtime.settings import level_of, settings_of, threads_of
-from hagane.runtime.specialize import Programs
 from hagane.runtime.value import OrtValue
+
+# What reads, builds and profiles models is imported where it is used: a session from the cache
+# does without, and starts in a fraction of the time.
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+    from hagane.graph import ModelSource
+    from hagane.ops.definition import Array, RuntimeValue
+    from hagane.runtime.feeds import Input
+    from hagane.runtime.profile import Profile, ProfileReport
+    from hagane.runtime.specialize import Programs
 
 _PROVIDER = "CPUExecutionProvider"
 
@@ -83,10 +81,9 @@ class InferenceSession:
             os.fspath(path_or_bytes) if isinstance(path_or_bytes, str | os.PathLike) else ""
         )
         self._source = path_or_bytes
-        self._settings = settings_of(self._options, self._logger)
         self._opened: Programs | None = None
         self._lock = Lock()
-        self._profile = Profile() if self._options.enable_profiling else None
+        self._profile: Profile | None = None
         key = key_of(self._model_path, self._options) if self._model_path else None
         kept = None if key is None else find_kept(key)
         if kept is not None:
@@ -94,27 +91,38 @@ class InferenceSession:
             self._take(kept)
             return
         self._open()
-        try:
-            self._call = None if self._profile else self._entry()
-        except MemoryError as error:
-            raise out_of_memory(error, self._largest) from error
+        self._call = None if self._profile else self._entry()
         if key is not None:
             self._keep(key)
 
     def _open(self) -> Programs:
         """Read the model and build it."""
-        read_model = read(self._source, self._settings)
+        from hagane.graph import save
+        from hagane.runtime.feeds import Input
+        from hagane.runtime.metadata import model_metadata, output_argument
+        from hagane.runtime.pipeline import read
+        from hagane.runtime.profile import Profile
+        from hagane.runtime.room import largest_value
+        from hagane.runtime.settings import settings_of
+        from hagane.runtime.specialize import Programs
+
+        settings = settings_of(self._options, self._logger)
+        if self._options.enable_profiling:
+            self._profile = Profile()
+        read_model = read(self._source, settings)
         model = read_model.model
         inputs = [Input(name, type_) for name, type_ in read_model.inputs.items()]
         initializers = model.graph.initializers
         self._input_args = read_model.arguments
         self._metadata = model_metadata(model)
-        self._inputs = [item for item in inputs if item.name not in initializers]
+        self._inputs: list[Input] = [item for item in inputs if item.name not in initializers]
+        self._fed = [item.name for item in self._inputs]
         self._overridable = {item.name: item for item in inputs if item.name in initializers}
+        self._optional = list(self._overridable)
         self._output_args = [output_argument(value) for value in model.graph.outputs]
         self._output_names = [arg.name for arg in self._output_args]
         self._largest = largest_value(model.graph, read_model.types)
-        self._opened = programs = Programs(read_model, self._settings, self._logger)
+        self._opened = programs = Programs(read_model, settings, self._logger)
         self._input_names = [str(value.name) for value in model.graph.inputs]
         self._defaults = {
             str(value.name): value.const_value
@@ -143,22 +151,31 @@ class InferenceSession:
         """Become the session that is kept."""
         self._input_args = {item.name: item for item in kept.arguments}
         self._metadata = kept.metadata
-        self._inputs = list(kept.inputs)
-        self._overridable = {item.name: item for item in kept.overridable}
+        self._fed = [item.name for item in kept.inputs]
+        self._optional = list(kept.overridable)
         self._output_args = list(kept.outputs)
         self._output_names = [arg.name for arg in self._output_args]
         self._largest = kept.largest
-        inputs, names = self._inputs, [item.name for item in self._inputs]
 
         def fit(arrays: Sequence[Array], owner: object, full: bool) -> tuple[Any, ...] | None:
-            bind(inputs, {}, dict(zip(names, arrays, strict=True)))
+            if not all(item.takes(each) for item, each in zip(kept.inputs, arrays, strict=True)):
+                return None
             return make_frame(kept.loaded, arrays, kept.own, kept.order, owner, full)
 
-        self._call = make_entry(names, self._output_names, fit, OrtValue, CPU)
+        self._call = make_entry(self._fed, self._output_names, fit, OrtValue, CPU)
 
     def _keep(self, key: str) -> None:
         """Put the session into the cache, if it is one native part."""
-        fed = [self._input_names.index(item.name) for item in self._inputs]
+        from hagane.graph.types import TensorType
+        from hagane.runtime.backends.native import NativePart
+
+        inputs = []
+        for item in self._inputs:
+            if not isinstance(item.type, TensorType) or item.type.shape is None:
+                return
+            dims = tuple(dim if isinstance(dim, int) else None for dim in item.type.shape)
+            inputs.append(Fed(item.name, item.type.dtype.numpy().name, dims))
+        fed = [self._input_names.index(name) for name in self._fed]
         found = self._programs.whole(fed)
         if found is None or not isinstance(found[0], NativePart) or self._call is None:
             return
@@ -170,8 +187,8 @@ class InferenceSession:
                 part.segment,
                 own,
                 order,
-                tuple(self._inputs),
-                tuple(self._overridable.values()),
+                tuple(inputs),
+                tuple(self._optional),
                 tuple(self._input_args.values()),
                 tuple(self._output_args),
                 self._metadata,
@@ -191,7 +208,7 @@ class InferenceSession:
 
     def get_inputs(self) -> list[NodeArg]:
         """Return the inputs that have to be fed."""
-        return [self._input_args[item.name] for item in self._inputs]
+        return [self._input_args[name] for name in self._fed]
 
     def get_outputs(self) -> list[NodeArg]:
         """Return the outputs."""
@@ -199,7 +216,7 @@ class InferenceSession:
 
     def get_overridable_initializers(self) -> list[NodeArg]:
         """Return the initializers that may be fed as inputs too."""
-        return [self._input_args[name] for name in self._overridable]
+        return [self._input_args[name] for name in self._optional]
 
     def get_modelmeta(self) -> ModelMetadata:
         """Return what the model says of itself."""
@@ -257,15 +274,18 @@ class InferenceSession:
         except OutOfMemory:
             raise
         except MemoryError as error:
+            from hagane.runtime.room import out_of_memory
+
             raise out_of_memory(error, self._largest) from error
 
     def _entry(self) -> Caller | None:
         """Return the short way to run the model, if there may be one."""
+        from hagane.runtime.feeds import bind
+
         programs, inputs, defaults = self._programs, self._inputs, self._defaults
         if not programs.may_have_frames():
             return None
-        every = self._input_names
-        names = [item.name for item in inputs]
+        every, names = self._input_names, self._fed
         fed = [every.index(name) for name in names]
 
         # It must not lead back to the session: the collector does not see what C functions hold.
@@ -281,6 +301,9 @@ class InferenceSession:
         input_feed: Mapping[str, Any],
         run_options: RunOptions | None,
     ) -> list[Any]:
+        from hagane.runtime.execute import execute, outputs_of
+        from hagane.runtime.feeds import bind
+
         wanted = self._wanted(output_names)
         programs = self._programs
         values = bind(self._inputs, self._overridable, input_feed)
@@ -323,6 +346,12 @@ class InferenceSession:
         Raises:
             InvalidArgument: ``runs`` is not positive.
         """
+        import numpy as np
+
+        from hagane.runtime.execute import execute
+        from hagane.runtime.feeds import bind, random_feed
+        from hagane.runtime.profile import measure
+
         if runs < 1:
             raise InvalidArgument(f"profile: expected one run or more, got {runs}")
         programs = self._programs
@@ -339,6 +368,8 @@ class InferenceSession:
 
     def _peak_flops(self) -> float:
         """Return the operations a second that the session's threads do at most, measured."""
+        from hagane.native import peak_flops
+
         try:
             return peak_flops(level_of(self._options), threads_of(self._options))
         except NoCompiler:
@@ -441,6 +472,8 @@ def _arguments(
     defaults: Mapping[str, ir.TensorProtocol],
 ) -> list[RuntimeValue]:
     """Return a value for each input: what is given, or the initializer of that name."""
+    from hagane.ops.values import tensor_to_array
+
     return [values[name] if name in values else tensor_to_array(defaults[name]) for name in names]
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hagane.errors import InvalidArgument
-from hagane.graph.types import TensorType
-from hagane.ops.definition import Array, RuntimeValue
-from hagane.ops.schema import type_string
-from hagane.ops.values import array_dtype
 from hagane.runtime.port import CPU, Device, Value
+
+if TYPE_CHECKING:
+    from hagane.ops.definition import Array, RuntimeValue
 
 
 class OrtValue:
@@ -83,6 +82,10 @@ class OrtValue:
 
     def data_type(self) -> str:
         """Return the type as ONNX writes it, such as ``tensor(float)``."""
+        from hagane.graph.types import TensorType
+        from hagane.ops.schema import type_string
+        from hagane.ops.values import array_dtype
+
         content = self.content
         if isinstance(content, list):
             return "seq"

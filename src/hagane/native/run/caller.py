@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -11,12 +11,14 @@ from hagane.native.kernels.control import Loop
 from hagane.native.run.context import Context
 from hagane.native.run.extension import load_extension
 from hagane.native.run.loaded import Loaded, ShapeMismatch
-from hagane.ops.definition import Array
+
+if TYPE_CHECKING:
+    from hagane.ops.definition import Array
 
 # What the C extension reads of a program: see `read_frame` in call.c.
 Frame = tuple[Any, ...]
 # From arrays, the owner of a frame that may be taken, and whether it must be, to a frame.
-Fit = Callable[[Sequence[Array], object, bool], "Frame | None"]
+Fit: TypeAlias = "Callable[[Sequence[Array], object, bool], Frame | None]"
 # From a feed, names of outputs or None, and arrays to write into or None, to outputs or None.
 Caller = Callable[..., "list[Any] | None"]
 

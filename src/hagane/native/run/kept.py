@@ -14,7 +14,6 @@ from typing import Any
 from hagane.machine import cpu_features
 from hagane.machine.cache import is_whole
 from hagane.native.kernels.packing import Packing, zeros
-from hagane.native.rules.packings import OF_ONE_PROCESS
 from hagane.native.run.codec import Reader, Writer
 from hagane.native.run.compiled import Compiled, Weight
 from hagane.native.run.engine import Mapped
@@ -27,6 +26,8 @@ _TABLES, _CODE, _WEIGHTS = "tables.json", "kernels.so", "weights"
 
 def may_be_kept(loaded: Loaded) -> bool:
     """Whether a part can be used by other processes: none of it belongs to this one."""
+    from hagane.native.rules.packings import OF_ONE_PROCESS
+
     packings = (weight.packing for weight in loaded.plain.weights)
     return not any(packing.function in OF_ONE_PROCESS for packing in packings)
 

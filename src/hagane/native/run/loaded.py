@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 import numpy as np
@@ -26,8 +27,10 @@ from hagane.native.run.engine import (
 )
 from hagane.native.run.memory import ARENA_SLACK, Numbers, SizeCode, plan_memory
 from hagane.native.run.outputs import OutputPool
-from hagane.ops.definition import Array
 from hagane.symbolic import Expr, number_of, symbol, symbols_of
+
+if TYPE_CHECKING:
+    from hagane.ops.definition import Array
 
 # Kernels of less work than this, in nanoseconds, are not worth a barrier.
 SERIAL_NS = 1500.0
