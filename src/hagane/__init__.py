@@ -19,7 +19,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from hagane import prob, rl
-    from hagane.capturing import capture
+    from hagane.capturing import CompileNotice, capture, compile  # noqa: A004
     from hagane.checking import Report, Shaped, check
     from hagane.gradients import gradient
     from hagane.runtime import (
@@ -115,6 +115,8 @@ _PUBLIC = {
     "as_variable": "hagane.variable",
     "backward": "hagane.nn.autograd.backprop",
     "capture": "hagane.capturing",
+    "CompileNotice": "hagane.capturing.compiling",
+    "compile": "hagane.capturing.compiling",
     "check": "hagane.checking",
     "config": "hagane.configuration",
     "cross_entropy": "hagane.nn.distributions.distribution",
@@ -153,6 +155,7 @@ _PUBLIC = {
 }
 
 __all__ = [
+    "CompileNotice",
     "ExecutionMode",
     "GraphOptimizationLevel",
     "IOBinding",
@@ -167,6 +170,7 @@ __all__ = [
     "__version__",
     "capture",
     "check",
+    "compile",
     "get_available_providers",
     "get_device",
     "gradient",

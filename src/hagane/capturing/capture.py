@@ -33,7 +33,7 @@ def capture(
     The source is interpreted, never run. Inputs keep the names of the arguments and the sizes of
     their types; arrays that are attributes or globals become initializers under their path;
     outputs are called by their path in what is returned (``logits``, ``hidden.0``), ``output``
-    where one tensor is returned.
+    where one tensor is returned, with ``.new`` appended where an input has that name.
 
     Args:
         model_or_function: A module, a method or a function with Python source.

@@ -19,6 +19,8 @@ _COMMANDS = {
     "inspect": ("hagane.cli.inspect", "Show what a model takes, gives, holds and costs."),
     "bench": ("hagane.cli.bench", "Time a model beside other engines, in one run."),
     "build": ("hagane.cli.build", "Compile a model into a library for C programs."),
+    "refit": ("hagane.cli.refit", "Put other weights into a build."),
+    "quantize": ("hagane.cli.quantize", "Make a model compute with bytes, calibrated on data."),
     "demo": ("hagane.cli.demo", "Classify real pictures with a real model."),
     "capture": ("hagane.cli.capture", "Write a Python model or function as an ONNX model."),
     "check": ("hagane.cli.check", "Check types and shapes of a model before it runs."),

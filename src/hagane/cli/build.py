@@ -36,6 +36,9 @@ def command(
     name: Annotated[
         str | None, typer.Option(help="Name of the library; that of the file if not given.")
     ] = None,
+    menoh: Annotated[
+        bool, typer.Option("--menoh", help="Add the header and library of Menoh's functions.")
+    ] = False,
     threads: Annotated[
         int, typer.Option(help="Threads to divide kernels for; the cores here if 0.")
     ] = 0,
@@ -52,6 +55,7 @@ def command(
         embed_weights=embed_weights,
         name=name,
         threads=threads,
+        menoh=menoh,
     )
     try:
         with working(f"building {model.name}"):

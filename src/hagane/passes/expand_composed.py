@@ -17,9 +17,12 @@ from hagane.ops.registry import find
 from hagane.ops.schema import onnx_schema
 from hagane.passes.edit import attributes_of, name_of, nodes_before, remove_unread, replace_value
 
+# Operators of ONNX that are written so too: no kernel computes them as one.
+_IN_PARTS = (("", "NegativeLogLikelihoodLoss"), ("", "SoftmaxCrossEntropyLoss"))
+
 
 def expand_composed(graph: ir.Graph, types: GraphTypes) -> list[str]:
-    """Replace nodes of operators that ONNX does not define by what they are composed of.
+    """Replace nodes of operators by what they are composed of: those that ONNX does not define.
 
     Their definitions say so (``OpDef.compose``). What is put in their place has the same element
     types, and other passes and all kernels serve it. Nothing changes where a definition cannot
@@ -28,7 +31,9 @@ def expand_composed(graph: ir.Graph, types: GraphTypes) -> list[str]:
     changed: list[str] = []
     for node in list(graph):
         definition = find(node)
-        if not callable(definition.compose) or _is_onnx(*definition.key):
+        if not callable(definition.compose):
+            continue
+        if _is_onnx(*definition.key) and definition.key not in _IN_PARTS:
             continue
         if all(_is_typed(value, types) for value in (*node.inputs, *node.outputs)):
             name = name_of(node)

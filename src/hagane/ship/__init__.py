@@ -2,5 +2,6 @@
 
 from hagane.ship.build import BuildOptions, build_model
 from hagane.ship.loaded import BuiltModel, load_built
+from hagane.ship.refit import refit
 
-__all__ = ["BuildOptions", "BuiltModel", "build_model", "load_built"]
+__all__ = ["BuildOptions", "BuiltModel", "build_model", "load_built", "refit"]

@@ -9,9 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import onnx_ir as ir
+
 import hagane
 from hagane.errors import InvalidArgument, UnsupportedModel
 from hagane.graph.types import TensorType
+from hagane.graph.walk import all_nodes
 from hagane.machine import multiplies_bfloat16, usable_cores
 from hagane.native import AT_RUN_TIME, Target
 from hagane.runtime.backends import NativeBackend
@@ -19,7 +22,14 @@ from hagane.runtime.pipeline import Built, ReadModel, build, read
 from hagane.runtime.port import SizesUnknown
 from hagane.runtime.settings import PRECISIONS, Settings
 from hagane.ship.folder import MANIFEST, check_replaceable, replacing
-from hagane.ship.library import Sources, build_library, own_source, runtime_source
+from hagane.ship.library import (
+    Sources,
+    build_library,
+    build_menoh,
+    menoh_header,
+    own_source,
+    runtime_source,
+)
 from hagane.ship.manifest import VERSION, Argument, manifest_text, readme_text
 from hagane.ship.program import RangeProgram, model_text, program_sources
 from hagane.ship.ranges import (
@@ -58,6 +68,7 @@ class BuildOptions:
         embed_weights: Put the weights into the library.
         name: Of the library; the model file's stem if None.
         threads: How many threads kernels are divided for; the cores here if 0.
+        menoh: Add the functions of Menoh.
     """
 
     shapes: tuple[str, ...] = ()
@@ -67,6 +78,7 @@ class BuildOptions:
     embed_weights: bool = False
     name: str | None = None
     threads: int = 0
+    menoh: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +93,7 @@ class Generated:
         outputs: Of the model.
         peak_bytes: Memory of a run; None where only a run tells.
         notes: For the user.
+        nodes: The operators of the model, with types, as texts.
     """
 
     sources: Sources
@@ -90,6 +103,7 @@ class Generated:
     outputs: tuple[Argument, ...]
     peak_bytes: int | None
     notes: tuple[str, ...]
+    nodes: tuple[str, ...]
 
 
 def build_model(
@@ -126,6 +140,10 @@ def build_model(
         library = fresh / (f"lib{name}.a" if options.static else f"lib{name}.so")
         embedded = weights if options.embed_weights else None
         build_library(made.sources, target, library, weights=embedded)
+        if options.menoh:
+            (fresh / "menoh").mkdir()
+            (fresh / "menoh" / "menoh.h").write_text(menoh_header(), encoding="utf-8")
+            build_menoh(target, fresh / "libmenoh.so")
         return _write_texts(fresh, name, library, weights, made, options, target)
 
 
@@ -142,6 +160,7 @@ def generate(model: Path, options: BuildOptions, target: BuildTarget, weights: P
     settings = _settings(options, target)
     first = read(model, settings)
     ranges = input_ranges(first.model.graph, first.types, parse_ranges(options.shapes))
+    nodes = _node_texts(first)
     programs, notes = _programs(model, settings, first, ranges, options)
     inputs = tuple(map(_input_argument, _all_ranges(programs)))
     outputs = _output_arguments(programs)
@@ -164,7 +183,21 @@ def generate(model: Path, options: BuildOptions, target: BuildTarget, weights: P
     values = [program.value_bytes(options.threads) for program in programs]
     known = [size for size in values if size is not None]
     peak = file.bytes + max(known) if len(known) == len(values) else None
-    return Generated(sources, structure, file.bytes, inputs, outputs, peak, tuple(notes))
+    return Generated(sources, structure, file.bytes, inputs, outputs, peak, tuple(notes), nodes)
+
+
+def _node_texts(found: ReadModel) -> tuple[str, ...]:
+    """Return what a model computes as texts, content of weights left out."""
+    types = found.types.types
+
+    def text(value: ir.Value | None) -> str:
+        return "nothing" if value is None else f"{value.name} {types.get(value)}"
+
+    return tuple(
+        f"{node.op_type} '{node.name}' of {', '.join(map(text, node.inputs))} to "
+        f"{', '.join(map(text, node.outputs))}"
+        for node in all_nodes(list(found.model.graph))
+    )
 
 
 def _settings(options: BuildOptions, target: BuildTarget) -> Settings:
@@ -361,7 +394,10 @@ def _write_texts(
     content = weights.read_bytes()
     sums["weights"] = sum_of(content)
     digest = hashlib.sha256(content).hexdigest()
+    place = None
     if options.embed_weights:
+        place = library.read_bytes().find(content)
+        assert place >= 0, "the linker keeps what is embedded in one piece"
         weights.unlink()
     manifest: dict[str, Any] = {
         "version": VERSION,
@@ -379,6 +415,9 @@ def _write_texts(
         "threads": options.threads,
         "shapes": list(options.shapes),
         "embedded": options.embed_weights,
+        "weights_at": place,
+        "nodes": list(made.nodes),
+        "kernels": sorted(made.sources.kernels),
         "hagane": hagane.__version__,
         "weights_sha256": digest,
         "sums": sums,

@@ -13,6 +13,7 @@ from pathlib import Path
 from hagane.errors import HaganeError
 from hagane.machine import CodeCache, Compiler, usable_cores
 from hagane.native.c import c_source
+from hagane.native.kernels.control import SHARED_NS
 from hagane.native.run.engine import (
     ENGINE_PARTS,
     HEADER,
@@ -20,6 +21,7 @@ from hagane.native.run.engine import (
     extra_flags,
     header_folder,
 )
+from hagane.native.run.loaded import SERIAL_NS, SMALL_NS, TINY_NS
 from hagane.ship.targets import BuildTarget, compiler_for
 
 _OWN = (
@@ -31,7 +33,7 @@ _OWN = (
 _UNIT = 60_000
 _FLAGS = ("-O2", "-std=gnu11", "-fPIC", "-w", "-fvisibility=hidden", "-fno-ident")
 _HIDDEN = ("-fvisibility=hidden", "-fno-ident")
-_EXPORTS = "{ global: hagane_*; local: *; };\n"
+_MENOH = ("graph.c", "menoh.c", "model.c")
 _EMBEDDED = """.section .rodata
 .balign 4096
 .globl hgb_weights
@@ -107,7 +109,7 @@ def build_library(
         if library.suffix == ".a":
             _archive(compiler, objects, library, work)
         else:
-            _link(compiler, objects, library, work)
+            _link(compiler, objects, library, work, "hagane_*")
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
@@ -181,12 +183,42 @@ def _cached_object(name: str, source: str, compiler: Compiler, work: Path) -> Pa
 def runtime_source() -> str:
     """Return the C that all builds share: the engine and the interface."""
     header = own_source("hagane.h")
-    text = c_source(*ENGINE_PARTS) + own_source(*_OWN)
+    limits = {"SERIAL": SERIAL_NS, "TINY": TINY_NS, "SMALL": SMALL_NS, "SHARED": SHARED_NS}
+    text = c_source(*ENGINE_PARTS)
+    text += "".join(f"#define {name}_NS {value:.0f}\n" for name, value in limits.items())
+    text += own_source(*_OWN)
     return text.replace('#include "hagane.h"', header)
 
 
 def _runtime_object(compiler: Compiler, work: Path) -> Path:
     return _cached_object("runtime", runtime_source(), compiler, work)
+
+
+def menoh_header() -> str:
+    """Return the header of Menoh's functions."""
+    return _menoh_source("menoh.h")
+
+
+def _menoh_source(*names: str) -> str:
+    folder = resources.files("hagane.ship.c.menoh")
+    return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
+
+
+def build_menoh(target: BuildTarget, library: Path) -> None:
+    """Compile and link the library of Menoh's functions, which opens builds.
+
+    Raises:
+        NoCompiler: There is no compiler, or it failed.
+    """
+    compiler = compiler_for(target)
+    work = library.parent / ".work"
+    work.mkdir()
+    try:
+        text = _menoh_source(*_MENOH).replace('#include "menoh.h"', menoh_header())
+        made = _cached_object("menoh", runtime_source() + text, compiler, work)
+        _link(compiler, [made], library, work, "menoh_*")
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
 
 
 def _tables_object(tables: str, compiler: Compiler, work: Path) -> Path:
@@ -197,9 +229,12 @@ def _tables_object(tables: str, compiler: Compiler, work: Path) -> Path:
     return made
 
 
-def _link(compiler: Compiler, objects: Sequence[Path], library: Path, work: Path) -> None:
+def _link(
+    compiler: Compiler, objects: Sequence[Path], library: Path, work: Path, names: str
+) -> None:
+    """Link a library that exports some names alone."""
     exports = work / "exports"
-    exports.write_text(_EXPORTS, encoding="utf-8")
+    exports.write_text(f"{{ global: {names}; local: *; }};\n", encoding="utf-8")
     flags = [
         *(
             "-shared",

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hagane.native.kernels.control import (
+    LIKELY_ITERATIONS,
     Branch,
     Extent,
     Loop,
     changing_names,
-    estimate,
     extents,
     grows,
 )
@@ -18,7 +18,6 @@ from hagane.native.kernels.kernel import Call
 from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Border, Buffer, Kind
 from hagane.native.run.compiled import Compiled, Port
-from hagane.native.run.loaded import SERIAL_NS, SMALL_NS, TINY_NS
 from hagane.native.run.memory import Numbers, plan_memory
 from hagane.ship.numbers import SizeTable
 from hagane.symbolic import Expr, symbol, symbols_of
@@ -48,8 +47,8 @@ _KINDS = {
     Kind.MOVING: "HGB_MOVING",
 }
 _BORDER_AXES = 4
-_LONG_NS = 1e6  # the time that a kernel of open sizes counts
 NONE = -1
+_MOST_LIKELY = 1 << 30
 
 
 def c_string(text: str) -> str:
@@ -185,8 +184,6 @@ class _PartWriter:
 
     def kernels(self) -> None:
         """Write the kernels."""
-        works = _works(self._compiled.kernels)
-        found = estimate(self._controls, works, SERIAL_NS)
         for index, kernel in enumerate(self._compiled.kernels):
             pointers = self.tables["pointers"].add(
                 (self._buffer(each.buffer, index), self.size(each.offset))
@@ -196,9 +193,7 @@ class _PartWriter:
             failing = self.tables["failure_sizes"].add(
                 self.size(dim) for dim in kernel.failure_sizes
             )
-            serial = "HGB_SERIAL" if works[index] < SERIAL_NS else "HGB_BY_TASKS"
-            if isinstance(kernel.control, Loop | Branch):
-                serial = "HGB_SERIAL" if index in found.alone else "HGB_SHARED"
+            work = kernel.work if isinstance(kernel.work, Expr) else round(kernel.work)
             self.tables["kernels"].add(
                 [
                     (
@@ -210,8 +205,7 @@ class _PartWriter:
                         self.size(kernel.tasks),
                         self.size(kernel.scratch),
                         *failing,
-                        NONE,
-                        serial,
+                        self.size(work),
                     )
                 ]
             )
@@ -222,7 +216,17 @@ class _PartWriter:
             control = self._controls[begin]
             assert isinstance(control, Loop | Branch)
             if isinstance(control, Branch):
-                row = [begin, 0, extent.otherwise, extent.end, NONE, NONE, NONE, control.condition]
+                row = [
+                    begin,
+                    0,
+                    extent.otherwise,
+                    extent.end,
+                    1,
+                    NONE,
+                    NONE,
+                    NONE,
+                    control.condition,
+                ]
                 self.tables["controls"].add([(*row, NONE, *(0,) * 12, NONE)])
             else:
                 self._loop(begin, extent, control)
@@ -250,8 +254,9 @@ class _PartWriter:
             for part in loop.scanned
         )
         iterations = NONE if loop.iterations is None else self.size(loop.iterations)
-        row = [begin, 1, extent.otherwise, extent.end, iterations, loop.limit, loop.going]
-        row += [loop.condition, loop.count, *carried, *scanned]
+        likely = loop.iterations if isinstance(loop.iterations, int) else LIKELY_ITERATIONS
+        row = [begin, 1, extent.otherwise, extent.end, max(1, min(likely, _MOST_LIKELY))]
+        row += [iterations, loop.limit, loop.going, loop.condition, loop.count, *carried, *scanned]
         changing = loop.changing
         if changing is None:
             row += [0] * 8 + [NONE]
@@ -315,7 +320,6 @@ class _PartWriter:
             array_of("hgb_named", f"{name}_named", named),
             array_of("int64_t", f"{name}_constants", (f"{n}L" for n in self.size.constants())),
         ]
-        shared = estimate(self._controls, _works(compiled.kernels), SERIAL_NS).shared
         fields = {key: f"{name}_{key}" for key in (*rows, "buffers", "named", "constants")}
         fields |= {"begin": f"{name}_begin", "compute": f"{name}_compute"}
         counts = {
@@ -332,10 +336,6 @@ class _PartWriter:
             "sizes": len(self.tables["sizes"].rows),
         }
         fields |= {f"n_{key}": str(count) for key, count in counts.items()}
-        fields |= {
-            "threads": str(2 if shared > TINY_NS else 1),
-            "small": str(int(shared <= SMALL_NS)),
-        }
         listed = ",\n  ".join(f".{key} = {value}" for key, value in fields.items())
         text.append(f"static const hgb_part {name} = {{\n  {listed}\n}};\n")
         return PartTable("".join(text), name, outputs)
@@ -363,8 +363,3 @@ def declarations(calls: Sequence[Call], function: Callable[[str], str]) -> str:
     names = sorted({function(call.symbol) for call in calls if call.symbol is not None})
     arguments = "char *const *, const int64_t *, int64_t, const hg_thread *"
     return "".join(f"void {name}({arguments});\n" for name in names)
-
-
-def _works(kernels: Sequence[Call]) -> list[float]:
-    """Return the time of each kernel; one that depends on open sizes counts as long."""
-    return [_LONG_NS if isinstance(kernel.work, Expr) else kernel.work for kernel in kernels]

@@ -121,6 +121,12 @@ class MeaningTables(LibraryTables):
                 "an assignment in place changes a tensor that has another name, or is part of one; "
                 "write x = x + y for x += y",
             )
+        if name in _IN_PLACE and isinstance(left, Tensor) and _is_argument(left):
+            raise CheckError(
+                "capture",
+                "an assignment in place changes an argument, which the caller sees; write "
+                "x = x + y for x += y",
+            )
         whole = f"{kind} {name.removeprefix('i') if name in _IN_PLACE else name}"
         return self._within(core, whole, lambda: _super(self).operator(core, name, left, right))
 
@@ -159,6 +165,12 @@ _VIEWS = frozenset(
     ("Reshape", "Transpose", "Slice", "Gather", "Squeeze", "Unsqueeze", "Expand", "Identity",
      "Split", "Flatten")
 )  # fmt: skip
+
+
+def _is_argument(x: Tensor) -> bool:
+    """Whether a tensor is an input of the graph that the caller holds."""
+    graph = x.value.graph if x.value.is_graph_input() else None
+    return graph is not None and graph.name == "captured" and "hagane.state" not in x.value.meta
 
 
 def _is_shared(core: Core, x: Tensor) -> bool:

@@ -17,9 +17,9 @@ from hagane.symbolic import Dim
 
 NONE = -1
 # How many iterations a loop is taken to make where that is not known.
-_LIKELY_ITERATIONS = 16
+LIKELY_ITERATIONS = 16
 # A body with less work than this, in nanoseconds, that threads could share is run by one.
-_SHARED_NS = 8000.0
+SHARED_NS = 8000.0
 
 
 class Mark(enum.Enum):
@@ -205,14 +205,14 @@ def estimate(controls: Sequence[Control | None], work: Sequence[float], least: f
         control, inside = controls[begin], range(begin + 1, extent.end)
         if isinstance(control, Loop):
             iterations = (
-                control.iterations if isinstance(control.iterations, int) else _LIKELY_ITERATIONS
+                control.iterations if isinstance(control.iterations, int) else LIKELY_ITERATIONS
             )
             for index in inside:
                 often[index] *= max(iterations, 1)
         # Outer loops come first: `often` tells how often one iteration of this one runs the rest.
         scale = min((often[index] for index in inside), default=1.0)
         once = sum(work[i] * often[i] / scale for i in inside if work[i] >= least)
-        if lonely[begin] or once < _SHARED_NS:
+        if lonely[begin] or once < SHARED_NS:
             alone.add(begin)
             for index in inside:
                 lonely[index] = True

@@ -15,7 +15,15 @@ from hagane.ops.convolution.window import Window, check_window, pad_spatial
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.elementary import div, mean_over, mul, where
 from hagane.ops.functions.shapes import reshape_like
-from hagane.ops.functions.windows import add_windows, explicit_pads, ones_kernel, planes
+from hagane.ops.functions.windows import (
+    add_windows,
+    explicit_pads,
+    ones_kernel,
+    padded,
+    planes,
+    spread_taps,
+    tap,
+)
 from hagane.ops.precision import widened
 from hagane.ops.traits import Trait
 from hagane.ops.vjp import through
@@ -236,9 +244,15 @@ def _signed_power(x: Any, power: int) -> Any:
     return mul(op("Sign", x), op("Pow", op("Abs", x), float(power)))
 
 
+# Windows of more elements are left to the positions of their largest ones.
+_MOST_TAPS = 32
+
+
 def _max_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
     """Of equal elements in a window the first counts."""
-    (x,), g = call.inputs, gradients[0]
+    (x,), y, g = call.inputs, call.outputs[0], gradients[0]
+    if math.prod(call.attr("kernel_shape")) <= _MOST_TAPS and 0 not in shape_of(y):
+        return [_max_by_taps(call, x, y, g)]
     if len(call.outputs) > 1 and not call.attr("storage_order"):
         positions = call.outputs[1]
     else:
@@ -247,6 +261,29 @@ def _max_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
     zeros = op("ConstantOfShape", [math.prod(shape_of(x))], value=np.zeros(1, dtype_of(g).numpy()))
     flat = [op("Reshape", value, [-1]) for value in (positions, g)]
     return [reshape_like(op("ScatterElements", zeros, *flat, axis=0, reduction="add"), x)]
+
+
+def _max_by_taps(call: Call, x: Any, y: Any, g: Any) -> Any:
+    """Return the gradient of the largest elements: each tap gets that of its first hit."""
+    kernel = call.attr("kernel_shape")
+    rank, strides = len(kernel), tuple(call.attr("strides") or (1,) * len(kernel))
+    dilations = call.attr("dilations") or (1,) * rank
+    pads = explicit_pads(call, kernel, strides)
+    if call.attr("ceil_mode"):
+        pads = [*pads[:rank], *(p + s - 1 for p, s in zip(pads[rank:], strides, strict=True))]
+    image, counts = padded(x, pads, -np.inf), shape_of(y)[2:]
+    zero = np.zeros((), dtype_of(g).numpy())
+    found: dict[tuple[int, ...], Any] = {}
+    free: Any = None
+    for place in np.ndindex(*kernel):
+        offset = tuple(int(p) * d for p, d in zip(place, dilations, strict=True))
+        hit = op("Equal", tap(image, offset, counts, strides), y)
+        if free is not None:
+            hit, free = op("And", hit, free), op("And", free, op("Not", hit))
+        else:
+            free = op("Not", hit)
+        found[offset] = where(hit, g, zero)
+    return spread_taps(found, x, strides, pads[:rank])
 
 
 def _all_spatial_axes(x: Any) -> list[int]:

@@ -103,6 +103,22 @@ def composed_nll(
     return total if reduction == "sum" else div(total, op("ReduceSum", weights, keepdims=0))
 
 
+def _composed_cross_entropy(
+    scores: Any,
+    labels: Any,
+    weights: Any = None,
+    *,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+    n_outputs: int = 1,
+) -> Any:
+    log_probability = op("LogSoftmax", scores, axis=1)
+    loss = composed_nll(
+        log_probability, labels, weights, ignore_index=ignore_index, reduction=reduction
+    )
+    return (loss, log_probability)[:n_outputs]
+
+
 def _cross_entropy_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
     from hagane.ops.gradient import pull_back
 
@@ -127,5 +143,11 @@ OPERATORS = (
         compose=composed_nll,
         vjp=through(composed_nll),
     ),
-    OpDef("SoftmaxCrossEntropyLoss", _infer_loss, _softmax_cross_entropy, vjp=_cross_entropy_vjp),
+    OpDef(
+        "SoftmaxCrossEntropyLoss",
+        _infer_loss,
+        _softmax_cross_entropy,
+        compose=_composed_cross_entropy,
+        vjp=_cross_entropy_vjp,
+    ),
 )

@@ -37,7 +37,9 @@ struct part_context {
   char *arena;
   size_t arena_bytes;
   hg_program *program;
-  int64_t scratch;
+  int64_t scratch, threads;
+  int small;
+  char *alone; /* of each kernel: a loop or branch that one thread runs by itself */
   block *blocks;
   outer *inputs, *outputs;
   int64_t n_inputs, n_outputs;
@@ -71,7 +73,7 @@ static void close_part(part_context *context) {
   give_back_values(model, context->own_scratch, (size_t)context->own_scratch_bytes);
   free(context->numbers), free(context->offsets), free(context->shapes);
   free(context->table), free(context->sizes), free(context->guards);
-  free(context->inputs), free(context->outputs);
+  free(context->inputs), free(context->outputs), free(context->alone);
 }
 
 static int is_guarded(const hagane_model *model) {
@@ -90,10 +92,11 @@ static int open_part(part_context *context, hagane_model *model, const hgb_part 
   context->table = calloc(pointers + kernels, sizeof(char *));
   context->sizes = calloc((size_t)part->n_sizes + 1, sizeof(int64_t));
   context->guards = calloc(kernels, sizeof(guarded));
+  context->alone = calloc(kernels, 1);
   context->inputs = calloc(pointers, sizeof(outer));
   context->outputs = calloc(pointers, sizeof(outer));
   return context->numbers && context->offsets && context->shapes && context->table && context->sizes &&
-         context->guards && context->inputs && context->outputs;
+         context->guards && context->alone && context->inputs && context->outputs;
 }
 
 /* ---- guards ---- */

@@ -1,9 +1,42 @@
 /* A part's tables for the sizes of a run. */
 
+/* Estimate what a run of these sizes takes, as `native/kernels/control.py` does: which loops and branches
+ * one thread runs by itself, and the nanoseconds that threads share; below 0 if there is no memory. */
+static double estimate_work(part_context *context) {
+  const hgb_part *part = context->part;
+  size_t n = (size_t)part->n_kernels + 1;
+  double *often = malloc(sizeof *often * n), shared = 0;
+  char *lonely = calloc(n, 1);
+  if (often == NULL || lonely == NULL) return free(often), free(lonely), -1;
+  memset(context->alone, 0, n);
+  for (int32_t i = 0; i < part->n_kernels; i++) often[i] = 1;
+  for (int32_t k = 0; k < part->n_controls; k++) {
+    const hgb_control *control = &part->controls[k];
+    double scale = 0, once = 0;
+    for (int32_t i = control->begin + 1; i < control->end; i++) {
+      if (control->loops) often[i] *= control->likely;
+      if (scale == 0 || often[i] < scale) scale = often[i];
+    }
+    for (int32_t i = control->begin + 1; i < control->end; i++) {
+      double work = (double)context->numbers[part->kernels[i].work];
+      if (work >= SERIAL_NS) once += work * often[i] / scale;
+    }
+    if (!lonely[control->begin] && once >= SHARED_NS) continue;
+    context->alone[control->begin] = 1;
+    for (int32_t i = control->begin + 1; i < control->end; i++) lonely[i] = 1;
+  }
+  for (int32_t i = 0; i < part->n_kernels; i++)
+    if (!lonely[i]) shared += (double)context->numbers[part->kernels[i].work] * often[i];
+  free(often), free(lonely);
+  return shared;
+}
+
 static void set_phase(part_context *context, int32_t index, char **pointers, int64_t *sizes) {
   const hgb_kernel *kernel = &context->part->kernels[index];
   int64_t tasks = context->numbers[kernel->tasks];
-  int serial = kernel->serial == HGB_SERIAL || (kernel->serial == HGB_BY_TASKS && tasks <= 1);
+  int serial = context->numbers[kernel->work] < SERIAL_NS || tasks <= 1;
+  for (int32_t i = 0; kernel->run == NULL && i < context->part->n_controls; i++)
+    if (context->part->controls[i].begin == index) serial = context->alone[index];
   hg_kernel run = kernel->run;
   if (is_guarded(context->model)) {
     context->guards[index] = (guarded){context, kernel->run, tasks, serial};
@@ -124,12 +157,16 @@ static int32_t fit_part(part_context *context) {
   }
   scratch += SCRATCH_LEAST;
   let_go(context);
-  if (scratch > context->scratch) {
+  double shared = estimate_work(context);
+  if (shared < 0) return fail(model, HAGANE_MEMORY, "there is no memory for the tables of a run");
+  int64_t threads = shared > TINY_NS && model->options.parallel == NULL ? model->threads : 1;
+  int small = shared <= SMALL_NS;
+  if (scratch > context->scratch || threads != context->threads || small != context->small) {
     if (context->program != NULL) hg_destroy(context->program);
-    int64_t threads = part->threads > 1 && model->options.parallel == NULL ? model->threads : 1;
     context->program = hg_create(part->n_kernels, threads, scratch);
     context->scratch = context->program == NULL ? -1 : scratch;
-    if (context->program != NULL && part->small) hg_small(context->program);
+    context->threads = threads, context->small = small;
+    if (context->program != NULL && small) hg_small(context->program);
   }
   if (context->program == NULL || !fill_tables(context) || !fill_borders(context))
     return fail(model, HAGANE_MEMORY, "there is no memory for the tables of a run");

@@ -48,8 +48,8 @@ static int32_t read_manifest(span text, const char *where, described *found) {
       !find_key(text, "sums", &sums))
     return fail(NULL, HAGANE_DAMAGED, "%s: manifest.json lacks a key", where);
   find_text(sums, "library", found->library_sum, sizeof found->library_sum);
-  if (find_text(text, "weights", found->weights, sizeof found->weights) &&
-      (!is_file_name(found->weights) || !find_text(sums, "weights", found->weights_sum, sizeof found->weights_sum)))
+  find_text(sums, "weights", found->weights_sum, sizeof found->weights_sum);
+  if (find_text(text, "weights", found->weights, sizeof found->weights) && !is_file_name(found->weights))
     return fail(NULL, HAGANE_DAMAGED, "%s: manifest.json names no weights", where);
   return HAGANE_OK;
 }
@@ -151,6 +151,9 @@ HAGANE_API int32_t hagane_open(const char *folder, const hagane_options *options
     weights = mapped;
     if (bytes != (size_t)tables->weight_bytes || !has_sum(weights, bytes, found.weights_sum))
       code = fail(NULL, HAGANE_DAMAGED, "'%s': %s is damaged, or of another build", folder, found.weights);
+  } else if (!has_sum(weights, (size_t)tables->weight_bytes, found.weights_sum)) {
+    return fail(NULL, HAGANE_DAMAGED, "'%s': %s has other weights in this process, or is damaged", folder,
+                found.library);
   }
   if (code == HAGANE_OK) code = make_model(tables, &own, weights, model);
   if (code != HAGANE_OK) {

@@ -7,7 +7,6 @@
 #define HGB_NONE (-1)
 
 enum { HGB_ARENA, HGB_BORDERED, HGB_WEIGHT, HGB_INPUT, HGB_OUTPUT, HGB_MOVING };
-enum { HGB_BY_TASKS, HGB_SERIAL, HGB_SHARED };
 
 /* A place in a buffer, in bytes. */
 typedef struct {
@@ -21,8 +20,7 @@ typedef struct {
   int32_t size, sizes;
   int32_t tasks, scratch;
   int32_t failure_size, failure_sizes;
-  int32_t control; /* or none */
-  int32_t serial;
+  int32_t work; /* estimated nanoseconds of one thread */
 } hgb_kernel;
 
 /* Memory that kernels read and write, from the first kernel to the last one that do. */
@@ -54,6 +52,7 @@ typedef struct {
 
 typedef struct {
   int32_t begin, loops, otherwise, end;
+  int32_t likely; /* iterations, for estimates */
   int32_t iterations, limit, going, condition, count;
   int32_t carry, carried, scan, scanned; /* the first, and how many */
   int32_t changes;                       /* whether sizes differ between iterations */
@@ -92,7 +91,6 @@ typedef struct {
   void (*compute)(int64_t *); /* what follows from named sizes */
   int32_t n_kernels, n_pointers, n_buffers, n_controls, n_inputs, n_outputs, n_named, n_equal;
   int32_t n_numbers, n_symbols, n_sizes; /* n_symbols: those that inputs must tell */
-  int32_t threads, small;
 } hgb_part;
 
 /* Parts in order, over slots. The first slots are the inputs. */

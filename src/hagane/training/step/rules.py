@@ -288,5 +288,5 @@ def rule_of(optimizer: Any) -> Rule | None:
     for kind in type(optimizer).__mro__:
         if kind.__module__.startswith("torch.optim"):
             name = "Adam" if kind.__name__ == "AdamW" else kind.__name__
-            return RULES.get(name) if type(optimizer).step is vars(kind).get("step") else None
+            return RULES.get(name) if type(optimizer).step is getattr(kind, "step", None) else None
     return None

@@ -176,7 +176,7 @@ class Lift(Core):
         self.lifted[id(found)] = (found, cls)
         content = self.heap[cls]
         for name, item in vars(found).items():
-            if not _is_hidden(name):
+            if not _is_hidden(name) and not _is_generated(item):
                 content[name] = self._member(item, cls)
         if issubclass(found, tuple) and hasattr(found, "_fields"):
             defaults = getattr(found, "_field_defaults", {})
@@ -253,6 +253,12 @@ def _standard_folders() -> tuple[str, ...]:
 def is_standard(found: Any) -> bool:
     """Whether a function or class belongs to Python's own library."""
     return (found.__module__ or "").partition(".")[0] in sys.stdlib_module_names
+
+
+def _is_generated(found: Any) -> bool:
+    """Whether a dataclass made a method itself: the interpreter knows what it does."""
+    code = getattr(inspect.unwrap(found) if callable(found) else found, "__code__", None)
+    return code is not None and code.co_filename == "<string>"
 
 
 def _is_hidden(name: str) -> bool:

@@ -1,0 +1,441 @@
+"""``hagane.compile``: a Python function or model that runs as a graph."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hagane.capturing.leaves import (
+    NumberLeaf,
+    Obstacle,
+    TensorLeaf,
+    Tree,
+    leaves,
+    outline,
+    read_arguments,
+    rebuilt,
+    replaced,
+)
+from hagane.capturing.tensors import is_casting, returned, wants_gradients, with_gradients
+from hagane.capturing.variant import Pattern, Variant, example_of, made_variant
+from hagane.errors import CaptureError, HaganeError, InvalidArgument
+
+_MAX_VARIANTS = 16  # graphs for one kind of call
+_OWN = frozenset(
+    ("_model", "_fullgraph", "_explain", "_dynamic", "_signature", "_variants", "_seen", "_told",
+     "_lock", "_bound", "captures")
+)  # fmt: skip
+_SELF = ("train", "eval", "requires_grad_", "to", "cpu", "float", "double", "half")
+
+
+class CompileNotice(UserWarning):
+    """A call of a compiled function runs in Python, or was captured anew."""
+
+
+class Compiled:
+    """A function or model with the signature of the original, which runs as a graph.
+
+    Attributes:
+        captures: One line for each graph that was made: what it serves.
+    """
+
+    def __init__(self, model: Any, *, fullgraph: bool, explain: bool, dynamic: Any):
+        self._model = model
+        self._fullgraph, self._explain, self._dynamic = fullgraph, explain, dynamic
+        self._signature = _signature(model)
+        self._variants: dict[Any, list[Variant]] = {}
+        self._seen: dict[Any, dict[Any, set[Any]]] = {}
+        self._told: set[str] = set()
+        self._lock = threading.RLock()
+        self._bound: Any = weakref.WeakKeyDictionary()
+        self.captures: list[str] = []
+        functools.update_wrapper(self, model, updated=())
+
+    # What it shares with the original.
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in _OWN:
+            raise AttributeError(name)
+        found = getattr(self._model, name)
+        if name in _SELF and callable(found):
+            return lambda *args, **kwargs: _itself(self, found(*args, **kwargs))
+        return found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _OWN or name.startswith("__"):
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._model, name, value)
+
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        if owner is None:
+            return self
+        if owner not in self._bound:
+            method = self._model.__get__(owner, kind)
+            self._bound[owner] = Compiled(
+                method, fullgraph=self._fullgraph, explain=self._explain, dynamic=self._dynamic
+            )
+        return self._bound[owner]
+
+    def __repr__(self) -> str:
+        return f"hagane.compile({_name(self._model)})"
+
+    # Calls.
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the original returns."""
+        if _is_seen_by_others():
+            return self._model(*args, **kwargs)
+        try:
+            tree = self._read(args, kwargs)
+            found = leaves(tuple(tree.values()))
+            variant = self._variant(tree, found)
+        except Obstacle as error:
+            return self._in_python((str(error),), args, kwargs)
+        if variant.problems:
+            return self._in_python(variant.problems, args, kwargs)
+        return self._run(variant, tree, found, args, kwargs)
+
+    def _read(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Tree]:
+        if is_casting():
+            raise Obstacle("torch.autocast is on, whose types the source does not show")
+        bound = self._signature.bind(*args, **kwargs)
+        return read_arguments(bound)
+
+    def _run(
+        self,
+        variant: Variant,
+        tree: Mapping[str, Tree],
+        found: Sequence[Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        assert variant.captured is not None
+        structure = variant.captured.structure
+        given = [x.value for x in found if isinstance(x, TensorLeaf) and x.kind == "torch.Tensor"]
+        state = [value for value in variant.state if hasattr(value, "requires_grad")]
+        tensors = [*given, *variant.parameters, *state]
+        try:
+            if not wants_gradients(tensors):
+                return rebuilt(structure, variant.run(tree), returned)
+            if getattr(self._model, "training", False):
+                reason = "the model is in training, where PyTorch itself computes gradients; call "
+                reason += "eval(), or use torch.no_grad(), for the graph"
+                return self._in_python((reason,), args, kwargs, always=True)
+            if variant.captured.state:
+                reason = "the call changes attributes and PyTorch records gradients; use "
+                return self._in_python(
+                    (reason + "torch.no_grad() for the graph",), args, kwargs, always=True
+                )
+            return self._recorded(variant, tree, tensors)
+        except HaganeError:  # such as an index out of range, which Python words better
+            return self._model(*args, **kwargs)
+
+    def _recorded(self, variant: Variant, tree: Mapping[str, Tree], tensors: Sequence[Any]) -> Any:
+        """Run the graph such that PyTorch can go back through it."""
+        assert variant.captured is not None
+        structure = variant.captured.structure
+        kinds = _kinds(structure)
+        held: dict[str, Any] = {}
+
+        def run() -> list[Any]:
+            outputs = variant.run(tree)
+            held.update((n, returned(v, kinds[n])) for n, v in outputs.items())
+            return [held[name] for name, kind in kinds.items() if kind == "torch.Tensor"]
+
+        def again(saved: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+            fresh = iter(saved)
+            made: list[Any] = []
+
+            def change(leaf: TensorLeaf | NumberLeaf) -> Any:
+                if isinstance(leaf, NumberLeaf) or leaf.kind != "torch.Tensor":
+                    return leaf.value
+                tensor = next(fresh)
+                made.append(tensor.detach().requires_grad_(tensor.requires_grad))
+                return made[-1]
+
+            arguments = {name: replaced(item, change) for name, item in tree.items()}
+            result = self._called(arguments)
+            return _tensors_of(structure, result), [*made, *fresh]
+
+        outputs = with_gradients(run, again, tensors)
+        names = [name for name, kind in kinds.items() if kind == "torch.Tensor"]
+        held.update(zip(names, outputs, strict=True))
+        return rebuilt(structure, held, lambda value, kind: value)
+
+    def _called(self, arguments: Mapping[str, Any]) -> Any:
+        positional, named = [], dict(arguments)
+        for name, parameter in self._signature.parameters.items():
+            if parameter.kind is parameter.POSITIONAL_ONLY and name in named:
+                positional.append(named.pop(name))
+        return self._model(*positional, **named)
+
+    def _in_python(
+        self, problems: Sequence[str], args: Any, kwargs: Any, *, always: bool = False
+    ) -> Any:
+        """Run the original, and say once why."""
+        if self._fullgraph and not always:
+            raise CaptureError(problems)
+        more = f" (and {len(problems) - 1} more; fullgraph=True lists them)" if problems[1:] else ""
+        self._tell(f"{_name(self._model)} runs in Python: {problems[0]}{more}")
+        return self._model(*args, **kwargs)
+
+    def _tell(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            warnings.warn(f"hagane.compile: {text}", CompileNotice, stacklevel=4)
+
+    # Graphs.
+
+    def _variant(self, tree: Mapping[str, Tree], found: Sequence[Any]) -> Variant:
+        """Return the graph for a call, captured if there is none that serves it."""
+        key = outline(dict(tree)), _default_dtype()
+        with self._lock:
+            known = self._variants.setdefault(key, [])
+            reasons, broken = [], []
+            for variant in known:
+                reason = variant.pattern.differs(found) if variant.pattern is not None else ""
+                if not reason:
+                    reason = variant.broken()
+                    if not reason:
+                        known.remove(variant)
+                        known.insert(0, variant)  # the next call is likely to be the same
+                        return variant
+                    broken.append(variant)
+                reasons.append(reason)
+            if reasons:
+                self._say(f"captured anew: {reasons[0]}")
+                self._tell(f"{_name(self._model)} is captured anew: {reasons[0]}")
+            if len(known) >= _MAX_VARIANTS and not broken:
+                raise Obstacle(
+                    f"there are {_MAX_VARIANTS} graphs for calls of this kind already, the last "
+                    f"one because {reasons[0]}; dynamic=True leaves all sizes open from the start"
+                )
+            if len(known) >= _MAX_VARIANTS:
+                known.remove(broken[-1])
+            made = self._captured(key, tree, found)
+            if made.reads.reads or not made.problems:
+                known.insert(0, made)  # others failed before anything was read: tried again
+            return made
+
+    def _captured(
+        self, key: Any, tree: Mapping[str, Tree], found: Sequence[TensorLeaf | NumberLeaf]
+    ) -> Variant:
+        start = time.perf_counter()
+        first: Variant | None = None
+        for pattern in _ladder(self._pattern(key, found), found):
+            made = made_variant(self._model, tree, pattern, examples=example_of(pattern))
+            if not made.problems:
+                break
+            first = first or made
+        else:
+            assert first is not None
+            made = first
+        seconds = time.perf_counter() - start
+        if made.problems:
+            self._say("not captured:\n" + "\n".join(f"  {p}" for p in made.problems))
+            return made
+        assert made.captured is not None
+        count = sum(1 for _ in made.captured.graph.all_nodes())
+        line = f"{_name(self._model)}({made.pattern}): {count} nodes, {seconds:.2f} s"
+        self.captures.append(line)
+        self._say(f"captured {line}\n{_guards(made)}")
+        return made
+
+    def _pattern(self, key: Any, found: Sequence[TensorLeaf | NumberLeaf]) -> Pattern:
+        """Return which sizes and numbers the next graph leaves open."""
+        seen = self._seen.setdefault(key, {})
+        names: dict[int, str] = {}
+        sizes: dict[str, tuple[int | str, ...]] = {}
+        numbers: dict[str, Any] = {}
+        for leaf in found:
+            if isinstance(leaf, NumberLeaf):
+                values = seen.setdefault(leaf.path, set())
+                values.add(leaf.value)
+                is_free = self._dynamic is not False and len(values) > 1
+                free = is_free and not isinstance(leaf.value, bool) and leaf.value == leaf.value
+                numbers[leaf.path] = None if free else leaf.value
+                continue
+            given = _names_of(self._dynamic, leaf.path)
+            made: list[int | str] = []
+            for axis, size in enumerate(leaf.shape):
+                before = seen.setdefault((leaf.path, axis), set())
+                before.add(size)
+                varies = self._dynamic is True or (self._dynamic is None and len(before) > 1)
+                if size < 2 or (axis not in given and not varies):
+                    made.append(size)
+                else:
+                    made.append(given.get(axis) or names.setdefault(size, f"size{len(names)}"))
+            sizes[leaf.path] = tuple(made)
+        return Pattern(sizes, numbers)
+
+    def _say(self, text: str) -> None:
+        if self._explain:
+            print(f"hagane.compile: {text}")
+
+
+def compile(
+    model: Any = None,
+    optimizer: Any = None,
+    *,
+    fullgraph: bool = False,
+    explain: bool = False,
+    dynamic: Any = None,
+) -> Any:
+    """Return a function or model that runs as a graph, with the signature of the original.
+
+    The first call captures the source for its types, sizes and numbers; the graph runs on hagane's
+    engine. Tensors of PyTorch go in and out without copies. A call that differs in something the
+    graph took for known is captured anew, and the reason is said once: element types, ranks, sizes,
+    numbers and texts among the arguments, attributes and globals that the program reads, modes of
+    modules, hooks. Weights may be changed in place. A size that comes with a second value is left
+    open from then on, except 0 and 1. A call that cannot become a graph runs in Python, with
+    one notice (:class:`CompileNotice`) that names the line and the reason.
+
+    Where PyTorch records gradients, the outputs carry them: ``backward`` runs the original again.
+    A model in training runs in Python then.
+
+    With an optimizer, a step of training is compiled: ``step = compile(loss, optimizer)``, then
+    ``step(module, *tensors)`` (:class:`hagane.training.step.TorchStep`).
+
+    Args:
+        model: A function or a module; without one, a decorator is returned. With an optimizer, the
+            function ``loss(module, *tensors)``.
+        optimizer: An optimizer of ``torch.optim``.
+        fullgraph: Whether a call that cannot become a graph is an error.
+        explain: Whether to print each graph that is captured, with what it assumes.
+        dynamic: Sizes that are open from the start: all if True, none ever if False, or names by
+            argument and axis, ``{"x": {0: "batch"}}``.
+
+    Raises:
+        CaptureError: With ``fullgraph``, by a call: all that stands in the way, by file and line.
+        InvalidArgument: ``model`` cannot be called.
+    """
+    if model is None:
+        return lambda found: compile(found, fullgraph=fullgraph, explain=explain, dynamic=dynamic)
+    if not callable(model):
+        raise InvalidArgument(
+            f"hagane.compile: expected a function or a module, got {type(model).__name__}"
+        )
+    if optimizer is not None:
+        from hagane.training.step import TorchStep
+
+        if fullgraph or explain or dynamic is not None:
+            raise InvalidArgument(
+                "hagane.compile: fullgraph, explain and dynamic are not for a step of training, "
+                "which is always one graph"
+            )
+        return TorchStep(model, optimizer)
+    return Compiled(model, fullgraph=fullgraph, explain=explain, dynamic=dynamic)
+
+
+def _ladder(free: Pattern, found: Sequence[TensorLeaf | NumberLeaf]) -> Iterator[Pattern]:
+    """Yield patterns to try in turn: fewer and fewer sizes are open, the last axes close first."""
+    shapes = {x.path: x.shape for x in found if isinstance(x, TensorLeaf)}
+    fixed = {x.path: x.value for x in found if isinstance(x, NumberLeaf)}
+    tried: list[Pattern] = []
+    for kept, numbers in ((None, free.numbers), (-1, free.numbers), (1, fixed), (0, fixed)):
+        sizes = {
+            path: (*named[:kept], *shapes[path][len(named[:kept]) :])
+            for path, named in free.sizes.items()
+        }
+        pattern = Pattern(sizes, numbers)
+        if pattern not in tried:
+            tried.append(pattern)
+            yield pattern
+
+
+def _itself(compiled: Compiled, found: Any) -> Any:
+    return compiled if found is compiled._model else found
+
+
+def _signature(model: Any) -> inspect.Signature:
+    try:
+        return inspect.signature(getattr(model, "forward", model))
+    except (TypeError, ValueError):
+        raise InvalidArgument(
+            f"hagane.compile: {_name(model)} is written in C and says nothing of its arguments; "
+            "compile a function that calls it"
+        ) from None
+
+
+def _name(model: Any) -> str:
+    return str(getattr(model, "__qualname__", None) or type(model).__name__)
+
+
+def _names_of(dynamic: Any, path: str) -> Mapping[int, str]:
+    found = dynamic.get(path, {}) if isinstance(dynamic, Mapping) else {}
+    return dict(enumerate(found)) if isinstance(found, tuple | list) else found
+
+
+def _default_dtype() -> str:
+    torch = sys.modules.get("torch")
+    return "" if torch is None else str(torch.get_default_dtype())
+
+
+def _is_seen_by_others() -> bool:
+    """Whether PyTorch itself reads the program: while it exports, compiles or transforms it."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return False
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return True
+    return bool(torch._C._len_torch_dispatch_stack() or torch._C._functorch.maybe_current_level())
+
+
+def _kinds(structure: Any) -> dict[str, str]:
+    """Return the kinds of outputs by name, in order."""
+    from hagane.frontends.capture.structure import Leaf, Record
+
+    if isinstance(structure, Leaf):
+        return {structure.name: structure.kind}
+    if isinstance(structure, Record):
+        structure = structure.fields
+    if isinstance(structure, Mapping):
+        structure = tuple(structure.values())
+    made: dict[str, str] = {}
+    for part in structure if isinstance(structure, list | tuple) else ():
+        made.update(_kinds(part))
+    return made
+
+
+def _tensors_of(structure: Any, result: Any) -> list[Any]:
+    """Return the tensors in a result, in the order of the outputs."""
+    from hagane.frontends.capture.structure import Leaf, Record
+
+    if isinstance(structure, Leaf):
+        return [result] if structure.kind == "torch.Tensor" else []
+    if isinstance(structure, Record):
+        pairs = [(part, getattr(result, name)) for name, part in structure.fields.items()]
+    elif isinstance(structure, Mapping):
+        pairs = [(part, result[key]) for key, part in structure.items()]
+    elif isinstance(structure, list | tuple):
+        pairs = list(zip(structure, result, strict=True))
+    else:
+        pairs = []
+    return [tensor for part, value in pairs for tensor in _tensors_of(part, value)]
+
+
+def _guards(variant: Variant) -> str:
+    from hagane.frontends.capture.reads import NameRead, shown
+
+    told = [r for r in variant.reads.reads if isinstance(r, NameRead)]
+    lines = [
+        f"  {read.place} is {shown(read.value)}"
+        for read in told
+        if isinstance(read.value, bool | int | float | str | tuple)
+    ]
+    rest = len(variant.reads.reads) - len(lines)
+    lines.append(f"  {rest} other names and contents that were read are the same")
+    lines.append(f"  {len(variant.reads.modules)} modules have no forward hooks")
+    return "guards:\n" + "\n".join(dict.fromkeys(lines))
+
+
+__all__ = ["CompileNotice", "Compiled", "compile"]

@@ -1,0 +1,119 @@
+"""Tensors of PyTorch as arrays and back, without copies; gradients through a compiled call."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.capturing.leaves import TensorLeaf
+
+_BFLOAT16 = ir.DataType.BFLOAT16.numpy()
+
+
+def as_array(leaf: TensorLeaf) -> Any:
+    """Return the array of a leaf; it shares the tensor's memory."""
+    if leaf.kind == "numpy.ndarray":
+        return leaf.value
+    return array_of(leaf.value)
+
+
+def array_of(tensor: Any) -> Any:
+    """Return a tensor of PyTorch as an array that shares its memory."""
+    plain = tensor.detach()
+    if plain.is_neg():
+        plain = plain.resolve_neg()
+    if str(plain.dtype) == "torch.bfloat16":
+        torch = sys.modules["torch"]
+        return plain.view(torch.int16).numpy().view(_BFLOAT16)
+    return plain.numpy()
+
+
+def returned(value: Any, kind: str) -> Any:
+    """Return an output as the program has it: a tensor, an array or a number."""
+    if kind == "torch.Tensor":
+        import torch
+
+        if value.dtype == _BFLOAT16:
+            return torch.from_numpy(np.asarray(value).view(np.int16)).view(torch.bfloat16)
+        return torch.from_numpy(np.asarray(value))
+    if kind in ("int", "float", "bool"):
+        return np.asarray(value).item()
+    return value[()] if np.ndim(value) == 0 else value
+
+
+def wants_gradients(tensors: Sequence[Any]) -> bool:
+    """Whether PyTorch would record a call with these tensors, to go back through it."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
+
+
+def is_casting() -> bool:
+    """Whether ``torch.autocast`` is on: it changes element types that the source does not show."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.is_autocast_enabled("cpu")
+
+
+@cache
+def _recomputed() -> Any:
+    """Return the function that PyTorch sees for a compiled call."""
+    import torch
+    from torch.autograd.function import once_differentiable
+
+    class Recomputed(torch.autograd.Function):  # type: ignore[misc]
+        """Runs the graph; gradients come from the original, run again when they are wanted."""
+
+        @staticmethod
+        def forward(ctx: Any, run: Any, again: Any, *tensors: Any) -> Any:
+            ctx.again = again
+            ctx.save_for_backward(*tensors)
+            outputs = tuple(run())
+            ctx.mark_non_differentiable(*(o for o in outputs if not o.is_floating_point()))
+            ctx.set_materialize_grads(False)
+            return outputs
+
+        @staticmethod
+        @once_differentiable  # type: ignore[untyped-decorator]
+        def backward(ctx: Any, *gradients: Any) -> Any:
+            tensors = ctx.saved_tensors  # refuses those that were changed since
+            with torch.enable_grad():
+                outputs, given = ctx.again(tensors)
+            wanted = [
+                (output, gradient)
+                for output, gradient in zip(outputs, gradients, strict=True)
+                if gradient is not None and output.requires_grad
+            ]
+            places = [i for i, tensor in enumerate(given) if tensor.requires_grad]
+            found = torch.autograd.grad(
+                [output for output, _ in wanted],
+                [given[i] for i in places],
+                [gradient for _, gradient in wanted],
+                allow_unused=True,
+            )
+            made: list[Any] = [None] * len(given)
+            for place, gradient in zip(places, found, strict=True):
+                made[place] = gradient
+            return (None, None, *made)
+
+    return Recomputed
+
+
+def with_gradients(
+    run: Callable[[], Sequence[Any]],
+    again: Callable[[Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]],
+    tensors: Sequence[Any],
+) -> Sequence[Any]:
+    """Return the tensors of a compiled call such that gradients can be had.
+
+    Args:
+        run: Returns the outputs of the graph.
+        again: Runs the original with other tensors; returns its outputs and the tensors to which
+            gradients go.
+        tensors: What gradients may go to.
+    """
+    found: Sequence[Any] = _recomputed().apply(run, again, *tensors)
+    return found

@@ -1,0 +1,269 @@
+"""One graph of a compiled function: what it serves, what it assumes, how it runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.capturing.capture import model_of
+from hagane.capturing.leaves import (
+    NumberLeaf,
+    Obstacle,
+    TensorLeaf,
+    Tree,
+    can_be_rebuilt,
+    leaves,
+    rebuilt,
+    replaced,
+)
+from hagane.capturing.tensors import array_of, as_array, returned
+from hagane.errors import CaptureError
+from hagane.frontends.capture.capture import Captured, capture_object
+from hagane.frontends.capture.reads import NameRead, Reads, version
+from hagane.frontends.capture.state import Attribute
+from hagane.frontends.capture.structure import Example
+from hagane.frontends.libraries.meaning import MeaningTables
+from hagane.runtime import InferenceSession
+
+# What a program may ask that guards do not see.
+_ASKED = ("torch.is_grad_enabled", "torch.is_inference_mode_enabled", "torch.Tensor.requires_grad")
+# Arrays of NumPy tell nobody when they are changed: small ones are compared, others are inputs.
+_COMPARED = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """The sizes and numbers that a graph serves.
+
+    Attributes:
+        sizes: The sizes of each tensor by its path: a number, or a name for any from 2 on.
+        numbers: The numbers by path; None for any.
+    """
+
+    sizes: Mapping[str, tuple[int | str, ...]]
+    numbers: Mapping[str, Any]
+
+    def differs(self, found: Sequence[TensorLeaf | NumberLeaf]) -> str:
+        """Return why it does not serve a call; empty if it does."""
+        bound: dict[str, int] = {}
+        for leaf in found:
+            if isinstance(leaf, NumberLeaf):
+                expected = self.numbers[leaf.path]
+                if expected is None:
+                    if isinstance(leaf.value, int) and abs(leaf.value) >= 2**62:
+                        return f"'{leaf.path}' is no number of 64 bits"
+                elif not _equal(expected, leaf.value):
+                    return f"'{leaf.path}' was {expected} and is {leaf.value}"
+                continue
+            for axis, (size, now) in enumerate(zip(self.sizes[leaf.path], leaf.shape, strict=True)):
+                if isinstance(size, int):
+                    if size != now:
+                        return f"axis {axis} of '{leaf.path}' was {size} and is {now}"
+                elif now < 2:
+                    return f"axis {axis} of '{leaf.path}' is {now}, which graphs take for fixed"
+                elif bound.setdefault(size, now) != now:
+                    return f"axis {axis} of '{leaf.path}' no longer has the size of another one"
+        return ""
+
+    def __str__(self) -> str:
+        """Return the sizes and numbers as text."""
+        parts = [f"{p}[{', '.join(map(str, s))}]" for p, s in self.sizes.items()]
+        parts += [f"{p}={'any' if n is None else n!r}" for p, n in self.numbers.items()]
+        return ", ".join(parts)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    same = a == b or (a != a and b != b)
+    return type(a) is type(b) and bool(same) and str(a) == str(b)  # 0.0 is not -0.0
+
+
+@dataclass(eq=False)
+class Variant:
+    """A graph, or the reasons why there is none.
+
+    Attributes:
+        pattern: What it serves; None if it is none for all.
+        reads: What it read from the running Python.
+        problems: Why there is no graph; empty if there is one.
+    """
+
+    pattern: Pattern | None
+    reads: Reads
+    problems: tuple[str, ...] = ()
+    captured: Captured | None = None
+    model: ir.Model | None = None
+    session: Any = None
+    asked_gradients: bool | None = None
+    arrays: Mapping[str, Any] = field(default_factory=dict)
+    _weights: list[tuple[Any, ir.Value, Any]] = field(default_factory=list)
+    _state: list[tuple[Attribute, ir.Value]] = field(default_factory=list)
+
+    @property
+    def parameters(self) -> list[Any]:
+        """The tensors that it computes with, apart from the inputs."""
+        return [tensor for tensor, _, _ in self._weights]
+
+    def broken(self) -> str:
+        """Return which of its assumptions no longer holds; empty if all do."""
+        for read in self.reads.reads:
+            told = read.broken()
+            if told:
+                return told
+        for attribute, value in self._state:
+            told = _other_state(attribute, value)
+            if told:
+                return told
+        for module in self.reads.modules:
+            if module._forward_hooks or module._forward_pre_hooks:
+                return f"a {type(module).__name__} has a forward hook now"
+        for tensor, value, _ in self._weights:
+            if tuple(tensor.shape) != tuple(value.shape.numpy()):  # type: ignore[union-attr]
+                return f"the weight '{value.name}' has another shape"
+            if str(tensor.dtype) != self._dtypes[str(value.name)]:
+                return f"the weight '{value.name}' has another element type"
+        torch = sys.modules.get("torch")
+        now = None if torch is None else torch.is_grad_enabled()
+        if self.asked_gradients not in (None, now):
+            return "gradients are recorded, or no longer"
+        return ""
+
+    _dtypes: dict[str, str] = field(default_factory=dict)
+
+    def run(self, tree: Mapping[str, Tree]) -> dict[str, Any]:
+        """Return the outputs by name."""
+        self._refresh()
+        assert self.captured is not None
+        feeds: dict[str, Any] = dict(self.arrays)
+        for leaf in leaves(tree):
+            feeds[leaf.path] = as_array(leaf) if isinstance(leaf, TensorLeaf) else leaf.value
+        feeds.update((str(v.name), _state_array(a.now())) for a, v in self._state)
+        names = [value.name for value in self.captured.graph.inputs]
+        outputs = [value.name for value in self.captured.graph.outputs]
+        found = self.session.run(None, {str(name): feeds[str(name)] for name in names})
+        made = dict(zip(map(str, outputs), found, strict=True))
+        for attribute, structure in self.captured.state:
+            setattr(attribute.owner, attribute.name, rebuilt(structure, made, returned))
+        return made
+
+    def _refresh(self) -> None:
+        """Take over weights that were changed in place."""
+        changed = False
+        for place, (tensor, value, seen) in enumerate(self._weights):
+            now = version(tensor)
+            if now != seen:
+                value.const_value = ir.tensor(array_of(tensor), name=value.name)
+                self._weights[place] = tensor, value, now
+                changed = True
+        if changed:
+            self.session = InferenceSession(self.model)
+
+    @property
+    def state(self) -> list[Any]:
+        """The attributes that a call changes, as they are now."""
+        return [attribute.now() for attribute, _ in self._state]
+
+    def prepare(self) -> None:
+        """Make the session."""
+        assert self.captured is not None
+        inputs = {str(value.name): value for value in self.captured.graph.inputs}
+        changed = [attribute for attribute, _ in self.captured.state]
+        self._state = [(a, inputs[a.path]) for a in changed if a.path in inputs]
+        free = [a for a in changed if a.path in inputs or not a.is_read]
+        names = {(id(names), a.name) for a in free for names in a.namespaces()}
+        self.reads.reads = [
+            read
+            for read in self.reads.reads
+            if not isinstance(read, NameRead) or (id(read.names), read.name) not in names
+        ]
+        self.model = model_of(self.captured)
+        arrays = {}
+        for found, value in self.captured.weights.values():
+            if hasattr(found, "_version"):
+                self._weights.append((found, value, version(found)))
+                self._dtypes[str(value.name)] = str(found.dtype)
+            elif getattr(found, "size", 0) > _COMPARED or any(
+                found is a for a in self.reads.arrays
+            ):
+                arrays[str(value.name)] = _as_input(self.captured.graph, value, found)
+        self.arrays = {name: array for name, array in arrays.items() if array is not None}
+        self.session = InferenceSession(self.model)
+
+
+def _state_array(value: Any) -> Any:
+    return array_of(value) if hasattr(value, "_version") else np.asarray(value)
+
+
+def _other_state(attribute: Attribute, value: ir.Value) -> str:
+    """Return how the type of an attribute differs from that of its input, empty if it does not."""
+    now = attribute.now()
+    is_number = type(now) in (bool, int, float)
+    if not is_number and not hasattr(now, "dtype"):
+        return f"the attribute '{attribute.path}' is no tensor any more"
+    array = _state_array(now)
+    expected = [d if isinstance(d, int) else None for d in value.shape or ()]
+    fits = array.ndim == len(expected) and all(
+        size in (None, found) for size, found in zip(expected, array.shape, strict=True)
+    )
+    if fits and value.dtype is not None and array.dtype == value.dtype.numpy():
+        return ""
+    return f"the attribute '{attribute.path}' has another type or size"
+
+
+def _as_input(graph: ir.Graph, value: ir.Value, found: Any) -> Any:
+    """Feed an array instead of keeping what it holds now."""
+    if str(value.name) not in graph.initializers or not hasattr(found, "dtype"):
+        return None
+    del graph.initializers[str(value.name)]
+    value.const_value = None
+    graph.inputs.append(value)
+    return found
+
+
+def made_variant(
+    model: Any, tree: Mapping[str, Tree], pattern: Pattern, *, examples: Callable[[Any], Any]
+) -> Variant:
+    """Capture a call, with the names of a pattern for its sizes.
+
+    Raises:
+        CaptureError: It cannot become a graph. The reads so far are in its attribute ``reads``.
+    """
+    reads, used = Reads(), set[str]()
+    named = {name: replaced(item, examples) for name, item in tree.items()}
+    try:
+        captured = capture_object(
+            model, (), named, MeaningTables(used.add), reads=reads, later=True
+        )
+        if not can_be_rebuilt(captured.structure):
+            raise CaptureError(["the result is an object of a class that the call itself defines"])
+        variant = Variant(pattern, reads, captured=captured)
+        variant.prepare()
+    except Obstacle as error:
+        return Variant(None, reads, (str(error),))
+    except CaptureError as error:
+        return Variant(None, reads, error.problems)
+    except Exception as error:
+        return Variant(None, reads, (f"capture itself failed: {type(error).__name__}: {error}",))
+    if used.intersection(_ASKED):
+        variant.asked_gradients = sys.modules["torch"].is_grad_enabled()
+    return variant
+
+
+def example_of(pattern: Pattern) -> Callable[[TensorLeaf | NumberLeaf], Any]:
+    """Return what makes types of the leaves of a call."""
+
+    def made(leaf: TensorLeaf | NumberLeaf) -> Any:
+        if isinstance(leaf, NumberLeaf):
+            free = pattern.numbers[leaf.path] is None
+            return Example(type(leaf.value).__name__) if free else leaf.value
+        sizes = ", ".join(map(str, pattern.sizes[leaf.path]))
+        return Example(f"{leaf.dtype}[{sizes}]", leaf.kind)
+
+    return made
+
+
+__all__ = ["Pattern", "Variant", "example_of", "made_variant"]

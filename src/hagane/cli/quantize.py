@@ -1,0 +1,98 @@
+"""``hagane quantize``: a model of floats as one that computes with bytes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hagane.cli.progress import working
+from hagane.errors import HaganeError, InvalidArgument
+from hagane.frontends.python.enter.explore import import_file
+from hagane.ship.quantize import QuantizeOptions, Scheme, check_report, quantize, table_lines
+
+
+def command(
+    model: Annotated[Path, typer.Argument(help="The ONNX model.")],
+    data: Annotated[
+        str, typer.Option(help="FILE.py:make, a function that returns feeds {input: array}.")
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The file to write.")],
+    method: Annotated[str, typer.Option(help="minmax, entropy, percentile or mse.")] = "minmax",
+    percentile: Annotated[
+        float, typer.Option(help="Numbers that are not clipped, in per cent.")
+    ] = 99.99,
+    report: Annotated[
+        Path | None, typer.Option(help="A file.json or file.html with the error of each layer.")
+    ] = None,
+    keep_accuracy: Annotated[
+        str | None,
+        typer.Option(help="0.5%: the share of the metric that may be lost; layers stay in fp32."),
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(help="FILE.py:function of run(feed) that returns a number; larger is better."),
+    ] = None,
+    per_tensor: Annotated[
+        bool, typer.Option("--per-tensor", help="One scale for all channels of weights.")
+    ] = False,
+    symmetric: Annotated[
+        bool, typer.Option("--symmetric", help="Activations as signed bytes around zero.")
+    ] = False,
+    weights_only: Annotated[
+        bool, typer.Option("--weights-only", help="Activations stay as they are.")
+    ] = False,
+) -> None:
+    """Write a model that computes with bytes, in ONNX's own operators.
+
+    hagane quantize model.onnx --data data.py:make -o model.int8.onnx --report report.html
+    """
+    try:
+        if report is not None:
+            check_report(report)
+        scheme = Scheme(not per_tensor, symmetric, weights_only)
+        options = QuantizeOptions(method, percentile, scheme, _share(keep_accuracy))
+        make = _function(data, "--data")
+        measure = None if metric is None else _function(metric, "--metric")
+        with working(f"quantising {model.name}"):
+            found = quantize(model, make, output, options, metric=measure, where=data)
+        if report is not None:
+            found.write(report)
+    except (HaganeError, OSError) as error:
+        print(f"hagane quantize: error: {' '.join(str(error).split())}", file=sys.stderr)
+        raise typer.Exit(2) from None
+    for line in table_lines(found.layers):
+        print(line)
+    before, after = found.bytes
+    print(f"{output}: {after / max(1, before):.0%} of {before:,} bytes")
+    if found.metric is not None:
+        print(f"metric: {found.metric[0]:.6g} before, {found.metric[1]:.6g} after")
+
+
+def _share(text: str | None) -> float | None:
+    if text is None:
+        return None
+    number, percent, rest = text.partition("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        share = -1.0
+    if rest.strip() or not 0 <= share <= 1:
+        raise InvalidArgument(f"--keep-accuracy: expected a share as 0.5%, got '{text}'")
+    return share
+
+
+def _function(target: str, option: str) -> Callable[..., Any]:
+    path, colon, name = target.rpartition(":")
+    if not colon or not path.endswith(".py"):
+        raise InvalidArgument(f"{option} '{target}': expected FILE.py:function")
+    if not Path(path).is_file():
+        raise InvalidArgument(f"{option}: there is no file '{path}'")
+    found = vars(import_file(Path(path))).get(name)
+    if not callable(found):
+        raise InvalidArgument(f"{option}: '{path}' has no function '{name}'")
+    function: Callable[..., Any] = found
+    return function

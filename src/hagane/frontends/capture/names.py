@@ -1,0 +1,92 @@
+"""What arrays that an object holds are called in its graph."""
+
+from __future__ import annotations
+
+from types import FunctionType, ModuleType
+from typing import Any
+
+
+def joined(path: str, name: object) -> str:
+    """Return the path of a part."""
+    return f"{path}.{name}" if path else str(name)
+
+
+def array_names(found: Any) -> dict[int, str]:
+    """Return the paths of arrays that an object holds, by their identity."""
+    names: dict[int, str] = {}
+    seen: set[int] = set()
+
+    def walk(value: Any, path: str, depth: int) -> None:
+        if depth > 8 or id(value) in seen:
+            return
+        if _is_array(value):
+            names.setdefault(id(value), path)
+            return
+        seen.add(id(value))
+        if isinstance(value, dict):
+            items = [(k, v) for k, v in value.items() if isinstance(k, str | int)]
+        elif isinstance(value, list | tuple):
+            items = list(enumerate(value))
+        else:
+            items = list(getattr(value, "__dict__", {}).items())
+        for name, item in items:
+            inner = path if name in ("_parameters", "_buffers", "_modules") else joined(path, name)
+            walk(item, inner, depth + 1)
+
+    owner = getattr(found, "__self__", found)
+    if hasattr(owner, "named_parameters"):
+        for name, array in (*owner.named_parameters(), *owner.named_buffers()):
+            names.setdefault(id(array), name)
+    function = getattr(found, "__func__", found)
+    if hasattr(function, "__code__"):
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
+        for name, cell in cells:
+            walk(cell.cell_contents, name, 0)
+        for name in function.__code__.co_names:
+            if name in function.__globals__:
+                value = function.__globals__[name]
+                if _is_array(value) or isinstance(value, dict | list | tuple):
+                    walk(value, name, 6)
+    if owner is not found or not hasattr(function, "__code__"):
+        walk(owner, "", 0)
+    return names
+
+
+def object_paths(found: Any) -> dict[int, str]:
+    """Return the paths of objects whose attributes a call may change, by their identity."""
+    paths: dict[int, str] = {}
+
+    def walk(value: Any, path: str, depth: int) -> None:
+        if depth > 8 or id(value) in paths or _is_array(value) or isinstance(value, type):
+            return
+        if isinstance(value, dict):
+            items = [(k, v) for k, v in value.items() if isinstance(k, str | int)]
+        elif isinstance(value, list | tuple):
+            items = list(enumerate(value))
+        elif hasattr(value, "__dict__") and not isinstance(value, ModuleType | FunctionType):
+            paths[id(value)] = path
+            items = list(vars(value).items())
+        else:
+            return
+        for name, item in items:
+            inner = path if name in ("_parameters", "_buffers", "_modules") else joined(path, name)
+            walk(item, inner, depth + 1)
+
+    owner = getattr(found, "__self__", found)
+    function = getattr(found, "__func__", found)
+    walk(owner, "", 0)
+    if hasattr(function, "__code__"):
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
+        for name, cell in cells:
+            walk(cell.cell_contents, name, 0)
+        for name in function.__code__.co_names:
+            if name in function.__globals__:
+                walk(function.__globals__[name], name, 0)
+    return paths
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "dtype") and hasattr(value, "shape") and hasattr(value, "__array__")
+
+
+__all__ = ["array_names", "joined", "object_paths"]

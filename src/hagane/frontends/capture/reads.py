@@ -1,0 +1,216 @@
+"""What a capture read from the running Python: what has to stay as it was for its graph to hold."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hagane.frontends.python.enter.interpreter import Interpreter
+from hagane.frontends.python.values.values import MISSING, Class, ModuleRef, Tensor, Value
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+_OWN = ("_parameters", "_buffers", "_modules")
+_TOLD_NOTHING = ("__module__", "__doc__", "__firstlineno__", "__qualname__")
+
+
+@dataclass(frozen=True, slots=True)
+class NameRead:
+    """A name that was looked up in a namespace.
+
+    Attributes:
+        names: The namespace: the attributes of an object or a class, the globals of a module.
+        name: The name.
+        value: What it stood for; ``MISSING`` if it was not there.
+        place: How the reader is told of it, ``scale`` or ``Net.scale``.
+    """
+
+    names: Mapping[str, Any]
+    name: str
+    value: Any
+    place: str
+
+    def broken(self) -> str:
+        """Return how it differs now; empty if it does not."""
+        now = self.names.get(self.name, MISSING)
+        if now is self.value or _same(self.value, now):
+            return ""
+        before, after = shown(self.value), shown(now)
+        return f"'{self.place}' was {before} and is {'another one' if before == after else after}"
+
+
+@dataclass(frozen=True, slots=True)
+class ContentRead:
+    """A list, dict or set whose items were read, a function's cell, or a small array."""
+
+    found: Any
+    content: Any
+    now: Callable[[Any], Any]
+    kind: str
+
+    def broken(self) -> str:
+        """Return how it differs now; empty if it does not."""
+        now = self.now(self.found)
+        if self.kind == "array":
+            same = now.shape == self.content.shape and np.array_equal(now, self.content)
+        elif self.kind == "version":
+            same = bool(now == self.content)
+        else:
+            same = len(now) == len(self.content) and all(
+                a is b or _same(a, b) for a, b in zip(now, self.content, strict=True)
+            )
+        return "" if same else f"the content of a {type(self.found).__name__} that is read changed"
+
+
+Read = NameRead | ContentRead
+
+
+@dataclass
+class Reads:
+    """Everything that was read.
+
+    Attributes:
+        reads: Names and contents, in the order in which they were read first.
+        tensors: Tensors of PyTorch whose content is a weight of the graph.
+        arrays: Arrays of NumPy, likewise.
+        modules: Modules of PyTorch that were called or looked into.
+    """
+
+    reads: list[Read] = field(default_factory=list)
+    tensors: list[Any] = field(default_factory=list)
+    arrays: list[Any] = field(default_factory=list)
+    modules: list[Any] = field(default_factory=list)
+    _seen: set[object] = field(default_factory=set)
+    _kept: list[Any] = field(default_factory=list)
+
+    def is_new(self, *key: object) -> bool:
+        """Whether something is read for the first time."""
+        if key in self._seen:
+            return False
+        self._seen.add(key)
+        return True
+
+    def name(self, names: Mapping[str, Any], name: str, place: str) -> None:
+        """Note that a name was looked up."""
+        if self.is_new(id(names), name):
+            self._kept.append(names)
+            self.reads.append(NameRead(names, name, names.get(name, MISSING), place))
+
+    def content(self, found: Any, now: Callable[[Any], Any], kind: str) -> None:
+        """Note that a content was read."""
+        if self.is_new(id(found), kind):
+            self.reads.append(ContentRead(found, now(found), now, kind))
+
+
+class Reading(Interpreter):
+    """Interprets a program and notes what it read."""
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        self.reads = Reads()
+        super().__init__(*arguments, **keywords)
+
+    def host_attribute(self, host: Any, name: str) -> Value:
+        """Return an attribute of the real object behind an instance, not of its class."""
+        own = getattr(host, "__dict__", None)
+        if own is not None:
+            place = f"{type(host).__name__}.{name}"
+            self.reads.name(own, name, place)
+            for part in _OWN:
+                inner = own.get(part) if name not in own else None
+                if isinstance(inner, dict) and name in inner:
+                    self.reads.name(inner, name, place)
+        return super().host_attribute(host, name)
+
+    def module_attribute(self, module: ModuleRef, name: str) -> Value:
+        """Return a name of a module of the program."""
+        if name in module.host:
+            self.reads.name(module.host, name, f"{module.name}.{name}")
+        return super().module_attribute(module, name)
+
+    def real_class(self, cls: Class) -> type | None:
+        """Return the class of the running Python that a class stands for, None if none does."""
+        found = (real for real, value in self.lifted.values() if value is cls)
+        return next((real for real in found if isinstance(real, type)), None)
+
+    def _lift(self, found: Any) -> Value:
+        value = super()._lift(found)
+        self._note(found, value)
+        return value
+
+    def _note(self, found: Any, value: Value) -> None:
+        reads = self.reads
+        match found:
+            case list() | tuple():
+                reads.content(found, list, "items")
+            case dict():
+                reads.content(found, _items, "items")
+            case set():
+                reads.content(found, lambda s: sorted(s, key=repr), "items")
+            case types.FunctionType():
+                reads.content(found, _cells, "items")
+            case np.ndarray() if isinstance(value, Tensor):
+                if value.known is None:
+                    reads.arrays.append(found)
+                else:
+                    reads.content(found, np.array, "array")
+            case type() if isinstance(value, Class):
+                for name, item in vars(found).items():
+                    if name not in _TOLD_NOTHING and isinstance(
+                        item, (*_PLAIN, types.FunctionType)
+                    ):
+                        reads.name(vars(found), name, f"{found.__name__}.{name}")
+            case _ if isinstance(value, Tensor) and hasattr(found, "_version"):
+                if value.known is None:
+                    reads.tensors.append(found)
+                else:
+                    reads.content(found, version, "version")
+            case _ if hasattr(found, "_forward_hooks"):
+                reads.modules.append(found)
+
+
+def version(tensor: Any) -> tuple[int, int]:
+    """Return what changes whenever the content of a tensor of PyTorch does."""
+    return tensor._version, tensor.data_ptr()
+
+
+def _items(found: dict[Any, Any]) -> list[Any]:
+    return [*found.keys(), *found.values()]
+
+
+def _cells(found: types.FunctionType) -> list[Any]:
+    cells = []
+    for cell in found.__closure__ or ():
+        try:
+            cells.append(cell.cell_contents)
+        except ValueError:  # not set yet
+            cells.append(MISSING)
+    return [*cells, *(found.__defaults__ or ()), *(found.__kwdefaults__ or {}).values()]
+
+
+def _same(before: Any, now: Any) -> bool:
+    if type(before) is not type(now):
+        return False
+    if isinstance(before, _PLAIN):
+        return bool(before == now) or before != before  # NaN stays NaN
+    if isinstance(before, tuple):
+        return len(before) == len(now) and all(map(_same_item, before, now))
+    return isinstance(before, types.MethodType) and bool(before == now)
+
+
+def _same_item(before: Any, now: Any) -> bool:
+    return before is now or _same(before, now)
+
+
+def shown(value: Any) -> str:
+    """Return a short text for a value."""
+    if value is MISSING:
+        return "not there"
+    if isinstance(value, _PLAIN):
+        return repr(value)
+    return f"of type {type(value).__name__}"
+
+
+__all__ = ["ContentRead", "NameRead", "Reading", "Reads", "shown", "version"]

@@ -1,0 +1,258 @@
+"""State that a call changes: attributes of objects as inputs, their new values as outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hagane.frontends.capture.reads import Reading
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.type_text import parse_type
+from hagane.frontends.python.values.values import (
+    MISSING,
+    DictRef,
+    Instance,
+    ListRef,
+    Real,
+    SetRef,
+    Tensor,
+    Truth,
+    Unknown,
+    Value,
+    is_plain,
+)
+from hagane.graph.types import dtype_name
+from hagane.symbolic import Expr, definitely_equal
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An attribute of a real object that a call changes.
+
+    Attributes:
+        owner: The object.
+        name: The attribute's name.
+        path: Its path, by which input and output are called.
+        is_read: Whether the call reads it before it sets it: it is an input then.
+    """
+
+    owner: Any
+    name: str
+    path: str
+    is_read: bool
+
+    def now(self) -> Any:
+        """Return its value."""
+        return _held(self.owner, self.name)
+
+    def namespaces(self) -> list[Any]:
+        """Return the namespaces in which it may lie."""
+        return _namespaces(self.owner)
+
+
+class Stateful(Reading):
+    """Interprets a program whose objects change.
+
+    Attributes:
+        wanted: The types of attributes that are inputs, by object and name.
+        state_inputs: The names of inputs that are attributes.
+        seeds: The attributes that are there from the start, because the call changes them.
+        paths: The paths of objects, by identity.
+    """
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.wanted: Mapping[tuple[int, str], str] = {}
+        self.paths: Mapping[int, str] = {}
+        self.seeds: Sequence[Attribute] = ()
+        self.state_inputs: set[str] = set()
+        self._first: dict[tuple[int, str], Value] = {}
+        self._objects: list[Instance] = []
+        self._containers: list[tuple[Any, Any, Any]] = []
+        self._inputs: dict[tuple[int, str], Value] = {}
+
+    def own_attribute(self, value: Instance, name: str) -> Value:
+        """Return an attribute that the object itself holds; one that changes is an input."""
+        if name in self.heap[value] or value.host is None:
+            return super().own_attribute(value, name)
+        key = (id(value.host), name)
+        if key not in self._inputs and key in self.wanted:
+            self._inputs[key] = self._input(value.host, name, self.wanted[key])
+        found = self._inputs.get(key, MISSING)
+        if found is MISSING:
+            found = super().own_attribute(value, name)
+        else:
+            self.heap[value][name] = found
+        if found is not MISSING:
+            self._first.setdefault((value.key, name), found)
+        return found
+
+    def seed(self) -> None:
+        """Read the attributes that the call changes before it starts: branches may set them."""
+        for attribute in self.seeds:
+            host, name = attribute.owner, attribute.name
+            value = self.lift(host)
+            if isinstance(value, Instance) and self.own_attribute(value, name) is MISSING:
+                told = f"the attribute '{self.path_of(host, name)}' is not set before the call"
+                self.heap[value][name] = Unknown(told, told=False)
+
+    def _input(self, host: Any, name: str, text: str) -> Value:
+        kind = "torch.Tensor" if hasattr(_held(host, name), "_version") else "numpy.ndarray"
+        path = self.path_of(host, name)
+        self.state_inputs.add(path)
+        made = self.make_value(parse_type(text), path, kind)
+        if isinstance(made, Tensor):
+            made.value.meta["hagane.state"] = path
+        return made
+
+    def path_of(self, host: Any, name: str) -> str:
+        """Return the path of an attribute."""
+        path = self.paths.get(id(host), "")
+        return f"{path}.{name}" if path else name
+
+    def _note(self, found: Any, value: Value) -> None:
+        super()._note(found, value)
+        if isinstance(value, Instance) and value.host is not None:
+            self._objects.append(value)
+        if isinstance(value, ListRef | DictRef | SetRef):
+            content = self.heap[value]
+            kept = dict(content) if isinstance(content, dict) else content
+            self._containers.append((found, value, kept))
+
+    def changed(self) -> dict[tuple[int, str], tuple[Attribute, Value, Value]]:
+        """Return the attributes that the call changed, with their old and new values.
+
+        Raises:
+            CheckError: It changed something that is no tensor or number.
+        """
+        made: dict[tuple[int, str], tuple[Attribute, Value, Value]] = {}
+        seeded = {(id(a.owner), a.name): a for a in self.seeds}
+        for value in self._objects:
+            for name, now in self.heap[value].items():
+                key = (id(value.host), name)
+                first = self._first.get((value.key, name), MISSING)
+                raw = _held(value.host, name)
+                if now is first or name.startswith("_modules"):
+                    continue
+                before = first if first is not MISSING else self._before(raw)
+                if now is before or _equal(before, now):
+                    continue
+                path = self.path_of(value.host, name)
+                found = Attribute(value.host, name, path, first is not MISSING)
+                made[key] = seeded.get(key, found), before, now
+        for module in self.modules.values():
+            for name, now in self.heap[module].items():
+                raw = module.host.get(name, MISSING)
+                if raw is not MISSING and now is not self.lift(raw) and not _equal(raw, now):
+                    raise CheckError(
+                        "capture",
+                        f"the call sets the global '{name}', which a graph cannot; return it",
+                    )
+        for found, ref, content in self._containers:
+            now = self.heap[ref] if ref.key in self.heap.contents else content
+            if not _same_content(content, now):
+                raise CheckError(
+                    "capture",
+                    f"the call changes a {type(found).__name__} that it did not make; return the "
+                    "new one, or keep a tensor in an attribute",
+                )
+        return made
+
+    def _before(self, raw: Any) -> Value:
+        return MISSING if raw is MISSING else self.lift(raw)
+
+
+def type_of_state(
+    attribute: Attribute, before: Value, now: Value, core: Reading, known: str
+) -> str:
+    """Return the type of an attribute as an input; sizes that a call changes get names.
+
+    Args:
+        attribute: It.
+        before: Its value before the call.
+        now: Its value after it.
+        core: The interpreter.
+        known: The type that it had as an input in this attempt, empty if it was none.
+
+    Returns:
+        The type; empty for what is set without being read, and had no value before.
+
+    Raises:
+        CheckError: What it holds before and after cannot be of one type.
+    """
+    if before is MISSING or before is None:
+        if isinstance(now, Tensor) or _number(now):
+            return ""
+        raise _unlike(attribute, before, now, core)
+    if not isinstance(now, Tensor):
+        kinds = {_number(before), _number(now)}
+        if len(kinds) == 1 and "" not in kinds:
+            return kinds.pop()
+        raise _unlike(attribute, before, now, core)
+    fits = isinstance(before, Tensor) and before.dtype == now.dtype and before.rank == now.rank
+    if not fits or before.shape is None or now.shape is None:
+        raise _unlike(attribute, before, now, core)
+    sizes = []
+    for axis, (old, new) in enumerate(zip(before.shape, now.shape, strict=True)):
+        stays = isinstance(old, Expr) or definitely_equal(old, new)
+        sizes.append(str(old) if stays else f"{attribute.path.replace('.', '_')}_{axis}")
+    made = f"{dtype_name(before.dtype)}[{', '.join(sizes)}]"
+    return known if known and parse_type(known) == parse_type(made) else made
+
+
+def _unlike(attribute: Attribute, before: Value, now: Value, core: Reading) -> CheckError:
+    old = "nothing" if before is MISSING else core.show(before)
+    return CheckError(
+        "capture",
+        f"the attribute '{attribute.path}' is {old} before the call and {core.show(now)} after it; "
+        "state keeps its type: set it to a tensor or a number of that type first",
+    )
+
+
+def _number(value: Value) -> str:
+    if isinstance(value, bool | Truth):
+        return "bool"
+    if isinstance(value, int | Expr):
+        return "int"
+    return "float" if isinstance(value, float | Real) else ""
+
+
+def _held(host: Any, name: str) -> Any:
+    for names in _namespaces(host):
+        if name in names:
+            return names[name]
+    return getattr(host, name, MISSING) if name in getattr(type(host), "__slots__", ()) else MISSING
+
+
+def _namespaces(host: Any) -> list[Any]:
+    own = getattr(host, "__dict__", {})
+    inner = (own.get(part) for part in ("_parameters", "_buffers", "_modules"))
+    return [own, *(names for names in inner if isinstance(names, dict))]
+
+
+def _equal(before: Value, now: Value) -> bool:
+    if is_plain(before) and is_plain(now) and not isinstance(before, tuple):
+        return type(before) is type(now) and bool(before == now)
+    return isinstance(before, tuple) and isinstance(now, tuple) and before == now
+
+
+def _same_content(before: Any, now: Any) -> bool:
+    if isinstance(before, dict):
+        return (
+            isinstance(now, dict)
+            and [*before] == [*now]
+            and all(
+                a is b or _equal(a, b) for a, b in zip(before.values(), now.values(), strict=True)
+            )
+        )
+    if isinstance(before, tuple | list) and isinstance(now, tuple | list):
+        return len(before) == len(now) and all(
+            a is b or _equal(a, b) for a, b in zip(before, now, strict=True)
+        )
+    return before is now or bool(np.all(before == now))
+
+
+__all__ = ["Attribute", "Stateful", "type_of_state"]

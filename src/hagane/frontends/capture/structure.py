@@ -1,0 +1,58 @@
+"""How outputs make up what a program returns, and inputs what it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """An output of the graph.
+
+    Attributes:
+        name: Its name.
+        kind: What the program has for it: the class of a tensor, or ``int``, ``float``, ``bool``.
+    """
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A plain value that the program returns."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An object with fields that the program returns.
+
+    Attributes:
+        cls: Its real class; None where it has none.
+        fields: Structures of its fields.
+        is_tuple: Whether it is a tuple whose items have names.
+    """
+
+    cls: type | None
+    fields: Mapping[str, Any]
+    is_tuple: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """The type of an example that was given for an argument, or for a part of one.
+
+    Attributes:
+        text: The type.
+        kind: The class of a tensor, empty if it is none.
+    """
+
+    text: str
+    kind: str = ""
+
+
+__all__ = ["Constant", "Example", "Leaf", "Record"]

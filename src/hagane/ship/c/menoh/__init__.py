@@ -1,0 +1,1 @@
+"""The interface of Menoh over that of builds."""

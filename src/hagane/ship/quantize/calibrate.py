@@ -1,0 +1,118 @@
+"""Feeds through a model, and what its values were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from hagane.errors import InvalidArgument
+from hagane.ops.definition import Array
+from hagane.runtime import InferenceSession
+from hagane.ship.quantize.graph import Source
+from hagane.ship.quantize.thresholds import Observed
+
+Feed = Mapping[str, Any]
+
+
+def checked_feeds(given: Iterable[Feed], where: str) -> tuple[Feed, ...]:
+    """Return feeds that a calibration can use.
+
+    Args:
+        given: What the user's function returned.
+        where: Its name.
+
+    Raises:
+        InvalidArgument: There is none, one is no feed, has NaN, or an input never changes.
+    """
+    try:
+        feeds = tuple(given)
+    except TypeError:
+        raise InvalidArgument(
+            f"{where}: expected an iterable of feeds {{input: array}}, got {type(given).__name__}"
+        ) from None
+    if not feeds:
+        raise InvalidArgument(
+            f"{where} gave no feed: calibration needs some, a hundred typical ones for instance"
+        )
+    seen: dict[str, tuple[float, float]] = {}
+    for number, feed in enumerate(feeds):
+        if not isinstance(feed, Mapping):
+            raise InvalidArgument(
+                f"{where}: expected a feed {{input: array}}, got {type(feed).__name__} as number "
+                f"{number}"
+            )
+        for name, value in feed.items():
+            array = np.asarray(value)
+            if array.dtype.kind != "f" or not array.size:
+                continue
+            bad = int(np.size(array) - np.isfinite(array).sum())
+            if bad:
+                raise InvalidArgument(
+                    f"{where}: input '{name}' of feed {number} has {bad} numbers that are NaN or "
+                    "infinite: leave such feeds out, or mend how they are made"
+                )
+            low, high = seen.get(name, (np.inf, -np.inf))
+            seen[name] = min(low, float(array.min())), max(high, float(array.max()))
+    constant = [name for name, (low, high) in seen.items() if low == high]
+    if seen and len(constant) == len(seen):
+        low, _ = seen[constant[0]]
+        raise InvalidArgument(
+            f"{where}: input '{constant[0]}' is {low:g} everywhere in all {len(feeds)} feeds: "
+            "calibrate with data as the model will see them"
+        )
+    return feeds
+
+
+def observe(
+    source: Source, names: Sequence[str], feeds: Sequence[Feed], *, counted: bool
+) -> dict[str, Observed]:
+    """Return what some values of a model were.
+
+    Args:
+        source: The model.
+        names: Of values.
+        feeds: Of the model.
+        counted: Whether histograms are wanted; the feeds go through the model once more.
+
+    Raises:
+        InvalidArgument: A value is NaN or infinite.
+    """
+    inputs = {value.name for value in source.model.graph.input}
+    computed = [name for name in names if name not in inputs]
+    session = InferenceSession(_with_outputs(source.model, computed)) if computed else None
+    found = {name: Observed() for name in names}
+
+    def values(feed: Feed) -> dict[str, Array]:
+        results = session.run(computed, feed) if session is not None else []
+        given = {name: np.asarray(feed[name]) for name in names if name in inputs}
+        return given | dict(zip(computed, results, strict=True))
+
+    for number, feed in enumerate(feeds):
+        for name, array in values(feed).items():
+            if not np.isfinite(array).all():
+                raise InvalidArgument(
+                    f"'{name}' is NaN or infinite for feed {number}: leave the feed out, or mend "
+                    "the model"
+                )
+            found[name].note_range(array)
+    for feed in feeds if counted else ():
+        for name, array in values(feed).items():
+            found[name].note_counts(array)
+    return found
+
+
+def _with_outputs(model: onnx.ModelProto, names: Sequence[str]) -> onnx.ModelProto:
+    """Return a copy of a model that has some values as outputs too."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    known = {value.name for value in made.graph.output}
+    for name in names:
+        if name not in known:
+            made.graph.output.append(
+                helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
+            )
+    return made

@@ -1,0 +1,242 @@
+"""Nodes of quantisation put into a model: QuantizeLinear and DequantizeLinear around layers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from hagane.ops.definition import Array
+from hagane.ship.quantize.graph import Layer, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """How numbers become bytes.
+
+    Attributes:
+        per_channel: Whether each output channel of weights has a scale of its own.
+        symmetric: Whether activations are signed bytes around zero; else unsigned, anywhere.
+        weights_only: Whether activations stay as they are.
+    """
+
+    per_channel: bool = True
+    symmetric: bool = False
+    weights_only: bool = False
+
+
+def activation_parameters(low: float, high: float, scheme: Scheme) -> tuple[Array, Array]:
+    """Return scale and zero point of an activation whose range, with zero in it, is given."""
+    low, high = min(low, 0.0), max(high, 0.0)
+    if scheme.symmetric:
+        scale = max(-low, high) / 127 or 1.0
+        return np.float32(scale), np.int8(0)  # type: ignore[return-value]
+    scale = (high - low) / 255 or 1.0
+    zero = int(np.clip(np.round(-low / scale), 0, 255))
+    return np.float32(scale), np.uint8(zero)  # type: ignore[return-value]
+
+
+def weight_parameters(weight: Array, axis: int, scheme: Scheme) -> tuple[Array, Array]:
+    """Return scales of weights, ``(channels,)`` or one, and the weights as signed bytes."""
+    axes = tuple(i for i in range(weight.ndim) if i != axis)
+    reach = np.abs(weight).max(axis=axes if scheme.per_channel else None)
+    scale = np.where(reach > 0, reach / 127, 1.0).astype(np.float32)
+    shape = [1] * weight.ndim
+    if scheme.per_channel:
+        shape[axis] = -1
+    rounded = np.round(weight / scale.reshape(shape))
+    return scale, np.clip(rounded, -127, 127).astype(np.int8)
+
+
+class Inserter:
+    """Puts nodes and constants into a copy of a model.
+
+    Args:
+        source: The model.
+        ranges: The range of each activation.
+        scheme: How numbers become bytes.
+    """
+
+    def __init__(self, source: Source, ranges: Mapping[str, tuple[float, float]], scheme: Scheme):
+        self._source, self._ranges, self._scheme = source, ranges, scheme
+        self.constants: dict[str, Array] = {}
+        self._rounded: dict[str, str] = {}
+        self._weights: dict[tuple[str, float], str] = {}
+
+    def constant(self, name: str, array: Array) -> str:
+        """Keep a constant; return its name."""
+        self.constants[name] = array
+        return name
+
+    def activation(self, name: str, nodes: list[onnx.NodeProto]) -> str:
+        """Return the name of an activation rounded to bytes and back, appended if it is new."""
+        if self._scheme.weights_only:
+            return name
+        if name not in self._rounded:
+            scale, zero = activation_parameters(*self._ranges[name], self._scheme)
+            parameters = [
+                self.constant(f"{name}_scale", np.asarray(scale)),
+                self.constant(f"{name}_zero", np.asarray(zero)),
+            ]
+            made = f"{name}_rounded"
+            nodes += [
+                helper.make_node("QuantizeLinear", [name, *parameters], [f"{name}_bytes"]),
+                helper.make_node("DequantizeLinear", [f"{name}_bytes", *parameters], [made]),
+            ]
+            self._rounded[name] = made
+        return self._rounded[name]
+
+    def layer(self, layer: Layer, nodes: list[onnx.NodeProto], suffix: str) -> onnx.NodeProto:
+        """Return a layer's node that reads bytes; what it reads is appended."""
+        made = onnx.NodeProto()
+        made.CopyFrom(layer.node)
+        made.input[0] = self.activation(layer.input, nodes)
+        scale, weight = weight_parameters(
+            self._source.constants[layer.weight], layer.axis, self._scheme
+        )
+        # (Layers may share weights, and read them along other axes.)
+        stem = f"{layer.weight}_{layer.axis}"
+        parameters = [
+            self.constant(f"{stem}_bytes", weight),
+            self.constant(f"{stem}_scale", scale),
+            self.constant(f"{stem}_zero", np.zeros(scale.shape, np.int8)),
+        ]
+        axis = {"axis": layer.axis} if scale.ndim else {}
+        made.input[1] = f"{stem}_rounded{suffix}"
+        nodes.append(helper.make_node("DequantizeLinear", parameters, [made.input[1]], **axis))
+        if layer.bias and layer.bias in self._source.constants and not self._scheme.weights_only:
+            made.input[2] = self._bias(layer, scale, nodes, suffix)
+        return made
+
+    def _bias(self, layer: Layer, scale: Array, nodes: list[onnx.NodeProto], suffix: str) -> str:
+        """Return the name of a bias as 32-bit integers of the products' scale."""
+        bias = self._source.constants[layer.bias]
+        of_input, _ = activation_parameters(*self._ranges[layer.input], self._scheme)
+        of_products = (scale * of_input).astype(np.float32)
+        if bias.ndim != 1 or (of_products.ndim and len(of_products) != len(bias)):
+            return layer.bias
+        rounded = np.round(bias.astype(np.float64) / of_products)
+        if np.abs(rounded).max(initial=0) >= 2**31:
+            return layer.bias
+        stem = f"{layer.name}_bias"
+        parameters = [
+            self.constant(f"{stem}_integers", rounded.astype(np.int32)),
+            self.constant(f"{stem}_scale", of_products),
+        ]
+        made = f"{stem}_rounded{suffix}"
+        axis = {"axis": 0} if of_products.ndim else {}
+        nodes.append(helper.make_node("DequantizeLinear", parameters, [made], **axis))
+        return made
+
+
+def quantized_model(
+    source: Source,
+    ranges: Mapping[str, tuple[float, float]],
+    scheme: Scheme,
+    kept: Collection[str] = (),
+) -> onnx.ModelProto:
+    """Return a model whose layers compute with bytes.
+
+    Args:
+        source: The model.
+        ranges: The range of each activation that layers read or write.
+        scheme: How numbers become bytes.
+        kept: Names of layers that stay as they are.
+    """
+    inserter = Inserter(source, ranges, scheme)
+    layers = [layer for layer in source.layers if layer.name not in kept]
+    chosen = {id(layer.node): (i, layer) for i, layer in enumerate(layers)}
+    results = {layer.output for layer in layers}
+    outputs = {value.name for value in source.model.graph.output}
+    nodes: list[onnx.NodeProto] = []
+    renamed: dict[str, str] = {}
+    for node in source.model.graph.node:
+        found = chosen.get(id(node))
+        made = onnx.NodeProto()
+        made.CopyFrom(node)
+        if found is not None:
+            made = inserter.layer(found[1], nodes, f"_{found[0]}")
+        first = 0 if found is None or scheme.weights_only else len(made.input)
+        for i in range(first, len(made.input)):
+            made.input[i] = renamed.get(made.input[i], made.input[i])
+        nodes.append(made)
+        for name in node.output:
+            # What a layer writes is rounded for all its readers, so that they may read bytes.
+            if name in results and name not in outputs and not scheme.weights_only:
+                renamed[name] = inserter.activation(name, nodes)
+    return _with_nodes(source.model, nodes, inserter.constants)
+
+
+def _with_nodes(
+    model: onnx.ModelProto, nodes: list[onnx.NodeProto], constants: Mapping[str, Array]
+) -> onnx.ModelProto:
+    """Return a copy of a model with other nodes, more constants, and none that nobody reads."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    del made.graph.node[:]
+    made.graph.node.extend(nodes)
+    read = _read_names(made.graph)
+    held = [item for item in model.graph.initializer if item.name in read]
+    held += [numpy_helper.from_array(array, name) for name, array in constants.items()]
+    del made.graph.initializer[:]
+    made.graph.initializer.extend(held)
+    constant = {item.name for item in model.graph.initializer}
+    inputs = [v for v in model.graph.input if v.name not in constant or v.name in read]
+    del made.graph.input[:]
+    made.graph.input.extend(inputs)
+    return made
+
+
+def _read_names(graph: onnx.GraphProto) -> set[str]:
+    """Return the names that nodes read, those of bodies included."""
+    found = {value.name for value in graph.output}
+    for node in graph.node:
+        found.update(node.input)
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                found |= _read_names(attribute.g)
+            for body in attribute.graphs:
+                found |= _read_names(body)
+    return found
+
+
+def error_model(
+    source: Source, ranges: Mapping[str, tuple[float, float]], scheme: Scheme
+) -> onnx.ModelProto:
+    """Return a model that computes, for each layer by itself, signal and error of bytes.
+
+    Its outputs are ``signal_0, error_0, signal_1 ...``: sums of squares of the layer's result, and
+    of the difference that rounding its input and weights makes.
+    """
+    inserter = Inserter(source, ranges, scheme)
+    model = source.model
+    nodes: list[onnx.NodeProto] = []
+    outputs = []
+    layers = {id(layer.node): (i, layer) for i, layer in enumerate(source.layers)}
+    for node in model.graph.node:
+        nodes.append(node)
+        if id(node) not in layers:
+            continue
+        i, layer = layers[id(node)]
+        made = inserter.layer(layer, nodes, f"_{i}")
+        made.output[0] = f"{layer.name}_by_bytes"
+        made.name = f"{layer.name}_by_bytes"
+        result = node.output[0]
+        nodes += [
+            made,
+            helper.make_node("Sub", [result, made.output[0]], [f"difference_{i}"]),
+            helper.make_node("ReduceSumSquare", [result], [f"signal_{i}"], keepdims=0),
+            helper.make_node("ReduceSumSquare", [f"difference_{i}"], [f"error_{i}"], keepdims=0),
+        ]
+        for what in ("signal", "error"):
+            outputs.append(helper.make_tensor_value_info(f"{what}_{i}", onnx.TensorProto.FLOAT, []))
+    found = _with_nodes(model, nodes, inserter.constants)
+    held = {item.name for item in found.graph.initializer}
+    missing = [item for item in model.graph.initializer if item.name not in held]
+    found.graph.initializer.extend(missing)
+    del found.graph.output[:]
+    found.graph.output.extend(outputs)
+    return found

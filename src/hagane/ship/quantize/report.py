@@ -1,0 +1,132 @@
+"""What a quantisation cost, as data and as a page."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from hagane.errors import InvalidArgument
+
+# Where bars of the page end, in decibels.
+_MOST_DB = 60.0
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+table { border-collapse: collapse; width: 100% }
+td, th { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid #8884 }
+td.bar { width: 40% }
+td.bar div { background: #3a7; height: .7rem }
+tr.fp32 td.bar div { background: #c63 }
+@media (prefers-color-scheme: dark) { body { background: #16181c; color: #dde } }
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerReport:
+    """A layer, and the error that bytes make in it by themselves.
+
+    Attributes:
+        name: Of the layer.
+        operator: Its operator.
+        precision: ``int8`` or ``fp32``.
+        snr_db: Signal to noise of its result in decibels; None where there is no error.
+    """
+
+    name: str
+    operator: str
+    precision: str
+    snr_db: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was quantised.
+
+    Attributes:
+        layers: All that could be.
+        method: How ranges were found.
+        feeds: How many there were.
+        metric: Of the model as it was, and as it is; None if there is none.
+        bytes: Of both files.
+    """
+
+    layers: tuple[LayerReport, ...]
+    method: str
+    feeds: int
+    metric: tuple[float, float] | None
+    bytes: tuple[int, int]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        before, after = self.metric or (None, None)
+        return {
+            "method": self.method,
+            "feeds": self.feeds,
+            "metric": {"fp32": before, "quantized": after},
+            "bytes": {"fp32": self.bytes[0], "quantized": self.bytes[1]},
+            "layers": [asdict(layer) for layer in self.layers],
+        }
+
+    def write(self, path: Path) -> None:
+        """Write it as JSON or HTML, as the file's name says.
+
+        Raises:
+            InvalidArgument: It says neither.
+        """
+        check_report(path)
+        if path.suffix == ".json":
+            text = json.dumps(self.as_json(), indent=2) + "\n"
+        else:
+            text = self._page()
+        path.write_text(text, encoding="utf-8")
+
+    def _page(self) -> str:
+        rows = "\n".join(map(_row, self.layers))
+        told = ""
+        if self.metric is not None:
+            told = f"<p>Metric: {self.metric[0]:.6g} before, {self.metric[1]:.6g} after.</p>"
+        kept = sum(layer.precision == "fp32" for layer in self.layers)
+        return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Quantisation</title><style>{_STYLE}</style>
+</head><body>
+<h1>Quantisation</h1>
+<p>{len(self.layers)} layers, {kept} of them kept in fp32; ranges by {self.method} over {self.feeds}
+feeds; {self.bytes[0]:,} bytes before, {self.bytes[1]:,} after.</p>
+{told}
+<p>Signal to noise of each layer by itself: its input and weights as bytes, everything before it
+as it was. Larger is better.</p>
+<table><tr><th>layer</th><th>operator</th><th>precision</th><th>dB</th><th></th></tr>
+{rows}
+</table></body></html>
+"""
+
+
+def _row(layer: LayerReport) -> str:
+    decibels = math.inf if layer.snr_db is None else layer.snr_db
+    width = max(0.0, min(1.0, decibels / _MOST_DB))
+    number = "no error" if layer.snr_db is None else f"{layer.snr_db:.1f}"
+    return (
+        f'<tr class="{layer.precision}"><td>{html.escape(layer.name)}</td><td>{layer.operator}</td>'
+        f'<td>{layer.precision}</td><td>{number}</td><td class="bar">'
+        f'<div style="width:{width:.0%}"></div></td></tr>'
+    )
+
+
+def check_report(path: Path) -> None:
+    """Raise InvalidArgument unless a report can be written in the form that a name says."""
+    if path.suffix not in (".json", ".html"):
+        raise InvalidArgument(f"--report '{path}': expected a name that ends in .json or .html")
+
+
+def table_lines(layers: Sequence[LayerReport]) -> list[str]:
+    """Return layers as lines of a table, the worst first."""
+    ordered = sorted(layers, key=lambda x: math.inf if x.snr_db is None else x.snr_db)
+    return [
+        f"{'-' if layer.snr_db is None else f'{layer.snr_db:.1f}':>7} dB  {layer.precision}  "
+        f"{layer.operator} {layer.name}"
+        for layer in ordered
+    ]

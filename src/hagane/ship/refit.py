@@ -1,0 +1,105 @@
+"""``hagane refit``: other weights in a build, without compiling."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hagane.errors import InvalidArgument, InvalidModel
+from hagane.ship.build import BuildOptions, generate
+from hagane.ship.folder import MANIFEST, replacing
+from hagane.ship.manifest import manifest_text, read_manifest
+from hagane.ship.sum import sum_of
+from hagane.ship.targets import target_named
+
+# So many differences are listed.
+_MOST_LISTED = 10
+
+
+def refit(folder: Path, model: Path) -> dict[str, Any]:
+    """Put the weights of a model into a build of one with the same structure.
+
+    Nothing is compiled. The folder is replaced as a whole, or stays as it was; programs that have
+    it open go on with the weights that they mapped.
+
+    Args:
+        folder: A build.
+        model: An ONNX file.
+
+    Returns:
+        The new manifest.
+
+    Raises:
+        NoSuchFile: There is no build, or no model.
+        InvalidModel: The build is damaged.
+        InvalidArgument: The model has another structure; the differences are listed.
+    """
+    manifest = read_manifest(folder)
+    options = BuildOptions(
+        shapes=tuple(manifest["shapes"]),
+        target=manifest["target"],
+        precision=manifest["precision"],
+        static=str(manifest["library"]).endswith(".a"),
+        embed_weights=bool(manifest["embedded"]),
+        name=manifest["name"],
+        threads=int(manifest["threads"]),
+    )
+    with replacing(folder) as fresh:
+        weights = fresh / f"{manifest['name']}.weights"
+        made = generate(model, options, target_named(options.target), weights)
+        _compare("operators", manifest["nodes"], made.nodes, model)
+        _compare("kernels", manifest["kernels"], sorted(made.sources.kernels), model)
+        if made.structure != manifest["build"]:
+            raise InvalidArgument(
+                f"refit '{model}': the build was made by another version of hagane, or its tables "
+                "depend on the content of weights: build the model again"
+            )
+        content = weights.read_bytes()
+        for path in folder.iterdir():
+            if path.is_dir():
+                shutil.copytree(path, fresh / path.name)
+            elif path.name not in (MANIFEST, weights.name):
+                shutil.copy2(path, fresh / path.name)
+        library = fresh / str(manifest["library"])
+        if options.embed_weights:
+            _embed(library, int(manifest["weights_at"]), content, manifest)
+            weights.unlink()
+        manifest["weights_sha256"] = hashlib.sha256(content).hexdigest()
+        manifest["sums"] = {"library": sum_of(library.read_bytes()), "weights": sum_of(content)}
+        del manifest["check"], manifest["kind"]
+        (fresh / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
+    return manifest
+
+
+def _compare(what: str, before: Sequence[str], after: Sequence[str], model: Path) -> None:
+    """Raise InvalidArgument with the differences, if there are any."""
+    if list(before) == list(after):
+        return
+    lines = [
+        line
+        for line in difflib.unified_diff(before, after, n=0, lineterm="")
+        if line[:1] in "+-" and line[:3] not in ("+++", "---")
+    ]
+    told = "; ".join(
+        f"{'the build has' if line[0] == '-' else 'the model has'} {line[1:]}"
+        for line in lines[:_MOST_LISTED]
+    )
+    more = f"; and {len(lines) - _MOST_LISTED} more" if len(lines) > _MOST_LISTED else ""
+    raise InvalidArgument(
+        f"refit '{model}': other {what} than those of the build: {told}{more}; "
+        "build the model instead"
+    )
+
+
+def _embed(library: Path, at: int, content: bytes, manifest: dict[str, Any]) -> None:
+    """Write weights over those in a library."""
+    code = bytearray(library.read_bytes())
+    old = bytes(code[at : at + len(content)])
+    if sum_of(old) != manifest["sums"]["weights"]:
+        raise InvalidModel(f"'{library.name}' is damaged: build the model again")
+    code[at : at + len(content)] = content
+    library.write_bytes(code)

@@ -1,0 +1,370 @@
+"""A compiled function or model returns what the original returns, and notices what changed."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import hagane
+from hagane.errors import CaptureError
+
+pytestmark = pytest.mark.filterwarnings("ignore::hagane.CompileNotice")
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(0)
+
+
+@dataclass
+class Found:
+    logits: Any
+    parts: Any
+    extra: Any = None
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(3, 4)
+        self.drop = nn.Dropout(0.5)
+        self.scale = 2.0
+        self.sizes = [1, 2]
+
+    def forward(self, x: Any, mask: Any = None, *, k: int = 1) -> Any:
+        y = self.drop(torch.relu(self.inner(x))) * self.scale + k
+        if mask is not None:
+            y = y * mask
+        return {"y": y, "sums": (y.sum(1), [y.mean()]), "count": len(self.sizes), "none": None}
+
+
+def same(ours: Any, theirs: Any) -> None:
+    """Check that two results have the same structure, types and values."""
+    assert type(ours) is type(theirs)
+    if isinstance(theirs, torch.Tensor):
+        assert ours.dtype == theirs.dtype
+        assert ours.shape == theirs.shape
+        np.testing.assert_allclose(
+            ours.detach().float(), theirs.detach().float(), rtol=1e-4, atol=1e-5
+        )
+    elif isinstance(theirs, dict):
+        assert [*ours] == [*theirs]
+        for key in theirs:
+            same(ours[key], theirs[key])
+    elif isinstance(theirs, list | tuple):
+        for a, b in zip(ours, theirs, strict=True):
+            same(a, b)
+    elif isinstance(theirs, Found):
+        same(vars(ours), vars(theirs))
+    else:
+        assert ours == theirs
+
+
+def agree(compiled: Any, original: Any, *args: Any, **kwargs: Any) -> None:
+    with torch.no_grad():
+        same(compiled(*args, **kwargs), original(*args, **kwargs))
+
+
+def quiet() -> Any:
+    return pytest.warns(hagane.CompileNotice)
+
+
+def test_sizes_are_left_open_from_the_second_one_on() -> None:
+    net = Net().eval()
+    compiled = hagane.compile(net, fullgraph=True)
+    for rows in (5, 5, 7, 9, 2):
+        agree(compiled, net, torch.randn(rows, 3))
+    assert len(compiled.captures) == 2
+    assert compiled.captures[1].startswith("Net(x[size0, 3])")
+    agree(compiled, net, torch.randn(1, 3))
+    agree(compiled, net, torch.randn(0, 3))
+    assert len(compiled.captures) == 4  # 1 and 0 are graphs of their own
+
+
+def test_dynamic_names_sizes_or_keeps_all_fixed() -> None:
+    net = Net().eval()
+    for dynamic in ({"x": {0: "batch"}}, True):
+        compiled = hagane.compile(net, dynamic=dynamic)
+        for rows in (5, 7):
+            agree(compiled, net, torch.randn(rows, 3))
+        assert len(compiled.captures) == 1
+    compiled = hagane.compile(net, dynamic=False)
+    with quiet():
+        for rows in (5, 7, 5):
+            agree(compiled, net, torch.randn(rows, 3))
+    assert len(compiled.captures) == 2
+
+
+def test_sizes_that_were_equal_and_no_longer_are_make_a_new_graph() -> None:
+    def stacked(x: Any, y: Any) -> Any:
+        return torch.cat([x, y]).sum(0) + (x.shape[0] == y.shape[0])
+
+    compiled = hagane.compile(stacked, fullgraph=True, dynamic=True)
+    agree(compiled, stacked, torch.randn(3, 2), torch.randn(3, 2))
+    with pytest.warns(hagane.CompileNotice, match="no longer has the size of another one"):
+        agree(compiled, stacked, torch.randn(4, 2), torch.randn(3, 2))
+
+
+def test_arguments_by_keyword_and_of_other_values_are_seen() -> None:
+    net = Net().eval()
+    compiled = hagane.compile(net, fullgraph=True)
+    x = torch.randn(4, 3)
+    agree(compiled, net, x)
+    agree(compiled, net, x=x, k=2)
+    with pytest.warns(hagane.CompileNotice, match="captured anew: 'k' was 2 and is 3"):
+        agree(compiled, net, x, k=3)
+    agree(compiled, net, x, k=17)
+    assert len(compiled.captures) == 3
+    agree(compiled, net, x, torch.rand(4, 4) > 0.5)
+    agree(compiled, net, x, torch.rand(4, 4).double())
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda net: setattr(net, "scale", 3.0), r"'Net.scale' was 2.0 and is 3.0"),
+        (lambda net: net.sizes.append(3), r"content of a list that is read changed"),
+        (lambda net: net.train(), r"'Dropout.training' was False and is True"),
+        (lambda net: setattr(net, "inner", nn.Linear(3, 4)), r"'Net.inner' was .* another one"),
+        (lambda net: setattr(net.inner, "bias", None), r"'Linear.bias' was .* and is None"),
+    ],
+)
+def test_what_changes_in_a_model_is_noticed(change: Any, reason: str) -> None:
+    net = Net().eval()
+    compiled = hagane.compile(net)
+    compiled.drop.p = 0.0  # through to the model: nothing is random in training either
+    agree(compiled, net, torch.randn(4, 3))
+    change(net)
+    with pytest.warns(hagane.CompileNotice, match=reason):
+        agree(compiled, net, torch.randn(4, 3))
+
+
+def test_weights_that_are_updated_in_place_are_seen_without_another_capture() -> None:
+    net = Net().eval()
+    compiled = hagane.compile(net, fullgraph=True)
+    x = torch.randn(4, 3)
+    agree(compiled, net, x)
+    with torch.no_grad():
+        net.inner.weight.mul_(2)
+        agree(compiled, net, x)
+        net.inner.bias.data = torch.randn(4)
+    agree(compiled, net, x)
+    net.load_state_dict(Net().state_dict())
+    agree(compiled, net, x)
+    assert len(compiled.captures) == 1
+    agree(compiled, net.double(), x.double())
+
+
+def test_a_hook_runs_and_a_removed_one_no_longer_hinders() -> None:
+    net = Net().eval()
+    compiled = hagane.compile(net)
+    x, calls = torch.randn(4, 3), []
+    agree(compiled, net, x)
+    handle = net.inner.register_forward_hook(lambda *_: calls.append(1))
+    with pytest.warns(hagane.CompileNotice, match="'inner' has a forward hook"):
+        agree(compiled, net, x)
+    assert len(calls) == 2
+    handle.remove()
+    agree(compiled, net, x)
+    assert len(calls) == 2
+    assert len(compiled.captures) == 1
+
+
+SCALE = np.ones(3, np.float32)
+FACTOR = 2
+
+
+def scaled(x: Any) -> Any:
+    return x * FACTOR
+
+
+def test_globals_and_cells_are_guarded() -> None:
+    global FACTOR
+    compiled = hagane.compile(scaled, fullgraph=True)
+    agree(compiled, scaled, torch.ones(3))
+    FACTOR = 5
+    with pytest.warns(hagane.CompileNotice, match="FACTOR' was 2 and is 5"):
+        agree(compiled, scaled, torch.ones(3))
+    FACTOR = 2
+    shift = 1.0
+
+    def moved(x: Any) -> Any:
+        return x + shift
+
+    compiled = hagane.compile(moved, fullgraph=True)
+    agree(compiled, moved, torch.ones(3))
+    shift = 2.0
+    with quiet():
+        agree(compiled, moved, torch.ones(3))
+
+
+def test_gradients_come_from_the_original() -> None:
+    net = Net().eval()
+    compiled = hagane.compile(net, fullgraph=True)
+    x = torch.randn(4, 3, requires_grad=True)
+    for function in (net, compiled):
+        found = function(x)
+        (found["y"].square().sum() + found["sums"][1][0]).backward()
+    for tensor in (x, net.inner.weight, net.inner.bias):
+        assert tensor.grad is not None
+    both = [x.grad.clone(), net.inner.weight.grad.clone()]
+    x.grad = None
+    net.zero_grad()
+    net(x)["y"].square().sum().add(net(x)["sums"][1][0]).backward()
+    for ours, theirs in zip(both, [x.grad, net.inner.weight.grad], strict=True):
+        torch.testing.assert_close(ours, 2 * theirs)
+
+
+def test_a_weight_that_changes_before_backward_is_an_error() -> None:
+    net = Net().eval()
+    out = hagane.compile(net)(torch.randn(4, 3))["y"]
+    with torch.no_grad():
+        net.inner.weight.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+
+
+def test_a_model_in_training_runs_in_python_with_one_notice() -> None:
+    net = nn.Sequential(nn.Linear(3, 3), nn.Tanh()).train()
+    compiled = hagane.compile(net)
+    x = torch.randn(4, 3)
+    with pytest.warns(hagane.CompileNotice, match=r"in training.*call eval\(\)"):
+        compiled(x).sum().backward()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compiled(x).sum().backward()
+    assert net[0].weight.grad is not None
+
+
+class Odd:
+    def __call__(self, x: Any) -> Any:
+        return x
+
+
+def unread(x: Any, odd: Any = None) -> Any:
+    y = x.cumprod(0)
+    return torch.special.zeta(y, y)
+
+
+def test_what_cannot_be_captured_runs_in_python_and_names_its_line() -> None:
+    compiled = hagane.compile(unread)
+    line = unread.__code__.co_firstlineno + 1
+    x = torch.rand(3) + 2
+    with pytest.warns(hagane.CompileNotice) as caught:
+        agree(compiled, unread, x)
+    assert len(caught) == 1
+    assert f"{__file__}:{line}: 'torch.Tensor.cumprod'" in str(caught[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        agree(compiled, unread, x)
+    with pytest.raises(CaptureError, match="cumprod") as error:
+        hagane.compile(unread, fullgraph=True)(x)
+    assert f"{__file__}:{line}" in error.value.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("argument", "text"),
+    [
+        (Odd(), r"'odd' is a Odd; arguments may be tensors, numbers"),
+        (torch.ones(2, dtype=torch.complex64), r"'odd' is of torch.complex64"),
+        (torch.ones(2).to_sparse(), r"'odd' lies on cpu \(torch.sparse_coo\)"),
+        (np.array(["a"]), r"'odd' is an array of <U1"),
+    ],
+)
+def test_arguments_that_no_graph_takes_are_named(argument: Any, text: str) -> None:
+    def first(x: Any, odd: Any) -> Any:
+        return x + 1
+
+    compiled = hagane.compile(first)
+    with pytest.warns(hagane.CompileNotice, match=text):
+        agree(compiled, first, torch.ones(3), argument)
+    with pytest.raises(CaptureError, match=text):
+        hagane.compile(first, fullgraph=True)(torch.ones(3), argument)
+
+
+def test_structures_and_numbers_come_back_as_they_are() -> None:
+    @hagane.compile(fullgraph=True)
+    def several(x: Any, pair: Any, table: Any) -> Any:
+        y = x + pair[0] * table["w"]
+        return Found(y, [pair[1], (y.sum().item(), int(y.shape[0]))]), "text", y.max(1)
+
+    x = torch.randn(2, 3)
+    with torch.no_grad():
+        found = several(x, (torch.ones(3), torch.zeros(2).bool()), {"w": torch.ones(1)})
+    y = x + 1
+    same(found[:2], (Found(y, [torch.zeros(2).bool(), (found[0].parts[1][0], 2)]), "text"))
+    assert found[0].parts[1][0] == pytest.approx(float(y.sum()), rel=1e-5)
+    same(found[2].values, y.max(1).values)
+    same(found[2].indices, y.max(1).indices)
+
+
+def test_tensors_share_their_memory_with_the_engine() -> None:
+    def twice(x: Any) -> Any:
+        return x + x
+
+    compiled = hagane.compile(twice, fullgraph=True)
+    x = torch.arange(6.0).reshape(2, 3).t()  # strides are kept
+    agree(compiled, twice, x)
+    agree(compiled, twice, torch.ones(3, 2).bfloat16())
+    out = compiled(x)
+    out += 1  # is the caller's alone
+    agree(compiled, twice, x)
+
+
+def test_methods_are_compiled_for_each_object() -> None:
+    class Scaled:
+        def __init__(self, factor: float):
+            self.factor = factor
+
+        @hagane.compile(fullgraph=True)
+        def of(self, x: Any) -> Any:
+            return x * self.factor
+
+    one, two = Scaled(2.0), Scaled(3.0)
+    assert float(one.of(torch.ones(()))) == 2
+    assert float(two.of(torch.ones(()))) == 3
+
+
+def test_explain_prints_graphs_and_guards(capsys: Any) -> None:
+    net = Net().eval()
+    compiled = hagane.compile(net, explain=True)
+    agree(compiled, net, torch.randn(4, 3))
+    net.scale = 7.0
+    with quiet():
+        agree(compiled, net, torch.randn(4, 3))
+    printed = capsys.readouterr().out
+    assert "captured Net(x[4, 3]): " in printed
+    assert "  Net.scale is 2.0\n" in printed
+    assert "captured anew: 'Net.scale' was 2.0 and is 7.0" in printed
+
+
+def test_what_cannot_be_called_is_refused() -> None:
+    with pytest.raises(hagane.errors.InvalidArgument, match="expected a function or a module"):
+        hagane.compile(3)
+    with pytest.raises(hagane.errors.InvalidArgument, match="written in C"):
+        hagane.compile(torch.relu)
+
+
+def test_autocast_runs_in_python() -> None:
+    net = Net().eval()
+    compiled = hagane.compile(net)
+    with quiet(), torch.autocast("cpu", torch.bfloat16):
+        agree(compiled, net, torch.randn(4, 3))
+
+
+def test_errors_are_those_of_the_original() -> None:
+    def picked(x: Any, i: Any) -> Any:
+        return x[i]
+
+    compiled = hagane.compile(picked, fullgraph=True)
+    agree(compiled, picked, torch.ones(3), torch.tensor([0, 2]))
+    with pytest.raises(IndexError):
+        compiled(torch.ones(3), torch.tensor([0, 5]))
+    with pytest.raises(TypeError, match="missing a required argument"):
+        compiled(torch.ones(3))

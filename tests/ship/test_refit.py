@@ -1,0 +1,69 @@
+"""Other weights in a build."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+import hagane
+from hagane.cli import main
+from hagane.errors import InvalidArgument, InvalidModel
+from hagane.ship import refit
+from tests.native.models import draw
+from tests.ship.conftest import Maker
+from tests.ship.models import CASES
+
+
+def other_weights(name: str, path: Path) -> onnx.ModelProto:
+    model, _ = CASES[name]()
+    for i, tensor in enumerate(model.graph.initializer):
+        array = numpy_helper.to_array(tensor)
+        if array.dtype == np.float32:
+            tensor.CopyFrom(numpy_helper.from_array(draw(array.shape, 50 + i), tensor.name))
+    onnx.save(model, path)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("name", "embedded"),
+    [("images", False), ("images", True), ("recurrent", False), ("attention", False)],
+)
+def test_a_build_gets_other_weights_without_a_compiler(
+    builds: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, embedded: bool
+) -> None:
+    options = {"embed_weights": True} if embedded else {}
+    folder = tmp_path / "b"
+    shutil.copytree(builds(name, **options), folder)
+    model = other_weights(name, tmp_path / "new.onnx")
+    _, feed = CASES[name]()
+    (expected,) = hagane.InferenceSession(model).run(None, feed)
+    before = hagane.load_built(folder)
+    (old,) = before.run(None, feed)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("CC", "none")
+    with pytest.raises(SystemExit) as ended:
+        main(["refit", str(folder), str(tmp_path / "new.onnx")])
+    assert ended.value.code == 0
+    assert not np.array_equal(old, expected)
+    np.testing.assert_array_equal(before.run(None, feed)[0], old)
+    if embedded:  # this process has the library of this path, with its weights
+        with pytest.raises(InvalidModel, match="libimages.so has other weights in this process"):
+            hagane.load_built(folder)
+        folder = folder.rename(tmp_path / "moved")
+    np.testing.assert_array_equal(hagane.load_built(folder).run(None, feed)[0], expected)
+
+
+def test_another_structure_is_listed(builds: Maker, tmp_path: Path) -> None:
+    folder = tmp_path / "b"
+    shutil.copytree(builds("images"), folder)
+    model, feed = CASES["images"]()
+    model.graph.node[1].op_type = "Tanh"
+    onnx.save(model, tmp_path / "new.onnx")
+    with pytest.raises(InvalidArgument, match=r"build has Relu '' of c .*the model has Tanh ''"):
+        refit(folder, tmp_path / "new.onnx")
+    assert hagane.load_built(folder).run(None, feed)[0].shape == (2, 7)
