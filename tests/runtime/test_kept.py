@@ -208,6 +208,20 @@ def test_a_file_that_changes_under_a_session_is_not_taken_for_the_old_one(path: 
         second.memory_plan({"x": (3, 16)})
 
 
+def test_a_model_whose_weights_lie_in_another_file_is_not_kept(
+    path: Path, reads: list[object]
+) -> None:
+    model = onnx.load(path)
+    path.unlink()
+    onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    first = hagane.InferenceSession(path).run(None, feed(2))[0]
+    weights = path.with_name("w.bin")
+    weights.write_bytes((2 * np.frombuffer(weights.read_bytes(), np.float32)).tobytes())
+    second = hagane.InferenceSession(path).run(None, feed(2))[0]
+    np.testing.assert_allclose(second, 2 * first, rtol=1e-5)
+    assert len(reads) == 2
+
+
 def test_models_of_several_parts_are_not_kept(path: Path, reads: list[object]) -> None:
     node = helper.make_node("StringNormalizer", ["s"], ["t"])
     graph = helper.make_graph(

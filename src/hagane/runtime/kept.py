@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import mmap
 import os
 import platform
 import time
@@ -33,13 +34,15 @@ from hagane.runtime.options import SessionOptions
 if TYPE_CHECKING:
     from hagane.ops.definition import Array
 
-# A folder of its own in the user's cache, limited like that of compiled code: packed weights are large.
+# A folder of its own in the user's cache, limited as that of code is: packed weights are large.
 _CACHE = "sessions"
 # Options that say nothing about what is compiled.
 _IDLE = frozenset({"log_severity_level", "log_verbosity_level", "logid", "profile_file_prefix"})
 # Packages whose source decides about it.
 _SOURCES = ("graph", "machine", "native", "ops", "passes", "runtime", "symbolic")
 _LIBRARIES = ("onnx", "onnx_ir")
+# Begins the entry of a tensor that names a file: StringStringEntryProto(key="location", value=...).
+_LOCATION = b"\x0a\x08location\x12"
 # Seconds. A file that was just written may be written to again within one tick of its clock.
 _SETTLED = 2.0
 # More than such a share of the cache is not given to one session.
@@ -167,6 +170,15 @@ def _source() -> str:
 def _state(item: os.DirEntry[str] | Path) -> str:
     status = item.stat()
     return f"{os.fspath(item)}:{status.st_size}:{status.st_mtime_ns}"
+
+
+def stands_alone(path: str) -> bool:
+    """Whether no tensor of a model's file lies in another file, whose content no key would tell."""
+    with open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return True
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(_LOCATION) < 0
 
 
 def find(key: str) -> Kept | None:

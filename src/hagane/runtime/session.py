@@ -16,7 +16,7 @@ from hagane.native.run.caller import Caller, make_entry, make_frame
 from hagane.runtime.binding import IOBinding
 from hagane.runtime.chosen import level_of, threads_of
 from hagane.runtime.described import ModelMetadata, NodeArg
-from hagane.runtime.kept import Fed, Kept, keep, key_of
+from hagane.runtime.kept import Fed, Kept, keep, key_of, stands_alone
 from hagane.runtime.kept import find as find_kept
 from hagane.runtime.options import RunOptions, SessionOptions
 from hagane.runtime.port import CPU, Memory, Observer, Part, Timed, Value
@@ -178,6 +178,8 @@ class InferenceSession:
         fed = [self._input_names.index(name) for name in self._fed]
         found = self._programs.whole(fed)
         if found is None or not isinstance(found[0], NativePart) or self._call is None:
+            return
+        if not stands_alone(self._model_path):
             return
         part, own, order = found
         assert isinstance(part, NativePart)
