@@ -1,6 +1,6 @@
 /* The threads of a process: callers of programs, and workers that help them. */
 
-#define SPIN_NS 50000  /* how long a thread that waits looks before it sleeps */
+#define SPIN_NS 100000 /* how long a thread that waits looks before it sleeps */
 #define PAUSES 32      /* between looks at the clock */
 /* A wait for tasks that is longer than this, and in which workers were kept from working, says that there
  * are more threads than cores. Nothing is shared for so many times as long. */
