@@ -56,7 +56,7 @@ demo: $(SETUP)
 $(SETUP): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=24"
-	$(BIN)/python -m pip install --quiet --editable ".[dev,image,chainer,cluster,data,onednn,prob,rl,rtl]"
+	$(BIN)/python -m pip install --quiet --editable ".[dev,image,chainer,cluster,data,lsp,onednn,prob,rl,rtl]"
 	touch $@
 
 clean:

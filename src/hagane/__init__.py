@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hagane.capturing import CompileNotice, capture, compile  # noqa: A004
     from hagane.checking import Report, Shaped, check
     from hagane.gradients import gradient
+    from hagane.onnxruntime.aliasing import install_as_onnxruntime
     from hagane.runtime import (
         ExecutionMode,
         GraphOptimizationLevel,
@@ -60,6 +61,7 @@ _MODULES = {
     "link_hook": "hagane.link_hook",
     "link_hooks": "hagane.link_hooks",
     "links": "hagane.links",
+    "onnxruntime": "hagane.onnxruntime",
     "optimizer": "hagane.optimizer",
     "optimizer_hooks": "hagane.optimizer_hooks",
     "optimizers": "hagane.optimizers",
@@ -135,6 +137,7 @@ _PUBLIC = {
     "global_config": "hagane.configuration",
     "grad": "hagane.function_node",
     "gradient": "hagane.gradients",
+    "install_as_onnxruntime": "hagane.onnxruntime.aliasing",
     "is_arrays_compatible": "hagane.nn.names",
     "is_debug": "hagane.nn.autograd.configuration",
     "load_built": "hagane.ship",
@@ -174,6 +177,7 @@ __all__ = [
     "get_available_providers",
     "get_device",
     "gradient",
+    "install_as_onnxruntime",
     "load_built",
     "prob",
     "rl",
@@ -205,6 +209,22 @@ def _late_imports() -> Iterator[None]:
         yield
     finally:
         sys.meta_path.remove(_LateFinder)
+
+
+class _ServedFinder:
+    """Finds modules of hagane that have no file; it is asked last."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
+        if not name.startswith("hagane."):
+            return None
+        found: ModuleSpec | None = (
+            importlib.import_module("hagane.chainer_modules").Finder().find_spec(name)
+        )
+        return found
+
+
+sys.meta_path.append(_ServedFinder)
 
 
 def __getattr__(name: str) -> Any:

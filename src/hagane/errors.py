@@ -17,6 +17,7 @@ libraries keeps catching it)::
     ├── NotDifferentiable             (NotImplementedError)   an operator on the way has no gradient
     ├── KernelError                   (RuntimeError)          a node failed while it ran
     │   └── OutOfMemory               (MemoryError)           no room for the values of a model
+    ├── NotOffered                    (NotImplementedError)   a name that hagane lacks on purpose
     └── MissingExtra                  (ImportError)           an optional dependency is absent
 """
 
@@ -89,6 +90,10 @@ class KernelError(HaganeError, RuntimeError):
 
 class OutOfMemory(KernelError, MemoryError):
     """Values of a model that could not be allocated."""
+
+
+class NotOffered(HaganeError, NotImplementedError):
+    """A name of another library's interface that hagane does not offer; it says why."""
 
 
 class MissingExtra(HaganeError, ImportError):

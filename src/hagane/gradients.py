@@ -18,8 +18,8 @@ from hagane.ops.builder import Nodes, interpreting, op
 from hagane.ops.gradient.model import add_gradients
 from hagane.ops.inference import GraphTypes, infer_types
 from hagane.passes.legalise import legalise
-from hagane.passes.merge_common import merge_common
-from hagane.passes.remove_dead import remove_dead
+from hagane.passes.removing.merge_common import merge_common
+from hagane.passes.removing.remove_dead import remove_dead
 from hagane.symbolic import Dim
 
 # The forms of operators have not changed since.

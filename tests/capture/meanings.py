@@ -9,8 +9,7 @@ import importlib.util
 import re
 import sys
 import warnings
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,7 +24,9 @@ from hagane.errors import CaptureError, HaganeError
 from hagane.frontends.capture.capture import capture_object
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.graph import to_proto
+from tests.frontends import numpy_calls
 from tests.frontends.calls import Call, made_input
+from tests.frontends.numpy_calls import ARRAYS
 from tests.frontends.test_real_layers import with_layer
 from tests.frontends.test_torch_table import SECTIONS
 
@@ -39,7 +40,7 @@ Written by ``python -m tests.capture.meanings``; other names of the same functio
 
 '''
 # Inputs that are drawn do not show what is special about these.
-UNSHOWN = ("bernoulli", "rrelu", "multinomial", "normal", "rand")
+UNSHOWN = re.compile(r"bernoulli|rrelu|multinomial|normal_?$|rand")
 
 
 def loaded(source: str, folder: Path) -> Any:
@@ -71,7 +72,7 @@ def flat(value: Any) -> Iterator[Any]:
         yield np.asarray(value)
 
 
-def difference(function: Any, model: bytes, inputs: list[torch.Tensor]) -> str:
+def difference(function: Any, model: bytes, inputs: list[Any]) -> str:
     """Return how a graph and the function it came from differ, empty if they do not."""
     try:
         session = onnxruntime.InferenceSession(model)
@@ -106,9 +107,21 @@ def drawn(text: str, limit: int, sizes: Mapping[str, int], signed: bool) -> torc
 
 
 def outcome(call: Call, folder: Path, *, trusting: bool = True) -> tuple[str, set[str]]:
-    """Return what became of a call: ``right``, ``refused: …`` or ``wrong: …``, and its names."""
-    names: set[str] = set()
+    """Return what became of a call: ``right``, ``refused: …`` or ``wrong: …``, and its names.
+
+    Layers that are refused in training are asked for their result in evaluation.
+    """
     source = with_layer(call) if "nn." in call.source else None
+    told, names = _outcome(call, source, folder, trusting)
+    if source is not None and told.startswith("refused"):
+        return _outcome(
+            call, source.replace("\n\n\ndef", "\nlayer.eval()\n\n\ndef"), folder, trusting
+        )
+    return told, names
+
+
+def _outcome(call: Call, source: str | None, folder: Path, trusting: bool) -> tuple[str, set[str]]:
+    names: set[str] = set()
     types = {name: re.sub(r"=\d+", "", text) for name, text, _ in call.inputs}
     if any("bfloat16" in text for text in types.values()):
         return "failed: NumPy has no bfloat16", names
@@ -137,36 +150,105 @@ def outcome(call: Call, folder: Path, *, trusting: bool = True) -> tuple[str, se
     return "right", names
 
 
-def main() -> None:
-    """Write the names that are right in every call of theirs."""
-    right: dict[str, int] = defaultdict(int)
+# NumPy.
+
+
+def numpy_source(expression: str) -> tuple[str, list[str]]:
+    """Return a module whose function ``call`` returns an expression, and the arrays it takes."""
+    names = [name for name in ARRAYS if re.search(rf"\b{name}\b", expression)]
+    return (
+        f"import numpy as np\n\n\ndef call({', '.join(names)}):\n    return {expression}\n",
+        names,
+    )
+
+
+def drawn_array(like: np.ndarray[Any, Any], source: np.random.Generator) -> Any:
+    """Return an array of the type of another one; integers are places in short axes."""
+    if like.dtype.kind == "b":
+        return source.random(like.shape) < 0.5
+    if like.dtype.kind in "iu":
+        return source.integers(0, 3, like.shape).astype(like.dtype)
+    if like.dtype.kind == "c":
+        return like
+    return (source.random(like.shape) * 6 - 3).astype(like.dtype)
+
+
+def numpy_outcome(expression: str, folder: Path, *, trusting: bool = True) -> tuple[str, set[str]]:
+    """Return what became of an expression over NumPy's arrays, and the names that it uses."""
+    names: set[str] = set()
+    source, given = numpy_source(expression)
+    types = {
+        name: f"{ARRAYS[name].dtype}[{', '.join(map(str, ARRAYS[name].shape))}]" for name in given
+    }
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            function = loaded(source, folder)
+            tables = MeaningTables(names.add, trusting=trusting)
+            model = to_proto(model_of(capture_object(function, (), types, tables)))
+            for seed in range(3):
+                drawn_ = np.random.default_rng(seed)
+                inputs = [drawn_array(ARRAYS[name], drawn_) for name in given]
+                told = difference(function, model.SerializeToString(), inputs)
+                if told:
+                    return f"wrong: {told}", names
+    except (CaptureError, HaganeError) as error:
+        return f"refused: {str(error)[:300]}", names
+    except Exception as error:
+        kind = "wrong" if "onnx" in type(error).__module__ else "failed"
+        return f"{kind}: {type(error).__name__}: {str(error)[:200]}", names
+    return "right", names
+
+
+# The list.
+
+Outcome = tuple[str, set[str]]
+
+
+def outcomes(told: Callable[[str], None] = lambda line: None) -> Iterator[Outcome]:
+    """Yield what becomes of every call of the lists; ``told`` hears of each."""
+    with TemporaryDirectory() as folder:
+        for call in CALLS:
+            found = outcome(call, Path(folder))
+            told(f"{found[0][:200]!r} {call}")
+            yield found
+        for expression in EXPRESSIONS:
+            found = numpy_outcome(expression, Path(folder))
+            told(f"{found[0][:200]!r} {expression}")
+            yield found
+
+
+def listed(found: Iterable[Outcome]) -> frozenset[str]:
+    """Return the names that are right in every call of theirs."""
+    right: set[str] = set()
     mistakes: list[set[str]] = []
     alone: set[str] = set()
-    counts: dict[str, int] = defaultdict(int)
-    with TemporaryDirectory() as folder:
-        for section in SECTIONS:
-            for call in section.calls:
-                told, names = outcome(call, Path(folder))
-                counts[told.partition(":")[0]] += 1
-                if told == "right":
-                    for name in names:
-                        right[name] += 1
-                    alone |= names if len(names) == 1 else set()
-                elif told.startswith("wrong"):
-                    mistakes.append(names)
-                print(f"{told[:200]!r} {call}", flush=True)
+    for told, names in found:
+        if told == "right":
+            right |= names
+            alone |= names if len(names) == 1 else set()
+        elif told.startswith("wrong"):
+            mistakes.append(names)
     # Those names of a wrong call are in doubt that are not right in a call of their own.
     wrong = {name for names in mistakes for name in names - alone or names}
-    listed = sorted(
+    return frozenset(
         name
-        for name in right
-        if name not in wrong
-        and not name.rpartition(".")[2].startswith(UNSHOWN)
+        for name in right - wrong
+        if not UNSHOWN.match(name.rpartition(".")[2])
         and not (name.endswith("_") and not name.endswith("__"))
     )
-    lines = "\n".join(f'    "{name}",' for name in listed)
+
+
+CALLS = [call for section in SECTIONS for call in section.calls]
+EXPRESSIONS = numpy_calls.calls(numpy_calls.RIGHT)
+
+
+def main() -> None:
+    """Write the list."""
+    names = listed(outcomes(lambda line: print(line, flush=True)))
+    lines = "\n".join(f'    "{name}",' for name in sorted(names))
     MEANT.write_text(f"{_HEAD}MEANT = frozenset({{\n{lines}\n}})  # fmt: skip\n")
-    print(dict(counts), len(listed))
+    print(len(names))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,29 @@
 """Calls of PyTorch that take, reduce and sort elements."""
 
 PARTS = """
+u: float32[n=4, 3]; v: float32[n=4, 3]; s: float32[k=5, 3]; w: float32[b=2, k=5, 3]
+    torch.cross(u, v, dim=1)
+    torch.cross(u[:2], v[:2])
+    u.cross(v, dim=-1)
+    torch.linalg.cross(u, v[:1])
+    torch.linalg.cross(w, w.flip(1) * w)
+    torch.cdist(u, s)
+    torch.cdist(u, s, p=1.0)
+    torch.cdist(u, s, p=0)
+    torch.cdist(u, s, p=3)
+    torch.cdist(u, w, p=math.inf)
+    torch.cdist(w, s, compute_mode='donot_use_mm_for_euclid_dist')
+    torch.pdist(u)
+    F.pdist(s, p=1.0)
+    F.pairwise_distance(u, v)
+    F.pairwise_distance(u, v, p=1.0, eps=0.5, keepdim=True)
+    F.pairwise_distance(w, s, p=math.inf)
+    F.cosine_similarity(u, v)
+    F.cosine_similarity(u, v[:1], dim=0)
+    F.cosine_similarity(w, s, dim=-1, eps=0.9)
+    nn.CosineSimilarity(dim=-1)(u, v)
+    nn.PairwiseDistance(p=1.0, keepdim=True)(u, v)
+
 x: float32[8, 6]; e: float32[0, 3]; m: float32[4]; s: float32[]; w: float32[1, 3, 1, 5]; r: float32[7, 2]
     x.view(2, 4, 6)
     x.view(2, -1, 3)

@@ -69,7 +69,7 @@ def check(
 
 def loops(made: hagane.InferenceSession) -> list[Any]:
     """Return the loops and branches of the compiled parts of the main graph."""
-    programs = [made._programs._general, *made._programs._by_shape.values()]
+    programs = [made._programs.general]
     steps = [step for program in programs if program is not None for step in program.steps]
     parts = [step.part for step in steps if hasattr(step, "part")]
     return [c for part in parts for c in part.segment.controls if c is not None]

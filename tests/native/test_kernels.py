@@ -132,7 +132,7 @@ def test_products_of_any_number_of_rows(
         got, want = made.run(None, {"x": x})[0], reference.run(None, {"x": x})[0]
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
     assert refused(made) == {}
-    assert not made._programs._by_shape
+    assert not made._programs._own
 
 
 @every_level

@@ -211,6 +211,9 @@ class _Some(dict[str, Choice]):
         super().__init__()
         self._text = text
 
+    def __bool__(self) -> bool:
+        return True
+
     def get(self, key: str, default: Any = None) -> Any:
         return Choice(library="onednn") if self._text in key else default
 

@@ -38,6 +38,9 @@ class _Always(dict[str, Choice]):
         super().__init__()
         self._choice = choice
 
+    def __bool__(self) -> bool:
+        return True
+
     def get(self, key: str, default: Any = None) -> Any:
         return self._choice
 

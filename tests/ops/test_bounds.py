@@ -347,3 +347,23 @@ def test_graphs_that_are_none_are_named() -> None:
             hagane.InferenceSession(data)
     with pytest.raises(InvalidGraph, match="lists its output 'y' twice"):
         hagane.InferenceSession(graph_of(["y", "y"]))
+
+
+@pytest.mark.parametrize("op", ["AveragePool", "MaxPool", "LpPool"])
+def test_windows_that_lie_in_the_padding_whole_are_refused(op: str) -> None:
+    x = np.ones((1, 3, 8, 8), np.float32)
+    data, _ = model(op, [x], kernel_shape=[2, 2], pads=[0, 2, 0, 0])
+    with pytest.raises(onnxruntime.capi.onnxruntime_pybind11_state.Fail, match="smaller than"):
+        onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    with pytest.raises(
+        hagane.errors.TypeInferenceError,
+        match=r"expected pads smaller than the kernel \[2, 2\], got \[0, 2, 0, 0\]",
+    ):
+        hagane.InferenceSession(data)
+
+
+def test_hardmax_of_nothing_is_nothing() -> None:
+    x = np.ones((5, 6, 0), np.float32)
+    data, feed = model("Hardmax", [x], axis=2)
+    (found,) = hagane.InferenceSession(data).run(None, feed)
+    assert found.shape == (5, 6, 0)

@@ -15,7 +15,7 @@ from hagane.ops import infer_types, operators
 from hagane.ops.definition import Unsupported
 from hagane.ops.registry import schema
 from hagane.passes import optimize
-from hagane.passes.expand_composed import call_composed
+from hagane.passes.expanding.expand_composed import call_composed
 from hagane.passes.legalise import legalise
 from hagane.runtime import InferenceSession
 from tests.native.models import refused, session

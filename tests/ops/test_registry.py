@@ -12,7 +12,8 @@ from hagane.graph import CURRENT_OPSETS
 from hagane.native.plan.document import gaps, operators_document
 from hagane.ops import OpDef, operators
 from hagane.ops.contrib.attention import UNSUPPORTED
-from hagane.ops.registry import schema
+from hagane.ops.families import FAMILIES
+from hagane.ops.registry import definitions, schema
 
 
 def test_every_released_operator_is_defined() -> None:
@@ -24,6 +25,19 @@ def test_every_released_operator_is_defined() -> None:
     # Upsample and Scatter are rewritten when a model is loaded; the older forests stay.
     wanted |= {("ai.onnx.ml", f"TreeEnsemble{kind}") for kind in ("Classifier", "Regressor")}
     assert wanted - operators().keys() == set()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_index_of_a_family_is_its_definitions(family: str) -> None:
+    listed = [
+        (domain, name) for domain, names in FAMILIES[family].items() for name in names.split()
+    ]
+    assert sorted(listed) == sorted(op.key for op in definitions(family))
+
+
+def test_no_operator_is_defined_twice() -> None:
+    listed = [(d, name) for each in FAMILIES.values() for d in each for name in each[d].split()]
+    assert len(listed) == len(set(listed)) == len(operators())
 
 
 def test_the_current_opset_is_the_newest_that_onnx_defines() -> None:

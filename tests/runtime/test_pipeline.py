@@ -101,18 +101,15 @@ def test_a_plan_tells_of_the_session_that_would_run() -> None:
         for name in ("native", "reference")
     }
     assert told["no_native_kernel"] == ["StringNormalizer: there is no kernel for it"]
-    assert told["compiled_by_shape"] == []
 
 
 def test_kernels_take_the_sizes_that_a_run_has() -> None:
     found = read(network("n"), NATIVE)
     told = describe_session(build(found.model, found.types, NATIVE, ready=False))
-    assert told["compiled_by_shape"] == []
     assert told["no_native_kernel"] == ["StringNormalizer: there is no kernel for it"]
     fixed = Settings(NATIVE.backends, shapes={"x": [2, 3, 9, 9]})
     found = read(network("n"), fixed)
     told = describe_session(build(found.model, found.types, fixed, ready=False))
-    assert told["compiled_by_shape"] == []
     assert told["no_native_kernel"] == ["StringNormalizer: there is no kernel for it"]
 
 
@@ -127,9 +124,6 @@ def test_inspect_names_no_node_that_the_session_runs_natively(
     # The tensor of the Constant node is counted: 8 * 3 * 3 * 3 + 8 + 3 numbers.
     assert report["parameters"] == 227
     assert report["parameter_bytes"] == 4 * 227
-    onnx.save(network("n"), path)
-    inspect(path)
-    assert "compiled for each shape" not in capsys.readouterr().out
 
 
 def test_inspect_tells_that_the_reference_engine_was_chosen(

@@ -19,12 +19,12 @@ def builds(tmp_path_factory: pytest.TempPathFactory) -> Maker:
     folder = tmp_path_factory.mktemp("builds")
     made: dict[tuple[object, ...], Path] = {}
 
-    def make(name: str, **options: object) -> Path:
-        key = (name, *sorted(options.items()))
+    def make(case: str, **options: object) -> Path:
+        key = (case, *sorted(options.items()))
         if key not in made:
-            model = folder / f"{name}.onnx"
+            model = folder / f"{case}.onnx"
             if not model.exists():
-                save(CASES[name](), model)
+                save(CASES[case](), model)
             made[key] = folder / f"{len(made)}.hagane"
             build_model(model, made[key], BuildOptions(**options))  # type: ignore[arg-type]
         return made[key]

@@ -25,6 +25,10 @@ _COMMANDS = {
     "capture": ("hagane.cli.capture", "Write a Python model or function as an ONNX model."),
     "check": ("hagane.cli.check", "Check types and shapes of a model before it runs."),
     "chainer": ("hagane.cli.chainer", "Run a script written for Chainer, unchanged."),
+    "run-python": (
+        "hagane.cli.run_python",
+        "Run a Python program with hagane in ONNX Runtime's place.",
+    ),
     "data": ("hagane.cli.data", "Measure how fast a dataset loads."),
     "lex": ("hagane.cli.lex", "Make a lexer from a specification."),
     "prob": ("hagane.cli.prob", "Bound probabilities by types."),

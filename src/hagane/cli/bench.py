@@ -12,7 +12,7 @@ import typer
 
 from hagane.cli.feeds import parse_shapes
 from hagane.errors import InvalidArgument
-from hagane.runtime.bench import ENGINES, compare
+from hagane.runtime.bench import BUILD, ENGINES, compare
 from hagane.runtime.options import Precision
 
 
@@ -21,6 +21,9 @@ def command(
     vs: Annotated[
         str, typer.Option(help=f"Engines to compare with: {', '.join(ENGINES[1:])}, or none.")
     ] = "onnxruntime",
+    build: Annotated[
+        list[Path] | None, typer.Option(help="A build of the model, timed beside it.")
+    ] = None,
     shape: Annotated[
         list[str] | None, typer.Option(help="NAME=1,3,224,224: sizes of an input.")
     ] = None,
@@ -51,7 +54,7 @@ def command(
     if profile or trace is not None:
         _profile(model, parse_shapes(shape or []), count, precision, trace, as_json)
         return
-    engines = ["hagane", *others]
+    engines = ["hagane", *(f"{BUILD}:{folder}" for folder in build or ()), *others]
     with _progress(rounds * len(engines)) as advance:
         report = compare(
             model, engines, parse_shapes(shape or []), count, rounds, seconds, advance, precision

@@ -14,6 +14,7 @@ import numpy as np
 import typer
 
 from hagane.cli.progress import working
+from hagane.cli.width import show
 from hagane.errors import HaganeError, InvalidArgument
 from hagane.training import Measurement, measure
 from hagane.training.errors import SampleError
@@ -76,7 +77,7 @@ def bench(
             raise HaganeError(str(error).split("\n\n")[0]) from error
         runs.append(_row(count, batch_size, batch, result))
         if not as_json:
-            print(f"{count} workers: {runs[-1]['samples_per_second']:,.0f} samples/s; {result}")
+            show(f"{count} workers: {runs[-1]['samples_per_second']:,.0f} samples/s; {result}")
     if as_json:
         print(
             json.dumps(
@@ -90,7 +91,7 @@ def bench(
             )
         )
     else:
-        print(f"a batch of {batch_size} from {len(made):,} samples: {batch}")
+        show(f"a batch of {batch_size} from {len(made):,} samples: {batch}")
 
 
 def _row(count: int, batch_size: int, batch: str, result: Measurement) -> dict[str, Any]:

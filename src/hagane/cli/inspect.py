@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,9 +18,11 @@ import typer
 from hagane.cli.feeds import parse_pair
 from hagane.cli.listing import code_of
 from hagane.cli.progress import working
+from hagane.cli.width import fitted, terminal_width
 from hagane.errors import InvalidArgument
 from hagane.graph import to_text
 from hagane.graph.draw import to_svg
+from hagane.graph.page import to_html
 from hagane.graph.types import TensorType, Type
 from hagane.graph.walk import all_graphs, all_nodes
 from hagane.ops import GraphTypes
@@ -48,7 +52,10 @@ def command(
     text: Annotated[
         bool, typer.Option("--text", help="Print the graph as text, in its current form.")
     ] = False,
-    graph: Annotated[Path | None, typer.Option(help="Draw the graph into this SVG file.")] = None,
+    graph: Annotated[
+        Path | None,
+        typer.Option(help="Draw the graph into this file: .svg, or .html with blocks that open."),
+    ] = None,
     node: Annotated[
         str | None, typer.Argument(help="With --c or --asm: the node whose code is wanted.")
     ] = None,
@@ -70,7 +77,8 @@ def command(
     if passes:
         types, changes = simplify(loaded, types)
     if graph is not None:
-        graph.write_text(to_svg(loaded), encoding="utf-8")
+        drawn = to_html(loaded) if graph.suffix in (".html", ".htm") else to_svg(loaded)
+        graph.write_text(drawn, encoding="utf-8")
     if text:
         print(to_text(loaded))
         return
@@ -85,7 +93,7 @@ def command(
     if as_json:
         print(json.dumps(report, indent=1))
     else:
-        for line in _pass_lines(changes) if passes else ():
+        for line in fitted(_pass_lines(changes) if passes else (), terminal_width()):
             print(line)
         _show(report, values)
         if graph is not None:
@@ -155,20 +163,14 @@ def describe_session(built: Built) -> dict[str, Any]:
     Returns:
         ``engines``: how many nodes each backend computes, after the passes.
         ``no_native_kernel``: the operators that run on reference kernels, with the reasons.
-        ``compiled_by_shape``: the operators that are compiled when inputs come, for their shapes;
-        they are in neither of the others.
     """
     left = built.on_reference()
-    waiting = {node for node, refusal in left.items() if refusal.needs_sizes}
     placed: Counter[str] = Counter()
     for part in built.program.parts():
-        placed[part.backend] += sum(node not in waiting for node in part.nodes)
+        placed[part.backend] += len(part.nodes)
     return {
         "engines": {name: count for name, count in placed.items() if count},
-        "no_native_kernel": sorted(
-            {f"{_name(node)}: {left[node].reason}" for node in left if node not in waiting}
-        ),
-        "compiled_by_shape": sorted({_name(node) for node in waiting}),
+        "no_native_kernel": sorted({f"{_name(node)}: {left[node].reason}" for node in left}),
     }
 
 
@@ -240,7 +242,7 @@ def _show(report: dict[str, Any], values: bool) -> None:
     console = Console(highlight=False)
     for kind in ("inputs", "outputs"):
         for item in report[kind]:
-            console.print(f"[bold]{kind[:-1]}[/]  {escape(item['name'])}: {escape(item['type'])}")
+            _folded(console, f"[bold]{kind[:-1]}[/]  {escape(item['name'])}: ", item["type"])
     facts = {
         "opsets": ", ".join(f"{domain} {v}" for domain, v in report["opsets"].items()),
         "nodes": report["nodes"],
@@ -252,18 +254,32 @@ def _show(report: dict[str, Any], values: bool) -> None:
         "computed by": ", ".join(f"{name} {count}" for name, count in report["engines"].items()),
         "without native kernel": "; ".join(report["no_native_kernel"]) or "none",
     }
-    if report["compiled_by_shape"]:
-        names = ", ".join(report["compiled_by_shape"])
-        facts["compiled for each shape of the inputs"] = f"{names} (--shape NAME=1,3,224,224)"
     for name, fact in facts.items():
-        console.print(f"[bold]{name}[/]  {escape(str(fact))}", soft_wrap=True)
+        _folded(console, f"[bold]{name}[/]  ", str(fact))
     table = Table("operator", "count", box=None)
     for name, count in sorted(report["operators"].items(), key=lambda item: -item[1]):
         table.add_row(escape(name), str(count))
     console.print(table)
     if values:
         for name, found in report["values"].items():
-            console.print(f"{escape(name)}: {escape(found)}", soft_wrap=True)
+            _folded(console, f"{escape(name)}: ", found)
+
+
+def _folded(console: Any, title: str, text: str) -> None:
+    """Print a title and a text behind it; on a terminal, folded and set in below the title."""
+    from rich.markup import escape
+    from rich.text import Text
+
+    width, before = terminal_width(), Text.from_markup(title)
+    first, *rest = textwrap.wrap(
+        text,
+        max(20, (width or sys.maxsize) - 4),
+        initial_indent=" " * max(0, min(before.cell_len, (width or sys.maxsize) // 2) - 4),
+        break_on_hyphens=False,
+    ) or [""]
+    console.print(f"{title}{escape(first.strip())}", soft_wrap=True)
+    for line in rest:
+        console.print(f"    {escape(line)}", soft_wrap=True)
 
 
 def _scaled(amount: int | str, unit: str) -> str:

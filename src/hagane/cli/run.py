@@ -12,6 +12,7 @@ import typer
 
 from hagane.cli.feeds import parse_shapes, read_feed
 from hagane.cli.progress import working
+from hagane.cli.width import show
 from hagane.errors import InvalidArgument
 from hagane.ops.values import describe_value
 from hagane.runtime import InferenceSession
@@ -78,6 +79,6 @@ def _to_json(value: Any) -> Any:
 def _show(named: dict[str, Any], seconds: float) -> None:
     with np.printoptions(threshold=16, edgeitems=4, precision=5, suppress=True, linewidth=100):
         for name, value in named.items():
-            print(f"{name}: {describe_value(value)}")
+            show(f"{name}: {describe_value(value)}")
             print(f"  {str(value).replace(chr(10), chr(10) + '  ')}")
     print(f"run: {seconds * 1000:.1f} ms")

@@ -14,6 +14,7 @@ import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
 
 from hagane.errors import ExternalDataError, InvalidGraph, InvalidModel, NoSuchFile
+from hagane.graph.ort_format import is_ort, read_ort
 from hagane.graph.verify import verify
 from hagane.graph.weights import StoredTensor, WeightStore
 from hagane.graph.wire import Irregular, without_weights
@@ -28,8 +29,8 @@ def load(source: ModelSource) -> ir.Model:
     """Return the model in ``source`` with its functions inlined, verified.
 
     Args:
-        source: A path of an ``.onnx`` file, the bytes of one, an ``onnx.ModelProto`` or an
-            ``onnx_ir.Model``. None of them is changed. Weights in a file, or beside it, are
+        source: A path of an ``.onnx`` or ``.ort`` file, the bytes of one, an ``onnx.ModelProto`` or
+            an ``onnx_ir.Model``. None of them is changed. Weights in a file, or beside it, are
             mapped when they are needed: it may be removed, but not be written to, while the
             model is in use.
 
@@ -87,6 +88,8 @@ def _load_file(path: Path) -> ir.Model:
 def _from_bytes(store: WeightStore, what: str, folder: Path | None) -> ir.Model:
     """Return the model in some bytes, whose large weights stay there."""
     data = store.bytes()
+    if is_ort(data):
+        return _from_proto(read_ort(data), what, folder)
     # No file can name this location: it is drawn anew for each.
     place = f"weights {secrets.token_hex(16)}"
     try:

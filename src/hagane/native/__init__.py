@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hagane.native.plan.apply_rules import has_rule
     from hagane.native.plan.listing import assembly_listing, c_listing
     from hagane.native.plan.partition import Draft, Target, draft_nodes
-    from hagane.native.plan.widen_halves import widen_halves
+    from hagane.native.plan.widen_halves import HALVES, widen_halves
     from hagane.native.rules.control.operators import grown_outputs
     from hagane.native.rules.onednn.binding import obstacle as library_obstacle
     from hagane.native.run.caller import Caller, make_entry, make_frame
@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from hagane.native.run.files import load_compiled, save_compiled
     from hagane.native.run.loaded import Loaded, ShapeMismatch
     from hagane.native.run.outputs import is_pooled
+    from hagane.native.run.shared import WeightStore
     from hagane.native.tuning.measure import Settings, Tuned, has_numbers, tune
     from hagane.native.tuning.peak import peak_flops
 
 __all__ = [
     "AT_RUN_TIME",
+    "HALVES",
     "Caller",
     "Choice",
     "Choices",
@@ -43,6 +45,7 @@ __all__ = [
     "Spent",
     "Target",
     "Tuned",
+    "WeightStore",
     "assembly_listing",
     "c_listing",
     "choice_from_json",
@@ -64,6 +67,8 @@ __all__ = [
 
 # Where each name is defined, and what it is called there.
 _PLACES = {
+    "HALVES": ("hagane.native.plan.widen_halves", "HALVES"),
+    "WeightStore": ("hagane.native.run.shared", "WeightStore"),
     "AT_RUN_TIME": ("hagane.native.lowering.facts", "AT_RUN_TIME"),
     "Caller": ("hagane.native.run.caller", "Caller"),
     "Choice": ("hagane.native.lowering.choices", "Choice"),

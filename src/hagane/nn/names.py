@@ -13,6 +13,10 @@ from hagane.nn.autograd.configuration import config
 disable_experimental_feature_warning = False
 
 
+class PerformanceWarning(Warning):
+    """Something that works, and could be faster."""
+
+
 def get_array_types() -> tuple[type, ...]:
     """Return the classes of arrays."""
     return (np.ndarray,)

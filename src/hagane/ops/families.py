@@ -1,49 +1,107 @@
-"""All operators, family by family."""
+"""The names of all operators, family by family; a family is a package beside this module."""
 
 from __future__ import annotations
 
-from hagane.ops import (
-    attention,
-    container,
-    contrib,
-    control,
-    convolution,
-    elementwise,
-    indexing,
-    layout,
-    linear,
-    ml,
-    normalization,
-    quantization,
-    random,
-    recurrent,
-    reduction,
-    signal,
-    text,
-    vision,
-)
-from hagane.ops.definition import OpDef
-from hagane.ops.schema import Schema
+from collections.abc import Mapping
 
-OPERATORS: tuple[OpDef, ...] = (
-    *attention.OPERATORS,
-    *container.OPERATORS,
-    *contrib.OPERATORS,
-    *control.OPERATORS,
-    *convolution.OPERATORS,
-    *elementwise.OPERATORS,
-    *indexing.OPERATORS,
-    *layout.OPERATORS,
-    *linear.OPERATORS,
-    *ml.OPERATORS,
-    *normalization.OPERATORS,
-    *quantization.OPERATORS,
-    *random.OPERATORS,
-    *recurrent.OPERATORS,
-    *reduction.OPERATORS,
-    *signal.OPERATORS,
-    *text.OPERATORS,
-    *vision.OPERATORS,
-)
-
-SCHEMAS: dict[tuple[str, str], Schema] = dict(contrib.SCHEMAS)
+# Package, domain, names. Tests hold each against the definitions.
+FAMILIES: Mapping[str, Mapping[str, str]] = {
+    "attention": {
+        "": "Attention CausalConvWithState LinearAttention RotaryEmbedding",
+    },
+    "container": {
+        "": """
+            ConcatFromSequence Optional OptionalGetElement OptionalHasElement SequenceAt
+            SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength
+            SplitToSequence
+        """,
+    },
+    "contrib": {
+        "": "ScaledTanh SimplifiedLayerNormalization",
+        "com.microsoft": """
+            Attention BiasAdd BiasGelu BiasSplitGelu CDist DequantizeLinear DynamicQuantizeLSTM
+            DynamicQuantizeMatMul EmbedLayerNormalization ExpandDims FastGelu FusedConv FusedGemm
+            FusedMatMul GatherBlockQuantized GatherND Gelu GroupNorm GroupQueryAttention Inverse
+            Irfft MatMulIntegerToFloat MatMulNBits MultiHeadAttention NhwcMaxPool Pad QGemm
+            QLinearAdd QLinearAveragePool QLinearConcat QLinearGlobalAveragePool QLinearLeakyRelu
+            QLinearMul QLinearSigmoid QLinearSoftmax QLinearWhere QuantizeLinear QuickGelu Range
+            Rfft RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization
+            TransposeMatMul Trilu
+        """,
+    },
+    "control": {
+        "": "If Loop Scan SequenceMap",
+    },
+    "convolution": {
+        "": """
+            AveragePool Col2Im Conv ConvInteger ConvTranspose DeformConv GlobalAveragePool
+            GlobalLpPool GlobalMaxPool LpPool MaxPool MaxRoiPool MaxUnpool
+        """,
+    },
+    "elementwise": {
+        "": """
+            Abs Acos Acosh Add And Asin Asinh Atan Atanh BitCast BitShift BitwiseAnd BitwiseNot
+            BitwiseOr BitwiseXor Cast CastLike Ceil Celu Clip Cos Cosh Det Div Elu Equal Erf Exp
+            Floor Gelu Greater GreaterOrEqual HardSigmoid HardSwish IsInf IsNaN LeakyRelu Less
+            LessOrEqual Log Max Mean Min Mish Mod Mul Neg Not Or PRelu Pow Reciprocal Relu Round
+            Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Sub Sum SwiGLU Swish Tan Tanh
+            ThresholdedRelu Where Xor
+        """,
+    },
+    "indexing": {
+        "ai.onnx.ml": "ArrayFeatureExtractor",
+        "": "Gather GatherElements GatherND ScatterElements ScatterND TensorScatter",
+    },
+    "layout": {
+        "": """
+            CenterCropPad Compress Concat Constant ConstantOfShape DepthToSpace Expand EyeLike
+            Flatten Identity OneHot Pad Range Reshape ReverseSequence Shape Size Slice
+            SpaceToDepth Split Squeeze Tile Transpose Trilu Unsqueeze
+        """,
+    },
+    "linear": {
+        "": "Einsum Gemm MatMul MatMulInteger",
+    },
+    "ml": {
+        "ai.onnx.ml": """
+            Binarizer CastMap CategoryMapper DictVectorizer FeatureVectorizer Imputer LabelEncoder
+            LinearClassifier LinearRegressor Normalizer OneHotEncoder SVMClassifier SVMRegressor
+            Scaler TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor ZipMap
+        """,
+    },
+    "normalization": {
+        "": """
+            BatchNormalization Dropout GroupNormalization Hardmax InstanceNormalization LRN
+            LayerNormalization LogSoftmax LpNormalization MeanVarianceNormalization
+            NegativeLogLikelihoodLoss RMSNormalization Softmax SoftmaxCrossEntropyLoss
+        """,
+    },
+    "quantization": {
+        "": """
+            DequantizeLinear DynamicQuantizeLinear QLinearConv QLinearMatMul QuantizeLinear
+        """,
+    },
+    "random": {
+        "": """
+            Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike
+        """,
+    },
+    "recurrent": {
+        "": "GRU LSTM RNN",
+    },
+    "reduction": {
+        "": """
+            ArgMax ArgMin CumProd CumSum NonZero ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp
+            ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare TopK Unique
+        """,
+    },
+    "signal": {
+        "": "BlackmanWindow DFT HammingWindow HannWindow MelWeightMatrix STFT",
+    },
+    "text": {
+        "": "RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer",
+    },
+    "vision": {
+        "": "AffineGrid GridSample ImageDecoder NonMaxSuppression Resize RoiAlign",
+    },
+}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib import import_module
 
 import onnx_ir as ir
 
@@ -11,21 +12,57 @@ from hagane.errors import UnsupportedModel
 from hagane.graph.verify import describe
 from hagane.graph.walk import all_nodes
 from hagane.ops.definition import OpDef
+from hagane.ops.families import FAMILIES
 from hagane.ops.schema import Schema, onnx_schema
 from hagane.ops.traits import Trait
+
+
+class Operators(Mapping[tuple[str, str], OpDef]):
+    """Operators by domain and name; a family is imported when one of it is asked for."""
+
+    def __init__(self) -> None:
+        self._families = {
+            (domain, name): family
+            for family, domains in FAMILIES.items()
+            for domain, names in domains.items()
+            for name in names.split()
+        }
+        self._loaded: dict[tuple[str, str], OpDef] = {}
+
+    def __getitem__(self, key: tuple[str, str]) -> OpDef:
+        found = self._loaded.get(key)
+        if found is None:
+            self._loaded |= {op.key: op for op in definitions(self._families[key])}
+            found = self._loaded[key]
+        return found
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._families
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._families)
+
+    def __len__(self) -> int:
+        return len(self._families)
+
+
+def definitions(family: str) -> tuple[OpDef, ...]:
+    """Return the operators of one family."""
+    found: tuple[OpDef, ...] = import_module(f"hagane.ops.{family}").OPERATORS
+    return found
+
+
+def schemas() -> Mapping[tuple[str, str], Schema]:
+    """Return the schemas of operators that ONNX does not define."""
+    from hagane.ops import contrib
+
+    return contrib.SCHEMAS
 
 
 @cache
 def operators() -> Mapping[tuple[str, str], OpDef]:
     """Return all operators by domain and name."""
-    from hagane.ops import families
-
-    table: dict[tuple[str, str], OpDef] = {}
-    for op in families.OPERATORS:
-        if op.key in table:
-            raise AssertionError(f"operator {op.key} is defined twice")
-        table[op.key] = op
-    return table
+    return Operators()
 
 
 def find(node: ir.Node) -> OpDef:
@@ -51,9 +88,7 @@ def schema(domain: str, name: str) -> Schema:
     """Return the schema of an operator: ONNX's, or ours for domains that ONNX does not define."""
     found = onnx_schema(domain, name)
     if found is None:
-        from hagane.ops import families
-
-        found = families.SCHEMAS.get((domain, name))
+        found = schemas().get((domain, name))
     if found is None:
         raise UnsupportedModel([f"operator {domain}::{name} has no schema"])
     return found

@@ -9,35 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import dataclass
+from importlib import import_module
 
 import onnx_ir as ir
 
 from hagane.graph.walk import all_graphs
 from hagane.ops.inference import GraphTypes
-from hagane.passes.cancel_transposes import cancel_transposes
-from hagane.passes.expand_composed import expand_composed
-from hagane.passes.fold_affine import fold_affine
-from hagane.passes.fold_constants import fold_constants
-from hagane.passes.fold_pads import fold_pads
-from hagane.passes.fold_shapes import fold_shapes
-from hagane.passes.fuse_activations import fuse_activations
-from hagane.passes.fuse_attention import fuse_attention
-from hagane.passes.fuse_gelu import fuse_gelu
-from hagane.passes.fuse_layer_norm import fuse_layer_norm
-from hagane.passes.fuse_quantized import fuse_quantized
-from hagane.passes.fuse_rms_norm import fuse_rms_norm
-from hagane.passes.fuse_rotary import fuse_rotary
-from hagane.passes.gather_quantized import gather_quantized
-from hagane.passes.inline_branches import inline_branches
-from hagane.passes.join_reshapes import join_reshapes
-from hagane.passes.merge_common import merge_common
-from hagane.passes.remove_dead import remove_dead
-from hagane.passes.remove_identity import remove_identity
-from hagane.passes.restore_softmax import restore_softmax
-from hagane.passes.spread_quantized import spread_quantized
-from hagane.passes.spread_variable import spread_variable
-from hagane.passes.stack_appended import stack_appended
-from hagane.passes.unroll_sequences import unroll_sequences
+from hagane.ops.schema import onnx_schema
+
+# Stands for every operator that ONNX does not define.
+FOREIGN = "operators of other domains"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +26,29 @@ class Pass:
     """One rewriting of graphs.
 
     Attributes:
-        run: Changes a graph in place and returns the names of the nodes that it changed.
+        room: The package beside this module that holds its module.
+        name: The name of the module, and of the function in it.
         effect: What it does, in words.
         makes: The operator that it makes of several, which an engine may lack.
         needs: Operators of ONNX without which there is nothing to do; of a set, one will do.
+            ``FOREIGN`` stands for those of other domains.
     """
 
-    run: Callable[[ir.Graph, GraphTypes], list[str]]
+    room: str
+    name: str
     effect: str
     makes: str | None = None
     needs: tuple[str | frozenset[str], ...] = ()
 
     @property
-    def name(self) -> str:
-        """The name of the function."""
-        return self.run.__name__
+    def run(self) -> Callable[[ir.Graph, GraphTypes], list[str]]:
+        """The function: it changes a graph in place and returns the nodes that it changed.
+
+        Its module is imported when a graph first has work for it.
+        """
+        module = import_module(f"{__name__}.{self.room}.{self.name}")
+        found: Callable[[ir.Graph, GraphTypes], list[str]] = getattr(module, self.name)
+        return found
 
     def has_work(self, present: Set[str]) -> bool:
         """Whether a graph of some operators may have anything for the pass to do."""
@@ -84,98 +73,138 @@ class Change:
 
 
 PASSES: tuple[Pass, ...] = (
-    Pass(expand_composed, "operators of other domains become those of ONNX that they are made of"),
     Pass(
-        inline_branches,
+        "expanding",
+        "expand_composed",
+        "operators of other domains become those of ONNX that they are made of",
+        needs=(frozenset({FOREIGN, "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}),),
+    ),
+    Pass(
+        "control",
+        "inline_branches",
         "If nodes whose condition is known become the branch that they take",
         needs=("If",),
     ),
-    Pass(fold_constants, "what follows from constants and known sizes is computed ahead"),
-    Pass(fold_shapes, "shapes that the model computes become constants, named sizes left open"),
     Pass(
-        unroll_sequences,
+        "folding", "fold_constants", "what follows from constants and known sizes is computed ahead"
+    ),
+    Pass(
+        "folding",
+        "fold_shapes",
+        "shapes that the model computes become constants, named sizes left open",
+        needs=(frozenset({"Reshape", "Expand"}),),
+    ),
+    Pass(
+        "control",
+        "unroll_sequences",
         "pieces taken out of a sequence become those of Split",
         needs=("SplitToSequence",),
     ),
     Pass(
-        stack_appended,
-        "what turns of a loop only add to an end is stacked and joined once",
+        "control",
+        "stack_appended",
+        "rows that iterations of a loop only add to an end are stacked and joined once",
         needs=("Loop",),
     ),
-    Pass(remove_identity, "nodes that return what they are given are passed over"),
-    Pass(merge_common, "equal nodes on equal inputs become one"),
+    Pass("removing", "remove_identity", "nodes that return what they are given are passed over"),
+    Pass("removing", "merge_common", "equal nodes on equal inputs become one"),
     Pass(
-        fuse_quantized,
+        "quantized",
+        "fuse_quantized",
         "operators between dequantisation and quantisation become 8-bit ones",
         needs=("DequantizeLinear",),
     ),
     Pass(
-        gather_quantized,
+        "quantized",
+        "gather_quantized",
         "tables of bytes are looked up before they are dequantised",
         needs=("Gather", "DequantizeLinear"),
     ),
     Pass(
-        spread_quantized,
+        "quantized",
+        "spread_quantized",
         "grouped 8-bit convolutions become convolutions of floats",
         needs=("QLinearConv",),
     ),
     Pass(
-        cancel_transposes, "transpositions that undo each other meet and go", needs=("Transpose",)
+        "removing",
+        "cancel_transposes",
+        "transpositions that undo each other meet and go",
+        needs=("Transpose",),
     ),
     Pass(
-        restore_softmax,
+        "fusing",
+        "restore_softmax",
         "what older models flatten for Softmax of the last axis stays as it is",
         needs=("Reshape",),
     ),
     Pass(
-        fold_pads,
+        "folding",
+        "fold_pads",
         "zero padding becomes the padding of the convolution that reads it",
         needs=("Conv", "Pad"),
     ),
     Pass(
-        fold_affine,
+        "folding",
+        "fold_affine",
         "batch normalisation, factors and summands become weights and biases of linear nodes",
         needs=(frozenset({"BatchNormalization", "Sub", "Div", "Mul", "Add"}),),
     ),
     Pass(
-        fuse_layer_norm,
+        "fusing",
+        "fuse_layer_norm",
         "means, deviations and quotients become LayerNormalization",
         "LayerNormalization",
         ("Add", "Mul", "Div", "ReduceMean"),
     ),
     Pass(
-        fuse_rms_norm,
+        "fusing",
+        "fuse_rms_norm",
         "quotients by root mean squares become RMSNormalization",
         "RMSNormalization",
         ("ReduceMean",),
     ),
     Pass(
-        fuse_gelu,
+        "fusing",
+        "fuse_gelu",
         "error functions, or tanh in their place, and products become Gelu",
         "Gelu",
         (frozenset({"Erf", "Tanh"}),),
     ),
     Pass(
-        fuse_activations,
+        "fusing",
+        "fuse_activations",
         "products with gates become Swish, HardSwish or Mish",
         needs=(frozenset({"Sigmoid", "HardSigmoid", "Clip", "Tanh", "Where"}),),
     ),
     Pass(
-        fuse_attention,
+        "fusing",
+        "fuse_attention",
         "softmax between two matrix products becomes Attention",
         "Attention",
         ("Softmax", "MatMul"),
     ),
     Pass(
-        fuse_rotary,
+        "fusing",
+        "fuse_rotary",
         "halves that are swapped and turned by tables become RotaryEmbedding",
         "RotaryEmbedding",
         ("Add", "Mul", frozenset({"Split", "Slice"})),
     ),
-    Pass(spread_variable, "Gemm and BatchNormalization of parameters that vary are taken apart"),
+    Pass(
+        "expanding",
+        "spread_variable",
+        "Gemm and BatchNormalization of parameters that vary are taken apart",
+        needs=(frozenset({"Gemm", "BatchNormalization"}),),
+    ),
     # Patterns of exporters have reshapes in them; what is joined goes through them no more.
-    Pass(join_reshapes, "reshapes of reshapes become one or none"),
-    Pass(remove_dead, "nodes that no output needs are removed"),
+    Pass(
+        "removing",
+        "join_reshapes",
+        "reshapes of reshapes become one or none",
+        needs=(frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"}),),
+    ),
+    Pass("removing", "remove_dead", "nodes that no output needs are removed"),
 )
 # Operators without a native kernel: taken apart they run compiled, whole on reference kernels.
 LACKING: frozenset[str] = frozenset()
@@ -215,8 +244,12 @@ def optimize(
 
 
 def _operators(graphs: Sequence[ir.Graph]) -> Set[str]:
-    """Return the operators of ONNX in some graphs, by name."""
-    return {node.op_type for each in graphs for node in each if node.domain in ("", "ai.onnx")}
+    """Return the operators of ONNX in some graphs, by name, and ``FOREIGN`` if there are others."""
+    return {
+        node.op_type if onnx_schema(node.domain, node.op_type) is not None else FOREIGN
+        for each in graphs
+        for node in each
+    }
 
 
 __all__ = ["LACKING", "PASSES", "Change", "Pass", "optimize"]

@@ -27,6 +27,8 @@ from hagane.runtime.settings import Settings
 from hagane.symbolic import Dim
 
 ENGINES = ("hagane", "onnxruntime", "openvino", "torch")
+# What an engine that is a build of the model begins with.
+BUILD = "build"
 _MODULES = {"onnxruntime": "onnxruntime", "openvino": "openvino"}
 
 
@@ -42,7 +44,8 @@ def compare(
 ) -> dict[str, Any]:
     """Return times and ratios of ``model`` in all ``engines``.
 
-    ``precision`` is hagane's, and OpenVINO's; ONNX Runtime computes as the model is written.
+    An engine ``build:FOLDER`` is a build of the model. ``precision`` is hagane's, and OpenVINO's;
+    ONNX Runtime computes as the model is written.
     Each engine runs in a process of its own, with ``threads`` threads, on the same random
     inputs; in each round the engines take turns, so that a change of the machine's load meets
     all of them.
@@ -180,7 +183,11 @@ def _serve(
     precision: Precision,
 ) -> None:
     try:
-        version, run = ENGINE_OPENERS[engine](model, shapes, threads, precision)
+        kind, _, folder = engine.partition(":")
+        if kind == BUILD:
+            version, run = _build(folder, model, shapes, threads)
+        else:
+            version, run = ENGINE_OPENERS[engine](model, shapes, threads, precision)
         run()
     except Exception as error:  # told to the parent as text
         pipe.recv()
@@ -231,6 +238,15 @@ def _hagane(model: str, shapes: Shapes, threads: int, precision: Precision) -> O
     session = InferenceSession(model, options)
     feed = random_feed(session.get_inputs(), shapes, np.random.default_rng(0))
     return hagane.__version__, lambda: session.run(None, feed)
+
+
+def _build(folder: str, model: str, shapes: Shapes, threads: int) -> Opened:
+    import hagane
+    from hagane.runtime.session import InferenceSession
+
+    built = hagane.load_built(folder, threads=threads)
+    feed = random_feed(InferenceSession(model).get_inputs(), shapes, np.random.default_rng(0))
+    return str(built.manifest["hagane"]), lambda: built.run(None, feed)
 
 
 def _onnxruntime(model: str, shapes: Shapes, threads: int, _: Precision) -> Opened:

@@ -9,7 +9,7 @@ import numpy as np
 
 from hagane.errors import InvalidArgument
 from hagane.runtime.port import CPU, Device
-from hagane.runtime.value import OrtValue, device_of
+from hagane.runtime.value import OrtValue, device_of, value_at
 
 if TYPE_CHECKING:
     from hagane.ops.definition import Array, RuntimeValue
@@ -25,6 +25,7 @@ class IOBinding:
         self.inputs: dict[str, OrtValue] = {}
         self.outputs: dict[str, OrtValue | None] = {}
         self._devices: dict[str, Device] = {}
+        self._made: dict[str, OrtValue] = {}
 
     def bind_cpu_input(self, name: str, arr_on_cpu: Array) -> None:
         """Read input ``name`` from an array."""
@@ -38,20 +39,70 @@ class IOBinding:
             )
         self.inputs[name] = ortvalue
 
-    def bind_output(self, name: str, device_type: str | Device = "cpu", *_: Any, **__: Any) -> None:
-        """Let the session make room for output ``name`` on a device."""
+    def bind_input(
+        self,
+        name: str,
+        device_type: str | Device,
+        device_id: int,
+        element_type: Any,
+        shape: Sequence[int],
+        buffer_ptr: int,
+    ) -> None:
+        """Read input ``name`` from memory of the caller's, which has to stay while it is bound.
+
+        Args:
+            name: The input.
+            device_type: Where the memory lies: ``cpu``.
+            device_id: Accepted.
+            element_type: A type of NumPy's, or the number of one of ONNX's.
+            shape: The sizes of the tensor.
+            buffer_ptr: The address of its first element.
+        """
+        device_of(device_type)
+        self.bind_ortvalue_input(name, value_at(buffer_ptr, shape, element_type))
+
+    def bind_output(
+        self,
+        name: str,
+        device_type: str | Device = "cpu",
+        device_id: int = 0,
+        element_type: Any = None,
+        shape: Sequence[int] | None = None,
+        buffer_ptr: int | None = None,
+    ) -> None:
+        """Write output ``name`` into memory of the caller's, or make room for it in each run.
+
+        Args:
+            name: The output.
+            device_type: Where it shall lie.
+            device_id: Accepted.
+            element_type: A type of NumPy's, or the number of one of ONNX's, if there is memory.
+            shape: The sizes of the tensor, if there is memory.
+            buffer_ptr: The address of its first element; the session makes room if None.
+        """
         self._check_output(name)
+        self._made.pop(name, None)
         self._devices[name] = device_of(device_type)
-        self.outputs[name] = None
+        if buffer_ptr is None:
+            self.outputs[name] = None
+            return
+        if element_type is None or shape is None:
+            raise InvalidArgument(
+                f"bind_output '{name}': a buffer needs element_type and shape beside buffer_ptr"
+            )
+        self.outputs[name] = value_at(buffer_ptr, shape, element_type)
 
     def fill(self, name: str, result: RuntimeValue) -> None:
         """Take output ``name`` of a run: into the value that is bound, or a new one."""
         target = self.outputs[name]
         if target is None:
             device = self._devices[name]
-            self.outputs[name] = OrtValue(device.put(result), device)
-        else:
+            self._made[name] = OrtValue(device.put(result), device)
+            return
+        try:
             target.update_inplace(np.asarray(result))
+        except InvalidArgument as error:
+            raise InvalidArgument(f"output '{name}' does not fit its buffer: {error}") from None
 
     def targets(self) -> list[RuntimeValue]:
         """Return for each output the value on the CPU that it is bound to, or None."""
@@ -63,6 +114,7 @@ class IOBinding:
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """Write output ``name`` into a value."""
         self._check_output(name)
+        self._made.pop(name, None)
         self.outputs[name] = ortvalue
 
     def _check_output(self, name: str) -> None:
@@ -84,11 +136,20 @@ class IOBinding:
     def clear_binding_outputs(self) -> None:
         """Forget the outputs."""
         self.outputs.clear()
+        self._made.clear()
 
     def get_outputs(self) -> Sequence[OrtValue]:
         """Return the outputs of the last run, in the order of binding."""
-        return [value for value in self.outputs.values() if value is not None]
+        return self._current()
+
+    def _current(self) -> list[OrtValue]:
+        found = [self._made.get(name, bound) for name, bound in self.outputs.items()]
+        return [value for value in found if value is not None]
 
     def copy_outputs_to_cpu(self) -> list[Array]:
-        """Return the outputs of the last run as arrays."""
-        return [value.numpy() for value in self.get_outputs()]
+        """Return the outputs of the last run as arrays, which later runs leave as they are."""
+        bound = {id(value) for value in self.outputs.values()}
+        return [
+            value.numpy().copy() if id(value) in bound else value.numpy()
+            for value in self._current()
+        ]

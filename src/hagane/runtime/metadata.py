@@ -32,6 +32,25 @@ def model_metadata(model: ir.Model) -> ModelMetadata:
     )
 
 
+def fix_dimensions(model: ir.Model, sizes: Mapping[str, int], denoted: Mapping[str, int]) -> None:
+    """Give named dimensions of the inputs, and those with a denotation, their size in place."""
+    for value in model.graph.inputs:
+        dims = from_ir_shape(value.shape)
+        if value.shape is None or dims is None or not (sizes or denoted):
+            continue
+        for axis, dim in enumerate(dims):
+            fixed = None if dim is None else evaluate(dim, sizes)
+            if not isinstance(fixed, int):
+                fixed = denoted.get(value.shape.get_denotation(axis) or "")
+            if fixed is not None and fixed != dim:
+                value.shape = _with_size(value.shape, axis, fixed)
+
+
+def _with_size(shape: ir.Shape, axis: int, size: int) -> ir.Shape:
+    denotations = [shape.get_denotation(i) for i in range(len(shape))]
+    return ir.Shape([*shape[:axis], size, *shape[axis + 1 :]], denotations)
+
+
 def declared_types(model: ir.Model, sizes: Mapping[str, int]) -> dict[str, Type | None]:
     """Return the declared type of each input by name; sizes that are left open get names.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -34,7 +35,19 @@ class ExecutionMode(enum.IntEnum):
     ORT_PARALLEL = 1
 
 
-@dataclass
+def _known(options: Any, name: str) -> None:
+    """Refuse an attribute that the options lack, which would otherwise have no effect."""
+    names = [one for one in type(options).__dataclass_fields__ if not one.startswith("_")]
+    if name in type(options).__dataclass_fields__ or isinstance(
+        getattr(type(options), name, None), property
+    ):
+        return
+    near = difflib.get_close_matches(name, names, 1)
+    hint = f"; did you mean '{near[0]}'?" if near else f"; they have: {', '.join(names)}"
+    raise AttributeError(f"{type(options).__name__} has no attribute '{name}'{hint}")
+
+
+@dataclass(eq=False)
 class SessionOptions:
     """Settings of a session, by the names that ONNX Runtime gives them.
 
@@ -61,6 +74,8 @@ class SessionOptions:
             measured before is taken from the cache.
         tune_seconds: Time for that; 10 or 120 if None. Layers that are left are chosen by rule.
         tune_cache: The file in which choices are kept; one in the user's cache folder if empty.
+        specialize: Whether a shape of inputs that comes again and again gets kernels of its own,
+            compiled beside the runs; the first run of any shape compiles nothing either way.
         backends: Backends that are asked before hagane's own which nodes they compute, in order
             of preference (``docs/backends.md``).
     """
@@ -83,13 +98,25 @@ class SessionOptions:
     tune: Tuning = "off"
     tune_seconds: float | None = None
     tune_cache: str = ""
+    specialize: bool = True
     backends: Sequence[Backend] = ()
     _dimensions: dict[str, int] = field(default_factory=dict)
+    _denotations: dict[str, int] = field(default_factory=dict)
     _entries: dict[str, str] = field(default_factory=dict)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        _known(self, name)
+        object.__setattr__(self, name, value)
 
     def add_free_dimension_override_by_name(self, dim_name: str, dim_value: int) -> None:
         """Fix the named dimension of the inputs to a size."""
         self._dimensions[dim_name] = dim_value
+
+    def add_free_dimension_override_by_denotation(
+        self, dim_denotation: str, dim_value: int
+    ) -> None:
+        """Fix the dimensions of the inputs with a denotation, such as ``DATA_BATCH``, to a size."""
+        self._denotations[dim_denotation] = dim_value
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Keep a setting by key; keys of other runtimes have no effect."""
@@ -109,8 +136,13 @@ class SessionOptions:
         """The named dimensions that were fixed."""
         return dict(self._dimensions)
 
+    @property
+    def denotation_overrides(self) -> dict[str, int]:
+        """The sizes that were fixed by denotation."""
+        return dict(self._denotations)
 
-@dataclass
+
+@dataclass(eq=False)
 class RunOptions:
     """Settings of one run.
 
@@ -135,6 +167,7 @@ class RunOptions:
         self.terminate = self.terminate
 
     def __setattr__(self, name: str, value: Any) -> None:
+        _known(self, name)
         object.__setattr__(self, name, value)
         if name == "terminate" and "_stop" in self.__dict__:
             self._stop[0] = bool(value)

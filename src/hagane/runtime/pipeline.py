@@ -23,7 +23,7 @@ from hagane.ops import GraphTypes, infer_types
 from hagane.passes import Change, optimize
 from hagane.passes.legalise import legalise
 from hagane.runtime.described import NodeArg
-from hagane.runtime.metadata import declared_types, input_argument
+from hagane.runtime.metadata import declared_types, fix_dimensions, input_argument
 from hagane.runtime.port import Backend, Refusal
 from hagane.runtime.program import REFERENCE, Planner, Program
 from hagane.runtime.settings import Settings
@@ -129,6 +129,7 @@ def read(source: ModelSource, settings: Settings) -> ReadModel:
     with clock.stage("load"):
         model = load(source)
     opsets = dict(model.opset_imports)
+    fix_dimensions(model, settings.sizes, settings.denoted)
     inputs = declared_types(model, settings.sizes)
     arguments = {str(v.name): input_argument(v, inputs[str(v.name)]) for v in model.graph.inputs}
     with clock.stage("legalise"):

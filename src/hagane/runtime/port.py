@@ -220,6 +220,7 @@ class Part:
         order: Sequence[int],
         owner: object,
         full: bool,
+        lease: int,
     ) -> tuple[Any, ...] | None:
         """Return the short way from arrays of some shapes to outputs, or None where there is none.
 
@@ -229,6 +230,7 @@ class Part:
             order: Which outputs to return, in order.
             owner: Of a short way whose memory may be taken, or None.
             full: Whether it must be.
+            lease: For how many runs it is not asked for again; for all if 0.
         """
         return None
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hagane.ops.definition import Array, RuntimeValue
     from hagane.runtime.feeds import Input
     from hagane.runtime.profile import Profile, ProfileReport
-    from hagane.runtime.specialize import Programs
+    from hagane.runtime.specialize import Programs, Sizes
 
 _PROVIDER = "CPUExecutionProvider"
 
@@ -122,7 +122,9 @@ class InferenceSession:
         self._output_args = [output_argument(value) for value in model.graph.outputs]
         self._output_names = [arg.name for arg in self._output_args]
         self._largest = largest_value(model.graph, read_model.types)
-        self._opened = programs = Programs(read_model, settings, self._logger)
+        self._opened = programs = Programs(
+            read_model, settings, self._logger, specialize=self._options.specialize
+        )
         self._input_names = [str(value.name) for value in model.graph.inputs]
         self._defaults = {
             str(value.name): value.const_value
@@ -319,11 +321,14 @@ class InferenceSession:
             [results[i] for i in wanted], [*arguments, *(value for _, value in program.constants)]
         )
 
-    def memory_plan(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Memory:
-        """Return the memory that runs will need, before the first one.
+    def memory_plan(self, shapes: Mapping[str, Sequence[Sizes]] | None = None) -> Memory:
+        """Return the memory that runs will need, before the first one; compiles nothing.
 
         Args:
-            shapes: The shape of each input whose declared one has sizes left open.
+            shapes: The shape of each input whose declared one has sizes left open. A size may be a
+                pair, the least and the largest of a range: the result is then the most that any
+                shape in it takes. Of a range of more than 256 shapes some are tried, its ends among
+                them.
 
         Raises:
             InvalidArgument: A size is left open.
@@ -331,12 +336,14 @@ class InferenceSession:
         return self._programs.memory_plan(shapes or {})
 
     def prepare(self, shapes: Mapping[str, Sequence[int]]) -> None:
-        """Compile what inputs of these shapes need, so that their first run does not wait.
+        """Give inputs of these shapes kernels of their own, which runs of them then use.
+
+        Without this a shape has them some time after its eighth run.
 
         Raises:
             InvalidArgument: A size is left open.
         """
-        self._programs.memory_plan(shapes)
+        self._programs.prepare(self._input_names, shapes)
 
     def profile(self, input_feed: Mapping[str, Any] | None = None, runs: int = 20) -> ProfileReport:
         """Return the time of each kernel, its operations a second and its share of the peak.
@@ -462,6 +469,12 @@ class InferenceSession:
         with open(path, "w", encoding="utf-8") as file:
             json.dump(self._profile.trace(), file)
         return path
+
+    def __getstate__(self) -> Any:
+        raise TypeError(
+            "an InferenceSession cannot be pickled or copied: it holds code and threads of "
+            "this process; send the model's path or bytes, and make a session there"
+        )
 
     def get_profiling_start_time_ns(self) -> int:
         """Return when recording began, in nanoseconds of ``time.perf_counter_ns``."""

@@ -28,12 +28,14 @@ class Settings:
         backends: In order of preference; the reference kernels take the rest.
         optimize: Whether the graph passes are applied.
         sizes: Numbers for named dimensions of the inputs.
+        denoted: Numbers for dimensions of the inputs by denotation.
         shapes: Sizes or names for the axes of inputs by name.
     """
 
     backends: tuple[Backend, ...] = ()
     optimize: bool = True
     sizes: Mapping[str, int] = field(default_factory=dict)
+    denoted: Mapping[str, int] = field(default_factory=dict)
     shapes: Mapping[str, Sequence[Dim | str]] = field(default_factory=dict)
 
 
@@ -52,7 +54,12 @@ def settings_of(options: SessionOptions, logger: logging.Logger) -> Settings:
     if is_native(options):
         backends = (*backends, _native(options, logger))
     optimize = options.graph_optimization_level != GraphOptimizationLevel.ORT_DISABLE_ALL
-    return Settings(backends, optimize and bool(backends), options.dimension_overrides)
+    return Settings(
+        backends,
+        optimize and bool(backends),
+        options.dimension_overrides,
+        options.denotation_overrides,
+    )
 
 
 def _native(options: SessionOptions, logger: logging.Logger) -> NativeBackend:

@@ -1,9 +1,20 @@
-"""The programs of a session: one for all shapes, and some for shapes that were met."""
+"""The programs of a session: one for all shapes, and some for shapes that come again and again.
+
+The program for all shapes is compiled when the session is made, and takes any of them. A program
+for one shape has numbers in the place of its sizes and may be some per cent faster, or more where
+the forms of kernels depend on sizes. It is built beside the runs, which go on meanwhile.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import logging
-from collections.abc import Mapping, Sequence
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,34 +23,74 @@ import onnx_ir as ir
 
 from hagane.errors import InvalidArgument
 from hagane.graph.types import TensorType
+from hagane.graph.walk import all_nodes
 from hagane.machine import Lock
 from hagane.ops import infer_types
 from hagane.ops.definition import RuntimeValue
-from hagane.ops.inference import GraphTypes
 from hagane.runtime.pipeline import Built, ReadModel, build
-from hagane.runtime.port import Memory, Part, SizesUnknown
+from hagane.runtime.port import Memory, Part
 from hagane.runtime.program import Planner, Program
 from hagane.runtime.settings import Settings
 from hagane.symbolic import Expr
 
-# How many input shapes get a program of their own; later ones share the general one.
-_MOST_SHAPES = 16
+Shapes = tuple[tuple[int, ...], ...]
+# A size, or the least and the largest of a range.
+Sizes = int | tuple[int, int]
+
+# The run of a shape at which a program of its own is begun.
+RUNS = 8
+# For how many runs a short way is not asked for again: of the program for all shapes, so that the
+# run at which another one is begun is counted, and of others, so that those in use are known.
+_LEASE, _LONG_LEASE = RUNS - 1, 64
+# How many shapes have programs of their own, and the bytes that these take together, at most.
+_MOST_PROGRAMS, _MOST_BYTES = 8, 256 << 20
+# How many shapes are counted.
+_MOST_COUNTED = 1024
+# How far a program for one shape is put behind all else.
+_NICE = 10
+# Sizes that a plan of memory is made for, of ranges.
+_MOST_PLANS = 256
+# Operators whose kernels are faster, or of another form, where sizes are numbers.
+_BY_SIZE = frozenset(
+    {
+        *("AveragePool", "Conv", "ConvInteger", "ConvTranspose", "DeformConv", "GRU", "LSTM"),
+        *("MaxPool", "QLinearConv", "RNN", "Resize"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """A program for one shape, and the bytes that it takes."""
+
+    program: Program
+    bytes: int
 
 
 class Programs:
-    """Builds a model once for all shapes, and again for shapes whose sizes kernels must know.
+    """Builds a model for all shapes, and again for shapes that come again and again.
 
     Args:
         read: The model; changed in place.
         settings: Those of the pipeline.
         logger: Where a notice goes if there is no compiler.
+        specialize: Whether shapes get programs of their own.
     """
 
-    def __init__(self, read: ReadModel, settings: Settings, logger: logging.Logger):
+    def __init__(
+        self,
+        read: ReadModel,
+        settings: Settings,
+        logger: logging.Logger,
+        *,
+        specialize: bool = True,
+    ):
         self._model, self._types = read.model, read.types
         self._settings, self._logger = settings, logger
         self._lock = Lock()
-        self._by_shape: dict[tuple[tuple[int, ...], ...], Program] = {}
+        self._own: OrderedDict[Shapes, _Own] = OrderedDict()
+        self._met: OrderedDict[Shapes, int] = OrderedDict()
+        self._building: threading.Thread | None = None
         self.refused: dict[ir.Node, str] = {}
         # Whether backends compute parts; without a compiler they do not.
         self.native = bool(settings.backends)
@@ -47,33 +98,28 @@ class Programs:
         initializers = self._model.graph.initializers.values()
         overridable = any(value.is_graph_input() for value in initializers)
         self._as_given = self._model.clone() if overridable else self._model
-        self._specializes = False
-        self._general: Program | None = None
-        try:
-            self._general = self._build(self._model, self._types, wait_for_sizes=True)
-        except SizesUnknown:
-            self._specializes = True
+        self.general: Program = self._build_general()
+        self._specializes = specialize and self.native and self._has_open_sizes()
 
-    @property
-    def general(self) -> Program:
-        """The program for all shapes; compiled late where single shapes have programs."""
-        if self._general is None:
-            self._general = self._build(self._model, self._types)
-        return self._general
-
-    def _build(
-        self, model: ir.Model, types: GraphTypes, *, wait_for_sizes: bool = False
-    ) -> Program:
+    def _build_general(self) -> Program:
         settings = self._settings if self.native else Settings(optimize=False)
-        built = build(model, types, settings, wait_for_sizes=wait_for_sizes)
-        self._note(built)
-        return built.program
-
-    def _note(self, built: Built) -> None:
+        built = build(self._model, self._types, settings)
         self.refused.update({node: found.reason for node, found in built.refused.items()})
         if built.obstacle is not None:
             self._logger.warning("the model runs on the slow reference kernels: %s", built.obstacle)
             self.native = False
+        return built.program
+
+    def _has_open_sizes(self) -> bool:
+        """Whether inputs have open sizes and kernels may gain by numbers for them."""
+        shapes = [self._shape(value) for value in self._model.graph.inputs]
+        if not any(isinstance(dim, Expr) for shape in shapes for dim in shape or ()):
+            return False
+        return any(node.op_type in _BY_SIZE for node in all_nodes(self._model.graph))
+
+    def _shape(self, value: ir.Value) -> Sequence[int | Expr] | None:
+        found = self._types.types.get(value)
+        return found.shape if isinstance(found, TensorType) else None
 
     def frame(
         self,
@@ -92,12 +138,16 @@ class Programs:
             owner: Of a short way whose memory may be taken, or None.
             full: Whether it must be.
         """
-        found = _whole(self.for_shapes(names, arguments), fed)
+        program = self.for_shapes(names, arguments, _LEASE)
+        found = _whole(program, fed)
         arrays = [value for i in fed if isinstance(value := arguments[i], np.ndarray)]
         if found is None or len(arrays) != len(fed):
             return None
         part, own, order = found
-        return part.frame(arrays, own, order, owner, full)
+        lease = 0
+        if self._specializes:
+            lease = _LEASE if program is self.general else _LONG_LEASE
+        return part.frame(arrays, own, order, owner, full, lease)
 
     def whole(self, fed: Sequence[int]) -> tuple[Part, tuple[int, ...], tuple[int, ...]] | None:
         """Return the part that is the model for all shapes, if there is one.
@@ -111,36 +161,62 @@ class Programs:
 
     def may_have_frames(self) -> bool:
         """Whether there may be a short way for some shapes."""
-        return self.native and (self._specializes or len(self.general.steps) == 1)
+        return self.native and len(self.general.steps) == 1
 
-    def memory_plan(self, shapes: Mapping[str, Sequence[int]]) -> Memory:
-        """Return the memory that the parts need for inputs of some shapes."""
-        sizes: dict[str, int] = {}
-        arguments = []
+    # ---- memory ----
+
+    def memory_plan(self, shapes: Mapping[str, Sequence[Sizes]]) -> Memory:
+        """Return the memory that the parts need for inputs of some shapes, or of any in a range.
+
+        Of a range of many sizes a part is tried, the smallest and largest among them.
+
+        Raises:
+            InvalidArgument: A size is left open, or is no size.
+        """
+        ranges: dict[str, Sizes] = {}
         for value in self._model.graph.inputs:
-            found = self._types.types.get(value)
-            shape = found.shape if isinstance(found, TensorType) else None
-            if shape is None:
-                raise InvalidArgument(f"input '{value.name}': its rank is not known")
-            given = list(shapes.get(str(value.name), shape))
-            if len(given) != len(shape) or not all(isinstance(dim, int) for dim in given):
-                raise InvalidArgument(
-                    f"input '{value.name}': expected the sizes of {found} as numbers, got {given}"
-                )
-            for dim, size in zip(shape, given, strict=True):
-                sizes.update({str(dim): int(size)} if isinstance(dim, Expr) else {})
-            arguments.append(np.broadcast_to(np.float32(0), [int(dim) for dim in given]))
-        names = [str(value.name) for value in self._model.graph.inputs]
-        parts = [part.memory(sizes) for part in self.for_shapes(names, arguments).parts()]
+            for dim, size in self._given(value, shapes):
+                if isinstance(dim, Expr):
+                    ranges.setdefault(str(dim), size)
+        plans = [self._memory(sizes) for sizes in _spread(ranges)]
+        return Memory(max(plan.weights for plan in plans), max(plan.values for plan in plans))
+
+    def _memory(self, sizes: Mapping[str, int]) -> Memory:
+        parts = [part.memory(sizes) for part in self.general.parts()]
         return Memory(sum(part.weights for part in parts), sum(part.values for part in parts))
+
+    def _given(
+        self, value: ir.Value, shapes: Mapping[str, Sequence[Sizes]]
+    ) -> Iterator[tuple[int | Expr, Sizes]]:
+        """Yield the dimensions of an input with the sizes that are given for them."""
+        shape = self._shape(value)
+        if shape is None:
+            raise InvalidArgument(f"input '{value.name}': its rank is not known")
+        given = list(shapes.get(str(value.name), shape))
+        if len(given) != len(shape) or not all(map(_is_size, given)):
+            raise InvalidArgument(
+                f"input '{value.name}': expected the sizes of {self._types.types[value]} as "
+                f"numbers, or as pairs of the least and the largest, got {given}"
+            )
+        yield from zip(shape, given, strict=True)
+
+    # ---- programs ----
 
     @cached_property
     def reference(self) -> Program:
         """The model on its reference kernels; its initializers may be overridden."""
         return Planner((), self._types).program(self._as_given.graph)
 
-    def for_shapes(self, names: Sequence[str], arguments: Sequence[RuntimeValue]) -> Program:
-        """Return the program for arguments of these shapes."""
+    def for_shapes(
+        self, names: Sequence[str], arguments: Sequence[RuntimeValue], runs: int = 1
+    ) -> Program:
+        """Return the program for arguments of these shapes.
+
+        Args:
+            names: The graph's inputs.
+            arguments: A value for each.
+            runs: How many runs it is asked for, if this shape was met before.
+        """
         if not self._specializes:
             return self.general
         arrays = [value for value in arguments if isinstance(value, np.ndarray)]
@@ -148,15 +224,102 @@ class Programs:
             return self.general
         key = tuple(array.shape for array in arrays)
         with self._lock:
-            program = self._by_shape.get(key)
-            if program is None and len(self._by_shape) >= _MOST_SHAPES:
-                return self.general
-            if program is None:
-                model = self._model.clone()
-                shapes = dict(zip(names, key, strict=True))
-                types = infer_types(model, shapes=shapes, lenient=True)
-                program = self._by_shape[key] = self._build(model, types)
-            return program
+            own = self._own.get(key)
+            if own is not None:
+                self._own.move_to_end(key)
+                return own.program
+            count = self._met.pop(key, 0)
+            count = self._met[key] = count + runs if count else 1
+            if len(self._met) > _MOST_COUNTED:
+                self._met.popitem(last=False)
+            # (Another one is being built: the next run of this shape asks again.)
+            if count >= RUNS and self._building is None:
+                self._building = threading.Thread(
+                    target=self._build_beside, args=(names, key), name="hagane-specialize"
+                )
+                self._building.daemon = True
+                self._building.start()
+        return self.general
+
+    def prepare(self, names: Sequence[str], shapes: Mapping[str, Sequence[int]]) -> None:
+        """Give inputs of some shapes a program of their own; returns when it is there.
+
+        Raises:
+            InvalidArgument: A size is left open.
+        """
+        key = tuple(
+            tuple(int(size) for _, size in self._given(value, shapes) if isinstance(size, int))
+            for value in self._model.graph.inputs
+        )
+        ranks = [len(self._shape(value) or ()) for value in self._model.graph.inputs]
+        if [len(shape) for shape in key] != ranks:
+            raise InvalidArgument(f"prepare: expected one number for each size, got {dict(shapes)}")
+        if self._specializes and key not in self._own:
+            self._keep(key, self._build_own(names, key))
+
+    def wait(self) -> None:
+        """Wait until no program is being built beside the runs."""
+        thread = self._building
+        if thread is not None:
+            thread.join()
+
+    def _build_beside(self, names: Sequence[str], key: Shapes) -> None:
+        with contextlib.suppress(OSError, AttributeError):  # a wish, which not every system grants
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+        try:
+            self._keep(key, self._build_own(names, key))
+        except Exception:  # the general program serves; nobody waits for this one
+            self._logger.warning("no program of its own for shapes %s", key, exc_info=True)
+            self._specializes = False
+        finally:
+            self._building = None
+
+    def _build_own(self, names: Sequence[str], key: Shapes) -> Program | None:
+        model = self._model.clone()
+        types = infer_types(model, shapes=dict(zip(names, key, strict=True)), lenient=True)
+        built: Built = build(model, types, self._settings)
+        return None if built.obstacle is not None else built.program
+
+    def _keep(self, key: Shapes, program: Program | None) -> None:
+        """Keep the program of a shape, and let go of those that were not used for longest."""
+        if program is None:
+            return
+        plans = [part.memory({}) for part in program.parts()]
+        own = _Own(program, sum(plan.peak for plan in plans))
+        with self._lock:
+            self._own[key] = own
+            self._met.pop(key, None)
+            while len(self._own) > 1 and (
+                len(self._own) > _MOST_PROGRAMS
+                or sum(each.bytes for each in self._own.values()) > _MOST_BYTES
+            ):
+                self._own.popitem(last=False)
+
+
+def _is_size(size: object) -> bool:
+    """Whether something is a size, or the least and the largest of a range."""
+    if isinstance(size, int):
+        return size >= 0
+    if not isinstance(size, tuple | list) or len(size) != 2:
+        return False
+    low, high = size
+    return isinstance(low, int) and isinstance(high, int) and 0 <= low <= high
+
+
+def _spread(ranges: Mapping[str, Sizes]) -> Iterator[dict[str, int]]:
+    """Yield sizes within ranges: all there are, or evenly spread ones, first and last included."""
+    counts = [1 if isinstance(size, int) else size[1] - size[0] + 1 for size in ranges.values()]
+    wide = sum(count > 1 for count in counts)
+    most = _MOST_PLANS
+    if wide:
+        most = max(2, int(_MOST_PLANS ** (1 / wide)))
+    steps = []
+    for size, count in zip(ranges.values(), counts, strict=True):
+        low = size if isinstance(size, int) else size[0]
+        tried = min(count, most)
+        steps.append([low + (count - 1) * i // max(1, tried - 1) for i in range(tried)])
+    for chosen in itertools.product(*steps):
+        yield dict(zip(ranges, chosen, strict=True))
 
 
 def _whole(

@@ -44,6 +44,7 @@ typedef struct {
   int long_running; /* let other Python threads go on meanwhile */
   int busy;
   uint64_t used; /* when it was last */
+  int64_t lease, runs; /* after so many runs it is asked for again, if not 0; how many there were */
   port *ports;   /* inputs, then outputs */
 } frame;
 
@@ -143,6 +144,8 @@ static frame *find_frame(entry *self, PyArrayObject *const *arrays) {
   return NULL;
 }
 
+static int is_expired(const frame *at) { return at->lease != 0 && at->runs >= at->lease; }
+
 /* (shape, type number, [(slot address, offset), ...]) */
 static int read_port(PyObject *item, port *into) {
   PyObject *shape, *patches;
@@ -177,13 +180,14 @@ static int read_port(PyObject *item, port *into) {
   return 0;
 }
 
-/* (run, program, long_running, owner, failed, empty, inputs, outputs) */
+/* (run, program, long_running, owner, failed, empty, inputs, outputs, lease) */
 static int read_frame(const entry *self, PyObject *item, frame *into) {
   unsigned long long run, program;
+  long long lease;
   PyObject *inputs, *outputs;
   memset(into, 0, sizeof *into);
-  if (!PyArg_ParseTuple(item, "KKpOOOO!O!", &run, &program, &into->long_running, &into->owner,
-                        &into->failed, &into->empty, &PyList_Type, &inputs, &PyList_Type, &outputs)) {
+  if (!PyArg_ParseTuple(item, "KKpOOOO!O!L", &run, &program, &into->long_running, &into->owner,
+                        &into->failed, &into->empty, &PyList_Type, &inputs, &PyList_Type, &outputs, &lease)) {
     memset(into, 0, sizeof *into);
     return -1;
   }
@@ -192,6 +196,7 @@ static int read_frame(const entry *self, PyObject *item, frame *into) {
   Py_INCREF(into->empty);
   into->run = (runner)(uintptr_t)run;
   into->program = (void *)(uintptr_t)program;
+  into->lease = lease;
   Py_ssize_t n = self->n_inputs + self->n_outputs;
   into->ports = calloc((size_t)n + 1, sizeof(port));
   if (into->ports == NULL) {
@@ -210,13 +215,13 @@ static int read_frame(const entry *self, PyObject *item, frame *into) {
   return 0;
 }
 
-/* Ask for a frame for some arrays; null without an error if there is none. It replaces the one that was used
- * least lately if that is its owner, or if there is no place. */
-static frame *make_frame(entry *self, PyArrayObject *const *arrays) {
-  frame *oldest = NULL, *free_one = NULL, *into = NULL;
+/* Ask for a frame for some arrays; null without an error if there is none. It replaces `expired`, if that is
+ * not null, else the one that was used least lately if that is its owner, or if there is no place. */
+static frame *make_frame(entry *self, PyArrayObject *const *arrays, frame *expired) {
+  frame *oldest = expired, *free_one = NULL, *into = NULL;
   for (int i = 0; i < FRAMES; i++) {
     frame *at = &self->frames[i];
-    if (at->busy) continue;
+    if (at->busy || expired != NULL) continue;
     if (at->owner == NULL) free_one = at;
     else if (oldest == NULL || at->used < oldest->used) oldest = at;
   }
@@ -230,7 +235,7 @@ static frame *make_frame(entry *self, PyArrayObject *const *arrays) {
   if (free_one != NULL) free_one->busy = 1;
   PyObject *owner = oldest == NULL ? Py_None : oldest->owner;
   PyObject *found = PyObject_CallFunction(self->fit, "OOO", list, owner,
-                                          free_one == NULL ? Py_True : Py_False);
+                                          free_one == NULL && expired == NULL ? Py_True : Py_False);
   Py_DECREF(list);
   if (found != NULL && found != Py_None) {
     frame made;
@@ -327,10 +332,11 @@ static PyObject *call(PyObject *capsule, PyObject *const *arguments, Py_ssize_t 
   if (n_results > n_outputs) goto end;
   if (targets != Py_None && (!PyList_CheckExact(targets) || PyList_GET_SIZE(targets) != n_results)) goto end;
   at = find_frame(self, arrays);
-  if (at == NULL) at = make_frame(self, arrays);
+  if (at == NULL || is_expired(at)) at = make_frame(self, arrays, at);
   if (at == NULL) goto end;
   at->busy = 1;
   at->used = ++self->calls;
+  at->runs++;
   for (Py_ssize_t i = 0; i < n_results; i++) {
     which[i] = wanted == Py_None ? i : output_of(self, PySequence_Fast_GET_ITEM(wanted, i));
     if (which[i] < 0 || outputs[which[i]] != NULL) goto end;

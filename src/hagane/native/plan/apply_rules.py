@@ -52,7 +52,10 @@ def _wanted_pads(low: Lowering, members: Sequence[ir.Node]) -> Mapping[ir.Value,
     wanted: dict[ir.Value, Pads] = {}
     for node in members:
         value = node.inputs[0] if node.inputs else None
-        pads = border_read(low, node) or border_of_quads(low, node)
+        if node.op_type == "QLinearConv":
+            pads = border_of_quads(low, node)
+        else:
+            pads = border_read(low, node)
         if pads is None or value is None:
             continue
         have = wanted.get(value, (0, 0, 0, 0))

@@ -1,4 +1,4 @@
-"""The table of all operators and what hagane has of each, as ``docs/operators.md`` shows it.
+"""The table of all operators and of hagane's facets of each, as ``docs/operators.md`` shows it.
 
 ``python -m hagane.native.plan.document > docs/operators.md`` writes it anew; a test compares the two.
 """

@@ -24,7 +24,7 @@ _MOST_NEAR = 5
 
 
 def c_listing(parts: Sequence[Lowering], node: str | None = None) -> str:
-    """Return the C of kernels in the order in which they run, each headed by what it computes.
+    """Return the C of kernels in the order in which they run, each headed by its nodes.
 
     Args:
         parts: Lowered and not compiled yet.
@@ -51,7 +51,7 @@ def c_listing(parts: Sequence[Lowering], node: str | None = None) -> str:
 
 
 def assembly_listing(parts: Sequence[Lowering], node: str | None = None) -> str:
-    """Return the machine code of kernels, each headed by what it computes; compiles them.
+    """Return the machine code of kernels, each headed by its nodes; compiles them.
 
     Arguments and errors are those of ``c_listing``.
 
@@ -106,7 +106,7 @@ def _introduction(parts: Sequence[Lowering]) -> list[str]:
 
 
 def _heading(low: Lowering, kernel: Kernel) -> Iterator[str]:
-    """Yield what a kernel computes, reads and writes."""
+    """Yield a kernel's nodes, operands and results."""
     yield _printable(kernel.label)
     if isinstance(kernel.control, Loop | Branch):
         yield "the engine runs the kernels that follow, up to the end of its body"
@@ -151,6 +151,6 @@ def _comment(lines: Iterator[str] | Sequence[str]) -> list[str]:
 
 
 def _printable(text: str) -> str:
-    """Return a name without line ends, and without what would end a comment."""
+    """Return a name without line ends and ends of comments."""
     shown = "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in text)
     return shown.replace("*/", "* /").replace("/*", "/ *")

@@ -24,6 +24,7 @@ from hagane.native.plan.apply_rules import lower_nodes
 from hagane.native.run.compiled import Compiled, Port, place_weights
 from hagane.native.run.engine import Library, compile_kernels, kernel_name, load_engine
 from hagane.native.run.loaded import Loaded
+from hagane.native.run.shared import WeightStore
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
 from hagane.symbolic import Dim, product
@@ -130,13 +131,15 @@ class Draft:
         *,
         library: Library | None = None,
         replaceable: bool = False,
+        store: WeightStore | None = None,
     ) -> Loaded:
         """Return the kernels compiled and loaded in this process.
 
         Args:
-            settle: Called now and then while weights are copied, to let go of what was read.
+            settle: Called now and then while weights are copied, to let go of pages that were read.
             library: The kernels' compiled code, if it is there already.
             replaceable: Keep the arrays of weights, so that they can be replaced.
+            store: Packed weights that other programs of the session have, and shall have.
 
         Raises:
             NoCompiler: They cannot be compiled on this machine.
@@ -145,7 +148,9 @@ class Draft:
         kernels, level = self.low.recorder.kernels, self.low.facts.level
         library = library or compile_kernels(kernels, level)
         compiled = self.compile(library=library, replaceable=replaceable)
-        return Loaded(compiled, settle, library=library, engine=engine, keep_sources=replaceable)
+        return Loaded(
+            compiled, settle, library=library, engine=engine, keep_sources=replaceable, store=store
+        )
 
     def _replaceable(self) -> frozenset[str]:
         """Return the names of constants whose content leads to no other kernels."""
@@ -168,13 +173,13 @@ class Draft:
         )
 
     def _form_with(self, arrays: Mapping[ir.Value, Array]) -> object:
-        """Return what kernels and recipes there are when some constants have other content."""
+        """Return the kernels and recipes for other contents of some constants."""
         changed = {value: _other_content(array) for value, array in arrays.items()}
         draft, refused = self.again({**self.low.facts.constants, **changed})
         return None if refused else draft._form()
 
     def _form(self) -> object:
-        """Return all that content may decide: code, tables, recipes, what was computed ahead."""
+        """Return all that content may decide: code, tables, recipes, values computed ahead."""
         kernels = self.low.recorder.kernels
         weights, _, sources = place_weights(kernels, named_constants(self.low.facts.constants))
         computed = [None if each.name else each.array.tobytes() for each in sources]

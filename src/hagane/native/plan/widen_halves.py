@@ -16,14 +16,14 @@ from hagane.ops.context import known_attributes
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import schema_of
 
-_HALVES = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+HALVES = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 # These move elements, have expressions of their own for 16-bit floats, or have bodies.
 _AS_THEY_ARE = frozenset({*BUILDERS, *movement.RULES, *operators.RULES} - {"Resize"})
 WIDENED = frozenset(name for domain, name in RULES if not domain) - _AS_THEY_ARE
 
 
 def widen_halves(graph: ir.Graph, types: GraphTypes) -> int:
-    """Let kernels of float32 compute what is float16 or bfloat16, and return for how many nodes.
+    """Let kernels of float32 compute nodes of float16 or bfloat16, and return how many.
 
     Each 16-bit input is cast to float32, each output back, as the reference kernels do. Casts
     become part of the kernels around them.
@@ -81,7 +81,7 @@ def _take_softmax_apart(graph: ir.Graph, node: ir.Node, types: GraphTypes) -> No
 
 def _half(value: ir.Value | None, types: GraphTypes) -> ir.DataType | None:
     found = None if value is None else types.types.get(value)
-    if isinstance(found, TensorType) and found.dtype in _HALVES:
+    if isinstance(found, TensorType) and found.dtype in HALVES:
         return found.dtype
     return None
 

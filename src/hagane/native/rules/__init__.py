@@ -5,7 +5,15 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from hagane.native.lowering.state import Rule
-from hagane.native.rules import attention, elementwise, movement, recurrent, rotary, rows
+from hagane.native.rules import (
+    attention,
+    elementwise,
+    movement,
+    recurrent,
+    resize,
+    rotary,
+    rows,
+)
 from hagane.native.rules.bytes import convolution as byte_convolution
 from hagane.native.rules.bytes import products as byte_products
 from hagane.native.rules.bytes import quantization
@@ -26,6 +34,7 @@ _FAMILIES = (
     pooling,
     quantization,
     recurrent,
+    resize,
     rotary,
     rows,
     transposed,

@@ -53,7 +53,7 @@ def _built(
     operands: Sequence[Expression | None],
     dtype: np.dtype[Any],
 ) -> Expression:
-    """Return what a node computes; 16-bit floats are widened, and the result is rounded."""
+    """Return a node's expression; 16-bit floats are widened, and the result is rounded."""
     kinds = {found.dtype for found in operands if found is not None}
     if dtype not in HALVES and kinds.isdisjoint(HALVES):
         return BUILDERS[node.op_type](attributes, operands, dtype)  # type: ignore[arg-type]
@@ -154,7 +154,7 @@ def operands_of(
     """Return the operands of an elementwise node, and whether they are blocked images."""
     shape = low.facts.shape(out)
     forms = [None if value is None else low.forms.get(value) for value in inputs]
-    # Blocks hold float32, and so does what is computed in them.
+    # Blocks hold float32, and so do results in them.
     is_blocked = low.facts.dtype(out) == FLOAT32 and any(
         (isinstance(form, Blocked) or (isinstance(form, Lazy) and form.blocked))
         and form.shape == shape

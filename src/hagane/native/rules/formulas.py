@@ -162,7 +162,7 @@ def _cast(
     if source.dtype.kind == "f" and dtype.kind in "iu":
         if dtype.name not in ("int32", "int64"):
             raise NotNative(f"a cast of {source.dtype} to {dtype}")
-        # As the processor has it: what does not fit becomes the smallest number.
+        # As the processor has it: numbers that do not fit become the smallest one.
         low, high = ("-0x1p63", "0x1p63") if dtype.name == "int64" else ("-0x1p31", "0x1p31")
         least = "INT64_MIN" if dtype.name == "int64" else "INT32_MIN"
         text = f"({{0}} >= {low} && {{0}} < {high} ? ({c_type(dtype)}){{0}} : {least})"

@@ -45,7 +45,7 @@ def _same_image(low: Lowering, value: ir.Value | None, out: ir.Value) -> Blocked
 
 
 def lower_transpose(low: Lowering, node: ir.Node) -> None:
-    """Return a view with its axes permuted; whoever needs rows in order copies it."""
+    """Return a view with its axes permuted; kernels that need rows in order copy it."""
     found = low.forms.plain(node.inputs[0])
     order = low.facts.attributes(node).get("perm") or list(range(len(found.shape)))[::-1]
     low.forms[node.outputs[0]] = found.permuted([int(i) for i in order])
@@ -331,59 +331,6 @@ def lower_tile(low: Lowering, node: ir.Node) -> None:
     low.forms[node.outputs[0]] = target
 
 
-def lower_resize(low: Lowering, node: ir.Node) -> None:
-    """Enlarge by whole factors by repeating the nearest element."""
-    attributes = low.facts.attributes(node)
-    shape, out_shape = low.facts.fixed_shape(node.inputs[0]), low.facts.fixed_shape(node.outputs[0])
-    if attributes["mode"] != "nearest" or 0 in shape:
-        raise NotNative(f"resizing by {attributes['mode']}")
-    factors = [b // a for a, b in zip(shape, out_shape, strict=True)]
-    if any(a * f != b for a, b, f in zip(shape, out_shape, factors, strict=True)):
-        raise NotNative("resizing by a factor that is not whole")
-    mode = attributes["coordinate_transformation_mode"], attributes["nearest_mode"]
-    exact = mode in (("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"))
-    exact = exact or (mode == ("half_pixel", "round_prefer_ceil"))
-    exact = exact or (
-        mode == ("pytorch_half_pixel", "round_prefer_floor") and 1 not in out_shape[2:]
-    )
-    scales = low.facts.constant(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else None
-    if not exact or (scales is not None and scales.size and list(scales) != factors):
-        raise NotNative(f"nearest elements by {mode[0]}, {mode[1]}")
-    found = low.forms.get(node.inputs[0])
-    if isinstance(found, Lazy):
-        found = low.forms.stored(node.inputs[0])
-    out = node.outputs[0]
-    if isinstance(found, Blocked) and len(shape) == 4 and factors[:2] == [1, 1]:
-        image = low.forms.new_blocked(out, out_shape)
-        source, target = found.view(), image.view()
-        factors5 = [1, 1, factors[2], factors[3], 1]
-        emit_copy(low.recorder, _repeated(source, factors5), _split(target, factors5))
-        low.forms[out] = image
-        return
-    plain = low.forms.plain(node.inputs[0])
-    result = low.forms.result(out)
-    emit_copy(low.recorder, _repeated(plain, factors), _split(result, factors))
-    low.forms[out] = result
-
-
-def _repeated(tensor: Tensor, factors: list[int]) -> Tensor:
-    shape: list[Dim] = []
-    strides: list[Dim] = []
-    for dim, stride, factor in zip(tensor.shape, tensor.strides, factors, strict=True):
-        shape += [dim, factor]
-        strides += [stride, 0]
-    return replace(tensor, shape=tuple(shape), strides=tuple(strides))
-
-
-def _split(tensor: Tensor, factors: list[int]) -> Tensor:
-    shape: list[Dim] = []
-    strides: list[Dim] = []
-    for dim, stride, factor in zip(tensor.shape, tensor.strides, factors, strict=True):
-        shape += [dim // factor, factor]
-        strides += [stride * factor, stride]
-    return replace(tensor, shape=tuple(shape), strides=tuple(strides))
-
-
 def lower_trilu(low: Lowering, node: ir.Node) -> None:
     """Copy one triangle of each matrix, zeros beside it; the diagonal is fixed."""
     source, target = low.forms.contiguous(node.inputs[0]), low.forms.result(node.outputs[0])
@@ -434,7 +381,6 @@ RULES: dict[str, Rule] = {
     "Pad": lower_pad,
     "Range": lower_range,
     "Reshape": lower_reshape,
-    "Resize": lower_resize,
     "Slice": lower_slice,
     "SpaceToDepth": lower_space_to_depth,
     "Split": lower_split,

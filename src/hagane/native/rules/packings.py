@@ -37,5 +37,5 @@ PACKINGS: Mapping[str, Callable[..., Any]] = {
         zeros,
     )
 }
-# These speak of oneDNN in one process: what they make cannot be kept.
+# These speak of oneDNN in one process: their results cannot be kept.
 OF_ONE_PROCESS = frozenset({addresses_of, pack_pieces})

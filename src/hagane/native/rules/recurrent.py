@@ -1,4 +1,4 @@
-"""LSTM and GRU: one task a direction and sequence, all steps within."""
+"""LSTM, GRU and RNN: one task a direction and sequence, all steps within."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from hagane.native.kernels.elementwise_loops import emit_elementwise
 from hagane.native.kernels.expression import Apply, Leaf
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.packing import Packing
 from hagane.native.kernels.tensor import Buffer, Tensor
 from hagane.native.lowering.facts import NotNative
@@ -18,21 +18,30 @@ from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.varying import lower_varying
 from hagane.ops.definition import Array
 
-_DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"]}
+_DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
+_GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+# What a step of an RNN may end with.
+_STEPS = {
+    "Relu": "v_max2(v_set1(0.f), v_load(g + j))",
+    "Sigmoid": "v_sigmoid(v_load(g + j))",
+    "Tanh": "v_tanh(v_load(g + j))",
+}
 
 
 def _check(low: Lowering, node: ir.Node, attributes: dict[str, Any], directions: int) -> None:
     if not low.facts.is_float(node.inputs[0]):
         raise NotNative(f"element type {low.facts.dtype(node.inputs[0])}")
-    activations = attributes.get("activations")
-    if activations and list(activations) != _DEFAULTS[node.op_type] * directions:
+    activations = list(attributes.get("activations") or ())
+    if node.op_type == "RNN":
+        usual = len(set(activations)) <= 1 and set(activations) <= set(_STEPS)
+    else:
+        usual = activations in ([], _DEFAULTS[node.op_type] * directions)
+    if not usual:
         raise NotNative(f"activations {', '.join(activations)}")
     if attributes.get("clip") is not None or attributes.get("layout", 0) != 0:
         raise NotNative("clipped cells, or batches first")
     if attributes.get("input_forget"):
         raise NotNative("coupled gates")
-    if len(node.inputs) > 4 and node.inputs[4] is not None:
-        raise NotNative("sequences of several lengths")
     if len(node.inputs) > 7 and node.inputs[7] is not None:
         raise NotNative("peepholes")
 
@@ -63,7 +72,7 @@ def _lower_varying(low: Lowering, node: ir.Node) -> None:
 
 
 def lower_recurrent(low: Lowering, node: ir.Node) -> None:
-    """Lower LSTM and GRU; weights that are not constant are packed when they run."""
+    """Lower LSTM, GRU and RNN; weights that are not constant are packed when they run."""
     attributes = low.facts.attributes(node)
     weight, recurrence = low.facts.constant(node.inputs[1]), low.facts.constant(node.inputs[2])
     bias = low.facts.constant(_input(node, 3))
@@ -72,7 +81,7 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
         return
     directions, rows, depth = weight.shape
     _check(low, node, attributes, directions)
-    gates = 4 if node.op_type == "LSTM" else 3
+    gates = _GATES[node.op_type]
     hidden = rows // gates
     after = bool(attributes.get("linear_before_reset", 0))
     if bias is None:
@@ -88,7 +97,7 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
     # A GRU that resets after the product needs the recurrent bias of its last gate apart.
     apart = second.copy()
     apart[:, : 2 * hidden] = 0
-    if node.op_type == "LSTM" or not after:
+    if node.op_type != "GRU" or not after:
         first, apart = first + second, np.zeros_like(apart)
     else:
         first = first + second - apart
@@ -109,6 +118,8 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
         "b": body.raw(buffer("b", first)),
         "e": body.raw(buffer("e", apart)),
     }
+    lengths = _input(node, 4)
+    own = None if lengths is None else body.pointer(low.forms.contiguous(lengths))
     starts = ["0" if tensor is None else body.pointer(tensor) for tensor in initial]
     ends = ["0" if t is None else body.pointer(t, written=True) for t in outputs]
     total = gates * wide
@@ -116,6 +127,8 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
     body.add(
         f"const int64_t T = {body.size(steps)}, B = {body.size(batch)};",
         "int64_t direction = q / B, sequence = q % B;",
+        f"const int64_t L = {'T' if own is None else f'{own}[sequence]'};",
+        "if (L < 0 || L > T) { hg_fail(thread, L); return; }" if own is not None else "",
         f"float *h = (float *)thread->scratch, *c = h + {wide}, *g = c + {wide}, *u = g + {total};",
         f"memset(h, 0, {2 * wide * 4});",
     )
@@ -125,8 +138,8 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
     body.add(
         f"const float *W = {names['w']} + direction * {depth * total}, *R = {names['r']} + direction * {hidden * total};",
         f"const float *bias = {names['b']} + direction * {total}, *apart = {names['e']} + direction * {total};",
-        "for (int64_t step = 0; step < T; step++) {",
-        f"int64_t t = {backwards} ? T - 1 - step : step;",
+        "for (int64_t step = 0; step < L; step++) {",
+        f"int64_t t = {backwards} ? L - 1 - step : step;",
         f"const float *x = {names['x']} + (t * B + sequence) * {depth};",
     )
     if node.op_type == "LSTM":
@@ -139,6 +152,11 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
             "vf next = forget * v_load(c + j) + in * cell;",
             "v_store(c + j, next); v_store(h + j, out * v_tanh(next)); }",
         )
+    elif node.op_type == "RNN":
+        _product(body, "g", "bias", "x", "W", depth, total, 0, total, lanes)
+        _product(body, "g", "g", "h", "R", hidden, total, 0, total, lanes)
+        step = _STEPS[(attributes.get("activations") or ["Tanh"])[0]]
+        body.add(f"for (int64_t j = 0; j < {wide}; j += VL) v_store(h + j, {step});")
     else:
         two = 2 * wide
         _product(body, "g", "bias", "x", "W", depth, total, 0, total, lanes)
@@ -167,18 +185,25 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
             f"memcpy({ends[0]} + ((t * {directions} + direction) * B + sequence) * {hidden}, h, {hidden * 4});"
         )
     body.add("}")
+    if ends[0] != "0" and own is not None:
+        body.add(
+            "for (int64_t t = L; t < T; t++) "
+            f"memset({ends[0]} + ((t * {directions} + direction) * B + sequence) * {hidden}, 0, "
+            f"{hidden * 4});"
+        )
     for state, end in zip(("h", "c"), ends[1:], strict=True):
         if end != "0":
             body.add(f"memcpy({end} + q * {hidden}, {state}, {hidden * 4});")
-    known = steps * batch if isinstance(steps * batch, int) else 64
-    flops = 2.0 * float(known) * directions * rows * (depth + hidden)  # type: ignore[arg-type]
+    flops = 2.0 * directions * rows * (depth + hidden)  # of a step of a sequence
     low.recorder.emit(
         node,
         body,
         batch * directions,
-        work=flops / 30,
-        flops=flops,
+        work=work_of(steps * batch, flops / 30),
+        flops=work_of(steps * batch, flops),
         scratch=(2 * wide + 2 * total) * 4,
+        failure="sequence length {value}, expected one from 0 to {0}",
+        failure_sizes=(steps,),
     )
     for value, tensor in zip(node.outputs, outputs, strict=False):
         if tensor is not None:
@@ -213,7 +238,7 @@ def _product(
         at += count * lanes
 
 
-RULES: dict[str, Rule] = {"GRU": lower_recurrent, "LSTM": lower_recurrent}
+RULES: dict[str, Rule] = dict.fromkeys(_GATES, lower_recurrent)
 
 
 def pack_gates(array: Array, gates: int, wide: int) -> Array:

@@ -1,4 +1,4 @@
-"""Weights that are not constant: the kernels of constant ones, on what is packed when they run.
+"""Weights that are not constant: the kernels of constant ones, on weights packed in each run.
 
 What packs constant weights only moves them and fills gaps with zeros. Given the numbers of their
 places in the place of weights, it makes a table of where each packed element comes from; a kernel
@@ -88,7 +88,7 @@ def lower_varying(
         node: The node.
         rule: The rule, which takes weights from the constants alone.
         weights: All weights of the node, with each a tensor to read in its place, or None. One
-            with a shorter last axis stands for what begins it, before zeros.
+            with a shorter last axis stands for its beginning, before zeros.
 
     Raises:
         NotNative: The rule packs weights in another way than by moving them.

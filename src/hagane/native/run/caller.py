@@ -55,6 +55,7 @@ def make_frame(
     order: Sequence[int],
     owner: object,
     full: bool,
+    lease: int = 0,
 ) -> Frame | None:
     """Return a frame of a part for arrays of some shapes, or None if the part cannot have one.
 
@@ -65,6 +66,7 @@ def make_frame(
         order: Which of the part's outputs are those of the entry.
         owner: Of a frame whose place may be taken, or None.
         full: Whether it must be, if there is one.
+        lease: For how many runs it is not asked for again; for all if 0.
     """
     if segment.growing:
         return None
@@ -75,7 +77,9 @@ def make_frame(
         return None
     shapes = tuple(array.shape for array in read)
     context = owner if isinstance(owner, Context) and owner.segment is segment else None
-    if context is not None and (full or segment.bytes_of_frames() > _MOST_BYTES):
+    if context is not None and context.shapes == shapes:
+        pass  # its lease has run out
+    elif context is not None and (full or segment.bytes_of_frames() > _MOST_BYTES):
         context.fit(shapes, number)
     else:
         context = Context(segment, shapes, number)
@@ -105,4 +109,4 @@ def make_frame(
     long_running = endless or segment.estimated(number).whole > _SHORT_NS
     run = segment.engine.address("hg_run")
     empty = segment.pool.empty
-    return run, context.program, long_running, context, context.fail, empty, inputs, outputs
+    return run, context.program, long_running, context, context.fail, empty, inputs, outputs, lease

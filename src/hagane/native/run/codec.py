@@ -35,7 +35,7 @@ _CHOICES: Mapping[str, type[enum.Enum]] = {each.__name__: each for each in (Kind
 
 
 class Writer:
-    """Turns values into what JSON holds; buffers are numbered as they are met."""
+    """Turns values into values of JSON; buffers are numbered as they are met."""
 
     def __init__(self) -> None:
         self.buffers: dict[Buffer, int] = {}
@@ -98,7 +98,7 @@ def _name(packing: Packing) -> str:
 
 
 class Reader:
-    """Turns what JSON holds into values.
+    """Turns values of JSON into values.
 
     Args:
         buffers: The table that ``Writer.table`` made.
@@ -115,7 +115,7 @@ class Reader:
 
         Raises:
             ValueError: It is something else.
-            KeyError: It names what there is not.
+            KeyError: It names something that does not exist.
         """
         if item is None or isinstance(item, bool | int | float | str):
             return item

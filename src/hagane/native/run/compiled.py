@@ -55,7 +55,7 @@ class Source:
     """An array that weights are packed from.
 
     Attributes:
-        name: The value of the graph; empty for what was computed of several.
+        name: The value of the graph; empty for an array computed of several.
         array: Its content when the part was compiled, in row-major order.
         may_change: Whether other content leads to the same kernels.
     """
@@ -145,7 +145,7 @@ class Sources:
 
     def without_arrays(self, packing: Packing) -> Packing:
         """Return a recipe with views in the place of arrays."""
-        return replace(packing, arguments=_mapped(packing.arguments, self._view))
+        return replace(packing, arguments=mapped(packing.arguments, self._view))
 
     def _view(self, array: Array) -> View:
         name, whole = self._whole(array)
@@ -177,7 +177,7 @@ def _start(array: Array) -> int:
 
 def with_arrays(packing: Packing, sources: Sequence[Array]) -> Packing:
     """Return a recipe applied to the sources as they are now."""
-    return replace(packing, arguments=_mapped(packing.arguments, lambda view: view.of(sources)))
+    return replace(packing, arguments=mapped(packing.arguments, lambda view: view.of(sources)))
 
 
 def sources_of(packing: Packing) -> frozenset[int]:
@@ -188,18 +188,18 @@ def sources_of(packing: Packing) -> frozenset[int]:
         found.add(view.source)
         return view
 
-    _mapped(packing.arguments, note)
+    mapped(packing.arguments, note)
     return frozenset(found)
 
 
-def _mapped(item: Any, change: Callable[[Any], Any]) -> Any:
+def mapped(item: Any, change: Callable[[Any], Any]) -> Any:
     """Return the same arguments with arrays, or views, changed."""
     if isinstance(item, float | int):  # most are: matrices of transforms
         return item
     if isinstance(item, np.ndarray | View):
         return change(item)
     if isinstance(item, tuple | list):
-        return tuple(_mapped(each, change) for each in item)
+        return tuple(mapped(each, change) for each in item)
     assert not is_dataclass(item) or isinstance(item, type) or _plain(item), item
     return item
 

@@ -185,7 +185,7 @@ class Context:
         return int(self._extension.run(self._entry, self.program))
 
     def _take_grown(self, results: list[Array]) -> None:
-        """Put what grew while loops ran in the place of the outputs that stand for it."""
+        """Put arrays that grew while loops ran in the place of the outputs that stand for them."""
         for number, (buffer, _, dtype) in enumerate(self.segment.outputs):
             for control in self._controls.values():
                 found = control.grown(buffer)
@@ -232,7 +232,7 @@ class Context:
             raise KernelError(f"{label} failed: {error}") from error
 
     def watch(self, arrays: Sequence[Array], times: list[Spent], stop: Array | None) -> list[Array]:
-        """Run once, append what each kernel took to ``times``, return the outputs.
+        """Run once, append the time of each kernel to ``times``, return the outputs.
 
         Args:
             arrays: One an input.

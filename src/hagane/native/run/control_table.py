@@ -101,7 +101,7 @@ class ControlTable:
         """Have the engine bring numbers that differ between iterations to where they are read.
 
         Args:
-            numbers: Addresses of numbers, and what they are; those of other loops are left out.
+            numbers: Addresses of numbers, and their meaning; those of other loops are left out.
             tasks: The same for the tasks of phases.
         """
         if not isinstance(self.control, Loop) or self.control.changing is None:
@@ -125,7 +125,7 @@ class ControlTable:
         return int(self._row[_MADE])
 
     def sizes(self, *, left: bool) -> dict[str, int]:
-        """Return what names stand for that differ between iterations.
+        """Return the meanings of names that differ between iterations.
 
         Args:
             left: After the last iteration that was made, not in it.

@@ -47,7 +47,7 @@ def extra_flags() -> tuple[str, ...]:
 
 # Characters of C that are worth a compiler of their own: it takes 30 ms before it reads the first.
 _UNIT = 16_000
-# What every kernel starts with, and what the engine is made of, in order.
+# The beginning of every kernel, and the files of the engine, in order.
 HEADER = ("vector.h", "small_types.h", "scalar.h")
 ENGINE_PARTS = ("engine.h", "program.c", "control.c", "threads.c", "pool.c")
 
@@ -204,7 +204,7 @@ _ALIAS = 'extern __typeof__({0}) {1} __attribute__((weak, alias("{0}")));\n'
 
 
 def function_names(kernels: Sequence[Kernel]) -> dict[str, str]:
-    """Return what the C functions of some kernels are called, by the names that they are found by.
+    """Return the names of kernels' C functions, by the names that they are found by.
 
     Sizes and operators make the name; the first of several that kernels of equal text have counts.
     """

@@ -1,4 +1,4 @@
-"""The engine's C extension module, compiled once: what ctypes cannot do, or is slow at."""
+"""The engine's C extension module, compiled once: calls that ctypes lacks, or makes slowly."""
 
 from __future__ import annotations
 

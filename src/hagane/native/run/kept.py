@@ -29,7 +29,8 @@ def may_be_kept(loaded: Loaded) -> bool:
     from hagane.native.rules.packings import OF_ONE_PROCESS
 
     packings = (weight.packing for weight in loaded.plain.weights)
-    return not any(packing.function in OF_ONE_PROCESS for packing in packings)
+    # (Some weights may lie with another program of the session.)
+    return loaded.is_whole and not any(packing.function in OF_ONE_PROCESS for packing in packings)
 
 
 def write_loaded(loaded: Loaded, folder: Path, about: Any) -> None:

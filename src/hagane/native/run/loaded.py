@@ -27,6 +27,7 @@ from hagane.native.run.engine import (
 )
 from hagane.native.run.memory import ARENA_SLACK, Numbers, SizeCode, plan_memory
 from hagane.native.run.outputs import OutputPool
+from hagane.native.run.shared import Packed, WeightStore, keys_of
 from hagane.symbolic import Expr, number_of, symbol, symbols_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 SERIAL_NS = 1500.0
 # Programs of less work than this run on one thread; of less than that, only while others are awake.
 TINY_NS, SMALL_NS = 4_000.0, 40_000.0
-# After copying this many bytes of weights, what they were made of is let go.
+# After copying this many bytes of weights, their sources are let go.
 _SETTLE_BYTES = 8 << 20
 # The engine adds as much to scratch memory.
 _SCRATCH_SLACK = 4096
@@ -45,7 +46,7 @@ _MOST_FREE = 5
 
 
 class ShapeMismatch(Exception):
-    """Arrays whose shapes are not those that the segment was compiled for."""
+    """Arrays of other shapes than the segment was compiled for."""
 
 
 class Loaded:
@@ -53,11 +54,12 @@ class Loaded:
 
     Args:
         compiled: What to load.
-        settle: Called now and then while weights are copied, to let go of what was read.
+        settle: Called now and then while weights are copied, to let go of pages that were read.
         library: The kernels' code, if it is mapped already.
         engine: The engine, if it is mapped already.
         keep_sources: Keep the arrays that weights are packed from, for ``replace``.
         weights: The weights, if they are packed already.
+        store: Where other programs of the session find weights, and left theirs.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Loaded:
         engine: Engine | None = None,
         keep_sources: bool = False,
         weights: Mapped | None = None,
+        store: WeightStore | None = None,
     ):
         self.kernels = compiled.kernels
         self.inputs, self.outputs = compiled.inputs, compiled.outputs
@@ -84,13 +87,21 @@ class Loaded:
         if not any(isinstance(kernel.work, Expr) for kernel in self.kernels):
             self._estimate = self.estimated(Numbers({}))
         self.growing = grows(self.controls)
-        self._weights = weights or Memory(self.engine, compiled.weight_bytes)
-        self._weight_offsets = {weight.buffer: weight.offset for weight in compiled.weights}
+        kept = None if keep_sources or weights is not None else store
+        own, size = self._share(compiled, kept)
+        self._weights = weights or Memory(self.engine, size)
+        self._addresses_of_weights = {
+            buffer: packed.address for buffer, packed in self._packed.items()
+        }
+        for weight in own:
+            self._addresses_of_weights[weight.buffer] = self._weights.address + weight.offset
         self._owners = [weight.buffer.owner for weight in compiled.weights]
         if weights is None:
-            self._pack(compiled.weights, [source.array for source in compiled.sources], settle)
+            self._pack(own, [source.array for source in compiled.sources], settle)
+            self._offer(store)
         # Code and packed weights as they are, for other processes (`kept.py`).
-        self.plain = replace(compiled, sources=())
+        self.plain = replace(compiled, weights=tuple(own), weight_bytes=size, sources=())
+        self.is_whole = not self._packed.keys() - {weight.buffer for weight in own}
         self._compiled = compiled if keep_sources else None
         self._equal = compiled.equal
         shapes = [shape for _, shape, _ in (*self.inputs, *self.outputs)]
@@ -115,7 +126,7 @@ class Loaded:
 
     def weight_address(self, buffer: Buffer) -> int:
         """Return where a packed weight lies."""
-        return self._weights.address + self._weight_offsets[buffer]
+        return self._addresses_of_weights[buffer]
 
     def packed(self) -> memoryview:
         """Return the bytes of all packed weights."""
@@ -139,6 +150,37 @@ class Loaded:
         if isinstance(kernel.control, Loop | Branch):
             return index in found.alone
         return number.of_work(kernel.work) < SERIAL_NS or tasks <= 1
+
+    def _share(self, compiled: Compiled, store: WeightStore | None) -> tuple[list[Weight], int]:
+        """Note the weights that others packed; return the rest, where they lie, and their bytes."""
+        self._packed: dict[Buffer, Packed] = {}
+        self._offered: list[tuple[object, Weight]] = []
+        if store is None:
+            return list(compiled.weights), compiled.weight_bytes
+        own: list[Weight] = []
+        top = shared = 0
+        for weight, key in zip(
+            compiled.weights, keys_of(compiled.weights, compiled.sources), strict=True
+        ):
+            found = store.get(key)
+            size = -(-(int(weight.buffer.bytes) + 64) // 64) * 64
+            if found is not None:
+                self._packed[weight.buffer] = found
+                shared += size
+                continue
+            own.append(replace(weight, offset=top))
+            self._offered.append((key, own[-1]))
+            top += size
+        return own, compiled.weight_bytes - shared
+
+    def _offer(self, store: WeightStore | None) -> None:
+        """Offer the weights that were packed here to others."""
+        for key, weight in self._offered:
+            packed = Packed(self._weights, self._weights.address + weight.offset)
+            self._packed[weight.buffer] = packed
+            if store is not None:
+                store.put(key, packed)
+        self._offered = []
 
     def replace(self, arrays: Mapping[str, Array]) -> None:
         """Pack weights anew from other arrays; nothing is compiled. No run may go on meanwhile.
@@ -262,7 +304,7 @@ class Loaded:
 
         Args:
             arrays: One an input.
-            times: Is given what each kernel took, if it is a list.
+            times: Is given the time of each kernel, if it is a list.
             stop: One number; once it is not 0, loops make no other iteration.
 
         Raises:

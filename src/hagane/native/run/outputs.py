@@ -68,7 +68,7 @@ class _Block:
 
 
 def is_pooled(array: Array) -> bool:
-    """Whether an array is what a pool gave out, and so the caller's own, and no view of it."""
+    """Whether an array came from a pool, and so the caller's own, and no view of it."""
     whole = array.base
     block = whole.base if isinstance(whole, np.ndarray) else None
     return isinstance(block, _Block) and block.given is not None and block.given() is array

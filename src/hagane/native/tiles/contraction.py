@@ -133,7 +133,7 @@ class Pixels:
     Attributes:
         source: Offset of a pixel's first input.
         target: Offset of a pixel's output vector.
-        residual: Offset of what is added to it, or None.
+        residual: Offset of the residual, or None.
         count: Pixels.
         row: Pixels of one row if offsets are regular only within a row; 0 if they are regular
             throughout.
@@ -228,14 +228,14 @@ class Contraction:
         images: How many images.
         source_image: Floats from one image's input to the next.
         target_image: The same of the output.
-        residual_image: The same of what is added.
+        residual_image: The same of the residual.
         width: Output channels that exist; blocks may hold some more.
         padded: Whether all channels of all blocks are written; those of row-major rows are not.
         source_floats: Floats that one image's input takes, to choose the loop order.
         order: The loop order, if it is not left to that.
         float_plane: Floats from one block of input channels to the next, where inputs lie in blocks
             of float32 and matrix tiles read their pieces; offsets count words of these.
-        float_channels: How many channels they hold; whatever fills the last block counts nought.
+        float_channels: How many channels they hold; the filling of the last block counts nought.
         threads: How many share the work.
         band: If windows of pixels are pooled, ``pixels`` are those of one row of windows, which a
             task computes for itself before it stores their results. Not in matrix tiles.

@@ -47,7 +47,7 @@ class _Cover:
     Attributes:
         rows: Rows of a tile.
         step: Words from one row of a tile to the next.
-        tiles: Offset of each tile's first row, and what is kept of it.
+        tiles: Offset of each tile's first row, and the part of it that is kept.
     """
 
     rows: int
@@ -59,7 +59,7 @@ def cover(pixels: Pixels) -> _Cover:
     """Return the fewest tiles of rows a constant step apart that hold all pixels of an image.
 
     Tiles run on over borders and ends of rows, where that is nearer than a tile of their own:
-    what lies there is computed and dropped. No tile reads past the last pixel.
+    results there are computed and dropped. No tile reads past the last pixel.
     """
     sources = [pixels.source(i) for i in range(pixels.count)]
     step = min((b - a for a, b in itertools.pairwise(sources)), default=LANES)
@@ -106,7 +106,7 @@ def _runs(pixels: Pixels, first: int, positions: Sequence[int]) -> list[_Run]:
 
 
 def _steps(pixels: Pixels) -> tuple[int, int]:
-    """Return the distance of neighbouring pixels in the target and in what is added."""
+    """Return the distance of neighbouring pixels in the target and in the residual."""
     if pixels.count == 1:
         return 0, 0
     added = pixels.residual(1) - pixels.residual(0) if pixels.residual else 0
@@ -229,7 +229,7 @@ def takes_rows(tiles: int) -> bool:
 def _split_rows(
     body: Body, plan: Contraction, found: _Cover, tasks: Sequence[tuple[int, int]], source: str
 ) -> int:
-    """Write the loop that splits what a task reads of an image of floats; return pixels of a plane.
+    """Write the loop that splits a task's part of an image of floats; return pixels of a plane.
 
     Args:
         body: Has ``c0`` and ``c1``, and gets ``near``, which is where the image would begin.

@@ -1,4 +1,4 @@
-"""One block of results in matrix tiles: the products as assembly, what follows them as C."""
+"""One block of results in matrix tiles: the products as assembly, the epilogue as C."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def finish_function(
     """Return a C function that brings sums of neighbouring pixels where they belong.
 
     ``name(c, count, b, r, d, left, p, w, plane)``: sums from ``c`` on, one row of a tile a pixel;
-    the numbers of the channels at ``b``, what is added at ``r``, results at ``d``. From the first
+    the numbers of the channels at ``b``, the residual at ``r``, results at ``d``. From the first
     channel on, ``left`` exist. Sums of numbers in pieces that are not finite are summed again, from
     the inputs at ``p`` and the weights at ``w``.
 
@@ -128,7 +128,7 @@ def finish_function(
         row_step: Words between neighbouring pixels at ``p``.
         steps: Words between neighbouring pixels at ``d`` and at ``r``.
         partial: Whether some channels may not exist. Nothing is added to these, and functions of
-            them are zero: results may lie in wider blocks than what is added, and zero weights meet
+            them are zero: results may lie in wider blocks than the residual, and zero weights meet
             them in the next product, where an infinity would not vanish.
         padded: Whether results of channels that do not exist are stored.
         after: A function of one tensor, which results take the place of.
@@ -245,7 +245,7 @@ def _finish_bytes(name: str, wide: int, tile: Tile, target_step: int) -> str:
 
 
 def _numbers(tile: Tile, block: int) -> list[str]:
-    """Return declarations of a block's numbers: what sums start from, factors and so on."""
+    """Return declarations of a block's numbers: starts of sums, factors and so on."""
     count = {Store.SCALED: 3, Store.QUAD: 2}.get(tile.store, 1)
     names = ("start", "factor", "shift")[:count]
     return [
@@ -255,7 +255,7 @@ def _numbers(tile: Tile, block: int) -> list[str]:
 
 
 def _scaled(tile: Tile, j: int) -> str:
-    """Return C text of a sum with what it starts from, as a vector of floats or their bits."""
+    """Return C text of a sum with its start, as a vector of floats or their bits."""
     sums = f"v_load(c + {j * TILE_FLOATS})"
     if tile.words is not Words.QUAD:
         return f"{sums} + start{j}"

@@ -130,7 +130,7 @@ def emit_loops(
         loops: What is summed.
         tiles: Over which rows.
         names: C pointers of source, weights, bias, residual and target.
-        steps: Words between neighbouring pixels in the target, and in what is added.
+        steps: Words between neighbouring pixels in the target, and in the residual.
         planes: Bytes between blocks of inputs, where they are known only at run time, and words
             between blocks of the target.
         pairs_of_task: Blocks of results of a group and task that is followed by the next group's

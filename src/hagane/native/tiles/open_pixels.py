@@ -1,6 +1,6 @@
 """The loops around register tiles over images whose rows and columns are known only at run time.
 
-A row of results is cut into near-equal tiles, of any number of pixels up to what registers hold.
+A row of results is cut into near-equal tiles, of any number of pixels that registers hold.
 Distances between pixels of a row are fixed, those between rows and planes are arguments.
 """
 
@@ -38,7 +38,7 @@ class OpenContraction:
     """A sum over input channels and filter taps, for every pixel of every image.
 
     Attributes:
-        tile: What is summed, and what follows; blocks, offsets and planes are filled in here.
+        tile: The summands and the epilogue; blocks, offsets and planes are filled in here.
         groups: Groups of output channels.
         images: How many images.
         rows: Of a result.

@@ -92,7 +92,7 @@ class _Assembler:
         for j in range(tile.blocks):
             at = first + weight * row + j * self.vector
             self.lines.append(f"vmovups {at}(%[w]), {self.weights[j]}")
-            if tile.streams > 1:  # memory is what holds these up
+            if tile.streams > 1:  # these wait for memory
                 self.lines.append(f"prefetcht0 {at + _AHEAD}(%[w])")
         for t in range(self.pixels):
             at = (begin * (tile.source_plane or 0) + channel + tile.sources[t]) * 4
@@ -240,7 +240,7 @@ class _Assembler:
             self._next_block()
 
     def _next_block(self) -> None:
-        """Go on to the next block of channels of what is written and added."""
+        """Go on to the next block of channels of target and residual."""
         if self.tile.target_plane is None:
             self.lines.append("add %[target_plane], %[d]")
         if self.tile.residual_plane is None:

@@ -7,7 +7,7 @@ the pixels stay in the thread's own cache.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hagane.machine import Level
@@ -16,7 +16,7 @@ from hagane.native.kernels.kernel import Body, Work, work_of
 from hagane.native.tiles.contraction import Band, Contraction, tile_starts
 from hagane.native.tiles.matrix import emit_tiles
 from hagane.native.tiles.register_code import tile_function
-from hagane.native.tiles.tile import Tile, tile_pixels, uses_tiles
+from hagane.native.tiles.tile import tile_pixels, uses_tiles
 from hagane.symbolic import Dim
 
 # One task should take about this long, at this many operations a nanosecond.
@@ -130,6 +130,12 @@ def _pooling(plan: Contraction, band: Band, blocks: int, lanes: int, target: str
     ]
 
 
+def _offsets(offset: Callable[[int], int], start: int, count: int) -> tuple[int, tuple[int, ...]]:
+    """Return the place of a tile's first pixel, and of each by it."""
+    places = [offset(i) for i in range(start, start + count)]
+    return places[0], tuple([place - places[0] for place in places])
+
+
 def _emit_tiles(
     body: Body,
     plan: Contraction,
@@ -144,33 +150,27 @@ def _emit_tiles(
     whole_channels = plan.tile.channels == lanes
     lines = -(-lanes * lanes * size * 4 // 64 // len(starts)) if by_group and whole_channels else 0
     blocks_and_taps = plan.tile.depth * plan.tile.taps[0] * plan.tile.taps[1]
-    kinds: list[Tile] = []
+    # Tiles whose pixels lie alike are one function.
+    kinds: dict[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...] | None], int] = {}
     rows: list[tuple[int, int, int, int]] = []
     for start, count in starts:
-        span = range(start, start + count)
-        residuals = None
-        if pixels.residual is not None:
-            residuals = tuple(pixels.residual(i) - pixels.residual(start) for i in span)
+        source, sources = _offsets(pixels.source, start, count)
+        target, targets = _offsets(pixels.target, start, count)
+        residual, residuals = (
+            (0, None) if pixels.residual is None else _offsets(pixels.residual, start, count)
+        )
+        kind = kinds.setdefault((sources, targets, residuals), len(kinds))
+        rows.append((source, target, residual, kind))
+    calls: list[str] = []
+    for (sources, targets, residuals), index in kinds.items():
         tile = replace(
             plan.tile,
             blocks=size,
-            sources=tuple(pixels.source(i) - pixels.source(start) for i in span),
-            targets=tuple(pixels.target(i) - pixels.target(start) for i in span),
+            sources=sources,
+            targets=targets,
             residuals=residuals,
             prefetch=lines,
         )
-        if tile not in kinds:
-            kinds.append(tile)
-        rows.append(
-            (
-                pixels.source(start),
-                pixels.target(start),
-                pixels.residual(start) if pixels.residual else 0,
-                kinds.index(tile),
-            )
-        )
-    calls: list[str] = []
-    for index, tile in enumerate(kinds):
         name = f"KERNEL_tile{size}x{len(tile.sources)}_{index}"
         body.helper(tile_function(name, tile, level))
         call = f"{name}(s, w, b, r, d, pf);"

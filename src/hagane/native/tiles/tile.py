@@ -95,10 +95,10 @@ class Tile:
             a distance that is known only at run time, and then is a last argument, in bytes:
             ``plane``, ``row``, ``target_plane`` and ``residual_plane``, in this order.
         target_plane: From one block of channels of the target to the next.
-        residual_plane: The same of what is added.
+        residual_plane: The same of the residual.
         target_parts: Blocks of output channels that one block of the target holds.
-        residual_parts: The same of what is added.
-        residual_words: How what is added is kept.
+        residual_parts: The same of the residual.
+        residual_words: How the residual is kept.
         taps: Rows and columns of the filter.
         row_step: From one filter row to the next in the input.
         column_step: From one filter column to the next in the input.
@@ -142,7 +142,7 @@ class Tile:
 
     @property
     def known(self) -> tuple[int, int, int]:
-        """Distances of planes of the target and of what is added, and of rows, where all are known."""
+        """Distances of planes of the target and of the residual, and of rows, where all are known."""
         found = (self.target_plane, self.residual_plane, self.row_step)
         target, added, row = (0 if distance is None else distance for distance in found)
         assert None not in found, self
@@ -166,7 +166,7 @@ class Tile:
 
     @property
     def residual_part(self) -> int:
-        """The same of what is added."""
+        """The same of the residual."""
         return 16 if self.residual_words is Words.FLOAT else 8
 
 

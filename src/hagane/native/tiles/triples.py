@@ -62,7 +62,7 @@ def splits(
         threads: How many share the work.
         rows: Rows of the result.
         inputs: Inputs of a row.
-        product: Tiles of 16 rows, inputs with what fills their blocks, and outputs.
+        product: Tiles of 16 rows, inputs with the filling of their blocks, and outputs.
         read: How many numbers have to be split for a row: a convolution reads them again for each tap
             of the filter.
         near: Whether who makes the numbers splits them, or the task that reads them; a kernel between

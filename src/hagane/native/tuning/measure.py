@@ -222,7 +222,7 @@ def _tiles(settings: Settings) -> Iterator[tuple[int, str]]:
 
 
 def _alone(node: ir.Node, shapes: Sequence[tuple[int, ...]]) -> tuple[ir.Model, Array]:
-    """Return a model of one node like this, its weights made up, and what to feed it."""
+    """Return a model of one node like this, its weights made up, and its input."""
     random = np.random.default_rng(0)
     types, attributes = GraphTypes(), dict[str, Any](node.attributes)
     x = new_input("x", TensorType(ir.DataType.FLOAT, tuple(shapes[0])), types)

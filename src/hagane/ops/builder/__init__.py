@@ -18,7 +18,7 @@ from hagane.ops.builder.apply import (
 from hagane.ops.builder.control import branch, loop, scan
 from hagane.ops.builder.eager import EAGER, Eager
 from hagane.ops.builder.interpreter import Call, Interpreter, interpreter_of, interpreting
-from hagane.ops.builder.node import library_node, node_of
+from hagane.ops.builder.node import file_node, library_node, node_of
 from hagane.ops.builder.nodes import Nodes, new_input
 from hagane.ops.builder.types import TYPES, Typed, Types
 
@@ -34,6 +34,7 @@ __all__ = [
     "branch",
     "content_of",
     "dtype_of",
+    "file_node",
     "interpreter_of",
     "interpreting",
     "is_continuous",

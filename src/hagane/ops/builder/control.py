@@ -34,7 +34,7 @@ def branch(condition: Any, then: Body, otherwise: Body, outputs: int) -> tuple[A
 def loop(
     limit: Any, going: Any, states: Sequence[Any], body: Body, stacked: int = 0
 ) -> tuple[Any, ...]:
-    """Return the last states of a loop, and what its iterations made, stacked.
+    """Return the last states of a loop, and the values that its iterations made, stacked.
 
     Args:
         limit: The most iterations, int64, or None.
@@ -58,16 +58,16 @@ def scan(
     axis: int = 0,
     reverse: bool = False,
 ) -> tuple[Any, ...]:
-    """Return the last states of a walk along an axis, and what its turns made, stacked.
+    """Return the last states of a walk along an axis, and the values that it made, stacked.
 
     Args:
-        states: The values that turns hand on.
+        states: The values that iterations hand on.
         scanned: Values of one size along the axis.
         body: Called with the states and one slice of each scanned value; returns the new states
             and ``stacked`` values.
-        stacked: How many values of all turns are stacked along a new first axis.
+        stacked: How many values of all iterations are stacked along a new first axis.
         axis: The axis of the scanned values.
-        reverse: Whether to walk from the end; what is stacked lies in the order of the axis.
+        reverse: Whether to walk from the end; stacked values lie in the order of the axis.
     """
     found = op(
         "Scan",
@@ -136,7 +136,7 @@ def _argument_types(outer: Nodes, call: Call) -> list[tuple[str, Type | None]]:
 
 
 def _item(type_: Type | None, axis: int) -> Type | None:
-    """Return the type of what is scanned along an axis in one turn."""
+    """Return the type of what is scanned along an axis in one iteration."""
     if not isinstance(type_, TensorType) or type_.shape is None:
         return type_
     axis %= len(type_.shape)

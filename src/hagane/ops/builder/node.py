@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 
 from hagane.ops.definition import OpDef
@@ -29,6 +30,20 @@ def node_of(
     """
     made = [attribute(key, item) for key, item in attributes.items()]
     return ir.Node(op.domain, op.name, inputs, made, num_outputs=outputs, name=name)
+
+
+def file_node(
+    name: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any
+) -> onnx.NodeProto:
+    """Return a new node of a model that is edited as its file has it, at the file's own opset.
+
+    Args:
+        name: The operator, of ONNX's own domain.
+        inputs: Names of its operands.
+        outputs: Names of its outputs.
+        attributes: Plain Python values by name.
+    """
+    return onnx.helper.make_node(name, inputs, outputs, **attributes)
 
 
 def library_node(name: str, inputs: Sequence[ir.Value]) -> ir.Node:

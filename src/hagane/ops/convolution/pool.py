@@ -161,7 +161,15 @@ def infer_pool(ctx: InferContext, shape: Shape) -> Sequence[Any]:
         bool(ctx.attr("ceil_mode", 0)),
     )
     check_window(ctx, window, shape[2:])
+    _check_pads(ctx)
     return [(*shape[:2], *window.output(shape[2:]))] * ctx.n_outputs
+
+
+def _check_pads(ctx: InferContext) -> None:
+    """Refuse windows that lie in the padding whole, whose average or maximum is of nothing."""
+    kernel, pads = ctx.attr("kernel_shape"), ctx.attr("pads") or ()
+    if any(pad >= size for pad, size in zip(pads, (*kernel, *kernel), strict=False)):
+        ctx.fail(f"expected pads smaller than the kernel {list(kernel)}, got {list(pads)}")
 
 
 def _infer_global(ctx: InferContext) -> Sequence[Any]:

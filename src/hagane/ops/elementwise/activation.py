@@ -36,7 +36,7 @@ def _celu(x: Array, *, alpha: float = 1.0) -> Array:
 
 
 def _elu(x: Array, *, alpha: float = 1.0) -> Array:
-    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
+    return np.where(x >= 0, x, alpha * np.expm1(np.minimum(x, 0)))
 
 
 def gelu(x: Array, *, approximate: str = "none") -> Array:

@@ -34,6 +34,8 @@ def log_softmax(x: Array, axis: int = -1) -> Array:
 
 def _hardmax(x: Array, *, axis: int = -1) -> Array:
     result = np.zeros_like(x)
+    if x.size == 0:
+        return result
     np.put_along_axis(result, np.expand_dims(x.argmax(axis=axis), axis), 1, axis)
     return result
 

@@ -8,14 +8,18 @@ from typing import Any
 
 import onnx_ir as ir
 
+from hagane.graph.types import TensorType
+from hagane.graph.walk import has_bodies
 from hagane.native import (
     AT_RUN_TIME,
+    HALVES,
     Compiled,
     Draft,
     Loaded,
     Mark,
     Spent,
     Target,
+    WeightStore,
     draft_nodes,
     grown_outputs,
     has_rule,
@@ -46,8 +50,9 @@ class NativePart(Part):
 
     backend = "native"
 
-    def __init__(self, nodes: tuple[ir.Node, ...], draft: Draft):
+    def __init__(self, nodes: tuple[ir.Node, ...], draft: Draft, store: WeightStore | None = None):
         self.nodes = nodes
+        self._store = store
         self.inputs, self.outputs = draft.inputs, draft.outputs
         self.varies = draft.varies
         self._draft: Draft | None = draft
@@ -79,7 +84,7 @@ class NativePart(Part):
     def open(self, settle: Callable[[], None]) -> None:
         """Compile the kernels and pack their weights."""
         if self._draft is not None:
-            self._segment = self._draft.load(settle)
+            self._segment = self._draft.load(settle, store=self._store)
             self._draft = None  # weights as they were, and the whole state of lowering
 
     def run(self, values: Sequence[Value], watch: Watch | None = None) -> list[Value]:
@@ -113,9 +118,10 @@ class NativePart(Part):
         order: Sequence[int],
         owner: object,
         full: bool,
+        lease: int,
     ) -> tuple[Any, ...] | None:
         """Return what the C function needs that checks a feed and runs the kernels."""
-        return make_frame(self.segment, arrays, own, order, owner, full)
+        return make_frame(self.segment, arrays, own, order, owner, full, lease)
 
 
 @dataclass(frozen=True)
@@ -125,17 +131,20 @@ class NativeBackend:
     Attributes:
         target: What kernels are generated for.
         tuning: How forms of kernels are measured; they are chosen by rule if None.
+        store: Packed weights that the programs of a session share.
     """
 
     target: Target
     tuning: Tuning | None = None
+    store: WeightStore = field(default_factory=WeightStore, compare=False)
     name: str = field(default="native", init=False)
     provider: str = field(default="CPUExecutionProvider", init=False)
     device: Device = field(default=CPU, init=False)
 
     def adapt(self, graph: ir.Graph, types: GraphTypes) -> NativeBackend:
         """Widen 16-bit floats where kernels compute in float32; measure layers, if it is to."""
-        widen_halves(graph, types)
+        if any(isinstance(t, TensorType) and t.dtype in HALVES for t in types.types.values()):
+            widen_halves(graph, types)
         if self.tuning is None:
             return self
         choices = self.tuning.choices(graph, types, self.target)
@@ -147,7 +156,7 @@ class NativeBackend:
 
     def late(self, node: ir.Node, types: GraphTypes) -> Sequence[ir.Value]:
         """Return outputs whose size is known when a loop has ended."""
-        return list(grown_outputs(node, types))
+        return list(grown_outputs(node, types)) if has_bodies(node) else ()
 
     def plan(self, region: Region) -> Planned:
         """Generate the kernels of a region."""
@@ -163,4 +172,4 @@ class NativeBackend:
             reasons = {node: Refusal(text, text == AT_RUN_TIME) for node, text in refused.items()}
             return Planned((), reasons)
         # Nobody reads what a region without outputs computes.
-        return Planned((NativePart(region.nodes, draft),) if draft.outputs else ())
+        return Planned((NativePart(region.nodes, draft, self.store),) if draft.outputs else ())

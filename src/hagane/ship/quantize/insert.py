@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from hagane.ops.builder import file_node
 from hagane.ops.definition import Array
 from hagane.ship.quantize.graph import Layer, Source
 
@@ -83,8 +84,8 @@ class Inserter:
             ]
             made = f"{name}_rounded"
             nodes += [
-                helper.make_node("QuantizeLinear", [name, *parameters], [f"{name}_bytes"]),
-                helper.make_node("DequantizeLinear", [f"{name}_bytes", *parameters], [made]),
+                file_node("QuantizeLinear", [name, *parameters], [f"{name}_bytes"]),
+                file_node("DequantizeLinear", [f"{name}_bytes", *parameters], [made]),
             ]
             self._rounded[name] = made
         return self._rounded[name]
@@ -106,7 +107,7 @@ class Inserter:
         ]
         axis = {"axis": layer.axis} if scale.ndim else {}
         made.input[1] = f"{stem}_rounded{suffix}"
-        nodes.append(helper.make_node("DequantizeLinear", parameters, [made.input[1]], **axis))
+        nodes.append(file_node("DequantizeLinear", parameters, [made.input[1]], **axis))
         if layer.bias and layer.bias in self._source.constants and not self._scheme.weights_only:
             made.input[2] = self._bias(layer, scale, nodes, suffix)
         return made
@@ -128,7 +129,7 @@ class Inserter:
         ]
         made = f"{stem}_rounded{suffix}"
         axis = {"axis": 0} if of_products.ndim else {}
-        nodes.append(helper.make_node("DequantizeLinear", parameters, [made], **axis))
+        nodes.append(file_node("DequantizeLinear", parameters, [made], **axis))
         return made
 
 
@@ -227,9 +228,9 @@ def error_model(
         result = node.output[0]
         nodes += [
             made,
-            helper.make_node("Sub", [result, made.output[0]], [f"difference_{i}"]),
-            helper.make_node("ReduceSumSquare", [result], [f"signal_{i}"], keepdims=0),
-            helper.make_node("ReduceSumSquare", [f"difference_{i}"], [f"error_{i}"], keepdims=0),
+            file_node("Sub", [result, made.output[0]], [f"difference_{i}"]),
+            file_node("ReduceSumSquare", [result], [f"signal_{i}"], keepdims=0),
+            file_node("ReduceSumSquare", [f"difference_{i}"], [f"error_{i}"], keepdims=0),
         ]
         for what in ("signal", "error"):
             outputs.append(helper.make_tensor_value_info(f"{what}_{i}", onnx.TensorProto.FLOAT, []))

@@ -17,8 +17,8 @@ from hagane.ops.builder import Nodes, interpreting, op
 from hagane.ops.gradient.model import add_gradients
 from hagane.ops.inference import infer_types
 from hagane.passes.legalise import legalise
-from hagane.passes.merge_common import merge_common
-from hagane.passes.remove_dead import remove_dead
+from hagane.passes.removing.merge_common import merge_common
+from hagane.passes.removing.remove_dead import remove_dead
 from hagane.training.step.rules import Group, Rule
 
 _IR_VERSION = 10

@@ -24,6 +24,7 @@ from hagane.frontends.libraries.numpy.operands import (
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Many, Tensor, Value, is_size
+from hagane.ops.builder import op
 from hagane.symbolic import Dim, Expr, ceildiv, floordiv
 
 
@@ -82,7 +83,10 @@ def concatenated(t: Core, tensors: Sequence[Tensor], place: int, dtype: Any, wha
     known: Any = None
     if all(c is not None for c in contents):
         known = np.concatenate(contents, axis=place)  # type: ignore[arg-type]
-    return typed(t, "Concat", [cast(t, x, dtype) for x in tensors], dtype, shape, known)
+    parts = [cast(t, x, dtype) for x in tensors]
+    return typed(
+        t, "Concat", parts, dtype, shape, known, lambda *parts: op("Concat", *parts, axis=place)
+    )
 
 
 @NUMPY.function("concatenate", "concat")

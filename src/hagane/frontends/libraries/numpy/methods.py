@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from hagane.frontends.libraries import indexing
@@ -22,6 +24,7 @@ from hagane.frontends.libraries.numpy.shaping import permuted
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Device, DType, Many, Tensor, Value, is_plain
+from hagane.ops.builder import op
 from hagane.symbolic import Expr
 
 
@@ -52,7 +55,7 @@ def size(t: Core, x: Tensor) -> Value:
 @NUMPY.attribute("itemsize")
 def itemsize(t: Core, x: Tensor) -> Value:
     """Return the bytes of an element."""
-    return x.dtype.itemsize
+    return int(x.dtype.itemsize)
 
 
 @NUMPY.attribute("nbytes")
@@ -102,7 +105,10 @@ def astype(t: Core, self: Value, dtype: Value, *_: Value, **__: Value) -> Tensor
     """Return the array with another element type."""
     wanted = dtype_of(t, dtype, DOUBLE)
     made = cast(t, self, wanted)
-    return typed(t, "Cast", [self], wanted, self.shape, self.known) if made is self else made
+    same = partial(op, "Identity")
+    return (
+        made if made is not self else typed(t, "Cast", [self], wanted, self.shape, self.known, same)
+    )
 
 
 @NUMPY.function("astype")
@@ -142,7 +148,8 @@ def transpose_method(t: Core, self: Value, *axes: Value) -> Tensor:
 @NUMPY.method("copy", "__copy__", "__deepcopy__", "conj", "conjugate", "__array__")
 def copy(t: Core, self: Value, *_: Value, **__: Value) -> Tensor:
     """Return a copy."""
-    return typed(t, "Identity", [self], self.dtype, self.shape, self.known)
+    same = partial(op, "Identity")
+    return typed(t, "Identity", [self], self.dtype, self.shape, self.known, same)
 
 
 @NUMPY.method("round")

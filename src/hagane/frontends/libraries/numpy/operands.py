@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.numpy.table import DTYPES, NUMPY
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.interpret.emit import as_array
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.content import as_array
 from hagane.frontends.python.values.values import (
     DType,
     Host,
@@ -24,6 +25,7 @@ from hagane.frontends.python.values.values import (
     Value,
     is_size,
 )
+from hagane.ops.builder import op
 from hagane.symbolic import Dim, Expr, product
 
 BOOL, INT64, FLOAT, DOUBLE = (
@@ -99,9 +101,22 @@ def new(t: Core, dtype: ir.DataType, shape: Sequence[Dim], known: Any = None) ->
 
 
 def typed(
-    t: Core, name: str, inputs: Sequence[Tensor], dtype: ir.DataType, shape: Any, known: Any = None
-) -> Tensor:
-    """Return the array that an operation makes; ``known`` is its content if that is known."""
+    t: Core, name: str, inputs: Sequence[Tensor], dtype: ir.DataType, shape: Any,
+    known: Any = None, rule: Callable[..., Any] | None = None,
+) -> Tensor:  # fmt: skip
+    """Return the array that an operation makes.
+
+    Args:
+        t: The interpreter.
+        name: Stands for the operation where nothing computes it.
+        inputs: The operands.
+        dtype: The element type of the result.
+        shape: Its shape.
+        known: Its content if that is known.
+        rule: The function over the builder that computes it from the operands.
+    """
+    if rule is not None and known is None and shape is not None:
+        return computed(t, (dtype, shape), rule, *inputs)
     made = t.emit.typed(name, inputs, dtype, shape)
     if known is not None and np.size(known) <= MAX_CONTENT:
         made.known = np.asarray(known)
@@ -227,7 +242,7 @@ def cast(t: Core, x: Tensor, dtype: ir.DataType) -> Tensor:
         known = held if held.dtype == object else held.astype(dtype.numpy())
         if held.dtype == object and not dtype.is_integer():
             known = None
-    return typed(t, "Cast", [x], dtype, x.shape, known)
+    return typed(t, "Cast", [x], dtype, x.shape, known, lambda x: op("Cast", x, to=int(dtype)))
 
 
 def size(t: Core, value: Value) -> Dim:
@@ -298,5 +313,6 @@ def reshape(t: Core, x: Tensor, dims: Sequence[Dim]) -> Tensor:
 
 def broadcast_shape(t: Core, *tensors: Tensor) -> Any:
     """Return the shape that arrays broadcast to, by the rule of the operators."""
-    floats = [t.emit.like(x, FLOAT) for x in tensors]
-    return t.op("Sum", *floats).shape if len(floats) > 1 else floats[0].shape
+    with t.emit.types_only():
+        floats = [t.emit.like(x, FLOAT) for x in tensors]
+        return t.op("Sum", *floats).shape if len(floats) > 1 else floats[0].shape

@@ -6,10 +6,13 @@ import re
 
 import onnx_ir as ir
 
+from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.numpy.operands import (
     DOUBLE,
     FLOAT,
+    FLOATS,
     axes,
+    broadcast_shape,
     cast,
     promoted,
     shape_of,
@@ -20,6 +23,7 @@ from hagane.frontends.libraries.numpy.reducing import reduced
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Fields, Tensor, Value
+from hagane.ops.functions import distances
 from hagane.symbolic import Dim, minimum, product
 
 
@@ -37,6 +41,9 @@ def _pair(t: Core, a: Value, b: Value) -> tuple[Tensor, Tensor, ir.DataType]:
 
 def multiplied(t: Core, left: Tensor, right: Tensor, dtype: ir.DataType) -> Tensor:
     """Return the matrix product by the rule of the operator, whatever the element type."""
+    if dtype in FLOATS:
+        product_: Tensor = t.op("MatMul", *(cast(t, x, dtype) for x in (left, right)))
+        return product_
     floats = [t.emit.like(x, FLOAT) for x in (left, right)]
     made: Tensor = t.op("MatMul", *floats)
     return made if made.dtype == dtype else t.emit.like(made, dtype)
@@ -175,12 +182,15 @@ def cross(t: Core, a: Value, b: Value, *_: Value, axis: Value = -1) -> Tensor:
     """Return the cross product of vectors of 3."""
     from hagane.frontends.libraries.numpy.operands import axis as checked
 
-    left = to_array(t, a)
+    left, right, dtype = _pair(t, a, b)
     place = checked(t, axis, len(shape_of(t, left)), left)
     if t.emit.differ(shape_of(t, left)[place], 3):
         t.fail("shape-mismatch", f"expected 3 elements along axis {place}: {t.show(left)}", left)
-    made: Tensor = t.call_library("numpy.multiply", [a, b])
-    return made
+    shape = broadcast_shape(t, left, right)
+    operands = [cast(t, x, dtype) for x in (left, right)]
+    if len(shape_of(t, right)) != len(shape_of(t, left)):
+        return typed(t, "Cross", operands, dtype, shape)
+    return computed(t, (dtype, shape), distances.cross, *operands, place)
 
 
 @NUMPY.function("linalg.norm", "linalg.vector_norm", "linalg.matrix_norm")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.numpy.operands import (
     BOOL,
     DOUBLE,
@@ -17,6 +19,7 @@ from hagane.frontends.libraries.numpy.operands import (
     cast,
     dtype_of,
     elements,
+    reshape,
     shape_of,
     to_array,
     typed,
@@ -25,26 +28,46 @@ from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.libraries.numpy.ufuncs import elementwise
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
+from hagane.ops.builder import op
+from hagane.ops.functions import statistics
 from hagane.symbolic import product
 
 _KIND = {"u": ir.DataType.UINT64, "i": INT64, "b": INT64}
 _REAL = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: DOUBLE}
 
 
+_SUMMED = (*FLOATS, INT64, ir.DataType.INT32)
+
+
 def reduced(
-    t: Core, operator: str, x: Tensor, place: Value, keepdims: Value, dtype: ir.DataType
-) -> Tensor:
-    """Return the type of a reduction; ``operator`` is one of ONNX's where the type is its own."""
+    t: Core, operator: str, x: Tensor, place: Value, keepdims: Value, dtype: ir.DataType,
+    function: Callable[..., Any] | None = None, *operands: Any,
+) -> Tensor:  # fmt: skip
+    """Return a reduction.
+
+    Args:
+        t: The interpreter.
+        operator: One of ONNX's, where it has the meaning; else empty.
+        x: The array.
+        place: The axes, as the program gave them.
+        keepdims: Whether they stay with size 1.
+        dtype: The element type of the result.
+        function: The function over the builder that computes it from the array, the axes, whether
+            they stay, and the operands.
+        operands: What else it takes.
+    """
     shape = shape_of(t, x)
     places = axes(t, place, len(shape), x)
-    if operator and x.dtype == dtype and x.dtype in FLOATS and places:
+    if operator and x.dtype == dtype and x.dtype in _SUMMED and places:
         numbers = np.array(places, dtype=np.int64)
         made: Tensor = t.op(operator, x, numbers, keepdims=int(bool(keepdims)))
         return made
     left = tuple(
         1 if i in places else n for i, n in enumerate(shape) if keepdims or i not in places
     )
-    return typed(t, operator or "Reduce", [x], dtype, left)
+    if function is None or (not places and shape):
+        return typed(t, operator or "Reduce", [x], dtype, left)
+    return computed(t, (dtype, left), function, x, places, bool(keepdims), *operands)
 
 
 def not_empty(t: Core, x: Tensor, place: Value, name: str) -> None:
@@ -64,7 +87,13 @@ def _sum_like(name: str, operator: str) -> None:
         wanted = dtype_of(t, dtype, _accumulated(x.dtype))
         whole = axis is None and x.known is not None
         known = _total(name, x.known) if whole and wanted.is_integer() else None
-        made = reduced(t, operator, cast(t, x, wanted), axis, keepdims, wanted)
+        x = cast(t, x, wanted)
+        if name.startswith("nan") and wanted in FLOATS:
+            neutral = np.array(name == "nanprod", wanted.numpy())
+            x = computed(
+                t, (wanted, shape_of(t, x)), lambda x: where(op("IsNaN", x), neutral, x), x
+            )
+        made = reduced(t, operator, x, axis, keepdims, wanted)
         if known is not None and not keepdims:
             made.known = known
         return made
@@ -94,33 +123,45 @@ for _name, _operator in (
     _sum_like(_name, _operator)
 
 
-def _mean_like(name: str, operator: str, real: bool) -> None:
+# Means and spreads that are no operators; those that skip NaN have types only.
+_SPREADS: dict[str, Callable[..., Any]] = {
+    "nanmean": statistics.mean_of_numbers,
+    "var": statistics.variance,
+    "std": statistics.deviation,
+}
+
+
+def _mean_like(name: str, real: bool) -> None:
     def function(
         t: Core, a: Value, axis: Value = None, dtype: Value = None, out: Value = None,
-        keepdims: Value = False, *_: Value, **__: Value,
+        keepdims: Value = False, *_: Value, ddof: Value = 0, **__: Value,
     ) -> Tensor:  # fmt: skip
         x = to_array(t, a)
         own = x.dtype if x.dtype.numpy().kind in "fc" else DOUBLE
         wanted = dtype_of(t, dtype, own)
-        made = reduced(t, operator, cast(t, x, wanted), axis, keepdims, wanted)
-        if real and wanted in _REAL:
-            return t.emit.like(made, _REAL[wanted])
-        return made
+        x = cast(t, x, wanted)
+        if name == "mean":
+            return reduced(t, "ReduceMean", x, axis, keepdims, wanted)
+        if wanted in _REAL:
+            made = reduced(t, "", x, axis, keepdims, wanted)
+            return t.emit.like(made, _REAL[wanted]) if real else made
+        function = _SPREADS.get(name)
+        return reduced(t, "", x, axis, keepdims, wanted, function, *([ddof] if real else []))
 
     def deviation(
         t: Core, a: Value, axis: Value = None, dtype: Value = None, out: Value = None,
         ddof: Value = 0, keepdims: Value = False, **_: Value,
     ) -> Tensor:  # fmt: skip
-        return function(t, a, axis, dtype, out, keepdims)
+        return function(t, a, axis, dtype, out, keepdims, ddof=ddof)
 
     methods = (name,) if name in ("mean", "std", "var") else ()
     NUMPY.function(name, methods=methods)(deviation if real else function)
 
 
 for _name in ("mean", "nanmean"):
-    _mean_like(_name, "ReduceMean", real=False)
+    _mean_like(_name, real=False)
 for _name in ("std", "var", "nanstd", "nanvar"):
-    _mean_like(_name, "ReduceMean", real=True)
+    _mean_like(_name, real=True)
 
 
 @NUMPY.function("average")
@@ -198,7 +239,8 @@ def _truth(name: str) -> None:
         **_: Value,
     ) -> Tensor:
         x = to_array(t, a)
-        made = reduced(t, "", x, axis, keepdims, BOOL)
+        function_of = statistics.any_true if name == "any" else statistics.all_true
+        made = reduced(t, "", x, axis, keepdims, BOOL, function_of)
         if axis is None and not keepdims and x.known is not None and x.known.dtype != object:
             made.known = np.asarray(getattr(np, name)(x.known))
         return made
@@ -213,7 +255,7 @@ _truth("all")
 @NUMPY.function("count_nonzero")
 def count_nonzero(t: Core, a: Value, axis: Value = None, *, keepdims: Value = False) -> Tensor:
     """Return how many elements are not zero."""
-    return reduced(t, "", to_array(t, a), axis, keepdims, INT64)
+    return reduced(t, "", to_array(t, a), axis, keepdims, INT64, statistics.count)
 
 
 @NUMPY.function("median", "nanmedian")
@@ -251,6 +293,11 @@ def _cumulative(name: str) -> None:
         known = None
         if x.known is not None and len(shape_of(t, x)) == 1 and wanted.is_integer():
             known = _running(name, x.known)
+        if name == "cumsum" and wanted in _SUMMED and shape_of(t, x):
+            place = 0 if axis is None else _axis(t, axis, x)
+            rows = x if axis is not None else reshape(t, x, [-1])
+            return typed(t, "CumSum", [cast(t, rows, wanted)], wanted, shape, known,
+                         lambda x: op("CumSum", x, place))  # fmt: skip
         return typed(t, "CumSum", [x], wanted, shape, known)
 
     NUMPY.function(name, methods=(name,) if not name.startswith("nan") else ())(function)

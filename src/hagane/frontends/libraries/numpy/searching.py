@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.indexing import broadcast_shapes
 from hagane.frontends.libraries.numpy.operands import (
     BOOL,
@@ -12,6 +14,7 @@ from hagane.frontends.libraries.numpy.operands import (
     axes,
     axis,
     broadcast_shape,
+    cast,
     elements,
     is_number,
     new,
@@ -26,6 +29,8 @@ from hagane.frontends.libraries.numpy.reducing import not_empty
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Fields, Tensor, Value
+from hagane.ops.builder import op
+from hagane.ops.functions import statistics
 from hagane.symbolic import Dim, maximum
 
 
@@ -39,8 +44,9 @@ def where(t: Core, condition: Value, x: Value = None, y: Value = None) -> Value:
         t.fail("call", "either both or neither of x and y should be given")
     operands = [v if is_number(v) else to_array(t, v) for v in (x, y)]
     dtype = promoted(t, operands)
-    arrays = [to_array(t, v) for v in operands]
-    return typed(t, "Where", [c, *arrays], dtype, broadcast_shape(t, c, *arrays))
+    arrays = [cast(t, to_array(t, v), dtype) for v in operands]
+    shape = broadcast_shape(t, c, *arrays)
+    return typed(t, "Where", [cast(t, c, BOOL), *arrays], dtype, shape, None, partial(op, "Where"))
 
 
 @NUMPY.function("nonzero", "flatnonzero", "argwhere", methods=("nonzero",))
@@ -158,7 +164,9 @@ def _arg(name: str) -> None:
         rest = tuple(
             1 if i in places else n for i, n in enumerate(shape) if keepdims or i not in places
         )
-        return typed(t, "ArgMax", [x], INT64, rest)
+        if name.startswith("nan") or not shape:
+            return typed(t, "ArgMax", [x], INT64, rest)
+        return computed(t, (INT64, rest), statistics.position, x, places, bool(keepdims), name[3:])
 
     NUMPY.function(name, methods=(name,) if not name.startswith("nan") else ())(function)
 

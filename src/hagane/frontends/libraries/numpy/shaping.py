@@ -20,6 +20,7 @@ from hagane.frontends.libraries.numpy.operands import (
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
+from hagane.ops.functions import elementary
 from hagane.symbolic import Dim, product
 
 
@@ -138,13 +139,13 @@ def squeeze(t: Core, a: Value, axis: Value = None) -> Tensor:
     places = axes(t, axis, len(shape), x)
     if axis is None:
         rest = tuple(n for n in shape if n != 1)
-        return typed(t, "Squeeze", [x], x.dtype, rest)
+        ones = [i for i, n in enumerate(shape) if n == 1]
+        return typed(t, "Squeeze", [x], x.dtype, rest, None, lambda x: elementary.squeeze(x, ones))
     for place in places:
         if t.emit.differ(shape[place], 1):
             t.fail("shape-mismatch", f"axis {place} is not of size 1: {t.show(x)}", x)
-    return typed(
-        t, "Squeeze", [x], x.dtype, tuple(n for i, n in enumerate(shape) if i not in places)
-    )
+    rest = tuple(n for i, n in enumerate(shape) if i not in places)
+    return typed(t, "Squeeze", [x], x.dtype, rest, None, lambda x: elementary.squeeze(x, places))
 
 
 @NUMPY.function("broadcast_to")

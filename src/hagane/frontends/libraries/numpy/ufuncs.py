@@ -25,21 +25,13 @@ from hagane.frontends.libraries.numpy.operands import (
     typed,
     weak,
 )
+from hagane.frontends.libraries.numpy.rules import rule_of
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.symbolic import Expr
 
-# ufunc -> operator of ONNX, for elements of floating point.
-_OPERATORS = {
-    "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "sin": "Sin", "cos": "Cos", "tan": "Tan",
-    "arcsin": "Asin", "arccos": "Acos", "arctan": "Atan", "sinh": "Sinh", "cosh": "Cosh",
-    "tanh": "Tanh", "arcsinh": "Asinh", "arccosh": "Acosh", "arctanh": "Atanh",
-    "negative": "Neg", "absolute": "Abs", "floor": "Floor", "ceil": "Ceil", "rint": "Round",
-    "sign": "Sign", "reciprocal": "Reciprocal", "add": "Add", "subtract": "Sub",
-    "multiply": "Mul", "divide": "Div", "power": "Pow", "isnan": "IsNaN", "isinf": "IsInf",
-}  # fmt: skip
 # What Python does to known content, sizes among it.
 _PYTHON = {
     "add": python.add, "subtract": python.sub, "multiply": python.mul, "power": python.pow,
@@ -81,15 +73,10 @@ def elementwise(t: Core, name: str, *values: Value) -> Any:
         for v, dtype in zip(values, dtypes, strict=False)
     ]
     known = _known(name, tensors, dtypes[count])
-    operator_ = _OPERATORS.get(name)
     same = all(x.dtype == tensors[0].dtype for x in tensors)
-    if operator_ and same and tensors[0].dtype in FLOATS and len(dtypes) == count + 1:
-        made: Tensor = t.op(operator_, *tensors)
-        if known is not None:
-            made.known = known
-        return made if made.dtype == dtypes[count] else t.emit.like(made, dtypes[count])
+    rule = rule_of(name, tensors[0].dtype) if same and len(dtypes) == count + 1 else None
     shape = broadcast_shape(t, *tensors)
-    found = [typed(t, name, tensors, dtype, shape, known) for dtype in dtypes[count:]]
+    found = [typed(t, name, tensors, dtype, shape, known, rule) for dtype in dtypes[count:]]
     return found[0] if len(found) == 1 else tuple(found)
 
 

@@ -6,6 +6,7 @@ from hagane.frontends.libraries.torch.functions import (
     converting,
     creating,
     differentiating,
+    distances,
     distributions,
     elementwise,
     fourier,
@@ -14,11 +15,13 @@ from hagane.frontends.libraries.torch.functions import (
     linalg,
     losses,
     normalising,
+    ordering,
     products,
     recurrent,
     reducing,
     shaping,
     unary,
+    weighing,
     windows,
 )
 from hagane.frontends.libraries.torch.layers import (
@@ -35,9 +38,9 @@ from hagane.frontends.libraries.torch.table import TORCH
 
 # Importing a module enters its functions into the table.
 PARTS = (
-    asking, attributes, converting, creating, differentiating, distributions, elementwise,
-    fourier, gathering, joining, linalg, losses, normalising, products, recurrent, reducing,
-    shaping, unary, windows,
+    asking, attributes, converting, creating, differentiating, distances, distributions,
+    elementwise, fourier, gathering, joining, linalg, losses, normalising, ordering, products,
+    recurrent, reducing, shaping, unary, weighing, windows,
     applying, attending, convolving, initialising, layers_normalising, module, plain, recurring,
 )  # fmt: skip
 

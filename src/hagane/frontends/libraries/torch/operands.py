@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.libraries.computing import computed as computed
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
@@ -21,7 +22,6 @@ from hagane.frontends.python.values.values import (
     is_size,
 )
 from hagane.graph.types import dtype_name
-from hagane.ops.builder import interpreting
 from hagane.symbolic import Dim, Expr, product
 
 FLOAT, INT64, BOOL = ir.DataType.FLOAT, ir.DataType.INT64, ir.DataType.BOOL
@@ -279,21 +279,3 @@ def same_dtype(t: Core, x: Tensor, w: Tensor, what: str) -> None:
             w,
             remedy=remedy,
         )
-
-
-def computed(t: Core, typed: Tensor, function: Callable[..., Any], *operands: Any) -> Tensor:
-    """Return what a function over the builder makes of operands.
-
-    The checker, which computes nothing, takes the type that the library's own rule gave.
-
-    Args:
-        t: The interpreter.
-        typed: The type of the result.
-        function: The function.
-        operands: What it is called with.
-    """
-    if not t.emit.builds:
-        return typed
-    with interpreting(t.emit):
-        made: Tensor = function(*operands)
-    return made

@@ -10,7 +10,6 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,6 +17,7 @@ import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError, UnsupportedModel
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.content import as_array
 from hagane.frontends.python.values.values import Real, Tensor, Truth, Value
 from hagane.graph.types import SequenceType, Shape, TensorType, Type, dtype_name
 from hagane.ops.builder import Call, interpreting, library_node, node_of, op
@@ -475,31 +475,3 @@ def common_device(tensors: Sequence[Tensor]) -> str:
 
 def _is_free_scalar(tensor: Tensor) -> bool:
     return tensor.device == "cpu" and tensor.shape == ()
-
-
-def as_array(content: Value, dtype: ir.DataType | None = None) -> Array:
-    """Return nested lists of numbers and sizes as an array."""
-    items = _flat(content)
-    if any(isinstance(item, Expr) for item in items):
-        shape = _extent(content)
-        result = np.empty(len(items), dtype=object)
-        result[:] = items
-        return result.reshape(shape)
-    array = np.array(content)
-    if dtype is None and array.dtype == np.float64:
-        return array.astype(np.float32)
-    return array if array.size or dtype is not None else array.astype(np.float32)
-
-
-def _flat(content: Value) -> list[Value]:
-    if isinstance(content, list | tuple):
-        return [item for part in content for item in _flat(part)]
-    if isinstance(content, Fraction):
-        return [float(content)]
-    return [content]
-
-
-def _extent(content: Value) -> tuple[int, ...]:
-    if not isinstance(content, list | tuple):
-        return ()
-    return (len(content), *(_extent(content[0]) if content else ()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import sys
 import textwrap
 import types
@@ -212,9 +213,7 @@ class Lift(Core):
 
     @staticmethod
     def _has_source(found: type) -> bool:
-        module = sys.modules.get(found.__module__)
-        file = getattr(module, "__file__", None)
-        return file is not None and file.endswith(".py")
+        return _file_of(found).endswith(".py") or bool(linecache.getlines(_file_of(found)))
 
     def _object(self, found: Any) -> Value:
         cls = self.lift(type(found))
@@ -236,7 +235,12 @@ class Lift(Core):
 
 
 def _file_of(found: type) -> str:
-    return str(sys.modules[found.__module__].__file__)
+    """Return the file of a class, or the cell of a notebook that it comes from; empty if none."""
+    file = getattr(sys.modules.get(found.__module__), "__file__", None) or ""
+    if file.endswith(".py") and found.__module__ != "__main__":
+        return file
+    codes = [item.__code__ for item in vars(found).values() if isinstance(item, types.FunctionType)]
+    return codes[0].co_filename if codes else file
 
 
 def _is_user(file: str) -> bool:

@@ -171,7 +171,8 @@ class Modules(Core):
         if top in _STANDARD:
             return Host(importlib.import_module(name))
         assert self.frame is not None
-        folders = [Path(self.frame.file).parent, self.root]
+        beside = Path(self.frame.file).parent
+        folders = [beside, self.root, _above_packages(beside)]
         for folder in dict.fromkeys(folders):
             found = self._find_source(folder.joinpath(*name.split(".")))
             if found is not None:
@@ -190,6 +191,13 @@ class Modules(Core):
             if candidate.is_file():
                 return candidate
         return None
+
+
+def _above_packages(folder: Path) -> Path:
+    """Return the folder from which the package that a folder belongs to is imported."""
+    while (folder / "__init__.py").is_file() and folder != folder.parent:
+        folder = folder.parent
+    return folder
 
 
 def parse_file(path: Path) -> ast.Module:

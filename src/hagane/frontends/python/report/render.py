@@ -37,8 +37,8 @@ CODES = {
 }
 
 
-def render_text(report: Report) -> Iterator[str]:
-    """Yield the lines of a report."""
+def render_text(report: Report, expressions: int | None = None) -> Iterator[str]:
+    """Yield the lines of a report; ``expressions`` is their number if it has no types."""
     for problem in report.errors:
         yield from _problem(problem)
         yield ""
@@ -48,10 +48,10 @@ def render_text(report: Report) -> Iterator[str]:
         yield f"{_at(note.place)}unknown: {note.message}"
     for note in report.assumptions:
         yield f"{_at(note.place)}assumed: {note.message}"
-    yield summary(report)
+    yield summary(report, expressions)
 
 
-def summary(report: Report) -> str:
+def summary(report: Report, expressions: int | None = None) -> str:
     """Return the last line of a report."""
     if report.errors:
         count = len(report.errors)
@@ -62,7 +62,8 @@ def summary(report: Report) -> str:
     if report.unknown:
         rest = f"; {len(report.unknown)} expressions could not be typed"
     returned = f"; returns {report.returned}" if report.returned is not None else ""
-    return f"no errors in {len(report.types)} expressions{rest}{returned}"
+    count = len(report.types) if expressions is None else expressions
+    return f"no errors in {count} expressions{rest}{returned}"
 
 
 def _at(place: Place | None) -> str:

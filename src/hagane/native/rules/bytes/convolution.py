@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -33,9 +34,8 @@ from hagane.native.rules.convolution import window as windows
 from hagane.native.rules.convolution.direct import Source, emit_direct
 from hagane.native.rules.convolution.images import FEW_CHANNELS
 from hagane.native.rules.convolution.stem import by_pixels, folded, folds_rows
-from hagane.native.rules.convolution.window import is_depthwise, needed_pads, window_of
+from hagane.native.rules.convolution.window import is_depthwise, needed_pads, pads_of, window_of
 from hagane.native.tiles.tile import IN_ROWS, Words
-from hagane.ops.convolution.window import Window
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim
 
@@ -82,7 +82,9 @@ def lower_qlinear_conv(low: Lowering, node: ir.Node) -> None:
             return
     w_zero = one_for_all(low, node.inputs[5])
     signed = signed_weight(weight, w_zero)
-    if has_quads(low) and signed is not None and weight.ndim == 4 and window.groups == 1:
+    in_quads = has_quads(low) and signed is not None and weight.ndim == 4 and window.groups == 1
+    # (Matrix tiles are planned for sizes that are known.)
+    if in_quads and signed is not None and not (window.is_open and low.facts.level.tiles):
         _lower_quads(low, node, window, signed, x_zero, scale, bias, y_zero)
         return
     sums, pixels = _convolved(low, node, weight, x_zero, w_zero)
@@ -181,19 +183,19 @@ def _convolved(
     if int(attributes["group"]) != 1 or weight.ndim != 4:
         raise NotNative("groups, or other than two spatial axes")
     source = low.forms.contiguous(node.inputs[0])
-    window = Window.of(
-        weight.shape[2:], attributes.get("strides"), attributes.get("dilations"),
-        attributes.get("pads"), attributes["auto_pad"],
-    )  # fmt: skip
-    sizes = tuple(int(dim) for dim in low.facts.fixed_shape(node.inputs[0])[2:])
-    image = _emit_pixels(low, node, source, window.amounts(sizes), x_zero)
-    height, width = (int(n) for n in window.output(sizes))
+    maps, _, *kernel = weight.shape
+    strides = list(attributes.get("strides") or (1, 1))
+    dilations = list(attributes.get("dilations") or (1, 1))
+    sizes = source.shape[2:]
+    height, width = low.facts.shape(node.outputs[0])[2:]
+    begin, end = pads_of(attributes, sizes, (height, width), kernel, strides, dilations)
+    image = _emit_pixels(low, node, source, weight.shape[1], (begin, end), x_zero)
     maps, channels, *kernel = weight.shape
     depth = channels * kernel[0] * kernel[1]
     rows = source.shape[0] * height * width
     wide = -(-depth // 4) * 4
     packed = low.recorder.new(f"{node.name} windows", np.dtype(np.uint8), (rows, wide))
-    _emit_windows(low, node, image, packed, window, (height, width))
+    _emit_windows(low, node, image, packed, (kernel, strides, dilations), (height, width))
     matrix = np.ascontiguousarray(weight.transpose(2, 3, 1, 0).reshape(depth, maps))
     sums = low.recorder.new(f"{node.name} sums", np.dtype(np.int32), (rows, maps))
     emit_int8_product(
@@ -204,32 +206,36 @@ def _convolved(
 
 
 def _emit_pixels(
-    low: Lowering, node: ir.Node, source: Tensor, pads: list[tuple[int, int]], zero: int
+    low: Lowering,
+    node: ir.Node,
+    source: Tensor,
+    channels: int,
+    pads: tuple[Sequence[Dim], Sequence[Dim]],
+    zero: int,
 ) -> Tensor:
     """Write an image as unsigned bytes (N, rows, columns, C); its border is the zero point."""
-    images, channels, rows, columns = source.shape
-    (top, bottom), (left, right) = pads
-    assert isinstance(rows, int)
-    assert isinstance(columns, int)
+    images, _, rows, columns = source.shape
+    (top, left), (bottom, right) = pads
     shape = (images, rows + top + bottom, columns + left + right, channels)
     target = low.recorder.new(f"{node.name} pixels", np.dtype(np.uint8), shape)
     flip = 128 if source.dtype == np.int8 else 0
     body = Body()
     s, d = body.pointer(source, ctype="uint8_t"), body.pointer(target, written=True)
-    high, wide = rows + top + bottom, columns + left + right
+    high, wide, n = rows + top + bottom, columns + left + right, body.number
     body.add(
-        f"int64_t image = q / {high}, y = q % {high} - {top};",
-        f"uint8_t *o = {d} + q * {wide * channels};",
-        f"if (y < 0 || y >= {rows}) {{ for (int64_t i = 0; i < {wide * channels}; i++) o[i] = "
+        f"int64_t image = q / {n(high)}, y = q % {n(high)} - {n(top)};",
+        f"uint8_t *o = {d} + q * {n(wide * channels)};",
+        f"if (y < 0 || y >= {n(rows)}) {{ for (int64_t i = 0; i < {n(wide * channels)}; i++) o[i] = "
         f"(uint8_t)({zero} ^ {flip}); return; }}",
-        f"for (int64_t i = 0; i < {left * channels}; i++) o[i] = (uint8_t)({zero} ^ {flip});",
-        f"for (int64_t i = 0; i < {right * channels}; i++) o[{(left + columns) * channels} + i] = "
+        f"for (int64_t i = 0; i < {n(left * channels)}; i++) o[i] = (uint8_t)({zero} ^ {flip});",
+        f"for (int64_t i = 0; i < {n(right * channels)}; i++) o[{n((left + columns) * channels)} + i] = "
         f"(uint8_t)({zero} ^ {flip});",
-        f"o += {left * channels}; const uint8_t *x = {s} + (image * {channels * rows} + y) * {columns};",
-        f"for (int64_t c = 0; c < {channels}; c++) for (int64_t j = 0; j < {columns}; j++)",
-        f"o[j * {channels} + c] = x[c * {rows * columns} + j] ^ {flip};",
+        f"o += {n(left * channels)}; const uint8_t *x = {s} + (image * {n(channels * rows)} + y) * "
+        f"{n(columns)};",
+        f"for (int64_t c = 0; c < {channels}; c++) for (int64_t j = 0; j < {n(columns)}; j++)",
+        f"o[j * {channels} + c] = x[c * {n(rows * columns)} + j] ^ {flip};",
     )
-    low.recorder.emit(f"pixels '{node.name}'", body, images * high, work=columns * 32.0)
+    low.recorder.emit(f"pixels '{node.name}'", body, images * high, work=work_of(columns, 32.0))
     return target
 
 
@@ -238,29 +244,31 @@ def _emit_windows(
     node: ir.Node,
     image: Tensor,
     packed: Tensor,
-    window: Window,
-    output: tuple[int, int],
+    window: tuple[Sequence[int], Sequence[int], Sequence[int]],
+    output: tuple[Dim, Dim],
 ) -> None:
     """Copy the runs of bytes of each window into a row."""
     _, rows, columns, channels = image.shape
-    (kh, kw), (sy, sx), (dy, dx) = window.kernel, window.strides, window.dilations
+    (kh, kw), (sy, sx), (dy, dx) = window
+    assert isinstance(channels, int)
     wide = packed.shape[1]
     height, width = output
     assert isinstance(wide, int)
     body = Body()
     s, d = body.pointer(image), body.pointer(packed, written=True)
+    n = body.number
     runs, run = (1, kw * channels) if dx == 1 else (kw, channels)
     body.add(
-        f"int64_t image = q / {height}, oy = q % {height};",
-        f"const uint8_t *x = {s} + (image * {rows} + oy * {sy}) * {columns * channels};",
-        f"for (int64_t ox = 0; ox < {width}; ox++) {{",
-        f"uint8_t *o = {d} + (q * {width} + ox) * {wide};",
+        f"int64_t image = q / {n(height)}, oy = q % {n(height)};",
+        f"const uint8_t *x = {s} + (image * {n(rows)} + oy * {sy}) * {n(columns * channels)};",
+        f"for (int64_t ox = 0; ox < {n(width)}; ox++) {{",
+        f"uint8_t *o = {d} + (q * {n(width)} + ox) * {wide};",
         f"for (int64_t i = 0; i < {kh}; i++) for (int64_t j = 0; j < {runs}; j++, o += {run})",
-        f"__builtin_memcpy(o, x + (i * {dy * columns} + ox * {sx} + j * {dx}) * {channels}, {run});",
+        f"__builtin_memcpy(o, x + (i * {n(dy * columns)} + ox * {sx} + j * {dx}) * {channels}, {run});",
         f"for (int64_t at = {kh * kw * channels}; at < {wide}; at++) *o++ = 0; }}",
     )
     tasks = image.shape[0] * height
-    low.recorder.emit(f"windows '{node.name}'", body, tasks, work=float(width * wide) * 0.05)
+    low.recorder.emit(f"windows '{node.name}'", body, tasks, work=work_of(width, wide * 0.05))
 
 
 RULES: dict[str, Rule] = {

@@ -324,7 +324,7 @@ def pack_bytes(
     words: Sequence[Sequence[tuple[tuple[int, int] | None, ...]]],
     lanes: int,
 ) -> Array:
-    """Return what each block of channels reads: starts of sums, scales, and taps in fours.
+    """Return the constants of each block of channels: starts of sums, scales, and taps in fours.
 
     Args:
         weight: ``(channels, 1, rows, columns)`` of int8.

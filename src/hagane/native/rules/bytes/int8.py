@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.machine import multiplies_bytes
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.packing import Packing, as_is
 from hagane.native.kernels.tensor import Tensor
 from hagane.native.lowering.state import Lowering
@@ -87,8 +87,8 @@ def pack_rows(low: Lowering, node: ir.Node, a: Tensor, rows: Dim, k: int) -> Ten
         f"for (int64_t i = 0; i < {k}; i++) {d}[r * {wide} + i] = {s}[r * {k} + i] ^ {flip};",
         f"for (int64_t i = {k}; i < {wide}; i++) {d}[r * {wide} + i] = 0; }}",
     )
-    known = rows * wide if isinstance(rows, int) else 65536
-    low.recorder.emit(f"pack bytes '{node.name}'", body, (rows + 15) // 16, work=known * 0.02)
+    work = work_of(rows, wide * 0.02)
+    low.recorder.emit(f"pack bytes '{node.name}'", body, (rows + 15) // 16, work=work)
     return packed
 
 
@@ -152,5 +152,6 @@ def emit_int8_product(
         f"for (int64_t j = 0; j < w; j++) {c}[(r0 + r) * {n} + n0 + j] = sum[r * 64 + j] - za * {s}[n0 + j] + shift;",
         "}",
     )
-    flops = 2.0 * k * n * (rows if isinstance(rows, int) else 64)
-    low.recorder.emit(node, body, tiles * blocks, work=flops / 200, flops=flops)
+    flops = 2.0 * k * n  # of a row
+    work = work_of(rows, flops / 200)
+    low.recorder.emit(node, body, tiles * blocks, work=work, flops=work_of(rows, flops))

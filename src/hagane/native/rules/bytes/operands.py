@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.machine import multiplies_bytes
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.packing import Packing, as_is, padded_rows
 from hagane.native.kernels.tensor import Pads, Tensor
 from hagane.native.layouts.quads import Quads, to_quads
@@ -76,7 +76,7 @@ def image_of_quads(low: Lowering, value: ir.Value | None, zero: int, pads: Pads)
 def bounded_bytes(
     low: Lowering, value: ir.Value
 ) -> tuple[ir.Value, tuple[int, int | None], tuple[ir.Node, ...]]:
-    """Return what a maximum and a minimum with constants make of bytes, and these bounds.
+    """Return bytes after a maximum and a minimum with constants, and these bounds.
 
     They stand for a rectification or for a clip. Without a minimum the upper bound is None.
     """
@@ -109,7 +109,7 @@ def may_overflow(weight: Array, start: Array, factor: Array) -> bool:
     Args:
         weight: ``(out, in, rows, columns)``.
         start: What sums start from, one number a channel.
-        factor: The same of what they are scaled by.
+        factor: The same of their factor.
     """
     signed = weight.astype(np.int64)
     most = start + 255 * np.maximum(signed, 0).sum((1, 2, 3))
@@ -124,10 +124,6 @@ def parameters(low: Lowering, key: object, length: int, *rows: Array) -> Paramet
     packing = Packing(padded_rows, (words, length, "uint32"))
     buffer = low.recorder.weight(("parameters", key), packing, len(rows) * length * 4)
     return Parameters(buffer, length * 4)
-
-
-def _elements(rows: Dim) -> float:
-    return float(rows) if isinstance(rows, int) else 64.0
 
 
 def requantize(
@@ -171,5 +167,5 @@ def requantize(
         "} } }",
     )
     low.recorder.emit(
-        f"requantize '{node.name}'", body, (rows + 63) // 64, work=_elements(rows) * maps
+        f"requantize '{node.name}'", body, (rows + 63) // 64, work=work_of(rows, float(maps))
     )

@@ -114,7 +114,7 @@ def packed_quads(low: Lowering, node: ir.Node, weight: Array, sizes: list[int]) 
 def _starts(
     low: Lowering, node: ir.Node, zero: Tensor, sums: Array, shift: int, length: int
 ) -> Buffer:
-    """Return what sums start from where the zero point is known only at run time."""
+    """Return the starts of sums where the zero point is known only at run time."""
     buffer = Buffer(f"{node.name} starts", length * 4, Kind.ARENA)
     columns = low.recorder.weight(
         ("column sums", id(node)), Packing(as_is, (sums.astype(np.int32),)), sums.size * 4
@@ -134,7 +134,7 @@ def _starts(
 def _scaled(
     low: Lowering, value: ir.Value, n: int
 ) -> tuple[ir.Value, Array | None, Array, tuple[ir.Node, ...]]:
-    """Return what a cast, a constant scale and a constant row make of a product, and these."""
+    """Return a product after a cast, a constant scale and a constant row, and these."""
     none = np.zeros(n, np.float32)
     cast = low.only_use(value)
     if cast is None or cast.op_type != "Cast" or low.facts.dtype(cast.outputs[0]) != FLOAT32:

@@ -22,7 +22,7 @@ from hagane.symbolic import C_FLOOR, Dim, Expr, c_text, maximum, number_of, symb
 
 # Sizes are taken for those of this iteration, or one before; of values that are not larger by then.
 _LIKELY_ITERATION, _LARGE = 64, 1 << 20
-# What a kernel takes at least for what it reads and writes.
+# The least time of a kernel for its reads and writes.
 _NS_OF_BYTE = 0.1
 _DIFFERS = "a state changes its shape between iterations, in a way that only the data tells"
 
@@ -79,7 +79,7 @@ class SizesOfIterations:
             raise NotNative("sizes in its body may differ in some iterations")
 
     def weigh(self, kernels: Sequence[Kernel], iterations: Dim | None) -> None:
-        """Estimate what kernels take whose sizes differ, for those of an iteration in the middle.
+        """Estimate the time of kernels whose sizes differ, for those of an iteration in the middle.
 
         Rules take open sizes for large; a value that begins empty is small in most iterations, and the
         threads would wait for each other longer than one takes for all.
@@ -154,7 +154,7 @@ class SizesOfIterations:
         temporaries: Sequence[Buffer],
         count: Tensor,
     ) -> tuple[Kernel, ChangingSizes]:
-        """Return the kernel that computes all numbers that differ, and what to do with them.
+        """Return the kernel that computes all numbers that differ, and their uses.
 
         Args:
             kernels: Of the body.

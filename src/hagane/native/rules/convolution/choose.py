@@ -40,13 +40,19 @@ from hagane.native.rules.convolution.window import (
 )
 from hagane.native.rules.convolution.winograd import Shape, lower_winograd, tile_size
 from hagane.native.rules.elementwise import function_of
-from hagane.native.rules.onednn.convolution import calls_library, lower_by_library
+from hagane.native.rules.onednn.convolution import calls_library as is_chosen
+from hagane.native.rules.onednn.convolution import lower_by_library
 from hagane.native.rules.varying import lower_varying
 from hagane.native.tiles.matrix import takes_rows
 from hagane.native.tiles.tile import Words, block_words, uses_tiles
 from hagane.native.tiles.triples import splits, tiles_ns, tiles_of_image
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim, maximum
+
+
+def calls_library(low: Lowering, window: Window) -> bool:
+    """Whether oneDNN computes a convolution: where measurements chose it."""
+    return bool(low.facts.choices) and is_chosen(low, window)
 
 
 def winograd_sizes(window: Window) -> tuple[int, ...]:
@@ -80,12 +86,12 @@ def winograd_size(low: Lowering, window: Window) -> int:
 
 
 def _words(low: Lowering, window: Window) -> Words:
-    """Return what the words of a convolution that reads blocks hold, in the form it is computed in."""
+    """Return the words of a convolution that reads blocks, in the form it is computed in."""
     return Words.FLOAT if winograd_size(low, window) else _direct_words(low, window)
 
 
 def _direct_words(low: Lowering, window: Window) -> Words:
-    """Return what they hold in the direct form."""
+    """Return the words of the direct form."""
     inputs = window.channels // window.groups
     pairs = (
         low.facts.words is not Words.FLOAT

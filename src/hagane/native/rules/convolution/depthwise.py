@@ -86,9 +86,9 @@ def lower_depthwise(
 
 
 def _pixels_at_once(columns: Dim, most: int) -> list[int]:
-    """Return how many pixels of a row are computed together: as many as can, then what is left."""
+    """Return how many pixels of a row are computed together: as many as can, then the rest."""
     if not isinstance(columns, int):
-        return [most >> i for i in range(most.bit_length())]
+        return [most, 3, 1]
     width = min(columns, most)
     return [width] if columns % width == 0 else [width, 1]
 

@@ -121,7 +121,7 @@ def lower_few_outputs(
     plane = rows * row
     image = window.channels * form.phases * plane
     out = window.out_channels
-    # Tiles read whole vectors: past the end of a row what follows, past the last one what is there.
+    # Tiles read whole vectors: past the end of a row the next one, past the last one any memory.
     slack = form.wide * lanes
     buffer = Buffer(f"{x.name} planes", (window.images * image + slack) * 4, Kind.ARENA)
     _fill_planes(low, x, window, buffer, form.phases, row, plane)

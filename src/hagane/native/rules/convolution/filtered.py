@@ -83,7 +83,7 @@ def filtered_axis(low: Lowering, node: ir.Node, window: Window) -> Axis | None:
 
 
 def _lies_in_planes(low: Lowering, value: ir.Value | None) -> bool:
-    """Whether an image is given, or what a convolution into few channels makes of one."""
+    """Whether an image is given, or the result of a convolution into few channels."""
     while value is not None and (node := value.producer()) is not None:
         if node.op_type == "Conv":
             weight = low.facts.shape(node.inputs[1])

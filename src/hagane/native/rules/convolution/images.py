@@ -45,7 +45,7 @@ def padded_planes(
 ) -> tuple[Tensor, tuple[Dim, Dim], Dim]:
     """Return an image as planes within a zero border, its row and plane strides, and its size.
 
-    The border is what the filter reads, or ``pads``.
+    The border is the one that the filter reads, or ``pads``.
     """
     source = low.forms.plain(value)
     needed = top, left, bottom, right = needed_pads(window) if pads is None else pads

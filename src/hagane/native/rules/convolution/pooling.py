@@ -74,7 +74,7 @@ def _divisor(body: Body, window: Window, whole: bool) -> str:
         return "hg_max(1, (i1 - i0) * (j1 - j0))"
     (kh, kw), (dh, dw) = window.kernel, window.dilations
     _, _, bottom, right = window.pads
-    # A window that reaches past the padding, as ceil_mode allows, counts what the padding holds.
+    # A window that reaches past the padding, as ceil_mode allows, counts the padding.
     rows = f"hg_min({kh}, ({body.number(window.height + bottom)} - y0 + {dh - 1}) / {dh})"
     columns = f"hg_min({kw}, ({body.number(window.width + right)} - x0 + {dw - 1}) / {dw})"
     return f"{rows} * {columns}"

@@ -108,7 +108,7 @@ def _emit_pixels(
 ) -> Tensor:
     """Write an image as pixels within a border, as 32-bit words.
 
-    ``kept`` is how many numbers a pixel has, what they are, and what the border holds.
+    ``kept`` is how many numbers a pixel has, their kind, and the content of the border.
     """
     each, words, zero = kept
     source = low.forms.plain(x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from hagane.native.rules.varying import lower_varying
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim, maximum
 
+_LISTS = ("strides", "dilations", "pads", "output_padding")
+
 
 def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
     """Lower a transposed convolution: a convolution of the image with zeros between its pixels.
@@ -33,16 +36,24 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
         given = [value for value in node.inputs[1:3] if value is not None]
         lower_varying(low, node, lower_conv_transpose, dict.fromkeys(given))
         return
-    shape, out = low.facts.shape(x), low.facts.shape(node.outputs[0])
-    if not low.facts.is_float(x) or len(shape) != 4 or attributes.get("group", 1) != 1:
-        raise NotNative("a transposed convolution in groups, or not of two axes")
+    if not low.facts.is_float(x) or weight.ndim not in (3, 4) or attributes.get("group", 1) != 1:
+        raise NotNative("a transposed convolution in groups, or of three axes")
+    shape, out = _four(low.facts.shape(x)), _four(low.facts.shape(node.outputs[0]))
     if 0 in (*shape, *out):
         raise NotNative("an empty image")
     if not isinstance(shape[1], int) or not isinstance(out[1], int):
         raise NotNative(AT_RUN_TIME)
+    rank = weight.ndim - 2
+    weight = weight.reshape(*weight.shape[:2], *(1,) * (2 - rank), *weight.shape[2:])
     kernel = weight.shape[2:]
-    strides = list(attributes.get("strides") or [1, 1])
-    dilations = list(attributes.get("dilations") or [1, 1])
+    lists = {name: list(attributes.get(name) or ()) for name in _LISTS}
+    if rank == 1:
+        lists["pads"] = [0, *lists["pads"][:1], 0, *lists["pads"][1:]] if lists["pads"] else []
+        for name, other in (("strides", 1), ("dilations", 1), ("output_padding", 0)):
+            lists[name] = [other, *lists[name]] if lists[name] else []
+    attributes = {**attributes, **lists}
+    strides = lists["strides"] or [1, 1]
+    dilations = lists["dilations"] or [1, 1]
     begin = [
         _transposed_pad(
             attributes, shape[2 + i], out[2 + i], kernel[i], strides[i], dilations[i], i
@@ -56,7 +67,7 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
         return
     inner = [(shape[2 + i] - 1) * strides[i] + 1 for i in range(2)]
     before = [(kernel[i] - 1) * dilations[i] - begin[i] for i in range(2)]
-    # (Where the padding is open it is no more than half of what the filter reaches.)
+    # (Where the padding is open it is no more than half of the filter's reach.)
     if any(isinstance(pad, int) and pad < 0 for pad in before):
         raise NotNative("more padding than the filter reaches")
     after = [
@@ -115,6 +126,11 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
     low.forms[epilogue.value] = target
 
 
+def _four(shape: Sequence[Dim]) -> tuple[Dim, ...]:
+    """Return the shape of an image; one of one axis has one row."""
+    return tuple(shape) if len(shape) != 3 else (*shape[:2], 1, shape[2])
+
+
 def _transposed_pad(
     attributes: dict[str, Any], size: Dim, out: Dim, kernel: int, stride: int, dilation: int, i: int
 ) -> Dim:
@@ -125,7 +141,7 @@ def _transposed_pad(
     if mode == "VALID" and not attributes.get("output_shape"):
         return 0
     extra = int((attributes.get("output_padding") or [0, 0])[i])
-    # Negative where the output is longer than what the filter reaches.
+    # Negative where the output is longer than the filter's reach.
     total: Dim = (size - 1) * stride + (kernel - 1) * dilation + 1 + extra - out
     return total // 2 if mode == "SAME_UPPER" else total - total // 2
 
@@ -141,7 +157,7 @@ def _lower_shuffled(
     """Lower a transposed convolution whose filter is as large as its stride."""
     lanes = low.facts.level.lanes
     sh, sw = strides
-    shape, channels = low.facts.shape(x), weight.shape[1]
+    shape, channels = _four(low.facts.shape(x)), weight.shape[1]
     blocks = -(-channels // lanes)
     spread = np.zeros((sh, sw, blocks * lanes, len(weight), 1, 1), np.float32)
     spread[:, :, :channels, :, 0, 0] = weight.transpose(2, 3, 1, 0)

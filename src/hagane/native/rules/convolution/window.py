@@ -22,8 +22,8 @@ _CHAIN = 4
 class Window:
     """A convolution's sizes, in the two-dimensional form that a one-dimensional one takes too.
 
-    ``follows`` is set where the image is what another convolution gives, perhaps with functions
-    and sums of it, so that it may lie in whatever form this one wants.
+    ``follows`` is set where the image is the result of another convolution, perhaps with functions
+    and sums of it, so that it may lie in the form that this one wants.
     """
 
     images: Dim
@@ -129,7 +129,7 @@ def window_of(low: Lowering, node: ir.Node, kernel: Sequence[int], out_channels:
 
 
 def _follows(value: ir.Value | None) -> bool:
-    """Whether a value is what a convolution gives, which is not depthwise, or a function of it."""
+    """Whether a value is the result of a convolution that is not depthwise, or a function of it."""
     for _ in range(_CHAIN):
         node = None if value is None else value.producer()
         if node is None or node.op_type not in (*_FUNCTIONS, "Conv"):
@@ -177,19 +177,19 @@ def needed_pads(window: Window) -> Pads:
 
 
 def _at_most(needed: Dim, given: Dim) -> Dim:
-    """Return a border that suffices: what is needed, or what is given where only a run knows."""
+    """Return a border that suffices: the needed one, or the given one where only a run knows."""
     found = maximum(0, needed)
     return found if isinstance(found, int) or not isinstance(given, int) else given
 
 
 def covers(have: Pads, want: Pads) -> bool:
-    """Whether a border is at least as wide as another, whatever the run finds."""
+    """Whether a border is at least as wide as another, in any run."""
     least = [lower_bound(a - b) for a, b in zip(have, want, strict=True)]
     return all(bound is not None and bound >= 0 for bound in least)
 
 
 def convolution_key(low: Lowering, window: Window) -> str:
-    """Return what the best form of a convolution depends on, but for the processor."""
+    """Return all that a convolution's best form depends on, but for the processor."""
     sizes = [window.images, window.channels, window.height, window.width, window.out_channels]
     shapes = (window.kernel, window.strides, window.dilations, window.pads)
     text = " ".join("x".join(map(str, item)) for item in (sizes, *shapes))

@@ -24,14 +24,7 @@ from hagane.native.layouts.pairs import STORE, Paired
 from hagane.native.lowering.epilogue import Epilogue
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.convolution.filtering import Axis, Matrix, axis, sizes_of, transform
-from hagane.native.tiles.contraction import (
-    Contraction,
-    Group,
-    Pixels,
-    Pool,
-    pack_weights,
-    split_blocks,
-)
+from hagane.native.tiles.contraction import Contraction, Group, Pixels, Pool, split_blocks
 from hagane.native.tiles.register_loops import emit_contraction
 from hagane.native.tiles.tile import Tile, bounded
 from hagane.ops.definition import Array
@@ -46,6 +39,8 @@ _WITH_TILES = 180.0, 12.0
 
 # So many points are as many as are transformed at once.
 _MOST_POINTS = 36
+# Filters that are transformed at once when weights are packed.
+_CHUNK = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -480,12 +475,17 @@ def pack_points(
     packed = np.empty((points, sum(sizes) * lanes * inputs), np.float32)
     first = at = 0
     for blocks in sizes:
-        # One group at a time: in double precision, all take four times the result.
-        group = weight[first * lanes : (first + blocks) * lanes]
-        exact = spread @ group.reshape(-1, taps).astype(np.float64).T
-        moved = exact.astype(np.float32).reshape(points, len(group), inputs, 1, 1)
-        length = blocks * lanes * inputs
-        for p in range(points):
-            (packed[p, at : at + length],) = pack_weights(moved[p], [blocks], level, lanes)
-        first, at = first + blocks, at + length
+        wide = blocks * lanes
+        group = weight[first * lanes : first * lanes + wide].reshape(-1, inputs, taps)
+        step = max(1, _CHUNK // wide)
+        columns = np.zeros((taps, step, wide))
+        for start in range(0, inputs, step):
+            # In double precision, and in pieces that stay in the cache of one core.
+            part = group[:, start : start + step].T
+            deep = part.shape[1]
+            columns[:, :deep, : len(group)] = part
+            exact = spread @ columns[:, :deep].reshape(taps, -1)
+            packed[:, at : at + deep * wide] = exact
+            at += deep * wide
+        first += blocks
     return packed.reshape(-1)

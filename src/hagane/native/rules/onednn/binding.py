@@ -156,7 +156,7 @@ class OneDnn:
             raise OneDnnError(f"oneDNN: dnnl_{name} failed with status {status}", status)
 
     def make(self, name: str, *arguments: object) -> Handle:
-        """Return what a function creates in its first argument."""
+        """Return the handle that a function creates in its first argument."""
         made = Handle()
         self.call(name, ctypes.byref(made), *arguments)
         return made
@@ -172,7 +172,7 @@ class OneDnn:
 
     @contextlib.contextmanager
     def one_thread(self) -> Iterator[None]:
-        """Let what is made or run meanwhile use the calling thread alone."""
+        """Let primitives that are made or run meanwhile use the calling thread alone."""
         with _making:
             before = self._threads()
             self._set_threads(1)
@@ -201,7 +201,7 @@ class OneDnn:
         return int(self._query(description, what, index) or 0)
 
     def size(self, description: int) -> int:
-        """Return the bytes of what is described."""
+        """Return the bytes of the memory that is described."""
         return int(self._size(description))
 
 

@@ -1,7 +1,7 @@
-"""Layers that oneDNN computes, where that was measured to be faster: what all of them share.
+"""Layers that oneDNN computes, where that was measured to be faster: the common parts.
 
 A task is a piece of the layer that fits the second-level cache of the thread that runs it: oneDNN
-computes it into the thread's scratch memory, and what follows brings it to its place from there.
+computes it into the thread's scratch memory, and the epilogue brings it to its place from there.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def aligned(count: int) -> int:
 
 
 def label(node: ir.Node, followers: Sequence[ir.Node]) -> str:
-    """Return what profiles and messages call a kernel."""
+    """Return the name of a kernel in profiles and messages."""
     return f"{label_of(node, *followers)} (oneDNN)"
 
 

@@ -2,7 +2,7 @@
 
 Its fast kernels want the channels of a pixel side by side. A task copies its rows of the image
 from blocks of channels into that order, with the zero border, rounded where products are of
-bfloat16, lets oneDNN compute, and brings the result back into blocks, with what follows.
+bfloat16, lets oneDNN compute, and brings the result back into blocks, with the epilogue.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Operation:
         self._primitive: Handle | None = None
 
     def addresses(self) -> list[int]:
-        """Return what ``hg_onednn_primitive`` in ``c/onednn.h`` holds; valid with this object."""
+        """Return the fields of ``hg_onednn_primitive`` in ``c/onednn.h``; valid with this object."""
         library, description = self.library, self._description
         with library.one_thread():
             if self._primitive is None:

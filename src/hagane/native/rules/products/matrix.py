@@ -109,14 +109,16 @@ def _lower_product(
     epilogue = follow(low, value)
     residual = None if epilogue.residual is None else low.forms.contiguous(epilogue.residual)
     if residual is not None and n % lanes and residual.buffer.kind in (Kind.INPUT, Kind.MOVING):
-        # A tile may read past the end of what is added; memory of the caller ends there.
+        # A tile may read past the end of the residual; memory of the caller ends there.
         residual = emit_copy(
             low.recorder, residual, low.recorder.new("residual", residual.dtype, residual.shape)
         )
     target = low.forms.result(epilogue.value)
     followers += epilogue.nodes
     assert source is not None
-    if lower_product(low, node, source, weight, bias, epilogue, residual, target, followers):
+    if low.facts.choices and lower_product(
+        low, node, source, weight, bias, epilogue, residual, target, followers
+    ):
         return
     words = _words(low, rows, k, n)
     choice = low.facts.choices.get(product_key(low, rows, k, n), BY_RULE)
@@ -157,7 +159,7 @@ def _lower_product(
 
 
 def _words(low: Lowering, rows: Dim, k: int, n: int) -> Words:
-    """Return what the words of a product's two sides hold."""
+    """Return the words of a product's two sides."""
     if low.facts.pairs:
         return Words.PAIR if low.facts.level.tiles or k % 2 == 0 else Words.FLOAT
     if low.facts.words is Words.FLOAT:
@@ -210,7 +212,7 @@ def emit_product(
         low: Takes the kernel.
         node: What it computes.
         rows: The left side.
-        constants: The packed weights, and what sums start from, one number a column.
+        constants: The packed weights, and the starts of sums, one number a column.
         residual: Rows that are added, or None.
         target: The result, row-major, its last axis the columns; or in blocks of pairs, which
             matrix tiles write.

@@ -115,7 +115,7 @@ def _by_producer(
 def _fill_up(
     low: Lowering, buffer: Buffer, words: Words, rows: Dim, plane: Dim, whole: int, rest: int
 ) -> None:
-    """Clear what the last block has beyond a row's end: it counts nought, if it is finite."""
+    """Clear the last block beyond a row's end: it counts nought, if it is finite."""
     dtype, each, _ = _KEPT[words]
     lanes, pieces = low.facts.level.lanes * each, words.pieces
     at = whole * plane + rest
@@ -124,7 +124,7 @@ def _fill_up(
     emit_elementwise(low.recorder, f"clear '{buffer.name}'", Constant(0, dtype), target)
 
 
-# How the numbers of a row are kept: their type, how many make a word, what stores them.
+# How the numbers of a row are kept: type, how many make a word, the function that stores them.
 _KEPT = {
     Words.FLOAT: (FLOAT32, 1, ""),
     Words.PAIR: (BFLOAT16, 2, STORE),
@@ -164,5 +164,5 @@ def _columns(
 
 
 def product_key(low: Lowering, rows: Dim, k: int, n: int) -> str:
-    """Return what the best form of a product of (rows, k) and (k, n) depends on."""
+    """Return all that the best form of a product of (rows, k) and (k, n) depends on."""
     return f"product {rows}x{k}x{n} {low.facts.circumstances}"

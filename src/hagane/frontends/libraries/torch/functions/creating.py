@@ -24,7 +24,7 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.interpret.emit import as_array
+from hagane.frontends.python.values.content import as_array
 from hagane.frontends.python.values.values import (
     DType,
     Many,
@@ -72,7 +72,7 @@ def made(t: Core, dtype: ir.DataType, shape: list[Dim], device: str, fill: Value
     plain = plain_fill and len(numbers) == len(shape)
     if plain and int(np.prod(numbers)) <= _MAX_CONTENT and category(dtype) < 3:
         known = np.full(numbers, fill).astype(dtype.numpy())
-    if known is None and plain_fill and t.emit.builds and category(dtype) < 3:
+    if known is None and plain_fill and category(dtype) < 3:
         content = np.full(1, fill).astype(dtype.numpy())
         filled = t.op("ConstantOfShape", dims_input(shape), value=content, device=device)
         t.emit.show_sizes(filled, tuple(shape))

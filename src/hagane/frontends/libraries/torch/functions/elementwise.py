@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
     FLOAT,
@@ -15,7 +16,6 @@ from hagane.frontends.libraries.torch.operands import (
     as_float,
     cast,
     category,
-    computed,
     is_scalar,
     name_dtype,
     need_tensor,
@@ -56,7 +56,7 @@ def prelu(t: Core, input: Value, weight: Value) -> Tensor:
                f"{t.show(w)}", x, w)  # fmt: skip
     made = t.emit.typed("PRelu", [x, w], x.dtype, x.shape)
     if not one and len(shape) > 2:
-        w = t.op("Unsqueeze", w, np.arange(1, len(shape) - 1)) if t.emit.builds else w
+        w = t.op("Unsqueeze", w, np.arange(1, len(shape) - 1))
     return computed(t, made, activations.prelu, x, w)
 
 

@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
+from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.indexing import item
-from hagane.frontends.libraries.torch.computing import computed
 from hagane.frontends.libraries.torch.operands import (
     INT64,
     as_float,
@@ -159,9 +159,7 @@ def _any_part(t: Core, x: Tensor, place: int, length: Dim) -> Tensor:
 def _part(t: Core, x: Tensor, place: int, start: Dim, length: Dim) -> Tensor:
     shape = list(shape_of(t, x))
     shape[place] = length
-    return computed(
-        t, "Slice", [x], x.dtype, tuple(shape), lambda: taken.part(x, place, start, length)
-    )
+    return computed(t, (x.dtype, tuple(shape)), lambda: taken.part(x, place, start, length))
 
 
 def _parts(t: Core, x: Tensor, place: int, lengths: Sequence[Dim]) -> tuple[Tensor, ...]:
@@ -234,8 +232,7 @@ def unbind(t: Core, input: Value, dim: Value = 0) -> Value:
     count = shape[place]
     if isinstance(count, int):
         return tuple(
-            computed(t, "Gather", [x], x.dtype, rest, partial(taken.element, x, place, k))
-            for k in range(count)
+            computed(t, (x.dtype, rest), partial(taken.element, x, place, k)) for k in range(count)
         )
     return Many(t.emit.typed("Gather", [x], x.dtype, rest), count)
 
@@ -274,9 +271,10 @@ def unfold_method(t: Core, self: Value, dimension: Value, size_: Value, step: Va
     t.emit.require_size(shape[place] - window, 0, f"axis {place} minus the window of {window}")
     count = shape[place] = floordiv(shape[place] - window, stride) + 1
     return computed(
-        t, "Unfold", [self], self.dtype, (*shape, window),
+        t,
+        (self.dtype, (*shape, window)),
         lambda: taken.windows_along(self, place, window, stride, count),
-    )  # fmt: skip
+    )
 
 
 def _cut(name: str, place: int) -> None:
@@ -320,7 +318,7 @@ def diag_embed(
             order.insert(place, source)
         return transpose(made, order)
 
-    return computed(t, "Diagonal", [x], x.dtype, tuple(result), compute)
+    return computed(t, (x.dtype, tuple(result)), compute)
 
 
 @TORCH.function("diagonal", methods=("diagonal",))
@@ -334,10 +332,7 @@ def diagonal(t: Core, input: Value, offset: Value = 0, dim1: Value = 0, dim2: Va
         t.fail("axis", f"the diagonal of one axis ({dim1}) with itself: {t.show(x)}", x)
     rows, columns = (shape[a], shape[b] - offset) if offset > 0 else (shape[a] + offset, shape[b])
     length = minimum(rows, columns) if offset == 0 else maximum(0, minimum(rows, columns))
-    return computed(
-        t, "Diagonal", [x], x.dtype, (*rest, length),
-        lambda: taken.diagonal(x, offset, a, b, length),
-    )  # fmt: skip
+    return computed(t, (x.dtype, (*rest, length)), lambda: taken.diagonal(x, offset, a, b, length))
 
 
 @TORCH.function("diag", methods=("diag",))
@@ -416,7 +411,7 @@ def diff(
             made = taken.differences(made, place)
         return made
 
-    return computed(t, "Diff", [x], x.dtype, tuple(shape), compute)
+    return computed(t, (x.dtype, tuple(shape)), compute)
 
 
 @TORCH.function("trapezoid", "trapz")
@@ -443,12 +438,8 @@ def nonzero(t: Core, input: Value, *, as_tuple: Value = False) -> Value:
     rank = len(shape_of(t, x))
     count = t.emit.count("nonzero", x)
     if as_tuple:
-        return tuple(
-            computed(t, "NonZero", [x], INT64, (count,), partial(_row, x, k)) for k in range(rank)
-        )
-    return computed(
-        t, "NonZero", [x], INT64, (count, rank), lambda: transpose(op("NonZero", x), [1, 0])
-    )
+        return tuple(computed(t, (INT64, (count,)), partial(_row, x, k)) for k in range(rank))
+    return computed(t, (INT64, (count, rank)), lambda: transpose(op("NonZero", x), [1, 0]))
 
 
 def _row(x: Tensor, axis: int) -> Value:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.torch.functions.elementwise import broadcast_shape
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
     FLOAT,
     INT64,
     axis,
-    computed,
     need_float,
     need_tensor,
     same_dtype,
@@ -402,7 +402,7 @@ def multi_head_attention(
     out = t.emit.typed(
         "Attention", [query, key, value], query.dtype, (*shape_of(t, query)[:-1], embed)
     )
-    if parts is not None and t.emit.builds:
+    if parts is not None:
         with interpreting(t.emit):
             return _in_heads(
                 query, key, value, heads, parts, attn_mask, key_padding_mask, batched,

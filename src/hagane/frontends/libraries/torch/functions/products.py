@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 
-from hagane.frontends.libraries.torch.computing import computed
+from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.torch.operands import (
     FLOAT as _FLOAT,
 )
 from hagane.frontends.libraries.torch.operands import (
     axes,
-    axis,
     category,
-    need_float,
     need_tensor,
     promoted,
     same_dtype,
@@ -88,10 +86,10 @@ _of_rank("vdot", 1, 1)
 
 
 def _scaled(t: Core, x: Value, factor: Value) -> Value:
-    """Return ``x`` times a number, which changes no type."""
+    """Return ``x`` times a number."""
     from hagane.frontends.libraries.torch.functions.elementwise import binary
 
-    return x if not t.emit.builds or factor == 1 else binary(t, "mul", x, factor)
+    return x if factor == 1 else binary(t, "mul", x, factor)
 
 
 def _add_product(name: str, first: str) -> None:
@@ -147,9 +145,10 @@ def outer(t: Core, input: Value, vec2: Value) -> Tensor:
     shape = (shape_of(t, a, 1, "input")[0], shape_of(t, b, 1, "vec2")[0])
     dtype = promoted(a.dtype, b.dtype)
     return computed(
-        t, "Outer", [a, b], dtype, shape,
+        t,
+        (dtype, shape),
         lambda: mul(unsqueeze(cast(a, dtype), [1]), unsqueeze(cast(b, dtype), [0])),
-    )  # fmt: skip
+    )
 
 
 @TORCH.function("kron")
@@ -250,46 +249,3 @@ def tensordot(t: Core, a: Value, b: Value, dims: Value = 2, **_: Value) -> Tenso
     rest = [d for i, d in enumerate(left) if i not in first]
     rest += [d for j, d in enumerate(right) if j not in second]
     return t.emit.typed("TensorDot", [a, b], a.dtype, tuple(rest))
-
-
-@TORCH.function("cross", "linalg.cross", methods=("cross",))
-def cross(t: Core, input: Value, other: Value, dim: Value = -1) -> Tensor:
-    """Return the cross product along an axis of 3."""
-    from hagane.frontends.libraries.torch.functions.elementwise import binary
-
-    place = axis(t, dim, len(shape_of(t, input)), input)
-    if t.emit.differ(shape_of(t, input)[place], 3):
-        t.fail(
-            "shape-mismatch", f"expected 3 elements along axis {place}, got {t.show(input)}", input
-        )
-    return binary(t, "mul", input, other)
-
-
-@TORCH.function("cdist")
-def cdist(t: Core, x1: Value, x2: Value, p: Value = 2.0, **_: Value) -> Tensor:
-    """Return the distances between rows: (..., rows of x1, rows of x2)."""
-    a, b = need_tensor(t, x1, "x1"), need_tensor(t, x2, "x2")
-    return _product(t, a, t.call_library("torch.transpose", [b, -2, -1]))
-
-
-@TORCH.function("nn.functional.cosine_similarity", "cosine_similarity")
-def cosine_similarity(t: Core, x1: Value, x2: Value, dim: Value = 1, eps: Value = 1e-8) -> Tensor:
-    """Return the cosine of the angle between vectors along an axis."""
-    from hagane.frontends.libraries.torch.functions.elementwise import binary
-    from hagane.frontends.libraries.torch.functions.reducing import reduced
-
-    need_float(t, need_tensor(t, x1, "x1"), "x1")
-    both = binary(t, "mul", x1, x2)
-    return reduced(t, "ReduceSum", both, dim, False, both.dtype)
-
-
-@TORCH.function("nn.functional.pairwise_distance", "pairwise_distance")
-def pairwise_distance(
-    t: Core, x1: Value, x2: Value, p: Value = 2.0, eps: Value = 1e-6, keepdim: Value = False
-) -> Tensor:
-    """Return the distances between vectors along the last axis."""
-    from hagane.frontends.libraries.torch.functions.elementwise import binary
-    from hagane.frontends.libraries.torch.functions.reducing import reduced
-
-    both = binary(t, "sub", x1, x2)
-    return reduced(t, "ReduceSum", both, -1, keepdim, both.dtype)

@@ -179,7 +179,7 @@ def _steps(
     batch = () if len(shape) == 2 else (shape[0] if batch_first else shape[1],)
     states = (self.num_layers * directions, *batch, out)
     cells = (self.num_layers * directions, *batch, self.hidden_size)
-    if t.emit.builds and not packed and _is_computed(self):
+    if not packed and _is_computed(self):
         if self.mode == "LSTM":
             _check_pair(t, hx, states, cells)
         else:
@@ -293,7 +293,7 @@ def cell_forward(t: Core, kind: str, self: View, input: Value, hx: Value) -> Val
             x,
         )
     state = (*shape[:-1], self.hidden_size)
-    if t.emit.builds and self.instance().host is not None:
+    if self.instance().host is not None:
         return _computed_cell(t, kind, self, x, hx, state)
     if kind == "LSTM":
         _check_pair(t, hx, state, state)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hagane.frontends.libraries.torch.computing import computed
+from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     INT64,
@@ -288,9 +288,7 @@ def repeat_interleave(
     shape = list(shape_of(t, x))
     if repeats is None:
         length = t.emit.fresh("repeated") if output_size is None else output_size
-        return computed(
-            t, "RepeatInterleave", [x], INT64, (length,), lambda: taken.places_repeated(x)
-        )
+        return computed(t, (INT64, (length,)), lambda: taken.places_repeated(x))
     place = 0 if dim is None else axis(t, dim, len(shape), x)
     if dim is None:
         shape = [elements(x)]
@@ -307,8 +305,7 @@ def repeat_interleave(
         shape[place] = t.emit.fresh("repeated") if output_size is None else output_size
     else:
         shape[place] = own * size(t, repeats)
-    inputs = [x, repeats] if isinstance(repeats, Tensor) else [x]
-    return computed(t, "RepeatInterleave", inputs, x.dtype, tuple(shape), compute)
+    return computed(t, (x.dtype, tuple(shape)), compute)
 
 
 @TORCH.function("flip", methods=("flip",))
@@ -318,7 +315,7 @@ def flip(t: Core, input: Value, *places: Value, dims: Value = None) -> Tensor:
     given = places if dims is None else (dims,)
     shape = shape_of(t, x)
     turned = axes(t, given[0] if len(given) == 1 else given, len(shape), x)
-    return computed(t, "Flip", [x], x.dtype, shape, lambda: taken.flip(x, turned))
+    return computed(t, (x.dtype, shape), lambda: taken.flip(x, turned))
 
 
 @TORCH.function("roll", methods=("roll",))
@@ -337,7 +334,7 @@ def roll(t: Core, input: Value, shifts: Value, dims: Value = None) -> Tensor:
             made = taken.roll(made, size(t, shift), place)
         return made
 
-    return computed(t, "Roll", [x], x.dtype, shape, compute)
+    return computed(t, (x.dtype, shape), compute)
 
 
 @TORCH.function("rot90", methods=("rot90",))
@@ -360,7 +357,7 @@ def rot90(t: Core, input: Value, k: Value = 1, dims: Value = (0, 1)) -> Tensor:
             made = op("Transpose", made, perm=order)
         return made
 
-    return computed(t, "Rot90", [x], x.dtype, tuple(shape), compute)
+    return computed(t, (x.dtype, tuple(shape)), compute)
 
 
 def _kept(name: str, least: int, compute: Callable[[Tensor, Value], Value]) -> None:
@@ -370,7 +367,7 @@ def _kept(name: str, least: int, compute: Callable[[Tensor, Value], Value]) -> N
         x = need_tensor(t, input, "input")
         if len(shape_of(t, x)) < least:
             t.fail("rank", f"{name} needs at least {least} axes, got {t.show(x)}", x)
-        return computed(t, "Identity", [x], x.dtype, shape_of(t, x), lambda: compute(x, diagonal))
+        return computed(t, (x.dtype, shape_of(t, x)), lambda: compute(x, diagonal))
 
     if name != "contiguous":
         TORCH.function(name)(function)
@@ -461,4 +458,4 @@ def sum_to_size(t: Core, self: Value, *shape: Value) -> Tensor:
         made = op("ReduceSum", self, summed, keepdims=1) if summed else self
         return taken.resized(made, wanted) if extra else made
 
-    return computed(t, "ReduceSum", [self], self.dtype, wanted, compute)
+    return computed(t, (self.dtype, wanted), compute)

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.torch.functions.elementwise import apply_
 from hagane.frontends.libraries.torch.operands import (
     INT64,
     as_float,
     category,
-    computed,
     need_float,
     need_tensor,
     real_dtype,

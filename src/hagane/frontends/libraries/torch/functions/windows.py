@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     INT64,
     category,
-    computed,
     need_tensor,
     per_axis,
     same_dtype,

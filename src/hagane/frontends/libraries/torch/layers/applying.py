@@ -33,7 +33,6 @@ for _name, _function, _defaults in (
     ("CTCLoss", "ctc_loss", {"blank": 0, "reduction": "mean", "zero_infinity": False}),
     ("Hardshrink", "hardshrink", {"lambd": 0.5}), ("Softshrink", "softshrink", {"lambd": 0.5}),
     ("RReLU", "rrelu", {"lower": 0.125, "upper": 1 / 3, "inplace": False}),
-    ("PairwiseDistance", "pairwise_distance", {"p": 2.0, "eps": 1e-6, "keepdim": False}),
     ("ChannelShuffle", "channel_shuffle", {"groups": ...}),
     ("UpsamplingNearest2d", "interpolate", {"size": None, "scale_factor": None}),
     ("UpsamplingBilinear2d", "interpolate", {"size": None, "scale_factor": None}),
@@ -71,6 +70,8 @@ for _name, _function, _last in (
         {"weight": None, "size_average": None, "ignore_index": -100, "reduce": None,
          "reduction": "mean", **_last},
     )  # fmt: skip
+functional("PairwiseDistance", "nn.functional.pairwise_distance",
+           {"p": 2.0, "eps": 1e-6, "keepdim": False}, kept={"p": "norm"})  # fmt: skip
 functional("HuberLoss", "nn.functional.huber_loss", {"reduction": "mean", "delta": 1.0})
 functional("PoissonNLLLoss", "nn.functional.poisson_nll_loss",
            {"log_input": True, "full": False, "size_average": None, "eps": 1e-8, "reduce": None,

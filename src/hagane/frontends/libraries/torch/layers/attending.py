@@ -37,12 +37,21 @@ class MultiheadAttention:
                 f"expected embed_dim ({embed_dim}) to be divisible by num_heads ({num_heads})",
             )
         own = {"dtype": dtype, "device": device}
+        kdim = embed_dim if kdim is None else kdim
+        vdim = embed_dim if vdim is None else vdim
+        joined = kdim == vdim == embed_dim  # one array then has the weights of all three
+        apart = {} if joined else {"q": embed_dim, "k": kdim, "v": vdim}
+        extra = [weight(t, 1, 1, embed_dim, **own) if add_bias_kv else None for _ in range(2)]
         return {
             "embed_dim": embed_dim, "num_heads": num_heads, "dropout": dropout,
-            "kdim": embed_dim if kdim is None else kdim,
-            "vdim": embed_dim if vdim is None else vdim,
+            "kdim": kdim, "vdim": vdim, "bias_k": extra[0], "bias_v": extra[1],
+            "add_zero_attn": add_zero_attn,
             "batch_first": batch_first, "head_dim": embed_dim // num_heads,
-            "in_proj_weight": weight(t, 3 * embed_dim, embed_dim, **own),
+            "in_proj_weight": weight(t, 3 * embed_dim, embed_dim, **own) if joined else None,
+            **{
+                f"{name}_proj_weight": weight(t, embed_dim, apart[name], **own) if apart else None
+                for name in "qkv"
+            },
             "in_proj_bias": weight(t, 3 * embed_dim, **own) if bias else None,
             "out_proj": t.call_library("torch.nn.Linear", [embed_dim, embed_dim], own),
         }  # fmt: skip
@@ -72,7 +81,7 @@ def _projected(t: Core, self: View) -> normalising.Projected | None:
     """Return the weights of attention; None where it draws random numbers, or adds keys."""
     drawn = bool(self.get("training", True)) and self.get("dropout", 0.0) != 0
     extra = self.get("bias_k", None) is not None or bool(self.get("add_zero_attn", False))
-    if not t.emit.builds or drawn or extra:
+    if drawn or extra:
         return None
     joined, biases = self.raw("in_proj_weight"), self.raw("in_proj_bias")
     if joined is None:

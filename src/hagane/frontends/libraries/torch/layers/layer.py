@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hagane.frontends.libraries.table import View
@@ -39,7 +39,7 @@ def layer(*names: str) -> Callable[[Any], Any]:
 
 def functional(
     name: str, function: str, defaults: dict[str, Value] | None = None, *names: str,
-    training: bool = False,
+    training: bool = False, kept: Mapping[str, str] | None = None,
 ) -> None:  # fmt: skip
     """Register a layer that stores arguments and passes them to a function.
 
@@ -49,8 +49,9 @@ def functional(
         defaults: The constructor's arguments with their defaults, in order; ``...`` for none.
         names: The function's names for them where they differ.
         training: Whether to pass whether the layer is in training.
+        kept: Names of attributes by the constructor's arguments, where they differ.
     """
-    given = defaults or {}
+    given, kept = defaults or {}, kept or {}
     parameters = [inspect.Parameter("t", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
     for key, default in given.items():
         parameters.append(
@@ -65,15 +66,15 @@ def functional(
     def init(t: Core, *arguments: Value, **keywords: Value) -> dict[str, Value]:
         bound = signature.bind(t, *arguments, **keywords)
         bound.apply_defaults()
-        return {key: value for key, value in bound.arguments.items() if key != "t"}
+        return {kept.get(k, k): value for k, value in bound.arguments.items() if k != "t"}
 
     init.__signature__ = signature  # type: ignore[attr-defined]
 
     def forward(t: Core, self: View, *inputs: Value, **keywords: Value) -> Value:
         passed = {
-            target: getattr(self, key) if default is ... else self.get(key, default)
+            target: getattr(self, name) if default is ... else self.get(name, default)
             for (key, default), target in zip(given.items(), names or given, strict=True)
-            if target
+            if target and (name := kept.get(key, key))
         }
         if training:
             passed["training"] = self.get("training", True)

@@ -1,0 +1,3 @@
+module hagane.dev/hagane
+
+go 1.19

@@ -1,0 +1,85 @@
+"""Universal functions as functions over the builder, by the kind of their operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
+
+import onnx_ir as ir
+
+from hagane.ops.builder import op
+from hagane.ops.functions import activations, division
+from hagane.ops.functions.elementary import cast, mul
+
+Rule: TypeAlias = Callable[..., Any]
+
+
+def _named(name: str) -> Rule:
+    return partial(op, name)
+
+
+def _not(rule: Rule) -> Rule:
+    return lambda *operands: op("Not", rule(*operands))
+
+
+def _truths(name: str) -> Rule:
+    return lambda *operands: op(name, *(cast(x, ir.DataType.BOOL) for x in operands))
+
+
+# By NumPy's kinds of elements: b truth values, i and u integers, f floats.
+_ALL: dict[str, Rule] = {
+    "equal": _named("Equal"), "not_equal": _not(_named("Equal")),
+    "logical_and": _truths("And"), "logical_or": _truths("Or"),
+    "logical_xor": _truths("Xor"), "logical_not": _truths("Not"),
+}  # fmt: skip
+_NUMBERS: dict[str, Rule] = {
+    "less": _named("Less"), "less_equal": _named("LessOrEqual"),
+    "greater": _named("Greater"), "greater_equal": _named("GreaterOrEqual"),
+    "add": _named("Add"), "subtract": _named("Sub"), "multiply": _named("Mul"),
+    "maximum": _named("Max"), "minimum": _named("Min"), "absolute": _named("Abs"),
+    "positive": _named("Identity"), "sign": _named("Sign"), "square": lambda x: mul(x, x),
+}  # fmt: skip
+_SIGNED: dict[str, Rule] = {
+    "negative": _named("Neg"), "power": _named("Pow"),
+    "floor_divide": division.floor_quotient, "remainder": division.floor_remainder,
+}  # fmt: skip
+_INTEGERS: dict[str, Rule] = {
+    "bitwise_and": _named("BitwiseAnd"), "bitwise_or": _named("BitwiseOr"),
+    "bitwise_xor": _named("BitwiseXor"), "invert": _named("BitwiseNot"),
+}  # fmt: skip
+_TRUTHS: dict[str, Rule] = {
+    "bitwise_and": _named("And"), "bitwise_or": _named("Or"), "bitwise_xor": _named("Xor"),
+    "invert": _named("Not"), "add": _named("Or"), "multiply": _named("And"),
+    "maximum": _named("Or"), "minimum": _named("And"),
+}  # fmt: skip
+_FLOATS: dict[str, Rule] = {
+    "exp": _named("Exp"), "log": _named("Log"), "sqrt": _named("Sqrt"), "sin": _named("Sin"),
+    "cos": _named("Cos"), "tan": _named("Tan"), "arcsin": _named("Asin"),
+    "arccos": _named("Acos"), "arctan": _named("Atan"), "sinh": _named("Sinh"),
+    "cosh": _named("Cosh"), "tanh": _named("Tanh"), "arcsinh": _named("Asinh"),
+    "arccosh": _named("Acosh"), "arctanh": _named("Atanh"), "floor": _named("Floor"),
+    "ceil": _named("Ceil"), "rint": _named("Round"), "reciprocal": _named("Reciprocal"),
+    "divide": _named("Div"), "isnan": _named("IsNaN"), "isinf": _named("IsInf"),
+    "isfinite": lambda x: op("Not", op("Or", op("IsNaN", x), op("IsInf", x))),
+    "fabs": _named("Abs"), "trunc": activations.truncated, "expm1": activations.expm1,
+    "log1p": activations.log1p, "exp2": activations.exp2,
+    "log2": lambda x: activations.logarithm(x, 2.0),
+    "log10": lambda x: activations.logarithm(x, 10.0),
+    "fmod": lambda x, y: op("Mod", x, y, fmod=1),
+    "hypot": division.hypotenuse, "logaddexp": division.log_add_exp,
+}  # fmt: skip
+_BY_KIND = {
+    "b": {**_ALL, **_TRUTHS},
+    "i": {**_ALL, **_NUMBERS, **_SIGNED, **_INTEGERS},
+    "u": {**_ALL, **_NUMBERS, **_INTEGERS},
+    "f": {**_ALL, **_NUMBERS, **_SIGNED, **_FLOATS},
+}
+
+
+def rule_of(name: str, dtype: ir.DataType) -> Rule | None:
+    """Return what computes a universal function of elements of a type; None if nothing does."""
+    return _BY_KIND.get(dtype.numpy().kind, {}).get(name)
+
+
+__all__ = ["Rule", "rule_of"]

@@ -1,0 +1,71 @@
+"""Functions of PyTorch that weigh elements against those along an axis: softmax, norms."""
+
+from __future__ import annotations
+
+from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.torch.operands import (
+    axes,
+    axis,
+    cast,
+    dtype_of,
+    need_float,
+    need_tensor,
+    shape_of,
+)
+from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import Tensor, Value
+from hagane.ops.functions import statistics
+
+
+def _softmax(name: str) -> None:
+    def softmax(
+        t: Core, input: Value, dim: Value = None, _stacklevel: Value = 3, dtype: Value = None
+    ) -> Tensor:
+        x = need_tensor(t, input, "input")
+        x = cast(t, x, dtype_of(dtype, x.dtype))
+        need_float(t, x, "input")
+        rank = len(shape_of(t, x))
+        if dim is None:  # as PyTorch chooses it
+            dim = 0 if rank in (0, 1, 3) else 1
+        place = axis(t, dim, rank, x)
+        if not rank:
+            return t.emit.typed("Softmax", [x], x.dtype, x.shape)
+        if name == "softmin":
+            x = t.op("Neg", x)
+        operator = "LogSoftmax" if name == "log_softmax" else "Softmax"
+        found: Tensor = t.op(operator, x, axis=place)
+        return found
+
+    def along(t: Core, input: Value, dim: Value, dtype: Value = None) -> Tensor:
+        return softmax(t, input, dim, dtype=dtype)
+
+    TORCH.function(f"nn.functional.{name}")(softmax)
+    if name != "softmin":
+        TORCH.function(name, f"special.{name}", methods=(name,))(along)
+
+
+for _name in ("softmax", "log_softmax", "softmin"):
+    _softmax(_name)
+
+
+@TORCH.function("nn.functional.gumbel_softmax")
+def gumbel_softmax(
+    t: Core, logits: Value, tau: Value = 1, hard: Value = False, eps: Value = 1e-10, dim: Value = -1
+) -> Tensor:
+    """Return a sample of the Gumbel-softmax distribution."""
+    x = need_tensor(t, logits, "logits")
+    need_float(t, x, "logits")
+    axis(t, dim, len(shape_of(t, x)), x)
+    return t.emit.typed("GumbelSoftmax", [x], x.dtype, x.shape)
+
+
+@TORCH.function("nn.functional.normalize")
+def normalize(
+    t: Core, input: Value, p: Value = 2.0, dim: Value = 1, eps: Value = 1e-12, **_: Value
+) -> Tensor:
+    """Return the input divided by its norm along an axis."""
+    x = need_tensor(t, input, "input")
+    places = axes(t, dim, len(shape_of(t, x)), x)
+    made = t.emit.typed("Normalize", [x], x.dtype, x.shape)
+    return computed(t, made, statistics.normalized, x, places, p, eps)

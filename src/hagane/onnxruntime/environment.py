@@ -1,0 +1,183 @@
+"""Functions of ONNX Runtime's that concern the whole process."""
+
+from __future__ import annotations
+
+import logging
+import platform
+from collections.abc import Callable, Mapping
+from importlib import metadata
+from typing import Any
+
+import hagane
+from hagane.onnxruntime.devices import (
+    PROVIDER,
+    OrtArenaCfg,
+    OrtEpDevice,
+    OrtHardwareDevice,
+    OrtMemoryInfo,
+    cpu_device,
+)
+from hagane.onnxruntime.options import SessionOptions
+from hagane.onnxruntime.raised import offered_not
+
+# The version whose interface this package has; where ONNX Runtime is installed, its version is
+# told, so that both answers to the question agree.
+INTERFACE = "1.32.0"
+_LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
+_callback: list[logging.Handler] = []
+
+
+def package_version() -> str:
+    """Return the version that gates of other packages see."""
+    try:
+        return metadata.version("onnxruntime")
+    except metadata.PackageNotFoundError:
+        return INTERFACE
+
+
+def get_version_string() -> str:
+    """Return the version of ONNX Runtime whose interface this is."""
+    return package_version()
+
+
+def get_build_info() -> str:
+    """Return what stands in ONNX Runtime's place."""
+    return f"hagane {hagane.__version__}, in the place of ONNX Runtime {package_version()}"
+
+
+def get_all_providers() -> list[str]:
+    """Return the execution providers that hagane knows: the CPU."""
+    return [PROVIDER]
+
+
+def get_available_providers() -> list[str]:
+    """Return the execution providers: the CPU."""
+    return [PROVIDER]
+
+
+def get_device() -> str:
+    """Return the kind of device that models run on."""
+    return "CPU"
+
+
+def get_ep_devices() -> list[OrtEpDevice]:
+    """Return the devices with their execution providers: the CPU."""
+    return [cpu_device()]
+
+
+def get_hardware_devices() -> list[OrtHardwareDevice]:
+    """Return the devices: the CPU."""
+    return [cpu_device().device]
+
+
+def get_default_session_options() -> SessionOptions:
+    """Return the settings of a session for which none were given."""
+    return SessionOptions()
+
+
+def has_collective_ops() -> bool:
+    """Whether operators run across machines: no."""
+    return False
+
+
+def disable_telemetry_events() -> None:
+    """Send no telemetry: hagane never does."""
+
+
+def enable_telemetry_events() -> None:
+    """Accept telemetry: hagane has none, so nothing is sent."""
+
+
+def set_seed(seed: int) -> None:
+    """Refuse: random operators take their seed from the model."""
+    raise offered_not(
+        "set_seed",
+        "random operators draw by the attribute 'seed' of their node, or anew in each run; set "
+        "that attribute in the model",
+    )
+
+
+def set_default_logger_severity(severity: int) -> None:
+    """Show messages from a severity on: 0 all, 1 information, 2 warnings, 3 errors, 4 fatal."""
+    if not 0 <= int(severity) <= 4:
+        raise RuntimeError(f"expected a severity of 0 to 4, got {severity}")
+    logging.getLogger("hagane").setLevel(_LEVELS[int(severity)])
+
+
+def set_default_logger_verbosity(verbosity: int) -> None:
+    """Accept a level of detail of messages: there is one."""
+
+
+def set_default_logger_callback(callback: Callable[..., Any] | None, severity: int = 2) -> None:
+    """Hand messages to a function.
+
+    Args:
+        callback: Called with severity, category, the logger's name, the place and the message.
+            None ends it.
+        severity: From which severity on.
+    """
+    logger = logging.getLogger("hagane")
+    while _callback:
+        logger.removeHandler(_callback.pop())
+    if callback is None:
+        return
+    handler = _Handing(callback)
+    _callback.append(handler)
+    logger.addHandler(handler)
+    set_default_logger_severity(severity)
+
+
+class _Handing(logging.Handler):
+    """Hands the messages of hagane's loggers to a function of the caller's."""
+
+    def __init__(self, callback: Callable[..., Any]):
+        super().__init__()
+        self._call = callback
+
+    def emit(self, record: logging.LogRecord) -> None:
+        level = next((i for i, one in enumerate(_LEVELS) if record.levelno <= one), 4)
+        place = f"{record.pathname}:{record.lineno} {record.funcName}"
+        self._call(level, "hagane", record.name, place, record.getMessage())
+
+
+def set_global_thread_pool_sizes(
+    intra_op_num_threads: int = 0, inter_op_num_threads: int = 0
+) -> None:
+    """Refuse: the threads of a session are its own."""
+    raise offered_not(
+        "set_global_thread_pool_sizes",
+        "the number of threads is set for each session (SessionOptions.intra_op_num_threads)",
+    )
+
+
+def create_and_register_allocator(
+    memory_info: OrtMemoryInfo, arena_cfg: OrtArenaCfg | None
+) -> None:
+    """Accept an arena: the memory of a run is planned ahead, and sessions share none."""
+
+
+def create_and_register_allocator_v2(
+    provider_type: str,
+    memory_info: OrtMemoryInfo,
+    provider_options: Mapping[str, str],
+    arena_cfg: OrtArenaCfg | None,
+) -> None:
+    """Accept an arena: the memory of a run is planned ahead, and sessions share none."""
+
+
+def preload_dlls(
+    cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory: str | None = None
+) -> None:
+    """Load the libraries of a GPU: models run on the CPU, which needs none."""
+
+
+def print_debug_info() -> None:
+    """Print what a report of a fault should hold."""
+    print(get_build_info())
+    print("platform:", platform.platform())
+    print("Python:", platform.python_version())
+    for name in ("hagane", "numpy", "onnx", "onnx-ir", "onnxruntime"):
+        try:
+            print(f"{name}=={metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            print(f"{name}: not installed")

@@ -1,0 +1,108 @@
+"""Models with weights that the caller gives, beside those that hagane loads itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import google.protobuf.message
+import onnx
+from onnx import TensorProto, numpy_helper
+
+from hagane.errors import ExternalDataError, InvalidArgument, InvalidModel, NoSuchFile
+from hagane.onnxruntime.options import SessionOptions
+
+
+def with_given(source: Any, options: SessionOptions) -> Any:
+    """Return a model in which initializers have the values that the options give them.
+
+    Args:
+        source: A path or bytes.
+        options: Their initializers and files of weights are used.
+
+    Raises:
+        InvalidArgument: The model has no such initializer, or of another type or shape.
+        ExternalDataError: A file in memory is too short for what the model reads there.
+    """
+    if not options.replaced and not options.held_files:
+        return source
+    path = Path(os.fspath(source)) if isinstance(source, str | os.PathLike) else None
+    try:
+        data = source if path is None else path.read_bytes()
+        model = onnx.ModelProto()
+        model.ParseFromString(data)
+    except FileNotFoundError:
+        raise NoSuchFile(f"there is no model file '{path}'") from None
+    except google.protobuf.message.DecodeError as error:
+        raise InvalidModel(f"the given bytes are not an ONNX model: {error}") from error
+    _replace(model, {name: value.numpy() for name, value in options.replaced.items()})
+    for tensor in _outside(model):
+        _bring_in(tensor, options.held_files, None if path is None else path.parent)
+    return model
+
+
+def _replace(model: onnx.ModelProto, values: Mapping[str, Any]) -> None:
+    known = {tensor.name: tensor for tensor in model.graph.initializer}
+    for name, value in values.items():
+        if name not in known:
+            raise InvalidArgument(
+                f"add_initializer: the model has no initializer '{name}'; it has "
+                f"{', '.join(sorted(known)[:20]) or 'none'}"
+            )
+        tensor, given = known[name], numpy_helper.from_array(value, name)
+        if (tensor.data_type, list(tensor.dims)) != (given.data_type, list(given.dims)):
+            raise InvalidArgument(
+                f"add_initializer '{name}': expected {_kind(tensor)}, got {_kind(given)}"
+            )
+        tensor.CopyFrom(given)
+
+
+def _kind(tensor: TensorProto) -> str:
+    return f"{TensorProto.DataType.Name(tensor.data_type).lower()}{list(tensor.dims)}"
+
+
+def _outside(model: onnx.ModelProto) -> Iterator[TensorProto]:
+    """Yield the tensors of a model that lie outside it."""
+    graphs = [model.graph]
+    while graphs:
+        graph = graphs.pop()
+        tensors = list(graph.initializer)
+        for node in graph.node:
+            for attribute in node.attribute:
+                tensors += [attribute.t, *attribute.tensors]
+                graphs += [attribute.g] if attribute.HasField("g") else []
+                graphs += attribute.graphs
+        yield from (t for t in tensors if t.data_location == TensorProto.EXTERNAL)
+
+
+def _bring_in(tensor: TensorProto, files: Mapping[str, memoryview], folder: Path | None) -> None:
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    location, start = entries.get("location", ""), int(entries.get("offset", 0))
+    held = files.get(location)
+    if held is None:
+        if folder is None:
+            raise ExternalDataError(
+                f"'{tensor.name}' lies in '{location}', which was not given; give it with "
+                "add_external_initializers_from_files_in_memory, or the model as a path"
+            )
+        inside = (folder / location).resolve()
+        if folder.resolve() not in inside.parents:
+            raise ExternalDataError(f"'{tensor.name}' lies outside the model's folder: {location}")
+        if not inside.is_file():
+            raise ExternalDataError(f"'{tensor.name}' lies in '{inside}', which does not exist")
+        with inside.open("rb") as file:
+            file.seek(start)
+            data = file.read(int(entries["length"])) if "length" in entries else file.read()
+    else:
+        end = start + int(entries["length"]) if "length" in entries else len(held)
+        if end > len(held):
+            raise ExternalDataError(
+                f"'{tensor.name}' needs bytes {start} to {end} of '{location}', "
+                f"which was given with {len(held)}"
+            )
+        data = bytes(held[start:end])
+    tensor.ClearField("external_data")
+    tensor.data_location = TensorProto.DEFAULT
+    tensor.raw_data = data

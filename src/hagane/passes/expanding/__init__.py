@@ -1,0 +1,1 @@
+"""Passes that write an operator as others."""

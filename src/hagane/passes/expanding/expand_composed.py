@@ -1,0 +1,100 @@
+"""Write operators that ONNX lacks in operators that it has."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import onnx_ir as ir
+
+from hagane.graph.types import TensorType
+from hagane.ops.builder import dtype_of, interpreting, op
+from hagane.ops.definition import Kernel, OpDef
+from hagane.ops.inference import GraphTypes
+from hagane.ops.registry import find
+from hagane.ops.schema import onnx_schema
+from hagane.passes.edit import attributes_of, name_of, nodes_before, remove_unread, replace_value
+
+# Operators of ONNX that are written so too: no kernel computes them as one. ``needs`` names them.
+_IN_PARTS = (("", "NegativeLogLikelihoodLoss"), ("", "SoftmaxCrossEntropyLoss"))
+
+
+def expand_composed(graph: ir.Graph, types: GraphTypes) -> list[str]:
+    """Replace nodes of operators that ONNX does not define, and of losses, by their compositions.
+
+    Definitions have these (``OpDef.compose``). The nodes in their place have the same element
+    types, and other passes and all kernels serve them. Nothing changes where a definition cannot
+    write a call in other operators, or where the type of an input or output is not known.
+    """
+    changed: list[str] = []
+    for node in list(graph):
+        definition = find(node)
+        if not callable(definition.compose):
+            continue
+        if _is_onnx(*definition.key) and definition.key not in _IN_PARTS:
+            continue
+        if all(_is_typed(value, types) for value in (*node.inputs, *node.outputs)):
+            name = name_of(node)
+            if _expand(graph, node, definition, definition.compose, types):
+                changed.append(name)
+    return changed
+
+
+@cache
+def _is_onnx(domain: str, name: str) -> bool:
+    return onnx_schema(domain, name) is not None
+
+
+def _is_typed(value: ir.Value | None, types: GraphTypes) -> bool:
+    if value is None or not value.name:
+        return True
+    found = types.types.get(value)
+    return isinstance(found, TensorType) and found.shape is not None
+
+
+def _expand(
+    graph: ir.Graph, node: ir.Node, definition: OpDef, compose: Kernel, types: GraphTypes
+) -> bool:
+    added: list[ir.Node] = []
+    with interpreting(nodes_before(graph, types, node, name_of(node), added.append)):
+        results = call_composed(compose, node.inputs, attributes_of(node), len(node.outputs))
+        made = None if results is None else _typed(results, node.outputs, types)
+    for old, new in zip(node.outputs, made or (), strict=False):
+        if new is not None:
+            replace_value(graph, types, old, new)
+    for one in reversed(added):  # results that nobody reads, or all where there are none
+        remove_unread(graph, one)
+    if made is not None:
+        remove_unread(graph, node)
+    return made is not None
+
+
+def call_composed(
+    compose: Kernel, inputs: Sequence[Any], attributes: Mapping[str, Any], n_outputs: int
+) -> Sequence[Any] | None:
+    """Call a composition with those keywords that it names, as reference kernels are called."""
+    parameters = inspect.signature(compose).parameters.values()
+    names = {one.name for one in parameters if one.kind is one.KEYWORD_ONLY}
+    keywords = {name: attributes[name] for name in names if name in attributes}
+    more = {"attributes": attributes, "n_outputs": n_outputs}
+    result = compose(*inputs, **keywords, **{key: more[key] for key in more if key in names})
+    return result if isinstance(result, tuple) or result is None else (result,)
+
+
+def _typed(
+    results: Sequence[Any], outputs: Sequence[ir.Value], types: GraphTypes
+) -> list[ir.Value | None] | None:
+    """Return results with the element types of the outputs, None for outputs that nobody reads."""
+    made: list[ir.Value | None] = []
+    for old, new in zip(outputs, results, strict=True):
+        wanted = types.types.get(old)
+        if not old.uses() and not old.is_graph_output():
+            new = None
+        elif new is None:
+            return None
+        elif isinstance(wanted, TensorType) and dtype_of(new) != wanted.dtype:
+            new = op("Cast", new, to=wanted.dtype)
+        made.append(new)
+    return made

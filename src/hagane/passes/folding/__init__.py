@@ -1,0 +1,1 @@
+"""Passes that compute ahead: constants, shapes, and neighbours of weights."""

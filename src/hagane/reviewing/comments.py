@@ -1,0 +1,81 @@
+"""Comments that accept a finding: ``# hagane: ignore[shape-mismatch] checked by the caller``."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hagane.frontends.python.report.findings import Note, Problem
+from hagane.frontends.python.values.values import Place
+
+_COMMENT = re.compile(r"#\s*hagane:\s*ignore(?:\[(?P<codes>[^\]]*)\])?(?P<reason>.*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A comment that accepts findings of its line.
+
+    Attributes:
+        line: Where it stands.
+        codes: The codes that it accepts; all if empty.
+        reason: Why; one without is not followed.
+    """
+
+    line: int
+    codes: frozenset[str]
+    reason: str
+
+
+def comments_of(source: str) -> list[Ignored]:
+    """Return the comments of a source that accept findings."""
+    found = []
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            match = _COMMENT.match(token.string) if token.type == tokenize.COMMENT else None
+            if match:
+                codes = (match["codes"] or "").split(",")
+                named = frozenset(code.strip() for code in codes if code.strip())
+                found.append(Ignored(token.start[0], named, match["reason"].strip(" :-–—")))
+    except (tokenize.TokenError, SyntaxError):
+        pass  # what is no Python is told by the check itself
+    return found
+
+
+def without_ignored(
+    problems: Iterable[Problem], file: str, comments: Iterable[Ignored]
+) -> tuple[list[Problem], list[Note], int]:
+    """Return the findings that no comment accepts, notes about comments, and how many are accepted.
+
+    A comment accepts the findings that begin on its line, or end there. It has to give a reason.
+    """
+    by_line = {comment.line: comment for comment in comments}
+    used: set[int] = set()
+    left: list[Problem] = []
+    accepted = 0
+    for problem in problems:
+        place = problem.place
+        lines = {place.line, place.end_line} if place.file == file else set()
+        comment = next((by_line[n] for n in sorted(lines) if n in by_line), None)
+        if comment is None or (comment.codes and problem.code not in comment.codes):
+            left.append(problem)
+            continue
+        used.add(comment.line)
+        if comment.reason:
+            accepted += 1
+        else:
+            left.append(problem)
+    notes = [
+        Note(
+            Place(file, comment.line, 1, comment.line, 1),
+            "the comment has no reason and is not followed: write it behind the bracket, as in "
+            f"# hagane: ignore[{next(iter(sorted(comment.codes)), 'shape-mismatch')}] checked by f"
+            if comment.line in used
+            else "the comment accepts nothing: no finding of its codes begins here",
+        )
+        for comment in by_line.values()
+        if comment.line not in used or not comment.reason
+    ]
+    return left, notes, accepted

@@ -1,0 +1,101 @@
+"""Which files of a project a file imports, read from its source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+
+def imported_names(source: str) -> list[tuple[int, str]]:
+    """Return the modules that a source imports: (dots before the name, dotted name).
+
+    Names that are imported from a module may be modules too, so they are among them.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return []
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(0, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            found.append((node.level, base))
+            found += [(node.level, f"{base}.{alias.name}".strip(".")) for alias in node.names]
+    return found
+
+
+class Imports:
+    """The files that each file of a project reads, itself included.
+
+    A name that could mean several files means all of them: a result is thrown away too often
+    rather than kept too long.
+    """
+
+    def __init__(self, files: Iterable[Path]):
+        self._files = {path.resolve(): path for path in files}
+        self._by_name: dict[str, set[Path]] = {}
+        for path in self._files:
+            parts = path.with_suffix("").parts
+            parts = parts[:-1] if parts[-1] == "__init__" else parts
+            for start in range(1, len(parts)):
+                self._by_name.setdefault(".".join(parts[start:]), set()).add(path)
+        self._direct: dict[Path, set[Path]] = {}
+
+    def forget(self, path: Path) -> None:
+        """Read a file anew when it is asked for."""
+        self._direct.pop(path.resolve(), None)
+
+    def read_by(self, path: Path) -> set[Path]:
+        """Return the files that a check of ``path`` reads, ``path`` included."""
+        found, pending = {path.resolve()}, [path.resolve()]
+        while pending:
+            for one in self._imported(pending.pop()) - found:
+                found.add(one)
+                pending.append(one)
+        return found
+
+    def dependants(self, changed: Iterable[Path]) -> list[Path]:
+        """Return the files whose check reads a changed one, the changed included."""
+        marks = {path.resolve() for path in changed}
+        return [named for path, named in self._files.items() if self.read_by(path) & marks]
+
+    def _imported(self, path: Path) -> set[Path]:
+        if path in self._direct:
+            return self._direct[path]
+        found: set[Path] = set()
+        try:
+            source = path.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError):
+            source = ""
+        for dots, name in imported_names(source):
+            if dots:
+                folder = path.parents[min(dots, len(path.parents)) - 1]
+                place = folder.joinpath(*[part for part in name.split(".") if part])
+                found |= {one for one in _forms(place) if one in self._files}
+            else:
+                words = name.split(".")
+                for end in range(1, len(words) + 1):
+                    found |= self._by_name.get(".".join(words[:end]), set())
+        self._direct[path] = found
+        return found
+
+
+def _forms(place: Path) -> tuple[Path, Path]:
+    return place.with_suffix(".py"), place / "__init__.py"
+
+
+def contents(paths: Iterable[Path], held: Mapping[Path, str] | None = None) -> dict[Path, bytes]:
+    """Return the bytes of files; those that an editor holds are taken from there."""
+    found: dict[Path, bytes] = {}
+    for path in paths:
+        if held and path in held:
+            found[path] = held[path].encode()
+            continue
+        try:
+            found[path] = path.read_bytes()
+        except OSError:
+            found[path] = b""
+    return found

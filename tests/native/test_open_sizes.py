@@ -1,0 +1,226 @@
+"""Images whose rows and columns only a run knows: one program, which compiles nothing later."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import helper
+
+from hagane.errors import KernelError
+from tests.drawing import few
+from tests.native.agreement import agree_over
+from tests.native.models import (
+    draw,
+    every_level,
+    every_low_precision_level,
+    model,
+    session,
+)
+from tests.native.test_open_batch import small_network
+from tests.native.test_shapes_convolution import channels, windows
+from tests.native.test_shapes_moves import resizes
+
+FEW = few(4)
+NAMES = ("d", "h", "w")
+# What is added to the sizes that were drawn, from run to run.
+MORE = ((0, 0, 0), (3, 1, 20), (1, 17, 2))
+
+
+def feeds_of(shape: Sequence[int], dtype: str = "float32") -> list[dict[str, np.ndarray]]:
+    """Return images of several numbers and sizes, none smaller than the given ones."""
+    images, inside, *size = shape
+    rank, found = len(size), []
+    for number, more in enumerate(MORE):
+        own = [a + b for a, b in zip(size, more[-rank:], strict=True)]
+        found.append({"x": draw((images + number, inside, *own), number).astype(dtype)})
+    return found
+
+
+def names_of(shape: Sequence[int]) -> list[int | str]:
+    """Return a shape in which only the channels are a number."""
+    return ["n", shape[1], *NAMES[-(len(shape) - 2) :]]
+
+
+@every_level
+@FEW
+@given(windows(), channels())
+def test_convolutions_take_images_of_any_size(
+    level: str, window: Any, drawn: tuple[int, int, int]
+) -> None:
+    attributes, size = window
+    groups, inside, outside = drawn
+    shape = (1, inside, *size)
+    w = draw((outside, inside // groups, *attributes["kernel_shape"]), 1)
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["c"], group=groups, **attributes),
+        helper.make_node("Relu", ["c"], ["y"]),
+    ]
+    constants = {"w": w, "b": draw((outside,), 2)}
+    agree_over(
+        nodes,
+        feeds_of(shape),
+        level,
+        {"x": names_of(shape)},
+        constants=constants,
+        outputs=["y"],
+        length=w[0].size * 16,
+    )
+
+
+@every_level
+@FEW
+@given(windows(2), st.booleans(), st.booleans())
+def test_pools_take_images_of_any_size(
+    level: str, window: Any, ceil_mode: bool, whole: bool
+) -> None:
+    attributes, size = window
+    dilations = attributes.pop("dilations")
+    shape = (1, 19, *(n + 4 for n in size))
+    nodes = [
+        helper.make_node("MaxPool", ["x"], ["y"], ceil_mode=ceil_mode, dilations=dilations,
+                         **attributes),
+        helper.make_node("AveragePool", ["x"], ["z"], ceil_mode=ceil_mode,
+                         count_include_pad=whole, **attributes),
+        helper.make_node("GlobalAveragePool", ["x"], ["m"]),
+        helper.make_node("GlobalMaxPool", ["y"], ["l"]),
+    ]  # fmt: skip
+    agree_over(nodes, feeds_of(shape), level, {"x": names_of(shape)}, length=100)
+
+
+@every_level
+def test_a_network_of_open_sizes_compiles_once(level: str) -> None:
+    nodes, constants = small_network()
+    feeds = [{"x": draw((n, 3, h, w), n)} for n, h, w in ((1, 45, 37), (2, 64, 64), (1, 33, 90))]
+    shapes = {"x": ["n", 3, "h", "w"]}
+    agree_over(nodes, feeds, level, shapes, outputs=["y"], constants=constants, length=3000)
+
+
+@every_level
+@FEW
+@given(
+    st.sampled_from([(2, 2, 0), (4, 2, 1), (3, 1, 1), (3, 2, 1), (5, 3, 0), (16, 8, 4)]),
+    st.sampled_from([(1, 3), (20, 17), (32, 16)]),
+    st.integers(1, 2),
+)
+def test_transposed_convolutions_take_images_of_any_size(
+    level: str, form: tuple[int, int, int], maps: tuple[int, int], rank: int
+) -> None:
+    kernel, stride, pad = form
+    inside, outside = maps
+    shape = (1, inside, *(5 for _ in range(rank)))
+    w = draw((inside, outside, *(kernel for _ in range(rank))), 1)
+    nodes = [
+        helper.make_node("ConvTranspose", ["x", "w", "b"], ["c"], strides=[stride] * rank,
+                         pads=[pad] * 2 * rank),
+        helper.make_node("Relu", ["c"], ["y"]),
+    ]  # fmt: skip
+    constants = {"w": w, "b": draw((outside,), 2)}
+    agree_over(nodes, feeds_of(shape), level, {"x": names_of(shape)}, constants=constants,
+               outputs=["y"], length=w.size)  # fmt: skip
+
+
+@every_level
+@FEW
+@given(resizes())
+def test_images_of_any_size_are_resized(level: str, drawn: Any) -> None:
+    shape, attributes, constants = drawn
+    if len(shape) == 5 or (attributes["mode"] != "nearest" and len(shape) > 4):
+        shape = shape[:4]
+        constants = {name: array[:4] for name, array in constants.items()}
+    inputs = ["x", "", "scales"] if "scales" in constants else ["x", "", "", "sizes"]
+    if "sizes" in constants:
+        constants = {"sizes": constants["sizes"][2:]}
+        attributes = {**attributes, "axes": list(range(2, len(shape)))}
+    nodes = [
+        helper.make_node("Resize", inputs, ["r"], **attributes),
+        # A convolution before and after keeps the image in blocks of channels.
+        helper.make_node("Conv", ["x", "v"], ["c"]),
+        helper.make_node("Resize", ["c", *inputs[1:]], ["b"], **attributes),
+        helper.make_node("Conv", ["b", "v"], ["y"]),
+    ]
+    v = draw((shape[1], shape[1], *[1] * (len(shape) - 2)), 1)
+    agree_over(nodes, feeds_of(shape), level, {"x": names_of(shape)},
+               constants={**constants, "v": v}, outputs=["r", "y"], length=400)  # fmt: skip
+
+
+@every_low_precision_level
+@FEW
+@given(
+    st.sampled_from([(3, 20, 1), (19, 33, 1), (64, 16, 1), (24, 24, 24)]),
+    st.sampled_from(["uint8", "int8"]),
+    st.integers(1, 2),
+    st.sampled_from(["SAME_UPPER", "NOTSET"]),
+)
+def test_convolutions_of_bytes_take_images_of_any_size(
+    level: str, form: tuple[int, int, int], dtype: str, stride: int, padding: str
+) -> None:
+    inside, outside, groups = form
+    kind = np.dtype(dtype)
+    w = (draw((outside, inside // groups, 3, 3), 1) * 40).astype(np.int8)
+    window: dict[str, Any] = {"strides": [stride, stride], "auto_pad": padding}
+    if padding == "NOTSET":
+        window["pads"] = [1, 1, 1, 1]
+    scales = ["xs", "xz", "w", "ws", "wz", "ys", "xz"]
+    nodes = [
+        helper.make_node("QLinearConv", ["x", *scales, "b"], ["q"], group=groups, **window),
+        helper.make_node("DequantizeLinear", ["q", "ys", "xz"], ["y"]),
+    ]
+    if groups == 1:
+        nodes.append(helper.make_node("ConvInteger", ["x", "w", "xz"], ["i"], **window))
+    constants = {
+        "xs": np.array(0.05, np.float32), "xz": np.array(3, kind), "w": w,
+        "ws": np.array(0.01, np.float32), "wz": np.array(0, np.int8),
+        "ys": np.array(0.2, np.float32), "b": np.arange(outside, dtype=np.int32),
+    }  # fmt: skip
+    feeds = [{"x": (feed["x"] * 40).astype(kind)} for feed in feeds_of((1, inside, 9, 7))]
+    outputs = ["q", *(["i"] if groups == 1 else [])]
+    agree_over(nodes, feeds, level, {"x": names_of((1, inside, 9, 7))}, constants=constants,
+               outputs=outputs, steps=1)  # fmt: skip
+
+
+@every_level
+@FEW
+@given(
+    st.sampled_from(["LSTM", "GRU", "RNN"]),
+    st.sampled_from(["forward", "reverse", "bidirectional"]),
+    st.booleans(),
+    st.integers(1, 35),
+)
+def test_recurrent_nets_take_any_batch_and_lengths(
+    level: str, operator: str, direction: str, own: bool, hidden: int
+) -> None:
+    directions, depth = 1 + (direction == "bidirectional"), 7
+    rows = {"LSTM": 4, "GRU": 3, "RNN": 1}[operator] * hidden
+    scale = np.float32(1 / np.sqrt(hidden + depth))
+    constants = {
+        "w": draw((directions, rows, depth), 1) * scale,
+        "r": draw((directions, rows, hidden), 2) * scale,
+        "b": draw((directions, 2 * rows), 3),
+    }
+    inputs = ["x", "w", "r", "b", *(["lens"] if own else [])]
+    nodes = [
+        helper.make_node(operator, inputs, ["y", "h"], hidden_size=hidden, direction=direction)
+    ]
+    feeds, random = [], np.random.default_rng(0)
+    for steps, batch in ((4, 2), (1, 5), (9, 1), (0, 3)):
+        feed = {"x": draw((steps, batch, depth))}
+        if own:
+            feed["lens"] = random.integers(0, steps + 1, batch).astype(np.int32)
+        feeds.append(feed)
+    shapes: dict[str, Sequence[int | str]] = {"x": ["steps", "batch", depth], "lens": ["batch"]}
+    agree_over(nodes, feeds, level, shapes, constants=constants, length=64)
+
+
+def test_a_sequence_that_is_longer_than_all_is_named() -> None:
+    constants = {"w": draw((1, 4, 3)), "r": draw((1, 4, 4))}
+    nodes = [helper.make_node("RNN", ["x", "w", "r", "", "lens"], ["y"], "tell", hidden_size=4)]
+    feed = {"x": draw((5, 2, 3)), "lens": np.array([3, 6], np.int32)}
+    made = session(model(nodes, feed, constants=constants))
+    text = "'tell' failed: sequence length 6, expected one from 0 to 5"
+    with pytest.raises(KernelError, match=text):
+        made.run(None, feed)

@@ -1,0 +1,300 @@
+"""``hagane check`` over a project, as a team uses it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hagane
+from hagane.cli import main
+from hagane.reviewing import review as reviews
+from hagane.reviewing.baseline import read_baseline, write_baseline
+from hagane.reviewing.cache import ResultCache
+from hagane.reviewing.comments import comments_of
+from hagane.reviewing.files import sources, targets_of
+from hagane.reviewing.review import Review
+from hagane.reviewing.settings import Settings, settings_from
+from hagane.reviewing.watch import watch
+
+SOURCE = str(Path(hagane.__file__).parents[1])
+GOOD = """
+import numpy as np
+from hagane import Shaped
+
+def scaled(x: Shaped["float32[n, 3]"]):
+    return x * np.ones(3, np.float32)
+"""
+BAD = GOOD.replace("np.ones(3,", "np.ones(4,")
+PLAIN = "def add(a, b):\n    return a + b\n"
+USER = """
+from hagane import Shaped
+from shop.layers import scaled
+
+def used(x: Shaped["float32[k, 3]"]):
+    return scaled(x)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in {
+        "pyproject.toml": '[tool.hagane.check]\npaths = ["src"]\nexclude = ["generated"]\n',
+        "src/shop/__init__.py": "",
+        "src/shop/layers.py": GOOD,
+        "src/shop/plain.py": PLAIN,
+        "src/shop/use.py": USER,
+        "src/generated/bad.py": BAD,
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path
+
+
+@dataclass
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run(*words: str) -> Done:
+    """Run ``hagane check`` in this process, its output not a terminal's."""
+    out, err = io.StringIO(), io.StringIO()
+    code: Any = 0
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            main(["check", *words])
+        except SystemExit as end:
+            code = end.code or 0
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def review(project: Path, **more: object) -> Review:
+    files = list(sources(project / "src"))
+    return Review(settings_from(project), files, ResultCache(project / "kept"), **more)  # type: ignore[arg-type]
+
+
+def test_the_paths_of_the_settings_are_checked_and_the_rest_is_left_out(project: Path) -> None:
+    done = run()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == "0 errors; 2 files of 4 with something to check\n"
+    again = run()
+    assert again.stdout.endswith("; 2 unchanged since the last check\n")
+
+
+def test_several_files_folders_and_packages_are_named_at_once(project: Path) -> None:
+    found = targets_of(["src/shop/plain.py", "src/shop", "shop.layers", "src/shop/use.py:used"])
+    assert [(t.file.name, t.name) for t in found] == [
+        ("plain.py", ""),
+        ("__init__.py", ""),
+        ("layers.py", ""),
+        ("use.py", ""),
+        ("use.py", "used"),
+    ]
+    done = run("src/generated/bad.py", "src/shop/layers.py")
+    assert done.returncode == 1
+    assert "bad.py:6:12: error:" in done.stdout
+    assert done.stdout.endswith("1 error; 2 files of 2 with something to check\n")
+
+
+def test_nothing_to_check_is_clean_and_says_so(project: Path) -> None:
+    done = run("src/shop/plain.py")
+    assert done.returncode == 0
+    assert "nothing to check in src/shop/plain.py: no argument carries a shape" in done.stdout
+    nobody = run("nobody.nothing")
+    assert nobody.returncode == 2
+    assert "'nobody.nothing' is no file, folder or package" in nobody.stderr
+
+
+def test_what_a_file_does_at_import_is_not_asked_but_its_syntax_is(project: Path) -> None:
+    plain = project / "src/shop/plain.py"
+    plain.write_text("import numpy as np\nx = np.ones(3) + np.ones(4)\n" + PLAIN)
+    assert run("src").returncode == 0
+    plain.write_text("x = (\n")
+    done = run("src", "--allow-unknown")
+    assert done.returncode == 2
+    assert "src/shop/plain.py:1:5: error: SyntaxError: '(' was never closed" in done.stdout
+
+
+def test_notices_of_several_files_name_theirs(project: Path) -> None:
+    (project / "src/net.py").write_text(
+        "from hagane import Shaped\nclass Net:\n    def __init__(self, n):\n        pass\n"
+        '    def forward(self, x: Shaped["float32[n]"]):\n        return x\n'
+    )
+    done = run("src")
+    assert done.returncode == 2
+    assert "src/net.py:1:1: notice: Net() cannot be made" in done.stdout
+    assert "3 files of 5 with something to check; 1 not checked" in done.stdout
+    assert run("src", "--allow-unknown").returncode == 0
+
+
+def test_a_change_is_checked_with_what_depends_on_it_and_nothing_else(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    real = reviews.check
+
+    def counting(request: reviews.Request, *, no_import: bool) -> reviews.Report:
+        asked.append(request.file.name)
+        return real(request, no_import=no_import)
+
+    monkeypatch.setattr(reviews, "check", counting)
+    targets = targets_of(["src/shop"])
+    list(review(project).run(targets))
+    assert sorted(asked) == ["__init__.py", "layers.py", "plain.py", "use.py"]
+    asked.clear()
+    (project / "src/shop/plain.py").write_text(PLAIN + "\n")
+    list(review(project).run(targets))
+    assert asked == ["plain.py"]
+    asked.clear()
+    (project / "src/shop/layers.py").write_text(BAD)
+    results = list(review(project).run(targets))
+    assert sorted(asked) == ["layers.py", "use.py"]
+    assert [len(one.report.errors) for one in results] == [0, 1, 0, 1]
+
+
+def test_a_kept_result_is_the_one_that_was_kept(project: Path) -> None:
+    targets = targets_of(["src/generated"])
+    (first,), (second,) = (list(review(project).run(targets)) for _ in range(2))
+    assert (first.kept, second.kept) == (False, True)
+    assert second.report.errors == first.report.errors
+    assert second.expressions == first.expressions > 0
+
+
+def test_a_comment_with_a_reason_accepts_a_finding(project: Path) -> None:
+    path = project / "src/generated/bad.py"
+    line = "    return x * np.ones(4, np.float32)"
+    for comment, left, note in (
+        ("# hagane: ignore[shape-mismatch] padded by the caller", 0, ""),
+        ("# hagane: ignore padded by the caller", 0, ""),
+        ("# hagane: ignore[shape-mismatch]", 1, "the comment has no reason and is not followed"),
+        ("# hagane: ignore[axis] wrong code", 1, "the comment accepts nothing"),
+    ):
+        path.write_text(BAD.replace(line, f"{line}  {comment}"))
+        (one,) = review(project).run(targets_of([str(path)]))
+        assert len(one.report.errors) == left, comment
+        assert one.accepted == 1 - left
+        assert any(note in found.message for found in one.report.notices) or not note
+    assert comments_of('text = "# hagane: ignore not a comment"\n') == []
+
+
+def test_a_baseline_reports_only_what_is_new(project: Path) -> None:
+    path = project / "src/generated/bad.py"
+    assert run(str(path), "--write-baseline", "known.json").returncode == 0
+    known = run(str(path), "--baseline", "known.json")
+    assert known.returncode == 0
+    assert "1 finding known to the baseline" in known.stdout
+    path.write_text("# moved\n" + BAD + BAD.replace("scaled", "again").split("Shaped\n")[1])
+    newer = run(str(path), "--baseline", "known.json")
+    assert newer.returncode == 1
+    assert newer.stdout.count(": error:") == 1
+    (project / "broken.json").write_text("[]")
+    broken = run(str(path), "--baseline", "broken.json")
+    assert "'broken.json' is none that --write-baseline broken.json writes" in broken.stderr
+    assert "make it with --write-baseline" in run(str(path), "--baseline", "none.json").stderr
+
+
+def test_the_settings_say_how_objects_are_made(project: Path) -> None:
+    (project / "pyproject.toml").write_text(
+        '[tool.hagane.check]\nallow-unknown = true\nignore = ["raises"]\n'
+        '[tool.hagane.check.targets."src/net.py"]\n'
+        'name = "Net"\nmake = "Net(4)"\ninputs = {x = "float32[n, 3]"}\n'
+    )
+    (project / "src/net.py").write_text(
+        "import numpy as np\nclass Net:\n    def __init__(self, n):\n"
+        "        self.w = np.ones(n, np.float32)\n"
+        "    def __call__(self, x):\n        return x * self.w\n"
+    )
+    done = run("src/net.py")
+    assert done.returncode == 1
+    assert "src/net.py:6:16: error:" in done.stdout
+    assert settings_from(project).allow_unknown
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('path = ["src"]', "path: unknown; the table has: paths, exclude, ignore"),
+        ("paths = 'src'", "paths: expected a list of texts, got 'src'"),
+        ("no-import = 1", "no-import: expected true or false, got 1"),
+        ("targets = {'a.py' = {class = 'A'}}", "unknown 'class'; a target has: name, make"),
+        ("paths = [", "cannot be read"),
+    ],
+)
+def test_wrong_settings_name_the_key_and_what_was_expected(
+    project: Path, text: str, message: str
+) -> None:
+    (project / "pyproject.toml").write_text(f"[tool.hagane.check]\n{text}\n")
+    done = run("src")
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_watching_checks_what_a_change_concerns(project: Path) -> None:
+    layers = project / "src/shop/layers.py"
+    steps = [
+        lambda: None,
+        lambda: layers.write_text(BAD + "# longer\n"),
+        lambda: (project / "src/shop/plain.py").unlink(),
+    ]
+    waits = iter(steps)
+    seen = watch(
+        review(project), lambda: targets_of(["src/shop"]), wait=lambda: next(waits)() and None
+    )
+    changed, results = next(seen)
+    assert (changed, len(results)) == ([], 4)
+    changed, results = next(seen)
+    assert [path.name for path in changed] == ["layers.py"]
+    assert sorted(one.file.name for one in results) == ["layers.py", "use.py"]
+    assert all(one.report.errors for one in results)
+    changed, results = next(seen)
+    assert [path.name for path in changed] == ["plain.py"]
+    assert results == []
+
+
+@pytest.mark.parametrize("width", [60, 120])
+def test_nothing_is_wider_than_the_terminal(project: Path, width: int) -> None:
+    ours, theirs = pty.openpty()
+    done = subprocess.run(
+        [sys.executable, "-m", "hagane", "check", "src/generated/bad.py"],
+        stdout=theirs,
+        env={**os.environ, "COLUMNS": str(width), "PYTHONPATH": SOURCE},
+    )
+    os.close(theirs)
+    lines = os.read(ours, 1 << 16).decode().splitlines()
+    os.close(ours)
+    assert done.returncode == 1
+    assert lines[0].startswith("src/generated/bad.py:6:12: error: Mul")
+    assert max(map(len, lines)) <= width
+
+
+def test_json_and_sarif_hold_the_findings_of_all_files(project: Path) -> None:
+    (project / "src/more.py").write_text(BAD)
+    done = run("src/more.py", "src/generated/bad.py", "--json", "--sarif", "log.sarif")
+    assert [Path(e["file"]).name for e in json.loads(done.stdout)["errors"]] == [
+        "more.py",
+        "bad.py",
+    ]
+    results = json.loads((project / "log.sarif").read_text())["runs"][0]["results"]
+    assert len(results) == 2
+
+
+def test_a_baseline_is_counted(project: Path) -> None:
+    (one,) = review(project).run(targets_of(["src/generated"]))
+    path = project / "known.json"
+    assert write_baseline(path, [*one.report.errors] * 2, project) == 2
+    assert sum(read_baseline(path).values()) == 2
+    assert Settings(project).asked_of(project / "x.py") == ()

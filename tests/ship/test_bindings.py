@@ -1,0 +1,140 @@
+"""The example of each binding classifies a picture as the session does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hagane
+from hagane.ship import build_model
+from tests.native.models import draw
+from tests.ship.models import make, node, save
+
+BINDINGS = Path(__file__).parents[2] / "bindings"
+
+
+@pytest.fixture(scope="session")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, int]:
+    """Return a build, a picture, and its class."""
+    folder = tmp_path_factory.mktemp("pictures")
+    nodes = [
+        node("Conv", ["x", "w"], ["c"], pads=[1] * 4),
+        node("Relu", ["c"], ["r"]),
+        node("GlobalAveragePool", ["r"], ["p"]),
+        node("Flatten", ["p"], ["f"]),
+        node("Gemm", ["f", "g"], ["y"], transB=1),
+    ]
+    pixels = np.random.default_rng(3).integers(0, 256, (6, 8, 3), np.uint8)
+    x = (pixels.transpose(2, 0, 1)[None] / np.float32(255)).astype(np.float32)
+    constants = {"w": draw((16, 3, 3, 3), 1), "g": draw((10, 16), 2)}
+    feed = save(make(nodes, {"x": (1, 3, 6, 8)}, ["y"], constants, {"x": x}), folder / "net.onnx")
+    (scores,) = hagane.InferenceSession(folder / "net.onnx").run(None, feed)
+    build_model(folder / "net.onnx", folder / "net.hagane")
+    (folder / "picture.ppm").write_bytes(b"P6\n8 6\n255\n" + pixels.tobytes())
+    return folder / "net.hagane", folder / "picture.ppm", int(scores.argmax())
+
+
+def tool(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"{name} is not on this machine")
+    return found
+
+
+def run(command: list[str], build: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, "LD_LIBRARY_PATH": str(build), **environment},
+    )
+
+
+def check(
+    pictures: tuple[Path, Path, int], tmp_path: Path, command: list[str], **environment: str
+) -> None:
+    """Expect the class of the picture, and messages for a wrong picture and a wrong build."""
+    build, picture, expected = pictures
+    done = run([*command, str(build), str(picture)], build, **environment)
+    assert (done.returncode, done.stdout) == (0, f"{expected}\n"), done.stderr
+    (tmp_path / "wrong.ppm").write_bytes(b"P6\n9 6\n255\n")
+    done = run([*command, str(build), str(tmp_path / "wrong.ppm")], build, **environment)
+    assert done.returncode != 0
+    assert "expected a PPM of 8 x 6" in done.stderr
+    done = run([*command, "/nowhere", str(picture)], build, **environment)
+    assert done.returncode != 0
+    assert "/nowhere/manifest.json" in done.stderr
+
+
+def test_cpp(pictures: tuple[Path, Path, int], tmp_path: Path) -> None:
+    program = tmp_path / "classify"
+    flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-I", str(BINDINGS / "cpp")]
+    source = BINDINGS / "cpp" / "examples" / "classify.cpp"
+    build = str(pictures[0])
+    command = [tool("c++"), *flags, str(source), "-I", build, "-L", build, "-lnet"]
+    done = run([*command, "-o", str(program)], pictures[0])
+    assert done.returncode == 0, done.stderr
+    check(pictures, tmp_path, [str(program)])
+
+
+def test_node(pictures: tuple[Path, Path, int], tmp_path: Path) -> None:
+    program = Path(tool("node"))
+    headers = [program.resolve().parents[1] / "include" / "node", Path("/usr/include/node")]
+    found = next((path for path in headers if (path / "node_api.h").exists()), None)
+    if found is None:
+        pytest.skip("the headers of node are not on this machine")
+    addon = tmp_path / "hagane.node"
+    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-I", str(found)]
+    source = str(BINDINGS / "node" / "addon.c")
+    done = run([tool("cc"), *flags, source, "-o", str(addon)], pictures[0])
+    assert done.returncode == 0, done.stderr
+    example = str(BINDINGS / "node" / "examples" / "classify.js")
+    check(pictures, tmp_path, [str(program), example], HAGANE_ADDON=str(addon))
+
+
+@pytest.mark.long
+def test_rust(pictures: tuple[Path, Path, int], tmp_path: Path) -> None:
+    cargo = tool("cargo")
+    package = tmp_path / "rust"
+    shutil.copytree(BINDINGS / "rust", package)
+    command = [cargo, "build", "--offline", "--quiet", "--example", "classify"]
+    command += ["--manifest-path", str(package / "Cargo.toml")]
+    environment = {"CARGO_TARGET_DIR": str(tmp_path / "target"), "RUSTFLAGS": "-D warnings"}
+    done = run(command, pictures[0], HAGANE_BUILD=str(pictures[0]), **environment)
+    assert done.returncode == 0, done.stderr
+    check(pictures, tmp_path, [str(tmp_path / "target" / "debug" / "examples" / "classify")])
+
+
+@pytest.mark.long
+def test_go(pictures: tuple[Path, Path, int], tmp_path: Path) -> None:
+    go = tool("go")
+    package = tmp_path / "go"
+    shutil.copytree(BINDINGS / "go", package)
+    build = str(pictures[0])
+    environment = {
+        "GOCACHE": str(tmp_path / "cache"),
+        "GOPATH": str(tmp_path / "path"),
+        "GOFLAGS": "-mod=mod",
+        "GOPROXY": "off",
+        "CGO_ENABLED": "1",
+        "CGO_CFLAGS": f"-I{build}",
+        "CGO_LDFLAGS": f"-L{build} -lnet",
+    }
+    program = tmp_path / "classify"
+    done = subprocess.run(
+        [go, "build", "-o", str(program), "./examples/classify"],
+        cwd=package,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    check(pictures, tmp_path, [str(program)])
