@@ -19,13 +19,13 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from hagane import prob, rl
-    from hagane.capturing import (
+    from hagane.capturing.capture import capture
+    from hagane.capturing.compiling import (
         CompileNotice,
-        capture,
         compile,  # noqa: A004
-        from_torch,
-        trace,
     )
+    from hagane.capturing.exported import from_torch
+    from hagane.capturing.trace import trace
     from hagane.checking import Report, Shaped, check
     from hagane.gradients import gradient
     from hagane.onnxruntime.aliasing import install_as_onnxruntime

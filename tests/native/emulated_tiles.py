@@ -11,7 +11,7 @@ from pathlib import Path
 from hagane.machine import NoCompiler, cpu_features, find_compiler
 from hagane.machine.cpu import AMX
 from hagane.native.run.engine import extra_flags
-from hagane.runtime import settings
+from hagane.runtime import chosen
 
 _FLAGS = ("-O3", "-std=gnu11", "-fPIC", "-mavx2", "-ffp-contract=off")
 _TILES = frozenset(name for name in AMX.needs if name.startswith("amx_"))
@@ -36,5 +36,5 @@ def emulate_tiles() -> None:
         library = Path(folder) / "tiles.so"
         find_compiler().build([Path(source)], library, (*_FLAGS, *extra_flags()))
         assert ctypes.CDLL(str(library)).emulate_tiles() == 0
-    level_named = settings.level_named
-    settings.level_named = lambda name: AMX if name == "amx" else level_named(name)  # type: ignore[attr-defined]
+    level_named = chosen.level_named
+    chosen.level_named = lambda name: AMX if name == "amx" else level_named(name)  # type: ignore[attr-defined]

@@ -76,6 +76,11 @@ class CodeCache:
         """The folder that new entries are written to."""
         return self._place.folder
 
+    @property
+    def limit(self) -> int:
+        """The bytes that all entries may take."""
+        return self._limit
+
     def find(self, key: str) -> Path | None:
         """Return the entry of ``key`` if it is there and whole: its library, or its folder."""
         for folder in self._place.folders:
@@ -171,7 +176,7 @@ class CodeCache:
             for path in made:
                 os.replace(path, entry / path.name)
                 (entry / path.name).chmod(0o600)
-            lines = [f"{_checksum(entry / path.name)}  {path.name}\n" for path in made]
+            lines = [_stated(entry / path.name) for path in made]
             (entry / made[0].name).with_suffix(".sha256").write_text(
                 "".join(lines), encoding="utf-8"
             )
@@ -189,6 +194,11 @@ class CodeCache:
         if known is None or known + added > self._limit // 64:
             _written[folder] = 0
             evict(folder, self._limit, self._clock())
+
+
+def is_whole(entry: Path) -> bool:
+    """Whether an entry is there, as it was written, and private."""
+    return _verified(entry) is not None
 
 
 def evict(folder: Path, limit: int, now: float) -> None:
@@ -244,6 +254,24 @@ def _checksum(path: Path) -> str:
     return checksum
 
 
+def _stated(path: Path) -> str:
+    """Return what a manifest says of a file."""
+    checksum = _checksum(path)
+    return f"{checksum}  {_state(path)}  {path.name}\n"
+
+
+def _state(path: Path) -> str:
+    """Return what changes whenever a large file is written to; '?' for small ones.
+
+    The time of the last change of an inode cannot be set, so a large file that is still in the
+    state in which its checksum was computed is not read again.
+    """
+    found = path.lstat()
+    if found.st_size <= _READ_AGAIN:
+        return "?"
+    return f"{found.st_dev}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}"
+
+
 def _bytes_of(path: Path) -> int:
     if not stat.S_ISDIR(path.lstat().st_mode):
         return path.lstat().st_size
@@ -258,11 +286,13 @@ def _verified(entry: Path) -> Path | None:
         present = set(entry.iterdir())
         (manifest,) = (path for path in present if path.suffix == ".sha256")
         lines = manifest.read_text(encoding="utf-8").splitlines()
-        stated = {entry / name: checksum for checksum, name in (x.split("  ", 1) for x in lines)}
+        stated = {entry / name: known for *known, name in (x.split("  ", 2) for x in lines)}
         if present != {manifest, *stated}:
             return None
-        for path, checksum in stated.items():
-            if not is_private(path, stat.S_IFREG) or _checksum(path) != checksum:
+        for path, (checksum, state) in stated.items():
+            if not is_private(path, stat.S_IFREG):
+                return None
+            if (state == "?" or state != _state(path)) and _checksum(path) != checksum:
                 return None
         return next(iter(stated), None)
     except (OSError, ValueError):

@@ -1,25 +1,34 @@
-"""The native engine: graph parts to C, to machine code, to results."""
+"""The native engine: graph parts to C, to machine code, to results.
 
-from hagane.native.kernels.control import Mark
-from hagane.native.lowering.choices import Choice, Choices
-from hagane.native.lowering.choices import from_json as choice_from_json
-from hagane.native.lowering.choices import to_json as choice_to_json
-from hagane.native.lowering.facts import AT_RUN_TIME
-from hagane.native.plan.apply_rules import has_rule
-from hagane.native.plan.listing import assembly_listing, c_listing
-from hagane.native.plan.partition import Draft, Target, draft_nodes
-from hagane.native.plan.widen_halves import HALVES, widen_halves
-from hagane.native.rules.control.operators import grown_outputs
-from hagane.native.rules.onednn.binding import obstacle as library_obstacle
-from hagane.native.run.caller import Caller, make_caller
-from hagane.native.run.compiled import Compiled
-from hagane.native.run.context import Spent
-from hagane.native.run.files import load_compiled, save_compiled
-from hagane.native.run.loaded import Loaded, ShapeMismatch
-from hagane.native.run.outputs import is_pooled
-from hagane.native.run.shared import WeightStore
-from hagane.native.tuning.measure import Settings, Tuned, has_numbers, tune
-from hagane.native.tuning.peak import peak_flops
+Names load what they need when they are first used: a session from the cache needs few.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hagane.native.kernels.control import Mark
+    from hagane.native.lowering.choices import Choice, Choices
+    from hagane.native.lowering.choices import from_json as choice_from_json
+    from hagane.native.lowering.choices import to_json as choice_to_json
+    from hagane.native.lowering.facts import AT_RUN_TIME
+    from hagane.native.plan.apply_rules import has_rule
+    from hagane.native.plan.listing import assembly_listing, c_listing
+    from hagane.native.plan.partition import Draft, Target, draft_nodes
+    from hagane.native.plan.widen_halves import HALVES, widen_halves
+    from hagane.native.rules.control.operators import grown_outputs
+    from hagane.native.rules.onednn.binding import obstacle as library_obstacle
+    from hagane.native.run.caller import Caller, make_entry, make_frame
+    from hagane.native.run.compiled import Compiled
+    from hagane.native.run.context import Spent
+    from hagane.native.run.files import load_compiled, save_compiled
+    from hagane.native.run.loaded import Loaded, ShapeMismatch
+    from hagane.native.run.outputs import is_pooled
+    from hagane.native.run.shared import WeightStore
+    from hagane.native.tuning.measure import Settings, Tuned, has_numbers, tune
+    from hagane.native.tuning.peak import peak_flops
 
 __all__ = [
     "AT_RUN_TIME",
@@ -48,9 +57,54 @@ __all__ = [
     "is_pooled",
     "library_obstacle",
     "load_compiled",
-    "make_caller",
+    "make_entry",
+    "make_frame",
     "peak_flops",
     "save_compiled",
     "tune",
     "widen_halves",
 ]
+
+# Where each name is defined, and what it is called there.
+_PLACES = {
+    "HALVES": ("hagane.native.plan.widen_halves", "HALVES"),
+    "WeightStore": ("hagane.native.run.shared", "WeightStore"),
+    "AT_RUN_TIME": ("hagane.native.lowering.facts", "AT_RUN_TIME"),
+    "Caller": ("hagane.native.run.caller", "Caller"),
+    "Choice": ("hagane.native.lowering.choices", "Choice"),
+    "Choices": ("hagane.native.lowering.choices", "Choices"),
+    "Compiled": ("hagane.native.run.compiled", "Compiled"),
+    "Draft": ("hagane.native.plan.partition", "Draft"),
+    "Loaded": ("hagane.native.run.loaded", "Loaded"),
+    "Mark": ("hagane.native.kernels.control", "Mark"),
+    "Settings": ("hagane.native.tuning.measure", "Settings"),
+    "ShapeMismatch": ("hagane.native.run.loaded", "ShapeMismatch"),
+    "Spent": ("hagane.native.run.context", "Spent"),
+    "Target": ("hagane.native.plan.partition", "Target"),
+    "Tuned": ("hagane.native.tuning.measure", "Tuned"),
+    "assembly_listing": ("hagane.native.plan.listing", "assembly_listing"),
+    "c_listing": ("hagane.native.plan.listing", "c_listing"),
+    "choice_from_json": ("hagane.native.lowering.choices", "from_json"),
+    "choice_to_json": ("hagane.native.lowering.choices", "to_json"),
+    "draft_nodes": ("hagane.native.plan.partition", "draft_nodes"),
+    "grown_outputs": ("hagane.native.rules.control.operators", "grown_outputs"),
+    "has_numbers": ("hagane.native.tuning.measure", "has_numbers"),
+    "has_rule": ("hagane.native.plan.apply_rules", "has_rule"),
+    "is_pooled": ("hagane.native.run.outputs", "is_pooled"),
+    "library_obstacle": ("hagane.native.rules.onednn.binding", "obstacle"),
+    "load_compiled": ("hagane.native.run.files", "load_compiled"),
+    "make_entry": ("hagane.native.run.caller", "make_entry"),
+    "make_frame": ("hagane.native.run.caller", "make_frame"),
+    "peak_flops": ("hagane.native.tuning.peak", "peak_flops"),
+    "save_compiled": ("hagane.native.run.files", "save_compiled"),
+    "tune": ("hagane.native.tuning.measure", "tune"),
+    "widen_halves": ("hagane.native.plan.widen_halves", "widen_halves"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, known = _PLACES[name]
+    found = globals()[name] = getattr(importlib.import_module(module), known)
+    return found

@@ -1,7 +1,7 @@
 """Sessions that run models, with the interface of ONNX Runtime."""
 
 from hagane.runtime.binding import IOBinding
-from hagane.runtime.metadata import ModelMetadata, NodeArg
+from hagane.runtime.described import ModelMetadata, NodeArg
 from hagane.runtime.options import (
     ExecutionMode,
     GraphOptimizationLevel,

@@ -187,7 +187,7 @@ def _serve(
         if kind == BUILD:
             version, run = _build(folder, model, shapes, threads)
         else:
-            version, run = _OPEN[engine](model, shapes, threads, precision)
+            version, run = ENGINE_OPENERS[engine](model, shapes, threads, precision)
         run()
     except Exception as error:  # told to the parent as text
         pipe.recv()
@@ -196,14 +196,15 @@ def _serve(
     while True:
         what, argument = pipe.recv()
         if what == "time":
-            pipe.send(("ok", _time(run, argument)))
+            pipe.send(("ok", time_runs(run, argument)))
         elif what == "peak":
             pipe.send(("ok", _peak(threads)))
         else:
             pipe.send(("ok", version))
 
 
-def _time(run: Callable[[], Any], seconds: float) -> list[float]:
+def time_runs(run: Callable[[], Any], seconds: float) -> list[float]:
+    """Return what each of the runs took, in seconds, that fit into some time."""
     times: list[float] = []
     end = time.perf_counter() + seconds
     while not times or time.perf_counter() < end:
@@ -218,7 +219,7 @@ def _peak(threads: int) -> float:
     size = 1024
     a = np.ones((size, size), dtype=np.float32)
     a @ a
-    best = 2 * size**3 / min(_time(lambda: a @ a, 0.05))
+    best = 2 * size**3 / min(time_runs(lambda: a @ a, 0.05))
     with suppress(NoCompiler):
         best = max(best, peak_flops(best_level(), threads or usable_cores()))
     return best
@@ -280,7 +281,7 @@ def _openvino(model: str, shapes: Shapes, threads: int, precision: Precision) ->
     return str(openvino.__version__), lambda: request.infer(feed)
 
 
-_OPEN: Mapping[str, Callable[[str, Shapes, int, Precision], Opened]] = {
+ENGINE_OPENERS: Mapping[str, Callable[[str, Shapes, int, Precision], Opened]] = {
     "hagane": _hagane,
     "onnxruntime": _onnxruntime,
     "openvino": _openvino,

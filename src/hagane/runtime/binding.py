@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hagane.errors import InvalidArgument
-from hagane.ops.definition import Array, RuntimeValue
-from hagane.runtime.port import Device
+from hagane.runtime.port import CPU, Device
 from hagane.runtime.value import OrtValue, device_of, value_at
 
 if TYPE_CHECKING:
+    from hagane.ops.definition import Array, RuntimeValue
     from hagane.runtime.session import InferenceSession
 
 
@@ -103,6 +103,13 @@ class IOBinding:
             target.update_inplace(np.asarray(result))
         except InvalidArgument as error:
             raise InvalidArgument(f"output '{name}' does not fit its buffer: {error}") from None
+
+    def targets(self) -> list[RuntimeValue]:
+        """Return for each output the value on the CPU that it is bound to, or None."""
+        return [
+            None if value is None or value.device is not CPU else value.content
+            for value in self.outputs.values()
+        ]
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """Write output ``name`` into a value."""

@@ -14,7 +14,7 @@ from hagane.graph.types import OptionalType, SequenceType, TensorType, Type, dty
 from hagane.ops.definition import Array, RuntimeValue
 from hagane.ops.schema import tensor_dtype
 from hagane.ops.values import array_dtype, strings
-from hagane.runtime.metadata import NodeArg
+from hagane.runtime.described import NodeArg
 from hagane.runtime.value import OrtValue
 
 

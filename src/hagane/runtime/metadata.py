@@ -3,42 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
 from hagane.graph.types import Type, from_ir_shape
 from hagane.ops.inference import declared_type
 from hagane.ops.schema import type_string
+from hagane.runtime.described import ModelMetadata, NodeArg
 from hagane.symbolic import Dim, evaluate, symbol
-
-
-@dataclass(frozen=True, slots=True)
-class NodeArg:
-    """An input or output of a model.
-
-    Attributes:
-        name: Its name.
-        type: Its type as ONNX writes it, such as ``tensor(float)``.
-        shape: Its sizes; a name or formula for those that vary, None for those without one.
-    """
-
-    name: str
-    type: str
-    shape: list[int | str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class ModelMetadata:
-    """What a model says of itself."""
-
-    producer_name: str = ""
-    graph_name: str = ""
-    graph_description: str = ""
-    domain: str = ""
-    description: str = ""
-    version: int = 0
-    custom_metadata_map: dict[str, str] = field(default_factory=dict)
 
 
 def node_arg(name: str, type_: Type | None, dims: Sequence[Dim | None] | None) -> NodeArg:

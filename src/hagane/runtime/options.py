@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from hagane.ops.definition import Array
-
 if TYPE_CHECKING:
+    from hagane.ops.definition import Array
     from hagane.runtime.port import Backend
 
 Precision: TypeAlias = Literal["fp32", "bf16"]

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-import onnx_ir as ir
+if TYPE_CHECKING:
+    import onnx_ir as ir
 
-from hagane.ops.definition import Array, RuntimeValue
-from hagane.ops.inference import GraphTypes
+    from hagane.ops.definition import Array, RuntimeValue
+    from hagane.ops.inference import GraphTypes
 
 # What a part reads and writes: a RuntimeValue on the CPU, whatever a device holds elsewhere.
 Value: TypeAlias = Any
 # From a feed by name straight to a model's outputs, or None for a feed that does not fit.
-Caller: TypeAlias = Callable[[Mapping[str, Any]], "list[Array] | None"]
 
 
 class ShapeMismatch(Exception):
@@ -213,12 +213,24 @@ class Part:
         """
         return Memory(0, 0)
 
-    def caller(self, names: Sequence[str], order: Sequence[int]) -> Caller | None:
-        """Return a short way from a feed to outputs, or None where there is none.
+    def frame(
+        self,
+        arrays: Sequence[Array],
+        own: Sequence[int],
+        order: Sequence[int],
+        owner: object,
+        full: bool,
+        lease: int,
+    ) -> tuple[Any, ...] | None:
+        """Return the short way from arrays of some shapes to outputs, or None where there is none.
 
         Args:
-            names: The name of each input in feeds.
-            order: The outputs to return, in order.
+            arrays: The inputs of the session.
+            own: Which of them are those of the part.
+            order: Which outputs to return, in order.
+            owner: Of a short way whose memory may be taken, or None.
+            full: Whether it must be.
+            lease: For how many runs it is not asked for again; for all if 0.
         """
         return None
 

@@ -8,28 +8,31 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from hagane.errors import InvalidArgument, KernelError, OutOfMemory
-from hagane.graph import ModelSource, save
-from hagane.machine import NoCompiler
-from hagane.native import peak_flops
-from hagane.ops.definition import RuntimeValue
-from hagane.ops.values import tensor_to_array
+from hagane.errors import InvalidArgument, InvalidModel, KernelError, OutOfMemory
+from hagane.machine import Lock, NoCompiler
+from hagane.native.run.caller import Caller, make_entry, make_frame
+from hagane.native.run.context import Refused
 from hagane.runtime.binding import IOBinding
-from hagane.runtime.execute import execute, outputs_of
-from hagane.runtime.feeds import Input, bind, random_feed
-from hagane.runtime.metadata import ModelMetadata, NodeArg, model_metadata, output_argument
+from hagane.runtime.chosen import level_of, threads_of
+from hagane.runtime.described import ModelMetadata, NodeArg
+from hagane.runtime.kept import Fed, Kept, keep, key_of, stands_alone
+from hagane.runtime.kept import find as find_kept
 from hagane.runtime.options import RunOptions, SessionOptions
-from hagane.runtime.pipeline import read
-from hagane.runtime.port import Memory, Observer, Part, Timed, Value
-from hagane.runtime.profile import Profile, ProfileReport, measure
-from hagane.runtime.room import largest_value, out_of_memory
-from hagane.runtime.settings import level_of, settings_of, threads_of
-from hagane.runtime.specialize import Programs, Sizes
+from hagane.runtime.port import CPU, Memory, Observer, Part, Timed, Value
 from hagane.runtime.value import OrtValue
+
+# What reads, builds and profiles models is imported where it is used: a session from the cache
+# does without, and starts in a fraction of the time.
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+    from hagane.graph import ModelSource
+    from hagane.ops.definition import Array, RuntimeValue
+    from hagane.runtime.feeds import Input
+    from hagane.runtime.profile import Profile, ProfileReport
+    from hagane.runtime.specialize import Programs, Sizes
 
 _PROVIDER = "CPUExecutionProvider"
 
@@ -78,19 +81,49 @@ class InferenceSession:
         self._model_path = (
             os.fspath(path_or_bytes) if isinstance(path_or_bytes, str | os.PathLike) else ""
         )
+        self._source = path_or_bytes
+        self._opened: Programs | None = None
+        self._lock = Lock()
+        self._profile: Profile | None = None
+        key = key_of(self._model_path, self._options) if self._model_path else None
+        kept = None if key is None else find_kept(key)
+        if kept is not None:
+            self._kept_key = key
+            self._take(kept)
+            return
+        self._open()
+        self._call = None if self._profile else self._entry()
+        if key is not None:
+            self._keep(key)
+
+    def _open(self) -> Programs:
+        """Read the model and build it."""
+        from hagane.graph import save
+        from hagane.runtime.feeds import Input
+        from hagane.runtime.metadata import model_metadata, output_argument
+        from hagane.runtime.pipeline import read
+        from hagane.runtime.profile import Profile
+        from hagane.runtime.room import largest_value
+        from hagane.runtime.settings import settings_of
+        from hagane.runtime.specialize import Programs
+
         settings = settings_of(self._options, self._logger)
-        read_model = read(path_or_bytes, settings)
+        if self._options.enable_profiling:
+            self._profile = Profile()
+        read_model = read(self._source, settings)
         model = read_model.model
-        self._input_args = read_model.arguments
-        self._metadata = model_metadata(model)
         inputs = [Input(name, type_) for name, type_ in read_model.inputs.items()]
         initializers = model.graph.initializers
-        self._inputs = [item for item in inputs if item.name not in initializers]
+        self._input_args = read_model.arguments
+        self._metadata = model_metadata(model)
+        self._inputs: list[Input] = [item for item in inputs if item.name not in initializers]
+        self._fed = [item.name for item in self._inputs]
         self._overridable = {item.name: item for item in inputs if item.name in initializers}
+        self._optional = list(self._overridable)
         self._output_args = [output_argument(value) for value in model.graph.outputs]
         self._output_names = [arg.name for arg in self._output_args]
         self._largest = largest_value(model.graph, read_model.types)
-        self._programs = Programs(
+        self._opened = programs = Programs(
             read_model, settings, self._logger, specialize=self._options.specialize
         )
         self._input_names = [str(value.name) for value in model.graph.inputs]
@@ -99,13 +132,74 @@ class InferenceSession:
             for value in model.graph.inputs
             if value.const_value is not None
         }
-        self._profile = Profile() if self._options.enable_profiling else None
-        try:
-            self._call = None if self._profile else self._programs.caller(self._input_names)
-        except MemoryError as error:
-            raise out_of_memory(error, self._largest) from error
         if self._options.optimized_model_filepath:
             save(model, self._options.optimized_model_filepath)
+        return programs
+
+    @property
+    def _programs(self) -> Programs:
+        """The model as it is built; of a session from the cache, when it is first needed."""
+        with self._lock:
+            if self._opened is None:
+                if key_of(self._model_path, self._options) != self._kept_key:
+                    raise InvalidModel(
+                        f"'{self._model_path}' was changed after the session was made, and is "
+                        "needed again: make a new session"
+                    )
+                self._open()
+            assert self._opened is not None
+            return self._opened
+
+    def _take(self, kept: Kept) -> None:
+        """Become the session that is kept."""
+        self._input_args = {item.name: item for item in kept.arguments}
+        self._metadata = kept.metadata
+        self._fed = [item.name for item in kept.inputs]
+        self._optional = list(kept.overridable)
+        self._output_args = list(kept.outputs)
+        self._output_names = [arg.name for arg in self._output_args]
+        self._largest = kept.largest
+
+        def fit(arrays: Sequence[Array], owner: object, full: bool) -> tuple[Any, ...] | None:
+            if not all(item.takes(each) for item, each in zip(kept.inputs, arrays, strict=True)):
+                return None
+            return make_frame(kept.loaded, arrays, kept.own, kept.order, owner, full)
+
+        self._call = make_entry(self._fed, self._output_names, fit, OrtValue, CPU)
+
+    def _keep(self, key: str) -> None:
+        """Put the session into the cache, if it is one native part."""
+        from hagane.graph.types import TensorType
+        from hagane.runtime.backends.native import NativePart
+
+        inputs = []
+        for item in self._inputs:
+            if not isinstance(item.type, TensorType) or item.type.shape is None:
+                return
+            dims = tuple(dim if isinstance(dim, int) else None for dim in item.type.shape)
+            inputs.append(Fed(item.name, item.type.dtype.numpy().name, dims))
+        fed = [self._input_names.index(name) for name in self._fed]
+        found = self._programs.whole(fed)
+        if found is None or not isinstance(found[0], NativePart) or self._call is None:
+            return
+        if not stands_alone(self._model_path):
+            return
+        part, own, order = found
+        assert isinstance(part, NativePart)
+        keep(
+            key,
+            Kept(
+                part.segment,
+                own,
+                order,
+                tuple(inputs),
+                tuple(self._optional),
+                tuple(self._input_args.values()),
+                tuple(self._output_args),
+                self._metadata,
+                self._largest,
+            ),
+        )
 
     def _check_providers(
         self, providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None
@@ -119,7 +213,7 @@ class InferenceSession:
 
     def get_inputs(self) -> list[NodeArg]:
         """Return the inputs that have to be fed."""
-        return [self._input_args[item.name] for item in self._inputs]
+        return [self._input_args[name] for name in self._fed]
 
     def get_outputs(self) -> list[NodeArg]:
         """Return the outputs."""
@@ -127,7 +221,7 @@ class InferenceSession:
 
     def get_overridable_initializers(self) -> list[NodeArg]:
         """Return the initializers that may be fed as inputs too."""
-        return [self._input_args[name] for name in self._overridable]
+        return [self._input_args[name] for name in self._optional]
 
     def get_modelmeta(self) -> ModelMetadata:
         """Return what the model says of itself."""
@@ -177,15 +271,36 @@ class InferenceSession:
             OutOfMemory: There is no memory for the values of the model.
         """
         try:
-            if self._call is not None and output_names is None and run_options is None:
-                found = self._call(input_feed)
+            if self._call is not None and run_options is None:
+                found = self._call(input_feed, output_names)
                 if found is not None:
                     return found
+            return self._run(output_names, input_feed, run_options)
+        except Refused:  # by a kernel; the long way asks the reference kernel
             return self._run(output_names, input_feed, run_options)
         except OutOfMemory:
             raise
         except MemoryError as error:
+            from hagane.runtime.room import out_of_memory
+
             raise out_of_memory(error, self._largest) from error
+
+    def _entry(self) -> Caller | None:
+        """Return the short way to run the model, if there may be one."""
+        from hagane.runtime.feeds import bind
+
+        programs, inputs, defaults = self._programs, self._inputs, self._defaults
+        if not programs.may_have_frames():
+            return None
+        every, names = self._input_names, self._fed
+        fed = [every.index(name) for name in names]
+
+        # It must not lead back to the session: the collector does not see what C functions hold.
+        def fit(arrays: Sequence[Array], owner: object, full: bool) -> tuple[Any, ...] | None:
+            values = bind(inputs, {}, dict(zip(names, arrays, strict=True)))
+            return programs.frame(every, _arguments(every, values, defaults), fed, owner, full)
+
+        return make_entry(names, self._output_names, fit, OrtValue, CPU)
 
     def _run(
         self,
@@ -193,13 +308,17 @@ class InferenceSession:
         input_feed: Mapping[str, Any],
         run_options: RunOptions | None,
     ) -> list[Any]:
+        from hagane.runtime.execute import execute, outputs_of
+        from hagane.runtime.feeds import bind
+
         wanted = self._wanted(output_names)
+        programs = self._programs
         values = bind(self._inputs, self._overridable, input_feed)
         arguments = self._arguments(values)
         if self._overridable.keys() & values.keys():
-            program = self._programs.reference
+            program = programs.reference
         else:
-            program = self._programs.for_shapes(self._input_names, arguments)
+            program = programs.for_shapes(self._input_names, arguments)
         results = execute(program, arguments, observe=self._observer(run_options))
         return outputs_of(
             [results[i] for i in wanted], [*arguments, *(value for _, value in program.constants)]
@@ -239,13 +358,20 @@ class InferenceSession:
         Raises:
             InvalidArgument: ``runs`` is not positive.
         """
+        import numpy as np
+
+        from hagane.runtime.execute import execute
+        from hagane.runtime.feeds import bind, random_feed
+        from hagane.runtime.profile import measure
+
         if runs < 1:
             raise InvalidArgument(f"profile: expected one run or more, got {runs}")
+        programs = self._programs
         if input_feed is None:
             input_feed = random_feed(self.get_inputs(), {}, np.random.default_rng(0))
         values = bind(self._inputs, self._overridable, input_feed)
         arguments = self._arguments(values)
-        program = self._programs.for_shapes(self._input_names, arguments)
+        program = programs.for_shapes(self._input_names, arguments)
         return measure(
             lambda observe: execute(program, arguments, observe=observe),
             self._peak_flops(),
@@ -254,16 +380,15 @@ class InferenceSession:
 
     def _peak_flops(self) -> float:
         """Return the operations a second that the session's threads do at most, measured."""
+        from hagane.native import peak_flops
+
         try:
             return peak_flops(level_of(self._options), threads_of(self._options))
         except NoCompiler:
             return float("inf")
 
     def _arguments(self, values: Mapping[str, RuntimeValue]) -> list[RuntimeValue]:
-        return [
-            values[name] if name in values else tensor_to_array(self._defaults[name])
-            for name in self._input_names
-        ]
+        return _arguments(self._input_names, values, self._defaults)
 
     def _wanted(self, names: Sequence[str] | None) -> list[int]:
         if not names:
@@ -303,6 +428,17 @@ class InferenceSession:
         names = list(iobinding.outputs)
         if not names:
             raise InvalidArgument("bind at least one output before run_with_iobinding")
+        if self._call is not None and run_options is None:
+            targets = iobinding.targets()
+            try:
+                found = self._call(iobinding.inputs, names, targets)
+            except Refused:
+                found = None
+            if found is not None:
+                for name, result, target in zip(names, found, targets, strict=True):
+                    if result is not target:
+                        iobinding.fill(name, result)
+                return
         results = self.run(names, iobinding.inputs, run_options)
         for name, result in zip(names, results, strict=True):
             iobinding.fill(name, result)
@@ -349,6 +485,17 @@ class InferenceSession:
     def get_profiling_start_time_ns(self) -> int:
         """Return when recording began, in nanoseconds of ``time.perf_counter_ns``."""
         return 0 if self._profile is None else self._profile.start_ns
+
+
+def _arguments(
+    names: Sequence[str],
+    values: Mapping[str, RuntimeValue],
+    defaults: Mapping[str, ir.TensorProtocol],
+) -> list[RuntimeValue]:
+    """Return a value for each input: what is given, or the initializer of that name."""
+    from hagane.ops.values import tensor_to_array
+
+    return [values[name] if name in values else tensor_to_array(defaults[name]) for name in names]
 
 
 class _Watch:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hagane.errors import InvalidArgument
-from hagane.machine import Level, level_named, multiplies_bfloat16, usable_cores
+from hagane.machine import multiplies_bfloat16
 from hagane.native import Target
 from hagane.runtime.backends.native import NativeBackend
+from hagane.runtime.chosen import is_native, level_of, threads_of
 from hagane.runtime.options import GraphOptimizationLevel, SessionOptions
 from hagane.runtime.port import Backend
 from hagane.runtime.tuned import Tuning, TuningCache
@@ -70,24 +70,6 @@ def _native(options: SessionOptions, logger: logging.Logger) -> NativeBackend:
     seconds = _TUNE_SECONDS[options.tune] if options.tune_seconds is None else options.tune_seconds
     cache = TuningCache(options.tune_cache, logger)
     return NativeBackend(target, Tuning(options.tune, seconds, cache, logger))
-
-
-def is_native(options: SessionOptions) -> bool:
-    """Whether a session with these options compiles its model."""
-    chosen = options.entries.get("hagane.engine") or os.environ.get("HAGANE_ENGINE", "native")
-    level = options.graph_optimization_level
-    return chosen != "reference" and level != GraphOptimizationLevel.ORT_DISABLE_ALL
-
-
-def threads_of(options: SessionOptions) -> int:
-    """Return how many threads a run uses."""
-    return options.intra_op_num_threads or usable_cores()
-
-
-def level_of(options: SessionOptions) -> Level:
-    """Return the vector instructions that a session's kernels use."""
-    chosen = options.entries.get("hagane.instructions") or os.environ.get("HAGANE_INSTRUCTIONS")
-    return level_named(chosen)
 
 
 def _check_tuning(options: SessionOptions) -> None:

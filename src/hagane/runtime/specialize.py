@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -27,7 +28,7 @@ from hagane.machine import Lock
 from hagane.ops import infer_types
 from hagane.ops.definition import RuntimeValue
 from hagane.runtime.pipeline import Built, ReadModel, build
-from hagane.runtime.port import Caller, Memory
+from hagane.runtime.port import Memory, Part
 from hagane.runtime.program import Planner, Program
 from hagane.runtime.settings import Settings
 from hagane.symbolic import Expr
@@ -38,6 +39,9 @@ Sizes = int | tuple[int, int]
 
 # The run of a shape at which a program of its own is begun.
 RUNS = 8
+# For how many runs a short way is not asked for again: of the program for all shapes, so that the
+# run at which another one is begun is counted, and of others, so that those in use are known.
+_LEASE, _LONG_LEASE = RUNS - 1, 64
 # How many shapes have programs of their own, and the bytes that these take together, at most.
 _MOST_PROGRAMS, _MOST_BYTES = 8, 256 << 20
 # How many shapes are counted.
@@ -117,20 +121,47 @@ class Programs:
         found = self._types.types.get(value)
         return found.shape if isinstance(found, TensorType) else None
 
-    def caller(self, names: Sequence[str]) -> Caller | None:
-        """Return the short way to run the model, if it is one part that has one.
+    def frame(
+        self,
+        names: Sequence[str],
+        arguments: Sequence[RuntimeValue],
+        fed: Sequence[int],
+        owner: object,
+        full: bool,
+    ) -> tuple[Any, ...] | None:
+        """Return the short way for arguments of some shapes, if the model is one part that has one.
 
         Args:
             names: The graph's inputs.
+            arguments: A value for each.
+            fed: Which of them are given in each run.
+            owner: Of a short way whose memory may be taken, or None.
+            full: Whether it must be.
         """
-        if not self.native or self._specializes or len(self.general.steps) != 1:
+        program = self.for_shapes(names, arguments, _LEASE)
+        found = _whole(program, fed)
+        arrays = [value for i in fed if isinstance(value := arguments[i], np.ndarray)]
+        if found is None or len(arrays) != len(fed):
             return None
-        program, (step,) = self.general, self.general.steps
-        if set(step.inputs) != set(program.inputs) or not set(program.outputs) <= set(step.outputs):
-            return None
-        own = [names[program.inputs.index(slot)] for slot in step.inputs]
-        order = [step.outputs.index(slot) for slot in program.outputs]
-        return step.part.caller(own, order)
+        part, own, order = found
+        lease = 0
+        if self._specializes:
+            lease = _LEASE if program is self.general else _LONG_LEASE
+        return part.frame(arrays, own, order, owner, full, lease)
+
+    def whole(self, fed: Sequence[int]) -> tuple[Part, tuple[int, ...], tuple[int, ...]] | None:
+        """Return the part that is the model for all shapes, if there is one.
+
+        Also which of the inputs that are given it reads, and which of its outputs the model has.
+
+        Args:
+            fed: Which of the graph's inputs are given in each run.
+        """
+        return _whole(self.general, fed) if self.native and not self._specializes else None
+
+    def may_have_frames(self) -> bool:
+        """Whether there may be a short way for some shapes."""
+        return self.native and len(self.general.steps) == 1
 
     # ---- memory ----
 
@@ -176,8 +207,16 @@ class Programs:
         """The model on its reference kernels; its initializers may be overridden."""
         return Planner((), self._types).program(self._as_given.graph)
 
-    def for_shapes(self, names: Sequence[str], arguments: Sequence[RuntimeValue]) -> Program:
-        """Return the program for arguments of these shapes."""
+    def for_shapes(
+        self, names: Sequence[str], arguments: Sequence[RuntimeValue], runs: int = 1
+    ) -> Program:
+        """Return the program for arguments of these shapes.
+
+        Args:
+            names: The graph's inputs.
+            arguments: A value for each.
+            runs: How many runs it is asked for, if this shape was met before.
+        """
         if not self._specializes:
             return self.general
         arrays = [value for value in arguments if isinstance(value, np.ndarray)]
@@ -189,7 +228,8 @@ class Programs:
             if own is not None:
                 self._own.move_to_end(key)
                 return own.program
-            count = self._met[key] = self._met.pop(key, 0) + 1
+            count = self._met.pop(key, 0)
+            count = self._met[key] = count + runs if count else 1
             if len(self._met) > _MOST_COUNTED:
                 self._met.popitem(last=False)
             # (Another one is being built: the next run of this shape asks again.)
@@ -280,3 +320,18 @@ def _spread(ranges: Mapping[str, Sizes]) -> Iterator[dict[str, int]]:
         steps.append([low + (count - 1) * i // max(1, tried - 1) for i in range(tried)])
     for chosen in itertools.product(*steps):
         yield dict(zip(ranges, chosen, strict=True))
+
+
+def _whole(
+    program: Program, fed: Sequence[int]
+) -> tuple[Part, tuple[int, ...], tuple[int, ...]] | None:
+    if len(program.steps) != 1:
+        return None
+    (step,) = program.steps
+    slots = [program.inputs[i] for i in fed]
+    if not set(step.inputs) <= set(slots) or not set(program.outputs) <= set(step.outputs):
+        return None
+    if len(set(program.outputs)) != len(program.outputs):
+        return None
+    own = tuple(slots.index(slot) for slot in step.inputs)
+    return step.part, own, tuple(step.outputs.index(slot) for slot in program.outputs)

@@ -5,18 +5,15 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx_ir as ir
 
 from hagane.errors import InvalidArgument
-from hagane.graph.types import TensorType
-from hagane.ops.definition import Array, RuntimeValue
-from hagane.ops.schema import type_string
-from hagane.ops.values import array_dtype
-from hagane.runtime.dlpack import from_capsule, to_capsule
 from hagane.runtime.port import CPU, Device, Value
+
+if TYPE_CHECKING:
+    from hagane.ops.definition import Array, RuntimeValue
 
 
 class OrtValue:
@@ -88,6 +85,8 @@ class OrtValue:
         Raises:
             InvalidArgument: It lies on another device, or is no tensor.
         """
+        from hagane.runtime.dlpack import from_capsule
+
         return OrtValue(from_capsule(data))
 
     @property
@@ -105,6 +104,8 @@ class OrtValue:
         return np.array(self._array, dtype=dtype, copy=copy)
 
     def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
+        from hagane.runtime.dlpack import to_capsule
+
         return to_capsule(self._array)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -120,6 +121,8 @@ class OrtValue:
 
     def element_type(self) -> int:
         """Return the number of the element type in ``onnx.TensorProto``."""
+        from hagane.ops.values import array_dtype
+
         return int(array_dtype(self._array))
 
     def update_inplace(self, np_arr: Array | OrtValue) -> None:
@@ -146,6 +149,10 @@ class OrtValue:
 
     def data_type(self) -> str:
         """Return the type as ONNX writes it, such as ``tensor(float)``."""
+        from hagane.graph.types import TensorType
+        from hagane.ops.schema import type_string
+        from hagane.ops.values import array_dtype
+
         content = self.content
         if isinstance(content, list):
             return "seq"
@@ -195,6 +202,10 @@ def element_dtype(element_type: Any) -> np.dtype[Any]:
     Raises:
         InvalidArgument: It is neither, or tensors of ONNX have no such elements.
     """
+    import onnx_ir as ir
+
+    from hagane.ops.values import array_dtype
+
     try:
         if isinstance(element_type, int) and not isinstance(element_type, bool):
             dtype = np.dtype(ir.DataType(element_type).numpy())

@@ -24,8 +24,8 @@ from hagane.errors import (
 )
 from hagane.graph.types import TensorType
 from hagane.ops.definition import Array
+from hagane.runtime.described import NodeArg
 from hagane.runtime.feeds import Input, bind
-from hagane.runtime.metadata import NodeArg
 from hagane.ship.manifest import read_manifest
 from hagane.symbolic import symbol
 

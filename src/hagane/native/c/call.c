@@ -1,9 +1,10 @@
 /* The shortest way from a Python call to a compiled program.
  *
- * A caller knows the names, types and shapes of a program's inputs. It checks a feed against
- * them, writes the arrays' addresses into the program's tables, runs it and returns fresh arrays.
- * Whatever does not fit makes it return None: the caller's caller then takes the long way, which
- * converts or explains.
+ * An entry knows the names of a session's inputs and outputs, and has frames: programs that are ready for
+ * inputs of certain types and shapes. It finds the frame that fits a feed, writes the arrays' addresses into
+ * the program's tables, runs it and returns the outputs. If there is no such frame, it asks for one
+ * (`fit`), which checks everything. Whatever an entry cannot do makes it return None: the caller's
+ * caller then takes the long way, which converts or explains.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -13,6 +14,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define FRAMES 16
+/* Outputs of so many bytes come from a pool, whose pages are there already. */
+#define POOLED_BYTES (64 << 10)
+
 typedef int64_t (*runner)(void *program, int64_t (*ask)(void *), void *asker);
 
 typedef struct {
@@ -21,35 +26,59 @@ typedef struct {
 } patch;
 
 typedef struct {
-  PyObject *name; /* of an input */
   int type;
   int rank;
   npy_intp shape[NPY_MAXDIMS];
+  npy_intp bytes;
   Py_ssize_t n_patches;
   patch *patches;
 } port;
 
+/* A program that is ready for inputs of certain types and shapes, for one run at a time. */
 typedef struct {
+  PyObject *owner;  /* keeps the program alive; null: there is none */
+  PyObject *failed; /* called with the index of the phase that failed; raises */
+  PyObject *empty;  /* makes arrays of shape and type, for large outputs */
   runner run;
   void *program;
   int long_running; /* let other Python threads go on meanwhile */
   int busy;
-  PyObject *failed; /* called with the index of the phase that failed; raises */
-  PyObject *owner;  /* keeps the program alive */
+  uint64_t used; /* when it was last */
+  int64_t lease, runs; /* after so many runs it is asked for again, if not 0; how many there were */
+  port *ports;   /* inputs, then outputs */
+} frame;
+
+typedef struct {
   Py_ssize_t n_inputs, n_outputs;
-  port *ports; /* inputs, then outputs */
-} caller;
+  PyObject *names; /* of inputs, then outputs; a tuple */
+  PyObject *fit;   /* from arrays and the owner of a frame that may be taken, to a frame or None */
+  PyTypeObject *holder; /* of what holds an array in its attribute `held` on `device` */
+  PyObject *held, *device, *cpu;
+  uint64_t calls;
+  frame frames[FRAMES];
+} entry;
+
+static void clear_frame(const entry *self, frame *at) {
+  PyObject *owner = at->owner, *failed = at->failed, *empty = at->empty;
+  for (Py_ssize_t i = 0; at->ports != NULL && i < self->n_inputs + self->n_outputs; i++)
+    free(at->ports[i].patches);
+  free(at->ports);
+  memset(at, 0, sizeof *at);
+  Py_XDECREF(owner);
+  Py_XDECREF(failed);
+  Py_XDECREF(empty);
+}
 
 static void release(PyObject *capsule) {
-  caller *self = PyCapsule_GetPointer(capsule, NULL);
+  entry *self = PyCapsule_GetPointer(capsule, NULL);
   if (self == NULL) return;
-  for (Py_ssize_t i = 0; self->ports != NULL && i < self->n_inputs + self->n_outputs; i++) {
-    Py_XDECREF(self->ports[i].name);
-    free(self->ports[i].patches);
-  }
-  free(self->ports);
-  Py_XDECREF(self->failed);
-  Py_XDECREF(self->owner);
+  for (int i = 0; i < FRAMES; i++) clear_frame(self, &self->frames[i]);
+  Py_XDECREF(self->names);
+  Py_XDECREF(self->fit);
+  Py_XDECREF(self->holder);
+  Py_XDECREF(self->held);
+  Py_XDECREF(self->device);
+  Py_XDECREF(self->cpu);
   free(self);
 }
 
@@ -76,84 +105,65 @@ static int64_t run_aside(runner run, void *program) {
   return failed;
 }
 
-static PyObject *call(PyObject *capsule, PyObject *feed) {
-  caller *self = PyCapsule_GetPointer(capsule, NULL);
-  if (self->busy || !PyDict_CheckExact(feed) || PyDict_GET_SIZE(feed) != self->n_inputs)
-    Py_RETURN_NONE;
-  /* To allocate may collect garbage, and so run Python code that calls us or lets go of the
-   * interpreter: the tables are written afterwards. */
-  PyObject *held = NULL, *results = PyList_New(self->n_outputs);
-  if (results == NULL) return NULL;
-  for (Py_ssize_t i = 0; i < self->n_outputs; i++) {
-    port *output = &self->ports[self->n_inputs + i];
-    PyObject *array = PyArray_EMPTY(output->rank, output->shape, output->type, 0);
-    if (array == NULL) goto error;
-    PyList_SET_ITEM(results, i, array);
+/* ---- arguments ---- */
+
+/* The array of a feed's value, a new reference; null if it is something else, perhaps with an error. */
+static PyArrayObject *array_of(const entry *self, PyObject *value) {
+  PyObject *found = NULL;
+  if (PyArray_CheckExact(value)) {
+    found = Py_NewRef(value);
+  } else if (Py_TYPE(value) == self->holder) {
+    PyObject *device = PyObject_GetAttr(value, self->device);
+    if (device == self->cpu) found = PyObject_GetAttr(value, self->held);
+    Py_XDECREF(device);
+    if (found != NULL && !PyArray_CheckExact(found)) Py_CLEAR(found);
   }
-  /* The arrays are held by the feed; it must not lose them while this thread lets go. */
-  if (self->long_running && (held = PyDict_Copy(feed)) == NULL) goto error;
-  if (self->busy) goto unfit;
-  for (Py_ssize_t i = 0; i < self->n_inputs; i++) {
-    const port *input = &self->ports[i];
-    PyObject *value = PyDict_GetItemWithError(held == NULL ? feed : held, input->name);
-    if (value == NULL) {
-      if (PyErr_Occurred()) goto error;
-      goto unfit;
-    }
-    if (!PyArray_CheckExact(value)) goto unfit;
-    PyArrayObject *array = (PyArrayObject *)value;
-    if (PyArray_TYPE(array) != input->type || PyArray_NDIM(array) != input->rank ||
-        !PyArray_ISCARRAY_RO(array) ||
-        memcmp(PyArray_DIMS(array), input->shape, sizeof(npy_intp) * (size_t)input->rank) != 0)
-      goto unfit;
-    point(input, PyArray_BYTES(array));
+  PyArrayObject *array = (PyArrayObject *)found;
+  if (array == NULL || PyArray_ISCARRAY_RO(array)) return array;
+  PyObject *copy = NULL;
+  if (PyArray_ISNUMBER(array) && PyArray_ISNOTSWAPPED(array))
+    copy = PyArray_NewCopy(array, NPY_CORDER);
+  Py_DECREF(found);
+  return (PyArrayObject *)copy;
+}
+
+static int fits(const port *at, PyArrayObject *array) {
+  return PyArray_TYPE(array) == at->type && PyArray_NDIM(array) == at->rank &&
+         memcmp(PyArray_DIMS(array), at->shape, sizeof(npy_intp) * (size_t)at->rank) == 0;
+}
+
+/* The frame for some arrays, if there is one that no run uses. */
+static frame *find_frame(entry *self, PyArrayObject *const *arrays) {
+  for (int i = 0; i < FRAMES; i++) {
+    frame *at = &self->frames[i];
+    if (at->owner == NULL || at->busy) continue;
+    Py_ssize_t k = 0;
+    while (k < self->n_inputs && fits(&at->ports[k], arrays[k])) k++;
+    if (k == self->n_inputs) return at;
   }
-  for (Py_ssize_t i = 0; i < self->n_outputs; i++)
-    point(&self->ports[self->n_inputs + i],
-          PyArray_BYTES((PyArrayObject *)PyList_GET_ITEM(results, i)));
-  int64_t failed;
-  Py_INCREF(capsule);
-  if (self->long_running) {
-    self->busy = 1;
-    failed = run_aside(self->run, self->program);
-    self->busy = 0;
-  } else {
-    failed = self->run(self->program, NULL, NULL);
-  }
-  if (PyErr_Occurred()) {
-    Py_CLEAR(results);
-  } else if (failed >= 0) {
-    PyObject *raised = PyObject_CallFunction(self->failed, "L", (long long)failed);
-    Py_XDECREF(raised);
-    Py_CLEAR(results);
-  }
-  Py_XDECREF(held);
-  Py_DECREF(capsule);
-  return results;
-unfit:
-  Py_XDECREF(held);
-  Py_DECREF(results);
-  Py_RETURN_NONE;
-error:
-  Py_XDECREF(held);
-  Py_DECREF(results);
   return NULL;
 }
 
-/* (name or None, type number, shape, [(slot address, offset), ...]) */
+static int is_expired(const frame *at) { return at->lease != 0 && at->runs >= at->lease; }
+
+/* (shape, type number, [(slot address, offset), ...]) */
 static int read_port(PyObject *item, port *into) {
-  PyObject *name, *shape, *patches;
-  if (!PyArg_ParseTuple(item, "OiO!O!", &name, &into->type, &PyTuple_Type, &shape, &PyList_Type,
-                        &patches))
+  PyObject *shape, *patches;
+  if (!PyArg_ParseTuple(item, "O!iO!", &PyTuple_Type, &shape, &into->type, &PyList_Type, &patches))
     return -1;
   into->rank = (int)PyTuple_GET_SIZE(shape);
   if (into->rank > NPY_MAXDIMS) {
     PyErr_SetString(PyExc_ValueError, "too many axes");
     return -1;
   }
+  PyArray_Descr *type = PyArray_DescrFromType(into->type);
+  if (type == NULL) return -1;
+  into->bytes = PyDataType_ELSIZE(type);
+  Py_DECREF(type);
   for (int i = 0; i < into->rank; i++) {
     into->shape[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
     if (into->shape[i] == -1 && PyErr_Occurred()) return -1;
+    if (__builtin_mul_overflow(into->bytes, into->shape[i], &into->bytes)) into->bytes = NPY_MAX_INTP;
   }
   into->n_patches = PyList_GET_SIZE(patches);
   into->patches = calloc((size_t)into->n_patches + 1, sizeof(patch));
@@ -167,46 +177,232 @@ static int read_port(PyObject *item, port *into) {
     if (!PyArg_ParseTuple(PyList_GET_ITEM(patches, i), "KL", &slot, &offset)) return -1;
     into->patches[i] = (patch){(char **)(uintptr_t)slot, offset};
   }
-  Py_INCREF(name);
-  into->name = name;
   return 0;
 }
 
-static PyMethodDef call_definition = {"call", call, METH_O, "Return the outputs, or None."};
+/* (run, program, long_running, owner, failed, empty, inputs, outputs, lease) */
+static int read_frame(const entry *self, PyObject *item, frame *into) {
+  unsigned long long run, program;
+  long long lease;
+  PyObject *inputs, *outputs;
+  memset(into, 0, sizeof *into);
+  if (!PyArg_ParseTuple(item, "KKpOOOO!O!L", &run, &program, &into->long_running, &into->owner,
+                        &into->failed, &into->empty, &PyList_Type, &inputs, &PyList_Type, &outputs, &lease)) {
+    memset(into, 0, sizeof *into);
+    return -1;
+  }
+  Py_INCREF(into->owner);
+  Py_INCREF(into->failed);
+  Py_INCREF(into->empty);
+  into->run = (runner)(uintptr_t)run;
+  into->program = (void *)(uintptr_t)program;
+  into->lease = lease;
+  Py_ssize_t n = self->n_inputs + self->n_outputs;
+  into->ports = calloc((size_t)n + 1, sizeof(port));
+  if (into->ports == NULL) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  if (PyList_GET_SIZE(inputs) != self->n_inputs || PyList_GET_SIZE(outputs) != self->n_outputs) {
+    PyErr_SetString(PyExc_ValueError, "a frame of other inputs or outputs");
+    return -1;
+  }
+  for (Py_ssize_t i = 0; i < n; i++) {
+    PyObject *from = i < self->n_inputs ? PyList_GET_ITEM(inputs, i)
+                                        : PyList_GET_ITEM(outputs, i - self->n_inputs);
+    if (read_port(from, &into->ports[i]) != 0) return -1;
+  }
+  return 0;
+}
 
-/* make(run, program, inputs, outputs, failed, owner, long_running) */
+/* Ask for a frame for some arrays; null without an error if there is none. It replaces `expired`, if that is
+ * not null, else the one that was used least lately if that is its owner, or if there is no place. */
+static frame *make_frame(entry *self, PyArrayObject *const *arrays, frame *expired) {
+  frame *oldest = expired, *free_one = NULL, *into = NULL;
+  for (int i = 0; i < FRAMES; i++) {
+    frame *at = &self->frames[i];
+    if (at->busy || expired != NULL) continue;
+    if (at->owner == NULL) free_one = at;
+    else if (oldest == NULL || at->used < oldest->used) oldest = at;
+  }
+  if (oldest == NULL && free_one == NULL) return NULL;
+  PyObject *list = PyList_New(self->n_inputs);
+  if (list == NULL) return NULL;
+  for (Py_ssize_t i = 0; i < self->n_inputs; i++)
+    PyList_SET_ITEM(list, i, Py_NewRef((PyObject *)arrays[i]));
+  /* Python code runs now, and others may call: both are spoken for. */
+  if (oldest != NULL) oldest->busy = 1;
+  if (free_one != NULL) free_one->busy = 1;
+  PyObject *owner = oldest == NULL ? Py_None : oldest->owner;
+  PyObject *found = PyObject_CallFunction(self->fit, "OOO", list, owner,
+                                          free_one == NULL && expired == NULL ? Py_True : Py_False);
+  Py_DECREF(list);
+  if (found != NULL && found != Py_None) {
+    frame made;
+    if (read_frame(self, found, &made) != 0) {
+      clear_frame(self, &made);
+    } else {
+      into = free_one == NULL || (oldest != NULL && made.owner == oldest->owner) ? oldest : free_one;
+      frame old = *into;
+      *into = made;
+      clear_frame(self, &old);
+    }
+  } else if (oldest != NULL && found == NULL) {
+    clear_frame(self, oldest); /* its program may have been changed */
+  }
+  Py_XDECREF(found);
+  if (oldest != NULL && oldest != into) oldest->busy = 0;
+  if (free_one != NULL && free_one != into) free_one->busy = 0;
+  return into;
+}
+
+/* ---- outputs ---- */
+
+/* Whether an output may be written into an array of the caller's: no input and no other output lies there. */
+static int may_write(const entry *self, const frame *at, const port *output, PyObject *target,
+                     PyArrayObject *const *arrays, PyObject *const *outputs) {
+  if (!PyArray_CheckExact(target)) return 0;
+  PyArrayObject *array = (PyArrayObject *)target;
+  if (!fits(output, array) || !PyArray_ISCARRAY(array)) return 0;
+  char *start = PyArray_BYTES(array), *end = start + output->bytes;
+  for (Py_ssize_t i = 0; i < self->n_inputs; i++) {
+    char *other = PyArray_BYTES(arrays[i]);
+    if (start < other + at->ports[i].bytes && other < end) return 0;
+  }
+  for (Py_ssize_t i = 0; i < self->n_outputs; i++) {
+    if (outputs[i] == NULL) continue;
+    char *other = PyArray_BYTES((PyArrayObject *)outputs[i]);
+    if (start < other + at->ports[self->n_inputs + i].bytes && other < end) return 0;
+  }
+  return 1;
+}
+
+static PyObject *fresh(const frame *at, const port *output) {
+  if (output->bytes < POOLED_BYTES)
+    return PyArray_EMPTY(output->rank, output->shape, output->type, 0);
+  PyObject *shape = PyTuple_New(output->rank);
+  for (int i = 0; shape != NULL && i < output->rank; i++)
+    PyTuple_SET_ITEM(shape, i, PyLong_FromSsize_t(output->shape[i]));
+  PyObject *type = (PyObject *)PyArray_DescrFromType(output->type), *made = NULL;
+  if (shape != NULL && type != NULL)
+    made = PyObject_CallFunctionObjArgs(at->empty, shape, type, NULL);
+  Py_XDECREF(shape);
+  Py_XDECREF(type);
+  return made;
+}
+
+/* Which output has a name, or -1. */
+static Py_ssize_t output_of(const entry *self, PyObject *name) {
+  PyObject *const *names = &PyTuple_GET_ITEM(self->names, self->n_inputs);
+  for (Py_ssize_t i = 0; i < self->n_outputs; i++)
+    if (names[i] == name) return i;
+  if (!PyUnicode_Check(name)) return -1;
+  for (Py_ssize_t i = 0; i < self->n_outputs; i++)
+    if (PyUnicode_Compare(names[i], name) == 0) return i;
+  return -1;
+}
+
+/* call(feed, names, targets): the outputs of some names, or all, in order.
+ *
+ * targets: for each of them an array to write into, or None; those that do not serve are passed over.
+ */
+static PyObject *call(PyObject *capsule, PyObject *const *arguments, Py_ssize_t n) {
+  entry *self = PyCapsule_GetPointer(capsule, NULL);
+  PyObject *feed = n > 0 ? arguments[0] : Py_None;
+  PyObject *wanted = n > 1 ? arguments[1] : Py_None, *targets = n > 2 ? arguments[2] : Py_None;
+  Py_ssize_t n_inputs = self->n_inputs, n_outputs = self->n_outputs;
+  if (!PyDict_CheckExact(feed) || PyDict_GET_SIZE(feed) != n_inputs) Py_RETURN_NONE;
+  PyArrayObject *arrays[n_inputs + 1];
+  PyObject *outputs[n_outputs + 1], *results = NULL;
+  Py_ssize_t which[n_outputs + 1], n_arrays = 0, n_results = n_outputs;
+  int ran = 0;
+  frame *at = NULL;
+  memset(outputs, 0, sizeof outputs);
+  Py_INCREF(capsule);
+  for (; n_arrays < n_inputs; n_arrays++) {
+    PyObject *value = PyDict_GetItemWithError(feed, PyTuple_GET_ITEM(self->names, n_arrays));
+    arrays[n_arrays] = value == NULL ? NULL : array_of(self, value);
+    if (arrays[n_arrays] == NULL) goto end;
+  }
+  if (wanted != Py_None) {
+    if (!PyList_CheckExact(wanted) && !PyTuple_CheckExact(wanted)) goto end;
+    if (PySequence_Fast_GET_SIZE(wanted) > 0) n_results = PySequence_Fast_GET_SIZE(wanted);
+    else wanted = Py_None;
+  }
+  if (n_results > n_outputs) goto end;
+  if (targets != Py_None && (!PyList_CheckExact(targets) || PyList_GET_SIZE(targets) != n_results)) goto end;
+  at = find_frame(self, arrays);
+  if (at == NULL || is_expired(at)) at = make_frame(self, arrays, at);
+  if (at == NULL) goto end;
+  at->busy = 1;
+  at->used = ++self->calls;
+  at->runs++;
+  for (Py_ssize_t i = 0; i < n_results; i++) {
+    which[i] = wanted == Py_None ? i : output_of(self, PySequence_Fast_GET_ITEM(wanted, i));
+    if (which[i] < 0 || outputs[which[i]] != NULL) goto end;
+    const port *output = &at->ports[n_inputs + which[i]];
+    PyObject *target = targets == Py_None ? Py_None : PyList_GET_ITEM(targets, i), *made;
+    if (target != Py_None && may_write(self, at, output, target, arrays, outputs))
+      made = Py_NewRef(target);
+    else
+      made = fresh(at, output);
+    if (made == NULL) goto end;
+    outputs[which[i]] = made;
+  }
+  for (Py_ssize_t i = 0; i < n_outputs; i++)
+    if (outputs[i] == NULL && (outputs[i] = fresh(at, &at->ports[n_inputs + i])) == NULL) goto end;
+  results = PyList_New(n_results);
+  if (results == NULL) goto end;
+  for (Py_ssize_t i = 0; i < n_results; i++) PyList_SET_ITEM(results, i, Py_NewRef(outputs[which[i]]));
+  for (Py_ssize_t i = 0; i < n_inputs; i++) point(&at->ports[i], PyArray_BYTES(arrays[i]));
+  for (Py_ssize_t i = 0; i < n_outputs; i++)
+    point(&at->ports[n_inputs + i], PyArray_BYTES((PyArrayObject *)outputs[i]));
+  ran = 1;
+  int64_t failed = at->long_running ? run_aside(at->run, at->program) : at->run(at->program, NULL, NULL);
+  if (PyErr_Occurred()) {
+    Py_CLEAR(results);
+  } else if (failed >= 0) {
+    PyObject *raised = PyObject_CallFunction(at->failed, "L", (long long)failed);
+    Py_XDECREF(raised);
+    Py_CLEAR(results);
+  }
+end:
+  if (at != NULL) at->busy = 0;
+  for (Py_ssize_t i = 0; i < n_arrays; i++) Py_XDECREF(arrays[i]);
+  for (Py_ssize_t i = 0; i < n_outputs; i++) Py_XDECREF(outputs[i]);
+  Py_DECREF(capsule);
+  if (results != NULL) return results;
+  if (PyErr_Occurred()) {
+    /* For what does not fit or cannot be made, the long way has better words. */
+    if (ran || !PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
+    PyErr_Clear();
+  }
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef call_definition = {"call", (PyCFunction)(void (*)(void))call, METH_FASTCALL,
+                                      "Return the outputs, or None."};
+
+/* make(inputs, outputs, fit, holder, held, device, cpu) */
 static PyObject *make(PyObject *module, PyObject *arguments) {
   (void)module;
-  unsigned long long run, program;
-  PyObject *inputs, *outputs, *failed, *owner;
-  int long_running;
-  if (!PyArg_ParseTuple(arguments, "KKO!O!OOp", &run, &program, &PyList_Type, &inputs, &PyList_Type,
-                        &outputs, &failed, &owner, &long_running))
+  PyObject *inputs, *outputs, *fit, *holder, *held, *device, *cpu;
+  if (!PyArg_ParseTuple(arguments, "O!O!OO!UUO", &PyTuple_Type, &inputs, &PyTuple_Type, &outputs, &fit,
+                        &PyType_Type, &holder, &held, &device, &cpu))
     return NULL;
-  caller *self = calloc(1, sizeof *self);
+  entry *self = calloc(1, sizeof *self);
   if (self == NULL) return PyErr_NoMemory();
-  self->run = (runner)(uintptr_t)run;
-  self->program = (void *)(uintptr_t)program;
-  self->long_running = long_running;
-  self->n_inputs = PyList_GET_SIZE(inputs);
-  self->n_outputs = PyList_GET_SIZE(outputs);
-  self->ports = calloc((size_t)(self->n_inputs + self->n_outputs) + 1, sizeof(port));
-  Py_INCREF(failed);
-  self->failed = failed;
-  Py_INCREF(owner);
-  self->owner = owner;
-  PyObject *capsule = PyCapsule_New(self, NULL, release);
-  if (capsule == NULL) return NULL;
-  for (Py_ssize_t i = 0; i < self->n_inputs + self->n_outputs; i++) {
-    PyObject *item = i < self->n_inputs ? PyList_GET_ITEM(inputs, i)
-                                        : PyList_GET_ITEM(outputs, i - self->n_inputs);
-    if (self->ports == NULL || read_port(item, &self->ports[i]) != 0) {
-      Py_DECREF(capsule);
-      return NULL;
-    }
-  }
-  PyObject *result = PyCFunction_NewEx(&call_definition, capsule, NULL);
-  Py_DECREF(capsule);
+  self->n_inputs = PyTuple_GET_SIZE(inputs);
+  self->n_outputs = PyTuple_GET_SIZE(outputs);
+  self->names = PySequence_Concat(inputs, outputs);
+  self->fit = Py_NewRef(fit);
+  self->holder = (PyTypeObject *)Py_NewRef(holder);
+  self->held = Py_NewRef(held);
+  self->device = Py_NewRef(device);
+  self->cpu = Py_NewRef(cpu);
+  PyObject *capsule = PyCapsule_New(self, NULL, release), *result = NULL;
+  if (capsule != NULL && self->names != NULL) result = PyCFunction_NewEx(&call_definition, capsule, NULL);
+  Py_XDECREF(capsule);
   return result;
 }
 

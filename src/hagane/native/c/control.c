@@ -52,7 +52,6 @@ static int resize(hg_program *program, int64_t index) {
     if (tasks == phase->tasks) continue;
     phase->all_tasks += tasks - phase->tasks;
     phase->tasks = tasks;
-    forget_counts(program, control->tasks[i].place);
   }
   for (int64_t i = 0; i < control->n_moved; i++) {
     hg_moved *value = &control->moved[i];
@@ -99,9 +98,10 @@ static void leave(hg_control *control, char *const *pointers) {
   control->iteration = -1;
 }
 
-/* Ask the caller now and then whether to go on. Iterations are counted between looks at the clock, which
- * would take longer than a short iteration. */
-static void consult(hg_program *program, hg_control *control) {
+/* Whether to ask the caller now whether to go on. Iterations are counted between looks at the clock,
+ * which would take longer than a short iteration. */
+static int is_due(hg_program *program, hg_control *control) {
+  if (program->ask == NULL || program->ended != 0 || --control->left > 0) return 0;
   int64_t t = now(), since = t - control->looked;
   if (control->run == program->run) {
     if (since > ASK_NS / LOOKS) control->stride = control->stride / 2 + 1;
@@ -110,12 +110,16 @@ static void consult(hg_program *program, hg_control *control) {
   control->run = program->run;
   control->looked = t;
   control->left = control->stride;
-  if (program->asked_in != program->run) {
-    program->asked_in = program->run, program->asked = t;
-  } else if (t - program->asked > ASK_NS) {
-    program->asked = t;
-    program->ended = program->ask(program->asker) != 0;
-  }
+  if (program->asked_in == program->run) return t - program->asked > ASK_NS;
+  program->asked_in = program->run, program->asked = t;
+  return 0;
+}
+
+/* Ask the caller whether to go on; its own thread does. */
+static void consult(hg_program *program) {
+  program->due = 0;
+  program->asked = now();
+  program->ended = program->ask(program->asker) != 0;
 }
 
 /* Begin a loop, or end one of its iterations; 0 if there is no other. */
@@ -127,7 +131,6 @@ static int64_t next_iteration(hg_program *program, int64_t index) {
   int64_t read = iteration == 0 ? control->going : control->condition; /* tells whether to go on */
   if (control->iterations >= 0) limit = control->iterations;
   if (control->limit >= 0) limit = *(const int64_t *)pointers[control->limit];
-  if (program->ask != NULL && program->ended == 0 && --control->left <= 0) consult(program, control);
   int stopped = program->failure[0] != 0 || program->ended != 0 ||
                 (program->stop != NULL && *program->stop != 0);
   int going = !stopped && iteration < limit && (read < 0 || *pointers[read]);
@@ -181,6 +184,7 @@ static int64_t take_sizes(hg_program *program, int64_t index) {
   return 1;
 }
 
+/* Whether to run the body of a loop again, or which body of a branch; no task is being done. */
 static int64_t judge(hg_program *program, int64_t index) {
   const hg_phase *phase = &program->phases[index];
   int64_t loops = phase->control->loops;
@@ -191,34 +195,43 @@ static int64_t judge(hg_program *program, int64_t index) {
   return verdict;
 }
 
-/* Whether to run the body: the first thread judges, and moves the pointers, while the others wait. */
-static int64_t decide(hg_program *program, int64_t index, int64_t self, int64_t threads) {
-  hg_control *control = program->phases[index].control;
-  if (threads == 1) return judge(program, index);
-  _Atomic int64_t *come = &program->claims[index * threads].value;
-  _Atomic int64_t *open = &program->done[index].value;
-  int64_t epoch = ++program->epochs[self * program->epochs_stride + index];
-  if (self == 0) {
-    wait_for(come, (threads - 1) * epoch);
-    control->verdict = judge(program, index);
-    atomic_store_explicit(open, epoch, memory_order_release);
-  } else {
-    atomic_fetch_add_explicit(come, 1, memory_order_acq_rel);
-    wait_for(open, epoch);
-  }
-  return control->verdict;
+/* Leave the innermost body. */
+static void leave_body(hg_program *program) {
+  const hg_phase *phase = &program->phases[program->bodies[--program->depth].phase];
+  program->alone -= phase->serial;
+  program->at = phase->control->end;
 }
 
-static void run_range(hg_program *program, int64_t from, int64_t to, int64_t self, int64_t threads);
-
-static void run_control(hg_program *program, int64_t index, int64_t self, int64_t threads) {
-  const hg_control *control = program->phases[index].control;
-  if (control->loops) {
-    while (decide(program, index, self, threads))
-      run_range(program, index + 1, control->end, self, threads);
-  } else if (decide(program, index, self, threads)) {
-    run_range(program, index + 1, control->otherwise, self, threads);
-  } else {
-    run_range(program, control->otherwise, control->end, self, threads);
+/* Enter a loop, make its next iteration or leave it; enter a branch. 0 if the caller must be asked first,
+ * in a thread that is not its own. */
+static int turn(hg_program *program, int64_t index, int64_t self) {
+  const hg_phase *phase = &program->phases[index];
+  hg_control *control = phase->control;
+  int64_t depth = program->depth, loop = control->loops == 1;
+  int64_t begun = loop && control->iteration >= 0;
+  if (loop) {
+    program->due |= is_due(program, control);
+    if (program->due && self != 0) return 0;
+    if (program->due) consult(program);
   }
+  int64_t verdict = judge(program, index);
+  if (control->loops == 2) {
+    /* Without its sizes nothing behind it can run. */
+    int64_t end = depth > 0 ? program->bodies[depth - 1].end : program->n_phases;
+    program->at = verdict ? control->end : end;
+    return 1;
+  }
+  if (loop && !verdict) {
+    if (begun) leave_body(program);
+    else program->at = control->end;
+    return 1;
+  }
+  if (!begun) {
+    program->bodies[depth] = (hg_body){index, verdict ? control->otherwise : control->end};
+    if (loop) program->bodies[depth].end = control->end;
+    program->depth++;
+    program->alone += phase->serial;
+  }
+  program->at = verdict ? index + 1 : control->otherwise;
+  return 1;
 }

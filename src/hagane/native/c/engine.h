@@ -1,12 +1,11 @@
 /* The part of the engine that every model shares: threads, phases, control, memory.
  *
- * A program is a list of phases. A phase is one kernel and a number of tasks, which the threads
- * share out: each takes from its own part, then from the others'. Tasks may also clear borders.
- * Phases follow one another through a barrier. Counters only grow: each thread counts how often it
- * came to a phase, and so knows where the counters stood before and where they will stand when all
- * are through.
+ * A program is a list of phases. A phase is one kernel and a number of tasks, which threads claim one
+ * by one: each from its own part, then from the others'. Tasks may also clear borders. The thread that
+ * finishes the last task of a phase opens the next one. So a thread that the system has taken away is
+ * waited for only if it has claimed a task.
  *
- * A phase may be a loop or a branch instead; the phases of its bodies follow it, and it runs them.
+ * A phase may be a loop or a branch instead; the phases of its bodies follow it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,8 +27,6 @@
 #define PAUSE() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #endif
 #define MAX_THREADS 64
-#define SPIN_BEFORE_YIELD 4000
-#define SPIN_BEFORE_SLEEP 20000
 /* A small program that has run so often, each time so soon after the last one, is shared. */
 #define OFTEN 16
 #define SOON_NS 100000
@@ -109,7 +106,6 @@ typedef struct {
   hg_scanned *scanned;
   int64_t iteration; /* the number of the iteration; below 0 while none is being made */
   int64_t made; /* iterations of the last time */
-  int64_t verdict;
   int64_t sizer; /* the phase that computes what differs between iterations, or -1 */
   int64_t n_numbers;
   const hg_number *numbers;
@@ -140,25 +136,24 @@ typedef struct {
   char *const *pointers;
   const int64_t *sizes;
   int64_t tasks;
-  int64_t serial; /* run by the first thread alone, without a barrier before the next serial one */
+  int64_t serial; /* done by the thread that comes to it; of a loop or branch, with all in it */
   hg_control *control;
   hg_border *borders;
   int64_t all_tasks; /* with those of the borders */
 } hg_phase;
 
+/* Bodies of loops and branches in which a program is. */
 typedef struct {
-  _Atomic int64_t value;
-  char pad[120];
-} counter;
+  int64_t phase, end; /* of the loop or branch; the phase behind the body */
+} hg_body;
 
 typedef struct {
   int64_t n_phases;
   int64_t threads;
   hg_phase *phases;
-  counter *claims; /* [phase][thread] */
-  counter *done;   /* [phase] */
-  int64_t *epochs; /* [thread][phase]: how often the thread has come to the phase with others */
-  int64_t epochs_stride;
+  int64_t at; /* the phase that comes next, or is open */
+  int64_t depth, alone; /* how many bodies it lies in, and how many of these one thread runs */
+  hg_body *bodies;
   char *scratch[MAX_THREADS];
   int64_t scratch_bytes;
   volatile int64_t failure[2];
@@ -168,6 +163,7 @@ typedef struct {
   int64_t (*ask)(void *);       /* whether loops shall make no other iteration, as the caller says */
   void *asker;
   int64_t run, asked_in, asked; /* the number of the run; in which the caller was asked, and when */
+  int64_t due;                  /* the caller is to be asked before the next iteration */
   int64_t ended;                /* the caller said so */
   int64_t small;                /* done before a sleeping worker has woken up */
   int64_t called, often;        /* when a small program began last, and how often so soon again */

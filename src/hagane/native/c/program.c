@@ -75,9 +75,7 @@ void hg_destroy(hg_program *program) {
     forget_borders(&program->phases[i]);
   }
   free(program->phases);
-  free(program->claims);
-  free(program->done);
-  free(program->epochs);
+  free(program->bodies);
   free(program);
 }
 
@@ -90,17 +88,11 @@ hg_program *hg_create(int64_t n_phases, int64_t threads, int64_t scratch_bytes) 
   program->threads = threads;
   program->scratch_bytes = scratch_bytes;
   program->phases = calloc((size_t)n_phases + 1, sizeof(hg_phase));
-  size_t n_claims = (size_t)((n_phases + 1) * threads);
-  program->claims = aligned_alloc(128, n_claims * sizeof(counter));
-  program->done = aligned_alloc(128, (size_t)(n_phases + 1) * sizeof(counter));
-  program->epochs_stride = (n_phases + 15) / 16 * 16 + 16; /* no two threads in one cache line */
-  program->epochs = calloc((size_t)(program->epochs_stride * threads), sizeof(int64_t));
-  if (!program->phases || !program->claims || !program->done || !program->epochs) {
+  program->bodies = calloc((size_t)n_phases + 1, sizeof(hg_body));
+  if (!program->phases || !program->bodies) {
     hg_destroy(program);
     return NULL;
   }
-  memset(program->claims, 0, n_claims * sizeof(counter));
-  memset(program->done, 0, (size_t)(n_phases + 1) * sizeof(counter));
   for (int64_t i = 0; i < threads; i++) {
     program->scratch[i] = hg_allocate((size_t)scratch_bytes + 4096);
     if (program->scratch[i] == NULL) {
@@ -111,19 +103,9 @@ hg_program *hg_create(int64_t n_phases, int64_t threads, int64_t scratch_bytes) 
   return program;
 }
 
-/* What was counted of a phase depends on the number of its tasks; no thread may be in it. */
-static void forget_counts(hg_program *program, int64_t index) {
-  for (int64_t i = 0; i < program->threads; i++) {
-    atomic_store(&program->claims[index * program->threads + i].value, 0);
-    program->epochs[i * program->epochs_stride + index] = 0;
-  }
-  atomic_store(&program->done[index].value, 0);
-}
-
 /* Say what a phase is, also in the place of what it was; not while the program runs. */
 void hg_set_phase(hg_program *program, int64_t index, void *kernel, char *const *pointers,
                   const int64_t *sizes, int64_t tasks, int64_t serial) {
-  forget_counts(program, index);
   forget_grown(program->phases[index].control);
   forget_borders(&program->phases[index]);
   program->phases[index] =
@@ -205,14 +187,7 @@ static int64_t now(void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static void wait_for(_Atomic int64_t *value, int64_t target) {
-  for (int spins = 0; atomic_load_explicit(value, memory_order_acquire) < target; spins++) {
-    PAUSE();
-    if (spins > SPIN_BEFORE_YIELD) sched_yield();
-  }
-}
-
-/* Note the time since the last phase ended; the first thread does. */
+/* Note the time since the last phase ended. */
 static void charge(hg_program *program, int64_t index, int64_t runs) {
   if (program->times == NULL) return;
   int64_t t = now();

@@ -1,195 +1,181 @@
-/* Running a program: its phases, and the threads that share them. */
+/* Running a program: its phases one after the other, the tasks of each claimed by threads. */
 
-/* ---- phases ---- */
+/* A run that threads share. It is in one of a few places that are never freed, so that a thread that
+ * was taken away in the middle of looking may go on looking whenever it comes back.
+ *
+ * The tasks of the open phase lie in lanes, one for each thread that shares it. A lane is one word: the
+ * first and the last task that nobody has claimed, and which threads may claim. A claim is a
+ * compare-and-swap of that word; whoever has made one holds the phase open, and only then reads
+ * the rest. */
+#define JOBS 16
+#define TASK_BITS 25
+#define TASK_MASK (((uint64_t)1 << TASK_BITS) - 1)
 
-static void run_alone(hg_program *program, int64_t index, hg_thread *thread) {
-  const hg_phase *phase = &program->phases[index];
-  if (phase->control != NULL) {
-    run_control(program, index, 0, 1);
-    return;
-  }
-  thread->phase = index;
-  for (int64_t q = 0; q < phase->all_tasks; q++) run_task(phase, q, thread);
-  charge(program, index, 1);
+typedef struct {
+  _Atomic uint64_t value;
+  char pad[120];
+} hg_lane;
+
+typedef struct {
+  hg_lane lanes[MAX_THREADS];
+  _Atomic int64_t unfinished; /* tasks of the open phase */
+  char pad[120];
+  _Atomic int32_t moves;   /* what its caller waits for: a phase was opened, or there is none left */
+  _Atomic int32_t waiting; /* whether it sleeps until then */
+  _Atomic int32_t state;
+  _Atomic int32_t threads, base; /* that the open phase is for: the caller, and workers from base + 1 on */
+  hg_program *program;
+  int64_t phase; /* which is open */
+  _Atomic int32_t taken;
+  pthread_t caller; /* who has taken it */
+} hg_job;
+
+enum { GOES_ON, ASKS, OVER }; /* states of a job */
+
+static hg_job jobs[JOBS];
+
+/* What tests do to threads at each step, to stop them there. */
+#ifndef AT_STEP
+#define AT_STEP(step, worker)
+#endif
+
+static uint64_t lane_of(int64_t threads, int64_t base, int64_t first, int64_t end) {
+  return (uint64_t)(threads - 1) << 57 | (uint64_t)base << 50 | (uint64_t)first << TASK_BITS |
+         (uint64_t)end;
 }
 
-static void run_shared(hg_program *program, int64_t index, int64_t self, int64_t threads,
-                       hg_thread *thread) {
-  const hg_phase *phase = &program->phases[index];
-  counter *claims = program->claims + index * threads;
-  int64_t epoch = ++program->epochs[self * program->epochs_stride + index];
-  thread->phase = index;
-  for (int64_t turn = 0; turn < threads; turn++) {
-    int64_t owner = self + turn < threads ? self + turn : self + turn - threads;
-    int64_t low = phase->all_tasks * owner / threads;
-    int64_t high = phase->all_tasks * (owner + 1) / threads;
-    /* Each time, the threads claim the owner's tasks and then one each that is not there. */
-    int64_t before = (epoch - 1) * (high - low + threads);
-    for (;;) {
-      int64_t q =
-          low - before + atomic_fetch_add_explicit(&claims[owner].value, 1, memory_order_relaxed);
-      if (q >= high) break;
-      run_task(phase, q, thread);
-    }
+/* Claim a task of a lane; -1 if there is none for this thread.
+ *
+ * worker: 0 for the caller of the job, else the number of the worker.
+ * self: is told the thread's number within the job.
+ * last: take the last one, not the first.
+ */
+static int64_t claim(hg_lane *lane, int64_t worker, int last, int64_t *self) {
+  uint64_t old = atomic_load_explicit(&lane->value, memory_order_relaxed);
+  for (;;) {
+    int64_t first = (int64_t)(old >> TASK_BITS & TASK_MASK), end = (int64_t)(old & TASK_MASK);
+    int64_t threads = (int64_t)(old >> 57) + 1, base = (int64_t)(old >> 50 & 127);
+    if (first >= end) return -1;
+    *self = worker == 0 ? 0 : worker - base;
+    if (*self >= threads || (*self < 1 && worker != 0)) return -1;
+    uint64_t fresh = last ? old - 1 : old + ((uint64_t)1 << TASK_BITS);
+    if (atomic_compare_exchange_weak_explicit(&lane->value, &old, fresh, memory_order_acq_rel,
+                                              memory_order_relaxed))
+      return last ? end - 1 : first;
   }
-  atomic_fetch_add_explicit(&program->done[index].value, 1, memory_order_acq_rel);
-  wait_for(&program->done[index].value, threads * epoch);
-  if (self == 0) charge(program, index, 1);
 }
 
-static void run_range(hg_program *program, int64_t from, int64_t to, int64_t self, int64_t threads) {
+static void wake_workers(int64_t base, int64_t threads);
+
+static void wake_caller(hg_job *job) {
+  atomic_fetch_add(&job->moves, 1);
+  if (atomic_load(&job->waiting))
+    syscall(SYS_futex, &job->moves, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+static void set_state(hg_job *job, int32_t state) {
+  atomic_store(&job->state, state);
+  wake_caller(job);
+}
+
+static int64_t threads_now(const hg_program *program);
+
+/* Let threads claim the tasks of a phase; 0 if one thread has to do them all. Once it is open, others
+ * may finish it, the run and the program before this function returns. */
+static int open_phase(hg_job *job, int64_t index) {
+  const hg_program *program = job->program;
+  int64_t tasks = program->phases[index].all_tasks, threads = threads_now(program);
+  if (threads > tasks) threads = tasks;
+  if (threads < 2 || tasks > (int64_t)TASK_MASK) return 0;
+  int64_t base = atomic_load_explicit(&job->base, memory_order_relaxed);
+  job->phase = index;
+  atomic_store_explicit(&job->threads, (int32_t)threads, memory_order_relaxed);
+  atomic_store_explicit(&job->unfinished, tasks, memory_order_relaxed);
+  for (int64_t i = 0; i < threads; i++)
+    atomic_store_explicit(
+        &job->lanes[i].value,
+        lane_of(threads, base, tasks * i / threads, tasks * (i + 1) / threads),
+        memory_order_release);
+  wake_caller(job);
+  wake_workers(base, threads);
+  return 1;
+}
+
+/* Go through a program until a phase is open for others, or there is none left.
+ *
+ * job: of the threads that share it; null if there is one thread.
+ */
+static int32_t proceed(hg_program *program, hg_job *job, int64_t self) {
   hg_thread thread = {program->scratch[self], program->failure, 0};
-  int64_t next;
-  for (int64_t i = from; i < to; i = next) {
-    const hg_phase *phase = &program->phases[i];
-    thread.scratch = program->scratch[self]; /* a loop may have made it larger */
-    next = phase->control == NULL ? i + 1 : phase->control->end;
-    if (phase->control != NULL && phase->control->loops == 2) {
-      if (!decide(program, i, self, threads)) return; /* nothing behind it knows its sizes */
+  for (;;) {
+    int64_t at = program->at;
+    const hg_body *body = program->depth > 0 ? &program->bodies[program->depth - 1] : NULL;
+    if (body != NULL && at == body->end) {
+      if (!program->phases[body->phase].control->loops) leave_body(program);
+      else if (!turn(program, body->phase, self)) return ASKS;
       continue;
     }
-    if (threads == 1) {
-      run_alone(program, i, &thread);
-    } else if (phase->serial) {
-      if (self == 0) run_alone(program, i, &thread);
-      /* Others go on to the next parallel phase, and wait there for all serial ones before it. */
-      if (next < to && program->phases[next].serial) continue;
-      int64_t epoch = ++program->epochs[self * program->epochs_stride + i];
-      _Atomic int64_t *done = &program->done[i].value;
-      /* Of a serial loop, which the first thread runs alone, nobody else uses the counter. */
-      if (self == 0) atomic_fetch_add_explicit(done, threads, memory_order_acq_rel);
-      else wait_for(done, threads * epoch);
-    } else if (phase->control != NULL) {
-      run_control(program, i, self, threads);
-    } else {
-      run_shared(program, i, self, threads, &thread);
+    if (at >= program->n_phases) return OVER;
+    const hg_phase *phase = &program->phases[at];
+    if (phase->control != NULL) {
+      if (!turn(program, at, self)) return ASKS;
+      continue;
     }
+    if (job != NULL && program->alone == 0 && !phase->serial) {
+      if (open_phase(job, at)) return GOES_ON;
+      if (self != 0) return ASKS; /* the caller shall not depend on a worker */
+    }
+    thread.phase = at;
+    thread.scratch = program->scratch[self]; /* a loop may have made it larger */
+    for (int64_t q = 0; q < phase->all_tasks; q++) run_task(phase, q, &thread);
+    charge(program, at, 1);
+    program->at = at + 1;
   }
 }
 
-/* ---- the pool ---- */
+/* Go on where nothing is being done: behind a phase of which the last task is finished, or at the start. */
+static void advance(hg_job *job, int64_t self) {
+  AT_STEP("advance", self);
+  int32_t state = proceed(job->program, job, self);
+  if (state != GOES_ON) set_state(job, state);
+}
 
-static struct {
-  pthread_mutex_t lock; /* held while a program uses the workers */
-  int64_t n_workers;
-  _Atomic int32_t generation;
-  _Atomic int32_t sleeping;
-  _Atomic int64_t active; /* workers that have not finished the current program */
-  hg_program *program;
-  int32_t first; /* generation that new workers have seen */
-} pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void *work(void *argument) {
-  int64_t self = (int64_t)(intptr_t)argument;
-  int32_t seen = pool.first;
+/* Do tasks of the phase that is open, and of those that this opens; 0 if there were none. */
+static int help(hg_job *job, int64_t worker) {
+  int did = 0;
   for (;;) {
-    int spins = 0;
-    while (atomic_load_explicit(&pool.generation, memory_order_acquire) == seen) {
-      if (++spins < SPIN_BEFORE_SLEEP) {
-        PAUSE();
-      } else {
-        atomic_fetch_add(&pool.sleeping, 1);
-        if (atomic_load(&pool.generation) == seen)
-          syscall(SYS_futex, &pool.generation, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
-        atomic_fetch_sub(&pool.sleeping, 1);
-        spins = 0;
+    hg_thread thread = {NULL, NULL, 0};
+    const hg_phase *phase = NULL;
+    int64_t self = 0, finished = 0;
+    int64_t lanes = atomic_load_explicit(&job->threads, memory_order_relaxed);
+    int64_t own = worker - (worker == 0 ? 0 : atomic_load_explicit(&job->base, memory_order_relaxed));
+    if (own < 0 || own >= lanes) return did;
+    for (int64_t i = 0; i < lanes; i++) {
+      hg_lane *lane = &job->lanes[own + i < lanes ? own + i : own + i - lanes];
+      for (;;) {
+        AT_STEP("claim", worker);
+        int64_t q = claim(lane, worker, i > 0, &self);
+        if (q < 0) break;
+        AT_STEP("task", worker);
+        if (phase == NULL) {
+          hg_program *program = job->program;
+          phase = &program->phases[job->phase];
+          thread = (hg_thread){program->scratch[self], program->failure, job->phase};
+        }
+        run_task(phase, q, &thread);
+        finished++;
       }
     }
-    seen = atomic_load(&pool.generation);
-    if (self < pool.program->threads)
-      run_range(pool.program, 0, pool.program->n_phases, self, pool.program->threads);
-    atomic_fetch_sub_explicit(&pool.active, 1, memory_order_acq_rel);
-  }
-  return NULL;
-}
-
-/* In a child process the workers are gone and the lock may be held by a thread that is not there. */
-static void after_fork(void) {
-  pthread_mutex_init(&pool.lock, NULL);
-  pool.n_workers = 0;
-  atomic_store(&pool.sleeping, 0);
-  atomic_store(&pool.active, 0);
-}
-
-__attribute__((constructor)) static void register_fork(void) {
-  pthread_atfork(NULL, NULL, after_fork);
-}
-
-static int start_workers(int64_t wanted) {
-  pool.first = atomic_load(&pool.generation);
-  while (pool.n_workers < wanted) {
-    pthread_attr_t attributes;
-    pthread_t thread;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    int failed = pthread_create(&thread, &attributes, work, (void *)(intptr_t)(pool.n_workers + 1));
-    pthread_attr_destroy(&attributes);
-    if (failed) return -1;
-    pool.n_workers++;
-  }
-  return 0;
-}
-
-static void wake_workers(void) {
-  syscall(SYS_futex, &pool.generation, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
-}
-
-/* Whether to share a program with the workers. A small one is shared if it runs again and again, and
- * only while they are awake; else they are woken for the next time. */
-static int finds_workers(hg_program *program) {
-  int64_t wanted = program->threads - 1;
-  if (!program->small) return pool.n_workers >= wanted || start_workers(wanted) == 0;
-  int64_t time = now();
-  program->often = time - program->called < SOON_NS ? program->often + 1 : 0;
-  program->called = time;
-  if (program->often < OFTEN) return 0;
-  if (pool.n_workers >= wanted && atomic_load(&pool.sleeping) == 0) return 1;
-  program->often = 0;
-  if (pool.n_workers >= wanted || start_workers(wanted) == 0) wake_workers();
-  return 0;
-}
-
-/* Run a program; -1 on success, else the index of the first phase that noted a failure.
- *
- * ask: called now and then between turns of loops by this thread; once it does not return 0, loops
- * make no other turn. Null if there is none.
- */
-int64_t hg_run(hg_program *program, int64_t (*ask)(void *), void *asker) {
-  program->failure[0] = 0;
-  program->ask = ask, program->asker = asker;
-  program->ended = 0, program->run++;
-  program->mark = program->times == NULL ? 0 : now();
-  int shared = program->threads > 1 && pthread_mutex_trylock(&pool.lock) == 0;
-  if (shared && !finds_workers(program)) {
-    pthread_mutex_unlock(&pool.lock);
-    shared = 0;
-  }
-  if (!shared) {
-    run_range(program, 0, program->n_phases, 0, 1);
-  } else {
-    pool.program = program;
-    atomic_store(&pool.active, pool.n_workers);
-    atomic_fetch_add_explicit(&pool.generation, 1, memory_order_seq_cst);
-    if (atomic_load(&pool.sleeping) > 0) wake_workers();
-    run_range(program, 0, program->n_phases, 0, program->threads);
-    /* No worker may look at this program once its caller is free to change or destroy it. */
-    for (int spins = 0; atomic_load_explicit(&pool.active, memory_order_acquire) > 0; spins++) {
-      PAUSE();
-      if (spins > SPIN_BEFORE_YIELD) sched_yield();
+    if (finished == 0) return did;
+    did = 1;
+    AT_STEP("finish", worker);
+    if (atomic_fetch_sub_explicit(&job->unfinished, finished, memory_order_acq_rel) != finished) {
+      AT_STEP("look", worker);
+      return did;
     }
-    pthread_mutex_unlock(&pool.lock);
+    hg_program *program = job->program;
+    charge(program, job->phase, 1);
+    program->at++;
+    advance(job, self);
   }
-  return program->failure[0] - 1;
-}
-
-/* Say that a program takes less time than waking a worker. */
-void hg_small(hg_program *program) { program->small = 1; }
-
-int64_t hg_failure_value(const hg_program *program) { return program->failure[1]; }
-
-/* Where to add up what each phase takes, and how often it runs: twice n_phases numbers, or null.
- * And what ends loops once it is not 0, or null. */
-void hg_watch(hg_program *program, int64_t *times, const int64_t *stop) {
-  program->times = times;
-  program->stop = stop;
 }

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hagane.ops.definition import Array
+if TYPE_CHECKING:
+    from hagane.ops.definition import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)

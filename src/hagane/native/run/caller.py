@@ -1,85 +1,112 @@
-"""A program's inputs and outputs bound once, so that a run is one C call."""
+"""Frames: programs that are ready for inputs of certain shapes, so that a run is one C call."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from hagane.native.kernels.control import Loop
-from hagane.native.kernels.kernel import BY_REFERENCE
-from hagane.native.run.context import Refused
+from hagane.native.run.context import Context
 from hagane.native.run.extension import load_extension
-from hagane.native.run.loaded import Loaded
-from hagane.native.run.memory import Numbers
-from hagane.ops.definition import Array
+from hagane.native.run.loaded import Loaded, ShapeMismatch
 
-Caller = Callable[[Mapping[str, Any]], "list[Array] | None"]
+if TYPE_CHECKING:
+    from hagane.ops.definition import Array
+
+# What the C extension reads of a program: see `read_frame` in call.c.
+Frame = tuple[Any, ...]
+# From arrays, the owner of a frame that may be taken, and whether it must be, to a frame.
+Fit: TypeAlias = "Callable[[Sequence[Array], object, bool], Frame | None]"
+# From a feed, names of outputs or None, and arrays to write into or None, to outputs or None.
+Caller = Callable[..., "list[Any] | None"]
 
 # Runs shorter than this keep other Python threads waiting; letting go would cost more.
 _SHORT_NS = 20_000.0
+# Frames of one part have a place of their own as long as all take so many bytes.
+_MOST_BYTES = 16 << 20
 
 
-def make_caller(segment: Loaded, names: Sequence[str], order: Sequence[int]) -> Caller | None:
-    """Return a function from a feed to a segment's outputs, or None where there can be none.
-
-    The function returns None for a feed that does not fit as it is.
+def make_entry(
+    inputs: Sequence[str], outputs: Sequence[str], fit: Fit, holder: type, cpu: object
+) -> Caller | None:
+    """Return a function from a feed to outputs; it returns None for a feed that does not fit as it is.
 
     Args:
-        segment: Compiled kernels of fixed shapes.
-        names: The name of each of its inputs.
-        order: Which of its outputs to return, in order.
+        inputs: Names that a feed must have, and no others.
+        outputs: Names of all outputs.
+        fit: Is asked for a frame when arrays of new shapes come.
+        holder: A class of values that may take the place of arrays, in ``_held``, while ``device``
+            is ``cpu``.
+        cpu: The device where arrays lie.
     """
-    if segment.may_mismatch or segment.growing:
-        return None
     module = load_extension()
     if module is None:
         return None  # the slower way through ctypes serves
-    context = segment.context({})
+    made: Caller = module.make(tuple(inputs), tuple(outputs), fit, holder, "_held", "device", cpu)
+    return made
+
+
+def make_frame(
+    segment: Loaded,
+    arrays: Sequence[Array],
+    own: Sequence[int],
+    order: Sequence[int],
+    owner: object,
+    full: bool,
+    lease: int = 0,
+) -> Frame | None:
+    """Return a frame of a part for arrays of some shapes, or None if the part cannot have one.
+
+    Args:
+        segment: Compiled kernels.
+        arrays: The inputs of the entry.
+        own: Which of them are those of the part.
+        order: Which of the part's outputs are those of the entry.
+        owner: Of a frame whose place may be taken, or None.
+        full: Whether it must be, if there is one.
+        lease: For how many runs it is not asked for again; for all if 0.
+    """
+    if segment.growing:
+        return None
+    read = [arrays[i] for i in own]
+    try:
+        number = segment.bind_sizes(read)
+    except ShapeMismatch:
+        return None
+    shapes = tuple(array.shape for array in read)
+    context = owner if isinstance(owner, Context) and owner.segment is segment else None
+    if context is not None and context.shapes == shapes:
+        pass  # its lease has run out
+    elif context is not None and (full or segment.bytes_of_frames() > _MOST_BYTES):
+        context.fit(shapes, number)
+    else:
+        context = Context(segment, shapes, number)
+        segment.frames.add(context)
     table = context.table.ctypes.data
 
-    def port(
-        name: str | None, index: int, shape: tuple[int, ...], dtype: Any, patches: Sequence[Any]
-    ) -> tuple[str | None, int, tuple[int, ...], list[tuple[int, int]]]:
-        places = [(table + 8 * slot, offset) for slot, number, offset in patches if number == index]
-        return name, np.dtype(dtype).num, shape, places
+    def places(patches: Sequence[tuple[int, int, int]], index: int) -> list[tuple[int, int]]:
+        return [(table + 8 * slot, offset) for slot, which, offset in patches if which == index]
 
     inputs = [
-        port(name, i, tuple(int(dim) for dim in shape), dtype, context.input_patches)
-        for i, (name, (_, shape, dtype)) in enumerate(zip(names, segment.inputs, strict=True))
+        (
+            array.shape,
+            array.dtype.num,
+            places(context.input_patches, own.index(i)) if i in own else [],
+        )
+        for i, array in enumerate(arrays)
     ]
     outputs = [
-        port(
-            None,
-            i,
-            context.output_shapes[i][0],
-            context.output_shapes[i][1],
-            context.output_patches,
-        )
+        (shape, np.dtype(dtype).num, places(context.output_patches, i))
         for i in order
+        for shape, dtype in [context.output_shapes[i]]
     ]
     # A loop whose iterations nobody knows may take any time.
     endless = any(
         isinstance(c, Loop) and not isinstance(c.iterations, int) for c in segment.controls
     )
+    long_running = endless or segment.estimated(number).whole > _SHORT_NS
     run = segment.engine.address("hg_run")
-    made: Caller = module.make(
-        run,
-        context.program,
-        inputs,
-        outputs,
-        context.fail,
-        context,
-        endless or segment.estimated(Numbers({})).whole > _SHORT_NS,
-    )
-    if not any(kernel.failure == BY_REFERENCE for kernel in segment.kernels):
-        return made
-
-    def call(feed: Mapping[str, Any]) -> list[Array] | None:
-        try:
-            return made(feed)
-        except Refused:
-            return None
-
-    return call
+    empty = segment.pool.empty
+    return run, context.program, long_running, context, context.fail, empty, inputs, outputs, lease

@@ -20,7 +20,6 @@ from hagane.native.kernels.control import Branch, Carried, ChangingSizes, Found,
 from hagane.native.kernels.kernel import Call, Pointer
 from hagane.native.kernels.packing import Packing
 from hagane.native.kernels.tensor import Border, Buffer, Kind
-from hagane.native.rules.packings import OF_ONE_PROCESS, PACKINGS
 from hagane.native.run.compiled import View
 from hagane.native.tiles.tile import Words
 from hagane.symbolic import Expr
@@ -86,6 +85,8 @@ class Writer:
 
 
 def _name(packing: Packing) -> str:
+    from hagane.native.rules.packings import OF_ONE_PROCESS, PACKINGS
+
     if packing.function in OF_ONE_PROCESS:
         raise InvalidArgument(
             "a part that calls oneDNN belongs to its process and cannot be written to a file; "
@@ -126,6 +127,9 @@ class Reader:
             case {"buffer": number}:
                 return self._buffers[number]
             case {"recipe": name, "arguments": arguments}:
+                # All rules come with them; parts whose weights are packed do without.
+                from hagane.native.rules.packings import PACKINGS
+
                 return Packing(PACKINGS[name], self.read(arguments))
             case {"dtype": name}:
                 return np.dtype(name)

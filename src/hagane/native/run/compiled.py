@@ -10,15 +10,17 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hagane.native.kernels.kernel import Call, Kernel
 from hagane.native.kernels.packing import Packing
 from hagane.native.kernels.tensor import Buffer, Kind
-from hagane.ops.definition import Array
 from hagane.symbolic import Dim
+
+if TYPE_CHECKING:
+    from hagane.ops.definition import Array
 
 # Buffer, shape and element type of an input or output.
 Port = tuple[Buffer, tuple[Dim, ...], np.dtype[Any]]

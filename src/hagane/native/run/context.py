@@ -16,11 +16,11 @@ from hagane.native.run.control_table import ControlTable
 from hagane.native.run.engine import Memory
 from hagane.native.run.extension import load_extension
 from hagane.native.run.memory import ARENA_SLACK, Clearing, MemoryPlan, Numbers, plan_memory
-from hagane.ops.definition import Array
 from hagane.symbolic import Dim
 
 if TYPE_CHECKING:
     from hagane.native.run.loaded import Loaded
+    from hagane.ops.definition import Array
 
 
 class Refused(Exception):

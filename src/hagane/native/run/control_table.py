@@ -13,12 +13,12 @@ from hagane.native.run.memory import Numbers
 from hagane.symbolic import Dim
 
 # The engine's hg_patch, hg_carried, hg_scanned, hg_moved, hg_number and hg_control, in 64-bit words.
-_PATCH, _CARRIED, _SCANNED, _MOVED, _NUMBER, _CONTROL = 2, 16, 7, 5, 2, 28
+_PATCH, _CARRIED, _SCANNED, _MOVED, _NUMBER, _CONTROL = 2, 16, 7, 5, 2, 27
 # Where hg_carried has `bytes`, `now` and `grows`, hg_scanned `memory`, hg_moved `bytes`.
 _BYTES, _BEGUN, _NOW, _GROWS, _MEMORY, _WANTED = 7, 8, 9, 11, 5, 2
 # Where hg_control has these.
-_MADE, _SIZER, _NUMBERS, _TASKS, _COMPUTED, _TEMPORARIES, _SCRATCH = 13, 15, 16, 18, 20, 21, 23
-_LEFT = 24
+_MADE, _SIZER, _NUMBERS, _TASKS, _COMPUTED, _TEMPORARIES, _SCRATCH = 13, 14, 15, 17, 19, 20, 22
+_LEFT = 23
 # Pointers of kernels to a buffer: where each lies, and its offset.
 Places = Mapping[Buffer, Sequence[tuple[int, Dim]]]
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import mmap
 import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+import numpy as np
 
 from hagane.machine import CodeCache, Compiler, Level, Lock, find_compiler, usable_cores
 from hagane.native.c import c_source
@@ -46,7 +49,7 @@ def extra_flags() -> tuple[str, ...]:
 _UNIT = 16_000
 # The beginning of every kernel, and the files of the engine, in order.
 HEADER = ("vector.h", "small_types.h", "scalar.h")
-ENGINE_PARTS = ("engine.h", "program.c", "control.c", "threads.c")
+ENGINE_PARTS = ("engine.h", "program.c", "control.c", "threads.c", "pool.c")
 
 
 class Engine:
@@ -121,6 +124,16 @@ class Memory:
     def fill(self, offset: int, count: int, byte: int) -> None:
         """Set all bytes of a part."""
         ctypes.memset(self.address + offset, byte, count)
+
+
+class Mapped:
+    """A file as memory that nobody writes to, shared between processes."""
+
+    def __init__(self, path: Path):
+        with path.open("rb") as file:
+            self._map = mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED, mmap.PROT_READ)
+        self.size = len(self._map)
+        self.address = int(np.frombuffer(self._map, np.uint8).ctypes.data)
 
 
 _lock = Lock()

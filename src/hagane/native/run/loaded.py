@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 import numpy as np
 
@@ -26,6 +28,7 @@ from hagane.native.run.context import Context, Spent
 from hagane.native.run.engine import (
     Engine,
     Library,
+    Mapped,
     Memory,
     open_engine,
     open_library,
@@ -33,8 +36,10 @@ from hagane.native.run.engine import (
 from hagane.native.run.memory import ARENA_SLACK, Numbers, SizeCode, plan_memory
 from hagane.native.run.outputs import OutputPool
 from hagane.native.run.shared import Packed, WeightStore, keys_of
-from hagane.ops.definition import Array
 from hagane.symbolic import Expr, number_of, symbol, symbols_of
+
+if TYPE_CHECKING:
+    from hagane.ops.definition import Array
 
 # Kernels of less work than this, in nanoseconds, are not worth a barrier.
 SERIAL_NS = 1500.0
@@ -61,6 +66,7 @@ class Loaded:
         library: The kernels' code, if it is mapped already.
         engine: The engine, if it is mapped already.
         keep_sources: Keep the arrays that weights are packed from, for ``replace``.
+        weights: The weights, if they are packed already.
         store: Where other programs of the session find weights, and left theirs.
     """
 
@@ -72,6 +78,7 @@ class Loaded:
         library: Library | None = None,
         engine: Engine | None = None,
         keep_sources: bool = False,
+        weights: Mapped | None = None,
         store: WeightStore | None = None,
     ):
         self.kernels = compiled.kernels
@@ -88,16 +95,21 @@ class Loaded:
         if not any(isinstance(kernel.work, Expr) for kernel in self.kernels):
             self._estimate = self.estimated(Numbers({}))
         self.growing = grows(self.controls)
-        own, size = self._share(compiled, None if keep_sources else store)
-        self._weights = Memory(self.engine, size)
+        kept = None if keep_sources or weights is not None else store
+        own, size = self._share(compiled, kept)
+        self._weights = weights or Memory(self.engine, size)
         self._addresses_of_weights = {
             buffer: packed.address for buffer, packed in self._packed.items()
         }
         for weight in own:
             self._addresses_of_weights[weight.buffer] = self._weights.address + weight.offset
         self._owners = [weight.buffer.owner for weight in compiled.weights]
-        self._pack(own, [source.array for source in compiled.sources], settle)
-        self._offer(store)
+        if weights is None:
+            self._pack(own, [source.array for source in compiled.sources], settle)
+            self._offer(store)
+        # Code and packed weights as they are, for other processes (`kept.py`).
+        self.plain = replace(compiled, weights=tuple(own), weight_bytes=size, sources=())
+        self.is_whole = not self._packed.keys() - {weight.buffer for weight in own}
         self._compiled = compiled if keep_sources else None
         self._equal = compiled.equal
         shapes = [shape for _, shape, _ in (*self.inputs, *self.outputs)]
@@ -116,12 +128,18 @@ class Loaded:
             if isinstance(distance := dim - symbol(name), int)
         ]
         self.pool = OutputPool()
+        self.frames: WeakSet[Context] = WeakSet()
         self._free: list[Context] = []
         self._lock = Lock()
 
     def weight_address(self, buffer: Buffer) -> int:
         """Return where a packed weight lies."""
         return self._addresses_of_weights[buffer]
+
+    def packed(self) -> memoryview:
+        """Return the bytes of all packed weights."""
+        size = self._weights.size
+        return memoryview((ctypes.c_char * size).from_address(self._weights.address)).cast("B")
 
     def address(self, index: int) -> int | None:
         """Return where the code of a kernel lies, if it has any."""
@@ -314,9 +332,9 @@ class Loaded:
             with self._lock:
                 self._free.append(context)
 
-    def context(self, sizes: Mapping[str, int]) -> Context:
-        """Return memory and tables of their own for one caller."""
-        return Context(self, (), self._numbers(sizes))
+    def bytes_of_frames(self) -> int:
+        """Return the memory for values that callers hold for shapes that may come again."""
+        return sum(context.arena.size for context in self.frames if context.arena is not None)
 
     def _take(self, shapes: tuple[tuple[int, ...], ...], arrays: Sequence[Array]) -> Context:
         with self._lock:

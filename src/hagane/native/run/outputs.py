@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hagane.ops.definition import Array
+if TYPE_CHECKING:
+    from hagane.ops.definition import Array
 
 # Smaller arrays are allocated as usual.
 _LEAST = 64 << 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import onnx_ir as ir
 
@@ -22,16 +23,16 @@ from hagane.native import (
     draft_nodes,
     grown_outputs,
     has_rule,
-    make_caller,
+    make_frame,
     widen_halves,
 )
 from hagane.native.lowering.found import outputs_that_end_a_part
 from hagane.native.run.context import Refused
 from hagane.native.run.loaded import ShapeMismatch as NotTheShapes
+from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
 from hagane.runtime.port import (
     CPU,
-    Caller,
     Device,
     Memory,
     Part,
@@ -112,9 +113,17 @@ class NativePart(Part):
         """Return the bytes of packed weights, and of arena and scratch memory."""
         return Memory(*self.segment.memory(sizes))
 
-    def caller(self, names: Sequence[str], order: Sequence[int]) -> Caller | None:
-        """Return the C function that checks a feed and runs the kernels, for fixed shapes."""
-        return make_caller(self.segment, names, order)
+    def frame(
+        self,
+        arrays: Sequence[Array],
+        own: Sequence[int],
+        order: Sequence[int],
+        owner: object,
+        full: bool,
+        lease: int,
+    ) -> tuple[Any, ...] | None:
+        """Return what the C function needs that checks a feed and runs the kernels."""
+        return make_frame(self.segment, arrays, own, order, owner, full, lease)
 
 
 @dataclass(frozen=True)

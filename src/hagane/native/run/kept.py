@@ -1,0 +1,91 @@
+"""Loaded parts in folders, from where other processes map code and packed weights as they are.
+
+The folder is an entry of the cache of compiled code, which verifies it; ``files.py`` has the format that
+is carried to other machines.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from hagane.machine import cpu_features
+from hagane.machine.cache import is_whole
+from hagane.native.kernels.packing import Packing, zeros
+from hagane.native.run.codec import Reader, Writer
+from hagane.native.run.compiled import Compiled, Weight
+from hagane.native.run.engine import Mapped
+from hagane.native.run.loaded import Loaded
+
+# Changes whenever the tables, or those of the engine, mean something else.
+VERSION = 1
+_TABLES, _CODE, _WEIGHTS = "tables.json", "kernels.so", "weights"
+
+
+def may_be_kept(loaded: Loaded) -> bool:
+    """Whether a part can be used by other processes: none of it belongs to this one."""
+    from hagane.native.rules.packings import OF_ONE_PROCESS
+
+    packings = (weight.packing for weight in loaded.plain.weights)
+    # (Some weights may lie with another program of the session.)
+    return loaded.is_whole and not any(packing.function in OF_ONE_PROCESS for packing in packings)
+
+
+def write_loaded(loaded: Loaded, folder: Path, about: Any) -> None:
+    """Write a part into an empty folder.
+
+    Args:
+        loaded: A part that may be kept.
+        folder: Where to.
+        about: Whatever belongs to it and JSON can hold.
+    """
+    plain, writer = loaded.plain, Writer()
+    part = {
+        "threads": plain.threads,
+        "kernels": writer.write(plain.kernels),
+        "inputs": writer.write(plain.inputs),
+        "outputs": writer.write(plain.outputs),
+        "equal": writer.write(plain.equal),
+        "weights": [[writer.write(weight.buffer), weight.offset] for weight in plain.weights],
+        "weight_bytes": plain.weight_bytes,
+        "needs": sorted(plain.needs),
+        "engine": str(loaded.engine.path),
+    }
+    tables = {"version": VERSION, "about": about, "part": part, "buffers": writer.table()}
+    (folder / _TABLES).write_text(json.dumps(tables), encoding="utf-8")
+    shutil.copyfile(plain.library, folder / _CODE)
+    (folder / _WEIGHTS).write_bytes(loaded.packed())
+
+
+def read_about(folder: Path) -> Any:
+    """Return what was written beside a part, and its tables."""
+    tables = json.loads((folder / _TABLES).read_text(encoding="utf-8"))
+    return tables["about"], tables
+
+
+def read_loaded(folder: Path, tables: Any) -> Loaded | None:
+    """Return the part of a folder, or None if the engine that it needs is not there any more."""
+    part = tables["part"]
+    engine = Path(part["engine"])
+    if tables["version"] != VERSION or not frozenset(part["needs"]) <= cpu_features():
+        return None
+    if not is_whole(engine.parent):
+        return None
+    reader = Reader(tables["buffers"])
+    packed = Packing(zeros, ())
+    compiled = Compiled(
+        frozenset(part["needs"]),
+        int(part["threads"]),
+        reader.read(part["kernels"]),
+        reader.read(part["inputs"]),
+        reader.read(part["outputs"]),
+        reader.read(part["equal"]),
+        tuple(Weight(reader.read(buffer), int(at), packed) for buffer, at in part["weights"]),
+        int(part["weight_bytes"]),
+        (),
+        folder / _CODE,
+        engine,
+    )
+    return Loaded(compiled, weights=Mapped(folder / _WEIGHTS))

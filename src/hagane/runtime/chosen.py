@@ -1,0 +1,26 @@
+"""What the options of a session and the environment choose: engine, threads, instructions."""
+
+from __future__ import annotations
+
+import os
+
+from hagane.machine import Level, level_named, usable_cores
+from hagane.runtime.options import GraphOptimizationLevel, SessionOptions
+
+
+def is_native(options: SessionOptions) -> bool:
+    """Whether a session with these options compiles its model."""
+    chosen = options.entries.get("hagane.engine") or os.environ.get("HAGANE_ENGINE", "native")
+    level = options.graph_optimization_level
+    return chosen != "reference" and level != GraphOptimizationLevel.ORT_DISABLE_ALL
+
+
+def threads_of(options: SessionOptions) -> int:
+    """Return how many threads a run uses."""
+    return options.intra_op_num_threads or usable_cores()
+
+
+def level_of(options: SessionOptions) -> Level:
+    """Return the vector instructions that a session's kernels use."""
+    chosen = options.entries.get("hagane.instructions") or os.environ.get("HAGANE_INSTRUCTIONS")
+    return level_named(chosen)

@@ -1,0 +1,33 @@
+"""An input, an output and a model, as a session tells of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class NodeArg:
+    """An input or output of a model.
+
+    Attributes:
+        name: Its name.
+        type: Its type as ONNX writes it, such as ``tensor(float)``.
+        shape: Its sizes; a name or formula for those that vary, None for those without one.
+    """
+
+    name: str
+    type: str
+    shape: list[int | str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelMetadata:
+    """What a model says of itself."""
+
+    producer_name: str = ""
+    graph_name: str = ""
+    graph_description: str = ""
+    domain: str = ""
+    description: str = ""
+    version: int = 0
+    custom_metadata_map: dict[str, str] = field(default_factory=dict)

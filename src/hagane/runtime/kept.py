@@ -1,0 +1,228 @@
+"""Sessions in the cache: a second start of a model infers, lowers and packs nothing.
+
+What a session is made of is kept under the content of the model's file, the settings and hagane's
+own source, if the whole model is one native part for all shapes: tables, machine code, packed
+weights, and what the session tells about the model. ``HAGANE_SESSION_CACHE=off``, or the session's
+configuration entry ``hagane.cache`` of ``off``, does without.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import mmap
+import os
+import platform
+import time
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+import hagane
+from hagane.machine import CodeCache, NoCompiler, multiplies_bfloat16
+from hagane.native.run.kept import may_be_kept, read_about, read_loaded, write_loaded
+from hagane.native.run.loaded import Loaded
+from hagane.runtime.chosen import is_native, level_of, threads_of
+from hagane.runtime.described import ModelMetadata, NodeArg
+from hagane.runtime.options import SessionOptions
+
+if TYPE_CHECKING:
+    from hagane.ops.definition import Array
+
+# A folder of its own in the user's cache, limited as that of code is: packed weights are large.
+_CACHE = "sessions"
+# Options that say nothing about what is compiled.
+_IDLE = frozenset({"log_severity_level", "log_verbosity_level", "logid", "profile_file_prefix"})
+# Packages whose source decides about it.
+_SOURCES = ("graph", "machine", "native", "ops", "passes", "runtime", "symbolic")
+_LIBRARIES = ("onnx", "onnx_ir")
+# Begins the entry of a tensor that names a file: StringStringEntryProto(key="location", value=...).
+_LOCATION = b"\x0a\x08location\x12"
+# Seconds. A file that was just written may be written to again within one tick of its clock.
+_SETTLED = 2.0
+# More than such a share of the cache is not given to one session.
+_SHARE = 2
+
+_live: WeakValueDictionary[str, Loaded] = WeakValueDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """An input that has to be fed: its name, element type as NumPy calls it, and sizes or None."""
+
+    name: str
+    dtype: str
+    dims: tuple[int | None, ...]
+
+    def takes(self, array: Array) -> bool:
+        """Whether an array is one for this input."""
+        return (
+            array.dtype.name == self.dtype
+            and array.ndim == len(self.dims)
+            and all(a is None or a == b for a, b in zip(self.dims, array.shape, strict=True))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a session needs for its runs, and tells about its model.
+
+    Attributes:
+        loaded: The part that is the model.
+        own: Which of the inputs that have to be fed it reads, in its order.
+        order: Which of its outputs are those of the model.
+        inputs: What has to be fed.
+        overridable: Initializers that may be fed too.
+        arguments: The declaration of each of both.
+        outputs: Those of the outputs.
+        metadata: What the model says of itself.
+        largest: The node whose output takes most memory.
+    """
+
+    loaded: Loaded
+    own: tuple[int, ...]
+    order: tuple[int, ...]
+    inputs: tuple[Fed, ...]
+    overridable: tuple[str, ...]
+    arguments: tuple[NodeArg, ...]
+    outputs: tuple[NodeArg, ...]
+    metadata: ModelMetadata
+    largest: str
+
+
+def key_of(path: str, options: SessionOptions) -> str | None:
+    """Return what everything depends on that a session of a file compiles; None if nothing is kept.
+
+    Args:
+        path: The model's file.
+        options: Those of the session.
+    """
+    entries = options.entries
+    if "off" in (os.environ.get("HAGANE_SESSION_CACHE", ""), entries.get("hagane.cache", "")):
+        return None
+    if options.backends or options.enable_profiling or options.optimized_model_filepath:
+        return None
+    if options.tune != "off" or not is_native(options):
+        return None
+    cache = CodeCache(_CACHE)
+    if cache.limit == 0:
+        return None
+    try:
+        content = _content(Path(path), cache)
+    except (OSError, NoCompiler):
+        return None
+    chosen = {
+        field.name: repr(getattr(options, field.name))
+        for field in dataclasses.fields(options)
+        if field.name not in _IDLE
+    }
+    variables = {k: v for k, v in os.environ.items() if k.startswith("HAGANE_") or k == "CC"}
+    variables.pop("HAGANE_CACHE_BYTES", None)
+    versions = [hagane.__version__, np.__version__, platform.python_version()]
+    level = level_of(options)
+    if options.precision != "fp32" and not multiplies_bfloat16(level):
+        return None  # each session says so
+    machine = [level.name, sorted(level.needs), threads_of(options), platform.machine()]
+    return json.dumps(
+        ["session", content, chosen, variables, versions, machine, _source()], sort_keys=True
+    )
+
+
+def _content(path: Path, cache: CodeCache) -> str:
+    """Return the hash of a file's content, computed again once the file is not as it was."""
+    found = path.stat()
+    state = [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+    if time.time() - max(found.st_mtime, found.st_ctime) < _SETTLED:
+        return _digest(path)
+    key = json.dumps(["content", state])
+
+    def make(folder: Path) -> None:
+        (folder / "content").write_text(_digest(path), encoding="utf-8")
+
+    return (cache.get_folder(key, make) / "content").read_text(encoding="utf-8")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _source() -> str:
+    """Return a hash of the state of hagane's source files."""
+    specs = [spec for name in _LIBRARIES if (spec := find_spec(name)) is not None]
+    states = [_state(Path(spec.origin)) for spec in specs if spec.origin is not None]
+    folders = [Path(hagane.__file__).parent / name for name in _SOURCES]
+    while folders:
+        with os.scandir(folders.pop()) as found:
+            for item in found:
+                if item.is_dir():
+                    folders.append(Path(item.path))
+                elif not item.name.endswith(".pyc"):
+                    states.append(_state(item))
+    return hashlib.sha256("\n".join(sorted(states)).encode()).hexdigest()
+
+
+def _state(item: os.DirEntry[str] | Path) -> str:
+    status = item.stat()
+    return f"{os.fspath(item)}:{status.st_size}:{status.st_mtime_ns}"
+
+
+def stands_alone(path: str) -> bool:
+    """Whether no tensor of a model's file lies in another file, whose content no key would tell."""
+    with open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return True
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(_LOCATION) < 0
+
+
+def find(key: str) -> Kept | None:
+    """Return the session that is kept under a key, if there is one."""
+    found = CodeCache(_CACHE).find(key)
+    if found is None:
+        return None
+    try:
+        about, tables = read_about(found.parent)
+        loaded = _live.get(key) or read_loaded(found.parent, tables)
+        if loaded is None:
+            return None
+        _live[key] = loaded
+        inputs = tuple(Fed(name, dtype, tuple(dims)) for name, dtype, dims in about["inputs"])
+        overridable = tuple(about["overridable"])
+        arguments, outputs = (
+            tuple(NodeArg(*each) for each in about[kind]) for kind in ("arguments", "outputs")
+        )
+        metadata = ModelMetadata(**about["metadata"])
+        own, order = tuple(about["own"]), tuple(about["order"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None  # made by another version, or taken away meanwhile
+    return Kept(
+        loaded, own, order, inputs, overridable, arguments, outputs, metadata, about["largest"]
+    )
+
+
+def keep(key: str, kept: Kept) -> None:
+    """Keep a session under a key, if it can be, and there is room."""
+    _live[key] = kept.loaded
+    cache = CodeCache(_CACHE)
+    if not may_be_kept(kept.loaded) or len(kept.loaded.packed()) > cache.limit // _SHARE:
+        return
+    about = {
+        "inputs": [dataclasses.astuple(each) for each in kept.inputs],
+        "overridable": kept.overridable,
+        "arguments": [dataclasses.astuple(each) for each in kept.arguments],
+        "outputs": [dataclasses.astuple(each) for each in kept.outputs],
+        "metadata": dataclasses.asdict(kept.metadata),
+        "own": kept.own,
+        "order": kept.order,
+        "largest": kept.largest,
+    }
+    try:
+        cache.get_folder(key, lambda folder: write_loaded(kept.loaded, folder, about))
+    except (OSError, NoCompiler):
+        return  # there is no room

@@ -1,0 +1,234 @@
+"""Sessions that a second start takes from the cache."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import hagane
+from hagane.errors import HaganeError
+from hagane.machine import CodeCache
+from hagane.runtime import pipeline
+from hagane.runtime.kept import key_of
+
+
+def write(path: Path, scale: float = 1.0, rows: int | str = "n") -> Path:
+    """Write a model of a product and a sum."""
+    random = np.random.default_rng(0)
+    weights = {
+        "w": (scale * random.standard_normal((16, 24))).astype(np.float32),
+        "b": random.standard_normal(24).astype(np.float32),
+    }
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Add", ["p", "b"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "product",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [rows, 24])],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+    model.producer_name = "a test"
+    onnx.save(model, path)
+    return path
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("HAGANE_CACHE_BYTES", raising=False)
+    monkeypatch.delenv("HAGANE_SESSION_CACHE", raising=False)
+    return write(tmp_path / "model.onnx")
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Note each model that is read."""
+    found: list[object] = []
+    read = pipeline.read
+
+    def noting(source: Any, settings: Any) -> Any:
+        found.append(source)
+        return read(source, settings)
+
+    monkeypatch.setattr(pipeline, "read", noting)
+    return found
+
+
+def feed(rows: int) -> dict[str, np.ndarray]:
+    return {"x": np.random.default_rng(rows).standard_normal((rows, 16)).astype(np.float32)}
+
+
+def facts(session: hagane.InferenceSession) -> list[Any]:
+    return [
+        session.get_inputs(), session.get_outputs(), session.get_overridable_initializers(),
+        session.get_modelmeta(),
+    ]  # fmt: skip
+
+
+def test_a_second_session_reads_no_model_and_gives_the_same(
+    path: Path, reads: list[object]
+) -> None:
+    first = hagane.InferenceSession(path)
+    want = {rows: first.run(None, feed(rows)) for rows in (1, 3, 40)}
+    assert len(reads) == 1
+    del first
+    second = hagane.InferenceSession(path)
+    for rows, outputs in want.items():
+        np.testing.assert_array_equal(second.run(None, feed(rows))[0], outputs[0])
+        np.testing.assert_array_equal(second.run(["y"], feed(rows))[0], outputs[0])
+    told = facts(second)
+    assert len(reads) == 1
+    assert told == facts(hagane.InferenceSession(path.read_bytes()))
+
+
+def test_another_process_takes_it_from_the_cache(path: Path) -> None:
+    want = hagane.InferenceSession(path).run(None, feed(5))[0]
+    program = """if True:
+        import sys
+        import numpy as np, hagane
+        x = np.random.default_rng(5).standard_normal((5, 16)).astype(np.float32)
+        (y,) = hagane.InferenceSession(sys.argv[1]).run(None, {"x": x})
+        assert not {"onnx", "onnx_ir", "hagane.ops", "hagane.passes"} & sys.modules.keys()
+        sys.stdout.buffer.write(y.tobytes())
+    """
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)], env=environment, capture_output=True,
+        timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout == want.tobytes()
+
+
+def test_what_is_not_kept_is_built_when_it_is_needed(path: Path, reads: list[object]) -> None:
+    hagane.InferenceSession(path)
+    second = hagane.InferenceSession(path)
+    assert len(reads) == 1
+    assert second.profile(feed(3), runs=2).runs == 2
+    assert len(reads) == 2
+    assert second.memory_plan({"x": (3, 16)}).values > 0
+    assert len(reads) == 2
+
+
+@pytest.mark.parametrize(
+    "bad", [{}, {"x": np.zeros((3, 17), np.float32)}, {"x": np.zeros((3, 16))}]
+)
+def test_it_refuses_what_the_first_session_refuses(path: Path, bad: dict[str, np.ndarray]) -> None:
+    texts = []
+    for _ in range(2):
+        with pytest.raises(HaganeError) as caught:
+            hagane.InferenceSession(path).run(None, bad)
+        texts.append((type(caught.value), str(caught.value)))
+    assert texts[0] == texts[1]
+
+
+def test_another_content_or_setting_is_another_session(path: Path, reads: list[object]) -> None:
+    first = hagane.InferenceSession(path).run(None, feed(2))[0]
+    write(path, scale=2.0)
+    second = hagane.InferenceSession(path).run(None, feed(2))[0]
+    assert np.abs(first - second).max() > 0.1
+    hagane.InferenceSession(path, hagane.SessionOptions(intra_op_num_threads=3))
+    assert len(reads) == 3
+    hagane.InferenceSession(path, hagane.SessionOptions(logid="other"))
+    assert len(reads) == 3
+
+
+def test_a_copy_of_the_file_is_the_same_session(path: Path, reads: list[object]) -> None:
+    hagane.InferenceSession(path)
+    copy = path.with_name("copy.onnx")
+    copy.write_bytes(path.read_bytes())
+    hagane.InferenceSession(copy)
+    assert len(reads) == 1
+
+
+def test_it_can_be_switched_off(
+    path: Path, reads: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = hagane.SessionOptions()
+    options.add_session_config_entry("hagane.cache", "off")
+    for _ in range(2):
+        hagane.InferenceSession(path, options)
+    monkeypatch.setenv("HAGANE_SESSION_CACHE", "off")
+    hagane.InferenceSession(path)
+    assert len(reads) == 3
+
+
+def test_sessions_of_one_file_share_their_weights(path: Path) -> None:
+    first, second = hagane.InferenceSession(path), hagane.InferenceSession(path)
+    third = hagane.InferenceSession(path)
+    part = next(first._programs.general.parts())
+    engine = part.segment.engine  # type: ignore[attr-defined]
+    before = engine.allocated()
+    more = [hagane.InferenceSession(path) for _ in range(5)]
+    assert engine.allocated() == before
+    for session in (first, second, third, *more):
+        assert session.run(None, feed(2))[0].shape == (2, 24)
+
+
+def damage(entry: Path, name: str) -> None:
+    file = entry / name
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["tables.json", "kernels.so", "weights"])
+def test_a_damaged_entry_is_made_anew(path: Path, reads: list[object], name: str) -> None:
+    want = hagane.InferenceSession(path).run(None, feed(3))[0]
+    key = key_of(str(path), hagane.SessionOptions())
+    assert key is not None
+    found = CodeCache("sessions").find(key)
+    assert found is not None
+    damage(found.parent, name)
+    again = hagane.InferenceSession(path)
+    np.testing.assert_array_equal(again.run(None, feed(3))[0], want)
+    assert len(reads) == 2
+    hagane.InferenceSession(path)
+    assert len(reads) == 2
+
+
+def test_a_file_that_changes_under_a_session_is_not_taken_for_the_old_one(path: Path) -> None:
+    hagane.InferenceSession(path)
+    second = hagane.InferenceSession(path)
+    write(path, scale=3.0)
+    second.run(None, feed(3))
+    with pytest.raises(HaganeError, match="was changed after the session was made"):
+        second.memory_plan({"x": (3, 16)})
+
+
+def test_a_model_whose_weights_lie_in_another_file_is_not_kept(
+    path: Path, reads: list[object]
+) -> None:
+    model = onnx.load(path)
+    path.unlink()
+    onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    first = hagane.InferenceSession(path).run(None, feed(2))[0]
+    weights = path.with_name("w.bin")
+    weights.write_bytes((2 * np.frombuffer(weights.read_bytes(), np.float32)).tobytes())
+    second = hagane.InferenceSession(path).run(None, feed(2))[0]
+    np.testing.assert_allclose(second, 2 * first, rtol=1e-5)
+    assert len(reads) == 2
+
+
+def test_models_of_several_parts_are_not_kept(path: Path, reads: list[object]) -> None:
+    node = helper.make_node("StringNormalizer", ["s"], ["t"])
+    graph = helper.make_graph(
+        [node], "text", [helper.make_tensor_value_info("s", TensorProto.STRING, ["n"])],
+        [helper.make_tensor_value_info("t", TensorProto.STRING, ["m"])],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), path)
+    for _ in range(2):
+        hagane.InferenceSession(path).run(None, {"s": np.array(["a"], object)})
+    assert len(reads) == 2
