@@ -19,7 +19,13 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from hagane import prob, rl
-    from hagane.capturing import CompileNotice, capture, compile  # noqa: A004
+    from hagane.capturing import (
+        CompileNotice,
+        capture,
+        compile,  # noqa: A004
+        from_torch,
+        trace,
+    )
     from hagane.checking import Report, Shaped, check
     from hagane.gradients import gradient
     from hagane.onnxruntime.aliasing import install_as_onnxruntime
@@ -125,6 +131,7 @@ _PUBLIC = {
     "disable_experimental_feature_warning": "hagane.nn.names",
     "enable_backprop_mode": "hagane.nn.autograd.configuration",
     "force_backprop_mode": "hagane.nn.autograd.configuration",
+    "from_torch": "hagane.capturing.exported",
     "get_array_types": "hagane.nn.names",
     "get_available_providers": "hagane.runtime",
     "get_compute_mode": "hagane.nn.names",
@@ -153,6 +160,7 @@ _PUBLIC = {
     "should_use_cudnn_tensor_core": "hagane.backends.cuda",
     "static_code": "hagane.nn.names",
     "static_graph": "hagane.nn.names",
+    "trace": "hagane.capturing.trace",
     "using_config": "hagane.configuration",
     "using_device": "hagane.backend",
 }
@@ -174,6 +182,7 @@ __all__ = [
     "capture",
     "check",
     "compile",
+    "from_torch",
     "get_available_providers",
     "get_device",
     "gradient",
@@ -181,6 +190,7 @@ __all__ = [
     "load_built",
     "prob",
     "rl",
+    "trace",
 ]
 
 

@@ -161,6 +161,50 @@ def changed_in_place(x: Tensor) -> Tensor:
     return y
 
 
+def changed_under_two_names(x: Tensor) -> tuple[Tensor, ...]:
+    y = torch.exp(x) - 1.5
+    kept = [y, y * 2]
+    z = y
+    z += x
+    y.mul_(2)
+    w = nn.functional.relu(y, inplace=True) + z
+    return y, z, *kept, w
+
+
+def changed_in_branches_and_loops(x: Tensor) -> Tensor:
+    y = torch.exp(x)
+    if x.sum() > 0:
+        y.mul_(2)
+    for row in x:
+        y.add_(row.sum())
+    return y
+
+
+def changed_by_a_function(x: Tensor) -> tuple[Tensor, Tensor]:
+    def inner(v: Tensor) -> Tensor:
+        v.add_(1)
+        return v * 2
+
+    y = torch.exp(x)
+    z = inner(y)
+    return y, z
+
+
+def popped(x: Tensor) -> Tensor:
+    kept = [x, x + 1, x + 2]
+    kept.pop()
+    kept.insert(0, x * 3)
+    return sum(kept)
+
+
+def paired(x: Tensor) -> Tensor:
+    for a, b in zip(x, reversed(x), strict=True):
+        x = x + a * b
+    for number, row in enumerate(x):
+        x = torch.tanh(x + number * row)
+    return x
+
+
 def nested(x: Tensor) -> dict[str, Any]:
     return {"logits": torch.exp(x), "hidden": [torch.tanh(x), x.sum()], "none": None}
 
@@ -213,7 +257,9 @@ INPUTS = [
 PROGRAMS: list[Any] = [
     straight, either, early, left_inside, both_true, doubled, counted, until_negative,
     first_negative, skipping, place, halving, floored, stacked, comprehended, collatz,
-    greatest_divisor, indices, changed_in_place, nested, items, batched, functions,
+    greatest_divisor, indices, changed_in_place, changed_under_two_names,
+    changed_in_branches_and_loops, changed_by_a_function, popped, paired, nested,
+    items, batched, functions,
 ]  # fmt: skip
 TYPE = "float32[rows, 3]"
 __all__ = ["INPUTS", "PROGRAMS", "TYPE", "Gated", "np"]

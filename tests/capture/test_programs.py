@@ -115,6 +115,22 @@ def aliased(x: Any) -> Any:
     return y
 
 
+def viewed(x: Any) -> Any:
+    y = torch.exp(x)
+    first = y[0:1]
+    y += 1
+    return first
+
+
+def within(x: Any) -> Any:
+    y = torch.exp(x)
+    return y, torch.nn.functional.relu(y, inplace=True)
+
+
+def rectified(x: Any) -> Any:
+    return torch.nn.functional.relu(x, inplace=True)
+
+
 def grown(x: Any) -> Any:
     y = None
     while x.sum() > 0:
@@ -135,8 +151,11 @@ def numbered(x: Any) -> Any:
     [
         (cumulated, 1, r"'torch.Tensor.cumprod' cannot be captured yet"),
         (stored, 1, r"items of tensors that are set cannot be captured yet; make a new tensor"),
-        (in_place, 1, r"'torch.Tensor.exp_' works in place.*x = x\.exp\("),
-        (aliased, 2, r"changes a tensor that has another name.* write x = x \+ y for x \+= y"),
+        (in_place, 1, r"changes an argument, which the caller sees; use its.* x = x\.exp\("),
+        (aliased, 2, r"changes an argument, which the caller sees; write x = x \+ y for x \+= y"),
+        (viewed, 3, r"changes a tensor that has another name, or is part of one; write x = x"),
+        (within, 2, r"follows others in one expression.* give it a statement of its own"),
+        (rectified, 1, r"changes an argument, which the caller sees; leave out inplace=True"),
         (grown, 2, r"'y' changes from None to .* give it one type before the loop"),
         (numbered, 2, r"appends .*; append tensors or integers"),
     ],

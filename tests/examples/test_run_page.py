@@ -22,7 +22,7 @@ def test_the_examples_of_the_page_run_one_after_the_other(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     page, _, standing_in = PAGE.read_text(encoding="utf-8").partition("## In ONNX Runtime's place")
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     names: dict[str, object] = {}
     for block in blocks:
         exec(block, names)  # the page's own text

@@ -1,7 +1,18 @@
-"""``hagane.capture`` and ``hagane.compile``: Python source as a model."""
+"""``hagane.capture``, ``hagane.compile`` and ``hagane.trace``: Python programs as models."""
 
 from hagane.capturing.capture import capture, model_of
 from hagane.capturing.compiling import Compiled, CompileNotice, compile  # noqa: A004
 from hagane.capturing.difference import difference
+from hagane.capturing.exported import from_torch
+from hagane.capturing.trace import trace
 
-__all__ = ["CompileNotice", "Compiled", "capture", "compile", "difference", "model_of"]
+__all__ = [
+    "CompileNotice",
+    "Compiled",
+    "capture",
+    "compile",
+    "difference",
+    "from_torch",
+    "model_of",
+    "trace",
+]

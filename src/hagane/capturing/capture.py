@@ -14,7 +14,7 @@ from hagane.frontends.capture.capture import Captured, capture_object
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.graph import to_proto
 
-__all__ = ["capture", "model_of"]
+__all__ = ["capture", "model_of", "onnx_model"]
 
 _LEAST_OPSET = (
     21  # what all runtimes of today read; forms of operators are those of the current one
@@ -85,8 +85,17 @@ def _typed(value: Any, names: Mapping[int, str]) -> Any:
 
 def model_of(found: Captured, opset: int | None = None) -> ir.Model:
     """Return a captured program as a model."""
-    needed = max(_LEAST_OPSET, *(_introduced(node) for node in found.graph.all_nodes()), 0)
-    model = ir.Model(found.graph, ir_version=10, producer_name="hagane", functions=[])
+    return onnx_model(found.graph, opset)
+
+
+def onnx_model(graph: ir.Graph, opset: int | None = None) -> ir.Model:
+    """Return a graph as a model of the least opset that has all its operators, or of another one.
+
+    Raises:
+        InvalidArgument: It cannot be had in that opset.
+    """
+    needed = max(_LEAST_OPSET, *(_introduced(node) for node in graph.all_nodes()), 0)
+    model = ir.Model(graph, ir_version=10, producer_name="hagane", functions=[])
     model.graph.opset_imports[""] = max(needed, opset or 0)
     if opset is not None and opset < needed:
         model = _converted(model, opset)

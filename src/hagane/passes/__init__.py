@@ -77,7 +77,9 @@ PASSES: tuple[Pass, ...] = (
         "expanding",
         "expand_composed",
         "operators of other domains become those of ONNX that they are made of",
-        needs=(frozenset({FOREIGN, "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}),),
+        needs=(
+            frozenset({FOREIGN, "Einsum", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}),
+        ),
     ),
     Pass(
         "control",

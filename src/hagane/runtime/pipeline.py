@@ -21,6 +21,7 @@ from hagane.graph.weights import stored_weights
 from hagane.machine import NoCompiler
 from hagane.ops import GraphTypes, infer_types
 from hagane.passes import Change, optimize
+from hagane.passes.expanding.expand_composed import expand_node
 from hagane.passes.legalise import legalise
 from hagane.runtime.described import NodeArg
 from hagane.runtime.metadata import declared_types, fix_dimensions, input_argument
@@ -177,6 +178,13 @@ def build(
         planner = Planner(backends, types, wait_for_sizes)
         with clock.stage("plan"):
             program = planner.program(model.graph)
+        waits = any(found.needs_sizes for found in planner.refused.values())
+        if settings.optimize and backends and not waits and _expand_refused(program, types):
+            # Operators without kernels, as those that they are composed of.
+            types, _ = simplify(model, types)
+            backends = tuple(each.adapt(model.graph, types) for each in settings.backends)
+            planner = Planner(backends, types, wait_for_sizes)
+            program = planner.program(model.graph)
         built = Built(model, types, program, backends, planner.refused, tuple(clock.stages))
         return _opened(built, clock, settle) if ready else built
     finally:
@@ -190,6 +198,14 @@ def simplify(model: ir.Model, types: GraphTypes) -> tuple[GraphTypes, list[Chang
     if any(change.count for change in changes):
         types = infer_types(model, shapes=_input_shapes(model, types), lenient=True)
     return types, changes
+
+
+def _expand_refused(program: Program, types: GraphTypes) -> int:
+    """Write nodes that no backend takes as what they are composed of; return how many there are."""
+    nodes = {node for part in program.parts(REFERENCE.name) for node in part.nodes}
+    return sum(
+        expand_node(node.graph, node, types) for node in nodes if isinstance(node.graph, ir.Graph)
+    )
 
 
 def _opened(built: Built, clock: _Clock, settle: Callable[[], None]) -> Built:

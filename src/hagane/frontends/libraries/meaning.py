@@ -13,6 +13,8 @@ from typing import Any
 
 from hagane.frontends.libraries.meant import MEANT
 from hagane.frontends.libraries.registry import LibraryTables
+from hagane.frontends.libraries.table import arguments_of
+from hagane.frontends.libraries.writing import check_writable, write
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Many, Tensor, Value
@@ -92,7 +94,15 @@ class MeaningTables(LibraryTables):
         table = self.table_of(name)
         if table is None or name not in table.functions:
             return super().call(core, name, arguments, keywords)
-        return self._within(core, name, lambda: _super(self).call(core, name, arguments, keywords))
+        x = arguments[0] if arguments else keywords.get("input")
+        if not isinstance(x, Tensor) or not _is_in_place(
+            table.functions[name], arguments, keywords
+        ):
+            x = None
+        else:
+            check_writable(core, x, "leave out inplace=True")
+        made = self._within(core, name, lambda: _super(self).call(core, name, arguments, keywords))
+        return made if x is None else write(core, x, made)
 
     def call_method(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
@@ -100,6 +110,14 @@ class MeaningTables(LibraryTables):
         """Call a method of a library's class; the receiver comes first."""
         if name.rpartition(".")[2] in _MAKING:
             return super().call_method(core, name, arguments, keywords)
+        plain = name.rstrip("_")
+        x = arguments[0] if arguments else None
+        if name.endswith("_") and isinstance(x, Tensor) and self._handler(plain) is not None:
+            check_writable(core, x, f"use its result, as in x = x.{plain.rpartition('.')[2]}(...)")
+            made = self._within(
+                core, plain, lambda: _super(self).call_method(core, plain, arguments, keywords)
+            )
+            return write(core, x, made)
         return self._within(
             core, name, lambda: _super(self).call_method(core, name, arguments, keywords)
         )
@@ -115,20 +133,12 @@ class MeaningTables(LibraryTables):
     def operator(self, core: Core, name: str, left: Value, right: Value) -> Value:
         """Return an operator of which at least one operand is a tensor."""
         kind = next(v.kind for v in (left, right) if isinstance(v, Tensor))
-        if name in _IN_PLACE and isinstance(left, Tensor) and _is_shared(core, left):
-            raise CheckError(
-                "capture",
-                "an assignment in place changes a tensor that has another name, or is part of one; "
-                "write x = x + y for x += y",
-            )
-        if name in _IN_PLACE and isinstance(left, Tensor) and _is_argument(left):
-            raise CheckError(
-                "capture",
-                "an assignment in place changes an argument, which the caller sees; write "
-                "x = x + y for x += y",
-            )
         whole = f"{kind} {name.removeprefix('i') if name in _IN_PLACE else name}"
-        return self._within(core, whole, lambda: _super(self).operator(core, name, left, right))
+        if name not in _IN_PLACE or not isinstance(left, Tensor):
+            return self._within(core, whole, lambda: _super(self).operator(core, name, left, right))
+        check_writable(core, left, "write x = x + y for x += y")
+        made = self._within(core, whole, lambda: _super(self).operator(core, name, left, right))
+        return write(core, left, made)
 
     def unary(self, core: Core, name: str, value: Tensor) -> Value:
         """Return an operator applied to a tensor."""
@@ -160,33 +170,12 @@ _IN_PLACE = frozenset(
 )  # fmt: skip
 
 
-# Operators whose results may share memory with their input.
-_VIEWS = frozenset(
-    ("Reshape", "Transpose", "Slice", "Gather", "Squeeze", "Unsqueeze", "Expand", "Identity",
-     "Split", "Flatten")
-)  # fmt: skip
-
-
-def _is_argument(x: Tensor) -> bool:
-    """Whether a tensor is an input of the graph that the caller holds."""
-    graph = x.value.graph if x.value.is_graph_input() else None
-    return graph is not None and graph.name == "captured" and "hagane.state" not in x.value.meta
-
-
-def _is_shared(core: Core, x: Tensor) -> bool:
-    """Whether a change of a tensor in place is seen elsewhere in the program."""
-    producer = x.value.producer()
-    if producer is not None and producer.op_type in _VIEWS:
-        return True
-    return sum(_count(content, x) for content in core.heap.contents.values()) > 1
-
-
-def _count(content: Any, x: Tensor) -> int:
-    if isinstance(content, dict):
-        return sum(_count(item, x) for item in content.values())
-    if isinstance(content, tuple):
-        return sum(_count(item, x) for item in content)
-    return int(isinstance(content, Tensor) and content.value is x.value)
+def _is_in_place(handler: Any, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> bool:
+    """Whether a call says ``inplace=True``."""
+    names = [*arguments_of(handler)]
+    place = names.index("inplace") if "inplace" in names else 1  # as in relu(input, inplace)
+    given = arguments[place] if place < len(arguments) else False
+    return keywords.get("inplace", given) is True
 
 
 def _super(tables: MeaningTables) -> Any:

@@ -42,6 +42,7 @@ static int resize(hg_program *program, int64_t index) {
   const hg_phase *sizer = &program->phases[control->sizer];
   hg_thread thread = {program->scratch[0], program->failure, control->sizer};
   sizer->kernel(sizer->pointers, sizer->sizes, 0, &thread);
+  if (program->failure[0] != 0) return 0;
   const int64_t *computed = control->computed;
   for (int64_t i = 0; i < control->n_numbers; i++)
     *(int64_t *)control->numbers[i].place = computed[control->numbers[i].which];
@@ -165,11 +166,31 @@ static int64_t next_iteration(hg_program *program, int64_t index) {
   return 1;
 }
 
+/* Take over the sizes that kernels have found; 0 if there is no memory, or something is wrong. */
+static int64_t take_sizes(hg_program *program, int64_t index) {
+  char *const *pointers = program->phases[index].pointers;
+  hg_control *control = program->phases[index].control;
+  if (program->failure[0] != 0) return 0; /* they may be anything */
+  int there = resize(program, index);
+  if (program->failure[0] != 0) return 0;
+  if (!there) {
+    program->failure[0] = index + 1, program->failure[1] = 0;
+    return 0;
+  }
+  for (int64_t i = 0; i < control->n_scanned; i++) {
+    hg_scanned *value = &control->scanned[i];
+    point(value->patches, value->n_patches, pointers[value->base] + value->start);
+  }
+  return 1;
+}
+
 /* Whether to run the body of a loop again, or which body of a branch; no task is being done. */
 static int64_t judge(hg_program *program, int64_t index) {
   const hg_phase *phase = &program->phases[index];
-  int64_t verdict = phase->control->loops ? next_iteration(program, index)
-                                          : *phase->pointers[phase->control->condition] != 0;
+  int64_t loops = phase->control->loops;
+  int64_t verdict = loops == 2 ? take_sizes(program, index)
+                    : loops    ? next_iteration(program, index)
+                               : *phase->pointers[phase->control->condition] != 0;
   charge(program, index, verdict);
   return verdict;
 }
@@ -181,11 +202,17 @@ static void leave_body(hg_program *program) {
   program->at = phase->control->end;
 }
 
-/* Enter a loop, make its next iteration or leave it; enter a branch. 0 if the caller must be asked first,
+/* Enter a loop, make its next iteration or leave it; enter a branch; take over sizes. 0 if the caller must be asked first,
  * in a thread that is not its own. */
 static int turn(hg_program *program, int64_t index, int64_t self) {
   const hg_phase *phase = &program->phases[index];
   hg_control *control = phase->control;
+  if (control->loops == 2) {
+    int64_t depth = program->depth, end = program->n_phases;
+    if (depth > 0) end = program->bodies[depth - 1].end;
+    program->at = judge(program, index) ? control->end : end; /* nothing behind it knows its sizes */
+    return 1;
+  }
   int64_t depth = program->depth, begun = control->loops && control->iteration >= 0;
   if (control->loops) {
     program->due |= is_due(program, control);

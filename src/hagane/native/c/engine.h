@@ -94,7 +94,7 @@ typedef struct {
  * phases of the body lie between the phase and `end`; of a branch with a true condition between it
  * and `otherwise`, of one with a false one between that and `end`. */
 typedef struct {
-  int64_t loops;
+  int64_t loops; /* 1: a loop, 0: a branch, 2: sizes that the phases before have found */
   int64_t otherwise, end;
   int64_t iterations, limit; /* the most iterations: a number, or -1 and perhaps where it lies */
   int64_t going;        /* whether to begin */

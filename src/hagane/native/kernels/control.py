@@ -135,6 +135,37 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """Sizes that the kernels before it have found in the data.
+
+    The kernel behind it computes all numbers that follow; the engine calls it and brings them to
+    where they are read.
+
+    Attributes:
+        names: Of the sizes.
+        checks: Other sizes that have to equal a number: size, pointer, index of the number there.
+        factors: For each name, the known size that it is multiplied by in the number: size, pointer,
+            index.
+        changing: The numbers.
+        scanned: Places in values, at offsets that follow from the sizes.
+        results: Outputs whose memory is there only now, and their shapes.
+        settled: Whether the above is known.
+    """
+
+    names: tuple[str, ...]
+    checks: tuple[tuple[Dim, int, int], ...]
+    factors: tuple[tuple[Dim, int, int], ...]
+    changing: ChangingSizes
+    scanned: tuple[Scanned, ...]
+    results: tuple[tuple[Buffer, tuple[Dim, ...]], ...]
+    settled: bool = False
+
+    def dims(self) -> Iterator[Dim]:
+        """Yield the sizes in it that are known before."""
+        yield from (dim for part in self.scanned for dim in (part.start, part.step))
+
+
+@dataclass(frozen=True, slots=True)
 class Branch:
     """One body or another, as the value tells that the pointer ``condition`` points to."""
 
@@ -145,7 +176,7 @@ class Branch:
         yield from ()
 
 
-Control: TypeAlias = "Loop | Branch | Mark"
+Control: TypeAlias = "Loop | Branch | Found | Mark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +189,14 @@ class Extent:
 
 
 def extents(controls: Sequence[Control | None]) -> dict[int, Extent]:
-    """Return where each loop and branch ends, by where it begins."""
+    """Return where each loop, branch and find ends, by where it begins."""
     found: dict[int, Extent] = {}
     opened: list[tuple[int, int]] = []
     for index, control in enumerate(controls):
         if isinstance(control, Loop | Branch):
             opened.append((index, NONE))
+        elif isinstance(control, Found):
+            found[index] = Extent(index, NONE, index + 2)
         elif control is Mark.OTHERWISE:
             opened[-1] = opened[-1][0], index
         elif control is Mark.END:
@@ -203,6 +236,8 @@ def estimate(controls: Sequence[Control | None], work: Sequence[float], least: f
     lonely = [False] * len(work)
     for begin, extent in sorted(extents(controls).items()):
         control, inside = controls[begin], range(begin + 1, extent.end)
+        if isinstance(control, Found):
+            continue
         if isinstance(control, Loop):
             iterations = (
                 control.iterations if isinstance(control.iterations, int) else LIKELY_ITERATIONS
@@ -224,26 +259,30 @@ def estimate(controls: Sequence[Control | None], work: Sequence[float], least: f
 
 
 def grows(controls: Sequence[Control | None]) -> frozenset[Buffer]:
-    """Return the outputs whose size is known when a loop has ended."""
+    """Return the outputs whose size is known when a loop has ended, or it is found."""
     return frozenset(
         part
         for control in controls
-        if isinstance(control, Loop)
+        if isinstance(control, Loop | Found)
         for part in _left(control)
         if part is not None
     )
 
 
-def _left(loop: Loop) -> Iterator[Buffer | None]:
+def _left(loop: Loop | Found) -> Iterator[Buffer | None]:
+    if isinstance(loop, Found):
+        yield from (buffer for buffer, _ in loop.results)
+        return
     yield from (part.result for part in loop.scanned)
     yield from (value.result for value in loop.carried)
 
 
 def changing_names(controls: Sequence[Control | None]) -> dict[str, Dim]:
-    """Return the names of sizes that differ between iterations, and their first values."""
-    return {
-        name: start
-        for control in controls
-        if isinstance(control, Loop) and control.changing is not None
-        for name, start, _ in control.changing.names
-    }
+    """Return the names of sizes that differ between iterations or are found, and first values."""
+    found: dict[str, Dim] = {}
+    for control in controls:
+        if isinstance(control, Found):
+            found.update(dict.fromkeys(control.names, 0))
+        elif isinstance(control, Loop) and control.changing is not None:
+            found.update({name: start for name, start, _ in control.changing.names})
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hagane.native.kernels.control import Branch, Loop
+from hagane.native.kernels.control import Branch, Found, Loop
 from hagane.native.kernels.kernel import AnyKernel
 from hagane.symbolic import Dim, Expr, symbols_of
 
@@ -29,5 +29,5 @@ def dims_of(kernel: AnyKernel) -> Iterator[Dim]:
     yield from (dim for dim in (kernel.work, kernel.flops) if isinstance(dim, Expr))
     yield from (dim for p in kernel.pointers for dim in (p.offset, p.buffer.bytes))
     yield from (dim for p in kernel.pointers for part in p.buffer.border for dim in part.dims())
-    if isinstance(kernel.control, Loop | Branch):
+    if isinstance(kernel.control, Loop | Branch | Found):
         yield from kernel.control.dims()

@@ -43,6 +43,7 @@ class Facts:
         choices: Forms of kernels that were found to be fastest.
         direct_only: Whether convolutions are computed as they are defined.
         nodes: The nodes of the segment or body.
+        given: Names of sizes that the shapes of values outside give.
     """
 
     level: Level
@@ -54,6 +55,7 @@ class Facts:
     choices: Choices = field(default_factory=dict)
     direct_only: bool = False
     nodes: frozenset[ir.Node] = frozenset()
+    given: frozenset[str] = frozenset()
 
     @property
     def words(self) -> Words:

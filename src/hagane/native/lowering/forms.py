@@ -179,6 +179,12 @@ class Forms:
             return Tensor(buffer, dtype, shape, row_major(shape))
         return self.recorder.new(str(value.name), dtype, shape)
 
+    def forget_results(self, values: Sequence[ir.Value]) -> None:
+        """Take back the memory of results that a rule asked for before it gave up."""
+        for value in values:
+            if value not in self._placed:
+                self.results.pop(value, None)
+
     def new_blocked(self, value: ir.Value, shape: Sequence[Dim]) -> Blocked:
         """Return fresh memory for an image in blocks, with the border that its readers want."""
         if not isinstance(shape[1], int):

@@ -26,6 +26,8 @@ class Lowering:
         recorder: The kernels, in order.
         forms: Where values lie.
         done: Nodes that are lowered, on their own or with others.
+        found: Names of sizes that kernels find in the data.
+        compared: Nodes whose sizes a run compares with those that kernels find.
     """
 
     facts: Facts
@@ -33,6 +35,8 @@ class Lowering:
     recorder: Recorder
     forms: Forms
     done: set[ir.Node] = field(default_factory=set)
+    found: set[str] = field(default_factory=set)
+    compared: set[ir.Node] = field(default_factory=set)
 
     @classmethod
     def of(cls, facts: Facts, lower_nodes: LowerNodes) -> Lowering:
@@ -69,7 +73,9 @@ class Lowering:
         facts = replace(self.facts, constants=known, outputs=frozenset(), nodes=frozenset(nodes))
         recorder = self.recorder.for_body()
         forms = Forms(facts, recorder, inner=True, planes=self.forms.planes, grown=self.forms.grown)
-        return Lowering(facts, self.lower_nodes, recorder, forms)
+        return Lowering(
+            facts, self.lower_nodes, recorder, forms, found=set(self.found), compared=self.compared
+        )
 
 
 LowerNodes: TypeAlias = Callable[[Lowering, Sequence[ir.Node]], dict[ir.Node, str]]

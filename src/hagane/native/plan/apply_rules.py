@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
+from hagane.graph.types import TensorType
 from hagane.native.kernels.tensor import Pads
-from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.facts import AT_RUN_TIME, NotNative
 from hagane.native.lowering.state import Lowering
-from hagane.native.rules import rule_of
+from hagane.native.rules import rules_of
 from hagane.native.rules.bytes.convolution import border_of_quads
+from hagane.native.rules.control.operators import RULES as BODIES
 from hagane.native.rules.convolution.choose import border_read
 from hagane.ops.inference import GraphTypes
-from hagane.symbolic import maximum
+from hagane.symbolic import maximum, symbols_of
 
 
 def is_known(node: ir.Node, types: GraphTypes) -> bool:
@@ -23,7 +25,7 @@ def is_known(node: ir.Node, types: GraphTypes) -> bool:
 
 def has_rule(node: ir.Node, types: GraphTypes) -> bool:
     """Whether a node may have kernels, as far as its operator tells."""
-    return rule_of(node) is not None or is_known(node, types)
+    return bool(rules_of(node)) or is_known(node, types)
 
 
 def lower_nodes(low: Lowering, nodes: Sequence[ir.Node]) -> dict[ir.Node, str]:
@@ -37,15 +39,38 @@ def lower_nodes(low: Lowering, nodes: Sequence[ir.Node]) -> dict[ir.Node, str]:
         low.recorder.node = node
         if is_known(node, low.facts.types):
             continue
-        rule = rule_of(node)
-        if rule is None:
+        rules = rules_of(node)
+        if _unknown(low, node):
+            rules.reverse()  # those of any sizes find them
+        if not rules:
             refused[node] = "there is no kernel for it"
-            continue
-        try:
-            rule(low, node)
-        except NotNative as reason:
-            refused[node] = str(reason)
+        for rule in rules:
+            try:
+                rule(low, node)
+                if _unknown(low, node):
+                    raise NotNative("a size that only the data tell")
+            except NotNative as reason:
+                # A kernel for known sizes is faster than one that serves all.
+                refused[node] = str(reason)
+                if str(reason) == AT_RUN_TIME:
+                    break
+                low.forms.forget_results(node.outputs)
+            else:
+                refused.pop(node, None)
+                break
     return refused
+
+
+def _unknown(low: Lowering, node: ir.Node) -> bool:
+    """Whether a result has a size that neither inputs give nor kernels have found."""
+    if node.op_type in BODIES and node.domain == "":
+        return False  # their sizes are the loop's
+    known = low.facts.given | low.found
+    found = (low.facts.types.types.get(value) for value in node.outputs if value.name)
+    shapes = [each.shape for each in found if isinstance(each, TensorType) and each.shape]
+    pairs = () if node in low.compared else low.facts.types.assumed.get(node, ())
+    dims = [dim for dims in (*shapes, *pairs) for dim in dims]
+    return any(symbols_of(dim) - known for dim in dims)
 
 
 def _wanted_pads(low: Lowering, members: Sequence[ir.Node]) -> Mapping[ir.Value, Pads]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hagane.graph.opsets import CURRENT_OPSETS
-from hagane.native.rules import RULES
+from hagane.native.plan.reference_only import REFERENCE_ONLY
+from hagane.native.rules import RULES, WRITTEN
 from hagane.ops.definition import OpDef, Unsupported
 from hagane.ops.registry import operators
-from hagane.ops.schema import onnx_schema
 
 _INTRODUCTION = """\
 # Operators
@@ -23,6 +23,10 @@ current one when they are loaded, so one definition serves all versions. An oper
 may still run on its reference kernel for some element types or attributes; `hagane inspect` of a
 model tells.
 """
+
+
+# What other operators are made of, or constants, before any backend sees a graph.
+_BY_PASSES = frozenset({("", "Constant"), ("", "Shape"), ("", "Size")})
 
 
 def operators_document() -> str:
@@ -46,17 +50,21 @@ def operators_document() -> str:
 
 
 def _row(op: OpDef, reasons: dict[str, str]) -> str:
-    cells = [_facet(facet, reasons) for facet in (op.reference, op.vjp, _native(op))]
+    cells = [_facet(facet, reasons) for facet in (op.reference, op.vjp, native_facet(op))]
     return f"| {op.name} | yes | {' | '.join(cells)} |"
 
 
-def _native(op: OpDef) -> object:
-    if op.key in RULES:
-        return RULES[op.key]
-    if (
-        op.compose is not None and onnx_schema(*op.key) is None
-    ):  # as other operators, or not, with the reason
+def native_facet(op: OpDef) -> object:
+    """Return the rule or composition that an operator has for the native engine, or what it lacks."""
+    for table in (RULES, WRITTEN):
+        if op.key in table:
+            return table[op.key]
+    if op.key in _BY_PASSES:
+        return _BY_PASSES
+    if op.compose is not None:  # as other operators, or not, with the reason
         return op.compose
+    if op.key in REFERENCE_ONLY:
+        return Unsupported(REFERENCE_ONLY[op.key])
     return Unsupported("no native kernel: runs on its reference kernel between compiled parts")
 
 
@@ -73,7 +81,7 @@ def _letter(number: int) -> str:
 def gaps() -> Iterator[tuple[OpDef, Unsupported]]:
     """Yield every facet that is missing."""
     for op in operators().values():
-        for facet in (op.reference, op.vjp, _native(op)):
+        for facet in (op.reference, op.vjp, native_facet(op)):
             if isinstance(facet, Unsupported):
                 yield op, facet
 

@@ -14,11 +14,12 @@ from hagane.graph.types import TensorType
 from hagane.graph.walk import all_nodes, read_values
 from hagane.machine import Level
 from hagane.native.kernels.control import changing_names
-from hagane.native.kernels.kernel import Call
+from hagane.native.kernels.kernel import BY_REFERENCE, Call
 from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Buffer, Kind
 from hagane.native.lowering.choices import Choices
 from hagane.native.lowering.facts import Facts, NotNative
+from hagane.native.lowering.found import settle
 from hagane.native.lowering.state import Lowering
 from hagane.native.plan.apply_rules import lower_nodes
 from hagane.native.run.compiled import Compiled, Port, place_weights
@@ -27,7 +28,7 @@ from hagane.native.run.loaded import Loaded
 from hagane.native.run.shared import WeightStore
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
-from hagane.symbolic import Dim, product
+from hagane.symbolic import Dim, product, symbol, symbols_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,10 @@ class Draft:
 
     @property
     def varies(self) -> bool:
-        """Whether inputs may have other shapes than the kernels are for."""
+        """Whether inputs may have shapes, or content, that the kernels are not for."""
         kernels = self.low.recorder.kernels
+        if any(kernel.failure == BY_REFERENCE for kernel in kernels):
+            return True
         shapes = [shape for _, shape, _ in (*self._ports(self.inputs), *self._results())]
         names = names_of_sizes(kernels, shapes, self.equal)
         return bool(names - changing_names([kernel.control for kernel in kernels]).keys())
@@ -241,6 +244,7 @@ def draft_nodes(
         target.pairs,
         target.choices,
         nodes=frozenset(nodes),
+        given=_given(graph, nodes, types),
     )
     low = Lowering.of(facts, lower_nodes)
     refused = lower_nodes(low, nodes)
@@ -257,10 +261,53 @@ def draft_nodes(
 
     if refused:
         return Draft(low, (), (), (), again), refused
-    equal = tuple(pair for node in all_nodes(nodes) for pair in types.assumed.get(node, ()))
+    equal = tuple(
+        pair
+        for node in all_nodes(nodes)
+        if node not in low.compared
+        for pair in types.assumed.get(node, ())
+    )
+    try:
+        equal = _settle_found(low, equal)
+    except NotNative as reason:
+        culprits = [node for node in nodes if _has_found_sizes(low, node)]
+        return Draft(low, (), (), (), again), dict.fromkeys(culprits, str(reason))
     _read_sizes(low, graph, nodes, equal)
     results = tuple(sorted(low.facts.outputs, key=lambda value: str(value.name)))
     return Draft(low, tuple(low.forms.inputs), results, equal, again), {}
+
+
+def _given(graph: ir.Graph, nodes: Sequence[ir.Node], types: GraphTypes) -> frozenset[str]:
+    """Return the names of sizes that shapes of values outside of a part give."""
+    made = {value for node in nodes for value in node.outputs}
+    read = [value for node in nodes for value in read_values(node) if value not in made]
+    found = [types.types.get(value) for value in (*read, *graph.inputs)]
+    shapes = [each.shape for each in found if isinstance(each, TensorType) and each.shape]
+    return frozenset(
+        name
+        for shape in shapes
+        for dim in shape
+        for name in symbols_of(dim)
+        if isinstance(dim - symbol(name), int)
+    )
+
+
+def _has_found_sizes(low: Lowering, node: ir.Node) -> bool:
+    """Whether a result has a size that is found while a part runs."""
+    found = (low.facts.types.types.get(value) for value in node.outputs)
+    shapes = [each.shape for each in found if isinstance(each, TensorType) and each.shape]
+    return any(symbols_of(dim) & low.found for shape in shapes for dim in shape)
+
+
+def _settle_found(low: Lowering, equal: Sequence[tuple[Dim, Dim]]) -> tuple[tuple[Dim, Dim], ...]:
+    """Let kernels know sizes that are found; return the sizes that have to be equal before a run."""
+    results = {low.forms.results[value]: low.facts.shape(value) for value in low.facts.outputs}
+    grown = settle(low.recorder, results, equal)
+    for value in low.facts.outputs:
+        if low.forms.results[value] in grown:
+            shape = low.facts.shape(value)
+            low.forms.grown[value] = tuple(0 if symbols_of(d) & low.found else d for d in shape)
+    return tuple(pair for pair in equal if not any(symbols_of(dim) & low.found for dim in pair))
 
 
 def _can_hold(low: Lowering, value: ir.Value) -> bool:
@@ -286,6 +333,7 @@ def _read_sizes(
     shapes = [low.facts.shape(value) for value in low.forms.inputs]
     shapes += [_size_before_run(low, value) for value in low.facts.outputs]
     needed = names_of_sizes(low.recorder.kernels, shapes, equal)
+    needed -= low.found
     needed -= {str(dim) for value in low.forms.inputs for dim in low.facts.shape(value)}
     made = {value for node in members for value in node.outputs}
     read = [value for node in members for value in read_values(node) if value not in made]

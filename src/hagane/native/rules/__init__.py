@@ -17,10 +17,19 @@ from hagane.native.rules import (
 from hagane.native.rules.bytes import convolution as byte_convolution
 from hagane.native.rules.bytes import products as byte_products
 from hagane.native.rules.bytes import quantization
+from hagane.native.rules.classical import linear, trees
 from hagane.native.rules.control import operators as control
 from hagane.native.rules.convolution import choose as convolution
 from hagane.native.rules.convolution import pooling, transposed
+from hagane.native.rules.indexing import elements, tuples
+from hagane.native.rules.looped import convolution as looped_convolution
+from hagane.native.rules.looped import einsum as looped_einsum
+from hagane.native.rules.looped import products as looped_products
+from hagane.native.rules.ordering import along, reducing
 from hagane.native.rules.products import matrix
+from hagane.native.rules.selecting import boxes, chosen
+from hagane.native.rules.shaping import filling, slicing
+from hagane.native.rules.vision import sampling, windows
 
 _FAMILIES = (
     attention,
@@ -39,13 +48,35 @@ _FAMILIES = (
     rows,
     transposed,
 )
+_WRITTEN = (
+    along,
+    boxes,
+    chosen,
+    elements,
+    filling,
+    linear,
+    looped_convolution,
+    looped_einsum,
+    looped_products,
+    reducing,
+    sampling,
+    slicing,
+    trees,
+    tuples,
+    windows,
+)
 
 # By domain and name. What other domains have, passes write in operators of ONNX.
 RULES: dict[tuple[str, str], Rule] = {
     ("", name): rule for family in _FAMILIES for name, rule in family.RULES.items()
 }
+# The rules of loops in C over elements of any type; where there is another rule too, it comes first.
+WRITTEN: dict[tuple[str, str], Rule] = {
+    key: rule for family in _WRITTEN for key, rule in family.RULES.items()
+}
 
 
-def rule_of(node: ir.Node) -> Rule | None:
-    """Return the rule that makes kernels of a node, if its operator has one."""
-    return RULES.get((node.domain, node.op_type))
+def rules_of(node: ir.Node) -> list[Rule]:
+    """Return the rules that may make kernels of a node, in order of preference."""
+    key = node.domain, node.op_type
+    return [table[key] for table in (RULES, WRITTEN) if key in table]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from hagane.native.kernels.control import Loop
-from hagane.native.run.context import Context
+from hagane.native.run.context import Context, Refused
 from hagane.native.run.extension import load_extension
 from hagane.native.run.loaded import Loaded, ShapeMismatch
 
@@ -116,4 +117,9 @@ def make_frame(
     long_running = endless or segment.estimated(number).whole > _SHORT_NS
     run = segment.engine.address("hg_run")
     empty = segment.pool.empty
-    return run, context.program, long_running, context, context.fail, empty, inputs, outputs, lease
+
+    def fail(index: int) -> None:
+        with suppress(Refused):  # the long way computes it
+            context.fail(index)
+
+    return run, context.program, long_running, context, fail, empty, inputs, outputs, lease

@@ -16,7 +16,7 @@ import numpy as np
 
 from hagane.errors import InvalidArgument
 from hagane.machine import Level
-from hagane.native.kernels.control import Branch, Carried, ChangingSizes, Loop, Mark, Scanned
+from hagane.native.kernels.control import Branch, Carried, ChangingSizes, Found, Loop, Mark, Scanned
 from hagane.native.kernels.kernel import Call, Pointer
 from hagane.native.kernels.packing import Packing
 from hagane.native.kernels.tensor import Border, Buffer, Kind
@@ -28,7 +28,7 @@ from hagane.symbolic.expression import Atom
 _RECORDS: Mapping[str, type] = {
     each.__name__: each
     for each in (
-        Border, Branch, Call, Carried, ChangingSizes, Level, Loop, Pointer, Scanned, View,
+        Border, Branch, Call, Carried, ChangingSizes, Found, Level, Loop, Pointer, Scanned, View,
     )
 }  # fmt: skip
 _CHOICES: Mapping[str, type[enum.Enum]] = {each.__name__: each for each in (Kind, Mark, Words)}

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from hagane.errors import KernelError
-from hagane.native.kernels.control import Branch, Estimate, Loop, extents
+from hagane.native.kernels.control import Branch, Estimate, Found, Loop, extents
+from hagane.native.kernels.kernel import BY_REFERENCE
 from hagane.native.kernels.tensor import Buffer, Kind
 from hagane.native.run.control_table import ControlTable
 from hagane.native.run.engine import Memory
@@ -20,6 +21,10 @@ from hagane.symbolic import Dim
 if TYPE_CHECKING:
     from hagane.native.run.loaded import Loaded
     from hagane.ops.definition import Array
+
+
+class Refused(Exception):
+    """Data that kernels cannot do with; the reference kernels compute them, or say what is wrong."""
 
 
 class Spent(NamedTuple):
@@ -129,7 +134,7 @@ class Context:
         self._controls = {
             begin: ControlTable(control, begin, extent, moving, number)
             for begin, extent in extents(segment.controls).items()
-            if isinstance(control := segment.controls[begin], Loop | Branch)
+            if isinstance(control := segment.controls[begin], Loop | Branch | Found)
         }
         changing += (item for made in self._controls.values() for item in made.numbers)
         all_tasks = [(index, kernel.tasks) for index, kernel in enumerate(segment.kernels)]
@@ -186,6 +191,10 @@ class Context:
 
     def _take_grown(self, results: list[Array]) -> None:
         """Put arrays that grew while loops ran in the place of the outputs that stand for them."""
+        sizes: dict[str, int] = {}
+        for control in self._controls.values():
+            if isinstance(control.control, Found):
+                sizes |= control.sizes(left=True)
         for number, (buffer, _, dtype) in enumerate(self.segment.outputs):
             for control in self._controls.values():
                 found = control.grown(buffer)
@@ -193,7 +202,7 @@ class Context:
                     start, dims = found
                     shape: tuple[int, ...] = (control.made, *results[number].shape[1:])
                     if dims is not None:
-                        last = self._number.with_sizes(control.sizes(left=True))
+                        last = self._number.with_sizes(sizes | control.sizes(left=True))
                         shape = tuple(map(last, dims))
                     results[number] = array = self._new_output(number, shape, dtype)
                     if array.nbytes:
@@ -203,9 +212,12 @@ class Context:
         """Raise the error that a kernel noted.
 
         Raises:
-            KernelError: Always.
+            KernelError: The data are at fault.
+            Refused: The reference kernel says whether they are.
         """
         kernel = self.segment.kernels[index]
+        if kernel.failure == BY_REFERENCE:
+            raise Refused(kernel.label)
         value = self.segment.engine.failure_value(self.program)
         names: dict[str, int] = {}
         for control in self._controls.values():

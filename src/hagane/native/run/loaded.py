@@ -12,7 +12,15 @@ import numpy as np
 
 from hagane.errors import InvalidArgument
 from hagane.machine import Lock
-from hagane.native.kernels.control import Branch, Estimate, Loop, changing_names, estimate, grows
+from hagane.native.kernels.control import (
+    Branch,
+    Estimate,
+    Found,
+    Loop,
+    changing_names,
+    estimate,
+    grows,
+)
 from hagane.native.kernels.sizes import dims_of, names_of_sizes
 from hagane.native.kernels.tensor import Buffer
 from hagane.native.run.compiled import Compiled, Weight, sources_of, with_arrays
@@ -147,8 +155,12 @@ class Loaded:
     def is_serial(self, index: int, tasks: int, number: Numbers, found: Estimate) -> bool:
         """Whether one thread runs a kernel by itself."""
         kernel = self.kernels[index]
+        if isinstance(kernel.control, Found):
+            return False  # all threads wait for the sizes
         if isinstance(kernel.control, Loop | Branch):
             return index in found.alone
+        if symbols_of(kernel.tasks) & self._changing.keys():
+            return number.of_work(kernel.work) < SERIAL_NS
         return number.of_work(kernel.work) < SERIAL_NS or tasks <= 1
 
     def _share(self, compiled: Compiled, store: WeightStore | None) -> tuple[list[Weight], int]:

@@ -131,7 +131,18 @@ def _infer_expand(ctx: InferContext) -> Sequence[Any]:
     target = ctx.dims(1)
     if target is None:
         return [None]
-    return [ctx.broadcast(ctx.shape(0), tuple(target))]
+    shape = ctx.shape(0)
+    if ctx.data(1) is None:  # any of its numbers may be 1, or take the place of one
+        lead = max(0, len(target) - len(shape))
+        dims = [1] * lead + list(shape)
+        named = [1] * (len(dims) - len(target)) + list(target)
+        return [
+            tuple(
+                dim if wanted == 1 or (isinstance(dim, int) and dim != 1) else wanted
+                for dim, wanted in zip(dims, named, strict=True)
+            )
+        ]
+    return [ctx.broadcast(shape, tuple(target))]
 
 
 def _tile(x: Array, repeats: Array) -> Array:

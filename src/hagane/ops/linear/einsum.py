@@ -67,30 +67,31 @@ def _infer_einsum(ctx: InferContext) -> Sequence[Any]:
     return [(*(sizes[c] for c in head), *batch, *(sizes[c] for c in tail))]
 
 
-def _named_terms(call: Call) -> tuple[list[str], str]:
-    """Return the terms of operands and result, with letters in the place of dots."""
-    left, arrow, right = call.attr("equation").replace(" ", "").partition("->")
+def named_terms(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+    """Return the terms of operands and result, with letters in the place of dots.
+
+    Args:
+        equation: The attribute.
+        ranks: How many axes each operand has.
+    """
+    left, arrow, right = equation.replace(" ", "").partition("->")
     if not arrow:
         right = _implied(left)
     terms = left.split(",")
     free = [c for c in ascii_letters if c not in left]
     dotted = [
-        rank_of(x) - len(term) + 3
-        for term, x in zip(terms, call.inputs, strict=True)
-        if "..." in term
+        rank - len(term) + 3 for term, rank in zip(terms, ranks, strict=True) if "..." in term
     ]
     dots = "".join(free[: max(dotted, default=0)])
     named = [
-        term.replace("...", dots[len(dots) - (rank_of(x) - len(term) + 3) :])
-        if "..." in term
-        else term
-        for term, x in zip(terms, call.inputs, strict=True)
+        term.replace("...", dots[len(dots) - (rank - len(term) + 3) :]) if "..." in term else term
+        for term, rank in zip(terms, ranks, strict=True)
     ]
     return named, right.replace("...", dots)
 
 
 def _einsum_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
-    terms, result = _named_terms(call)
+    terms, result = named_terms(call.attr("equation"), [rank_of(x) for x in call.inputs])
     return [
         partial(_operand_gradient, call, gradients[0], terms, result, index)
         for index in range(len(terms))
@@ -136,4 +137,53 @@ def _on_diagonal(g: Any, operand: Any, term: str, distinct: str) -> Any:
     return op("Expand", kept, sizes_of(operand))
 
 
-OPERATORS = (OpDef("Einsum", _infer_einsum, _einsum, vjp=_einsum_vjp),)
+def composed_einsum(*xs: Any, equation: str) -> Any:
+    """Return a product of two operands, or a sum over one, as a matrix product and reductions.
+
+    None where a letter repeats in an operand, sizes are broadcast by letters, or there are more.
+    """
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if not arrow:
+        right = _implied(left)
+    if len(xs) not in (1, 2) or "." in equation or any(len(set(t)) < len(t) for t in terms):
+        return None
+    values = list(xs)
+    for index, term in enumerate(terms):
+        others = right + "".join(terms[:index] + terms[index + 1 :])
+        alone = [axis for axis, letter in enumerate(term) if letter not in others]
+        if alone:
+            values[index] = op("ReduceSum", values[index], alone, keepdims=0)
+            terms[index] = "".join(letter for letter in term if letter in others)
+    if len(values) == 1:
+        return op("Transpose", values[0], perm=[terms[0].index(letter) for letter in right])
+    (a, b), (of_a, of_b) = values, terms
+    sizes = dict(zip(of_b, shape_of(b), strict=True)) | dict(zip(of_a, shape_of(a), strict=True))
+    for letter, size in zip(of_b, shape_of(b), strict=True):
+        if size != sizes[letter] and 1 in (size, sizes[letter]):
+            return None  # it is broadcast
+    batch = [c for c in right if c in of_a and c in of_b]
+    summed = [c for c in of_a if c in of_b and c not in right]
+    rows = [c for c in right if c in of_a and c not in of_b]
+    columns = [c for c in right if c in of_b and c not in of_a]
+
+    def matrix(x: Any, term: str, first: list[str], second: list[str]) -> Any:
+        order = [term.index(c) for c in (*batch, *first, *second)]
+        turned = op("Transpose", x, perm=order)
+        shape = [*(sizes[c] for c in batch), *(_total(sizes, part) for part in (first, second))]
+        return op("Reshape", turned, shape, allowzero=1)
+
+    y = op("MatMul", matrix(a, of_a, rows, summed), matrix(b, of_b, summed, columns))
+    made = [*batch, *rows, *columns]
+    y = op("Reshape", y, [sizes[c] for c in made], allowzero=1)
+    return op("Transpose", y, perm=[made.index(c) for c in right])
+
+
+def _total(sizes: dict[str, Any], letters: Sequence[str]) -> Any:
+    total: Any = 1
+    for letter in letters:
+        total = total * sizes[letter]
+    return total
+
+
+OPERATORS = (OpDef("Einsum", _infer_einsum, _einsum, compose=composed_einsum, vjp=_einsum_vjp),)

@@ -6,7 +6,7 @@ one level a step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -321,6 +321,46 @@ def _ensemble(
     post_transform: int = 0,
     tree_roots: Sequence[int],
 ) -> Array:
+    forest, own = _table(
+        nodes_modes,
+        nodes_splits,
+        leaf_weights,
+        nodes_truenodeids,
+        nodes_trueleafs,
+        nodes_falsenodeids,
+        nodes_falseleafs,
+        nodes_featureids,
+        nodes_missing_value_tracks_true,
+        tree_roots,
+        membership_values,
+    )
+    scores = _sums(
+        forest.leaves(x),
+        own,
+        np.array(leaf_targetids),
+        leaf_weights,
+        len(forest.mode),
+        n_targets,
+        _AGGREGATES[aggregate_function],
+        len(tree_roots),
+    )
+    return classes.post_transform(scores, _TRANSFORMS[post_transform]).astype(x.dtype)
+
+
+def _table(
+    nodes_modes: Array,
+    nodes_splits: Array,
+    leaf_weights: Array,
+    nodes_truenodeids: Sequence[int],
+    nodes_trueleafs: Sequence[int],
+    nodes_falsenodeids: Sequence[int],
+    nodes_falseleafs: Sequence[int],
+    nodes_featureids: Sequence[int],
+    nodes_missing_value_tracks_true: Sequence[int] | None,
+    tree_roots: Sequence[int],
+    membership_values: Array | None,
+) -> tuple[Forest, Array]:
+    """Return the forest of the current operator, and where its leaves stand."""
     inner, leaf = len(nodes_modes), len(leaf_weights)
     # Leaves follow the inner nodes in one table; each points at itself.
     own = np.arange(inner, inner + leaf)
@@ -343,17 +383,68 @@ def _ensemble(
         np.array(tree_roots, dtype=np.int64),
         _members(mode[:inner], membership_values),
     )
-    scores = _sums(
-        forest.leaves(x),
-        own,
-        np.array(leaf_targetids),
-        leaf_weights,
-        inner + leaf,
-        n_targets,
-        _AGGREGATES[aggregate_function],
-        len(tree_roots),
+    return forest, own
+
+
+def forest_of(
+    attributes: Mapping[str, Any], what: str
+) -> tuple[Forest, Array, Array, Array, Array | None]:
+    """Return a forest of the older operators, what its leaves add, and base values.
+
+    Args:
+        attributes: Those of the node.
+        what: ``target`` or ``class``: how attributes of leaves begin.
+
+    Returns:
+        The forest; leaves, targets and weights, one each for everything that is added; base values.
+    """
+    forest, position = _forest_by_ids(
+        attributes["nodes_falsenodeids"],
+        attributes["nodes_featureids"],
+        attributes.get("nodes_missing_value_tracks_true"),
+        attributes["nodes_modes"],
+        attributes["nodes_nodeids"],
+        attributes["nodes_treeids"],
+        attributes["nodes_truenodeids"],
+        _floats(attributes.get("nodes_values"), attributes.get("nodes_values_as_tensor")),
     )
-    return classes.post_transform(scores, _TRANSFORMS[post_transform]).astype(x.dtype)
+    pairs = zip(attributes[f"{what}_treeids"], attributes[f"{what}_nodeids"], strict=True)
+    weights = _floats(
+        attributes.get(f"{what}_weights"), attributes.get(f"{what}_weights_as_tensor")
+    )
+    base = None
+    plain, tensor = attributes.get("base_values"), attributes.get("base_values_as_tensor")
+    if plain or tensor is not None:
+        base = _floats(plain, tensor)
+    nodes = np.array([position[pair] for pair in pairs], np.int64)
+    return forest, nodes, np.array(attributes[f"{what}_ids"], np.int64), weights, base
+
+
+def ensemble_of(
+    attributes: Mapping[str, Any],
+) -> tuple[Forest, Array, Array, Array, str, str]:
+    """Return a forest of the current operator, what its leaves add, aggregate and transform."""
+    forest, own = _table(
+        attributes["nodes_modes"],
+        attributes["nodes_splits"],
+        attributes["leaf_weights"],
+        attributes["nodes_truenodeids"],
+        attributes["nodes_trueleafs"],
+        attributes["nodes_falsenodeids"],
+        attributes["nodes_falseleafs"],
+        attributes["nodes_featureids"],
+        attributes.get("nodes_missing_value_tracks_true"),
+        attributes["tree_roots"],
+        attributes.get("membership_values"),
+    )
+    return (
+        forest,
+        own,
+        np.array(attributes["leaf_targetids"], np.int64),
+        attributes["leaf_weights"],
+        _AGGREGATES[attributes.get("aggregate_function", 1)],
+        _TRANSFORMS[attributes.get("post_transform", 0)],
+    )
 
 
 def _members(mode: Array, values: Array | None) -> dict[int, Array]:

@@ -103,22 +103,6 @@ def composed_nll(
     return total if reduction == "sum" else div(total, op("ReduceSum", weights, keepdims=0))
 
 
-def _composed_cross_entropy(
-    scores: Any,
-    labels: Any,
-    weights: Any = None,
-    *,
-    ignore_index: int | None = None,
-    reduction: str = "mean",
-    n_outputs: int = 1,
-) -> Any:
-    log_probability = op("LogSoftmax", scores, axis=1)
-    loss = composed_nll(
-        log_probability, labels, weights, ignore_index=ignore_index, reduction=reduction
-    )
-    return (loss, log_probability)[:n_outputs]
-
-
 def _cross_entropy_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
     from hagane.ops.gradient import pull_back
 
@@ -133,6 +117,22 @@ def _cross_entropy_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
         found = pull([g])
     parts = [part for part in (found[0], *of_log) if part is not None]
     return [log_softmax_gradient(add(*parts), log_probability, 1), *found[1:]]
+
+
+def _composed_cross_entropy(
+    scores: Any,
+    labels: Any,
+    weights: Any = None,
+    *,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+    n_outputs: int = 1,
+) -> Any:
+    log_probability = op("LogSoftmax", scores, axis=1)
+    loss = composed_nll(
+        log_probability, labels, weights, ignore_index=ignore_index, reduction=reduction
+    )
+    return (loss, log_probability)[:n_outputs]
 
 
 OPERATORS = (

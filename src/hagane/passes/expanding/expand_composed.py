@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, wraps
 from typing import Any
 
 import onnx_ir as ir
 
+from hagane.errors import HaganeError
 from hagane.graph.types import TensorType
 from hagane.ops.builder import dtype_of, interpreting, op
 from hagane.ops.definition import Kernel, OpDef
@@ -17,8 +18,15 @@ from hagane.ops.registry import find
 from hagane.ops.schema import onnx_schema
 from hagane.passes.edit import attributes_of, name_of, nodes_before, remove_unread, replace_value
 
-# Operators of ONNX that are written so too: no kernel computes them as one. ``needs`` names them.
-_IN_PARTS = (("", "NegativeLogLikelihoodLoss"), ("", "SoftmaxCrossEntropyLoss"))
+# What engines may have a kernel for that computes with weights as they are packed.
+_LATE = frozenset({("com.microsoft", "MatMulNBits")})
+# Operators of ONNX that are written so too: no kernel computes them as one, or products are faster.
+# ``needs`` names them.
+_IN_PARTS = (
+    ("", "Einsum"),
+    ("", "NegativeLogLikelihoodLoss"),
+    ("", "SoftmaxCrossEntropyLoss"),
+)
 
 
 def expand_composed(graph: ir.Graph, types: GraphTypes) -> list[str]:
@@ -31,7 +39,7 @@ def expand_composed(graph: ir.Graph, types: GraphTypes) -> list[str]:
     changed: list[str] = []
     for node in list(graph):
         definition = find(node)
-        if not callable(definition.compose):
+        if not callable(definition.compose) or definition.key in _LATE:
             continue
         if _is_onnx(*definition.key) and definition.key not in _IN_PARTS:
             continue
@@ -40,6 +48,29 @@ def expand_composed(graph: ir.Graph, types: GraphTypes) -> list[str]:
             if _expand(graph, node, definition, definition.compose, types):
                 changed.append(name)
     return changed
+
+
+def expand_node(graph: ir.Graph, node: ir.Node, types: GraphTypes) -> bool:
+    """Replace one node by what it is composed of, also of an operator of ONNX, if it can be."""
+    definition = find(node)
+    if not callable(definition.compose):
+        return False
+    if not all(_is_typed(value, types) for value in (*node.inputs, *node.outputs)):
+        return False
+    return _expand(graph, node, definition, _or_nothing(definition.compose), types)
+
+
+def _or_nothing(compose: Kernel) -> Kernel:
+    """Return a composition that gives up where it needs numbers for sizes that are open."""
+
+    @wraps(compose)
+    def attempt(*inputs: Any, **attributes: Any) -> Any:
+        try:
+            return compose(*inputs, **attributes)
+        except (HaganeError, AssertionError, TypeError, ValueError):
+            return None
+
+    return attempt
 
 
 @cache

@@ -26,6 +26,8 @@ from hagane.native import (
     make_frame,
     widen_halves,
 )
+from hagane.native.lowering.found import outputs_that_end_a_part
+from hagane.native.run.context import Refused
 from hagane.native.run.loaded import ShapeMismatch as NotTheShapes
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
@@ -93,7 +95,7 @@ class NativePart(Part):
             if watch is None:
                 return self.segment.run(values)
             return self._watched(values, watch)
-        except NotTheShapes:
+        except (NotTheShapes, Refused):
             raise ShapeMismatch from None
 
     def _watched(self, values: Sequence[Value], watch: Watch) -> list[Value]:
@@ -156,7 +158,8 @@ class NativeBackend:
 
     def late(self, node: ir.Node, types: GraphTypes) -> Sequence[ir.Value]:
         """Return outputs whose size is known when a loop has ended."""
-        return list(grown_outputs(node, types)) if has_bodies(node) else ()
+        grown = grown_outputs(node, types) if has_bodies(node) else ()
+        return [*grown, *outputs_that_end_a_part(node, types)]
 
     def plan(self, region: Region) -> Planned:
         """Generate the kernels of a region."""

@@ -7,6 +7,7 @@ precision and come in as scalars; the others are part of the program.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -285,8 +286,11 @@ RULES: Mapping[str, Rule] = {
 
 def rule_of(optimizer: Any) -> Rule | None:
     """Return the rule of an optimizer of PyTorch, None if it has none here."""
-    for kind in type(optimizer).__mro__:
+    kinds: tuple[Any, ...] = type(optimizer).__mro__
+    for kind in kinds:
         if kind.__module__.startswith("torch.optim"):
             name = "Adam" if kind.__name__ == "AdamW" else kind.__name__
-            return RULES.get(name) if type(optimizer).step is getattr(kind, "step", None) else None
+            # (PyTorch wraps the method, of the class that is made first.)
+            own, known = (inspect.unwrap(each.step) for each in (type(optimizer), kind))
+            return RULES.get(name) if own is known else None
     return None

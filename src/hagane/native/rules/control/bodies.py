@@ -23,6 +23,7 @@ from hagane.native.kernels.kernel import Kernel, Pointer
 from hagane.native.kernels.sizes import names_of_sizes
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor, row_major
 from hagane.native.lowering.facts import AT_RUN_TIME, NotNative
+from hagane.native.lowering.found import settle
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.control.changing_sizes import SizesOfIterations, names_that_change
 from hagane.ops.control.growth import growths
@@ -69,6 +70,8 @@ class BodyKernels:
         known.update(folded)
         self.nodes = [node for node in graph if not all(value in folded for value in node.outputs)]
         self.low = low.for_body(self.nodes, known)
+        shapes = [dims_of(low.facts.types, value) for value in graph.inputs]
+        self.low.facts.given |= {name for shape in shapes for d in shape for name in symbols_of(d)}
         self.captured: list[Tensor] = []
         for value in dict.fromkeys(captured(graph)):
             if self.low.facts.constant(value) is None:
@@ -108,12 +111,20 @@ class BodyKernels:
             if found.buffer is not place.buffer or not found.contiguous:
                 emit_copy(low.recorder, found, place)
         assert not low.forms.inputs, "a body reads nothing that its outer graph does not hold"
+        settle(low.recorder, equal=self._pairs())
+        self.outer.found |= low.found
         self._check_sizes(visible, sizes)
+
+    def _pairs(self) -> list[tuple[Dim, Dim]]:
+        """Return the sizes that kernels take for equal."""
+        assumed = self.outer.facts.types.assumed
+        nodes = [node for node in all_nodes(self.nodes) if node not in self.low.compared]
+        return [pair for node in nodes for pair in assumed.get(node, ())]
 
     def _check_sizes(self, visible: Iterable[ir.Value], sizes: SizesOfIterations | None) -> None:
         types = self.outer.facts.types
-        pairs = [pair for node in all_nodes(self.nodes) for pair in types.assumed.get(node, ())]
-        names = names_of_sizes(self.low.recorder.kernels, [], pairs)
+        pairs = self._pairs()
+        names = names_of_sizes(self.low.recorder.kernels, [], pairs) - self.outer.found
         names -= changing_names([kernel.control for kernel in self.low.recorder.kernels]).keys()
         for value in (*visible, *captured(self.graph)):
             names -= {name for dim in sizes_in(types, value) for name in symbols_of(dim)}

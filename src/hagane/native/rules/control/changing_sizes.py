@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from hagane.native.kernels.control import Branch, Carried, ChangingSizes, Loop, Scanned
+from hagane.native.kernels.formula import FLOOR, c_text
 from hagane.native.kernels.kernel import Body, Kernel, Pointer
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor
 from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.found import moved_by
 from hagane.ops.control.growth import Growth
-from hagane.symbolic import C_FLOOR, Dim, Expr, c_text, maximum, number_of, symbol, symbols_of
+from hagane.symbolic import Dim, Expr, maximum, number_of, symbol, symbols_of
 
 # Sizes are taken for those of this iteration, or one before; of values that are not larger by then.
 _LIKELY_ITERATION, _LARGE = 64, 1 << 20
@@ -130,7 +132,7 @@ class SizesOfIterations:
             moving: Buffers that this loop moves already.
             pointers: The loop's; more are added.
         """
-        own = {*moving, *(buffer for kernel in kernels for buffer in _moved_by(kernel))}
+        own = {*moving, *(buffer for kernel in kernels for buffer in moved_by(kernel))}
         views: dict[Buffer, Buffer] = {}
         scanned: list[Scanned] = []
         for kernel in kernels:
@@ -172,35 +174,19 @@ class SizesOfIterations:
         body = Body()
         out = body.raw(numbers, written=True, ctype="int64_t")
         iteration = body.raw(count.buffer, ctype="int64_t")
-        body.helper(C_FLOOR.replace("NAME", "KERNEL_floor"))
+        body.helper(FLOOR)
         olds = {name: f"o{i}" for i, (name, _, _) in enumerate(self.names)}
         news = {name: f"n{i}" for i, (name, _, _) in enumerate(self.names)}
         last = [f"{out}[{len(dims) + i}]" for i in range(len(self.names))]
         for old, place in zip(olds.values(), last, strict=True):
             body.add(f"const int64_t {old} = {place};")
         for (name, start, after), place in zip(self.names, last, strict=True):
-            begun, then = body.size(start), _c_text(after, body, olds)
+            begun, then = body.size(start), c_text(after, body, olds)
             body.add(
                 f"const int64_t {news[name]} = {place} = *{iteration} == 0 ? {begun} : {then};"
             )
         for i, dim in enumerate(dims):
-            body.add(f"{out}[{i}] = {_c_text(dim, body, news)};")
+            body.add(f"{out}[{i}] = {c_text(dim, body, news)};")
         label = "sizes of an iteration"
         made = Kernel(label, body.code(), tuple(body.pointers), tuple(body.sizes), 0)
         return made, ChangingSizes(self.names, dims, numbers, tuple(temporaries), scratch)
-
-
-def _moved_by(kernel: Kernel) -> Iterator[Buffer]:
-    if isinstance(kernel.control, Loop):
-        yield from (part.slice for part in kernel.control.scanned)
-        for value in kernel.control.carried:
-            yield from (value.before, value.after)
-        if kernel.control.changing is not None:
-            yield from kernel.control.changing.temporaries
-
-
-def _c_text(value: Dim, body: Body, names: Mapping[str, str]) -> str:
-    """Return a C expression for a size."""
-    if not isinstance(value, Expr):
-        return body.size(value)
-    return c_text(value, lambda name: names.get(name) or body.size(symbol(name)), "KERNEL_floor")

@@ -154,3 +154,9 @@ def is_nonzero(t: Core, input: Value) -> Value:
 def is_floating_point(t: Core, input: Value) -> Value:
     """Return whether a tensor holds floats."""
     return category(input.dtype) == 2
+
+
+@TORCH.function("_C._log_api_usage_once")
+def log_api_usage_once(t: Core, event: Value) -> Value:
+    """Return None: PyTorch counts how often its libraries are used."""
+    return None

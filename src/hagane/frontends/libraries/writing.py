@@ -1,0 +1,146 @@
+"""Tensors that are changed in place: every name of theirs gets the new value."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+import onnx_ir as ir
+
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import Tensor, Value
+
+# Operators whose results may share memory with their input.
+_VIEWS = frozenset(
+    ("Reshape", "Transpose", "Slice", "Gather", "Squeeze", "Unsqueeze", "Expand", "Identity",
+     "Split", "Flatten")
+)  # fmt: skip
+
+
+def check_writable(core: Core, x: Tensor, remedy: str) -> None:
+    """Refuse to change a tensor that others share: the caller, or views of its memory.
+
+    Raises:
+        CheckError: Somebody else would see the change.
+    """
+    if _is_argument(x):
+        raise CheckError(
+            "capture",
+            f"an operation in place changes an argument, which the caller sees; {remedy}",
+        )
+    if not _is_first(core, x):
+        raise CheckError(
+            "capture",
+            "an operation in place follows others in one expression, which may hold what it "
+            "changes; give it a statement of its own",
+        )
+    others = (t for content in core.heap.contents.values() for t in _tensors(content))
+    shared = _base(x.value) is not x.value or any(
+        _base(t.value) is x.value for t in others if t.value is not x.value
+    )
+    if shared:
+        raise CheckError(
+            "capture",
+            "an operation in place changes a tensor that has another name, or is part of one; "
+            f"{remedy}",
+        )
+
+
+def write(core: Core, x: Tensor, made: Value) -> Value:
+    """Give all names of a tensor the content that it has now.
+
+    Raises:
+        CheckError: The new one is of another type or shape.
+    """
+    if not isinstance(made, Tensor) or made.dtype != x.dtype or made.shape != x.shape:
+        raise CheckError(
+            "capture",
+            f"an operation in place makes {core.show(made)} of {core.show(x)}; in place, type and "
+            "shape stay",
+        )
+    for key, content in core.heap.contents.items():
+        if any(tensor.value is x.value for tensor in _tensors(content)):
+            core.heap.contents[key] = _replaced(content, x, made)
+    return made
+
+
+def _is_first(core: Core, x: Tensor) -> bool:
+    """Whether nothing but names of functions was evaluated before, in all expressions around."""
+    held = {
+        key
+        for key, content in core.heap.contents.items()
+        if any(tensor.value is x.value for tensor in _tensors(content))
+    }
+    frame = core.frame
+    while frame is not None and held:
+        node = core.collector.nodes.get(frame.key)
+        body = None if frame.function is None else frame.function.node
+        if isinstance(node, ast.expr) and body is not None:
+            around: list[ast.AST] = [body]
+            while around:
+                top = around.pop()
+                inside = [
+                    c for c in ast.iter_child_nodes(top) if any(d is node for d in ast.walk(c))
+                ]
+                if not inside:
+                    break
+                if isinstance(top, ast.expr) and not _leads(top, inside[0]):
+                    return False
+                around.append(inside[0])
+        held.discard(frame.key)  # frames around can only hold what they have a name for
+        frame = frame.caller
+    return True
+
+
+def _leads(top: ast.expr, inner: ast.AST) -> bool:
+    """Whether a part of an expression is evaluated before all others that hold tensors."""
+    if top is inner:
+        return True
+    if isinstance(top, ast.Call):
+        named = all(isinstance(n, ast.Name | ast.Attribute | ast.expr_context)
+                    for n in ast.walk(top.func))  # fmt: skip
+        return inner is top.func or (named and bool(top.args) and inner is top.args[0])
+    return next(iter(ast.iter_child_nodes(top)), None) is inner
+
+
+def _is_argument(x: Tensor) -> bool:
+    """Whether a tensor is an input of the graph that the caller holds."""
+    graph = x.value.graph if x.value.is_graph_input() else None
+    return graph is not None and graph.name == "captured" and "hagane.state" not in x.value.meta
+
+
+def _base(value: ir.Value) -> ir.Value:
+    """Return the value whose memory a value may share."""
+    while True:
+        producer = value.producer()
+        if producer is None or producer.op_type not in _VIEWS or producer.inputs[0] is None:
+            return value
+        value = producer.inputs[0]
+
+
+def _tensors(content: Any) -> Iterator[Tensor]:
+    if isinstance(content, Tensor):
+        yield content
+    elif isinstance(content, dict):
+        for item in content.values():
+            yield from _tensors(item)
+    elif isinstance(content, tuple | list):
+        for item in content:
+            yield from _tensors(item)
+
+
+def _replaced(content: Any, x: Tensor, made: Tensor) -> Any:
+    if isinstance(content, Tensor):
+        return made if content.value is x.value else content
+    if isinstance(content, dict):
+        for name, item in content.items():
+            content[name] = _replaced(item, x, made)
+        return content
+    if type(content) in (tuple, list):
+        return type(content)(_replaced(item, x, made) for item in content)
+    return content
+
+
+__all__ = ["check_writable", "write"]

@@ -1,0 +1,1 @@
+"""Elements chosen, written or moved by indices that come with the data."""

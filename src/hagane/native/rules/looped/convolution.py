@@ -1,0 +1,162 @@
+"""Conv, ConvInteger and QLinearConv of any rank, type and zero points, weights from anywhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.native.kernels.kernel import c_type
+from hagane.native.kernels.tensor import Tensor
+from hagane.native.kernels.written import emit_written, is_real, loaded, number_type, stored
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.state import Lowering, Rule
+from hagane.native.rules.indexing.axes import number_input
+from hagane.symbolic import Dim, product
+
+# Pixels of a row that are summed at once.
+_PIXELS = 128
+
+
+def _number(
+    low: Lowering, value: ir.Value | None, name: str, reads: dict[str, Tensor], index: str = "m"
+) -> str:
+    """Return C text for a parameter of one number, or one a map; adds it to the operands."""
+    if value is None:
+        return "0"
+    found = reads[name] = low.forms.contiguous(value)
+    if len(found.shape) > 1:
+        raise NotNative("parameters of several axes")
+    one = found.size == 1
+    if not one and not isinstance(found.size, int):
+        raise NotNative("as many parameters as the data have")
+    return f"{name}[{'0' if one else index}]"
+
+
+def lower_convolution(low: Lowering, node: ir.Node) -> None:
+    """Lower a convolution: a row of pixels of one map at a time."""
+    attributes = low.facts.attributes(node)
+    quantized, whole = node.op_type == "QLinearConv", node.op_type == "ConvInteger"
+    w_at = 3 if quantized else 1
+    x, w = low.forms.contiguous(node.inputs[0]), low.forms.contiguous(node.inputs[w_at])
+    rank = len(x.shape) - 2
+    y = low.forms.result(node.outputs[0])
+    reads = {"x": x, "w": w}
+    kernel: list[Dim] = list(w.shape[2:])
+    strides = [int(s) for s in attributes.get("strides") or [1] * rank]
+    dilations = [int(d) for d in attributes.get("dilations") or [1] * rank]
+    pads = [str(p) for p in attributes.get("pads") or [0] * 2 * rank]
+    mode = attributes.get("auto_pad", "NOTSET")
+    if mode == "VALID":
+        pads = ["0"] * 2 * rank
+    elif mode != "NOTSET":
+        lower = int(mode == "SAME_LOWER")
+        pads = [
+            f"((hg_max(0, (Y{i} - 1) * {strides[i]} + (W{i} - 1) * {dilations[i]} + 1 - X{i}) + {lower}) / 2)"
+            for i in range(rank)
+        ]
+    bias = "0"
+    if quantized:
+        zx, zw = (
+            _number(low, node.inputs[2], "zx", reads, "0"),
+            _number(low, node.inputs[5], "zw", reads),
+        )
+        scales = [
+            _number(low, node.inputs[i], name, reads)
+            for i, name in ((1, "sx"), (4, "sw"), (6, "sy"), (7, "zy"))
+        ]
+        bias = _number(low, number_input(low, node, 8), "bias", reads)
+        if any(reads[name].dtype != np.float32 for name in ("sx", "sw", "sy")):
+            raise NotNative("scales that are not float32")
+        limits = np.iinfo(y.dtype)
+        kind = "int32_t"
+        result = (
+            f"hg_saturate_d((double)sum[j] * (double)({scales[0]} * {scales[1]}) / (double){scales[2]}, "
+            f"{scales[3]}, {limits.min}, {limits.max})"
+        )
+    elif whole:
+        zx = _number(low, number_input(low, node, 2), "zx", reads, "0")
+        zw = _number(low, number_input(low, node, 3), "zw", reads)
+        kind, result = "int32_t", "sum[j]"
+    else:
+        if not is_real(x.dtype) or w.dtype != x.dtype:
+            raise NotNative(f"element type {x.dtype}")
+        zx = zw = ""
+        kind = number_type(x.dtype)
+        bias_value = number_input(low, node, 2)
+        if bias_value is not None:
+            bias = loaded(x.dtype, _number(low, bias_value, "bias", reads))
+        result = stored(y.dtype, "sum[j]")
+    weight, pixel = loaded(w.dtype, "*weight"), loaded(x.dtype, "from[j * step]")
+    weight = f"({weight} - {zw})" if zw else weight
+    pixel = f"({pixel} - {zx})" if zx else pixel
+    last = rank - 1
+    rows = [f"o{i}" for i in range(last)]
+    unravel = "\n".join(
+        f"const int64_t {name} = left % Y{i}; left /= Y{i};"
+        for i, name in reversed(list(enumerate(rows)))
+    )
+    taps = "".join(
+        f"for (int64_t k{i} = 0; k{i} < W{i}; k{i}++{', weight++' if i == last else ''}) {{\n"
+        + (
+            f"int64_t i{i} = o{i} * {strides[i]} + k{i} * {dilations[i]} - {pads[i]};\n"
+            f"if (i{i} < 0 || i{i} >= X{i}) {{ weight += {' * '.join([*(f'W{j}' for j in range(i + 1, rank)), '1'])}; continue; }}\n"
+            if i != last
+            else ""
+        )
+        for i in range(rank)
+    )
+    place = "0"
+    for i in range(last):
+        place = f"({place}) * X{i} + i{i}"
+    new_plane = " * ".join(f"X{i}" for i in range(rank))
+    text = f"""
+const int64_t plane = {new_plane}, step = {strides[last]}, length = Y{last};
+const int64_t of_maps = maps / {int(attributes["group"])};
+if (of_group * {int(attributes["group"])} != channels || of_maps * {int(attributes["group"])} != maps) {{ hg_fail(thread, channels); return; }}
+for (int64_t row = first; row < last_row; row++) {{
+int64_t left = row;
+{unravel}
+const int64_t m = left % maps, image = left / maps;
+const T *group = x + (image * channels + m / of_maps * of_group) * plane;
+for (int64_t x0 = 0; x0 < length; x0 += {_PIXELS}) {{
+const int64_t count = hg_min({_PIXELS}, length - x0);
+S sum[{_PIXELS}];
+for (int64_t j = 0; j < count; j++) sum[j] = {bias};
+const W *weight = w + m * of_group * {" * ".join(f"W{i}" for i in range(rank))};
+for (int64_t c = 0; c < of_group; c++) {{
+const T *in = group + c * plane;
+{taps}
+const int64_t start = x0 * step + k{last} * {dilations[last]} - {pads[last]};
+const int64_t low = start >= 0 ? 0 : (-start + step - 1) / step;
+const int64_t high = X{last} - start <= 0 ? 0 : hg_min(count, (X{last} - start + step - 1) / step);
+const S v = {weight};
+const T *from = in + ({place}) * X{last} + start;
+if (step == 1) for (int64_t j = low; j < high; j++) sum[j] += v * (S){pixel.replace("j * step", "j")};
+else for (int64_t j = low; j < high; j++) sum[j] += v * (S){pixel};
+{"}" * rank}
+}}
+Y *to = y + row * length + x0;
+for (int64_t j = 0; j < count; j++) to[j] = {result};
+}} }}"""
+    text = text.replace("last_row", "last")
+    sizes: dict[str, Dim] = {
+        "channels": x.shape[1], "maps": w.shape[0], "of_group": w.shape[1],
+        **{f"X{i}": dim for i, dim in enumerate(x.shape[2:])},
+        **{f"Y{i}": dim for i, dim in enumerate(y.shape[2:])},
+        **{f"W{i}": dim for i, dim in enumerate(kernel)},
+    }  # fmt: skip
+    terms = product(w.shape[1:])
+    emit_written(
+        low.recorder, node, text,
+        reads=reads, writes={"y": y}, sizes=sizes,
+        types={"T": c_type(x.dtype), "W": c_type(w.dtype), "Y": c_type(y.dtype), "S": kind},
+        items=product(y.shape[:-1]), each=terms * y.shape[-1], cost=0.2,
+    )  # fmt: skip
+    low.forms[node.outputs[0]] = y
+
+
+RULES: dict[tuple[str, str], Rule] = {
+    ("", "Conv"): lower_convolution,
+    ("", "ConvInteger"): lower_convolution,
+    ("", "QLinearConv"): lower_convolution,
+}

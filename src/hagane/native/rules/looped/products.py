@@ -1,0 +1,293 @@
+"""MatMul, MatMulInteger and QLinearMatMul of any operands, zero points among them."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.native.kernels.elementwise_loops import emit_elementwise
+from hagane.native.kernels.expression import FLOAT32, HALVES, Apply, Leaf
+from hagane.native.kernels.kernel import c_type
+from hagane.native.kernels.tensor import Tensor
+from hagane.native.kernels.written import emit_written, is_real, loaded, number_type, stored
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.state import Lowering, Rule
+from hagane.native.rules.indexing.axes import number_input
+from hagane.symbolic import Dim, ceildiv, product
+
+# Rows of one task, and columns that are summed at once.
+_ROWS, _COLUMNS = 8, 64
+
+
+def _matrices(low: Lowering, node: ir.Node, left: int, right: int) -> tuple[Tensor, Tensor]:
+    """Return both operands as stacks of matrices; a vector is a row, or a column."""
+    a, b = low.forms.plain(node.inputs[left]), low.forms.plain(node.inputs[right])
+    if not a.shape or not b.shape:
+        raise NotNative("a product with a number")
+    if len(a.shape) == 1:
+        a = low.forms.contiguous(node.inputs[left]).reshaped((1, a.shape[0]))
+    if len(b.shape) == 1:
+        b = low.forms.contiguous(node.inputs[right]).reshaped((b.shape[0], 1))
+    return a, b
+
+
+def _per(low: Lowering, value: ir.Value | None, index: str) -> tuple[dict[str, Tensor], str]:
+    """Return a parameter of one number, or one a row or column, and C text for it.
+
+    Args:
+        low: The state of lowering.
+        value: The parameter.
+        index: C text for the row or column.
+    """
+    if value is None:
+        return {}, "0"
+    found = low.forms.contiguous(value)
+    name = f"parameter_{value.name}"
+    key = "".join(c if c.isalnum() else "_" for c in name)
+    if found.size == 1:
+        return {key: found}, f"{key}[0]"
+    if len(found.shape) != 1:
+        raise NotNative("parameters of several axes")
+    return {key: found}, f"{key}[{key}_n == 1 ? 0 : {index}]"
+
+
+def lower_product(low: Lowering, node: ir.Node) -> None:
+    """Lower a product of two stacks of matrices."""
+    quantized = node.op_type == "QLinearMatMul"
+    a, b = _matrices(low, node, 0, 3 if quantized else 1)
+    out = node.outputs[0]
+    y = low.forms.result(out)
+    batch_rank = max(len(a.shape), len(b.shape)) - 2
+    # The result lacks the axes that vectors were given.
+    batch = y.shape[:batch_rank]
+    (m, k), n = a.shape[-2:], b.shape[-1]
+    a, b = a.broadcast((*batch, m, k)), b.broadcast((*batch, *b.shape[-2:]))
+    reads = {"a": a, "b": b}
+    more: dict[str, Tensor] = {}
+    real = is_real(a.dtype)
+    if real:
+        kind = number_type(a.dtype)
+        if a.dtype != b.dtype:
+            raise NotNative(f"a product of {a.dtype} and {b.dtype}")
+        left, right = loaded(a.dtype, "a0[row * am + i * ak]"), loaded(b.dtype, "v[j * bn]")
+        result = stored(y.dtype, "sum[j]")
+    elif node.op_type == "MatMul":
+        # Whole numbers wrap around, which C defines for unsigned ones only.
+        kind = f"u{a.dtype.name.removeprefix('u')}_t"
+        left, right, result = "a0[row * am + i * ak]", "v[j * bn]", "sum[j]"
+    else:
+        kind = "int64_t" if quantized else "int32_t"
+        of_a, za = _per(low, number_input(low, node, 2), "row")
+        of_b, zb = _per(low, number_input(low, node, 5 if quantized else 3), "c + j")
+        more |= of_a | of_b
+        left = f"(a0[row * am + i * ak] - {za})"
+        right = f"(v[j * bn] - {zb})"
+        result = "sum[j]"
+        if quantized:
+            scales, texts = [], []
+            for i, index in ((1, "row"), (4, "c + j"), (6, "0"), (7, "0")):
+                found, text = _per(low, node.inputs[i], index)
+                more |= found
+                dtype = next(iter(found.values())).dtype
+                texts.append(f"(double){loaded(dtype, text)}" if i != 7 else text)
+                scales.append(found)
+            limits = np.iinfo(y.dtype)
+            result = (
+                f"hg_saturate_d((double)sum[j] * ({texts[0]} * {texts[1]}) / {texts[2]}, "
+                f"{texts[3]}, {limits.min}, {limits.max})"
+            )
+    lengths = {f"{name}_n": tensor.size for name, tensor in more.items()}
+    chunks = ceildiv(m, _ROWS)
+    at = "\n".join(
+        f"{{ int64_t at = index % B{i}; index /= B{i}; a0 += at * A{i}; b0 += at * C{i}; }}"
+        for i in reversed(range(batch_rank))
+    )
+    text = f"""
+if (K != K_right) {{ hg_fail(thread, K); return; }}
+int64_t first = q % chunks * {_ROWS}, index = q / chunks;
+Y *out = y + index * M * N; const A *a0 = a; const B *b0 = b;
+{at}
+for (int64_t row = first; row < hg_min(M, first + {_ROWS}); row++)
+for (int64_t c = 0; c < N; c += {_COLUMNS}) {{
+int64_t w = hg_min({_COLUMNS}, N - c);
+S sum[{_COLUMNS}] = {{0}};
+for (int64_t i = 0; i < K; i++) {{
+S u = {left};
+const B *v = b0 + i * bk + c * bn;
+if (bn == 1) for (int64_t j = 0; j < w; j++) sum[j] += u * (S){right.replace("v[j * bn]", "v[j]")};
+else for (int64_t j = 0; j < w; j++) sum[j] += u * (S){right};
+}}
+for (int64_t j = 0; j < w; j++) out[row * N + c + j] = {result}; }}"""
+    (am, ak), (bk, bn) = a.strides[-2:], b.strides[-2:]
+    sizes: dict[str, Dim] = {
+        "M": m, "K": k, "N": n, "K_right": b.shape[-2], "chunks": chunks,
+        "am": am, "ak": ak, "bk": bk, "bn": bn, **lengths,
+        **{f"B{i}": dim for i, dim in enumerate(batch)},
+        **{f"A{i}": stride for i, stride in enumerate(a.strides[:batch_rank])},
+        **{f"C{i}": stride for i, stride in enumerate(b.strides[:batch_rank])},
+    }  # fmt: skip
+    whole = product((*batch, m, k, n))
+    known = float(whole) if isinstance(whole, int) else 1e6
+    tasks = product(batch) * chunks
+    pieces = float(tasks) if isinstance(tasks, int) else 16.0
+    emit_written(
+        low.recorder, node, text,
+        reads=reads | more, writes={"y": y}, sizes=sizes,
+        types={"A": c_type(a.dtype), "B": c_type(b.dtype), "Y": c_type(y.dtype), "S": kind},
+        tasks=tasks, cost=known / max(pieces, 1.0) / 4,
+    )  # fmt: skip
+    low.forms[out] = y
+
+
+def lower_matmul_nbits(low: Lowering, node: ir.Node) -> None:
+    """Lower MatMulNBits: a few columns are widened at a time, and multiply all rows."""
+    attributes = low.facts.attributes(node)
+    bits, block = int(attributes.get("bits", 4)), int(attributes["block_size"])
+    n, k = int(attributes["N"]), int(attributes["K"])
+    x, packed = low.forms.contiguous(node.inputs[0]), low.forms.contiguous(node.inputs[1])
+    scales = low.forms.contiguous(node.inputs[2])
+    zeros, order, bias = (number_input(low, node, i) for i in (3, 4, 5))
+    if bits not in (2, 4, 8) or (order is not None and low.facts.shape(order) != (0,)):
+        raise NotNative(f"weights of {bits} bits in an order of their own")
+    if not is_real(x.dtype) or x.dtype.itemsize > 4 or packed.dtype != np.uint8:
+        raise NotNative(f"operands of type {x.dtype} and {packed.dtype}")
+    out = node.outputs[0]
+    if x.dtype != np.float32:
+        wide = low.recorder.new(f"{out.name} operand", FLOAT32, x.shape)
+        emit_elementwise(
+            low.recorder, f"widen '{out.name}'", Apply("{0}", (Leaf(x),), FLOAT32), wide
+        )
+        x = wide
+    blocks, per_byte = -(-k // block), 8 // bits
+    blob = block * bits // 8
+    reads = {"x": x, "packed": packed, "scales": scales}
+    middle = float(1 << (bits - 1))
+    zero = f"{middle}f"
+    if zeros is not None:
+        points = low.forms.contiguous(zeros)
+        reads["points"] = points
+        if points.dtype == np.uint8:
+            row = -(-blocks * bits // 8)
+            zero = f"(float)(points[c * {row} + g / {per_byte}] >> g % {per_byte} * {bits} & {(1 << bits) - 1})"
+        elif is_real(points.dtype):
+            zero = loaded(points.dtype, f"points[c * {blocks} + g]")
+        else:
+            raise NotNative(f"zero points of type {points.dtype}")
+    if bias is not None:
+        reads["bias"] = low.forms.contiguous(bias)
+    result = low.forms.result(out)
+    y = result
+    if result.dtype != np.float32:
+        y = low.recorder.new(f"{out.name} wide", FLOAT32, result.shape)
+    rows = product(x.shape[:-1])
+    if packed.size != n * blocks * blob or scales.size != n * blocks:
+        raise NotNative("weights of another size")
+    lanes = low.facts.level.lanes
+    if blob % lanes:
+        raise NotNative(f"blocks of {block} numbers")
+    # Numbers of a byte belong to neighbours: a row lies with these apart, so that what the same
+    # bits of a vector of bytes hold meets them in order.
+    new = low.recorder.new
+    apart = new(f"{out.name} apart", FLOAT32, (rows, blocks * block))
+    sums = new(f"{out.name} sums", FLOAT32, (rows, blocks))
+    emit_written(
+        low.recorder, node,
+        f"""
+for (int64_t row = first; row < last; row++) for (int64_t g = 0; g < {blocks}; g++) {{
+float sum = 0;
+for (int64_t p = 0; p < {per_byte}; p++) for (int64_t i = 0; i < {blob}; i++) {{
+int64_t k = g * {block} + i * {per_byte} + p;
+float v = k < {k} ? x[row * {k} + k] : 0;
+apart[(row * {blocks} + g) * {block} + p * {blob} + i] = v; sum += v; }}
+sums[row * {blocks} + g] = sum; }}""",
+        reads={"x": x}, writes={"apart": apart, "sums": sums}, items=rows, each=k,
+    )  # fmt: skip
+    columns, high = 4, 4
+    padded = blocks * block
+    each = [(r, c) for r in range(high) for c in range(columns)]
+    new_line = "\n"
+    scale = loaded(scales.dtype, f"scales[c * {blocks} + g]")
+    one = loaded(reads["bias"].dtype, "bias[c]") if bias is not None else "0"
+    mask = (1 << bits) - 1
+
+    def few(r: int) -> str:
+        """Return C that multiplies up to four rows as the weights are widened."""
+        parts = new_line.join(
+            f"{{ vf v = __builtin_convertvector(bytes >> {bits * p} & {mask}, vf);"
+            + "".join(
+                f"s{i} = v_fma(v, v_load(x{i} + g * {block} + {p * blob} + i), s{i});"
+                for i in range(r)
+            )
+            + "}"
+            for p in range(per_byte)
+        )
+        return f"""
+for (int64_t j = 0; j < w; j++) {{
+const int64_t c = c0 + j;
+vf {", ".join(f"a{i} = {{0}}" for i in range(r))};
+float {", ".join(f"d{i} = 0" for i in range(r))};
+for (int64_t g = 0; g < {blocks}; g++) {{
+const float s = {scale}, z = {zero};
+const uint8_t *from = packed + (c * {blocks} + g) * {blob};
+vf {", ".join(f"s{i} = {{0}}" for i in range(r))};
+for (int64_t i = 0; i < {blob}; i += VL) {{ const vi bytes = WIDE_u8(from + i); {parts} }}
+const vf scale = v_set1(s);
+{new_line.join(f"a{i} = v_fma(s{i}, scale, a{i}); d{i} += s * z * sums[(row + {i}) * {blocks} + g];" for i in range(r))}
+}}
+{new_line.join(f"y[(row + {i}) * {n} + c] = v_sum(a{i}) - d{i} + {one};" for i in range(r))}
+}}"""
+
+    loads = [f"vf a{r} = v_load(x{r} + i);" for r in range(high)]
+    loads += [f"vf b{c} = v_load(w{c} + i);" for c in range(columns)]
+    step = new_line.join([*loads, *(f"s{r}{c} = v_fma(a{r}, b{c}, s{r}{c});" for r, c in each)])
+    widen = new_line.join(
+        f"v_store(to + {p * blob} + i, (__builtin_convertvector(bytes >> {bits * p} & {mask}, vf) - zero) * scale);"
+        for p in range(per_byte)
+    )
+    text = f"""
+const int64_t c0 = q * {columns}, w = hg_min({columns}, {n} - c0);
+if (rows <= 8) {{
+for (int64_t row = 0; row < rows; row += 4) {{
+const int64_t left = rows - row;
+{new_line.join(f"const float *x{r} = x + (row + hg_min({r}, left - 1)) * {padded}; (void)x{r};" for r in range(high))}
+if (left >= 4) {{ {few(4)} }} else if (left == 3) {{ {few(3)} }} else if (left == 2) {{ {few(2)} }} else {{ {few(1)} }}
+}}
+return;
+}}
+float *wide = (float *)thread->scratch;
+for (int64_t j = 0; j < w; j++) for (int64_t g = 0; g < {blocks}; g++) {{
+const int64_t c = c0 + j;
+const vf scale = v_set1({scale}), zero = v_set1({zero});
+const uint8_t *from = packed + (c * {blocks} + g) * {blob};
+float *to = wide + j * {padded} + g * {block};
+for (int64_t i = 0; i < {blob}; i += VL) {{ const vi bytes = WIDE_u8(from + i); {widen} }}
+}}
+{new_line.join(f"const float *w{c} = wide + hg_min({c}, w - 1) * {padded};" for c in range(columns))}
+for (int64_t row = 0; row < rows; row += {high}) {{
+{new_line.join(f"const float *x{r} = x + hg_min(row + {r}, rows - 1) * {padded};" for r in range(high))}
+vf {", ".join(f"s{r}{c} = {{0}}" for r, c in each)};
+for (int64_t i = 0; i < {padded}; i += VL) {{ {step} }}
+const float totals[{high}][{columns}] = {{{", ".join(f"v_sum(s{r}{c})" for r, c in each)}}};
+for (int64_t r = 0; r < hg_min({high}, rows - row); r++)
+for (int64_t j = 0; j < w; j++) {{ const int64_t c = c0 + j; y[(row + r) * {n} + c] = totals[r][j] + {one}; }}
+}}"""
+    reads["sums"] = sums
+    x = apart
+    known = float(rows) if isinstance(rows, int) else 16.0
+    emit_written(
+        low.recorder, node, text,
+        reads=reads | {"x": x}, writes={"y": y}, sizes={"rows": rows}, tasks=-(-n // columns),
+        cost=columns * k * (0.1 + known * 0.03), scratch=columns * padded * 4 + 256,
+    )  # fmt: skip
+    if y is not result:
+        rounded = Apply(f"v_round_{HALVES[result.dtype]}({{0}})", (Leaf(y),), result.dtype)
+        emit_elementwise(low.recorder, f"round '{out.name}'", rounded, result)
+    low.forms[out] = result
+
+
+RULES: dict[tuple[str, str], Rule] = {
+    ("", "MatMul"): lower_product,
+    ("", "MatMulInteger"): lower_product,
+    ("", "QLinearMatMul"): lower_product,
+    ("com.microsoft", "MatMulNBits"): lower_matmul_nbits,
+}

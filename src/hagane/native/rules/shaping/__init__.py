@@ -1,0 +1,1 @@
+"""Shapes, bounds and amounts that come with the data."""

@@ -1,0 +1,1 @@
+"""Pictures: sampled between pixels, pooled by regions and windows of any rank."""

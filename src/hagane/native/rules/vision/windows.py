@@ -1,0 +1,231 @@
+"""Pooling by windows of any rank and type, MaxUnpool, MaxRoiPool, Col2Im."""
+
+from __future__ import annotations
+
+import math
+
+import onnx_ir as ir
+
+from hagane.native.kernels.kernel import c_type
+from hagane.native.kernels.written import (
+    as_bits,
+    bits_type,
+    coordinates,
+    emit_written,
+    loaded,
+    number_type,
+    stored,
+)
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.state import Lowering, Rule
+from hagane.native.rules.indexing.axes import whole_numbers
+from hagane.symbolic import Dim, product
+
+
+def _list(low: Lowering, node: ir.Node, name: str, count: int, default: int) -> list[int]:
+    given = low.facts.attributes(node).get(name)
+    return [default] * count if not given else [int(item) for item in given]
+
+
+def lower_pool(low: Lowering, node: ir.Node) -> None:
+    """Lower AveragePool, LpPool and MaxPool: each window by itself."""
+    attributes = low.facts.attributes(node)
+    x, out = low.forms.contiguous(node.inputs[0]), node.outputs[0]
+    rank = len(x.shape) - 2
+    kernel = [int(k) for k in attributes["kernel_shape"]]
+    strides, dilations = (_list(low, node, name, rank, 1) for name in ("strides", "dilations"))
+    y = low.forms.result(out)
+    sizes: dict[str, Dim] = {f"X{i}": dim for i, dim in enumerate(x.shape[2:])}
+    sizes |= {f"Y{i}": dim for i, dim in enumerate(y.shape[2:])}
+    pads = [str(pad) for pad in _list(low, node, "pads", 2 * rank, 0)]
+    mode = attributes.get("auto_pad", "NOTSET")
+    if mode in ("SAME_UPPER", "SAME_LOWER"):
+        # The padding follows from the sizes.
+        lower = 1 if mode == "SAME_LOWER" else 0
+        total = [
+            f"hg_max(0, (Y{i} - 1) * {strides[i]} + {(kernel[i] - 1) * dilations[i] + 1} - X{i})"
+            for i in range(rank)
+        ]
+        pads = [f"(({each} + {lower}) / 2)" for each in total]
+        pads += [f"({each} - ({each} + {lower}) / 2)" for each in total]
+    elif mode == "VALID":
+        pads = ["0"] * 2 * rank
+    include = bool(attributes.get("count_include_pad"))
+    p = float(attributes.get("p", 2)) if node.op_type == "LpPool" else 0.0
+    kind, dtype = number_type(x.dtype), x.dtype
+    load = loaded(dtype, "v")
+    begin, step, end = {
+        "MaxPool": ("int64_t best = -1; N top = 0;",
+                    f"N a = {load}; if (best < 0 || a > top || a != a) best = at, top = a; if (top != top) goto KERNEL_done;",
+                    stored(dtype, "top")),
+        "AveragePool": ("N sum = 0; int64_t count = 0;", f"sum += {load}; count++;",
+                        stored(dtype, "sum / (N)count")),
+        "LpPool": ("N sum = 0;", _power(p, load), stored(dtype, _root(p, "sum"))),
+    }[node.op_type]  # fmt: skip
+    step = step.replace("if (top != top) goto KERNEL_done;", "")
+    loops, close = "", ""
+    for i in range(rank):
+        loops += (
+            f"for (int64_t k{i} = 0; k{i} < {kernel[i]}; k{i}++) {{\n"
+            f"int64_t i{i} = o{i} * {strides[i]} + k{i} * {dilations[i]} - {pads[i]};\n"
+        )
+        close += "}"
+    inside = " && ".join(f"i{i} >= 0 && i{i} < X{i}" for i in range(rank))
+    place = "i0"
+    for i in range(1, rank):
+        place = f"({place}) * X{i} + i{i}"
+    counted = ""
+    if include and node.op_type == "AveragePool":
+        # Windows may reach past the padding, where nothing counts.
+        within = " && ".join(f"i{i} < X{i} + {pads[rank + i]}" for i in range(rank))
+        step = f"sum += {load};"
+        counted = f"if ({within}) count++;"
+    reads, writes = {"x": x}, {"y": y}
+    index = ""
+    if len(node.outputs) > 1 and node.outputs[1].name:
+        places = low.forms.result(node.outputs[1])
+        writes["places"] = places
+        low.forms[node.outputs[1]] = places
+        whole = "best"
+        if attributes.get("storage_order"):
+            index = "int64_t b = best < 0 ? 0 : best, column = 0, size = 1;\n"
+            spatial = [f"c{i}" for i in range(rank)]
+            index += coordinates(spatial, [f"X{i}" for i in range(rank)], "b") + "\n"
+            index += "\n".join(f"column += c{i} * size; size *= X{i};" for i in range(rank))
+            whole = "column"
+        index += f"\nplaces[item] = item / out * plane + {whole};"
+    text = f"""
+const int64_t plane = {" * ".join(f"X{i}" for i in range(rank))}, out = {" * ".join(f"Y{i}" for i in range(rank))};
+for (int64_t item = first; item < last; item++) {{
+int64_t left = item % out;
+{coordinates([f"o{i}" for i in range(rank)], [f"Y{i}" for i in range(rank)])}
+const T *from = x + item / out * plane;
+{begin}
+{loops}
+{counted}
+if (!({inside})) continue;
+int64_t at = {place}; T v = from[at]; (void)at;
+{step}
+{close}
+y[item] = {end};
+{index}
+}}"""
+    emit_written(
+        low.recorder, node, text,
+        reads=reads, writes=writes, sizes=sizes,
+        types={"T": c_type(dtype), "N": kind}, items=y.size, each=math.prod(kernel) * 2,
+    )  # fmt: skip
+    low.forms[out] = y
+
+
+def _power(p: float, v: str) -> str:
+    if p == 1:
+        return f"N a = {v}; sum += a < 0 ? -a : a;"
+    if p == 2:
+        return f"N a = {v}; sum += a * a;"
+    return f"sum += (N)pow(fabs((double){v}), {p!r});"
+
+
+def _root(p: float, v: str) -> str:
+    if p in (0, 1):
+        return v
+    return f"(N)sqrt({v})" if p == 2 else f"(N)pow({v}, {1 / p!r})"
+
+
+def lower_global_lp_pool(low: Lowering, node: ir.Node) -> None:
+    """Lower GlobalLpPool."""
+    x, y = low.forms.contiguous(node.inputs[0]), low.forms.result(node.outputs[0])
+    p = float(low.facts.attributes(node)["p"])
+    text = f"""
+for (int64_t item = first; item < last; item++) {{
+N sum = 0;
+for (int64_t i = 0; i < n; i++) {{ {_power(p, loaded(x.dtype, "x[item * n + i]"))} }}
+y[item] = {stored(x.dtype, _root(p, "sum"))}; }}"""
+    emit_written(
+        low.recorder, node, text,
+        reads={"x": x}, writes={"y": y}, sizes={"n": product(x.shape[2:])},
+        types={"N": number_type(x.dtype)}, items=x.shape[0] * x.shape[1],
+        each=product(x.shape[2:]),
+    )  # fmt: skip
+    low.forms[node.outputs[0]] = y
+
+
+def lower_max_unpool(low: Lowering, node: ir.Node) -> None:
+    """Lower MaxUnpool: elements go back to where MaxPool found them, among zeros."""
+    x, index = low.forms.contiguous(node.inputs[0]), whole_numbers(low, node.inputs[1])
+    if len(node.inputs) > 2 and node.inputs[2] is not None:
+        raise NotNative("a shape of the result of its own")
+    y = low.forms.result(node.outputs[0])
+    text = """
+for (int64_t i = 0; i < total; i++) y[i] = 0;
+for (int64_t i = 0; i < n; i++) {
+int64_t at = index[i];
+if (at < 0 || at >= total) { hg_fail(thread, at); return; }
+y[at] = x[i]; }"""
+    emit_written(
+        low.recorder, node, text,
+        reads={"x": as_bits(x), "index": index}, writes={"y": as_bits(y)},
+        sizes={"n": x.size, "total": y.size}, types={"T": bits_type(x.dtype)}, tasks=1,
+        cost=65536.0,
+    )  # fmt: skip
+    low.forms[node.outputs[0]] = y
+
+
+def lower_col2im(low: Lowering, node: ir.Node) -> None:
+    """Lower Col2Im: each pixel gathers from the blocks that cover it."""
+    x, out = low.forms.contiguous(node.inputs[0]), node.outputs[0]
+    block = low.facts.constant(node.inputs[2])
+    y = low.forms.result(out)
+    rank = len(y.shape) - 2
+    if block is None or rank < 1:
+        raise NotNative("a block of a size known only at run time")
+    kernel = [int(k) for k in block.reshape(-1)]
+    strides, dilations = (_list(low, node, name, rank, 1) for name in ("strides", "dilations"))
+    pads = _list(low, node, "pads", 2 * rank, 0)
+    sizes: dict[str, Dim] = {f"Y{i}": dim for i, dim in enumerate(y.shape[2:])}
+    spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    blocks = "\n".join(
+        f"const int64_t B{i} = (Y{i} + {pads[i] + pads[rank + i]} - {spans[i]}) / {strides[i]} + 1;"
+        for i in range(rank)
+    )
+    loops = "".join(
+        f"for (int64_t k{i} = 0; k{i} < {kernel[i]}; k{i}++) {{\n"
+        f"int64_t b{i} = c{i} + {pads[i]} - k{i} * {dilations[i]};\n"
+        f"if (b{i} < 0 || b{i} % {strides[i]} != 0 || (b{i} /= {strides[i]}) >= B{i}) continue;\n"
+        for i in range(rank)
+    )
+    tap = "k0"
+    at = "b0"
+    for i in range(1, rank):
+        tap, at = f"({tap}) * {kernel[i]} + k{i}", f"({at}) * B{i} + b{i}"
+    text = f"""
+{blocks}
+const int64_t plane = {" * ".join(f"Y{i}" for i in range(rank))}, all = {" * ".join(f"B{i}" for i in range(rank))};
+if (all != columns) {{ hg_fail(thread, all); return; }}
+for (int64_t item = first; item < last; item++) {{
+int64_t left = item % plane;
+{coordinates([f"c{i}" for i in range(rank)], [f"Y{i}" for i in range(rank)])}
+const T *from = x + item / plane * {math.prod(kernel)} * all;
+N sum = 0;
+{loops}
+sum += {loaded(x.dtype, f"from[({tap}) * all + {at}]")};
+{"}" * rank}
+y[item] = {stored(x.dtype, "sum")};
+}}"""
+    emit_written(
+        low.recorder, node, text,
+        reads={"x": x}, writes={"y": y}, sizes=sizes | {"columns": x.shape[2]},
+        types={"T": c_type(x.dtype), "N": number_type(x.dtype)},
+        items=y.size, each=math.prod(kernel) * 2,
+    )  # fmt: skip
+    low.forms[out] = y
+
+
+RULES: dict[tuple[str, str], Rule] = {
+    ("", "AveragePool"): lower_pool,
+    ("", "Col2Im"): lower_col2im,
+    ("", "GlobalLpPool"): lower_global_lp_pool,
+    ("", "LpPool"): lower_pool,
+    ("", "MaxPool"): lower_pool,
+    ("", "MaxUnpool"): lower_max_unpool,
+}
