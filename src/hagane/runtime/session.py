@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from hagane.errors import InvalidArgument, InvalidModel, KernelError, OutOfMemory
 from hagane.machine import Lock, NoCompiler
 from hagane.native.run.caller import Caller, make_entry, make_frame
-from hagane.native.run.context import Refused
 from hagane.runtime.binding import IOBinding
 from hagane.runtime.chosen import level_of, threads_of
 from hagane.runtime.described import ModelMetadata, NodeArg
@@ -276,8 +275,6 @@ class InferenceSession:
                 if found is not None:
                     return found
             return self._run(output_names, input_feed, run_options)
-        except Refused:  # by a kernel; the long way asks the reference kernel
-            return self._run(output_names, input_feed, run_options)
         except OutOfMemory:
             raise
         except MemoryError as error:
@@ -430,10 +427,7 @@ class InferenceSession:
             raise InvalidArgument("bind at least one output before run_with_iobinding")
         if self._call is not None and run_options is None:
             targets = iobinding.targets()
-            try:
-                found = self._call(iobinding.inputs, names, targets)
-            except Refused:
-                found = None
+            found = self._call(iobinding.inputs, names, targets)
             if found is not None:
                 for name, result, target in zip(names, found, targets, strict=True):
                     if result is not target:

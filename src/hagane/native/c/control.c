@@ -202,33 +202,32 @@ static void leave_body(hg_program *program) {
   program->at = phase->control->end;
 }
 
-/* Enter a loop, make its next iteration or leave it; enter a branch. 0 if the caller must be asked first,
+/* Enter a loop, make its next iteration or leave it; enter a branch; take over sizes. 0 if the caller must be asked first,
  * in a thread that is not its own. */
 static int turn(hg_program *program, int64_t index, int64_t self) {
   const hg_phase *phase = &program->phases[index];
   hg_control *control = phase->control;
-  int64_t depth = program->depth, loop = control->loops == 1;
-  int64_t begun = loop && control->iteration >= 0;
-  if (loop) {
+  if (control->loops == 2) {
+    int64_t depth = program->depth, end = program->n_phases;
+    if (depth > 0) end = program->bodies[depth - 1].end;
+    program->at = judge(program, index) ? control->end : end; /* nothing behind it knows its sizes */
+    return 1;
+  }
+  int64_t depth = program->depth, begun = control->loops && control->iteration >= 0;
+  if (control->loops) {
     program->due |= is_due(program, control);
     if (program->due && self != 0) return 0;
     if (program->due) consult(program);
   }
   int64_t verdict = judge(program, index);
-  if (control->loops == 2) {
-    /* Without its sizes nothing behind it can run. */
-    int64_t end = depth > 0 ? program->bodies[depth - 1].end : program->n_phases;
-    program->at = verdict ? control->end : end;
-    return 1;
-  }
-  if (loop && !verdict) {
+  if (control->loops && !verdict) {
     if (begun) leave_body(program);
     else program->at = control->end;
     return 1;
   }
   if (!begun) {
     program->bodies[depth] = (hg_body){index, verdict ? control->otherwise : control->end};
-    if (loop) program->bodies[depth].end = control->end;
+    if (control->loops) program->bodies[depth].end = control->end;
     program->depth++;
     program->alone += phase->serial;
   }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from hagane.native.kernels.control import Loop
-from hagane.native.run.context import Context
+from hagane.native.run.context import Context, Refused
 from hagane.native.run.extension import load_extension
 from hagane.native.run.loaded import Loaded, ShapeMismatch
 
@@ -24,8 +25,9 @@ Caller = Callable[..., "list[Any] | None"]
 
 # Runs shorter than this keep other Python threads waiting; letting go would cost more.
 _SHORT_NS = 20_000.0
-# Frames of one part have a place of their own as long as all take so many bytes.
-_MOST_BYTES = 16 << 20
+# A part has as many frames as an entry has room for while all take few bytes, else a few, and one
+# where these take many: memory has to stay flat over many shapes.
+_LITTLE_BYTES, _FEW, _MOST_BYTES = 256 << 10, 4, 16 << 20
 
 
 def make_entry(
@@ -46,6 +48,12 @@ def make_entry(
         return None  # the slower way through ctypes serves
     made: Caller = module.make(tuple(inputs), tuple(outputs), fit, holder, "_held", "device", cpu)
     return made
+
+
+def _is_much(segment: Loaded) -> bool:
+    """Whether another frame of a part would take too much memory."""
+    taken = segment.bytes_of_frames()
+    return taken > _MOST_BYTES or (taken > _LITTLE_BYTES and len(segment.frames) >= _FEW)
 
 
 def make_frame(
@@ -79,7 +87,7 @@ def make_frame(
     context = owner if isinstance(owner, Context) and owner.segment is segment else None
     if context is not None and context.shapes == shapes:
         pass  # its lease has run out
-    elif context is not None and (full or segment.bytes_of_frames() > _MOST_BYTES):
+    elif context is not None and (full or _is_much(segment)):
         context.fit(shapes, number)
     else:
         context = Context(segment, shapes, number)
@@ -109,4 +117,9 @@ def make_frame(
     long_running = endless or segment.estimated(number).whole > _SHORT_NS
     run = segment.engine.address("hg_run")
     empty = segment.pool.empty
-    return run, context.program, long_running, context, context.fail, empty, inputs, outputs, lease
+
+    def fail(index: int) -> None:
+        with suppress(Refused):  # the long way computes it
+            context.fail(index)
+
+    return run, context.program, long_running, context, fail, empty, inputs, outputs, lease

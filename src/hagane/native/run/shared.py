@@ -14,6 +14,7 @@ from hagane.native.run.compiled import View, Weight, mapped
 
 if TYPE_CHECKING:
     from hagane.native.run.compiled import Source
+    from hagane.native.run.engine import Mapped, Memory
 
 # Arrays of more bytes than this are told apart by their names and so many of their bytes.
 _WHOLE, _SAMPLE = 1 << 16, 4096
@@ -23,7 +24,7 @@ _WHOLE, _SAMPLE = 1 << 16, 4096
 class Packed:
     """A packed weight in memory, which is kept as long as this is."""
 
-    memory: object
+    memory: Memory | Mapped
     address: int
 
 
