@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -13,7 +14,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 # Of files, as docs/performance.md states; of modules there is room for some more rules.
-FILES, MODULES = 91, 270
+FILES, MODULES = 91, 290
+KEPT_FILES, KEPT_MODULES = 25, 60
 # A model of six nodes: convolution, activation, pooling, reshape, product, softmax.
 PROGRAM = """
 import json, sys
@@ -33,32 +35,41 @@ print(json.dumps([modules, sorted(files)]))
 
 
 @pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], list[str]]:
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("six") / "six.onnx"
     onnx.save(six_nodes(), path)
+    return path
+
+
+def opened(model: Path, **settings: str) -> tuple[list[str], list[str]]:
+    """Return the modules of hagane in a process that opened a model, and the files it entered."""
     ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(path)],
+        [sys.executable, "-c", PROGRAM, str(model)],
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "HAGANE_INSTRUCTIONS": "portable"},
+        env={**os.environ, "HAGANE_INSTRUCTIONS": "portable", **settings},
     )
     modules, files = json.loads(ran.stdout)
     return modules, files
 
 
-def test_opening_a_session_enters_few_files(opened: tuple[list[str], list[str]]) -> None:
+def test_opening_a_session_enters_few_files(model: Path) -> None:
     """Whoever follows a model through the code reads these."""
-    _, files = opened
+    modules, files = opened(model, HAGANE_SESSION_CACHE="off")
     assert 60 < len(files) <= FILES, files
-
-
-def test_opening_a_session_imports_what_its_model_needs(
-    opened: tuple[list[str], list[str]],
-) -> None:
-    modules, _ = opened
     assert len(modules) <= MODULES, modules
     for absent in ("passes.fusing", "ops.attention", "ops.recurrent", "ops.contrib", "gradients"):
+        assert not any(name.startswith(f"hagane.{absent}") for name in modules), absent
+
+
+def test_opening_a_session_again_skips_the_pipeline(model: Path, tmp_path: Path) -> None:
+    cache = {"XDG_CACHE_HOME": str(tmp_path)}
+    first, _ = opened(model, **cache)
+    modules, files = opened(model, **cache)
+    assert 0 < len(files) <= KEPT_FILES, files
+    assert len(modules) <= KEPT_MODULES < len(first), modules
+    for absent in ("passes", "ops.convolution", "native.rules", "native.plan"):
         assert not any(name.startswith(f"hagane.{absent}") for name in modules), absent
 
 
