@@ -202,8 +202,8 @@ static void leave_body(hg_program *program) {
   program->at = phase->control->end;
 }
 
-/* Enter a loop, make its next iteration or leave it; enter a branch; take over sizes. 0 if the caller must be asked first,
- * in a thread that is not its own. */
+/* Enter a loop, make its next iteration or leave it; enter a branch; take over sizes. 0 if the caller
+ * must be asked first, in a thread that is not its own. */
 static int turn(hg_program *program, int64_t index, int64_t self) {
   const hg_phase *phase = &program->phases[index];
   hg_control *control = phase->control;
