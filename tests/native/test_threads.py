@@ -19,6 +19,10 @@ from hagane.native.run.engine import ENGINE_PARTS, Engine, extra_flags
 _FLAGS = ("-O2", "-std=gnu11", "-fPIC", "-D_GNU_SOURCE", "-DSTALL_NS=INT64_MAX")
 
 
+# Names of steps; workers may look at them long after a test.
+_STEPS: dict[str, ctypes.c_char_p] = {}
+
+
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
     folder = tmp_path_factory.mktemp("engine")
@@ -68,10 +72,8 @@ class Counting:
 @pytest.fixture
 def arm(engine: Engine) -> Iterator[Callable[[str], None]]:
     def stop_at(step: str) -> None:
-        kept.append(ctypes.c_char_p(step.encode()))
-        engine.library.arm(kept[-1])
+        engine.library.arm(_STEPS.setdefault(step, ctypes.c_char_p(step.encode())))
 
-    kept: list[ctypes.c_char_p] = []
     yield stop_at
     engine.library.let_go()
 
