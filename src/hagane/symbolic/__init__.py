@@ -20,6 +20,7 @@ from hagane.symbolic.expression import (
 from hagane.symbolic.parse import as_dim, parse_dim
 from hagane.symbolic.substitute import (
     C_FLOOR,
+    c_bound,
     c_text,
     evaluate,
     number_of,
@@ -35,6 +36,7 @@ __all__ = [
     "Number",
     "absolute",
     "as_dim",
+    "c_bound",
     "c_text",
     "ceildiv",
     "definitely_different",

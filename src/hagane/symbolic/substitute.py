@@ -157,6 +157,34 @@ def c_text(value: Dim, name: Callable[[str], str], floor: str) -> str:
     return total if whole == 1 else f"{floor}({total}, {whole})"
 
 
+def c_bound(value: Dim, name: Callable[[str], str]) -> str:
+    """Return a C expression of ``double`` that no number in ``c_text`` of a value exceeds.
+
+    Args:
+        value: A size.
+        name: From a name in it to C text.
+    """
+    if not isinstance(value, Expr):
+        return f"{abs(value)}.0"
+    whole = lcm(*(Fraction(coefficient).denominator for coefficient in value.terms.values()))
+    terms = [
+        "*".join(
+            [f"{abs(int(coefficient * whole))}.0"]
+            + [_atom_bound(atom, name) for atom, power in monomial for _ in range(power)]
+        )
+        for monomial, coefficient in value.terms.items()
+    ]
+    return f"({' + '.join(terms) or '0.0'})"
+
+
+def _atom_bound(atom: Atom, name: Callable[[str], str]) -> str:
+    if atom.is_symbol:
+        text = f"(double)({name(atom.head)})"
+        return f"({text} < 0 ? -{text} : {text})"
+    arguments = [c_bound(argument, name) for argument in atom.arguments]
+    return f"({' + '.join(arguments)})"
+
+
 def _c_atom(atom: Atom, name: Callable[[str], str], floor: str) -> str:
     if atom.is_symbol:
         return name(atom.head)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -119,6 +119,17 @@ class Facts:
     def uses(self, value: ir.Value) -> int:
         """Return how often a value is read, by nodes and as an output of the segment."""
         return len(value.uses()) + (value in self.outputs)
+
+    def choice(self, node: ir.Node, name: str, known: Container[str]) -> str:
+        """Return an attribute that is one of some texts.
+
+        Raises:
+            NotNative: It is another one.
+        """
+        found = str(self.attributes(node)[name])
+        if found not in known:
+            raise NotNative(f"an unknown {name}")
+        return found
 
     def attributes(self, node: ir.Node) -> dict[str, Any]:
         """Return a node's attributes, defaults filled in."""

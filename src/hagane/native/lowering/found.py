@@ -24,7 +24,7 @@ from hagane.native.kernels.control import (
     Scanned,
     changing_names,
 )
-from hagane.native.kernels.formula import FLOOR, c_text
+from hagane.native.kernels.formula import FLOOR, c_bound, c_text
 from hagane.native.kernels.kernel import BY_REFERENCE, Body, Kernel, Pointer
 from hagane.native.kernels.recorder import Recorder
 from hagane.native.kernels.sizes import dims_of
@@ -246,6 +246,10 @@ class _Settling:
                     f"if ({texts[0]} != {texts[1]}) {{ hg_fail(thread, {texts[0]}); return; }}"
                 )
         for i, dim in enumerate(changing.dims):
+            # Products of sizes that the data tell may be beyond all integers.
+            if any(sum(power for _, power in term) > 1 for term in getattr(dim, "terms", ())):
+                bound = c_bound(dim, body, news)
+                body.add(f"if ({bound} > 0x1p60) {{ hg_fail(thread, 0); return; }}")
             body.add(f"{out}[{i}] = {c_text(dim, body, news)};")
         for i in range(len(self.control.names)):
             body.add(f"{out}[{len(changing.dims) + i}] = n{i};")

@@ -133,6 +133,9 @@ def lower_split(low: Lowering, node: ir.Node) -> None:
 
 def lower_expand(low: Lowering, node: ir.Node) -> None:
     """Return a view in which axes of length one repeat."""
+    wanted = node.inputs[1]
+    if low.facts.constant(wanted) is None and wanted not in low.facts.types.values:
+        raise NotNative("a shape that only the data tell")
     found = low.forms.plain(node.inputs[0])
     low.forms[node.outputs[0]] = found.broadcast(low.facts.shape(node.outputs[0]))
 

@@ -202,7 +202,7 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
         work=work_of(steps * batch, flops / 30),
         flops=work_of(steps * batch, flops),
         scratch=(2 * wide + 2 * total) * 4,
-        failure="sequence length {value}, expected one from 0 to {0}",
+        failure="sequence length {value}, expected lengths from 0 to {0}",
         failure_sizes=(steps,),
     )
     for value, tensor in zip(node.outputs, outputs, strict=False):

@@ -91,11 +91,13 @@ def lower_resize(low: Lowering, node: ir.Node) -> None:
     shape = low.facts.shape(node.inputs[0])
     if 0 in shape:
         raise NotNative("resizing an empty image")
+    low.facts.choice(node, "mode", ("nearest", "linear", "cubic"))
+    low.facts.choice(node, "nearest_mode", _ROUNDED)
     axes = _axes(low, node)
     if attributes["mode"] == "nearest" and _repeats(low, node, axes):
         return
     if attributes["coordinate_transformation_mode"] not in _COORDINATES:
-        raise NotNative(f"resizing by {attributes['coordinate_transformation_mode']}")
+        raise NotNative("resizing by coordinates of another kind")
     if attributes["mode"] != "nearest" and not low.facts.is_float(node.inputs[0]):
         raise NotNative(f"resizing {low.facts.dtype(node.inputs[0])} by {attributes['mode']}")
     moved = [number for number, axis in enumerate(axes) if not axis.stays]

@@ -234,7 +234,9 @@ class Context:
     def _new_output(self, number: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         try:
             return self.segment.pool.empty(shape, dtype)
-        except (MemoryError, ValueError) as error:
+        except MemoryError:
+            raise  # the session names the node
+        except ValueError as error:
             buffer = self.segment.outputs[number][0]
             label = next(
                 kernel.label

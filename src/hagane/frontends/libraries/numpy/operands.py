@@ -311,8 +311,8 @@ def reshape(t: Core, x: Tensor, dims: Sequence[Dim]) -> Tensor:
     return made
 
 
-def broadcast_shape(t: Core, *tensors: Tensor) -> Any:
-    """Return the shape that arrays broadcast to, by the rule of the operators."""
+def broadcast_shape(t: Core, *tensors: Tensor, name: str = "Sum") -> Any:
+    """Return the shape that arrays broadcast to, by the rule of an operator, which errors name."""
     with t.emit.types_only():
         floats = [t.emit.like(x, FLOAT) for x in tensors]
-        return t.op("Sum", *floats).shape if len(floats) > 1 else floats[0].shape
+        return t.op(name, *floats).shape if len(floats) > 1 else floats[0].shape

@@ -61,6 +61,12 @@ def resolved(t: Core, name: str, values: Sequence[Value]) -> list[ir.DataType]:
     return [ir.DataType.from_numpy(dtype) for dtype in found]
 
 
+# What errors of broadcasting call them.
+_ARITHMETIC = {
+    "add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "true_divide": "Div",
+}  # fmt: skip
+
+
 def elementwise(t: Core, name: str, *values: Value) -> Any:
     """Return what a ufunc returns: an array, or a tuple of them."""
     values = tuple(v if is_number(v) else to_array(t, v) for v in values)
@@ -75,7 +81,7 @@ def elementwise(t: Core, name: str, *values: Value) -> Any:
     known = _known(name, tensors, dtypes[count])
     same = all(x.dtype == tensors[0].dtype for x in tensors)
     rule = rule_of(name, tensors[0].dtype) if same and len(dtypes) == count + 1 else None
-    shape = broadcast_shape(t, *tensors)
+    shape = broadcast_shape(t, *tensors, name=_ARITHMETIC.get(name, "Sum"))
     found = [typed(t, name, tensors, dtype, shape, known, rule) for dtype in dtypes[count:]]
     return found[0] if len(found) == 1 else tuple(found)
 

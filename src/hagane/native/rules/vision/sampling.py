@@ -39,6 +39,7 @@ def _fold(mode: str, align: bool) -> str:
     return _FOLD.format(body="return x;")
 
 
+_OLD_NAMES = {"bilinear": "linear", "bicubic": "cubic"}
 # Fills positions `p` and weights `w` of the taps along an axis, of a coordinate `x`.
 _TAPS = {
     "nearest": (1, "p[0] = rint(KERNEL_fold(x, n)); w[0] = 1;"),
@@ -61,8 +62,9 @@ def lower_grid_sample(low: Lowering, node: ir.Node) -> None:
     for each in (x, grid):
         if each.dtype.name not in ("float32", "float64"):
             raise NotNative(f"element type {each.dtype}")
-    mode, padding = str(attributes["mode"]), str(attributes["padding_mode"])
-    mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
+    mode = low.facts.choice(node, "mode", (*_TAPS, *_OLD_NAMES))
+    padding = low.facts.choice(node, "padding_mode", ("zeros", "border", "reflection"))
+    mode = _OLD_NAMES.get(mode, mode)
     align = bool(attributes["align_corners"])
     count, taps = _TAPS[mode]
     taps = taps.replace("KERNEL_MOVES", str(int(padding != "zeros")))
