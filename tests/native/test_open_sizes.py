@@ -221,6 +221,6 @@ def test_a_sequence_that_is_longer_than_all_is_named() -> None:
     nodes = [helper.make_node("RNN", ["x", "w", "r", "", "lens"], ["y"], "tell", hidden_size=4)]
     feed = {"x": draw((5, 2, 3)), "lens": np.array([3, 6], np.int32)}
     made = session(model(nodes, feed, constants=constants))
-    text = "'tell' failed: sequence length 6, expected one from 0 to 5"
+    text = "'tell' failed: sequence length 6, expected lengths from 0 to 5"
     with pytest.raises(KernelError, match=text):
         made.run(None, feed)
