@@ -102,7 +102,7 @@ def step_program(
         names = rule.scalars(group, 1, dict(rule.kept or {}))
         scalars.append({name: f"group.{number}.{name}" for name in names})
         at.append(
-            {n: _input(nodes, text, ir.DataType.FLOAT, ()) for n, text in scalars[-1].items()}
+            {n: _input(nodes, text, ir.DataType.DOUBLE, ()) for n, text in scalars[-1].items()}
         )
     updated = []
     for name, gradient in gradients.items():
@@ -153,7 +153,7 @@ def _update(
     states = {state: _input(nodes, f"{name}.{state}", found.dtype, shape) for state in names}
     with interpreting(nodes):
         at = scalars
-        if found.dtype != ir.DataType.FLOAT:
+        if found.dtype != ir.DataType.DOUBLE:
             at = {key: op("Cast", value, to=found.dtype) for key, value in scalars.items()}
         new, kept = rule.update(parameter, gradient, states, at, group)
         for title, value in ((name, new), *((f"{name}.{state}", kept[state]) for state in names)):

@@ -233,7 +233,7 @@ class _Program:
                     "differently often; give those that were added later a group of their own"
                 )
         return {
-            text: np.array(seen[number][name], np.float32)
+            text: np.array(seen[number][name], np.float64)
             for number, names in enumerate(self._made.scalars)
             for name, text in names.items()
             if text in self._inputs
