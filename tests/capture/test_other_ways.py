@@ -93,7 +93,6 @@ def test_examples_are_needed() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_pytorchs_exporter_makes_a_model() -> None:
-    pytest.importorskip("onnxscript")
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(3, 4), nn.ReLU()).eval()
     model = hagane.from_torch(net, torch.randn(2, 3), dynamic_shapes=({0: "batch"},))
@@ -111,6 +110,5 @@ class Undecided(nn.Module):
 
 @pytest.mark.filterwarnings("ignore")
 def test_what_pytorchs_exporter_refuses_is_quoted() -> None:
-    pytest.importorskip("onnxscript")
     with pytest.raises(hagane.errors.CaptureError, match=r"torch\.onnx\.export: "):
         hagane.from_torch(Undecided(), torch.randn(2, 3))
