@@ -5,7 +5,7 @@
 
 Models are small, have random weights and stand in evaluation mode. For each: whether
 ``hagane check`` types it without an error or an open question, and its result has the shapes that
-running gives at three sizes; whether ``hagane.capture`` makes a graph; whether this graph, in ONNX
+running gives; whether ``hagane.capture`` makes a graph; whether this graph, in ONNX
 Runtime, returns what the model returns at three sizes; with ``--export`` the same of
 ``torch.export`` (``strict=False``, open batch and sequence). Each model runs in a process of its own
 with a time limit. Obstacles follow, the most frequent first.
@@ -146,7 +146,7 @@ def agreement(case: Case, model: Any, run: Callable[[dict[str, Any]], list[Any]]
 
 def typed(case: Case, model: Any) -> str:
     """Return what keeps the check from being clean; empty if nothing does."""
-    report = hagane.check(model, **{n: t for n, t in case.inputs.items()})
+    report = hagane.check(model, **dict(case.inputs))
     for problems, kind in ((report.errors, "error"), (report.unknown, "unknown")):
         for one in problems:
             place = one.place
@@ -164,7 +164,7 @@ def captured(case: Case, model: Any) -> tuple[str, str]:
     import onnxruntime
 
     try:
-        graph = hagane.capture(model, **{n: t for n, t in case.inputs.items()})
+        graph = hagane.capture(model, **dict(case.inputs))
     except Exception as error:
         return problem(error), ""
     try:
