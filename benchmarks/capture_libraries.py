@@ -7,8 +7,8 @@ Models are small, have random weights and stand in evaluation mode. For each: wh
 ``hagane check`` types it without an error or an open question, and its result has the shapes that
 running gives; whether ``hagane.capture`` makes a graph; whether this graph, in ONNX
 Runtime, returns what the model returns at three sizes; with ``--export`` the same of
-``torch.export`` (``strict=False``, open batch and sequence). Each model runs in a process of its own
-with a time limit. Obstacles follow, the most frequent first.
+``torch.export`` (``strict=False``, open batch and sequence). Each model runs in a process of its
+own with a time limit. Obstacles follow, the most frequent first.
 """
 
 from __future__ import annotations

@@ -543,7 +543,12 @@ def _torchvision(name: str, **settings: Any) -> Callable[[], Any]:
     def make() -> Any:
         import torchvision
 
-        own = {"init_weights": True} if name in ("googlenet", "inception_v3") else {}
+        own: dict[str, Any] = (
+            {"init_weights": True} if "inception" in name or "google" in name else {}
+        )
+        own |= (
+            {"weights_backbone": None} if "fcn" in name or "lab" in name or "aspp" in name else {}
+        )
         return torchvision.models.get_model(name, weights=None, **own, **settings)
 
     return make

@@ -162,7 +162,7 @@ _STRUCTURE = frozenset(
           for method in ("__iter__", "__getitem__", "__len__", "__contains__", "items", "keys",
                          "values", "children", "modules")),
     )
-)  # fmt: skip
+) | {"torch.Tensor.device", "torch._C._log_api_usage_once", "torch.is_grad_enabled"}  # fmt: skip
 _IN_PLACE = frozenset(
     f"i{name}"
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",

@@ -125,7 +125,7 @@ class Access(Objects):
         if isinstance(
             value,
             (
-                tuple | str | bytes | int | float | Expr | range | Range,
+                tuple | frozenset | str | bytes | int | float | Expr | range | Range,
                 ListRef | DictRef | SetRef | Stream,
             ),
         ):

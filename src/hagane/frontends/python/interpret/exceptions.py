@@ -34,8 +34,10 @@ _CLASSES: dict[str, type[BaseException]] = {
 _OWN = frozenset(("capture", "input", "target", "make", "source", "annotation"))
 _NAMED = re.compile(r"(\w+): ")
 
-_ATTEMPT = ast.parse("try: pass\nexcept AttributeError: pass").body[0]
-assert isinstance(_ATTEMPT, ast.Try)
+_ATTEMPT = ast.Try(
+    [], [ast.ExceptHandler(ast.Name("AttributeError", ast.Load()), None, [])], [], []
+)  # fmt: skip
+ast.fix_missing_locations(_ATTEMPT)
 
 
 class Raised(CheckError):

@@ -49,12 +49,11 @@ class Objects(Core):
 
     def instance_attribute(self, value: Instance, name: str) -> Value:
         """Return an attribute of an object, ``MISSING`` if there is none."""
-        if isinstance(value.cls, Class):
-            getter = self.find_in_class(value.cls, "__getattribute__")
+        cls = value.cls
+        if isinstance(cls, Class):
+            getter = self.find_in_class(cls, "__getattribute__")
             if getter is not MISSING:
-                found = self.attempt(
-                    lambda: self.call(self.bind(getter, value, value.cls), [name], {})
-                )
+                found = self.attempt(lambda: self.call(self.bind(getter, value, cls), [name], {}))
                 return self._computed(value, name) if found is MISSING else found
         found = self.plain_attribute(value, name)
         return self._computed(value, name) if found is MISSING else found

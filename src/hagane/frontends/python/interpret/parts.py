@@ -251,3 +251,11 @@ class Parts:
     ) -> Value:
         """Return what a real function returns, ``MISSING`` where it may not be asked."""
         raise NotImplementedError
+
+    def bind(self, found: Value, receiver: Value, cls: Class) -> Value:
+        """Return what a name of a class is when it is reached through ``receiver``."""
+        raise NotImplementedError
+
+    def set_item(self, receiver: Value, index: Value, value: Value) -> None:
+        """Do ``receiver[index] = value``."""
+        raise NotImplementedError

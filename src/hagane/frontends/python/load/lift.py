@@ -147,7 +147,7 @@ class Lift(Core):
         if not isinstance(plain, types.FunctionType):
             return Host(found) if plain is found else self.lift(plain)
         if _is_manager(plain):
-            return Wrapped("managed", self.lift(plain.__wrapped__))
+            return Wrapped("managed", self.lift(inspect.unwrap(plain, stop=_is_inner)))
         node = self._definition(plain)
         if node is None:
             return Host(found)
@@ -322,6 +322,10 @@ _TRANSPARENT = ("torch", "jaxtyping", "beartype", "typeguard")
 def _is_manager(wrapper: types.FunctionType) -> bool:
     """Whether a function is what contextlib.contextmanager returned."""
     return wrapper.__globals__.get("__name__") == "contextlib" and hasattr(wrapper, "__wrapped__")
+
+
+def _is_inner(found: Any) -> bool:
+    return found.__globals__.get("__name__") != "contextlib"
 
 
 def _own_class(found: types.FunctionType) -> Any:

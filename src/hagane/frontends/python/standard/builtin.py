@@ -407,6 +407,8 @@ class Builtins(StandardLibrary, RealObjects):
             return str(value)
         if isinstance(value, Device):
             return value.name
+        if isinstance(value, Library) and value.name.rpartition(".")[2][:1].isupper():
+            return f"<class '{value.name}'>"
         if isinstance(value, Class):
             return f"<class '{value.module.name}.{value.name}'>"
         if isinstance(value, Instance):
@@ -505,6 +507,12 @@ class Builtins(StandardLibrary, RealObjects):
         if not isinstance(name, str):
             return self.lost("an attribute whose name is not known is set")
         self.set_attribute(value, name, content)
+        return None
+
+    def _call_delattr(self, value: Value, name: Value) -> Value:
+        if not isinstance(name, str):
+            return self.lost("an attribute whose name is not known is deleted")
+        self.delete_attribute(value, name)
         return None
 
     def _call_vars(self, value: Value) -> Value:

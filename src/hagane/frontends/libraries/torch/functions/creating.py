@@ -20,6 +20,7 @@ from hagane.frontends.libraries.torch.operands import (
     result_dtype,
     scalar_dtype,
     shape_of,
+    size_input,
     sizes,
 )
 from hagane.frontends.libraries.torch.table import TORCH
@@ -349,7 +350,7 @@ def arange(
             length = ceildiv(start - end, -step)
         else:
             length = ceildiv(end - start, step)
-        return made(t, dtype_of(dtype, INT64), [_not_negative(t, length)], device_of(device))
+        return _counted(t, (start, end, step), _not_negative(t, length), dtype, device)
     formula = _length(start, end, step)
     return made(
         t,
@@ -357,6 +358,18 @@ def arange(
         [formula if formula is not None else t.emit.fresh("arange")],
         device_of(device),
     )
+
+
+def _counted(
+    t: Core, bounds: tuple[Dim, Dim, Dim], length: Dim, dtype: Value, device: Value
+) -> Tensor:
+    """Return the integers from start to end in steps, of which sizes say how many there are."""
+    start, end, step = map(size_input, bounds)
+    whole = t.op("Range", start, end, step, device=device_of(device))
+    wanted = dtype_of(dtype, INT64)
+    found: Tensor = whole if wanted == INT64 else t.op("Cast", whole, to=int(wanted))
+    t.emit.show_sizes(found, (length,))
+    return found
 
 
 def _not_negative(t: Core, length: Dim) -> Dim:
