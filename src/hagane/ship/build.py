@@ -47,6 +47,7 @@ from hagane.ship.ranges import (
     parse_ranges,
     with_most,
 )
+from hagane.ship.retrieved import model_source
 from hagane.ship.sum import sum_of
 from hagane.ship.tables import TYPES
 from hagane.ship.targets import BuildTarget, target_named
@@ -121,7 +122,7 @@ def build_model(
     The folder is replaced as a whole, or stays as it was.
 
     Args:
-        model: An ONNX file.
+        model: An ONNX file, or a folder of chainer-trt's ModelRetriever.
         folder: Where to write: a new or empty folder, or a build.
         options: Settings.
         notice: Is told what was chosen.
@@ -162,7 +163,7 @@ def library_name(stem: str) -> str:
 def generate(model: Path, options: BuildOptions, target: BuildTarget, weights: Path) -> Generated:
     """Return the C of a build, and write its weights."""
     settings = _settings(options, target)
-    source = with_constants(model, parse_constants(options.constants))
+    source = with_constants(model_source(model), parse_constants(options.constants))
     first = read(source, settings)
     ranges = input_ranges(first.model.graph, first.types, parse_ranges(options.shapes))
     nodes = _node_texts(first)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import InvalidArgument
 from hagane.graph import ModelSource, load
+from hagane.ops.definition import Array
 
 
 def parse_constants(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -30,11 +30,11 @@ def parse_constants(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def with_constants(path: Path, constants: Mapping[str, Sequence[str]]) -> ModelSource:
-    """Return a model some of whose inputs are initializers; the path itself if none is.
+def with_constants(source: ModelSource, constants: Mapping[str, Sequence[str]]) -> ModelSource:
+    """Return a model some of whose inputs are initializers; the source itself if none is.
 
     Args:
-        path: An ONNX file.
+        source: An ONNX file, or a model.
         constants: Numbers by input, in the order of its elements; one fills an input of any shape.
 
     Raises:
@@ -42,8 +42,8 @@ def with_constants(path: Path, constants: Mapping[str, Sequence[str]]) -> ModelS
         ModelError: The file cannot be read.
     """
     if not constants:
-        return path
-    model = load(path)
+        return source
+    model = load(source)
     inputs = {str(value.name): value for value in model.graph.inputs}
     for name, numbers in constants.items():
         value = inputs.get(name)
@@ -58,7 +58,7 @@ def with_constants(path: Path, constants: Mapping[str, Sequence[str]]) -> ModelS
     return model
 
 
-def _array(name: str, value: ir.Value, numbers: Sequence[str]) -> np.ndarray[object, np.dtype]:
+def _array(name: str, value: ir.Value, numbers: Sequence[str]) -> Array:
     dims = None if value.shape is None else list(value.shape)
     if dims is None or value.dtype is None or not all(isinstance(dim, int) for dim in dims):
         raise InvalidArgument(
