@@ -6,7 +6,7 @@ that of Chainer, which the layers behind it were recorded with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,10 @@ from hagane.ops.builder.apply import rank_of, shape_of
 from hagane.ops.definition import Array
 
 _INT64 = np.iinfo(np.int64)
+
+
+def _numbers(items: Iterable[Any]) -> Array:
+    return np.array([int(item) for item in items], np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ def _max_pooling(layer: Layer, x: Any) -> Any:
     pads = _pads(layer, x, kernel)
     if any(pads[i] >= kernel[i % 2] for i in range(4)):  # a window may lie in the padding alone
         lowest = np.float32(-np.inf)
-        x = op("Pad", x, np.int64([0, 0, *pads[:2], 0, 0, *pads[2:]]), lowest)
+        x = op("Pad", x, _numbers([0, 0, *pads[:2], 0, 0, *pads[2:]]), lowest)
         pads = [0] * 4
     return op("MaxPool", x, kernel_shape=kernel, strides=layer.window()[0], pads=pads)
 
@@ -137,11 +141,11 @@ def _broadcast(layer: Layer, x: Any) -> Any:
     shape = [int(size) for size in layer.given["out_shape"]]
     if rank_of(x) != len(shape) + 1:
         raise ValueError(f"expected {len(shape)} axes besides the batch, got {rank_of(x) - 1}")
-    return op("Expand", x, np.int64([1, *shape]))
+    return op("Expand", x, _numbers([1, *shape]))
 
 
 def _reshape(layer: Layer, x: Any) -> Any:
-    return op("Reshape", x, np.int64([0, *layer.given["shape"]]))
+    return op("Reshape", x, _numbers([0, *layer.given["shape"]]))
 
 
 def _transpose(layer: Layer, x: Any) -> Any:
@@ -153,7 +157,7 @@ def _concat(layer: Layer, *values: Any) -> Any:
 
 
 def _resize(layer: Layer, x: Any) -> Any:
-    sizes = np.int64(layer.given["output_hw"])
+    sizes = _numbers(layer.given["output_hw"])
     return op(
         "Resize", x, None, None, sizes,
         mode="linear", coordinate_transformation_mode="align_corners", axes=[2, 3],
@@ -179,8 +183,8 @@ def _get_item(layer: Layer, x: Any) -> Any:
         steps.append(step)
         axes.append(axis)
     if axes:
-        x = op("Slice", x, *(np.int64(numbers) for numbers in (starts, ends, axes, steps)))
-    return op("Squeeze", x, np.int64(dropped)) if dropped else x
+        x = op("Slice", x, *(_numbers(given) for given in (starts, ends, axes, steps)))
+    return op("Squeeze", x, _numbers(dropped)) if dropped else x
 
 
 def _where(_: Layer, condition: Any, x: Any, y: Any) -> Any:
@@ -203,7 +207,7 @@ def _resize_arg_max(layer: Layer, x: Any) -> Any:
 
 
 def _sum(_: Layer, x: Any) -> Any:
-    return op("ReduceSum", x, np.int64([1]), keepdims=0)
+    return op("ReduceSum", x, _numbers([1]), keepdims=0)
 
 
 def _matmul(layer: Layer, x: Any, y: Any) -> Any:
@@ -227,7 +231,7 @@ def _shift(layer: Layer, x: Any) -> Any:
     if not all(isinstance(size, int) for size in (channels, height, width)):
         raise ValueError("Shift needs sizes that are numbers")
     py, px = kh // 2 * abs(dy), kw // 2 * abs(dx)
-    padded = op("Pad", x, np.int64([0, 0, py, px, 0, 0, py, px]))
+    padded = op("Pad", x, _numbers([0, 0, py, px, 0, 0, py, px]))
     places = list(range(kh * kw))
     middle = (len(places) - 1) // 2
     places[middle], places[-1] = places[-1], places[middle]
@@ -238,8 +242,8 @@ def _shift(layer: Layer, x: Any) -> Any:
         left = px - (place % kw - kw // 2) * dx
         last = int(channels) if i == len(places) - 1 else (i + 1) * each
         ends = [last, top + int(height), left + int(width)]
-        starts = np.int64([i * each, top, left])
-        pieces.append(op("Slice", padded, starts, np.int64(ends), np.int64([1, 2, 3])))
+        starts = _numbers([i * each, top, left])
+        pieces.append(op("Slice", padded, starts, _numbers(ends), _numbers([1, 2, 3])))
     return op("Concat", *pieces, axis=1)
 
 
@@ -258,7 +262,7 @@ def _directed_pooling(layer: Layer, x: Any) -> Any:
         pads[axis + 4 * backwards] = reach
         low, high = (reach, _INT64.max) if backwards else (0, size)
         moved = op("Pad", x, pads, np.float32(-np.inf))
-        moved = op("Slice", moved, np.int64([low]), np.int64([high]), np.int64([axis]))
+        moved = op("Slice", moved, _numbers([low]), _numbers([high]), _numbers([axis]))
         x = op("Max", x, moved)
         reach *= 2
     return x
