@@ -77,14 +77,12 @@ class Objects(Core):
             return own
         if found is not MISSING:
             return self.bind(found, value, value.cls)
-        base = self.tables.object_attribute(self, value, name)
-        if base is not MISSING:
-            return base
         if name == "__class__":
             return value.cls
         if name == "__dict__":
             return self._namespace(value)
-        return self._from_python(value, name)
+        base = self.tables.object_attribute(self, value, name)
+        return self._from_python(value, name) if base is MISSING else base
 
     def _computed(self, value: Instance, name: str) -> Value:
         """Return what ``__getattr__`` gives."""

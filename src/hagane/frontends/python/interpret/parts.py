@@ -212,6 +212,10 @@ class Parts:
     def _execute_one(self, statement: ast.stmt) -> None:
         raise NotImplementedError
 
+    def real_of(self, value: Value) -> Any:
+        """Return the real object that a value stands for, ``MISSING`` where there is none."""
+        raise NotImplementedError
+
     def as_base(self, base: Value) -> Value:
         """Return a class as a base of others."""
         raise NotImplementedError

@@ -325,7 +325,7 @@ def _is_manager(wrapper: types.FunctionType) -> bool:
 
 
 def _is_inner(found: Any) -> bool:
-    return found.__globals__.get("__name__") != "contextlib"
+    return bool(found.__globals__.get("__name__") != "contextlib")
 
 
 def _own_class(found: types.FunctionType) -> Any:

@@ -48,8 +48,9 @@ class Containers(Core):
             return receiver
         if isinstance(receiver, str):
             return self._text_method(receiver, name, arguments, keywords)
-        if is_plain(receiver) and is_plain(tuple(arguments)):
-            return apply_plain(lambda *a: getattr(receiver, name)(*a), *arguments)
+        real = [self.real_of(argument) for argument in arguments]
+        if is_plain(receiver) and MISSING not in real:
+            return self.lift(apply_plain(lambda *a: getattr(receiver, name)(*a), *real))
         if isinstance(receiver, tuple):
             return self._find(list(receiver), name, arguments[0])
         return self.lost(f"the method '{name}' of {self.show(receiver)}")

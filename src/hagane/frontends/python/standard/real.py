@@ -12,6 +12,7 @@ from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.exceptions import Raised
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -107,7 +108,10 @@ class RealObjects(Core):
         named = {name: self.real_of(value) for name, value in keywords.items()}
         if any(item is MISSING for item in (*plain, *named.values())):
             return MISSING
-        return self.lift(apply_plain(lambda: found(*plain, **named)))
+        try:
+            return self.lift(apply_plain(lambda: found(*plain, **named)))
+        except (ImportError, AttributeError, OSError, RuntimeError) as error:
+            raise Raised(f"{type(error).__name__}: {error}", Host(error)) from None
 
     def _fields(self, value: Value) -> Value:
         cls = value.cls if isinstance(value, Instance) else value

@@ -145,7 +145,8 @@ def full_like(
 ) -> Tensor:
     """Return a tensor like another, filled with one number."""
     x = need_tensor(t, input, "input")
-    return made(t, dtype_of(dtype, x.dtype), list(shape_of(t, x)), device_of(device, x.device))
+    wanted, where = dtype_of(dtype, x.dtype), device_of(device, x.device)
+    return made(t, wanted, list(shape_of(t, x)), where, fill_value)
 
 
 @TORCH.method("new_full")
@@ -340,6 +341,9 @@ def arange(
         if step == 0 or (end - start) * step < 0:
             t.fail("value", f"arange from {start} to {end} cannot be reached with step {step}")
         known = np.arange(start, end, step)
+        if len(known) > _MAX_CONTENT and category(dtype_of(dtype, default)) < 3:
+            content = known.astype(dtype_of(dtype, default).numpy())
+            return t.op("Identity", content, device=device_of(device))
         x = made(t, dtype_of(dtype, default), [len(known)], device_of(device))
         if len(known) <= _MAX_CONTENT:
             x.known = known.astype(x.dtype.numpy())
