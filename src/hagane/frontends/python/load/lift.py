@@ -113,7 +113,9 @@ class Lift(Core):
                     {name: self.lift(value) for name, value in found.keywords.items()},
                 )
             case _ if hasattr(found, "cache_info") and hasattr(found, "__wrapped__"):
-                return self.lift(found.__wrapped__)
+                # One of the user's own may be there to give one random number, not two.
+                own = _is_user(getattr(inspect.unwrap(found), "__code__", _NO_CODE).co_filename)
+                return Host(found) if own else self.lift(found.__wrapped__)
             case staticmethod() | classmethod():
                 return Wrapped(type(found).__name__, self.lift(found.__func__))
             case type():
@@ -313,6 +315,7 @@ def _adds_nothing(wrapper: Any) -> bool:
     return root in _TRANSPARENT
 
 
+_NO_CODE = (lambda: None).__code__
 # Modules of the standard library whose classes are bases of others.
 _MIXINS = ("collections.abc", "_collections_abc", "collections")
 # Packages whose wrappers around functions change no result.
