@@ -17,10 +17,11 @@ from hagane.ship.quantize import QuantizeOptions, Scheme, check_report, quantize
 
 def command(
     model: Annotated[Path, typer.Argument(help="The ONNX model.")],
-    data: Annotated[
-        str, typer.Option(help="FILE.py:make, a function that returns feeds {input: array}.")
-    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The file to write.")],
+    data: Annotated[
+        str | None,
+        typer.Option(help="FILE.py:make, a function that returns feeds {input: array}."),
+    ] = None,
     method: Annotated[str, typer.Option(help="minmax, entropy, percentile or mse.")] = "minmax",
     percentile: Annotated[
         float, typer.Option(help="Numbers that are not clipped, in per cent.")
@@ -45,6 +46,26 @@ def command(
     weights_only: Annotated[
         bool, typer.Option("--weights-only", help="Activations stay as they are.")
     ] = False,
+    dynamic: Annotated[
+        bool, typer.Option("--dynamic", help="Each run finds the ranges of activations.")
+    ] = False,
+    bits: Annotated[int, typer.Option(help="Of weights: 8, or 4 with --weights-only.")] = 8,
+    block: Annotated[int, typer.Option(help="Weights of 4 bits that share a scale.")] = 32,
+    equalize: Annotated[
+        bool, typer.Option("--equalize", help="Balance the weights of successive convolutions.")
+    ] = False,
+    smooth: Annotated[
+        float | None,
+        typer.Option(
+            help="0 to 1: how much of products' outliers goes into weights (SmoothQuant)."
+        ),
+    ] = None,
+    correct_bias: Annotated[
+        bool, typer.Option("--correct-bias", help="Let biases make up for mean errors.")
+    ] = False,
+    effects: Annotated[
+        bool, typer.Option("--effects", help="Report each layer's effect on the outputs.")
+    ] = False,
 ) -> None:
     """Write a model that computes with bytes, in ONNX's own operators.
 
@@ -53,12 +74,21 @@ def command(
     try:
         if report is not None:
             check_report(report)
-        scheme = Scheme(not per_tensor, symmetric, weights_only)
-        options = QuantizeOptions(method, percentile, scheme, _share(keep_accuracy))
-        make = _function(data, "--data")
+        scheme = Scheme(not per_tensor, symmetric, weights_only, dynamic, bits, block)
+        options = QuantizeOptions(
+            method,
+            percentile,
+            scheme,
+            _share(keep_accuracy),
+            equalize,
+            smooth,
+            correct_bias,
+            effects,
+        )
+        make = None if data is None else _function(data, "--data")
         measure = None if metric is None else _function(metric, "--metric")
         with working(f"quantising {model.name}"):
-            found = quantize(model, make, output, options, metric=measure, where=data)
+            found = quantize(model, make, output, options, metric=measure, where=str(data))
         if report is not None:
             found.write(report)
     except (HaganeError, OSError) as error:
