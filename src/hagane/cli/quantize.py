@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from hagane.cli.named import named_function
 from hagane.cli.progress import working
 from hagane.errors import HaganeError, InvalidArgument
-from hagane.frontends.python.enter.explore import import_file
 from hagane.ship.quantize import QuantizeOptions, Scheme, check_report, quantize, table_lines
 
 
@@ -85,8 +84,8 @@ def command(
             correct_bias,
             effects,
         )
-        make = None if data is None else _function(data, "--data")
-        measure = None if metric is None else _function(metric, "--metric")
+        make = None if data is None else named_function(data, "--data")
+        measure = None if metric is None else named_function(metric, "--metric")
         with working(f"quantising {model.name}"):
             found = quantize(model, make, output, options, metric=measure, where=str(data))
         if report is not None:
@@ -113,16 +112,3 @@ def _share(text: str | None) -> float | None:
     if rest.strip() or not 0 <= share <= 1:
         raise InvalidArgument(f"--keep-accuracy: expected a share as 0.5%, got '{text}'")
     return share
-
-
-def _function(target: str, option: str) -> Callable[..., Any]:
-    path, colon, name = target.rpartition(":")
-    if not colon or not path.endswith(".py"):
-        raise InvalidArgument(f"{option} '{target}': expected FILE.py:function")
-    if not Path(path).is_file():
-        raise InvalidArgument(f"{option}: there is no file '{path}'")
-    found = vars(import_file(Path(path))).get(name)
-    if not callable(found):
-        raise InvalidArgument(f"{option}: '{path}' has no function '{name}'")
-    function: Callable[..., Any] = found
-    return function

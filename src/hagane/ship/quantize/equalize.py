@@ -79,7 +79,8 @@ def _balance(source: Source, pair: _Pair) -> None:
 
 
 def _reach(weight: Array, axis: int) -> Array:
-    return np.abs(weight).max(axis=tuple(i for i in range(weight.ndim) if i != axis))
+    found: Array = np.abs(weight).max(axis=tuple(i for i in range(weight.ndim) if i != axis))
+    return found
 
 
 def _along(vector: Array, axis: int, rank: int) -> Array:

@@ -206,8 +206,8 @@ def quantized_model(
         made.CopyFrom(node)
         if found is not None:
             made = inserter.layer(found[1], nodes, f"_{found[0]}")
-        by_bytes = found is not None and scheme.rounds_activations
-        first = len(made.input) if by_bytes and found[1].operator not in RECURRENT else 0
+        by_bytes = found is not None and found[1].operator not in RECURRENT
+        first = len(made.input) if by_bytes and scheme.rounds_activations else 0
         for i in range(first, len(made.input)):
             made.input[i] = renamed.get(made.input[i], made.input[i])
         nodes.append(made)
@@ -303,7 +303,7 @@ def error_model(
             file_node("ReduceSumSquare", [f"difference_{i}"], [f"error_{i}"], keepdims=0),
         ]
         for what in ("difference",) if differences else ("signal", "error"):
-            shape = None if differences else []
+            shape: list[int] | None = None if differences else []
             made_output = (f"{what}_{i}", onnx.TensorProto.FLOAT, shape)
             outputs.append(helper.make_tensor_value_info(*made_output))
     found = with_nodes(model, nodes, inserter.constants)

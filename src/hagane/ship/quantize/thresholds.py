@@ -91,7 +91,8 @@ def spread(counts: Array, levels: int) -> Array:
     sums = np.add.reduceat(counts, starts)
     numbers = np.add.reduceat(filled.astype(np.float64), starts)
     means = np.divide(sums, numbers, out=np.zeros(levels), where=numbers != 0)
-    return np.repeat(means, np.diff([*starts, len(counts)])) * filled
+    found: Array = np.repeat(means, np.diff([*starts, len(counts)])) * filled
+    return found
 
 
 def _divergence(reference: Array, candidate: Array) -> float:
