@@ -132,14 +132,8 @@ def test_a_build_for_aarch64_runs_emulated(tmp_path: Path) -> None:
     assert json.loads((folder / "manifest.json").read_text())["machine"] == "aarch64"
     (tmp_path / "p.c").write_text(PROGRAM)
     zig = [sys.executable, "-m", "ziglang", "cc", "-target", "aarch64-linux-gnu.2.34"]
-    files = [
-        str(tmp_path / "p.c"),
-        f"-I{folder}",
-        f"-L{folder}",
-        "-lany",
-        "-o",
-        str(tmp_path / "p"),
-    ]
+    program = str(tmp_path / "p")
+    files = [f"{program}.c", f"-I{folder}", f"-L{folder}", "-lany", "-o", program]
     subprocess.run([*zig, *files], check=True)
     done = subprocess.run(
         [emulator, "-L", str(CROSS), "-E", f"LD_LIBRARY_PATH={folder}", program, str(folder)],
