@@ -170,6 +170,7 @@ static int64_t fit_numbers(hg_context *context) {
     fresh = 1;
   }
   if (context->arena == NULL) return HG_NO_MEMORY;
+  if (context->program != NULL) forget_controls(context->program);
   forget_tables(context);
   int64_t threads = threads_of(context), scratch = scratch_bytes(context);
   if (context->program == NULL) context->program = hg_create(part->n_kernels, threads, scratch);

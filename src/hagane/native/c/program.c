@@ -137,6 +137,14 @@ void hg_set_phase(hg_program *program, int64_t index, void *kernel, char *const 
       (hg_phase){(hg_kernel)kernel, pointers, sizes, tasks, serial, NULL, NULL, tasks};
 }
 
+/* Let no phase be a loop or a branch any more, before their tables go. */
+static void forget_controls(hg_program *program) {
+  for (int64_t i = 0; i < program->n_phases; i++) {
+    forget_grown(program->phases[i].control);
+    program->phases[i].control = NULL;
+  }
+}
+
 /* Make a phase a loop or a branch. The tables are the caller's, but for memory that grew. */
 void hg_set_control(hg_program *program, int64_t index, hg_control *control) {
   program->phases[index].control = control;
