@@ -20,6 +20,7 @@ from hagane.graph.types import TensorType
 from hagane.graph.walk import all_nodes
 from hagane.machine import multiplies_bfloat16, usable_cores
 from hagane.native import AT_RUN_TIME, Target
+from hagane.native.run.tables import TYPES
 from hagane.runtime.backends import NativeBackend
 from hagane.runtime.pipeline import Built, ReadModel, build, read
 from hagane.runtime.port import SizesUnknown
@@ -53,7 +54,6 @@ from hagane.ship.ranges import (
 )
 from hagane.ship.retrieved import model_source
 from hagane.ship.sum import sum_of
-from hagane.ship.tables import TYPES
 from hagane.ship.targets import BuildTarget, targets_named
 from hagane.ship.weights import WeightFile
 
