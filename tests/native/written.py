@@ -70,7 +70,7 @@ def proto_of(
     made = model(nodes, dict(feed), names, shapes=opened(feed, fixed), opset=opset)
     for domain, version in (("ai.onnx.ml", 3), ("com.microsoft", 1)):
         if any(each.domain == domain for each in nodes):
-            newest = any(each.op_type == "TreeEnsemble" for each in nodes)
+            newest = any(each.op_type in ("TreeEnsemble", "LabelEncoder") for each in nodes)
             made.opset_import.append(helper.make_opsetid(domain, 5 if newest else version))
     return made
 
