@@ -174,15 +174,21 @@ def lower_unique(low: Lowering, node: ir.Node) -> None:
     less = "u < v" + (" || (v != v && u == u)" if nan else "")
     same = "u == v" + (" || (u != u && v != v)" if nan and flat else "")
     arguments = f"const {kind} *x, int64_t n, int64_t outer, int64_t inner"
-    load = f"{number_type(x.dtype)} u = {loaded(x.dtype, 'x[(o * n + a) * inner + k]')}, v = {loaded(x.dtype, 'x[(o * n + b) * inner + k]')};"
+    loops = "for (int64_t o = 0; o < outer; o++) for (int64_t k = 0; k < inner; k++)"
+    if flat:  # slices of one element
+        loops = "const int64_t o = 0, k = 0; (void)n, (void)outer;"
+    load = (
+        f"{number_type(x.dtype)} u = {loaded(x.dtype, 'x[(o * n + a) * inner + k]')}, "
+        f"v = {loaded(x.dtype, 'x[(o * n + b) * inner + k]')};"
+    )
     helper = f"""
-static int KERNEL_before(int64_t a, int64_t b, {arguments}) {{
-for (int64_t o = 0; o < outer; o++) for (int64_t k = 0; k < inner; k++) {{ {load}
+INLINE int KERNEL_before(int64_t a, int64_t b, {arguments}) {{
+{loops} {{ {load}
 if ({less}) return 1;
 if (!({same})) return 0; }}
 return 0; }}
 static int KERNEL_same(int64_t a, int64_t b, {arguments}) {{
-for (int64_t o = 0; o < outer; o++) for (int64_t k = 0; k < inner; k++) {{ {load}
+{loops} {{ {load}
 if (!({same})) return 0; }}
 return 1; }}
 {sorting("KERNEL_before(a, b, x, n, outer, inner)", arguments, "x, n, outer, inner")}"""
