@@ -23,11 +23,12 @@ INLINE float hg_of_tiny(uint32_t code, int mantissa, int bias) {
 }
 /* The code of a finite magnitude, to the nearest, ties to even; at most 256 for what is too large. */
 INLINE uint32_t hg_to_tiny(double x, int mantissa, int bias) {
-  if (x == 0) return 0;
   if (x > 0x1p17) return 256;
-  int exponent = ilogb(x);
+  union { double value; uint64_t bits; } scale = {x};
+  int exponent = (int)(scale.bits >> 52) - 1023;
   if (exponent < 1 - bias) exponent = 1 - bias;
-  return ((uint32_t)(exponent + bias - 1) << mantissa) + (uint32_t)rint(ldexp(x, mantissa - exponent));
+  scale.bits = (uint64_t)(1023 + mantissa - exponent) << 52;
+  return ((uint32_t)(exponent + bias - 1) << mantissa) + (uint32_t)__builtin_rint(x * scale.value);
 }
 /* Floats with a sign: the bit of it, the largest finite magnitude, the codes of what is larger and of
  * NaN. Where NaN has the code of zero below zero, so has what is too large, and there is no such zero. */

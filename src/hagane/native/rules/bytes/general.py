@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx_ir as ir
 
@@ -24,7 +26,7 @@ from hagane.symbolic import Dim, product
 _LIMITS = {"int2": (-2, 1), "uint2": (0, 3), "int4": (-8, 7), "uint4": (0, 15)}
 
 
-def _limits(dtype: np.dtype[np.generic]) -> tuple[int, int]:
+def _limits(dtype: np.dtype[Any]) -> tuple[int, int]:
     if dtype.name in _LIMITS:
         return _LIMITS[dtype.name]
     return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)

@@ -127,10 +127,10 @@ if (same) to[pool[low * {width} + {width - 1}]] += 1;
 }} }}
 for (int64_t c = 0; c < {columns}L; c++) to[c] = {value};
 }}"""
-    length = x.shape[-1]
+    across = x.shape[-1]
     emit_written(
-        low.recorder, node, text, reads=reads, writes={"y": y}, sizes={"length": length},
-        items=x.shape[0] if len(x.shape) > 1 else 1, each=length * (20 * (skips + 1)),
+        low.recorder, node, text, reads=reads, writes={"y": y}, sizes={"length": across},
+        items=x.shape[0] if len(x.shape) > 1 else 1, each=across * (20 * (skips + 1)),
     )  # fmt: skip
     low.forms[out] = y
 
