@@ -166,3 +166,14 @@ def test_truth_values_are_compared() -> None:
 def test_a_dropout_that_keeps_everything_gives_its_mask() -> None:
     feeds = [{"x": np.ones((3, 5), np.float32)}, {"x": np.zeros((1, 40), np.float32)}]
     check(node("Dropout", ["x"], ["y", "mask"]), feeds)
+
+
+def test_sizes_become_numbers_of_any_type() -> None:
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("Cast", ["s"], ["half"], to=onnx.TensorProto.FLOAT16),
+        node("Neg", ["s"], ["below"]),
+        node("Cast", ["below"], ["wrapped"], to=onnx.TensorProto.UINT16),
+    ]
+    feeds = [{"x": np.zeros(shape, np.float32)} for shape in ((3, 4), (1, 70))]
+    check(nodes, feeds, outputs=["half", "wrapped"])
