@@ -22,6 +22,8 @@ from hagane.symbolic import Dim
 
 # Why a node is not native yet: it will be, once the sizes of the inputs are known.
 AT_RUN_TIME = "a size is known only at run time"
+# Why a node is never native: two runs of it differ by intent.
+DRAWN = "it draws at random, and ONNX fixes no stream of numbers"
 
 
 class NotNative(Exception):
