@@ -44,7 +44,18 @@ def filled(t: Core, dtype: ir.DataType, shape: list[Dim], value: Any) -> Tensor:
     fits = len(counts) == len(shape) and min(counts, default=0) >= 0
     if value is not None and fits and math.prod(counts) <= MAX_CONTENT:
         known = np.full(counts, value, dtype=dtype.numpy())
+    if known is None and value is not None and t.emit.builds:
+        return spread(t, t.emit.constant(np.array(value, dtype.numpy())), dtype, shape)
     return new(t, dtype, shape, known)
+
+
+def spread(t: Core, value: Tensor, dtype: ir.DataType, shape: list[Dim]) -> Tensor:
+    """Return an array full of the only element of a tensor."""
+    made: Tensor = t.op(
+        "Expand", t.op("Cast", value, to=dtype), t.emit.constant(shape, INT64), kind=KIND
+    )
+    t.emit.show_sizes(made, tuple(shape))
+    return made
 
 
 def _filler(name: str) -> None:
@@ -83,6 +94,8 @@ def full(
     _check_fits(t, value, made)
     if isinstance(fill_value, int | float) and all(isinstance(n, int) for n in shape_of(t, made)):
         return filled(t, made.dtype, list(shape_of(t, made)), fill_value)
+    if t.emit.builds:
+        return spread(t, value, made.dtype, list(shape_of(t, made)))
     return made
 
 
@@ -99,7 +112,10 @@ def full_like(t: Core, a: Value, fill_value: Value, dtype: Value = None, *_: Val
     """Return an array like another, full of one value."""
     x = to_array(t, a)
     counts = list(shape_of(t, x)) if shape is None else sizes(t, shape)
-    return new(t, dtype_of(t, dtype, x.dtype), counts)
+    made = dtype_of(t, dtype, x.dtype)
+    return (
+        spread(t, to_array(t, fill_value), made, counts) if t.emit.builds else new(t, made, counts)
+    )
 
 
 @NUMPY.function("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "copy")
@@ -194,13 +210,18 @@ def eye(
     if isinstance(M, DType | Host | str):  # identity(n, dtype)
         M, dtype = None, M
     rows = size(t, N)
-    return new(t, dtype_of(t, dtype, DOUBLE), (rows, rows if M is None else size(t, M)))
+    made, shape = dtype_of(t, dtype, DOUBLE), [rows, rows if M is None else size(t, M)]
+    if not t.emit.builds:
+        return new(t, made, tuple(shape))
+    zeros = spread(t, t.emit.constant(np.array(0)), made, shape)
+    return t.op("EyeLike", zeros, dtype=made, k=k)
 
 
 @NUMPY.function("tri")
 def tri(t: Core, N: Value, M: Value = None, k: Value = 0, dtype: Value = None) -> Tensor:
     """Return a triangle of ones."""
-    return eye(t, N, M, k, dtype)
+    rows = size(t, N)
+    return new(t, dtype_of(t, dtype, DOUBLE), (rows, rows if M is None else size(t, M)))
 
 
 @NUMPY.function("tril", "triu")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -148,7 +149,12 @@ def to_array(t: Core, value: Value, dtype: ir.DataType | None = None) -> Tensor:
         raise CheckError("type", f"expected an array or a number, got {t.show(t.wrap(value))}")
     own = dtype or promoted(t, [value])
     if isinstance(value, Real | Truth):
-        return t.emit.new(own, (), kind=KIND)
+        scalar = (
+            t.emit.real_scalar(value) if isinstance(value, Real) else t.emit.truth_scalar(value)
+        )
+        if scalar is None:
+            return t.emit.new(own, (), kind=KIND)
+        return replace(t.op("Cast", scalar, to=own) if scalar.dtype != own else scalar, kind=KIND)
     held: Any = np.empty((), dtype=object)
     held[()] = value
     return new(t, own, (), held if isinstance(value, Expr) else np.array(value))

@@ -80,6 +80,8 @@ def elementwise(t: Core, name: str, *values: Value) -> Any:
     ]
     known = _known(name, tensors, dtypes[count])
     same = all(x.dtype == tensors[0].dtype for x in tensors)
+    if name == "abs":
+        name = "absolute"
     rule = rule_of(name, tensors[0].dtype) if same and len(dtypes) == count + 1 else None
     shape = broadcast_shape(t, *tensors, name=_ARITHMETIC.get(name, "Sum"))
     found = [typed(t, name, tensors, dtype, shape, known, rule) for dtype in dtypes[count:]]

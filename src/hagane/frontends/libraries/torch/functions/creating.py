@@ -21,6 +21,7 @@ from hagane.frontends.libraries.torch.operands import (
     scalar_dtype,
     shape_of,
     sizes,
+    to_tensor,
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
@@ -144,7 +145,13 @@ def full_like(
 ) -> Tensor:
     """Return a tensor like another, filled with one number."""
     x = need_tensor(t, input, "input")
-    return made(t, dtype_of(dtype, x.dtype), list(shape_of(t, x)), device_of(device, x.device))
+    result = made(t, dtype_of(dtype, x.dtype), list(shape_of(t, x)), device_of(device, x.device))
+    if not t.emit.builds or category(result.dtype) > 2:
+        return result
+    value = cast(t, to_tensor(t, fill_value), result.dtype)
+    filled = t.op("Expand", value, dims_input(list(shape_of(t, x))), device=result.device)
+    t.emit.show_sizes(filled, result.shape or ())
+    return filled
 
 
 @TORCH.method("new_full")
@@ -400,7 +407,12 @@ def eye(
     t: Core, n: Value, m: Value = None, *, dtype: Value = None, device: Value = None, **_: Value
 ) -> Tensor:
     """Return an identity matrix."""
-    return made(t, dtype_of(dtype), [n, n if m is None else m], device_of(device))
+    shape = [n, n if m is None else m]
+    result = made(t, dtype_of(dtype), shape, device_of(device))
+    if not t.emit.builds or category(result.dtype) > 2:
+        return result
+    zeros = made(t, result.dtype, shape, device_of(device), 0)
+    return t.op("EyeLike", zeros, dtype=result.dtype)
 
 
 @TORCH.function("meshgrid")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +26,7 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import DType, Fields, Tensor, Value
+from hagane.frontends.python.values.values import DType, Fields, Tensor, Truth, Value
 from hagane.ops.definition import Array
 from hagane.ops.functions import statistics
 
@@ -408,9 +409,23 @@ def numel(t: Core, input: Value) -> Value:
     return elements(input)
 
 
-@TORCH.function("equal", "allclose", methods=("equal", "allclose"))
+@TORCH.function("equal", methods=("equal",))
 def equal(t: Core, input: Value, other: Value, **_: Value) -> Value:
     """Return whether two tensors hold the same."""
-    from hagane.frontends.python.values.values import Truth
-
     return Truth(t.unknown_truth())
+
+
+@TORCH.function("allclose", methods=("allclose",))
+def allclose(
+    t: Core, input: Value, other: Value, rtol: Value = 1e-5, atol: Value = 1e-8, **_: Value
+) -> Value:
+    """Return whether two tensors are nearly equal everywhere."""
+    if not t.emit.builds or not all(isinstance(v, int | float) for v in (rtol, atol)):
+        return Truth(t.unknown_truth())
+    gap = t.op("Abs", t.op("Sub", input, other))
+    far = t.binary(ast.Add, t.binary(ast.Mult, t.op("Abs", other), rtol), atol)
+    near = t.op("Or", t.op("LessOrEqual", gap, far), t.op("Equal", input, other))
+    whole = t.op("Cast", near, to=ir.DataType.INT64)
+    least: Tensor = t.op("ReduceMin", t.op("Reshape", whole, [-1]), keepdims=0)
+    made = t.truth(least)
+    return made if isinstance(made, bool) else t.as_truth(made)
