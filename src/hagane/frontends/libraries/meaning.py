@@ -14,7 +14,9 @@ from typing import Any
 
 import onnx_ir as ir
 
-from hagane.frontends.libraries.meant import MEANT
+from hagane.frontends.libraries import meant
+from hagane.frontends.libraries.chainer.meant import MEANT as CHAINERS
+from hagane.frontends.libraries.chainer.uncomputed import UNCOMPUTED
 from hagane.frontends.libraries.registry import LibraryTables
 from hagane.frontends.libraries.table import arguments_of
 from hagane.frontends.libraries.writing import check_writable, copied, write
@@ -22,6 +24,7 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import DType, Many, Tensor, Value
 
+MEANT = meant.MEANT | CHAINERS
 # What makes objects: the operators are in what is done with them.
 _MAKING = ("__init__",)
 
@@ -81,6 +84,8 @@ class MeaningTables(LibraryTables):
                 f"'{name}' works in place, which cannot be captured yet; use its result, as in "
                 f"x = x.{last.rstrip('_')}(...)",
             )
+        if name in UNCOMPUTED:
+            raise CheckError("capture", f"'{name}' cannot be captured: {UNCOMPUTED[name]}")
         if name not in MEANT and id(self._handler(name)) not in self._handlers:
             raise CheckError(
                 "capture",
@@ -171,8 +176,22 @@ class MeaningTables(LibraryTables):
         return made
 
 
-# Calls of the program's own objects, and containers of them.
+# Calls of the program's own objects, and containers of them; reports, which compute nothing.
 _STRUCTURE = frozenset(
+    f"chainer.{name}"
+    for name in (
+        "Variable.dtype", "Variable.xp", "Variable.device",
+        "Sequential.forward", "report", "as_array", "Link.init_scope", "Link.children",
+        "Link.links", "Link.namedlinks", "Link.params", "Link.namedparams", "Link.count_params",
+        "Chain.__getitem__", "using_config.__enter__", "using_config.__exit__",
+        *(f"{container}.{method}" for container in ("ChainList", "Sequential")
+          for method in ("__iter__", "__getitem__", "__len__")),
+        *(f"links.{link}.{method}" for link in ("LSTM", "StatefulPeepholeLSTM", "GRU",
+                                                "StatefulZoneoutLSTM", "StatefulGRU",
+                                                "StatefulMGU")
+          for method in ("reset_state", "set_state")),
+    )
+) | {"numpy.ndarray.dtype"} | frozenset(
     f"torch.nn.{name}"
     for name in (
         "Sequential.forward", "ModuleList.forward", "Module.__call__", "Module.__getattr__",
