@@ -9,6 +9,7 @@ import onnx_ir as ir
 from hagane.graph.names import separate_names
 from hagane.graph.walk import read_values
 from hagane.native.lowering.facts import STORED
+from hagane.ops.builder.node import copy_node
 from hagane.ops.inference import GraphTypes
 from hagane.passes.removing.remove_dead import remove_dead
 from hagane.training.step.chain import Act, Move
@@ -104,14 +105,8 @@ class _Writer:
         for node in self._own[stage]:
             if all(value in self._forward.kept for value in node.outputs):
                 continue
-            copy = ir.Node(
-                node.domain,
-                node.op_type,
-                [None if v is None else made.get(v, self._now.get(v, v)) for v in node.inputs],
-                list(node.attributes.values()),
-                num_outputs=len(node.outputs),
-                name=f"{node.name}.again",
-            )
+            inputs = [None if v is None else made.get(v, self._now.get(v, v)) for v in node.inputs]
+            copy = copy_node(node, inputs, f"{node.name}.again")
             for old, new in zip(node.outputs, copy.outputs, strict=True):
                 new.name, new.type, new.shape = f"{old.name}.again", old.type, old.shape
                 new.metadata_props.update(old.metadata_props)
