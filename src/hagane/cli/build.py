@@ -22,6 +22,10 @@ def command(
         list[str] | None,
         typer.Option(help="INPUT=1..8,3,224,32..640: sizes, or ranges of sizes, of an input."),
     ] = None,
+    constant: Annotated[
+        list[str] | None,
+        typer.Option(help="INPUT=16000: an input that is always the same."),
+    ] = None,
     target: Annotated[
         str | None,
         typer.Option(help="x86-64-v4, x86-64-v3, x86-64 or aarch64; this machine if not given."),
@@ -56,6 +60,7 @@ def command(
         name=name,
         threads=threads,
         menoh=menoh,
+        constants=tuple(constant or ()),
     )
     try:
         with working(f"building {model.name}"):

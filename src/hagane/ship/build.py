@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 import hagane
 from hagane.errors import InvalidArgument, UnsupportedModel
+from hagane.graph import ModelSource
 from hagane.graph.types import TensorType
 from hagane.graph.walk import all_nodes
 from hagane.machine import multiplies_bfloat16, usable_cores
@@ -21,6 +22,7 @@ from hagane.runtime.backends import NativeBackend
 from hagane.runtime.pipeline import Built, ReadModel, build, read
 from hagane.runtime.port import SizesUnknown
 from hagane.runtime.settings import PRECISIONS, Settings
+from hagane.ship.constants import parse_constants, with_constants
 from hagane.ship.folder import MANIFEST, check_replaceable, replacing
 from hagane.ship.library import (
     Sources,
@@ -45,6 +47,7 @@ from hagane.ship.ranges import (
     parse_ranges,
     with_most,
 )
+from hagane.ship.retrieved import model_source
 from hagane.ship.sum import sum_of
 from hagane.ship.tables import TYPES
 from hagane.ship.targets import BuildTarget, target_named
@@ -62,6 +65,7 @@ class BuildOptions:
 
     Attributes:
         shapes: ``INPUT=1..8,3,224,224`` each.
+        constants: ``INPUT=16000`` each: inputs that the build has as constants.
         target: A name of ``target_named``; this machine if None.
         precision: ``fp32`` or ``bf16``.
         static: Make an archive.
@@ -79,6 +83,7 @@ class BuildOptions:
     name: str | None = None
     threads: int = 0
     menoh: bool = False
+    constants: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +122,7 @@ def build_model(
     The folder is replaced as a whole, or stays as it was.
 
     Args:
-        model: An ONNX file.
+        model: An ONNX file, or a folder of chainer-trt's ModelRetriever.
         folder: Where to write: a new or empty folder, or a build.
         options: Settings.
         notice: Is told what was chosen.
@@ -158,10 +163,11 @@ def library_name(stem: str) -> str:
 def generate(model: Path, options: BuildOptions, target: BuildTarget, weights: Path) -> Generated:
     """Return the C of a build, and write its weights."""
     settings = _settings(options, target)
-    first = read(model, settings)
+    source = with_constants(model_source(model), parse_constants(options.constants))
+    first = read(source, settings)
     ranges = input_ranges(first.model.graph, first.types, parse_ranges(options.shapes))
     nodes = _node_texts(first)
-    programs, notes = _programs(model, settings, first, ranges, options)
+    programs, notes = _programs(source, settings, first, ranges, options)
     inputs = tuple(map(_input_argument, _all_ranges(programs)))
     outputs = _output_arguments(programs)
     file = WeightFile(weights)
@@ -215,7 +221,7 @@ def _settings(options: BuildOptions, target: BuildTarget) -> Settings:
 
 
 def _programs(
-    model: Path,
+    model: ModelSource,
     settings: Settings,
     first: ReadModel,
     ranges: tuple[InputRange, ...],
@@ -255,7 +261,7 @@ def _programs(
 
 
 def _build(
-    model: Path,
+    model: ModelSource,
     settings: Settings,
     read_model: ReadModel | None,
     ranges: Sequence[InputRange],
@@ -274,7 +280,7 @@ def _build(
     )
 
 
-def _needing(model: Path, settings: Settings, ranges: Sequence[InputRange]) -> str:
+def _needing(model: ModelSource, settings: Settings, ranges: Sequence[InputRange]) -> str:
     """Return which node needs numbers for sizes, in words."""
     built = _build(model, settings, None, ranges)
     for node, refusal in built.refused.items():

@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 
 from hagane.errors import HaganeError
-from hagane.machine import CodeCache, Compiler, usable_cores
+from hagane.machine import CodeCache, Compiler, Header, usable_cores
 from hagane.native.c import c_source
 from hagane.native.kernels.control import SHARED_NS
 from hagane.native.run.engine import (
@@ -19,7 +19,6 @@ from hagane.native.run.engine import (
     HEADER,
     KERNEL_FLAGS,
     extra_flags,
-    header_folder,
 )
 from hagane.native.run.loaded import SERIAL_NS, SMALL_NS, TINY_NS
 from hagane.ship.targets import BuildTarget, compiler_for
@@ -124,7 +123,7 @@ def _units(kernels: Mapping[str, str]) -> list[str]:
             length = 0
         units[-1].append(kernels[name].replace("KERNEL", name))
         length += len(kernels[name])
-    return ['#include "vector.h"\n' + "\n".join(texts) for texts in units if texts]
+    return ["\n".join(texts) for texts in units if texts]
 
 
 def _kernel_objects(
@@ -141,12 +140,12 @@ def _kernel_objects(
     key = "\0".join(("build", header, *units, *flags, *compiler.command, compiler.version))
 
     def make(folder: Path) -> None:
-        include = f"-I{header_folder(cache, compiler, header, flags)}"
+        include, texts = Header(cache, compiler, header, flags).begin(units)
 
         def compile_one(number: int) -> None:
             source = folder / f"kernels{number}.c"
-            source.write_text(units[number], encoding="utf-8")
-            compiler.call([*flags, include, "-c", str(source)], source.with_suffix(".o"))
+            source.write_text(texts[number], encoding="utf-8")
+            compiler.call([*flags, *include, "-c", str(source)], source.with_suffix(".o"))
             source.unlink()
 
         with ThreadPoolExecutor(usable_cores() if jobs is None else jobs) as pool:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hagane.machine import CodeCache, Compiler, Level, Lock, find_compiler, usable_cores
+from hagane.machine import CodeCache, Compiler, Header, Level, Lock, find_compiler, usable_cores
 from hagane.native.c import c_source
 from hagane.native.kernels.kernel import Kernel
 
@@ -232,7 +232,6 @@ def compile_kernels(kernels: Sequence[Kernel], level: Level, jobs: int | None = 
     def make(folder: Path) -> Path:
         nonlocal cached
         cached = False
-        include = f"-I{header_folder(cache_, compiler, header, flags)}"
         most = min(2 * jobs, len(codes), 1 + sum(map(len, codes.values())) // _UNIT)
         units: list[list[str]] = [[] for _ in range(max(1, most))]
         # Long ones first, each to the shortest unit so far.
@@ -241,24 +240,14 @@ def compile_kernels(kernels: Sequence[Kernel], level: Level, jobs: int | None = 
             unit.append(
                 code.replace("KERNEL", functions[name]) + _ALIAS.format(functions[name], name)
             )
-        sources = []
-        for number, texts in enumerate(units):
-            source = folder / f"kernels{number}.c"
-            source.write_text('#include "vector.h"\n' + "\n".join(texts), encoding="utf-8")
-            sources.append(source)
+        include, texts = Header(cache_, compiler, header, flags).begin(
+            ["\n".join(unit) for unit in units]
+        )
+        sources = [folder / f"kernels{number}.c" for number in range(len(texts))]
+        for source, text in zip(sources, texts, strict=True):
+            source.write_text(text, encoding="utf-8")
         library = folder / "kernels.so"
-        compiler.build(sources, library, (*flags, include), jobs=jobs, libraries=("-lm",))
+        compiler.build(sources, library, (*flags, *include), jobs=jobs, libraries=("-lm",))
         return library
 
     return cache_.load(key, make, lambda path: Library(ctypes.CDLL(str(path)), path, cached))
-
-
-def header_folder(cache_: CodeCache, compiler: Compiler, header: str, flags: Sequence[str]) -> Path:
-    """Return a folder with the kernels' header, translated ahead: it takes longer than they do."""
-    key = "\0".join(("header", header, *flags, *compiler.command, compiler.version))
-
-    def make(folder: Path) -> None:
-        (folder / "vector.h").write_text(header, encoding="utf-8")
-        compiler.precompile(folder / "vector.h", flags)
-
-    return cache_.get_folder(key, make)
