@@ -207,7 +207,8 @@ def broadcast_shapes(t: Core, shapes: list[Shape], x: Tensor) -> Shape:
     if len(shapes) == 1:
         return shapes[0]
     tensors = [t.emit.new(ir.DataType.FLOAT, shape, kind=x.kind) for shape in shapes]
-    found: Tensor = t.op("Sum", *tensors)
+    with t.emit.types_only():
+        found: Tensor = t.op("Sum", *tensors)
     return found.shape or ()
 
 

@@ -200,7 +200,7 @@ _STRUCTURE = frozenset(
           for method in ("__iter__", "__getitem__", "__len__", "__contains__", "items", "keys",
                          "values", "children", "modules")),
     )
-)  # fmt: skip
+) | {"torch.Tensor.device", "torch._C._log_api_usage_once", "torch.is_grad_enabled"}  # fmt: skip
 # Functions whose results share no memory with their arguments, whatever operators make them.
 _COPYING = frozenset(
     ("numpy.array", "numpy.copy", "numpy.ndarray.copy", "numpy.ndarray.flatten",

@@ -355,14 +355,17 @@ class LibraryTables:
         if isinstance(value, Unknown) or isinstance(option, Unknown):
             return None
         if isinstance(option, Class):
-            return (
-                isinstance(value, Instance)
-                and isinstance(value.cls, Class)
-                and (option in core.resolution_order(value.cls))
-            )
+            if not isinstance(value, Instance) or not isinstance(value.cls, Class):
+                return False
+            known = value.cls.host, option.host
+            if None not in known and issubclass(*known):  # also by registration with an ABC
+                return True
+            return option in core.resolution_order(value.cls)
         if isinstance(option, Library):
             return self._is_library_instance(core, value, option.name)
         if isinstance(option, Host) and isinstance(option.object, type):
+            if isinstance(value, Instance) and isinstance(value.cls, Class):
+                return _derives(core, value.cls, option.object)
             return self._is_python_instance(value, option.object)
         return None
 
@@ -457,6 +460,20 @@ def _resolve(name: str) -> Any:
         if found is None:
             return None
     return found
+
+
+def _derives(core: Core, cls: Class, option: type) -> bool:
+    """Whether a class of the program derives from one of Python's own."""
+    if cls.host is not None:
+        return issubclass(cls.host, option)
+    real = [base.object for base in core.resolution_order(cls) if isinstance(base, Host)]
+    mixed = [b.host for b in core.resolution_order(cls) if isinstance(b, Class) and b.host]
+    found = any(isinstance(base, type) and issubclass(base, option) for base in (*real, *mixed))
+    return found or option is object or (option.__name__ == "Callable" and _is_callable(core, cls))
+
+
+def _is_callable(core: Core, cls: Class) -> bool:
+    return core.find_in_class(cls, "__call__") is not MISSING
 
 
 def _kind(dtype: Any) -> str:

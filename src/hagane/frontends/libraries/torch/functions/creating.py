@@ -20,6 +20,7 @@ from hagane.frontends.libraries.torch.operands import (
     result_dtype,
     scalar_dtype,
     shape_of,
+    size_input,
     sizes,
     to_tensor,
 )
@@ -145,8 +146,9 @@ def full_like(
 ) -> Tensor:
     """Return a tensor like another, filled with one number."""
     x = need_tensor(t, input, "input")
-    result = made(t, dtype_of(dtype, x.dtype), list(shape_of(t, x)), device_of(device, x.device))
-    if not t.emit.builds or category(result.dtype) > 2:
+    wanted, where = dtype_of(dtype, x.dtype), device_of(device, x.device)
+    result = made(t, wanted, list(shape_of(t, x)), where, fill_value)
+    if is_plain(fill_value) or not t.emit.builds or category(result.dtype) > 2:
         return result
     value = cast(t, to_tensor(t, fill_value), result.dtype)
     filled = t.op("Expand", value, dims_input(list(shape_of(t, x))), device=result.device)
@@ -346,6 +348,9 @@ def arange(
         if step == 0 or (end - start) * step < 0:
             t.fail("value", f"arange from {start} to {end} cannot be reached with step {step}")
         known = np.arange(start, end, step)
+        if len(known) > _MAX_CONTENT and category(dtype_of(dtype, default)) < 3:
+            content = known.astype(dtype_of(dtype, default).numpy())
+            return t.op("Identity", content, device=device_of(device))
         x = made(t, dtype_of(dtype, default), [len(known)], device_of(device))
         if len(known) <= _MAX_CONTENT:
             x.known = known.astype(x.dtype.numpy())
@@ -356,7 +361,7 @@ def arange(
             length = ceildiv(start - end, -step)
         else:
             length = ceildiv(end - start, step)
-        return made(t, dtype_of(dtype, INT64), [_not_negative(t, length)], device_of(device))
+        return _counted(t, (start, end, step), _not_negative(t, length), dtype, device)
     formula = _length(start, end, step)
     return made(
         t,
@@ -364,6 +369,18 @@ def arange(
         [formula if formula is not None else t.emit.fresh("arange")],
         device_of(device),
     )
+
+
+def _counted(
+    t: Core, bounds: tuple[Dim, Dim, Dim], length: Dim, dtype: Value, device: Value
+) -> Tensor:
+    """Return the integers from start to end in steps, of which sizes say how many there are."""
+    start, end, step = map(size_input, bounds)
+    whole = t.op("Range", start, end, step, device=device_of(device))
+    wanted = dtype_of(dtype, INT64)
+    found: Tensor = whole if wanted == INT64 else t.op("Cast", whole, to=int(wanted))
+    t.emit.show_sizes(found, (length,))
+    return found
 
 
 def _not_negative(t: Core, length: Dim) -> Dim:

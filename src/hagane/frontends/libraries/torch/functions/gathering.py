@@ -58,7 +58,7 @@ def _gathered(name: str) -> None:
                     rest[0],
                 )
             return t.emit.typed("ScatterElements", [x], x.dtype, shape)
-        return t.emit.typed("GatherElements", [x, places], x.dtype, shape_of(t, places))
+        return t.op("GatherElements", x, places, axis=where)
 
     methods = (name,) if name == "gather" else (name, f"{name}_")
     TORCH.function(name, methods=methods)(function)

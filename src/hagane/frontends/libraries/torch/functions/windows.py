@@ -12,6 +12,7 @@ from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     INT64,
     category,
+    dims_input,
     need_tensor,
     per_axis,
     same_dtype,
@@ -21,7 +22,7 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.arithmetic import exact, round_down
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Tensor, Value
+from hagane.frontends.python.values.values import Tensor, Value, is_plain
 from hagane.ops.functions.pooling import adaptive_means
 from hagane.symbolic import Dim, floordiv, product
 from hagane.symbolic.expression import multiply
@@ -258,7 +259,16 @@ def pad(t: Core, input: Value, pad: Value, mode: Value = "constant", value: Valu
         place = len(shape) - 1 - number
         shape[place] = shape[place] + amounts[2 * number] + amounts[2 * number + 1]
         t.emit.require_size(shape[place], 0, f"axis {place} after padding")
-    return t.emit.typed("Pad", [x], x.dtype, tuple(shape))
+    pairs = list(zip(amounts[::2], amounts[1::2], strict=True))[::-1]
+    axes = np.arange(len(shape) - len(pairs), len(shape))
+    before, after = [a for a, _ in pairs], [b for _, b in pairs]
+    form = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+    if value is not None and not is_plain(value):
+        return t.emit.typed("Pad", [x], x.dtype, tuple(shape))
+    fill = np.array(0 if value is None else value, x.dtype.numpy())
+    padded: Tensor = t.op("Pad", x, dims_input([*before, *after]), fill, axes, mode=form[str(mode)])
+    t.emit.show_sizes(padded, tuple(shape))
+    return padded
 
 
 def _check_mode(t: Core, x: Tensor, mode: Value, amounts: list[Dim]) -> None:
