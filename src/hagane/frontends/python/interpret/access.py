@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 from types import FunctionType
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
@@ -52,6 +54,7 @@ class Access(Core):
     """Reads attributes and items, and says what an iterable gives."""
 
     tables: Tables
+    observer: Observer
 
     # Attributes.
 
@@ -171,7 +174,8 @@ class Access(Core):
         content = self.heap[value]
         found = content.get(name, MISSING)
         if found is MISSING and value.host is not None:
-            found = self.host_attribute(value.host, name)
+            held = partial(self.host_attribute, value.host, name)
+            found = self.observer.attribute(value, name, held)
             if found is not MISSING:
                 content[name] = found
         return found
