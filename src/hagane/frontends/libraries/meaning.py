@@ -14,6 +14,7 @@ from typing import Any
 from hagane.frontends.libraries.meant import MEANT
 from hagane.frontends.libraries.registry import LibraryTables
 from hagane.frontends.libraries.table import arguments_of
+from hagane.frontends.libraries.typed_only import reason_of
 from hagane.frontends.libraries.writing import check_writable, write
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
@@ -79,10 +80,10 @@ class MeaningTables(LibraryTables):
                 f"x = x.{last.rstrip('_')}(...)",
             )
         if name not in MEANT and id(self._handler(name)) not in self._handlers:
-            raise CheckError(
-                "capture",
-                f"'{name}' cannot be captured yet: the checker knows its types, not its values",
-            )
+            reason = reason_of(name)
+            yet = "" if reason else " yet"
+            told = reason or "the checker knows its types, not its values"
+            raise CheckError("capture", f"'{name}' cannot be captured{yet}: {told}")
 
     def call(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
