@@ -57,7 +57,10 @@ TYPED_ONLY: dict[str, str] = {
         _COMPLEX,
     ),
     **dict.fromkeys(
-        ("torch.cuda.", "torch.distributed.", "torch.set_default_device", "torch.seed",
+        (*(f"torch.cuda.{name}" for name in (
+            "current_device", "device_count", "empty_cache", "manual_seed", "manual_seed_all",
+            "set_device", "synchronize",
+        )), "torch.distributed.", "torch.set_default_device", "torch.seed",
          "torch.set_float32_matmul_precision", "torch.get_num_threads",
          "torch.are_deterministic_algorithms_enabled", "torch.is_inference_mode_enabled"),
         _SETTING,
