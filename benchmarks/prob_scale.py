@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hagane.tools.prob import check, load_program
-from hagane.tools.prob.engines import ENGINES
+from hagane.tools.prob.engines.engines import ENGINES
 
 
 @dataclass(frozen=True)

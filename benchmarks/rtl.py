@@ -24,11 +24,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hagane.tools.rtl import Budget, Sources, cover, read_sources
+from hagane.tools.rtl.circuit.design import Design
+from hagane.tools.rtl.circuit.model import CycleModel, Input
 from hagane.tools.rtl.cover import load
-from hagane.tools.rtl.design import Design
-from hagane.tools.rtl.model import CycleModel, Input
-from hagane.tools.rtl.testbench import instantiate, slices_of
-from hagane.tools.rtl.verilator import LinePoint, build, find_verilator, read_coverage
+from hagane.tools.rtl.replay.testbench import instantiate, slices_of
+from hagane.tools.rtl.replay.verilator import LinePoint, build, find_verilator, read_coverage
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "examples"))

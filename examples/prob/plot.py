@@ -9,10 +9,10 @@ import argparse
 from fractions import Fraction
 from pathlib import Path
 
-from hagane.tools.prob.checker import check, load_program
-from hagane.tools.prob.engines import run_unit
-from hagane.tools.prob.ledger import main_unit
-from hagane.tools.prob.run import show_value
+from hagane.tools.prob.claims.checker import check, load_program
+from hagane.tools.prob.engines.engines import run_unit
+from hagane.tools.prob.engines.ledger import main_unit
+from hagane.tools.prob.engines.run import show_value
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 300, 60, 50, 40
 

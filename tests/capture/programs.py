@@ -171,6 +171,14 @@ def changed_under_two_names(x: Tensor) -> tuple[Tensor, ...]:
     return y, z, *kept, w
 
 
+def seen_through_views(x: Tensor) -> tuple[Tensor, Tensor]:
+    y = torch.exp(x)
+    first, turned = y[0:1], y.t()
+    y += 1
+    y[:, 0] = x[:, 1]
+    return first, turned
+
+
 def changed_in_branches_and_loops(x: Tensor) -> Tensor:
     y = torch.exp(x)
     if x.sum() > 0:
@@ -257,7 +265,7 @@ INPUTS = [
 PROGRAMS: list[Any] = [
     straight, either, early, left_inside, both_true, doubled, counted, until_negative,
     first_negative, skipping, place, halving, floored, stacked, comprehended, collatz,
-    greatest_divisor, indices, changed_in_place, changed_under_two_names,
+    greatest_divisor, indices, seen_through_views, changed_in_place, changed_under_two_names,
     changed_in_branches_and_loops, changed_by_a_function, popped, paired, nested,
     items, batched, functions,
 ]  # fmt: skip

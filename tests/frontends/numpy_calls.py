@@ -64,6 +64,8 @@ a < b
 a == 1
 i != j
 a >= v
+a > v
+a <= b
 i << 1
 i >> j
 2 ** a
@@ -173,6 +175,7 @@ np.linspace(0, 1, 7)
 np.linspace(0, 1, 7, dtype=np.float32)
 np.eye(3)
 np.eye(2, 4, dtype=np.int8)
+np.eye(3, 4, 1)
 np.identity(3)
 np.tril(q)
 np.triu(d, 1)
@@ -290,6 +293,7 @@ np.rint(i)
 np.isnan(a)
 np.isfinite(i)
 np.abs(z)
+np.abs(a)
 np.conj(z)
 np.square(i)
 np.maximum(a, 0)

@@ -66,7 +66,7 @@ def test_many_tokens_and_errors_over_the_seams_of_calls(monkeypatch: pytest.Monk
     data = b"ab??bb?a" * 40
     whole = lexer.tokenize_arrays(data)
     for chunk in (2, 3, 7):
-        monkeypatch.setattr("hagane.lexgen.native_lexer._CHUNK", chunk)
+        monkeypatch.setattr("hagane.lexgen.emitting.native_lexer._CHUNK", chunk)
         for array, expected in zip(lexer.tokenize_arrays(data), whole, strict=True):
             assert np.array_equal(array, expected)
 

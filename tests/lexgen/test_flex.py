@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from hagane.lexgen import Lexer
-from hagane.lexgen.lex_file import parse_lex_file
-from hagane.lexgen.parse import parse
-from hagane.lexgen.syntax import matches_empty
+from hagane.lexgen.expressions.parse import parse
+from hagane.lexgen.expressions.syntax import matches_empty
+from hagane.lexgen.lexing.lex_file import parse_lex_file
 
 pytestmark = pytest.mark.skipif(
     shutil.which("flex") is None or shutil.which("gcc") is None,

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from hagane.lexgen import Lexer, diagnose
-from hagane.lexgen.lex_file import parse_lex_file
+from hagane.lexgen.lexing.lex_file import parse_lex_file
 from tests.lexgen.test_lexer import needs_compiler
 
 INI = (

@@ -12,8 +12,8 @@ import pytest
 
 from hagane.cli import main
 from hagane.lexgen import Lexer, SpecificationError, diagnose, ready
-from hagane.lexgen.draw import draw_stages
-from hagane.lexgen.lex_file import parse_lex_file
+from hagane.lexgen.lexing.draw import draw_stages
+from hagane.lexgen.lexing.lex_file import parse_lex_file
 from tests.lexgen.test_lexer import needs_compiler
 
 STATES = """\
@@ -155,7 +155,7 @@ def test_a_malformed_file_is_refused_with_its_place(text: str, message: str) -> 
 def test_too_many_states_are_reported_with_the_rule_to_blame(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hagane.lexgen.determinise.MAX_STATES", 1000)
+    monkeypatch.setattr("hagane.lexgen.automata.determinise.MAX_STATES", 1000)
     lexer = Lexer(parse_lex_file("%%\n[0-9]+ A\n(a|b)*a(a|b){20} B\n", "s.l"))
     message = r"s.l, largest is rule B '.*' \(s.l:3:1\): .* more than 1000 states: lower the counts"
     with pytest.raises(SpecificationError, match=message):

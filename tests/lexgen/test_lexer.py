@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hagane.lexgen import Lexer, Rule, SpecificationError, Token, rule
-from hagane.lexgen.parse import parse
-from hagane.lexgen.specification import Action
+from hagane.lexgen.expressions.parse import parse
+from hagane.lexgen.lexing.specification import Action
 from hagane.machine import NoCompiler, find_compiler
 from tests.lexgen.test_regex import longest_by_re
 

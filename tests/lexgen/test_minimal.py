@@ -9,12 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hagane.lexgen import Regex
-from hagane.lexgen.alphabet import partition
-from hagane.lexgen.charset import END, MAX, complement, contains, intersect, ranges, union
-from hagane.lexgen.determinise import determinise
-from hagane.lexgen.nfa import Nfa, build_nfa
-from hagane.lexgen.parse import parse
-from hagane.lexgen.utf8 import byte_dfa, byte_rows, utf8_sequences
+from hagane.lexgen.automata.alphabet import partition
+from hagane.lexgen.automata.determinise import determinise
+from hagane.lexgen.automata.nfa import Nfa, build_nfa
+from hagane.lexgen.automata.utf8 import byte_dfa, byte_rows, utf8_sequences
+from hagane.lexgen.expressions.charset import (
+    END,
+    MAX,
+    complement,
+    contains,
+    intersect,
+    ranges,
+    union,
+)
+from hagane.lexgen.expressions.parse import parse
 
 ATOMS = ["a", "b", "c", "[ab]", "[^a]", ".", "ab", "[a-z]", r"\d", "x"]
 WRITTEN = [

@@ -16,7 +16,7 @@ import pytest
 
 from hagane.errors import InvalidArgument
 from hagane.lexgen import NAMES, Lexer, diagnose, ready_lexer
-from hagane.lexgen.unicode_sets import category
+from hagane.lexgen.expressions.unicode_sets import category
 from tests.lexgen.test_lexer import needs_compiler
 
 

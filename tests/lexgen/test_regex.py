@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hagane.lexgen import Regex, RegexSyntaxError
-from hagane.lexgen.syntax import Branch, Pattern, matches_empty, without_empty
+from hagane.lexgen.expressions.syntax import Branch, Pattern, matches_empty, without_empty
 
 ATOMS = [
     "a",

@@ -12,8 +12,8 @@ import pytest
 
 from hagane.errors import InvalidArgument, NoSuchFile
 from hagane.lexgen import Regex, RegexSyntaxError, TokenMask, Vocabulary
-from hagane.lexgen.json_schema import integer_range, schema_pattern
-from hagane.lexgen.vocabulary import joined
+from hagane.lexgen.masks.json_schema import integer_range, schema_pattern
+from hagane.lexgen.masks.vocabulary import joined
 
 END = "</s>"
 VOCABULARY: list[Any] = [

@@ -8,10 +8,10 @@ import re
 import pytest
 
 from hagane.lexgen import Lexer, Rule
-from hagane.lexgen.characters import Flags
-from hagane.lexgen.parse import parse
-from hagane.lexgen.specification import Action
-from hagane.lexgen.syntax import Branch, Node, Pattern
+from hagane.lexgen.expressions.characters import Flags
+from hagane.lexgen.expressions.parse import parse
+from hagane.lexgen.expressions.syntax import Branch, Node, Pattern
+from hagane.lexgen.lexing.specification import Action
 from tests.lexgen.test_lexer import needs_compiler
 
 ATOMS = ["a", "b", "[ab]", ".", "c", r"\n", "é", "(a|bc)", r"\w", "-"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import hagane
 from hagane.errors import KernelError, TypeInferenceError
@@ -130,3 +130,22 @@ def test_a_position_outside_a_sequence_is_named() -> None:
         match="SequenceAt 'at' failed: .*position 2 is out of range for a sequence of 2",
     ):
         session.run(None, feed)
+
+
+def test_a_branch_that_no_run_takes_may_be_wrong() -> None:
+    squeezed = helper.make_node("Squeeze", ["x", "axis"], ["b"])
+    node = helper.make_node(
+        "If", ["always"], ["y"], "choice",
+        then_branch=branch("then", [helper.make_node("Relu", ["x"], ["a"])]),
+        else_branch=branch("else", [squeezed]),
+    )  # fmt: skip
+    model = model_of([node], ["y"])
+    constants = {"always": np.array(True), "axis": np.array([1])}
+    for name, array in constants.items():
+        model.graph.initializer.append(numpy_helper.from_array(array, name))
+    feed = {"x": X, "flag": np.array(True), "count": np.array(0)}
+    (found,) = hagane.InferenceSession(model).run(None, feed)
+    np.testing.assert_array_equal(found, np.maximum(X, 0))
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.array(False), "always"))
+    with pytest.raises(TypeInferenceError, match="expected size 1 on the squeezed axis 1"):
+        hagane.InferenceSession(model)

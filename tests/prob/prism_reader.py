@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from hagane.tools.prob.export import PrismModel
+from hagane.tools.prob.claims.export import PrismModel
 
 # Answers one property of a model exactly.
 Ask = Callable[[str], Fraction]

@@ -9,7 +9,8 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-from hagane.tools.prob import ObservationFailed, draws
+from hagane.tools.prob import ObservationFailed
+from hagane.tools.prob.capture import draws
 
 HEAD = """
 from fractions import Fraction

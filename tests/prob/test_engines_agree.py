@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from hagane.tools.prob.checker import load_program
-from hagane.tools.prob.engines import ENGINES
-from hagane.tools.prob.ledger import Limits, main_unit
-from hagane.tools.prob.source import PathError, TooLarge
+from hagane.tools.prob.claims.checker import load_program
+from hagane.tools.prob.engines.engines import ENGINES
+from hagane.tools.prob.engines.ledger import Limits, main_unit
+from hagane.tools.prob.language.source import PathError, TooLarge
 
 from .programs import QUIET, programs
 

@@ -9,13 +9,13 @@ from random import Random
 import pytest
 
 from hagane.tools.prob import check, load_program
-from hagane.tools.prob.engines import run_unit
-from hagane.tools.prob.interpreter import Interpreter
-from hagane.tools.prob.judge import terms_of
-from hagane.tools.prob.ledger import main_unit
-from hagane.tools.prob.operators import evaluate
-from hagane.tools.prob.program import VALUE
-from hagane.tools.prob.sampling import sample
+from hagane.tools.prob.claims.judge import terms_of
+from hagane.tools.prob.engines.engines import run_unit
+from hagane.tools.prob.engines.interpreter import Interpreter
+from hagane.tools.prob.engines.ledger import main_unit
+from hagane.tools.prob.engines.sampling import sample
+from hagane.tools.prob.language.operators import evaluate
+from hagane.tools.prob.language.program import VALUE
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "prob"
 PROGRAMS = sorted(EXAMPLES.glob("*.pml"))

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 
 from hagane.tools.prob import Limits, check, export_prism, load_program
-from hagane.tools.prob.enumeration import run_enumeration
-from hagane.tools.prob.judge import judge
-from hagane.tools.prob.ledger import Ledger, Unit
-from hagane.tools.prob.program import Program
-from hagane.tools.prob.source import DivisionByZero, PathError, TooLarge
-from hagane.tools.prob.units import visit_units
+from hagane.tools.prob.claims.judge import judge
+from hagane.tools.prob.claims.units import visit_units
+from hagane.tools.prob.engines.enumeration import run_enumeration
+from hagane.tools.prob.engines.ledger import Ledger, Unit
+from hagane.tools.prob.language.program import Program
+from hagane.tools.prob.language.source import DivisionByZero, PathError, TooLarge
 
 from .prism_reader import broken, measured, read_model
 from .programs import QUIET, programs

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hagane.tools.prob import Limits, check, load_program
-from hagane.tools.prob.source import (
+from hagane.tools.prob.language.source import (
     BadDistribution,
     DivisionByZero,
     ImpossibleCondition,

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from hagane.tools.prob import check, load_program
-from hagane.tools.prob.engines import run_unit
-from hagane.tools.prob.ledger import main_unit
-from hagane.tools.prob.source import (
+from hagane.tools.prob.engines.engines import run_unit
+from hagane.tools.prob.engines.ledger import main_unit
+from hagane.tools.prob.language.source import (
     ProgramError,
     ProgramSyntaxError,
     ProgramTypeError,

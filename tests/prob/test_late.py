@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 
 from hagane.tools.prob import Limits, check, export_prism, load_program
-from hagane.tools.prob.enumeration import run_enumeration
-from hagane.tools.prob.late import late
-from hagane.tools.prob.ledger import Unit, main_unit
-from hagane.tools.prob.program import walk
-from hagane.tools.prob.source import PathError, TooLarge
-from hagane.tools.prob.syntax import Let
+from hagane.tools.prob.engines.enumeration import run_enumeration
+from hagane.tools.prob.engines.late import late
+from hagane.tools.prob.engines.ledger import Unit, main_unit
+from hagane.tools.prob.language.program import walk
+from hagane.tools.prob.language.source import PathError, TooLarge
+from hagane.tools.prob.language.syntax import Let
 
 from .programs import QUIET, programs
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hagane.tools.prob import Limits, check, load_program
-from hagane.tools.prob.simplex import Constraint, maximise
+from hagane.tools.prob.claims.simplex import Constraint, maximise
 
 
 def verdicts(text: str):

@@ -10,8 +10,8 @@ import pytest
 
 from hagane.cli import main
 from hagane.tools.prob import BrokenClaim, check, flip, load_program, typed
-from hagane.tools.prob.recursion import TooDeep
-from hagane.tools.prob.run import show_decimal
+from hagane.tools.prob.engines.run import show_decimal
+from hagane.tools.prob.language.recursion import TooDeep
 
 RARE = Fraction(1, 2 * 10**5000)
 COMMANDS = (["check"], ["run", "-n", "10", "--seed", "1"], ["export"])

@@ -7,7 +7,7 @@ import pytest
 
 import hagane
 from hagane import prob
-from hagane.tools.prob.python_function import Unsupported
+from hagane.tools.prob.capture.python_function import Unsupported
 
 WEIGHTS = [[1, -2], [3, 1]]
 

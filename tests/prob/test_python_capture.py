@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hagane import prob
-from hagane.tools.prob.python_function import Unsupported
-from hagane.tools.prob.source import DivisionByZero, ImpossibleCondition
+from hagane.tools.prob.capture.python_function import Unsupported
+from hagane.tools.prob.language.source import DivisionByZero, ImpossibleCondition
 from tests.prob.python_functions import TooMany, Writer, distribution
 
 TABLE = [5, -2, 7]

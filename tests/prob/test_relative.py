@@ -3,9 +3,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from hagane.tools.prob import Limits, check, load_program
-from hagane.tools.prob.program import walk
-from hagane.tools.prob.relative import relative
-from hagane.tools.prob.syntax import Let, Variable
+from hagane.tools.prob.engines.relative import relative
+from hagane.tools.prob.language.program import walk
+from hagane.tools.prob.language.syntax import Let, Variable
 
 GPS = """
 (let a = rand(-{n}, {n}) in

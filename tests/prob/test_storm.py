@@ -15,10 +15,10 @@ from hypothesis import given
 
 from hagane.cli import main
 from hagane.tools.prob import check, export_prism, load_program
-from hagane.tools.prob.export import PrismModel
-from hagane.tools.prob.program import Program
-from hagane.tools.prob.source import PathError, ProgramTypeError, TooLarge
-from hagane.tools.prob.storm import NoStorm
+from hagane.tools.prob.claims.export import PrismModel
+from hagane.tools.prob.engines.storm import NoStorm
+from hagane.tools.prob.language.program import Program
+from hagane.tools.prob.language.source import PathError, ProgramTypeError, TooLarge
 
 from .prism_reader import Ask, broken, measured, read_model
 from .programs import QUIET, programs

@@ -15,7 +15,8 @@ from hagane.ship import build_model
 from tests.native.models import draw
 from tests.ship.models import make, node, save
 
-BINDINGS = Path(__file__).parents[2] / "bindings"
+HERE = Path(__file__).parent
+BINDINGS = HERE.parents[1] / "bindings"
 
 
 @pytest.fixture(scope="session")
@@ -138,3 +139,13 @@ def test_go(pictures: tuple[Path, Path, int], tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     check(pictures, tmp_path, [str(program)])
+
+
+def test_ruby(pictures: tuple[Path, Path, int], tmp_path: Path) -> None:
+    ruby = tool("ruby")
+    source = str(BINDINGS / "ruby" / "lib")
+    done = run([ruby, "-w", "-I", source, str(HERE / "bindings.rb"), str(pictures[0])], pictures[0])
+    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr
+    assert done.stderr == ""
+    example = str(BINDINGS / "ruby" / "examples" / "classify.rb")
+    check(pictures, tmp_path, [ruby, "-w", "-I", source, example])

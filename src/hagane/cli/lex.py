@@ -13,7 +13,7 @@ import typer
 
 from hagane.errors import InvalidArgument, NoSuchFile
 from hagane.lexgen import Lexer, diagnose
-from hagane.lexgen.draw import draw_stages
+from hagane.lexgen.lexing.draw import draw_stages
 
 
 def command(

@@ -12,15 +12,15 @@ from typing import Annotated, Any
 import typer
 
 from hagane.errors import HaganeError, InvalidArgument, NoSuchFile
-from hagane.tools.prob.checker import check, load_program
-from hagane.tools.prob.export import export_prism
-from hagane.tools.prob.histogram import draw_histogram
-from hagane.tools.prob.ledger import main_unit
-from hagane.tools.prob.program import Program
-from hagane.tools.prob.run import show_decimal
-from hagane.tools.prob.sampling import sample
-from hagane.tools.prob.source import ProgramError
-from hagane.tools.prob.verdict import Report, Verdict, show_circumstances
+from hagane.tools.prob.claims.checker import check, load_program
+from hagane.tools.prob.claims.export import export_prism
+from hagane.tools.prob.claims.verdict import Report, Verdict, show_circumstances
+from hagane.tools.prob.engines.histogram import draw_histogram
+from hagane.tools.prob.engines.ledger import main_unit
+from hagane.tools.prob.engines.run import show_decimal
+from hagane.tools.prob.engines.sampling import sample
+from hagane.tools.prob.language.program import Program
+from hagane.tools.prob.language.source import ProgramError
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -13,7 +13,7 @@ import typer
 from hagane.errors import InvalidArgument
 from hagane.tools.rtl import Budget, Result, cover, read_sources, to_json
 from hagane.tools.rtl.report import write_report
-from hagane.tools.rtl.search import Report
+from hagane.tools.rtl.search.search import Report
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 

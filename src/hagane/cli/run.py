@@ -16,10 +16,11 @@ from hagane.cli.width import show
 from hagane.errors import InvalidArgument
 from hagane.ops.values import describe_value
 from hagane.runtime import InferenceSession
+from hagane.ship.retrieved import model_source
 
 
 def command(
-    model: Annotated[Path, typer.Argument(help="The ONNX model.")],
+    model: Annotated[Path, typer.Argument(help="The ONNX model, or a folder of chainer-trt.")],
     input: Annotated[
         list[str] | None,
         typer.Option(
@@ -39,7 +40,7 @@ def command(
 ) -> None:
     """Run a model and show its outputs."""
     with working(f"loading {model.name}"):
-        session = InferenceSession(model)
+        session = InferenceSession(model_source(model))
     feed = read_feed(session.get_inputs(), input or [], parse_shapes(shape or []), random)
     with working("running"):
         started = time.perf_counter()

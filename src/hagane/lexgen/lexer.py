@@ -8,17 +8,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hagane.lexgen.characters import Dialect, Flags
-from hagane.lexgen.compile import Compiled, compile_specification, machine
-from hagane.lexgen.dfa import Dfa
-from hagane.lexgen.emit_python import code_source, python_module
+from hagane.lexgen.automata.dfa import Dfa
+from hagane.lexgen.emitting.emit_python import code_source, python_module
 from hagane.lexgen.errors import SpecificationError
-from hagane.lexgen.parse import parse
-from hagane.lexgen.runtime import Machine, Token
-from hagane.lexgen.specification import Action, Rule, Specification
+from hagane.lexgen.expressions.characters import Dialect, Flags
+from hagane.lexgen.expressions.parse import parse
+from hagane.lexgen.lexing.compile import Compiled, compile_specification, machine
+from hagane.lexgen.lexing.runtime import Machine, Token
+from hagane.lexgen.lexing.specification import Action, Rule, Specification
 
 if TYPE_CHECKING:
-    from hagane.lexgen.native_lexer import Arrays, NativeLexer
+    from hagane.lexgen.emitting.native_lexer import Arrays, NativeLexer
 
 
 class Lexer:
@@ -74,7 +74,7 @@ class Lexer:
     @classmethod
     def from_file(cls, path: str | Path) -> Lexer:
         """Make a lexer from a ``.l`` file."""
-        from hagane.lexgen.lex_file import read_lex_file
+        from hagane.lexgen.lexing.lex_file import read_lex_file
 
         return Lexer(read_lex_file(Path(path)))
 
@@ -120,8 +120,8 @@ class Lexer:
     @cached_property
     def native(self) -> NativeLexer:
         """The compiled C form."""
-        from hagane.lexgen.emit_c import c_source
-        from hagane.lexgen.native_lexer import NativeLexer
+        from hagane.lexgen.emitting.emit_c import c_source
+        from hagane.lexgen.emitting.native_lexer import NativeLexer
 
         return NativeLexer(c_source(self.compiled))
 
@@ -140,7 +140,7 @@ class Lexer:
         """Return the lexer as the source of a Python module; with ``native`` also with C inside."""
         if not native:
             return python_module(self.compiled)
-        from hagane.lexgen.emit_c import c_source
+        from hagane.lexgen.emitting.emit_c import c_source
 
         return python_module(self.compiled, c_source(self.compiled))
 

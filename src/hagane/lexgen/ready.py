@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.resources import files
 
 from hagane.errors import InvalidArgument
-from hagane.lexgen.lex_file import parse_lex_file
 from hagane.lexgen.lexer import Lexer
+from hagane.lexgen.lexing.lex_file import parse_lex_file
 
 NAMES = ("c", "calculator", "gpt2", "json", "python", "systemverilog")
 

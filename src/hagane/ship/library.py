@@ -11,22 +11,20 @@ from importlib import resources
 from pathlib import Path
 
 from hagane.errors import HaganeError
-from hagane.machine import CodeCache, Compiler, usable_cores
+from hagane.machine import CodeCache, Compiler, Header, usable_cores
 from hagane.native.c import c_source
-from hagane.native.kernels.control import SHARED_NS
 from hagane.native.run.engine import (
     ENGINE_PARTS,
     HEADER,
     KERNEL_FLAGS,
+    TABLE_HEADERS,
     extra_flags,
-    header_folder,
 )
-from hagane.native.run.loaded import SERIAL_NS, SMALL_NS, TINY_NS
 from hagane.ship.targets import BuildTarget, compiler_for
 
 _OWN = (
-    *("tables.h", "base.c", "sum.c", "manifest.c", "processor.c", "plan.c"),
-    *("context.c", "fit.c", "run.c", "interface.c"),
+    *("tables.h", "base.c", "sum.c", "manifest.c", "processor.c"),
+    *("context.c", "run.c", "interface.c"),
 )
 # Characters of C that one call of the compiler gets: fixed, so that the same model makes the same
 # library on every machine.
@@ -56,7 +54,7 @@ def own_source(*names: str) -> str:
 
 def engine_header() -> str:
     """Return the C that tables are read with."""
-    return c_source(*ENGINE_PARTS[:1]) + own_source("tables.h")
+    return c_source(*TABLE_HEADERS[:2]) + own_source("tables.h")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +122,7 @@ def _units(kernels: Mapping[str, str]) -> list[str]:
             length = 0
         units[-1].append(kernels[name].replace("KERNEL", name))
         length += len(kernels[name])
-    return ['#include "vector.h"\n' + "\n".join(texts) for texts in units if texts]
+    return ["\n".join(texts) for texts in units if texts]
 
 
 def _kernel_objects(
@@ -141,12 +139,12 @@ def _kernel_objects(
     key = "\0".join(("build", header, *units, *flags, *compiler.command, compiler.version))
 
     def make(folder: Path) -> None:
-        include = f"-I{header_folder(cache, compiler, header, flags)}"
+        include, texts = Header(cache, compiler, header, flags).begin(units)
 
         def compile_one(number: int) -> None:
             source = folder / f"kernels{number}.c"
-            source.write_text(units[number], encoding="utf-8")
-            compiler.call([*flags, include, "-c", str(source)], source.with_suffix(".o"))
+            source.write_text(texts[number], encoding="utf-8")
+            compiler.call([*flags, *include, "-c", str(source)], source.with_suffix(".o"))
             source.unlink()
 
         with ThreadPoolExecutor(usable_cores() if jobs is None else jobs) as pool:
@@ -183,9 +181,7 @@ def _cached_object(name: str, source: str, compiler: Compiler, work: Path) -> Pa
 def runtime_source() -> str:
     """Return the C that all builds share: the engine and the interface."""
     header = own_source("hagane.h")
-    limits = {"SERIAL": SERIAL_NS, "TINY": TINY_NS, "SMALL": SMALL_NS, "SHARED": SHARED_NS}
     text = c_source(*ENGINE_PARTS)
-    text += "".join(f"#define {name}_NS {value:.0f}\n" for name, value in limits.items())
     text += own_source(*_OWN)
     return text.replace('#include "hagane.h"', header)
 

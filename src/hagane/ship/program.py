@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane.errors import UnsupportedModel
 from hagane.native.run.compiled import Compiled
 from hagane.native.run.engine import function_names, kernel_name
-from hagane.native.run.memory import ARENA_SLACK, Numbers, plan_memory
+from hagane.native.run.memory import ARENA_SLACK, measure
+from hagane.native.run.tables import TYPES
 from hagane.ops.definition import Array
 from hagane.runtime.backends import NativePart
 from hagane.runtime.pipeline import Built
+from hagane.runtime.port import Refusal
 from hagane.ship.library import Sources
 from hagane.ship.manifest import Argument
-from hagane.ship.numbers import FLOOR
 from hagane.ship.ranges import InputRange, name_ranges
-from hagane.ship.tables import TYPES, array_of, c_string, declarations, part_table
+from hagane.ship.tables import array_of, c_string, declarations, part_table
 from hagane.ship.weights import WeightFile
 
-_SCRATCH_SLACK = 4096 + 256
+_SCRATCH_SLACK = 4096
+# How many nodes that cannot be built are named.
+_MOST_TOLD = 5
+# Of reasons for which it helps to know more about the inputs.
+_OPEN = ("known rank", "only the data tell", "when it runs")
 
 
 @dataclass(frozen=True)
@@ -48,14 +55,7 @@ class RangeProgram:
         """
         refused = built.on_reference()
         if refused:
-            raise UnsupportedModel(
-                [
-                    f"{node.op_type} '{node.name or node.outputs[0].name}' cannot be built: "
-                    f"{refusal.reason}; compute it outside the model, or run the model with "
-                    "hagane.InferenceSession"
-                    for node, refusal in refused.items()
-                ]
-            )
+            raise UnsupportedModel(_refusals(refused))
         parts = []
         for step in built.program.steps:
             assert isinstance(step.part, NativePart)
@@ -92,12 +92,33 @@ class RangeProgram:
             if any(kernel.control is not None for kernel in kernels) and _grows(part):
                 return None
             try:
-                number = Numbers(names)
-                scratch = max((number(k.scratch) for k in kernels), default=0) + _SCRATCH_SLACK
-                total += plan_memory(kernels, number).size + ARENA_SLACK + threads * scratch
+                found = measure(kernels, names)
+                total += found.values + ARENA_SLACK + threads * (found.scratch + _SCRATCH_SLACK)
             except KeyError:
                 return None
         return total
+
+
+def _refusals(refused: Mapping[ir.Node, Refusal]) -> list[str]:
+    """Return which nodes cannot be built, why, and what helps; of many, the first."""
+    texts = [
+        f"{node.op_type} '{node.name or node.outputs[0].name}' cannot be built: {refusal.reason}"
+        for node, refusal in itertools.islice(refused.items(), _MOST_TOLD)
+    ]
+    more = len(refused) - len(texts)
+    if more:
+        texts.append(f"and {more} more nodes")
+    remedies = dict.fromkeys(map(_remedy, refused.values()))
+    return [*texts, f"remedy: {'; or '.join(remedies)}"]
+
+
+def _remedy(refusal: Refusal) -> str:
+    if any(text in refusal.reason for text in _OPEN):
+        return (
+            "make inputs that decide on branches or sizes constants with --constant INPUT=NUMBER, "
+            "and give sizes as numbers with --shape"
+        )
+    return "compute them outside the model, or run the model with hagane.InferenceSession"
 
 
 def _grows(part: Compiled) -> bool:
@@ -130,7 +151,7 @@ def program_sources(
         kernels.update(program.kernels())
     by_name = {functions[symbol]: code for symbol, code in kernels.items()}
     calls = [kernel for program in programs for part in program.parts for kernel in part.kernels]
-    text = [FLOOR, "\n", declarations(calls, functions.__getitem__)]
+    text = [declarations(calls, functions.__getitem__)]
     rows = []
     for i, program in enumerate(programs):
         made, row = _program_text(f"p{i}", program, functions, weights)

@@ -18,7 +18,7 @@ def no_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def verilator() -> str:
-    from hagane.tools.rtl.verilator import find_verilator
+    from hagane.tools.rtl.replay.verilator import find_verilator
 
     command = find_verilator()
     if command is None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from hagane.tools.rtl import Budget, Result, cover, read_sources
-from hagane.tools.rtl.icarus import find_icarus
-from hagane.tools.rtl.verilator import find_verilator
+from hagane.tools.rtl.replay.icarus import find_icarus
+from hagane.tools.rtl.replay.verilator import find_verilator
 
 DESIGNS = Path(__file__).parent / "designs"
 

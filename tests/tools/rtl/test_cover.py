@@ -21,11 +21,11 @@ from hagane.tools.rtl import (
     read_sources,
     to_json,
 )
-from hagane.tools.rtl.design import Design
-from hagane.tools.rtl.elaborate import Sources
-from hagane.tools.rtl.icarus import find_icarus
-from hagane.tools.rtl.model import CycleModel
-from hagane.tools.rtl.verilator import find_verilator
+from hagane.tools.rtl.circuit.design import Design
+from hagane.tools.rtl.circuit.elaborate import Sources
+from hagane.tools.rtl.circuit.model import CycleModel
+from hagane.tools.rtl.replay.icarus import find_icarus
+from hagane.tools.rtl.replay.verilator import find_verilator
 
 DESIGNS = Path(__file__).parent / "designs"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hagane.tools.rtl import Budget, Result, cover, read_sources, to_json
-from hagane.tools.rtl.icarus import find_icarus
+from hagane.tools.rtl.replay.icarus import find_icarus
+from hagane.tools.rtl.replay.verilator import build, find_verilator, read_coverage
 from hagane.tools.rtl.report import write_report
-from hagane.tools.rtl.verilator import build, find_verilator, read_coverage
 
 IMMEDIATE = """
 module m(input logic clk, rst_n, input logic [3:0] a, output logic [3:0] q);

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hagane.tools.rtl.elaborate import read_sources
-from hagane.tools.rtl.icarus import find_icarus
+from hagane.tools.rtl.circuit.elaborate import read_sources
+from hagane.tools.rtl.replay.icarus import find_icarus
 
 from .test_language import replayed
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hagane.tools.rtl import Budget, UnsupportedDesign, cover, read_sources
+from hagane.tools.rtl.circuit.model import CycleModel
 from hagane.tools.rtl.cover import load
-from hagane.tools.rtl.icarus import find_icarus
-from hagane.tools.rtl.model import CycleModel
+from hagane.tools.rtl.replay.icarus import find_icarus
 
 from .test_language import replayed
 

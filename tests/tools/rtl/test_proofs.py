@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hagane.tools.rtl import Budget, cover, read_sources
-from hagane.tools.rtl.search import Found
+from hagane.tools.rtl.search.search import Found
 
 
 def search(tmp_path: Path, text: str, *assertions: str, cycles: int = 6) -> Found:

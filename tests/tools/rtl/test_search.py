@@ -14,7 +14,7 @@ from hagane.cli import main
 from hagane.symbolic.smt import Answer, Solver
 from hagane.symbolic.term import Term, postorder
 from hagane.tools.rtl import Budget, cover, read_sources
-from hagane.tools.rtl.icarus import find_icarus
+from hagane.tools.rtl.replay.icarus import find_icarus
 
 from .test_language import replayed
 

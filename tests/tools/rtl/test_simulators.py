@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from hagane.tools.rtl import Budget, cover
-from hagane.tools.rtl.elaborate import read_sources
+from hagane.tools.rtl.circuit.elaborate import read_sources
 from hagane.tools.rtl.errors import SimulatorError
-from hagane.tools.rtl.icarus import find_icarus, run_icarus
-from hagane.tools.rtl.verilator import call_simulator, find_verilator
+from hagane.tools.rtl.replay.icarus import find_icarus, run_icarus
+from hagane.tools.rtl.replay.verilator import call_simulator, find_verilator
 
 from .test_language import replayed
 

@@ -12,6 +12,7 @@ from hagane.frontends.capture.structure import Constant, Leaf, Record
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
+    Choice,
     Class,
     DictRef,
     Instance,
@@ -76,6 +77,11 @@ def outputs(core: Interpreter, value: Value, path: str, *, suffix: str = "") -> 
         return _output(core, emit.as_scalar(value, "bool"), path, suffix, "bool")
     if isinstance(value, Unknown):
         raise CheckError("capture", value.reason)
+    if isinstance(value, Choice):
+        raise CheckError(
+            "capture",
+            f"{core.show(value)}: the data decide which; return values of one type on all paths",
+        )
     if value is None or isinstance(value, str):
         return Constant(value)
     if isinstance(value, bool | int | float):

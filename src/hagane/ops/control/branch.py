@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hagane.errors import TypeInferenceError
 from hagane.ops.builder import Call, branch
 from hagane.ops.context import InferContext
 from hagane.ops.control.join import join, same_kind
@@ -28,15 +29,21 @@ def _if(
 
 def _infer_if(ctx: InferContext) -> Sequence[Any]:
     known = ctx.constant(0)
+    taken = None if known is None else "then_branch" if known.ravel()[0] else "else_branch"
     results = {}
     for name in ("then_branch", "else_branch"):
         graph = ctx.attr(name)
-        types, _ = ctx.infer_graph(graph, [], [])
+        try:
+            types, _ = ctx.infer_graph(graph, [], [])
+        except TypeInferenceError:
+            if taken in (None, name):
+                raise
+            continue  # a branch that no run takes may be wrong for the sizes of the inputs
         if len(types) != ctx.n_outputs:
             ctx.fail(f"{name} has {len(types)} outputs, expected {ctx.n_outputs}")
         results[name] = types
-    if known is not None:
-        return results["then_branch" if known.ravel()[0] else "else_branch"]
+    if taken is not None:
+        return results[taken]
     joined = []
     for index, (left, right) in enumerate(zip(*results.values(), strict=True)):
         if not same_kind(left, right):

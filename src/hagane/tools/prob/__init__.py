@@ -1,12 +1,19 @@
 """Programs that draw random numbers, and types that bound how likely an outcome is."""
 
-from hagane.tools.prob.checker import check, load_program
-from hagane.tools.prob.draws import ObservationFailed, choose, flip, generator, observe, rand
-from hagane.tools.prob.export import export_prism
-from hagane.tools.prob.ledger import Limits
-from hagane.tools.prob.source import ProgramError
+from hagane.tools.prob.capture.draws import (
+    ObservationFailed,
+    choose,
+    flip,
+    generator,
+    observe,
+    rand,
+)
+from hagane.tools.prob.claims.checker import check, load_program
+from hagane.tools.prob.claims.export import export_prism
+from hagane.tools.prob.claims.verdict import Report, Verdict
+from hagane.tools.prob.engines.ledger import Limits
+from hagane.tools.prob.language.source import ProgramError
 from hagane.tools.prob.typed import BrokenClaim, TypedFunction, typed
-from hagane.tools.prob.verdict import Report, Verdict
 
 __all__ = [
     "BrokenClaim",

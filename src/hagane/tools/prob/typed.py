@@ -8,13 +8,14 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from hagane.errors import HaganeError
 from hagane.tools.prob.capture import Typed, kind_of, translate
-from hagane.tools.prob.checker import check
-from hagane.tools.prob.parser import parse_type
-from hagane.tools.prob.python_function import PythonFunction, Unsupported, read_function
-from hagane.tools.prob.resolve import resolve
-from hagane.tools.prob.run import show_fraction
-from hagane.tools.prob.source import Source, Span
-from hagane.tools.prob.syntax import (
+from hagane.tools.prob.capture.python_function import PythonFunction, Unsupported, read_function
+from hagane.tools.prob.claims.checker import check
+from hagane.tools.prob.claims.verdict import Report, show_circumstances
+from hagane.tools.prob.engines.run import show_fraction
+from hagane.tools.prob.language.parser import parse_type
+from hagane.tools.prob.language.resolve import resolve
+from hagane.tools.prob.language.source import Source, Span
+from hagane.tools.prob.language.syntax import (
     BaseType,
     Expression,
     LetFun,
@@ -23,7 +24,6 @@ from hagane.tools.prob.syntax import (
     Tuple,
     Type,
 )
-from hagane.tools.prob.verdict import Report, show_circumstances
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")

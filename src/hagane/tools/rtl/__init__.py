@@ -1,9 +1,9 @@
 """Test patterns for SystemVerilog circuits by concolic execution, replayed in a simulator."""
 
+from hagane.tools.rtl.circuit.elaborate import Sources, read_sources
 from hagane.tools.rtl.cover import Result, Status, cover, to_json
-from hagane.tools.rtl.elaborate import Sources, read_sources
 from hagane.tools.rtl.errors import InvalidDesign, RtlError, SimulatorError, UnsupportedDesign
-from hagane.tools.rtl.search import Budget
+from hagane.tools.rtl.search.search import Budget
 
 __all__ = [
     "Budget",

@@ -11,7 +11,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hagane.symbolic.term import Term
-from hagane.tools.rtl.assertions import (
+from hagane.tools.rtl.circuit.design import Design, flatten
+from hagane.tools.rtl.circuit.elaborate import Sources, elaborate
+from hagane.tools.rtl.circuit.machine import PointKey
+from hagane.tools.rtl.circuit.model import CycleModel, build_model
+from hagane.tools.rtl.errors import InvalidDesign, SimulatorError
+from hagane.tools.rtl.replay.cocotb_tests import write_cocotb, write_ports
+from hagane.tools.rtl.replay.icarus import find_icarus, run_icarus
+from hagane.tools.rtl.replay.reduce import described, reduce_difference
+from hagane.tools.rtl.replay.replay import Difference, Replay, line_points, read_waves
+from hagane.tools.rtl.replay.testbench import write_csv, write_testbench
+from hagane.tools.rtl.replay.verilator import LinePoint, Run, find_verilator, run_verilator
+from hagane.tools.rtl.search.assertions import (
     CHECKER_FILE,
     Standing,
     bind_assertions,
@@ -21,21 +32,10 @@ from hagane.tools.rtl.assertions import (
     violations,
     without_checkers,
 )
-from hagane.tools.rtl.cocotb_tests import write_cocotb, write_ports
-from hagane.tools.rtl.compose import compose
-from hagane.tools.rtl.design import Design, flatten
-from hagane.tools.rtl.elaborate import Sources, elaborate
-from hagane.tools.rtl.errors import InvalidDesign, SimulatorError
-from hagane.tools.rtl.icarus import find_icarus, run_icarus
-from hagane.tools.rtl.machine import PointKey
-from hagane.tools.rtl.minimise import minimise
-from hagane.tools.rtl.model import CycleModel, build_model
-from hagane.tools.rtl.reduce import described, reduce_difference
-from hagane.tools.rtl.replay import Difference, Replay, line_points, read_waves
-from hagane.tools.rtl.search import Budget, Found, Report, Search, toggle_goals
-from hagane.tools.rtl.simulate import Bit, Cycle, Goal, Simulator, Test, Violation, goals_of
-from hagane.tools.rtl.testbench import write_csv, write_testbench
-from hagane.tools.rtl.verilator import LinePoint, Run, find_verilator, run_verilator
+from hagane.tools.rtl.search.compose import compose
+from hagane.tools.rtl.search.minimise import minimise
+from hagane.tools.rtl.search.search import Budget, Found, Report, Search, toggle_goals
+from hagane.tools.rtl.search.simulate import Bit, Cycle, Goal, Simulator, Test, Violation, goals_of
 
 _NOT_REPLAYED = "no simulator replayed the tests"
 _MINIMISE_SECONDS = 6.0

@@ -31,7 +31,7 @@ from hagane.symbolic.term import FALSE, INT, TRUE, Term, const
 from hagane.tools.prob.capture.facts import Range
 from hagane.tools.prob.capture.paths import Paths
 from hagane.tools.prob.capture.writer import Writer
-from hagane.tools.prob.syntax import Binary, Expression, If
+from hagane.tools.prob.language.syntax import Binary, Expression, If
 
 # A formula of more names than this gets a name of its own, so that fewer values stay alive.
 _MOST_NAMES = 4

@@ -29,10 +29,10 @@ from hagane.symbolic.logic import both, choose, either, negate
 from hagane.symbolic.path import PathCondition
 from hagane.symbolic.term import TRUE, Term
 from hagane.tools.prob.capture.facts import Facts, union
+from hagane.tools.prob.capture.python_function import PythonFunction
 from hagane.tools.prob.capture.record import Numbers, Recording
 from hagane.tools.prob.capture.refusal import NoTensors, Refusing
-from hagane.tools.prob.python_function import PythonFunction
-from hagane.tools.prob.source import Span
+from hagane.tools.prob.language.source import Span
 
 if TYPE_CHECKING:
     from hagane.frontends.python.enter.interpreter import Interpreter

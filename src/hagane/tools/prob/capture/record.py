@@ -19,8 +19,8 @@ from hagane.symbolic.questions import Knowledge
 from hagane.symbolic.term import BOOL, INT, Term, const, variable, variables_of
 from hagane.tools.prob.capture.facts import Facts, Range
 from hagane.tools.prob.capture.writer import Writer
-from hagane.tools.prob.source import Span
-from hagane.tools.prob.syntax import Expression, Let
+from hagane.tools.prob.language.source import Span
+from hagane.tools.prob.language.syntax import Expression, Let
 
 # Expressions take names to be at least zero, and simplify minima by that. An integer x of any sign
 # is therefore written ``name - origin``, where name is x + origin and the origin is as large as

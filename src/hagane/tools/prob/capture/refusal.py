@@ -12,8 +12,8 @@ from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Frame, Place
 from hagane.symbolic import Expr
 from hagane.symbolic.questions import Knowledge
-from hagane.tools.prob.python_function import PythonFunction, Unsupported
-from hagane.tools.prob.source import Span
+from hagane.tools.prob.capture.python_function import PythonFunction, Unsupported
+from hagane.tools.prob.language.source import Span
 
 LENGTH = "the length of this list depends on draws; keep it, and count what is in it"
 _FILTER = "a filter has to be known before the run; count with sum(x > 0 for x in items)"

@@ -30,12 +30,12 @@ from hagane.symbolic.questions import denominator
 from hagane.symbolic.term import BOOL, INT, TRUE, Term, variable
 from hagane.tools.prob.capture.library import known_fraction
 from hagane.tools.prob.capture.numbers import guarded
+from hagane.tools.prob.capture.python_function import PythonFunction
 from hagane.tools.prob.capture.strict import Strict
 from hagane.tools.prob.capture.writer import Writer
-from hagane.tools.prob.program import Kind
-from hagane.tools.prob.python_function import PythonFunction
-from hagane.tools.prob.source import Span
-from hagane.tools.prob.syntax import (
+from hagane.tools.prob.language.program import Kind
+from hagane.tools.prob.language.source import Span
+from hagane.tools.prob.language.syntax import (
     Binary,
     Call,
     Choose,

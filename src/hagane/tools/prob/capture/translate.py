@@ -14,11 +14,11 @@ from hagane.frontends.python.values.values import Value
 from hagane.symbolic.logic import equal, int_product, int_sum, less
 from hagane.symbolic.term import BOOL, INT, Term, const, variable
 from hagane.tools.prob.capture.library import DrawTables
+from hagane.tools.prob.capture.python_function import PythonFunction
 from hagane.tools.prob.capture.runner import Draws, Typed
-from hagane.tools.prob.program import Kind
-from hagane.tools.prob.python_function import PythonFunction
-from hagane.tools.prob.recursion import deep_recursion
-from hagane.tools.prob.syntax import (
+from hagane.tools.prob.language.program import Kind
+from hagane.tools.prob.language.recursion import deep_recursion
+from hagane.tools.prob.language.syntax import (
     BaseType,
     Binary,
     Expression,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hagane.symbolic.term import Term
-from hagane.tools.prob.source import Span
-from hagane.tools.prob.syntax import Binary, Expression, If, Literal, Unary, Variable
+from hagane.tools.prob.language.source import Span
+from hagane.tools.prob.language.syntax import Binary, Expression, If, Literal, Unary, Variable
 
 _OPERATORS = {"eq": "=", "lt": "<", "int_mul": "*", "int_div": "/", "int_mod": "%"}
 _JUNCTIONS = {"and": "/\\", "or": "\\/"}

@@ -1,0 +1,1 @@
+"""Automata: from syntax trees, deterministic, minimal, over bytes."""

@@ -1,0 +1,1 @@
+"""Lexers as source code in C and Python."""

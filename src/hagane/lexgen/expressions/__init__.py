@@ -1,0 +1,1 @@
+"""Regular expressions: text to syntax tree, over sets of characters."""

@@ -1,0 +1,136 @@
+r"""Named sets of characters: Unicode categories and properties, POSIX names, case variants.
+
+Everything follows the Unicode tables of the running Python (``unicodedata``), so that ``\w``,
+``\d`` and ``\s`` mean what they mean in ``re``.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+from functools import cache
+
+from hagane.lexgen.expressions.charset import ANY, MAX, Ranges, of, ranges, union
+
+ASCII_DIGIT: Ranges = ((48, 57),)
+ASCII_SPACE = of(" \t\n\r\f\v")
+ASCII_WORD = union(((48, 57), (65, 90), (97, 122)), of("_"))
+
+POSIX: dict[str, Ranges] = {
+    "alnum": ((48, 57), (65, 90), (97, 122)),
+    "alpha": ((65, 90), (97, 122)),
+    "ascii": ((0, 127),),
+    "blank": of(" \t"),
+    "cntrl": ((0, 31), (127, 127)),
+    "digit": ASCII_DIGIT,
+    "graph": ((33, 126),),
+    "lower": ((97, 122),),
+    "print": ((32, 126),),
+    "punct": ((33, 47), (58, 64), (91, 96), (123, 126)),
+    "space": ASCII_SPACE,
+    "upper": ((65, 90),),
+    "word": ASCII_WORD,
+    "xdigit": ((48, 57), (65, 70), (97, 102)),
+}
+
+
+@cache
+def where(predicate: Callable[[str], bool]) -> Ranges:
+    """Return the characters for which a predicate on one-character strings holds."""
+    return ranges((code, code) for code in range(MAX + 1) if predicate(chr(code)))
+
+
+@cache
+def _categories() -> dict[str, Ranges]:
+    runs: dict[str, list[tuple[int, int]]] = {}
+    category = unicodedata.category
+    start, current = 0, category("\0")
+    for code in range(1, MAX + 1):
+        name = category(chr(code))
+        if name != current:
+            runs.setdefault(current, []).append((start, code - 1))
+            start, current = code, name
+    runs.setdefault(current, []).append((start, MAX))
+    return {name: tuple(pairs) for name, pairs in runs.items()}
+
+
+_PROPERTIES: dict[str, Callable[[], Ranges]] = {
+    "any": lambda: ANY,
+    "ascii": lambda: ((0, 127),),
+    "alphabetic": lambda: where(str.isalpha),
+    "whitespace": lambda: where(str.isspace),
+    "uppercase": lambda: where(str.isupper),
+    "lowercase": lambda: where(str.islower),
+    "xidstart": lambda: where(str.isidentifier),
+    "xidcontinue": lambda: where(continues_identifier),
+}
+
+
+def continues_identifier(char: str) -> bool:
+    """Return whether the character may stand after the first one of an identifier."""
+    return ("a" + char).isidentifier()
+
+
+def category(name: str) -> Ranges | None:
+    """Return a general category (``L``, ``Lu``, ``Nd``), a property (``XID_Start``), or None."""
+    if name in _categories():
+        return _categories()[name]
+    members = [pairs for key, pairs in _categories().items() if len(name) == 1 and key[0] == name]
+    if members:
+        return union(*members)
+    made = _PROPERTIES.get(name.replace("_", "").replace(" ", "").lower())
+    return made() if made else None
+
+
+def digits(ascii_only: bool) -> Ranges:
+    r"""Return what ``\d`` stands for."""
+    return ASCII_DIGIT if ascii_only else _categories()["Nd"]
+
+
+def spaces(ascii_only: bool) -> Ranges:
+    r"""Return what ``\s`` stands for."""
+    return ASCII_SPACE if ascii_only else where(str.isspace)
+
+
+def word_characters(ascii_only: bool) -> Ranges:
+    r"""Return what ``\w`` stands for."""
+    return ASCII_WORD if ascii_only else union(where(str.isalnum), of("_"))
+
+
+@cache
+def _variants() -> dict[int, tuple[int, ...]]:
+    """Map a cased code point to all code points that differ from it in case only."""
+    leaders: dict[str, set[int]] = {}
+    for code in range(0x1E944):
+        char = chr(code)
+        lower, upper = char.lower(), char.upper()
+        if lower != char or upper != char:
+            key = upper.lower() if len(upper) == 1 else lower
+            if len(key) == 1:
+                leaders.setdefault(key, set()).update((code, ord(key)))
+    return {code: tuple(group) for group in leaders.values() for code in group if len(group) > 1}
+
+
+def fold(symbols: Ranges, ascii_only: bool) -> Ranges:
+    """Return the set with all case variants of its members."""
+    pairs = list(symbols)
+    if ascii_only or all(high < 128 and not _near_k_or_s(low, high) for low, high in symbols):
+        for low, high in symbols:
+            for first, last, shift in ((65, 90, 32), (97, 122, -32)):
+                a, b = max(low, first), min(high, last)
+                if a <= b:
+                    pairs.append((a + shift, b + shift))
+        return ranges(pairs)
+    variants = _variants()
+    for low, high in symbols:
+        if high - low > len(variants):
+            members = [code for code in variants if low <= code <= high]
+        else:
+            members = [code for code in range(low, high + 1) if code in variants]
+        pairs.extend((other, other) for code in members for other in variants[code])
+    return ranges(pairs)
+
+
+def _near_k_or_s(low: int, high: int) -> bool:
+    """Return whether the range holds k or s, which have case variants outside ASCII."""
+    return any(low <= ord(char) <= high for char in "ksKS")

@@ -1,0 +1,1 @@
+"""Lexers: specifications, start conditions, tokens."""

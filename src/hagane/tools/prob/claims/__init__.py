@@ -1,0 +1,1 @@
+"""Claims about distributions: decided, proved from types, reported."""

@@ -1,0 +1,88 @@
+"""What a check says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from hagane.tools.prob.claims.judge import Measured
+from hagane.tools.prob.claims.modular import Range
+from hagane.tools.prob.engines.run import show_value
+from hagane.tools.prob.language.program import Program, shown
+from hagane.tools.prob.language.syntax import Notice, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Culprit:
+    """The outcome that contributes most to a failure.
+
+    Attributes:
+        text: The outcome: the value, and what else the claim speaks of.
+        probability: Its probability.
+        run: The draws of the most probable run that ends in it; empty where none is known.
+    """
+
+    text: str
+    probability: Fraction
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came out for one claim.
+
+    Attributes:
+        line: Where the claim stands, from 1.
+        column: The same, in the line.
+        type: The type as written.
+        subject: What it is about: an expression, a function, an argument.
+        role: annotation, result or argument.
+        holds: Whether it is true, and follows from the types of the functions called.
+        probabilities: Each Prob and E of the claim with its true value, in the circumstances
+            that come nearest to the bound, or that fail.
+        ranges: Where functions are called that are known by their type: between what each of
+            these may lie for all that the types admit.
+        circumstances: Those circumstances: parameters and fixed variables, by name.
+        cases: How many combinations of arguments and fixed values were checked.
+        exhaustive: Whether these are all that the types admit.
+        engine: The engine used.
+        reason: Why this engine.
+        note: What else there is to say, or "".
+        culprit: For a failure, the outcome that contributes most.
+    """
+
+    line: int
+    column: int
+    type: str
+    subject: str
+    role: str
+    holds: bool
+    probabilities: tuple[Measured, ...]
+    ranges: tuple[Range, ...]
+    circumstances: Mapping[str, Value]
+    cases: int
+    exhaustive: bool
+    engine: str
+    reason: str
+    note: str
+    culprit: Culprit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All verdicts of a program, in the order of its text."""
+
+    program: Program
+    verdicts: tuple[Verdict, ...]
+    notices: tuple[Notice, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Tell whether every claim holds."""
+        return all(verdict.holds for verdict in self.verdicts)
+
+
+def show_circumstances(circumstances: Mapping[str, Value]) -> str:
+    """Return ``n = 3, k = true``."""
+    return ", ".join(f"{shown(name)} = {show_value(v)}" for name, v in circumstances.items())

@@ -1,0 +1,1 @@
+"""Distributions of programs: exact, sampled, and by other model checkers."""

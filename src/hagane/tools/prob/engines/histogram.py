@@ -1,0 +1,46 @@
+"""Counts of sampled values, as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hagane.tools.prob.engines.run import show_value
+from hagane.tools.prob.language.syntax import Value
+
+_BAR = 50
+_MOST_LINES = 40
+
+
+def draw_histogram(counts: Mapping[Value, int]) -> list[str]:
+    """Return a line for each value, or for each range of integers where there are many.
+
+    Args:
+        counts: How often each value came.
+    """
+    bins = _binned(counts)
+    total = sum(counts.values())
+    widest = max((len(name) for name, _ in bins), default=0)
+    most = max((count for _, count in bins), default=1)
+    return [
+        f"{name:>{widest}} | {'#' * round(_BAR * count / most):<{_BAR}} {count / total:8.4%}"
+        f" ({count})"
+        for name, count in bins
+    ]
+
+
+def _binned(counts: Mapping[Value, int]) -> list[tuple[str, int]]:
+    integers = [v for v in counts if isinstance(v, int) and not isinstance(v, bool)]
+    if len(integers) < len(counts) or len(counts) <= _MOST_LINES:
+        ordered = sorted(counts, key=lambda v: (v if isinstance(v, int) else 0, repr(v)))
+        shown = [(show_value(value), counts[value]) for value in ordered[:_MOST_LINES]]
+        rest = sum(counts[value] for value in ordered[_MOST_LINES:])
+        return [*shown, ("others", rest)] if rest else shown
+    low, high = min(integers), max(integers)
+    width = -(-(high - low + 1) // _MOST_LINES)
+    bins: dict[int, int] = {}
+    for value in integers:
+        bins[(value - low) // width] = bins.get((value - low) // width, 0) + counts[value]
+    return [
+        (f"{low + index * width}..{low + (index + 1) * width - 1}", bins[index])
+        for index in sorted(bins)
+    ]

@@ -1,0 +1,330 @@
+"""A program as a Markov chain: an abstract machine whose states hold only what is still needed.
+
+A state is what is left to do (a stack of frames) with the live variables of each frame, so states
+that differ in nothing that matters are one. The chain has a state for each draw, each claim that
+is reached and each end; everything between is deterministic and takes no state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from hagane.tools.prob.engines.compiled import Compiler
+from hagane.tools.prob.engines.faults import (
+    check_chance,
+    check_range,
+    check_shares,
+    division_by_zero,
+    measure_error,
+    too_deep,
+    untold,
+)
+from hagane.tools.prob.engines.late import late
+from hagane.tools.prob.engines.ledger import DEFAULT_LIMITS, Key, Ledger, Limits, Unit
+from hagane.tools.prob.language.operators import ZeroDivisor, combine, evaluate
+from hagane.tools.prob.language.program import (
+    Apply,
+    Function,
+    Liveness,
+    Program,
+    Record,
+    Site,
+    parts,
+)
+from hagane.tools.prob.language.recursion import deep_recursion
+from hagane.tools.prob.language.source import PathError, TooLarge
+from hagane.tools.prob.language.syntax import (
+    Binary,
+    Choose,
+    Expression,
+    Flip,
+    If,
+    Let,
+    Observe,
+    Project,
+    Rand,
+    Tuple,
+    Unary,
+    Value,
+)
+
+# Live variables with their values, in the order of their names.
+_Values: TypeAlias = tuple[tuple[str, Any], ...]
+# What to do with the value of an expression, and then: (frame, rest), or () at the end.
+_Stack: TypeAlias = tuple[Any, ...]
+# To evaluate a node, or (None, value, stack): to go on with a value.
+_Control: TypeAlias = tuple["Expression | None", Any, _Stack]
+# Gives the values among which an opaque call chooses, or None to look inside the function.
+Opaque: TypeAlias = Callable[[Function, tuple[Value, ...]], "Sequence[Value] | None"]
+
+
+@dataclass(slots=True)
+class State:
+    """A state of the chain.
+
+    Attributes:
+        kind: ``draw``, ``claim``, ``call`` (an opaque one), ``end`` or ``rejected``.
+        node: The draw or the call, for messages.
+        site: The claim that is reached, with ``key``.
+        key: What a claim records; the inputs of a call; the final value.
+        options: Next states, each with its probability; of a call, each with its value.
+    """
+
+    kind: str
+    node: Expression | None = None
+    site: Site | None = None
+    key: Key = ()
+    options: list[tuple[Any, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Chain:
+    """States in an order in which every step leads from a state to another, the first first."""
+
+    states: list[State]
+    calls: Ledger
+
+
+def explore(
+    program: Program,
+    unit: Unit,
+    limits: Limits = DEFAULT_LIMITS,
+    opaque: Opaque = lambda function, inputs: None,
+) -> Chain:
+    """Return the chain of a unit.
+
+    Args:
+        program: The program.
+        unit: What to explore.
+        limits: How many states there may be.
+        opaque: Which calls stay calls.
+
+    Raises:
+        PathError: A possible run goes wrong.
+        TooLarge: More states than ``limits.states``.
+    """
+    with deep_recursion():
+        try:
+            return _Machine(program, unit, limits, opaque).explore(late(unit.expression))
+        except PathError:
+            # Told of the program as it is written, where that is not too large.
+            with suppress(TooLarge):
+                _Machine(program, unit, limits, opaque).explore(unit.expression)
+            raise
+
+
+class _Machine:
+    def __init__(self, program: Program, unit: Unit, limits: Limits, opaque: Opaque):
+        self.source = program.source
+        self.unit = unit
+        self.limits = limits
+        self.opaque = opaque
+        self.liveness = Liveness()
+        self.compiler = Compiler(self.liveness)
+        self.book = Ledger()
+
+    def explore(self, start: Expression) -> Chain:
+        chain = Chain([], self.book)
+        numbers: dict[Any, int] = {}
+        waiting: list[tuple[int, list[tuple[Any, _Control]]]] = []
+
+        def number(control: _Control) -> int:
+            identity, state, nexts = self._settle(control)
+            if identity not in numbers:
+                numbers[identity] = len(chain.states)
+                chain.states.append(state)
+                if len(chain.states) > self.limits.states:
+                    raise self._too_large(self.unit.expression)
+                waiting.append((numbers[identity], nexts))
+            return numbers[identity]
+
+        values = dict(self.unit.values)
+        number((start, self._live(start, values), ()))
+        while waiting:
+            index, nexts = waiting.pop()
+            for label, control in nexts:
+                chain.states[index].options.append((label, number(control)))
+        return chain
+
+    def _too_large(self, node: Expression) -> TooLarge:
+        return TooLarge(
+            f"the Markov chain needs more than {self.limits.states:,} states; shorten ranges, or "
+            "keep fewer variables alive",
+            self.source,
+            node.span,
+        )
+
+    def _live(self, node: Expression, values: dict[str, Any]) -> _Values:
+        free = self.liveness.free(node)
+        return tuple((name, values[name]) for name in sorted(free) if name in values)
+
+    def _settle(self, control: _Control) -> tuple[Any, State, list[tuple[Any, _Control]]]:
+        """Go on until something is drawn, claimed or over.
+
+        Returns:
+            What tells the state from others, the state, and what may follow.
+        """
+        while True:
+            node, content, stack = control
+            if node is None:
+                if not stack:
+                    return ("end", content), State("end", key=(content,)), []
+                frame, rest = stack
+                found = self._resume(frame, content, rest)
+            else:
+                found = self._evaluate(node, dict(content), stack)
+            if isinstance(found[1], State):
+                return found[0], found[1], found[2]
+            control = found
+
+    def _evaluate(self, node: Expression, values: dict[str, Any], stack: _Stack) -> Any:
+        if self.compiler.is_pure(node):
+            return None, self._pure(node, values), stack
+        match node:
+            case Let():
+                kept = self._live(node.body, values)
+                frame = ("let", node, tuple(pair for pair in kept if pair[0] != node.name))
+                return node.bound, self._live(node.bound, values), (frame, stack)
+            case If():
+                live = dict(self._live(node.then, values))
+                live.update(self._live(node.otherwise, values))
+                chosen = ("if", node, tuple(sorted(live.items())))
+                return node.condition, self._live(node.condition, values), (chosen, stack)
+            case Choose():
+                return self._choose(node, values, stack)
+        return self._operand(node, (), values, stack)
+
+    def _pure(self, node: Expression, values: dict[str, Any]) -> Any:
+        try:
+            return evaluate(node, values)
+        except ZeroDivisor as error:
+            raise division_by_zero(self.source, error, values, untold) from None
+
+    def _operand(
+        self, node: Expression, done: tuple[Any, ...], values: dict[str, Any], stack: _Stack
+    ) -> Any:
+        """Evaluate the next operand of a node, or the node itself when it has them all."""
+        operands = parts(node)
+        if len(done) == len(operands):
+            return self._finish(node, done, values, stack)
+        needed: set[str] = set()
+        for later in operands[len(done) + 1 :]:
+            needed |= self.liveness.free(later)
+        if isinstance(node, Record):
+            needed.update(node.site.claim.variables)
+        if isinstance(node, Apply):
+            needed.update(node.function.captured)
+            if node.below is not None:
+                needed.add(node.below)
+        kept = tuple((name, values[name]) for name in sorted(needed))
+        frame = ("operand", node, done, kept)
+        operand = operands[len(done)]
+        return operand, self._live(operand, values), (frame, stack)
+
+    def _resume(self, frame: Any, value: Any, stack: _Stack) -> Any:
+        match frame:
+            case ("let", node, kept):
+                if node.name in self.liveness.free(node.body):
+                    kept = tuple(sorted((*kept, (node.name, value))))
+                return node.body, kept, stack
+            case ("if", node, kept):
+                branch = node.then if value else node.otherwise
+                return branch, self._live(branch, dict(kept)), stack
+            case ("operand", node, done, kept):
+                return self._operand(node, (*done, value), dict(kept), stack)
+            case ("return", _, _):
+                return None, value, stack
+        raise AssertionError(frame)
+
+    def _finish(
+        self, node: Expression, done: tuple[Any, ...], values: dict[str, Any], stack: _Stack
+    ) -> Any:
+        match node:
+            case Binary():
+                try:
+                    return None, combine(node, *done), stack
+                except ZeroDivisor as error:
+                    raise division_by_zero(self.source, error, values, untold) from None
+            case Unary(operator="not"):
+                return None, not done[0], stack
+            case Unary():
+                return None, -done[0], stack
+            case Project(index=index):
+                return None, done[0][index], stack
+            case Tuple():
+                return None, done, stack
+            case Observe():
+                if done[0]:
+                    return None, True, stack
+                return ("rejected",), State("rejected", node), []
+            case Rand():
+                check_range(self.source, node, (done[0], done[1]), untold)
+                if done[1] - done[0] >= self.limits.states:
+                    raise self._too_large(node)
+                share = Fraction(1, done[1] - done[0] + 1)
+                nexts = [(share, (None, v, stack)) for v in range(done[0], done[1] + 1)]
+                return (node, done, stack), State("draw", node), nexts
+            case Flip():
+                chance = Fraction(done[0])
+                check_chance(self.source, node, chance, untold)
+                both = [(chance, (None, True, stack)), (1 - chance, (None, False, stack))]
+                nexts = [(share, control) for share, control in both if share]
+                return (node, done, stack), State("draw", node), nexts
+            case Record():
+                if any(frame[0] == "return" for frame in _frames(stack)):
+                    return None, done[0], stack
+                key = (*[values[name] for name in node.site.claim.variables], done[0])
+                state = State("claim", node, node.site, key)
+                return (node, key, stack), state, [(Fraction(1), (None, done[0], stack))]
+            case Apply():
+                return self._apply(node, done, values, stack)
+        raise AssertionError(type(node).__name__)
+
+    def _choose(self, node: Choose, values: dict[str, Any], stack: _Stack) -> Any:
+        shares = [Fraction(self._pure(weight, values)) for weight, _ in node.branches]
+        check_shares(self.source, node, shares, untold)
+        nexts = [
+            (share, (branch, self._live(branch, values), stack))
+            for share, (_, branch) in zip(shares, node.branches, strict=True)
+            if share
+        ]
+        return (node, self._live(node, values), stack), State("draw", node), nexts
+
+    def _apply(
+        self, node: Apply, done: tuple[Any, ...], values: dict[str, Any], stack: _Stack
+    ) -> Any:
+        function = node.function
+        inputs = (*done, *[values[name] for name in function.captured])
+        inner = dict(zip(function.inputs, inputs, strict=True))
+        if node.below is not None:
+            assert function.measure is not None
+            before, after = values[node.below], evaluate(function.measure, inner)
+            if not 0 <= after < before:
+                raise measure_error(self.source, node, inputs, (before, after), untold)
+        depth = next(
+            (frame[2] for frame in _frames(stack) if frame[0] == "return" and frame[1] is function),
+            int(function is self.unit.function),
+        )
+        if depth == 0:
+            self.book.called(function, inputs)
+            choices = self.opaque(function, inputs)
+            if choices is not None:
+                nexts = [(value, (None, value, stack)) for value in choices]
+                return (node, inputs, stack), State("call", node, None, inputs), nexts
+        if depth >= (self.limits.depth if function.depth is None else function.depth):
+            raise too_deep(self.source, node, inputs, depth, untold)
+        # A tail call of the same function needs no frame of its own.
+        if stack and stack[0][0] == "return" and stack[0][1] is function:
+            stack = stack[1]
+        frame = ("return", function, depth + 1)
+        return function.definition, self._live(function.definition, inner), (frame, stack)
+
+
+def _frames(stack: _Stack) -> Any:
+    while stack:
+        yield stack[0]
+        stack = stack[1]

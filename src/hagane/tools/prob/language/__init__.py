@@ -1,0 +1,1 @@
+"""The language of probabilistic programs: text, syntax tree, names and kinds."""

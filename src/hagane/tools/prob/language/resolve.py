@@ -1,0 +1,498 @@
+"""Names, kinds and claims: from the tree as written to a program that engines take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from hagane.tools.prob.language.formula import bound_notices, substitute
+from hagane.tools.prob.language.operators import check_binary, check_unary, describe
+from hagane.tools.prob.language.program import (
+    VALUE,
+    Apply,
+    Claim,
+    Function,
+    Kind,
+    Program,
+    Record,
+    Site,
+    shown,
+    walk,
+)
+from hagane.tools.prob.language.recursion import deep_recursion
+from hagane.tools.prob.language.scope import (
+    Scope,
+    close_functions,
+    known_names,
+    measure_name,
+    sort_variables,
+)
+from hagane.tools.prob.language.source import ProgramTypeError, Source, Span
+from hagane.tools.prob.language.syntax import (
+    Annotated,
+    BaseType,
+    Binary,
+    Call,
+    Choose,
+    Expectation,
+    Expression,
+    Flip,
+    FunctionType,
+    If,
+    Let,
+    LetFun,
+    Literal,
+    Node,
+    Notice,
+    Observe,
+    Parsed,
+    Probability,
+    Project,
+    Rand,
+    Tuple,
+    TupleType,
+    Type,
+    Unary,
+    Variable,
+)
+
+
+def resolve(source: Source, parsed: Parsed) -> Program:
+    """Return a program whose names are unique and whose kinds fit.
+
+    Raises:
+        ProgramTypeError: A name is unknown, or kinds or arities don't fit.
+    """
+    with deep_recursion():
+        resolver = _Resolver(source)
+        main, kind = resolver.expression(parsed.expression, Scope({}, {}))
+        close_functions(resolver.functions)
+        return Program(
+            source,
+            main,
+            kind,
+            tuple(resolver.functions),
+            (*parsed.notices, *resolver.notices),
+        )
+
+
+class _Resolver:
+    def __init__(self, source: Source):
+        self.source = source
+        self.functions: list[Function] = []
+        self.notices: list[Notice] = []
+        self._taken: dict[str, int] = {}
+
+    def _unique(self, name: str) -> str:
+        count = self._taken.get(name, 0)
+        self._taken[name] = count + 1
+        return name if count == 0 else f"{name}#{count}"
+
+    def _error(self, message: str, span: Span) -> ProgramTypeError:
+        return ProgramTypeError(message, self.source, span)
+
+    # Expressions.
+
+    def expression(self, node: Expression, scope: Scope) -> tuple[Expression, Kind]:
+        match node:
+            case Literal():
+                return self._literal(node, scope)
+            case Variable():
+                return self._variable(node, scope)
+            case Unary() | Binary():
+                return self._operator(node, scope)
+            case Let():
+                return self._let(node, scope)
+            case If():
+                return self._if(node, scope)
+            case Tuple(items=items):
+                done = [self.expression(item, scope) for item in items]
+                return Tuple(node.span, tuple(d[0] for d in done)), tuple(d[1] for d in done)
+            case Project():
+                return self._project(node, scope)
+            case Annotated():
+                return self._annotated(node, scope)
+            case LetFun():
+                return self._letfun(node, scope)
+            case Call():
+                return self._call(node, scope)
+            case Probability() | Expectation():
+                return self._measured(node, scope)
+        self._need_impure(node, scope)
+        match node:
+            case Rand():
+                low = self._of("int", node.low, scope, "the lower bound of rand")
+                high = self._of("int", node.high, scope, "the upper bound of rand")
+                return Rand(node.span, low, high), "int"
+            case Flip():
+                return Flip(node.span, self._rational(node.probability, scope)), "bool"
+            case Observe():
+                condition = self._of("bool", node.condition, scope, "what is observed")
+                return Observe(node.span, condition), "bool"
+            case Choose():
+                return self._choose(node, scope)
+        raise AssertionError(node)
+
+    def _need_impure(self, node: Node, scope: Scope) -> None:
+        if scope.pure:
+            raise self._error(
+                f"{scope.pure} draws nothing and calls nothing; bind the value with 'let' before",
+                node.span,
+            )
+
+    def _of(self, kind: Kind, node: Expression, scope: Scope, what: str) -> Expression:
+        done, got = self.expression(node, scope)
+        if got != kind:
+            raise self._error(f"{what}: expected {describe(kind)}, got {describe(got)}", node.span)
+        return done
+
+    def _rational(self, node: Expression, scope: Scope) -> Expression:
+        inner = replace(scope, exact=True, pure="a probability")
+        done, got = self.expression(node, inner)
+        if got not in ("int", "rational"):
+            raise self._error(f"a probability: expected a number, got {describe(got)}", node.span)
+        return done
+
+    def _literal(self, node: Literal, scope: Scope) -> tuple[Expression, Kind]:
+        if isinstance(node.value, bool):
+            return node, "bool"
+        if isinstance(node.value, Fraction):
+            if not scope.exact:
+                raise self._error(
+                    "expected int or bool, got a decimal; decimals stand in probabilities and in "
+                    "claims outside Prob and E",
+                    node.span,
+                )
+            return node, "rational"
+        return node, "int"
+
+    def _variable(self, node: Variable, scope: Scope) -> tuple[Expression, Kind]:
+        if node.name in scope.values:
+            value, kind = scope.values[node.name]
+            return replace(value, span=node.span), kind
+        if node.name in scope.functions:
+            raise self._error(
+                f"'{node.name}' is a function and no value; call it: {node.name}(…)", node.span
+            )
+        known = known_names(node.name, [*scope.values, *scope.functions])
+        hint = f"; in scope: {known}" if known else "; nothing is in scope"
+        raise self._error(f"'{node.name}' is not defined here{hint}", node.span)
+
+    def _operator(self, node: Unary | Binary, scope: Scope) -> tuple[Expression, Kind]:
+        if isinstance(node, Unary):
+            operand, kind = self.expression(node.operand, scope)
+            result = check_unary(self.source, node, kind)
+            return Unary(node.span, node.operator, operand), result
+        left, left_kind = self.expression(node.left, scope)
+        right, right_kind = self.expression(node.right, scope)
+        operator = "//" if node.operator == "/" and not scope.exact else node.operator
+        result = check_binary(self.source, node, left_kind, right_kind, exact=scope.exact)
+        return Binary(node.span, operator, left, right), result
+
+    def _let(self, node: Let, scope: Scope) -> tuple[Expression, Kind]:
+        bound, kind = self.expression(node.bound, scope)
+        if node.name.startswith("(") and "," in node.name:
+            count = node.name.count(",") + 1
+            if not isinstance(kind, tuple) or len(kind) != count:
+                raise self._error(
+                    f"the pattern {node.name} takes a tuple of {count}, got {describe(kind)}",
+                    node.bound.span,
+                )
+        name = self._unique(node.name)
+        inner = scope
+        if node.name != "_":
+            inner = scope.bind(node.name, Variable(node.bound.span, name), kind)
+        body, result = self.expression(node.body, inner)
+        return Let(node.span, name, bound, body), result
+
+    def _if(self, node: If, scope: Scope) -> tuple[Expression, Kind]:
+        condition = self._of("bool", node.condition, scope, "the condition of 'if'")
+        then, kind = self.expression(node.then, scope)
+        otherwise, other = self.expression(node.otherwise, scope)
+        if kind != other:
+            if {kind, other} == {"int", "rational"} and scope.exact:
+                kind = "rational"
+            else:
+                raise self._error(
+                    f"the branches of 'if' differ: {describe(kind)} and {describe(other)}",
+                    node.otherwise.span,
+                )
+        return If(node.span, condition, then, otherwise), kind
+
+    def _project(self, node: Project, scope: Scope) -> tuple[Expression, Kind]:
+        value, kind = self.expression(node.tuple, scope)
+        if not isinstance(kind, tuple):
+            raise self._error(f"expected a tuple before '.', got {describe(kind)}", node.span)
+        if node.index >= len(kind):
+            raise self._error(
+                f"item {node.index} of {describe(kind)}: it has {len(kind)} items, counted from 0",
+                node.span,
+            )
+        return Project(node.span, value, node.index), kind[node.index]
+
+    def _choose(self, node: Choose, scope: Scope) -> tuple[Expression, Kind]:
+        branches = []
+        kinds: list[Kind] = []
+        for weight, branch in node.branches:
+            done, kind = self.expression(branch, scope)
+            branches.append((self._rational(weight, scope), done))
+            kinds.append(kind)
+            if kind != kinds[0]:
+                raise self._error(
+                    f"the branches of 'choose' differ: {describe(kinds[0])} and {describe(kind)}",
+                    branch.span,
+                )
+        return Choose(node.span, tuple(branches)), kinds[0]
+
+    def _measured(self, node: Probability | Expectation, scope: Scope) -> tuple[Expression, Kind]:
+        form = "Prob(…)" if isinstance(node, Probability) else "E[…]"
+        if not scope.claims:
+            raise self._error(f"{form} stands in types only, and not inside another", node.span)
+        inner = replace(scope, exact=False, claims=False, pure="an event of a claim")
+        condition = None
+        if node.condition is not None:
+            condition = self._of("bool", node.condition, inner, f"the condition of {form}")
+        if isinstance(node, Probability):
+            event = self._of("bool", node.event, inner, "the event of Prob(…)")
+            return Probability(node.span, event, condition), "rational"
+        term, kind = self.expression(node.term, inner)
+        if kind not in ("int", "bool"):
+            raise self._error(f"E[…]: expected int or bool, got {describe(kind)}", node.term.span)
+        divisions = [n for n in walk(term) if isinstance(n, Binary) and n.operator == "//"]
+        for division in divisions[:1]:
+            self.notices.append(
+                Notice(
+                    division.span,
+                    "'/' inside E[…] rounds down, as in programs; divide outside for a fraction",
+                )
+            )
+        return Expectation(node.span, term, condition), "rational"
+
+    # Claims.
+
+    def _annotated(self, node: Annotated, scope: Scope) -> tuple[Expression, Kind]:
+        if isinstance(node.type, FunctionType):
+            return self._annotated_function(node, node.type, scope)
+        self._need_impure(node, scope)
+        value, kind = self.expression(node.expression, scope)
+        claim = self._claim(node.type, scope)
+        if claim.kind != kind:
+            raise self._error(
+                f"the annotation says {describe(claim.kind)}, the expression "
+                f"'{self.source.slice(node.expression.span)}' is {describe(kind)}; annotate it "
+                f"as {describe(kind)}, or change the expression",
+                node.type.span,
+            )
+        site = Site(node.type.span, claim, "annotation", self.source.slice(node.expression.span))
+        return Record(node.span, value, site), kind
+
+    def _claim(self, written: Type, scope: Scope) -> Claim:
+        inner = replace(scope, exact=True, pure="a claim", claims=True)
+        value = Variable(written.span, VALUE)
+        formulas: list[Expression] = []
+        kind = self._collect(written, value, inner, formulas)
+        return self._made(written.span, kind, formulas, scope)
+
+    def _made(self, span: Span, kind: Kind, formulas: list[Expression], scope: Scope) -> Claim:
+        text = self.source.slice(span)
+        if not formulas:
+            return Claim(span, text, kind)
+        formula = formulas[0]
+        for other in formulas[1:]:
+            formula = Binary(formula.span.to(other.span), "/\\", formula, other)
+        self.notices += bound_notices(self.source, formula)
+        outside: set[str] = set()
+        inside: set[str] = set()
+        sort_variables(formula, outside, inside)
+        given = {name for function in scope.enclosing for name in function.parameters}
+        given.add(VALUE)
+        fixed = tuple(sorted(outside - given))
+        joint = tuple(sorted(inside - outside - given))
+        return Claim(span, text, kind, formula, fixed, joint, VALUE in outside)
+
+    def _collect(
+        self, written: Type, value: Expression, scope: Scope, formulas: list[Expression]
+    ) -> Kind:
+        match written:
+            case BaseType(name=name):
+                return name
+            case TupleType(items=items):
+                return tuple(
+                    self._collect(item, Project(item.span, value, index), scope, formulas)
+                    for index, item in enumerate(items)
+                )
+            case FunctionType():
+                raise self._error(
+                    "functions are no values here; a function type annotates a function's name",
+                    written.span,
+                )
+        kind = self._collect(written.base, value, scope, formulas)
+        if len(written.binders) == 1:
+            scope = scope.bind(written.binders[0], value, kind)
+        elif not isinstance(kind, tuple) or len(kind) != len(written.binders):
+            raise self._error(
+                f"the pattern ({', '.join(written.binders)}) takes a tuple of "
+                f"{len(written.binders)}, got {describe(kind)}",
+                written.span,
+            )
+        else:
+            for index, (name, item) in enumerate(zip(written.binders, kind, strict=True)):
+                scope = scope.bind(name, Project(written.span, value, index), item)
+        formula, got = self.expression(written.claim, scope)
+        if got != "bool":
+            raise self._error(
+                f"a claim: expected bool, got {describe(got)}; compare it with a number",
+                written.claim.span,
+            )
+        formulas.append(formula)
+        return kind
+
+    # Functions.
+
+    def _letfun(self, node: LetFun, scope: Scope) -> tuple[Expression, Kind]:
+        function, inner = self._signature(node, scope)
+        self._define(node, function, replace(inner, enclosing=(*scope.enclosing, function)))
+        visible = {key: value for key, value in scope.values.items() if key != node.name}
+        functions = {**scope.functions, node.name: function}
+        return self.expression(node.body, replace(scope, values=visible, functions=functions))
+
+    def _signature(self, node: LetFun, scope: Scope) -> tuple[Function, Scope]:
+        inner = scope
+        parameters: list[str] = []
+        requires: list[Claim] = []
+        stub = Function(node.name, node.span, (), (), (), Claim(node.span, "", ()), None, None)
+        for parameter in node.parameters:
+            stub.parameters = tuple(parameters)
+            claim = self._claim(parameter.type, replace(inner, enclosing=(*scope.enclosing, stub)))
+            name = self._unique(parameter.name)
+            parameters.append(name)
+            requires.append(claim)
+            inner = inner.bind(parameter.name, Variable(parameter.span, name), claim.kind)
+        stub.parameters = tuple(parameters)
+        result = self._claim(node.result, replace(inner, enclosing=(*scope.enclosing, stub)))
+        measure = None
+        if node.measure is not None:
+            pure = replace(inner, pure="a measure")
+            measure = self._of("int", node.measure, pure, f"the measure of '{node.name}'")
+        function = Function(
+            self._unique(node.name),
+            node.span,
+            tuple(parameters),
+            tuple(claim.kind for claim in requires),
+            tuple(requires),
+            result,
+            measure,
+            node.depth,
+        )
+        self.functions.append(function)
+        visible = {key: value for key, value in inner.values.items() if key != node.name}
+        if node.name in (parameter.name for parameter in node.parameters):
+            return function, inner
+        return function, replace(
+            inner, values=visible, functions={**inner.functions, node.name: function}
+        )
+
+    def _define(self, node: LetFun, function: Function, scope: Scope) -> None:
+        body, kind = self.expression(node.definition, scope)
+        if kind != function.result.kind:
+            raise self._error(
+                f"'{node.name}' is to return {describe(function.result.kind)}, its definition is "
+                f"{describe(kind)}",
+                node.definition.span,
+            )
+        if function.result.formula is not None:
+            site = Site(node.result.span, function.result, "result", node.name)
+            body = Record(body.span, body, site)
+        if function.measure is not None:
+            body = Let(body.span, measure_name(function), function.measure, body)
+        function.definition = body
+
+    def _call(self, node: Call, scope: Scope) -> tuple[Expression, Kind]:
+        if node.function not in scope.functions:
+            if node.function in scope.values:
+                kind = describe(scope.values[node.function][1])
+                raise self._error(f"'{node.function}' is {kind} and no function", node.span)
+            known = known_names(node.function, scope.functions) or "none"
+            raise self._error(
+                f"there is no function '{node.function}' here; functions in scope: {known}",
+                node.span,
+            )
+        self._need_impure(node, scope)
+        function = scope.functions[node.function]
+        return self._apply(node.span, function, node.arguments, scope), function.result.kind
+
+    def _apply(
+        self, span: Span, function: Function, given: tuple[Expression, ...], scope: Scope
+    ) -> Expression:
+        wanted = len(function.parameters)
+        if len(given) != wanted:
+            raise self._error(
+                f"'{shown(function.name)}' takes {wanted} argument{'' if wanted == 1 else 's'}, "
+                f"got {len(given)}",
+                span,
+            )
+        arguments: list[Expression] = []
+        for position, node in enumerate(given):
+            name = shown(function.parameters[position])
+            what = f"the argument '{name}' of '{shown(function.name)}'"
+            arguments.append(self._of(function.kinds[position], node, scope, what))
+        below = None
+        if function.measure is not None and function in scope.enclosing:
+            below = measure_name(function)
+        if all(claim.formula is None for claim in function.requires):
+            return Apply(span, function, tuple(arguments), below)
+        return self._obliged(span, function, arguments, below, scope)
+
+    def _obliged(
+        self,
+        span: Span,
+        function: Function,
+        arguments: list[Expression],
+        below: str | None,
+        scope: Scope,
+    ) -> Expression:
+        """Return a call whose arguments are recorded, so that their claims are checked there.
+
+        Each argument gets a name, because the claim on a later one may speak of it.
+        """
+        names = [self._unique(f"{shown(parameter)}'") for parameter in function.parameters]
+        given: list[Expression] = [
+            Variable(argument.span, name) for argument, name in zip(arguments, names, strict=True)
+        ]
+        result: Expression = Apply(span, function, tuple(given), below)
+        renamed = dict(zip(function.parameters, given, strict=True))
+        steps = zip(names, arguments, function.requires, function.parameters, strict=True)
+        for name, argument, claim, parameter in reversed(list(steps)):
+            if claim.formula is not None:
+                formula = substitute(claim.formula, renamed)
+                made = self._made(claim.span, claim.kind, [formula], scope)
+                subject = f"{shown(parameter)} of {shown(function.name)}"
+                argument = Record(
+                    argument.span, argument, Site(argument.span, made, "argument", subject)
+                )
+            result = Let(span, name, argument, result)
+        return result
+
+    def _annotated_function(
+        self, node: Annotated, written: FunctionType, scope: Scope
+    ) -> tuple[Expression, Kind]:
+        """Check a function against a second type, through its first: a function that calls it."""
+        self._need_impure(node, scope)
+        target = node.expression
+        if not isinstance(target, Variable) or target.name not in scope.functions:
+            raise self._error(
+                "a function type annotates the name of a function defined by 'letfun'", node.span
+            )
+        names = tuple(Variable(p.span, p.name) for p in written.parameters)
+        call = Call(target.span, target.name, names)
+        stub = LetFun(
+            written.span,
+            f"{target.name} as annotated",
+            written.parameters,
+            written.result,
+            None,
+            None,
+            call,
+            Tuple(node.span, ()),
+        )
+        return self._letfun(stub, scope)

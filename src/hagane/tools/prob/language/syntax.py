@@ -1,0 +1,252 @@
+"""The syntax tree of a probabilistic program.
+
+Nodes compare by identity: two draws of the same text are two draws. One tree serves parsing and,
+with unique names and no functions inside expressions, the engines (see ``resolve``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TypeAlias
+
+from hagane.tools.prob.language.source import Span
+
+Value: TypeAlias = "int | bool | tuple[Value, ...]"
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """Anything with a place in the source."""
+
+    span: Span
+
+
+# Any node that has a value; `program` adds two kinds of its own.
+Expression: TypeAlias = Node
+
+
+@dataclass(frozen=True, eq=False)
+class Literal(Node):
+    """An integer, ``true`` or ``false``; where rationals are allowed also a decimal."""
+
+    value: int | bool | Fraction
+
+
+@dataclass(frozen=True, eq=False)
+class Variable(Node):
+    """A name."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Tuple(Node):
+    """``(a, b, ...)``; the empty one is the value of no interest."""
+
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Project(Node):
+    """``t.0``: an item of a tuple, counted from 0."""
+
+    tuple: Expression
+    index: int
+
+
+@dataclass(frozen=True, eq=False)
+class Unary(Node):
+    """``-a`` or ``not a``."""
+
+    operator: str
+    operand: Expression
+
+
+@dataclass(frozen=True, eq=False)
+class Binary(Node):
+    """An operator of two operands, both of which are always evaluated, left first."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, eq=False)
+class If(Node):
+    """``if c then a else b``: one branch is evaluated."""
+
+    condition: Expression
+    then: Expression
+    otherwise: Expression
+
+
+@dataclass(frozen=True, eq=False)
+class Let(Node):
+    """``let name = bound in body``."""
+
+    name: str
+    bound: Expression
+    body: Expression
+
+
+@dataclass(frozen=True, eq=False)
+class Rand(Node):
+    """``rand(lo, hi)``: each integer from lo to hi with the same probability."""
+
+    low: Expression
+    high: Expression
+
+
+@dataclass(frozen=True, eq=False)
+class Flip(Node):
+    """``flip(p)``: true with probability p."""
+
+    probability: Expression
+
+
+@dataclass(frozen=True, eq=False)
+class Choose(Node):
+    """``choose {p: a, q: b}``: one branch is evaluated, with its probability."""
+
+    branches: tuple[tuple[Expression, Expression], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Observe(Node):
+    """``observe(c)``: runs on which c is false are as if they had never been; gives true."""
+
+    condition: Expression
+
+
+@dataclass(frozen=True, eq=False)
+class Call(Node):
+    """``f(a, b)``; ``f(a)(b)`` and other higher-order uses are not in the language."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Annotated(Node):
+    """``e : type``: a claim about the value of e."""
+
+    expression: Expression
+    type: Type
+
+
+@dataclass(frozen=True, eq=False)
+class Parameter(Node):
+    """``name: type`` of a function."""
+
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True, eq=False)
+class LetFun(Node):
+    """``letfun f(x: type) : type = definition in body``.
+
+    ``measure`` is an integer expression over the parameters that falls, without becoming
+    negative, at each recursive call; ``depth`` a bound on how many calls may be open at once.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    result: Type
+    measure: Expression | None
+    depth: int | None
+    definition: Expression
+    body: Expression
+
+
+@dataclass(frozen=True, eq=False)
+class Probability(Node):
+    """``Prob(event)`` or ``Prob(event | condition)``; only in types."""
+
+    event: Expression
+    condition: Expression | None
+
+
+@dataclass(frozen=True, eq=False)
+class Expectation(Node):
+    """``E[term]`` or ``E[term | condition]``; only in types."""
+
+    term: Expression
+    condition: Expression | None
+
+
+@dataclass(frozen=True, eq=False)
+class BaseType(Node):
+    """``int`` or ``bool``."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class TupleType(Node):
+    """``(int, bool)``, also written ``int * bool``."""
+
+    items: tuple[Type, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Refinement(Node):
+    """``{binder: base | claim}``; a binder of several names takes a tuple apart."""
+
+    binders: tuple[str, ...]
+    base: Type
+    claim: Expression
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionType(Node):
+    """``(x: type, ...) -> type``: what an annotated function is claimed to do."""
+
+    parameters: tuple[Parameter, ...]
+    result: Type
+
+
+Type: TypeAlias = "BaseType | TupleType | Refinement | FunctionType"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that is allowed and probably not meant."""
+
+    span: Span
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A program as it was written."""
+
+    expression: Expression
+    notices: tuple[Notice, ...] = field(default=())
+
+
+def children(node: Expression) -> tuple[Expression, ...]:
+    """Return the expressions directly below one, in the order of their evaluation."""
+    match node:
+        case Literal() | Variable():
+            return ()
+        case Tuple(items=items):
+            return items
+        case Project(tuple=operand) | Unary(operand=operand) | Flip(probability=operand):
+            return (operand,)
+        case Observe(condition=operand) | Annotated(expression=operand):
+            return (operand,)
+        case Binary(left=left, right=right) | Rand(low=left, high=right):
+            return (left, right)
+        case Let(bound=left, body=right) | LetFun(definition=left, body=right):
+            return (left, right)
+        case If():
+            return (node.condition, node.then, node.otherwise)
+        case Choose(branches=branches):
+            return tuple(part for branch in branches for part in branch)
+        case Call(arguments=arguments):
+            return arguments
+        case Probability(event=left, condition=right) | Expectation(term=left, condition=right):
+            return (left,) if right is None else (left, right)
+    raise AssertionError(type(node).__name__)

@@ -1,0 +1,80 @@
+"""Words of the language."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from hagane.lexgen import Lexer
+from hagane.tools.prob.language.source import ProgramSyntaxError, Source, Span
+
+# fmt: off
+KEYWORDS = frozenset({
+    "let", "letfun", "in", "if", "then", "else", "not", "true", "false", "int", "bool", "rand",
+    "flip", "choose", "observe", "Prob",
+})
+# fmt: on
+
+# Two spellings of one operator.
+_SPELLINGS = {"==": "=", "<>": "!=", "&&": "/\\", "||": "\\/", "and": "/\\", "or": "\\/"}
+
+RULES: list[tuple[str | None, str]] = [
+    (None, r"[ \t\r\n\f]+"),
+    (None, r"//[^\n]*"),
+    (None, r"#[^\n]*"),
+    (None, r"\(\*([^*]|\*+[^*)])*\*+\)"),
+    ("DECIMAL", r"[0-9]+\.[0-9]+"),
+    ("NUMBER", r"[0-9]+"),
+    ("NAME", r"[A-Za-z_][A-Za-z0-9_']*"),
+    ("OPERATOR", r"/\\|\\/|=>|->|==|!=|<>|<=|>=|&&|\|\|"),
+    ("OPERATOR", r"[-=<>+*/%(){}\[\],:;|.]"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A token: ``kind`` is DECIMAL, NUMBER, NAME, END, or the text of a keyword or operator."""
+
+    kind: str
+    text: str
+    span: Span
+
+
+@cache
+def _lexer() -> Lexer:
+    return Lexer.from_rules(RULES)
+
+
+def read_words(source: Source) -> list[Word]:
+    """Return the tokens of a program, the last of kind END.
+
+    Raises:
+        ProgramSyntaxError: A character that no token begins with, or an open comment.
+    """
+    words = []
+    for token in _lexer().tokenize(source.text):
+        # A closed comment is longer than its parenthesis and would have matched.
+        if token.kind == "ERROR" or source.text.startswith("(*", token.start):
+            raise _unreadable(source, token.start)
+        words.append(_word(token.kind, token.text, Span(token.start, token.end)))
+    end = len(source.text)
+    words.append(Word("END", "", Span(end, end)))
+    return words
+
+
+def _word(kind: str, text: str, span: Span) -> Word:
+    text = _SPELLINGS.get(text, text)
+    if kind == "OPERATOR" or text in KEYWORDS or text in ("/\\", "\\/"):
+        kind = text
+    return Word(kind, text, span)
+
+
+def _unreadable(source: Source, offset: int) -> ProgramSyntaxError:
+    rest = source.text[offset:]
+    if rest.startswith("(*"):
+        message = "this comment is not closed by *)"
+    elif rest.startswith("\\"):
+        message = "'\\' begins no operator here; 'or' is written \\/ and 'and' is written /\\"
+    else:
+        message = f"no token begins with {rest[0]!r}"
+    return ProgramSyntaxError(message, source, Span(offset, offset + 1))

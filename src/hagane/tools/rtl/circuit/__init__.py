@@ -1,0 +1,1 @@
+"""A circuit: SystemVerilog elaborated, its processes executed symbolically, one cycle as terms."""

@@ -1,0 +1,327 @@
+"""The state of a process while it is executed symbolically: variables, guards, points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from hagane.symbolic import bitvector as bv
+from hagane.symbolic.logic import both, either, negate
+from hagane.symbolic.term import FALSE, TRUE, Term
+from hagane.tools.rtl.circuit.elaborate import Position
+from hagane.tools.rtl.circuit.values import (
+    Array,
+    Layout,
+    Packed,
+    Record,
+    Value,
+    each,
+    filled,
+    merge,
+    replace,
+    write_bits,
+)
+
+
+class Outside(Exception):
+    """Something beyond the subset, at a place; collected and listed by the caller."""
+
+    def __init__(self, position: Position | None, what: str):
+        super().__init__(f"{position}: {what}" if position else what)
+
+
+@dataclass(eq=False, slots=True)
+class Variable:
+    """A variable, net, port or function local; ``name`` is its path below the top module."""
+
+    name: str
+    layout: Layout
+    position: Position
+    local: bool = False
+    is_input: bool = False
+    scope: str = ""
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class PointKey:
+    """What a coverage point is: its kind, place, label and instance."""
+
+    kind: str
+    position: Position
+    label: str
+    scope: str
+
+    def __str__(self) -> str:
+        where = f" in {self.scope}" if self.scope else ""
+        return f"{self.kind} {self.position} {self.label}{where}"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where an assignment goes: a variable and the steps into it.
+
+    A step is ``("element", position)``, ``("field", position)`` or ``("bits", low, width)``.
+    """
+
+    variable: Variable
+    steps: tuple[tuple[Any, ...], ...]
+    layout: Layout
+
+
+@dataclass(slots=True)
+class Exits:
+    """Under which conditions the rest of a function or loop is skipped."""
+
+    returned: Term = FALSE
+    broken: Term = FALSE
+    continued: Term = FALSE
+
+    @property
+    def any(self) -> Term:
+        """Whether the statements that follow are skipped."""
+        return either(self.returned, self.broken, self.continued)
+
+
+class Overlay:
+    """Variables over an outer set of variables; writes stay on top."""
+
+    __slots__ = ("outer", "own")
+
+    def __init__(self, outer: Overlay | None, own: dict[Variable, Value] | None = None):
+        self.outer = outer
+        self.own: dict[Variable, Value] = {} if own is None else own
+
+    def get(self, variable: Variable) -> Value | None:
+        """Return the innermost value."""
+        layer: Overlay | None = self
+        while layer is not None:
+            found = layer.own.get(variable)
+            if found is not None:
+                return found
+            layer = layer.outer
+        return None
+
+
+@dataclass(slots=True)
+class Machine:
+    """One execution of one process.
+
+    ``base`` gives the value of a variable that the process has not written yet; ``clocked`` says
+    whether it waits for edges.
+    """
+
+    base: Callable[[Variable], Value]
+    clocked: bool = False
+    now: Overlay = field(default_factory=lambda: Overlay(None))
+    later: Overlay = field(default_factory=lambda: Overlay(None))
+    guard: Term = TRUE
+    exits: Exits = field(default_factory=Exits)
+    points: dict[PointKey, Term] = field(default_factory=dict)
+    asserts: dict[Position, Term] = field(default_factory=dict)
+    masks: dict[Variable, Value] = field(default_factory=dict)
+    notices: dict[str, None] = field(default_factory=dict)
+    held: list[Term] = field(default_factory=list)
+    held_value: Value | None = None
+    results: list[Variable | None] = field(default_factory=list)
+    relative: Term = TRUE
+    dead: bool = False
+    depth: int = 0
+    iterations: int = 0
+
+    def read(self, variable: Variable) -> Value:
+        """Return the value at this place of the execution."""
+        found = self.now.get(variable)
+        return self.base(variable) if found is None else found
+
+    def write(self, target: Target, value: Value, *, blocking: bool = True) -> None:
+        """Assign, now or (non-blocking) at the end."""
+        variable = target.variable
+        if not variable.local and not self.dead:
+            mask = self.masks.get(variable)
+            if mask is None:
+                mask = filled(variable.layout, 0)
+            self.masks[variable] = store(mask, variable.layout, _static(target), _ones(value))
+        layer = self.now if blocking else self.later
+        if not target.steps:
+            layer.own[variable] = value
+            return
+        old = layer.get(variable)
+        if old is None:
+            # What a non-blocking assignment leaves alone stays marked by the mask.
+            old = self.read(variable) if blocking else self.base(variable)
+        layer.own[variable] = store(old, variable.layout, target.steps, value)
+
+    def written(self, variable: Variable) -> Value | None:
+        """Return what the execution leaves in a variable, if it wrote it."""
+        later = self.later.own.get(variable)
+        return self.now.own.get(variable) if later is None else later
+
+    def substitute(self, change: Callable[[Term], Term]) -> None:
+        """Rewrite what the execution wrote and recorded, once it is over."""
+        for layer in (self.now.own, self.later.own):
+            layer.update({v: each(change, value) for v, value in layer.items() if not v.local})
+        self.points = {key: change(term) for key, term in self.points.items()}
+        self.asserts = {key: change(term) for key, term in self.asserts.items()}
+
+    def record(self, kind: str, position: Position, label: str, scope: str, guard: Term) -> None:
+        """Add a way to reach a coverage point."""
+        key = PointKey(kind, position, label, scope)
+        old = self.points.get(key)
+        self.points[key] = guard if old is None else either(old, guard)
+
+    @contextmanager
+    def under(self, condition: Term) -> Iterator[None]:
+        """Execute the block only where ``condition`` holds."""
+        if condition is TRUE:
+            yield
+            return
+        guard, relative, now, later = self.guard, self.relative, self.now, self.later
+        self.guard = both(guard, condition)
+        self.relative = both(relative, condition)
+        self.now, self.later = Overlay(now), Overlay(later)
+        yield
+        inner_now, inner_later = self.now, self.later
+        self.guard, self.relative, self.now, self.later = guard, relative, now, later
+        for variable, value in inner_now.own.items():
+            self.now.own[variable] = merge(condition, value, self.read(variable))
+        for variable, value in inner_later.own.items():
+            old = self.later.get(variable)
+            self.later.own[variable] = merge(
+                condition, value, self.base(variable) if old is None else old
+            )
+
+    def alternatives(
+        self,
+        arms: list[tuple[Term, Any]],
+        last: tuple[Term, Any],
+        run: Callable[[Any, Machine], None],
+    ) -> None:
+        """Execute arms of which exactly one is taken, and merge what they wrote.
+
+        The last arm stands where no other is taken, so a variable that every arm writes does not
+        depend on its value before.
+        """
+        guard, relative, now, later = self.guard, self.relative, self.now, self.later
+        exits = self.exits
+        conditions: list[Term] = []
+        writes: list[tuple[dict[Variable, Value], dict[Variable, Value]]] = []
+        left: list[Exits] = []
+        for condition, body in [*arms, last]:
+            self.guard, self.relative = both(guard, condition), both(relative, condition)
+            self.now, self.later = Overlay(now), Overlay(later)
+            self.exits = Exits(exits.returned, exits.broken, exits.continued)
+            if body is not None and condition is not FALSE:
+                run(body, self)
+            elif body is not None:
+                with self.unreachable():
+                    run(body, self)
+            conditions.append(condition)
+            writes.append((self.now.own, self.later.own))
+            left.append(self.exits)
+        self.guard, self.relative, self.now, self.later = guard, relative, now, later
+        self.exits = Exits(
+            either(*(item.returned for item in left)),
+            either(*(item.broken for item in left)),
+            either(*(item.continued for item in left)),
+        )
+        for layer, index, fallback in ((now, 0, self.read), (later, 1, self._later)):
+            for variable in {name: None for item in writes for name in item[index]}:
+                old = fallback(variable)
+                value = writes[-1][index].get(variable, old)
+                for at in range(len(writes) - 2, -1, -1):
+                    value = merge(conditions[at], writes[at][index].get(variable, old), value)
+                layer.own[variable] = value
+
+    def _later(self, variable: Variable) -> Value:
+        found = self.later.get(variable)
+        return self.base(variable) if found is None else found
+
+    @contextmanager
+    def unreachable(self) -> Iterator[None]:
+        """Execute the block for its points only: nothing it does has an effect."""
+        kept = (self.guard, self.relative, self.now, self.later, self.exits, self.dead)
+        self.guard, self.dead = FALSE, True
+        self.now, self.later, self.exits = Overlay(self.now), Overlay(self.later), Exits()
+        yield
+        self.guard, self.relative, self.now, self.later, self.exits, self.dead = kept
+
+    def since_call(self) -> Term:
+        """Return the conditions on the way here from the start of the function or process."""
+        return self.relative
+
+    def live(self) -> Term:
+        """Return under which condition the next statement is executed."""
+        exits = self.exits
+        if exits.returned is exits.broken is exits.continued is FALSE:
+            return TRUE
+        return negate(exits.any)
+
+
+def _static(target: Target) -> tuple[tuple[Any, ...], ...]:
+    """Return the steps up to the first one that depends on a run."""
+    kept: list[tuple[Any, ...]] = []
+    for step in target.steps:
+        if isinstance(step[1], Term):
+            return (*kept, ("all",))
+        kept.append(step)
+    return tuple(kept)
+
+
+def _ones(value: Value) -> Value:
+    if isinstance(value, Term):
+        return bv.value(-1, value.width)
+    return tuple(_ones(part) for part in value)
+
+
+def store(value: Value, layout: Layout, steps: tuple[tuple[Any, ...], ...], new: Value) -> Value:
+    """Return ``value`` with the part that ``steps`` lead to replaced."""
+    if not steps:
+        return new
+    step, rest = steps[0], steps[1:]
+    if step[0] == "all":
+        return filled(layout, -1)
+    if step[0] == "element":
+        assert isinstance(layout, Array)
+        inner = layout.element
+        return replace(value, step[1], lambda part: store(part, inner, rest, new))
+    if step[0] == "field":
+        assert isinstance(layout, Record)
+        assert isinstance(value, tuple)
+        at = step[1]
+        inner = layout.fields[at][1]
+        return (*value[:at], store(value[at], inner, rest, new), *value[at + 1 :])
+    assert isinstance(layout, Packed)
+    assert isinstance(value, Term)
+    assert isinstance(new, Term)
+    low, width = step[1], step[2]
+    if rest:
+        if isinstance(low, Term):
+            # Bits of bits: add the offsets up.
+            second = rest[0]
+            return store(value, layout, (("bits", _offset(low, second[1]), second[2]),), new)
+        second = rest[0]
+        return store(value, layout, (("bits", _offset(low, second[1]), second[2]), *rest[1:]), new)
+    del width
+    return write_bits(value, low, new)
+
+
+def _offset(a: Term | int, b: Term | int) -> Term | int:
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    width = max(32, *(part.width for part in (a, b) if isinstance(part, Term)))
+    first = bv.value(a, width) if isinstance(a, int) else bv.sign_extend(a, width)
+    second = bv.value(b, width) if isinstance(b, int) else bv.sign_extend(b, width)
+    return bv.add(first, second)
+
+
+def refuse(position: Position | None, what: str) -> NoReturn:
+    """Stop here: ``what`` is beyond the subset."""
+    raise Outside(position, what)
+
+
+Bindings = Mapping[Any, Variable]

@@ -1,0 +1,370 @@
+"""One clock cycle of a circuit as terms over its inputs and its state.
+
+Each process is executed once. What it reads and nothing settled yet is an unknown; for those that
+combinational processes drive, their definitions are put in afterwards (:mod:`.settle`). Where an
+unknown is still there in the end, the variable holds state (a register, a latch, a memory, or a
+net that nothing drives).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hagane.symbolic import bitvector as bv
+from hagane.symbolic.interpret import Substitution
+from hagane.symbolic.logic import either
+from hagane.symbolic.term import FALSE, Term, bits, const, variable, variables_of
+from hagane.tools.rtl.circuit.design import Design, Process
+from hagane.tools.rtl.circuit.drivers import PREVIOUS, Drivers, masked
+from hagane.tools.rtl.circuit.elaborate import Position
+from hagane.tools.rtl.circuit.machine import Machine, Outside, PointKey, Variable
+from hagane.tools.rtl.circuit.settle import Settling
+from hagane.tools.rtl.circuit.values import (
+    Array,
+    Packed,
+    Value,
+    each,
+    filled,
+    flat,
+    leaves,
+    unknown,
+)
+from hagane.tools.rtl.errors import UnsupportedDesign
+
+_RESET_NAME = re.compile(r"(?:^|[._])(a|s)?(n)?(?:rst|reset)(n|_n|_ni|_b|_bi)?(?:_i|_in)?$", re.I)
+_MOST_LOOPS = 5
+_MOST_ELEMENTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A bit vector that a test sets; ``port`` is the top-level port it belongs to."""
+
+    name: str
+    width: int
+    port: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """An input that resets the circuit, and the value with which it does."""
+
+    name: str
+    active: int
+    asynchronous: bool
+
+
+@dataclass(slots=True)
+class CycleModel:
+    """A circuit's cycle: everything is a term over inputs and ``state``."""
+
+    inputs: tuple[Input, ...]
+    clocks: tuple[str, ...]
+    resets: tuple[Reset, ...]
+    state: dict[str, Term]
+    initial: dict[str, int]
+    points: dict[PointKey, Term]
+    asserts: dict[tuple[Position, str], Term]
+    signals: dict[str, Term]
+    outputs: dict[str, Term]
+    notices: tuple[str, ...]
+    assert_text: dict[tuple[Position, str], str] = field(default_factory=dict)
+
+    @property
+    def sequential(self) -> bool:
+        """Whether a test needs more than one cycle."""
+        return bool(self.state) or bool(self.clocks)
+
+
+def build_model(design: Design) -> CycleModel:
+    """Execute every process of ``design`` symbolically.
+
+    Raises:
+        UnsupportedDesign: Something beyond the subset, or a combinational loop.
+    """
+    return _Builder(design).build()
+
+
+class _Builder:
+    def __init__(self, design: Design):
+        self.design = design
+        self.previous: dict[Variable, Value] = {}
+        self.env: dict[Variable, Value] = {}
+        self.machines: dict[Process, Machine] = {}
+        self.problems: dict[str, None] = {}
+
+    def build(self) -> CycleModel:
+        inputs = self._inputs()
+        initial = self._initial()
+        self._settle([p for p in self.design.processes if not p.edges and not p.initial])
+        self._stop_on_problems()
+        clocked = [p for p in self.design.processes if p.edges]
+        for process in clocked:
+            self._execute(process)
+        clocks, resets = self._clocks(clocked)
+        self._stop_on_problems()
+        return self._assemble(inputs, initial, clocks, resets, self._clock_edge(clocked))
+
+    def _stop_on_problems(self) -> None:
+        if self.problems:
+            raise UnsupportedDesign(list(self.problems))
+
+    def _inputs(self) -> list[Input]:
+        inputs = []
+        for port in self.design.ports:
+            if port.direction == "In":
+                self.env[port.variable] = unknown(port.name, port.variable.layout)
+                inputs += [
+                    Input(name, width, port.name)
+                    for name, width in leaves(port.name, port.variable.layout)
+                ]
+        return inputs
+
+    def _before(self, variable_: Variable) -> Value:
+        """Return the unknowns of a variable's value before the cycle."""
+        if variable_.local:
+            return filled(variable_.layout, 0)
+        found = self.previous.get(variable_)
+        if found is None:
+            found = unknown(PREVIOUS + variable_.name, variable_.layout)
+            self.previous[variable_] = found
+        return found
+
+    def _initial(self) -> dict[str, int]:
+        """Return the numbers that state starts with."""
+        values: dict[Variable, Value] = {}
+        for process in self.design.processes:
+            if not process.initial:
+                continue
+            machine = Machine(lambda v: values.get(v, filled(v.layout, 0)))
+            try:
+                process.run(machine)
+            except Outside as problem:
+                self.design.notices[f"initialisation ignored: {problem}"] = None
+                continue
+            values.update({v: x for v, x in machine.now.own.items() if not v.local})
+            values.update({v: x for v, x in machine.later.own.items() if not v.local})
+            self.design.notices.update(machine.notices)
+        numbers = {}
+        for variable_, value in values.items():
+            names = (name for name, _ in leaves(PREVIOUS + variable_.name, variable_.layout))
+            for name, term in zip(names, flat(value), strict=True):
+                if term.is_const:
+                    numbers[name] = int(term.data)
+        return numbers
+
+    def _execute(self, process: Process) -> set[Variable]:
+        """Execute a process on what is known; return what it read of the rest."""
+        open_: set[Variable] = set()
+
+        def base(variable_: Variable) -> Value:
+            found = self.env.get(variable_)
+            if found is not None:
+                return found
+            if not variable_.local:
+                open_.add(variable_)
+            return self._before(variable_)
+
+        machine = Machine(base, clocked=bool(process.edges))
+        try:
+            process.run(machine)
+        except Outside as problem:
+            self.problems[str(problem)] = None
+        except RecursionError:
+            self.problems[f"{process.position}: an expression nested too deep"] = None
+        else:
+            self.machines[process] = machine
+        return open_
+
+    def _settle(self, processes: Sequence[Process]) -> None:
+        """Execute combinational processes once each, and put together what they say."""
+        drivers = Drivers()
+        for process in processes:
+            open_ = self._execute(process)
+            machine = self.machines.get(process)
+            if machine is None:
+                continue
+            # Later processes start from what is known for good: bounds of their loops, say.
+            self.env.update(drivers.add(process, machine, open_, self._before))
+        self._stop_on_problems()
+        machines = [self.machines[process] for process in processes]
+        roots = [term for v in drivers.variables for term in flat(self._before(v))]
+        for machine in machines:
+            roots += [*machine.points.values(), *machine.asserts.values()]
+        settling = Settling(drivers.definitions, drivers.kept(), drivers.final)
+        for loop in settling.settle(roots)[:_MOST_LOOPS]:
+            self.problems[drivers.describe(loop)] = None
+        self._stop_on_problems()
+        for variable_ in drivers.variables:
+            self.env[variable_] = each(settling.__getitem__, self._before(variable_))
+        for machine in machines:
+            machine.points = {key: settling[term] for key, term in machine.points.items()}
+            machine.asserts = {key: settling[term] for key, term in machine.asserts.items()}
+
+    def _clocks(self, processes: list[Process]) -> tuple[tuple[str, ...], tuple[Reset, ...]]:
+        """Find which inputs are clocks and asynchronous resets."""
+        clocks: dict[str, None] = {}
+        resets: dict[str, Reset] = {}
+        for process in processes:
+            machine = self.machines.get(process)
+            if machine is None:
+                continue
+            names = []
+            for edge in process.edges:
+                probe = Machine(lambda v: self.env.get(v, self._before(v)))
+                term = process.scope.expressions.bits(edge.expression, probe)
+                names.append((edge, _input_behind(term), term))
+            guards = variables_of(term for value in machine.points.values() for term in (value,))
+            for edge, found, term in names:
+                if found is None:
+                    if term.is_const:
+                        continue
+                    self.problems[
+                        f"{process.position}: waits for '{edge.text}', which is no input of the "
+                        f"top module but computed (a gated or divided clock, or one that nothing "
+                        "drives; make it an input)"
+                    ] = None
+                    continue
+                name, inverted = found
+                rising = edge.rising != inverted
+                if len(process.edges) > 1 and name in guards:
+                    resets[name] = Reset(name, int(rising), True)
+                elif not rising:
+                    self.problems[
+                        f"{process.position}: waits for the falling edge of the clock '{name}'"
+                    ] = None
+                else:
+                    clocks[name] = None
+        if len(clocks) > 1:
+            self.design.notices[f"clocks {', '.join(clocks)} are driven together, as one"] = None
+        return tuple(clocks), tuple(resets.values())
+
+    def _clock_edge(self, processes: list[Process]) -> dict[Variable, Value]:
+        following: dict[Variable, Value] = {}
+        for process in processes:
+            machine = self.machines[process]
+            for layer in (machine.now.own, machine.later.own):
+                for variable_, value in layer.items():
+                    if variable_.local or variable_ not in machine.masks:
+                        continue
+                    old = following.get(variable_, self.env.get(variable_, self._before(variable_)))
+                    following[variable_] = masked(machine.masks[variable_], value, old)
+        return following
+
+    def _assemble(
+        self,
+        inputs: list[Input],
+        initial: Mapping[str, int],
+        clocks: tuple[str, ...],
+        resets: tuple[Reset, ...],
+        following: Mapping[Variable, Value],
+    ) -> CycleModel:
+        points: dict[PointKey, Term] = {}
+        asserts: dict[tuple[Position, str], Term] = {}
+        notices = dict(self.design.notices)
+        for process, machine in self.machines.items():
+            for key, guard in machine.points.items():
+                points[key] = either(points.get(key, FALSE), guard)
+            for position, violated in machine.asserts.items():
+                place = (position, process.scope.path)
+                asserts[place] = either(asserts.get(place, FALSE), violated)
+            notices.update(machine.notices)
+        signals: dict[str, Term] = {}
+        next_of: dict[str, Term] = {}
+        outputs: dict[str, Term] = {}
+        ports = {port.variable: port for port in self.design.ports}
+        # A clock rises in every cycle: neither it nor a copy of it is a point of toggle coverage.
+        ticks = {variable(name, bits(1)) for name in clocks}
+        for variable_ in {**self.env, **self.previous}:
+            if variable_.local or self.env.get(variable_) in ticks:
+                continue
+            settled = self.env.get(variable_, self._before(variable_))
+            after = following.get(variable_, settled)
+            if variable_ in ports and ports[variable_].direction == "In":
+                name = ports[variable_].name
+                signals.update(
+                    zip((n for n, _ in leaves(name, variable_.layout)), flat(settled), strict=True)
+                )
+                continue
+            names = [name for name, _ in leaves(variable_.name, variable_.layout)]
+            memory = isinstance(variable_.layout, Array) and len(names) > _MOST_ELEMENTS
+            if memory:
+                notices[
+                    f"{variable_.position}: the {len(names)} elements of '{variable_.name}' are no "
+                    f"points of toggle coverage (more than {_MOST_ELEMENTS})"
+                ] = None
+            for name, term, new in zip(names, flat(settled), flat(after), strict=True):
+                if not memory:
+                    signals[name] = term
+                next_of[PREVIOUS + name] = new
+                if variable_ in ports:
+                    outputs[name] = term
+        low = Substitution({term: bv.value(0, 1) for term in ticks}) if clocks else _same
+        points = {key: low(term) for key, term in points.items()}
+        asserts = {key: low(term) for key, term in asserts.items()}
+        signals = {key: low(term) for key, term in signals.items()}
+        roots = [*points.values(), *asserts.values(), *signals.values()]
+        state = _cone(roots, lambda name: low(next_of[name]) if name in next_of else None)
+        return CycleModel(
+            inputs=tuple(item for item in inputs if item.name not in clocks),
+            clocks=clocks,
+            resets=(*resets, *_synchronous_resets(inputs, clocks, resets)),
+            state=state,
+            initial={name: initial.get(name, 0) for name in state},
+            points=points,
+            asserts=asserts,
+            signals=signals,
+            outputs={key: low(term) for key, term in outputs.items()},
+            notices=tuple(notices),
+        )
+
+
+def _synchronous_resets(
+    inputs: Iterable[Input], clocks: tuple[str, ...], known: tuple[Reset, ...]
+) -> list[Reset]:
+    """Guess from the names which inputs reset at the clock edge, to begin each test with them."""
+    if not clocks:
+        return []
+    taken = {*clocks, *(reset.name for reset in known)}
+    found = []
+    for item in inputs:
+        match = _RESET_NAME.search(item.name)
+        if match is not None and item.width == 1 and item.name not in taken:
+            found.append(Reset(item.name, 0 if match[2] or match[3] else 1, False))
+    return found
+
+
+def _same(term: Term) -> Term:
+    return term
+
+
+def _cone(roots: Iterable[Term], next_of: Callable[[str], Term | None]) -> dict[str, Term]:
+    """Return the state that ``roots`` depend on, now or in a later cycle."""
+    state: dict[str, Term] = {}
+    pending = list(roots)
+    while pending:
+        found = [name for name in variables_of(pending) if name.startswith(PREVIOUS)]
+        fresh = [name for name in found if name not in state]
+        for name in fresh:
+            following = next_of(name)
+            state[name] = const(0, bits(1)) if following is None else following
+        pending = [state[name] for name in fresh]
+    return state
+
+
+def _input_behind(term: Term) -> tuple[str, bool] | None:
+    """Return the one-bit input that a clock is, and whether it is inverted."""
+    if term.op == "var" and not str(term.data).startswith(PREVIOUS):
+        return str(term.data), False
+    if term.op == "ite" and term.args[1].is_const and term.args[2].is_const:
+        condition = term.args[0]
+        if condition.op == "eq" and condition.args[0].op == "var":
+            name = str(condition.args[0].data)
+            if not name.startswith(PREVIOUS):
+                return name, bool(term.args[2].data)
+    return None
+
+
+__all__ = ["CycleModel", "Input", "Packed", "Reset", "build_model"]

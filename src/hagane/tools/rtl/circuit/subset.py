@@ -1,0 +1,63 @@
+"""Which constructs lie outside the subset, found before anything is executed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hagane.tools.rtl.circuit.elaborate import Position
+from hagane.tools.rtl.circuit.system_calls import SILENT
+
+_STATEMENTS = {
+    "Wait": "wait",
+    "WaitFork": "wait fork",
+    "WaitOrder": "wait_order",
+    "EventTrigger": "an event trigger",
+    "ForeverLoop": "a forever loop",
+    "ProceduralAssign": "a procedural continuous assignment",
+    "ProceduralDeassign": "deassign",
+    "RandCase": "randcase",
+    "RandSequence": "randsequence",
+    "PatternCase": "case with patterns",
+    "Disable": "disable",
+    "DisableFork": "disable fork",
+    "Timed": "a delay or an event inside a process",
+    "ProceduralChecker": "a checker",
+}
+_EXPRESSIONS = {
+    "RealLiteral": "a real number",
+    "TimeLiteral": "a time",
+    "NewClass": "an object",
+    "NewArray": "a dynamic array",
+    "TaggedUnion": "a tagged union",
+    "Dist": "a distribution",
+    "CopyClass": "an object",
+    "NewCovergroup": "a covergroup",
+}
+_CALLS = frozenset(
+    {
+        "$signed", "$unsigned", "$countones", "$onehot", "$onehot0", "$isunknown", "$clog2",
+        "$bits", "$high", "$low", "$left", "$right", "$size", "$increment", "$dimensions",
+        "$unpacked_dimensions", "$cast", "$rtoi", "$itor", "$countbits",
+    }
+)  # fmt: skip
+
+
+def outside(node: Any, position: Callable[[Any], Position]) -> list[str]:
+    """Return what in ``node`` (a statement or expression) is outside, with positions."""
+    found: list[str] = []
+
+    def look(item: Any) -> None:
+        kind = getattr(getattr(item, "kind", None), "name", "")
+        name = type(item).__name__
+        table = _STATEMENTS if name.endswith("Statement") else _EXPRESSIONS
+        if kind in table:
+            found.append(f"{position(item.sourceRange.start)}: {table[kind]}")
+        elif name == "CallExpression" and item.isSystemCall:
+            called = str(item.subroutineName)
+            if called not in _CALLS and called not in SILENT:
+                where = position(item.sourceRange.start)
+                found.append(f"{where}: system function {called}")
+
+    node.visit(look)
+    return list(dict.fromkeys(found))

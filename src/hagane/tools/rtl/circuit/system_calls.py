@@ -1,0 +1,65 @@
+"""The system functions that circuits use: sizes, casts, counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hagane.symbolic import bitvector as bv
+from hagane.symbolic.logic import choose, equal, less, negate
+from hagane.symbolic.term import Term
+from hagane.tools.rtl.circuit.machine import Machine
+
+if TYPE_CHECKING:
+    from hagane.tools.rtl.circuit.expressions import Expressions
+    from hagane.tools.rtl.circuit.scope import Scope
+
+SILENT = frozenset(
+    {
+        "$display", "$displayb", "$displayh", "$write", "$strobe", "$monitor", "$info",
+        "$warning", "$error", "$fatal", "$finish", "$stop", "$dumpfile", "$dumpvars",
+        "$assertoff", "$asserton", "$assertkill", "$timeformat", "$fflush",
+    }
+)  # fmt: skip
+
+
+def system_call(x: Expressions, scope: Scope, e: Any, m: Machine) -> Any:
+    """Return what a system function gives; tasks that only print give one bit of zero."""
+    name = str(e.subroutineName)
+    arguments = list(e.arguments)
+    if name in SILENT:
+        return bv.value(0, 1)
+    width = max(1, int(e.type.bitWidth))
+    if name in ("$signed", "$unsigned"):
+        return x.bits(arguments[0], m)
+    if name == "$countones":
+        a = x.bits(arguments[0], m)
+        return bv.ones(a, width)
+    if name in ("$onehot", "$onehot0"):
+        return _onehot(x.bits(arguments[0], m), zero_too=name == "$onehot0")
+    if name == "$isunknown":
+        x.bits(arguments[0], m)
+        return bv.value(0, 1)
+    constant = scope.constant(e)
+    if constant is not None and getattr(constant, "value", None) is not None:
+        return x.from_constant(constant, e.type, e, m)
+    if name == "$clog2":
+        return _clog2(x.bits(arguments[0], m), width)
+    if name == "$bits":
+        return bv.value(int(arguments[0].type.bitstreamWidth), width)
+    return x.refuse(e, f"system function {name}")
+
+
+def _onehot(a: Term, *, zero_too: bool) -> Term:
+    below = bv.bit_and(a, bv.subtract(a, bv.value(1, a.width)))
+    single = equal(below, bv.value(0, a.width))
+    if zero_too:
+        return bv.from_bool(single)
+    return bv.bit_and(bv.from_bool(single), bv.from_bool(bv.to_bool(a)))
+
+
+def _clog2(a: Term, width: int) -> Term:
+    result = bv.value(0, width)
+    for power in range(min(a.width, 64)):
+        above = less(bv.value(1 << power, a.width), a)
+        result = choose(above, bv.value(power + 1, width), result)
+    return choose(negate(bv.to_bool(a)), bv.value(0, width), result)

@@ -1,0 +1,1 @@
+"""Tests in simulators that hagane did not write, and test sets in their formats."""

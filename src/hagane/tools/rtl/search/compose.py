@@ -1,0 +1,48 @@
+"""One short test that meets every goal of a sequential circuit, where a solver can compose it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hagane.symbolic.logic import either
+from hagane.symbolic.smt import Solver
+from hagane.symbolic.term import FALSE, Term
+from hagane.tools.rtl.search.search import Search
+from hagane.tools.rtl.search.simulate import Goal, Test, goals_of
+from hagane.tools.rtl.search.unroll import Unrolling
+
+_LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)
+_MOST_CONDITIONS = 1_500
+_QUERY_SECONDS = 2.0
+
+
+def compose(search: Search, goals: set[Goal], more: Callable[[], bool]) -> Test | None:
+    """Return one short test that meets all ``goals``, if one is found while ``more`` says so.
+
+    Each goal is asked for in one or another of a few cycles after the prologue; a run confirms.
+    """
+    simulator, prologue = search.simulator, search.prologue
+    left = goals - goals_of(simulator, simulator.run(prologue))
+    conditions = list(dict.fromkeys(search.goals[goal] for goal in search.goals if goal in left))
+    unrolling = Unrolling(search, simulator.after_prologue(prologue), resets_open=False)
+    for length in _LENGTHS:
+        if len(conditions) * length > _MOST_CONDITIONS or not more():
+            return None
+        found = _rows(unrolling, conditions, length)
+        if found is not None:
+            test = (*prologue, *(search.complete(found, f"#{n}") for n in range(length)))
+            if goals <= goals_of(simulator, simulator.run(test)):
+                return test
+    return None
+
+
+def _rows(unrolling: Unrolling, conditions: Sequence[Term], length: int) -> dict[str, int] | None:
+    """Return inputs with which each condition holds in one of the first ``length`` cycles."""
+    wanted = [
+        either(*(unrolling.at(cycle, condition) for cycle in range(length)))
+        for condition in conditions
+    ]
+    if FALSE in wanted:
+        return None
+    answer = Solver("rtl").check(wanted, seconds=_QUERY_SECONDS)
+    return dict(answer.assignment or {}) if answer.status == "sat" else None
