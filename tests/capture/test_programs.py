@@ -94,9 +94,8 @@ def test_nodes_know_their_place_in_the_source() -> None:
 # Refusals.
 
 
-def cumulated(x: Any) -> Any:
-    y = x.cumprod(0)
-    return y + 1
+def drawn(x: Any) -> Any:
+    return x + torch.rand(3)
 
 
 def stored(x: Any) -> Any:
@@ -163,7 +162,7 @@ def numbered(x: Any) -> Any:
 @pytest.mark.parametrize(
     ("function", "line", "text"),
     [
-        (cumulated, 1, r"'torch.Tensor.cumprod' cannot be captured yet"),
+        (drawn, 1, r"'torch.rand' cannot be captured: it draws random numbers.* draw them outside"),
         (stored, 1, r"changes an argument, which the caller sees; make a new tensor"),
         (in_place, 1, r"changes an argument, which the caller sees; use its.* x = x\.exp\("),
         (aliased, 2, r"changes an argument, which the caller sees; write x = x \+ y for x \+= y"),

@@ -8,8 +8,8 @@ import numpy as np
 
 from hagane.frontends.capture.emitter import GraphEmitter
 from hagane.frontends.capture.names import joined
-from hagane.frontends.capture.reads import Reading
 from hagane.frontends.capture.structure import Constant, Leaf, Record
+from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     Choice,
@@ -27,7 +27,7 @@ from hagane.frontends.python.values.values import (
 from hagane.symbolic import Expr
 
 
-def outputs(core: Reading, value: Value, path: str, *, suffix: str = "") -> Any:
+def outputs(core: Interpreter, value: Value, path: str, *, suffix: str = "") -> Any:
     """Make outputs of a result, called by their paths, and return its structure.
 
     Raises:
@@ -91,7 +91,7 @@ def outputs(core: Reading, value: Value, path: str, *, suffix: str = "") -> Any:
     raise CheckError("capture", f"{core.show(value)} is no tensor, number or container of such")
 
 
-def _output(core: Reading, tensor: Tensor, path: str, suffix: str, kind: str = "") -> Leaf:
+def _output(core: Interpreter, tensor: Tensor, path: str, suffix: str, kind: str = "") -> Leaf:
     emit = core.emit
     assert isinstance(emit, GraphEmitter)
     emit.label = path or "output"

@@ -234,6 +234,20 @@ class ScopedEmitter(Emitter):
         for value in node.outputs:
             self.scope.nodes.note_sizes(value)
 
+    @contextmanager
+    def inside(self, graph: ir.Graph) -> Iterator[None]:
+        """Let nodes of the block belong to a body, which is a scope of its own."""
+        with self.at(self.open_scope(graph, self.scope)):
+            yield
+
+    def body_input(self, graph: ir.Graph, type_: Type | None) -> Tensor:
+        """Return a new input of the body that the path lies in."""
+        made = super().body_input(graph, type_)
+        self.set_type(made.value, type_)
+        self.add_home(made.value, self.scope)
+        self.scope.nodes.note_sizes(made.value)
+        return made
+
     def set_type(self, value: ir.Value, type_: Type | None) -> None:
         """Note the type of a value."""
         if type_ is None:

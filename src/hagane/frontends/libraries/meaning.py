@@ -19,6 +19,7 @@ from hagane.frontends.libraries.chainer.meant import MEANT as CHAINERS
 from hagane.frontends.libraries.chainer.uncomputed import UNCOMPUTED
 from hagane.frontends.libraries.registry import LibraryTables
 from hagane.frontends.libraries.table import arguments_of
+from hagane.frontends.libraries.typed_only import reason_of
 from hagane.frontends.libraries.writing import check_writable, copied, write
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
@@ -87,10 +88,10 @@ class MeaningTables(LibraryTables):
         if name in UNCOMPUTED:
             raise CheckError("capture", f"'{name}' cannot be captured: {UNCOMPUTED[name]}")
         if name not in MEANT and id(self._handler(name)) not in self._handlers:
-            raise CheckError(
-                "capture",
-                f"'{name}' cannot be captured yet: the checker knows its types, not its values",
-            )
+            reason = reason_of(name)
+            yet = "" if reason else " yet"
+            told = reason or "the checker knows its types, not its values"
+            raise CheckError("capture", f"'{name}' cannot be captured{yet}: {told}")
 
     def call(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import onnx_ir as ir
@@ -14,15 +15,16 @@ from hagane.errors import InvalidArgument
 from hagane.graph.types import TensorType
 from hagane.native.kernels.kernel import Kernel
 from hagane.native.kernels.tensor import Kind
-from hagane.native.run.memory import ARENA_SLACK, Numbers, plan_memory
+from hagane.native.run.memory import ARENA_SLACK, plan_memory
 from hagane.ops import infer_types
 from hagane.runtime.backends.native import NativePart
 from hagane.runtime.options import SessionOptions
 from hagane.runtime.pipeline import PASSED, Built, build, read
 from hagane.runtime.settings import Settings, settings_of
+from hagane.symbolic.substitute import number_of
 from hagane.training.step.chain import Chain
 from hagane.training.step.recompute import recompute
-from hagane.training.step.stages import Forward, forward_of
+from hagane.training.step.stages import Forward, Number, forward_of
 
 # How many schedules are planned to the byte.
 _MOST_TRIES = 7
@@ -186,7 +188,7 @@ def _chain(model: ir.Model, built: Built, sizes: Mapping[str, int]) -> tuple[For
     for part in built.program.parts("native"):
         assert isinstance(part, NativePart)
         kernels += part.draft.low.recorder.kernels
-    forward = forward_of(model.graph, kernels, Numbers(sizes))
+    forward = forward_of(model.graph, kernels, _numbers(sizes))
     return forward, Chain(forward.stages, forward.new)
 
 
@@ -247,9 +249,13 @@ def planned_bytes(built: Built, sizes: Mapping[str, int]) -> int:
     return total + _between(built, sizes)
 
 
+def _numbers(sizes: Mapping[str, int]) -> Number:
+    return cache(lambda dim: number_of(dim, sizes))
+
+
 def _of_kernels(kernels: Sequence[Kernel], threads: int, sizes: Mapping[str, int]) -> int:
-    number = Numbers(sizes)
-    arena = plan_memory(kernels, number).size + ARENA_SLACK
+    number = _numbers(sizes)
+    arena = plan_memory(kernels, sizes).size + ARENA_SLACK
     scratch = max((number(kernel.scratch) for kernel in kernels), default=0) + _SCRATCH_SLACK
     read = {pointer.buffer for kernel in kernels for pointer in kernel.pointers}
     packed = sum(number(buffer.bytes) + 127 for buffer in read if buffer.kind is Kind.WEIGHT)
@@ -260,7 +266,7 @@ def _between(built: Built, sizes: Mapping[str, int]) -> int:
     """Return the most bytes of values that lie between parts."""
     steps = built.program.steps
     given = set(built.program.inputs) | set(built.program.outputs)
-    number = Numbers(sizes)
+    number = _numbers(sizes)
     size: dict[int, int] = {}
     for step in steps:
         for slot, value in zip(step.outputs, step.part.outputs, strict=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,8 +14,8 @@ from hagane.graph.walk import has_bodies, read_values
 from hagane.native.kernels.kernel import Kernel
 from hagane.native.kernels.recorder import name_of
 from hagane.native.kernels.tensor import Buffer, Kind
-from hagane.native.run.memory import Numbers
 from hagane.ops.registry import find
+from hagane.symbolic import Dim
 from hagane.training.step.chain import Stage
 
 # Values smaller than this share of all that the way back reads are always kept.
@@ -23,6 +23,9 @@ _SMALL = 1 / 2000
 _MOST_STAGES = 96
 # Operators that read the shape of a value alone.
 _SHAPES = ("Shape", "Size")
+
+# Gives a size its number.
+Number = Callable[[Dim], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class Forward:
     read_back: frozenset[ir.Value]
 
 
-def forward_of(graph: ir.Graph, kernels: Sequence[Kernel], number: Numbers) -> Forward:
+def forward_of(graph: ir.Graph, kernels: Sequence[Kernel], number: Number) -> Forward:
     """Divide the nodes that lead to the loss, the graph's first output, into stages.
 
     Args:
@@ -116,13 +119,14 @@ def _may_repeat(node: ir.Node) -> bool:
     return not find(node).random and not has_bodies(node)
 
 
-def _planned(kernels: Sequence[Kernel], number: Numbers) -> tuple[dict[str, int], dict[str, float]]:
+def _planned(kernels: Sequence[Kernel], number: Number) -> tuple[dict[str, int], dict[str, float]]:
     """Return the bytes of values in the arena, and the seconds of nodes, by name."""
     bytes_of: dict[str, int] = {}
     seconds: dict[str, float] = {}
     seen = set()
     for kernel in kernels:
-        work = 1e-9 * (number.of_work(kernel.work) + 1e3)
+        cost = kernel.work if isinstance(kernel.work, (int, float)) else number(kernel.work)
+        work = 1e-9 * (cost + 1e3)
         for name in kernel.nodes:
             seconds[name] = seconds.get(name, 0.0) + work / len(kernel.nodes)
         for pointer in kernel.pointers:
@@ -247,7 +251,7 @@ def _back(
     graph: ir.Graph,
     forward: Forward,
     kernels: Sequence[Kernel],
-    number: Numbers,
+    number: Number,
     saved: Set[str],
 ) -> list[float]:
     """Return the bytes that going back through each stage needs beside what was saved for it.
