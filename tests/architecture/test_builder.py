@@ -9,6 +9,8 @@ import pytest
 
 import hagane
 
+from .names import full_name, imported_names
+
 SOURCE = Path(hagane.__file__).parent
 
 
@@ -38,27 +40,10 @@ def test_each_way_of_making_a_node_is_seen(text: str) -> None:
 def calls_that_make_nodes(text: str) -> list[int]:
     """Return the lines on which a module makes nodes of a graph."""
     tree = ast.parse(text)
-    names: dict[str, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                names[alias.asname or alias.name.partition(".")[0]] = (
-                    alias.name if alias.asname else alias.name.partition(".")[0]
-                )
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    names = imported_names(tree)
     makers = {"onnx_ir.Node", "onnx_ir.node"}
     return [
         node.lineno
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and _full_name(node.func, names) in makers
+        if isinstance(node, ast.Call) and full_name(node.func, names) in makers
     ]
-
-
-def _full_name(node: ast.expr, names: dict[str, str]) -> str:
-    if isinstance(node, ast.Name):
-        return names.get(node.id, node.id)
-    if isinstance(node, ast.Attribute):
-        return f"{_full_name(node.value, names)}.{node.attr}"
-    return ""

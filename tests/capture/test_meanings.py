@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.libraries.meant import MEANT
+from hagane.frontends.libraries.typed_only import TYPED_ONLY, reason_of
 
 from .meanings import CALLS, EXPRESSIONS, listed, numpy_outcome, outcome, outcomes
 
@@ -48,6 +50,41 @@ def test_a_wrong_meaning_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     )
     monkeypatch.setattr(distances, "distances_of_all", other)
     assert outcome(call, tmp_path) == ("wrong: other values", {"torch.cdist"})
+
+
+def test_every_name_of_numpy_is_meant_or_says_why_not() -> None:
+    tables = MeaningTables()
+    table = tables.tables["numpy"]
+    members = [f"{owner}.{name}" for kind in (table.methods, table.attributes)
+               for owner, found in kind.items() for name in found]  # fmt: skip
+    names = {*table.functions, *members}
+    assert len(names) > 400
+    silent = [
+        name
+        for name in names
+        if not reason_of(name) and name not in MEANT and not is_meant(tables, name)
+    ]
+    assert sorted(set(silent) - UNCOMPARED) == []
+
+
+# Other names of NumPy's own types, and names that this NumPy may lack.
+UNCOMPARED = {
+    *(f"numpy.{name}" for name in (
+        "bool_", "byte", "double", "float_", "half", "int16", "int32", "int_", "intc", "intp",
+        "longlong", "short", "single", "ubyte", "uint", "uint32", "uint64", "uint8", "uintc",
+        "uintp", "ushort", "ndarray", "ndarray.__len__", "ndarray.ptp", "row_stack", "amax",
+        "conj",
+    )),
+}  # fmt: skip
+
+
+def is_meant(tables: MeaningTables, name: str) -> bool:
+    return id(tables._handler(name)) in tables._handlers
+
+
+def test_no_name_is_both_meant_and_typed_only() -> None:
+    assert [name for name in MEANT if reason_of(name)] == []
+    assert all(len(reason.split()) > 4 for reason in TYPED_ONLY.values())
 
 
 @pytest.mark.long

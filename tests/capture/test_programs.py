@@ -94,9 +94,8 @@ def test_nodes_know_their_place_in_the_source() -> None:
 # Refusals.
 
 
-def cumulated(x: Any) -> Any:
-    y = x.cumprod(0)
-    return y + 1
+def drawn(x: Any) -> Any:
+    return x + torch.rand(3)
 
 
 def stored(x: Any) -> Any:
@@ -118,8 +117,8 @@ def aliased(x: Any) -> Any:
 def viewed(x: Any) -> Any:
     y = torch.exp(x)
     first = y[0:1]
-    y += 1
-    return first
+    first += 1
+    return y
 
 
 def within(x: Any) -> Any:
@@ -131,12 +130,26 @@ def rectified(x: Any) -> Any:
     return torch.nn.functional.relu(x, inplace=True)
 
 
-def grown(x: Any) -> Any:
-    y = None
-    while x.sum() > 0:
-        y = x
-        x = torch.tanh(x)
-    return y
+def ragged(x: Any) -> Any:
+    parts = []
+    for i in range(x.shape[0]):
+        parts.append(x[: i + 1].sum(1))
+    return torch.cat(parts)
+
+
+def growing(x: Any) -> Any:
+    queue = [x[0], x[1]]
+    for row in queue:
+        if row.sum() > 0:
+            queue.append(row - 1)
+    return queue[-1]
+
+
+def counted(x: Any) -> Any:
+    seen = set()
+    for row in x:
+        seen.add(int(row.sum()))
+    return len(seen)
 
 
 def numbered(x: Any) -> Any:
@@ -149,15 +162,17 @@ def numbered(x: Any) -> Any:
 @pytest.mark.parametrize(
     ("function", "line", "text"),
     [
-        (cumulated, 1, r"'torch.Tensor.cumprod' cannot be captured yet"),
-        (stored, 1, r"items of tensors that are set cannot be captured yet; make a new tensor"),
+        (drawn, 1, r"'torch.rand' cannot be captured: it draws random numbers.* draw them outside"),
+        (stored, 1, r"changes an argument, which the caller sees; make a new tensor"),
         (in_place, 1, r"changes an argument, which the caller sees; use its.* x = x\.exp\("),
         (aliased, 2, r"changes an argument, which the caller sees; write x = x \+ y for x \+= y"),
-        (viewed, 3, r"changes a tensor that has another name, or is part of one; write x = x"),
+        (viewed, 3, r"changes a tensor that is part of another one, which changes with it"),
         (within, 2, r"follows others in one expression.* give it a statement of its own"),
         (rectified, 1, r"changes an argument, which the caller sees; leave out inplace=True"),
-        (grown, 2, r"'y' changes from None to .* give it one type before the loop"),
-        (numbered, 2, r"appends .*; append tensors or integers"),
+        (ragged, 2, r"tensors whose sizes differ; pad them to one size, or join them in the loop"),
+        (growing, 2, r"a loop runs over a list that it changes; run over a copy, or use while"),
+        (counted, 3, r"a set holds values that the data decide; use a list"),
+        (numbered, 2, r"would hold str\('row'\); its items have to be tensors of one type"),
     ],
 )
 def test_what_cannot_become_a_graph_is_named_with_its_place(

@@ -17,12 +17,13 @@ from .torch_calls_layers import LAYERS
 from .torch_calls_losses import LOSSES
 from .torch_calls_parts import PARTS
 from .torch_calls_shapes import SHAPES
+from .torch_calls_weights import WEIGHTS
 from .torch_calls_windows import PRODUCTS, WINDOWS
 from .torch_calls_wrong import WRONG
 
 SECTIONS = [
     section
-    for text in (ELEMENTS, SHAPES, PARTS, INDEXING, PRODUCTS, WINDOWS, LAYERS, LOSSES)
+    for text in (ELEMENTS, SHAPES, PARTS, INDEXING, PRODUCTS, WINDOWS, WEIGHTS, LAYERS, LOSSES)
     for section in sections(text)
 ]
 SYMBOLIC = [section for section in SECTIONS if section.calls[0].sizes]

@@ -12,7 +12,6 @@ from onnx import helper
 import hagane
 from hagane.errors import KernelError
 from hagane.native.kernels.control import Loop
-from hagane.native.run.memory import Numbers
 from tests.native.agreement import same
 from tests.native.bodies import (
     BOOL,
@@ -122,8 +121,8 @@ def test_a_body_of_large_products_is_shared_by_threads_in_every_turn(threads: in
     proto = model([node("Loop", "n - x", "y all", body=body)], feed, ["y", "all"])
     made = check(proto, feed, length=96 * 40, threads=threads)
     (step,) = made._programs.general.steps
-    assert step.part.segment.estimated(Numbers({})).alone == frozenset()
-    assert step.part.segment.threads_of_run(step.part.segment.estimated(Numbers({}))) == threads
+    assert step.part.segment.measured({}).alone == frozenset()
+    assert step.part.segment.measured({}).threads == threads
     for turns in (0, 1, 2, 3, 12, 5):
         fed = {**feed, "n": np.array(turns)}
         for left, right in zip(made.run(None, fed), by_onnxruntime(proto, fed), strict=True):
@@ -146,7 +145,7 @@ def test_a_branch_of_large_products_is_shared_by_threads() -> None:
     proto = model([node("Loop", "n - x", "y", body=body)], feed, ["y"], weights)
     made = check(proto, feed, length=96 * 40)
     (step,) = made._programs.general.steps
-    assert step.part.segment.estimated(Numbers({})).alone == frozenset()
+    assert step.part.segment.measured({}).alone == frozenset()
 
 
 def test_named_sizes_are_the_same_in_every_turn() -> None:

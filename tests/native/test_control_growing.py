@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hagane.errors import KernelError
-from hagane.native.run.memory import Numbers
 from tests.native.agreement import same
 from tests.native.bodies import BOOL, FLOAT, INT64, by_onnxruntime, check, graph, info, node
 from tests.native.models import draw, model, refused, session
@@ -152,7 +151,7 @@ def test_tasks_that_grow_are_shared_by_threads(threads: int) -> None:
     proto = model([node("Loop", "n - x", "y all", body=inner)], feed, ["y", "all"])
     made = check(proto, feed, length=96 * 40, threads=threads)
     parts = [step.part for step in made._programs.general.steps]
-    assert parts[0].segment.estimated(Numbers({})).alone == frozenset()
+    assert parts[0].segment.measured({}).alone == frozenset()
     for turns in (1, 0, 12, 2):
         fed = {**feed, "n": np.array(turns)}
         for left, right in zip(made.run(None, fed), by_onnxruntime(proto, fed), strict=True):
@@ -164,7 +163,7 @@ def test_a_loop_of_little_work_is_run_by_one_thread() -> None:
     feed = decoding(0, 9)
     loop = node("Loop", "n - x k m", " ".join(NAMES), body=decoder())
     made = check(model([loop], feed, NAMES), feed, length=WIDTH)
-    assert made._programs.general.steps[0].part.segment.estimated(Numbers({})).alone == {0}
+    assert made._programs.general.steps[0].part.segment.measured({}).alone == {0}
 
 
 def test_a_condition_may_depend_on_a_size_and_branches_may_read_what_grows() -> None:

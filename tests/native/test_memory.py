@@ -19,15 +19,15 @@ from hagane.machine import cpu_features
 from hagane.native.kernels.control import Branch, Mark
 from hagane.native.kernels.kernel import Kernel, Pointer
 from hagane.native.kernels.tensor import Border, Buffer, Kind, Tensor, keep_border
-from hagane.native.run import context, memory
+from hagane.native.run import memory
+from hagane.native.run.context import Context
 from hagane.native.run.engine import load_engine
-from hagane.native.run.memory import MemoryPlan, Numbers, plan_memory
+from hagane.native.run.memory import MemoryPlan, plan_memory
 from hagane.symbolic import Dim
 from tests.drawing import few
 from tests.native.models import compare, draw, every_level, model, session
 
 BYTE = np.dtype(np.uint8)
-SIZES = Numbers({})
 
 
 @st.composite
@@ -76,13 +76,18 @@ def cleared_by_the_engine(borders: Sequence[Border], arena: np.ndarray, threads:
     program = engine.create(1, threads, 64)
     engine.set_phase(program, 0, None, None, None, 0, 0)
     for border in borders:
+        axes = [*border.axes, *[(0, 0)] * (4 - len(border.axes))]
         numbers = np.array(
-            [border.planes, border.step, border.plane, border.first, border.run, border.fill]
-            + [number for axis in border.axes for number in axis],
+            [
+                *(0, arena.ctypes.data + border.start, border.planes, border.step, border.plane),
+                *(border.first, border.run, border.fill, len(border.axes)),
+                *(count for count, _ in axes),
+                *(stride for _, stride in axes),
+                *(0, 0),
+            ],
             np.int64,
         )
-        at = arena.ctypes.data + border.start
-        assert engine.add_border(program, 0, at, numbers.ctypes.data, len(border.axes)) == 0
+        assert engine.add_border(program, 0, numbers.ctypes.data) == 0
     assert engine.run(program, None, None) == -1
     engine.destroy(ctypes.c_void_p(program))
 
@@ -132,11 +137,11 @@ def test_a_phase_that_becomes_another_clears_no_border_any_more() -> None:
     engine = load_engine()
     program = engine.create(1, 1, 64)
     arena = np.full(64, 99, np.uint8)
-    numbers = np.array([1, 8, 8, 2, 4, 3], np.int64)
+    numbers = np.array([0, 0, 1, 8, 8, 2, 4, 3, *[0] * 11], np.int64)
     for at in (0, 32):
         engine.set_phase(program, 0, None, None, None, 0, 0)
-        start = arena.ctypes.data + at
-        assert engine.add_border(program, 0, start, numbers.ctypes.data, 0) == 0
+        numbers[1] = arena.ctypes.data + at
+        assert engine.add_border(program, 0, numbers.ctypes.data) == 0
     assert engine.run(program, None, None) == -1
     engine.destroy(ctypes.c_void_p(program))
     assert np.flatnonzero(arena == 3).tolist() == [32, 33, 38, 39]
@@ -180,7 +185,7 @@ def test_no_two_values_that_live_at_once_overlap(
     program: tuple[list[Kernel], dict[Buffer, Tensor | None]],
 ) -> None:
     kernels, _ = program
-    plan = plan_memory(kernels, SIZES)
+    plan = plan_memory(kernels, {})
     alive = lives(kernels)
     for one, (first, last) in alive.items():
         start, end = plan.offsets[one], plan.offsets[one] + int(one.bytes)
@@ -197,7 +202,7 @@ def test_borders_are_whole_whatever_used_the_place_before(
     program: tuple[list[Kernel], dict[Buffer, Tensor | None]],
 ) -> None:
     kernels, pixels_of = program
-    plan = plan_memory(kernels, SIZES)
+    plan = plan_memory(kernels, {})
     alive = lives(kernels)
     arena = np.zeros(plan.size, np.uint8)
     for offset, size, byte in plan.filled:
@@ -232,7 +237,7 @@ def test_images_in_borders_lie_where_others_lay_if_that_is_worth_it() -> None:
                 Kernel("k", "", (Pointer(plain, 0, False), Pointer(image, 0, True)), (), 1, work),
                 Kernel("k", "", (Pointer(image, 0, False),), (), 1, work),
             ]
-        return plan_memory(kernels, SIZES)
+        return plan_memory(kernels, {})
 
     apart, shared = plan_of(0.0), plan_of(1e9)
     assert apart.cleared == ()
@@ -248,7 +253,7 @@ def test_a_border_that_is_first_met_by_a_loop_has_a_place_of_its_own() -> None:
         keep_border(Tensor(image, BYTE, (36, 36), (40, 1), 82), 40 * 40)
         begin = Kernel("k", "", (Pointer(image, 0, True),), (), 1, 1e9, control=control)
         end = Kernel("k", "", (Pointer(image, 0, False),), (), 1, control=control and Mark.END)
-        return plan_memory([Kernel("k", "", (Pointer(plain, 0, True),), (), 1), begin, end], SIZES)
+        return plan_memory([Kernel("k", "", (Pointer(plain, 0, True),), (), 1), begin, end], {})
 
     assert len(plan_of(None).cleared) == 1
     assert plan_of(Branch(0)).cleared == ()
@@ -258,14 +263,19 @@ def test_a_border_that_is_first_met_by_a_loop_has_a_place_of_its_own() -> None:
 def dirty(monkeypatch: pytest.MonkeyPatch) -> list[MemoryPlan]:
     """Let borders be cleared wherever they can be, in an arena that is full of NaN before."""
     plans: list[MemoryPlan] = []
+    fit = Context.fit
 
-    def plan(kernels: Sequence[Kernel], number: Numbers) -> MemoryPlan:
-        made = plan_memory(kernels, number)
+    def fitted(self: Context, shapes: tuple[tuple[int, ...], ...]) -> None:
+        fit(self, shapes)
+        _, arena, size, *_ = self.fitted.tell()
+        made = self.fitted.plan(self.segment.kernels, size)
         plans.append(made)
-        return dataclasses.replace(made, filled=((0, made.size, 255), *made.filled))
+        ctypes.memset(arena, 255, size - 4096)
+        for offset, count, byte in made.filled:
+            ctypes.memset(arena + offset, byte, count)
 
-    monkeypatch.setattr(memory, "_CLEARING", 1e12)
-    monkeypatch.setattr(context, "plan_memory", plan)
+    monkeypatch.setattr(memory, "CLEARING", 1e12)
+    monkeypatch.setattr(Context, "fit", fitted)
     return plans
 
 

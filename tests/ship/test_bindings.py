@@ -15,7 +15,8 @@ from hagane.ship import build_model
 from tests.native.models import draw
 from tests.ship.models import make, node, save
 
-BINDINGS = Path(__file__).parents[2] / "bindings"
+HERE = Path(__file__).parent
+BINDINGS = HERE.parents[1] / "bindings"
 
 
 @pytest.fixture(scope="session")
@@ -138,3 +139,36 @@ def test_go(pictures: tuple[Path, Path, int], tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     check(pictures, tmp_path, [str(program)])
+
+
+def test_ruby(pictures: tuple[Path, Path, int], tmp_path: Path) -> None:
+    ruby = tool("ruby")
+    source = str(BINDINGS / "ruby" / "lib")
+    done = run([ruby, "-w", "-I", source, str(HERE / "bindings.rb"), str(pictures[0])], pictures[0])
+    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr
+    assert done.stderr == ""
+    example = str(BINDINGS / "ruby" / "examples" / "classify.rb")
+    check(pictures, tmp_path, [ruby, "-w", "-I", source, example])
+
+
+@pytest.mark.long
+def test_java(pictures: tuple[Path, Path, int], tmp_path: Path) -> None:
+    javac, java = tool("javac"), tool("java")
+    home = Path(javac).resolve().parents[1]
+    if not (home / "include" / "jni.h").exists():
+        pytest.skip("the headers of Java are not on this machine")
+    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared"]
+    folders = [home / "include", home / "include" / "linux", pictures[0]]
+    flags += [f"-I{folder}" for folder in folders]
+    glue = str(BINDINGS / "java" / "jni" / "hagane_jni.c")
+    library = str(tmp_path / "libhagane_jni.so")
+    done = run([tool("cc"), *flags, glue, "-ldl", "-o", library], pictures[0])
+    assert done.returncode == 0, done.stderr
+    sources = [*(BINDINGS / "java").rglob("*.java"), HERE / "Bindings.java"]
+    command = [javac, "-Xlint:all", "-Werror", "-d", str(tmp_path / "classes")]
+    done = run([*command, *map(str, sources)], pictures[0])
+    assert done.returncode == 0, done.stdout + done.stderr
+    start = [java, "-Xcheck:jni", f"-Dhagane.jni={library}", "-cp", str(tmp_path / "classes")]
+    done = run([*start, "Bindings", str(pictures[0])], pictures[0])
+    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stdout + done.stderr
+    check(pictures, tmp_path, [*start, "Classify"])

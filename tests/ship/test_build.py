@@ -166,6 +166,20 @@ def test_targets_and_precisions_that_there_are_not_are_refused(tmp_path: Path) -
         build_model(tmp_path / "m.onnx", tmp_path / "b", options)
 
 
+def test_bytes_are_calibrated_by_the_build_itself(tmp_path: Path) -> None:
+    model, feed = CASES["images"]()
+    save(CASES["images"](), tmp_path / "images.onnx")
+    options = BuildOptions(precision="int8", data=lambda: [feed])
+    manifest = build_model(tmp_path / "images.onnx", tmp_path / "b", options)
+    assert (manifest["precision"], manifest["name"]) == ("int8", "images")
+    assert any(name.startswith("QLinear") or "Quantize" in name for name in manifest["nodes"])
+    (expected,) = hagane.InferenceSession(model).run(None, feed)
+    (found,) = hagane.load_built(tmp_path / "b").run(None, feed)
+    assert 0 < np.abs(found - expected).max() < 0.1 * np.abs(expected).max()
+    with pytest.raises(InvalidArgument, match="--precision int8 needs --data FILE.py:make"):
+        build_model(tmp_path / "images.onnx", tmp_path / "b", BuildOptions(precision="int8"))
+
+
 def test_a_folder_is_replaced_if_it_is_a_build_alone(builds: Maker, tmp_path: Path) -> None:
     save(CASES["plain"](), tmp_path / "plain.onnx")
     folder = tmp_path / "b"

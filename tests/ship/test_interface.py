@@ -63,6 +63,14 @@ def test_no_manifest_and_no_weights_crash_a_program(builds: Maker, tmp_path: Pat
     assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
 
 
+@pytest.mark.parametrize("runs", [20_000, pytest.param(1_000_000, marks=pytest.mark.long)])
+def test_memory_stays_flat_over_many_runs(builds: Maker, tmp_path: Path, runs: int) -> None:
+    folder = builds("any_batch", shapes=("x=1..8,33",))
+    compile_c(HERE / "flat.c", folder, tmp_path / "flat", "-std=c99")
+    done = run_c(tmp_path / "flat", folder, str(folder), str(runs))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
 def test_the_interface_is_clean_under_sanitizers(

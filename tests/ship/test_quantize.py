@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -14,10 +15,16 @@ import hagane
 from hagane.cli import main
 from hagane.errors import InvalidArgument
 from hagane.ship.quantize import METHODS, QuantizeOptions, Scheme, quantize
+from hagane.ship.quantize.equalize import equalize
+from hagane.ship.quantize.graph import Source
 from hagane.ship.quantize.thresholds import (
+    BINS,
+    Observed,
     entropy_threshold,
     mse_threshold,
     percentile_threshold,
+    range_of,
+    spread,
 )
 from tests.native.models import draw
 from tests.ship.models import CASES, make, node, save
@@ -100,6 +107,48 @@ def test_the_entropy_threshold_cuts_a_long_tail() -> None:
     counts[2000] = 1
     assert 128 <= entropy_threshold(counts) < 400
     assert entropy_threshold(np.ones(128)) == 128
+
+
+def test_levels_are_spread_over_bins_as_tensorrt_does() -> None:
+    # The example of "8-bit Inference with TensorRT" (GTC 2017), 8 bins in 2 levels.
+    counts = np.float64([1, 0, 2, 3, 5, 3, 1, 7])
+    np.testing.assert_array_equal(spread(counts, 2), [2, 0, 2, 2, 4, 4, 4, 4])
+
+
+def published(counts: np.ndarray, levels: int) -> int:
+    """The threshold by the algorithm of that talk, step by step, where levels divide the bins."""
+    best, found = np.inf, -1
+    for i in range(levels, len(counts)):
+        reference = counts[:i].copy()
+        reference[i - 1] += counts[i:].sum()
+        candidate = np.zeros(i)
+        edges = [k * i // levels for k in range(levels + 1)]
+        for low, high in itertools.pairwise(edges):
+            filled = [k for k in range(low, high) if counts[k]]
+            for k in filled:
+                candidate[k] = counts[low:high].sum() / len(filled)
+        p, q = reference / reference.sum(), candidate / candidate.sum()
+        divergence = 0.0
+        for a, b in zip(p, q, strict=True):
+            divergence += 0.0 if a == 0 else np.inf if b == 0 else a * np.log(a / b)
+        if divergence < best:
+            best, found = divergence, i
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_entropy_thresholds_are_those_of_the_published_algorithm(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    numbers = np.abs(random.standard_t(2 + seed, 3000))
+    counts = np.histogram(numbers, 256, (0, numbers.max()))[0].astype(np.float64)
+    assert entropy_threshold(counts, 32) == published(counts, 32)
+    observed = Observed(0.0, 256.0, np.zeros(BINS, np.int64))
+    observed.counts[:200], observed.counts[2000] = 1000, 1
+    kept = entropy_threshold(observed.counts)
+    assert range_of(observed, "entropy", 0.0) == (0.0, (kept + 0.5) * 256 / BINS)
+
+
+def test_a_flat_histogram_keeps_most_of_its_range() -> None:
     flat = np.ones(2048)
     assert entropy_threshold(flat) > 1900
 
@@ -146,7 +195,9 @@ def files(folder: Path) -> tuple[str, str]:
     return str(folder / "m.onnx"), str(folder / "data.py")
 
 
-def test_layers_stay_in_fp32_until_accuracy_is_kept(tmp_path: Path) -> None:
+def test_layers_stay_in_fp32_until_accuracy_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     model, data = files(tmp_path)
     out, report = tmp_path / "q.onnx", tmp_path / "r.json"
     options = ["--data", f"{data}:make", "-o", str(out), "--report", str(report)]
@@ -156,10 +207,11 @@ def test_layers_stay_in_fp32_until_accuracy_is_kept(tmp_path: Path) -> None:
     assert ended.value.code == 0
     found = json.loads(report.read_text())
     assert found["metric"]["quantized"] >= 0.9999
-    assert {*found["layers"][0]} == {"name", "operator", "precision", "snr_db"}
+    keys = {"name", "operator", "precision", "snr_db", "effect_db"}
+    assert {*found["layers"][0]} == keys
     assert {layer["precision"] for layer in found["layers"]} <= {"int8", "fp32"}
-    raised = [layer["snr_db"] for layer in found["layers"] if layer["precision"] == "fp32"]
-    others = [layer["snr_db"] for layer in found["layers"] if layer["precision"] == "int8"]
+    raised = [layer["effect_db"] for layer in found["layers"] if layer["precision"] == "fp32"]
+    others = [layer["effect_db"] for layer in found["layers"] if layer["precision"] == "int8"]
     assert raised
     assert not others or max(raised) <= min(others)
     page = tmp_path / "r.html"
@@ -167,6 +219,14 @@ def test_layers_stay_in_fp32_until_accuracy_is_kept(tmp_path: Path) -> None:
         main(["quantize", model, *options[:-1], str(page)])
     assert ended.value.code == 0
     assert "<td>second</td><td>MatMul</td><td>int8</td>" in page.read_text()
+    assert "outputs" not in capsys.readouterr().out.splitlines()[-1]
+    with pytest.raises(SystemExit) as ended:
+        main(["quantize", model, *options, "--effects"])
+    assert ended.value.code == 0
+    effects = [line.split() for line in capsys.readouterr().out.splitlines() if "MatMul" in line]
+    assert [line[2] for line in effects] == ["outputs", "outputs"]
+    felt = [layer["effect_db"] for layer in json.loads(report.read_text())["layers"]]
+    assert all(5 < value < 80 for value in felt)
 
 
 @pytest.mark.parametrize(
@@ -211,3 +271,164 @@ def test_a_model_of_bytes_builds(tmp_path: Path) -> None:
     (feed,) = feeds(1)
     (expected,) = hagane.InferenceSession(made).run(None, feed)
     np.testing.assert_array_equal(hagane.load_built(tmp_path / "b").run(None, feed)[0], expected)
+
+
+def chain(folder: Path) -> tuple[Path, Feeds]:
+    """Write convolutions in a row whose channels differ by factors of hundreds."""
+    first, deep = draw((8, 3, 3, 3), 1), draw((8, 1, 3, 3), 2)
+    scales = np.logspace(-2, 2, 8).astype(np.float32)
+    nodes = [
+        node("Conv", ["x", "a", "ab"], ["c"], "first", pads=[1] * 4),
+        node("Relu", ["c"], ["r"]),
+        node("Conv", ["r", "d", "db"], ["e"], "deep", pads=[1] * 4, group=8),
+        node("Relu", ["e"], ["s"]),
+        node("Conv", ["s", "l"], ["y"], "last"),
+    ]
+    constants = {
+        "a": first * scales.reshape(-1, 1, 1, 1), "ab": draw((8,), 4) * scales,
+        "d": deep / scales.reshape(-1, 1, 1, 1), "db": draw((8,), 5),
+        "l": draw((4, 8, 1, 1), 3),
+    }  # fmt: skip
+    found = [{"x": draw((1, 3, 10, 10), 20 + i)} for i in range(4)]
+    case = make(nodes, {"x": (1, 3, 10, 10)}, ["y"], constants, found[0])
+    save(case, folder / "chain.onnx")
+    return folder / "chain.onnx", found
+
+
+def outputs_snr(path: Path, made: Path, given: Feeds) -> float:
+    before, after = hagane.InferenceSession(path), hagane.InferenceSession(made)
+    pairs = [(before.run(None, feed)[0], after.run(None, feed)[0]) for feed in given]
+    return snr(np.stack([a for a, _ in pairs]), np.stack([b for _, b in pairs]))
+
+
+def test_equalisation_lets_one_scale_fit_all_channels(tmp_path: Path) -> None:
+    path, given = chain(tmp_path)
+    found = []
+    for balanced in (False, True):
+        options = QuantizeOptions(scheme=Scheme(per_channel=False), equalize=balanced)
+        quantize(path, lambda: given, tmp_path / "q.onnx", options)
+        found.append(outputs_snr(path, tmp_path / "q.onnx", given))
+    assert found[1] > found[0] + 10
+    assert found[1] > 25
+
+
+def test_equalisation_alone_leaves_the_outputs(tmp_path: Path) -> None:
+    path, given = chain(tmp_path)
+    source = Source(path)
+    assert equalize(source) == 2
+    weights = [source.constants[name] for name in ("a", "d")]
+    reach = [np.abs(w).reshape(8, -1).max(1) for w in weights]
+    assert reach[0].max() / reach[0].min() < 10
+    (expected,) = hagane.InferenceSession(path).run(None, given[0])
+    (found,) = hagane.InferenceSession(source.model).run(None, given[0])
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("before", ["LayerNormalization", "Relu"])
+def test_outliers_of_activations_go_into_weights(tmp_path: Path, before: str) -> None:
+    outliers = np.ones(32, np.float32)
+    outliers[[3, 7]] = 200
+    head = (
+        node("LayerNormalization", ["x", "s", "b"], ["n"])
+        if before == "LayerNormalization"
+        else node("Mul", ["x", "s"], ["n"])
+    )
+    nodes = [
+        head,
+        node("MatMul", ["n", "p"], ["q"], "one"),
+        node("MatMul", ["n", "r"], ["y"], "two"),
+    ]
+    weights = {"p": draw((32, 8), 1), "r": draw((32, 8), 2)}
+    constants = {"s": outliers, **({"b": draw((32,), 3)} if len(head.input) > 2 else {}), **weights}
+    given = [{"x": draw((2, 5, 32), 30 + i)} for i in range(4)]
+    save(make(nodes, {"x": (2, 5, 32)}, ["q", "y"], constants, given[0]), tmp_path / "m.onnx")
+    found = []
+    for strength in (None, 0.5):
+        options = QuantizeOptions(smooth=strength)
+        report = quantize(tmp_path / "m.onnx", lambda: given, tmp_path / "q.onnx", options)
+        found.append(min(layer.snr_db for layer in report.layers if layer.snr_db is not None))
+    assert found[1] > found[0]
+    operators = [each.op_type for each in onnx.load(tmp_path / "q.onnx").graph.node]
+    # A normalisation takes the factors itself.
+    assert operators.count("Mul") == (0 if before == "LayerNormalization" else 2)
+    assert outputs_snr(tmp_path / "m.onnx", tmp_path / "q.onnx", given) > 25
+
+
+def test_biases_make_up_for_mean_errors(tmp_path: Path) -> None:
+    path, made = tmp_path / "m.onnx", tmp_path / "q.onnx"
+    nodes = [
+        node("MatMul", ["x", "w"], ["m"], "one"),
+        node("Add", ["m", "b"], ["a"]),
+        node("Gemm", ["a", "v"], ["y"], "two"),
+    ]
+    constants = {"w": np.abs(draw((24, 16), 1)), "b": draw((16,), 2), "v": np.abs(draw((16, 6), 3))}
+    given = [{"x": 3 + draw((40, 24), 40 + i)} for i in range(3)]
+    save(make(nodes, {"x": (40, 24)}, ["y"], constants, given[0]), path)
+    means = []
+    for correct in (False, True):
+        scheme = Scheme(per_channel=False)
+        quantize(path, lambda: given, made, QuantizeOptions(scheme=scheme, correct_bias=correct))
+        before, after = hagane.InferenceSession(path), hagane.InferenceSession(made)
+        errors = [after.run(None, f)[0] - before.run(None, f)[0] for f in given]
+        means.append(float(np.abs(np.concatenate(errors).mean(0)).max()))
+    assert means[1] < 0.7 * means[0]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "least"),
+    [
+        (Scheme(dynamic=True), 25),
+        (Scheme(dynamic=True, per_channel=False), 20),
+        (Scheme(weights_only=True, bits=4), 12),
+        (Scheme(weights_only=True, bits=4, block=16), 13),
+    ],
+)
+@pytest.mark.parametrize("case", ["images", "attention"])
+def test_forms_without_ranges_need_no_data(
+    tmp_path: Path, scheme: Scheme, least: float, case: str
+) -> None:
+    path, made = tmp_path / "m.onnx", tmp_path / "q.onnx"
+    feed = save(CASES[case](), path)
+    report = quantize(path, None, made, QuantizeOptions(scheme=scheme))
+    assert {layer.snr_db for layer in report.layers} == {None}
+    (expected,) = hagane.InferenceSession(path).run(None, feed)
+    (found,) = hagane.InferenceSession(made).run(None, feed)
+    (theirs,) = onnxruntime.InferenceSession(made).run(None, feed)
+    assert snr(expected, found) > least
+    assert snr(theirs, found) > 30
+
+
+def test_weights_of_recurrent_layers_become_bytes(tmp_path: Path) -> None:
+    path, made = tmp_path / "m.onnx", tmp_path / "q.onnx"
+    feed = save(CASES["recurrent"](), path)
+    report = quantize(path, lambda: [feed], made)
+    assert "LSTM" in {layer.operator for layer in report.layers}
+    weights = {item.data_type for item in onnx.load(made).graph.initializer}
+    assert onnx.TensorProto.INT8 in weights
+    assert outputs_snr(path, made, [feed]) > 30
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (QuantizeOptions(), "rounding activations .* needs --data FILE.py:make"),
+        (QuantizeOptions(scheme=Scheme(dynamic=True), smooth=0.5), "--smooth needs --data"),
+        (QuantizeOptions(scheme=Scheme(bits=4)), "--bits 4 needs --weights-only"),
+        (
+            QuantizeOptions(scheme=Scheme(weights_only=True, bits=3)),
+            "--bits: expected 8 or 4, got 3",
+        ),
+        (
+            QuantizeOptions(scheme=Scheme(dynamic=True, block=24)),
+            "--block: expected a power of two",
+        ),
+        (QuantizeOptions(scheme=Scheme(dynamic=True), smooth=2), "expected a number from 0 to 1"),
+    ],
+)
+def test_forms_that_do_not_fit_are_refused(
+    tmp_path: Path, options: QuantizeOptions, text: str
+) -> None:
+    path = tmp_path / "images.onnx"
+    save(CASES["images"](), path)
+    with pytest.raises(InvalidArgument, match=text):
+        quantize(path, None, tmp_path / "q.onnx", options)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
+from hagane.cli.named import named_function
 from hagane.cli.progress import working
 from hagane.errors import HaganeError
 from hagane.ship import BuildOptions, build_model
@@ -28,9 +29,16 @@ def command(
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(help="x86-64-v4, x86-64-v3, x86-64 or aarch64; this machine if not given."),
+        typer.Option(
+            help="x86-64-v4, x86-64-v3, x86-64 or aarch64, or levels separated by commas, the best "
+            "first; this machine if not given."
+        ),
     ] = None,
-    precision: Annotated[str, typer.Option(help="fp32 or bf16.")] = "fp32",
+    precision: Annotated[str, typer.Option(help="fp32, bf16 or int8.")] = "fp32",
+    data: Annotated[
+        str | None,
+        typer.Option(help="FILE.py:make, a function that returns feeds; for int8."),
+    ] = None,
     static: Annotated[
         bool, typer.Option("--static/--shared", help="An archive, or a shared library.")
     ] = False,
@@ -51,6 +59,10 @@ def command(
 
     hagane build model.onnx -o model.hagane --shape x=1..8,3,224,224
     """
+    try:
+        given = None if data is None else named_function(data, "--data")
+    except HaganeError as error:
+        _end(error)
     options = BuildOptions(
         shapes=tuple(shape or ()),
         target=target,
@@ -61,17 +73,23 @@ def command(
         threads=threads,
         menoh=menoh,
         constants=tuple(constant or ()),
+        data=given,
     )
     try:
         with working(f"building {model.name}"):
             manifest = build_model(model, output, options, notice=_note)
     except (HaganeError, OSError) as error:
-        # One line, so that what called this can show it.
-        print(f"hagane build: error: {' '.join(str(error).split())}", file=sys.stderr)
-        raise typer.Exit(2) from None
+        _end(error)
     peak = manifest["peak_bytes"]
     memory = "" if peak is None else f", {peak / (1 << 20):.1f} MiB at most"
-    print(f"{output}: {manifest['library']} for {manifest['target']}{memory}")
+    targets = ", ".join([*manifest["levels"], manifest["target"]])
+    print(f"{output}: {manifest['library']} for {targets}{memory}")
+
+
+def _end(error: Exception) -> NoReturn:
+    # One line, so that what called this can show it.
+    print(f"hagane build: error: {' '.join(str(error).split())}", file=sys.stderr)
+    raise typer.Exit(2) from None
 
 
 def _note(text: str) -> None:

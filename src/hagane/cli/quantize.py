@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from hagane.cli.named import named_function
 from hagane.cli.progress import working
 from hagane.errors import HaganeError, InvalidArgument
-from hagane.frontends.python.enter.explore import import_file
 from hagane.ship.quantize import QuantizeOptions, Scheme, check_report, quantize, table_lines
 
 
 def command(
     model: Annotated[Path, typer.Argument(help="The ONNX model.")],
-    data: Annotated[
-        str, typer.Option(help="FILE.py:make, a function that returns feeds {input: array}.")
-    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The file to write.")],
+    data: Annotated[
+        str | None,
+        typer.Option(help="FILE.py:make, a function that returns feeds {input: array}."),
+    ] = None,
     method: Annotated[str, typer.Option(help="minmax, entropy, percentile or mse.")] = "minmax",
     percentile: Annotated[
         float, typer.Option(help="Numbers that are not clipped, in per cent.")
@@ -45,6 +45,26 @@ def command(
     weights_only: Annotated[
         bool, typer.Option("--weights-only", help="Activations stay as they are.")
     ] = False,
+    dynamic: Annotated[
+        bool, typer.Option("--dynamic", help="Each run finds the ranges of activations.")
+    ] = False,
+    bits: Annotated[int, typer.Option(help="Of weights: 8, or 4 with --weights-only.")] = 8,
+    block: Annotated[int, typer.Option(help="Weights of 4 bits that share a scale.")] = 32,
+    equalize: Annotated[
+        bool, typer.Option("--equalize", help="Balance the weights of successive convolutions.")
+    ] = False,
+    smooth: Annotated[
+        float | None,
+        typer.Option(
+            help="0 to 1: how much of products' outliers goes into weights (SmoothQuant)."
+        ),
+    ] = None,
+    correct_bias: Annotated[
+        bool, typer.Option("--correct-bias", help="Let biases make up for mean errors.")
+    ] = False,
+    effects: Annotated[
+        bool, typer.Option("--effects", help="Report each layer's effect on the outputs.")
+    ] = False,
 ) -> None:
     """Write a model that computes with bytes, in ONNX's own operators.
 
@@ -53,12 +73,21 @@ def command(
     try:
         if report is not None:
             check_report(report)
-        scheme = Scheme(not per_tensor, symmetric, weights_only)
-        options = QuantizeOptions(method, percentile, scheme, _share(keep_accuracy))
-        make = _function(data, "--data")
-        measure = None if metric is None else _function(metric, "--metric")
+        scheme = Scheme(not per_tensor, symmetric, weights_only, dynamic, bits, block)
+        options = QuantizeOptions(
+            method,
+            percentile,
+            scheme,
+            _share(keep_accuracy),
+            equalize,
+            smooth,
+            correct_bias,
+            effects,
+        )
+        make = None if data is None else named_function(data, "--data")
+        measure = None if metric is None else named_function(metric, "--metric")
         with working(f"quantising {model.name}"):
-            found = quantize(model, make, output, options, metric=measure, where=data)
+            found = quantize(model, make, output, options, metric=measure, where=str(data))
         if report is not None:
             found.write(report)
     except (HaganeError, OSError) as error:
@@ -83,16 +112,3 @@ def _share(text: str | None) -> float | None:
     if rest.strip() or not 0 <= share <= 1:
         raise InvalidArgument(f"--keep-accuracy: expected a share as 0.5%, got '{text}'")
     return share
-
-
-def _function(target: str, option: str) -> Callable[..., Any]:
-    path, colon, name = target.rpartition(":")
-    if not colon or not path.endswith(".py"):
-        raise InvalidArgument(f"{option} '{target}': expected FILE.py:function")
-    if not Path(path).is_file():
-        raise InvalidArgument(f"{option}: there is no file '{path}'")
-    found = vars(import_file(Path(path))).get(name)
-    if not callable(found):
-        raise InvalidArgument(f"{option}: '{path}' has no function '{name}'")
-    function: Callable[..., Any] = found
-    return function

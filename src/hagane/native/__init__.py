@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from hagane.native.rules.onednn.binding import obstacle as library_obstacle
     from hagane.native.run.caller import Caller, make_entry, make_frame
     from hagane.native.run.compiled import Compiled
-    from hagane.native.run.context import Spent
+    from hagane.native.run.context import ShapeMismatch, Spent
     from hagane.native.run.files import load_compiled, save_compiled
-    from hagane.native.run.loaded import Loaded, ShapeMismatch
+    from hagane.native.run.loaded import Loaded
     from hagane.native.run.outputs import is_pooled
     from hagane.native.run.shared import WeightStore
     from hagane.native.tuning.measure import Settings, Tuned, has_numbers, tune
@@ -78,7 +78,7 @@ _PLACES = {
     "Loaded": ("hagane.native.run.loaded", "Loaded"),
     "Mark": ("hagane.native.kernels.control", "Mark"),
     "Settings": ("hagane.native.tuning.measure", "Settings"),
-    "ShapeMismatch": ("hagane.native.run.loaded", "ShapeMismatch"),
+    "ShapeMismatch": ("hagane.native.run.context", "ShapeMismatch"),
     "Spent": ("hagane.native.run.context", "Spent"),
     "Target": ("hagane.native.plan.partition", "Target"),
     "Tuned": ("hagane.native.tuning.measure", "Tuned"),

@@ -221,6 +221,8 @@ class Part:
         owner: object,
         full: bool,
         lease: int,
+        *,
+        general: bool,
     ) -> tuple[Any, ...] | None:
         """Return the short way from arrays of some shapes to outputs, or None where there is none.
 
@@ -231,6 +233,7 @@ class Part:
             owner: Of a short way whose memory may be taken, or None.
             full: Whether it must be.
             lease: For how many runs it is not asked for again; for all if 0.
+            general: Whether the part is for all shapes.
         """
         return None
 

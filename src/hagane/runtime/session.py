@@ -159,7 +159,9 @@ class InferenceSession:
         self._output_names = [arg.name for arg in self._output_args]
         self._largest = kept.largest
 
-        def fit(arrays: Sequence[Array], owner: object, full: bool) -> tuple[Any, ...] | None:
+        def fit(
+            arrays: Sequence[Array], owner: object, full: bool, runs: int
+        ) -> tuple[Any, ...] | None:
             if not all(item.takes(each) for item, each in zip(kept.inputs, arrays, strict=True)):
                 return None
             return make_frame(kept.loaded, arrays, kept.own, kept.order, owner, full)
@@ -293,9 +295,12 @@ class InferenceSession:
         fed = [every.index(name) for name in names]
 
         # It must not lead back to the session: the collector does not see what C functions hold.
-        def fit(arrays: Sequence[Array], owner: object, full: bool) -> tuple[Any, ...] | None:
+        def fit(
+            arrays: Sequence[Array], owner: object, full: bool, runs: int
+        ) -> tuple[Any, ...] | None:
             values = bind(inputs, {}, dict(zip(names, arrays, strict=True)))
-            return programs.frame(every, _arguments(every, values, defaults), fed, owner, full)
+            given = _arguments(every, values, defaults)
+            return programs.frame(every, given, fed, owner, full, runs)
 
         return make_entry(names, self._output_names, fit, OrtValue, CPU)
 
@@ -343,7 +348,10 @@ class InferenceSession:
         Raises:
             InvalidArgument: A size is left open.
         """
-        self._programs.prepare(self._input_names, shapes)
+        programs = self._programs
+        programs.prepare(self._input_names, shapes)
+        if self._call is not None:
+            self._call = self._entry()  # which asks anew what serves each shape
 
     def profile(self, input_feed: Mapping[str, Any] | None = None, runs: int = 20) -> ProfileReport:
         """Return the time of each kernel, its operations a second and its share of the peak.

@@ -128,6 +128,7 @@ class Programs:
         fed: Sequence[int],
         owner: object,
         full: bool,
+        runs: int,
     ) -> tuple[Any, ...] | None:
         """Return the short way for arguments of some shapes, if the model is one part that has one.
 
@@ -137,8 +138,9 @@ class Programs:
             fed: Which of them are given in each run.
             owner: Of a short way whose memory may be taken, or None.
             full: Whether it must be.
+            runs: How often arguments of these shapes have run by themselves since the last time.
         """
-        program = self.for_shapes(names, arguments, _LEASE)
+        program = self.for_shapes(names, arguments, runs + 1)
         found = _whole(program, fed)
         arrays = [value for i in fed if isinstance(value := arguments[i], np.ndarray)]
         if found is None or len(arrays) != len(fed):
@@ -147,7 +149,7 @@ class Programs:
         lease = 0
         if self._specializes:
             lease = _LEASE if program is self.general else _LONG_LEASE
-        return part.frame(arrays, own, order, owner, full, lease)
+        return part.frame(arrays, own, order, owner, full, lease, general=program is self.general)
 
     def whole(self, fed: Sequence[int]) -> tuple[Part, tuple[int, ...], tuple[int, ...]] | None:
         """Return the part that is the model for all shapes, if there is one.
@@ -215,7 +217,7 @@ class Programs:
         Args:
             names: The graph's inputs.
             arguments: A value for each.
-            runs: How many runs it is asked for, if this shape was met before.
+            runs: How many runs of this shape it stands for, those since the last time included.
         """
         if not self._specializes:
             return self.general
@@ -228,8 +230,7 @@ class Programs:
             if own is not None:
                 self._own.move_to_end(key)
                 return own.program
-            count = self._met.pop(key, 0)
-            count = self._met[key] = count + runs if count else 1
+            count = self._met[key] = self._met.pop(key, 0) + runs
             if len(self._met) > _MOST_COUNTED:
                 self._met.popitem(last=False)
             # (Another one is being built: the next run of this shape asks again.)

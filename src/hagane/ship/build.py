@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import onnx_ir as ir
@@ -18,6 +20,7 @@ from hagane.graph.types import TensorType
 from hagane.graph.walk import all_nodes
 from hagane.machine import multiplies_bfloat16, usable_cores
 from hagane.native import AT_RUN_TIME, Target
+from hagane.native.run.tables import TYPES
 from hagane.runtime.backends import NativeBackend
 from hagane.runtime.pipeline import Built, ReadModel, build, read
 from hagane.runtime.port import SizesUnknown
@@ -34,6 +37,8 @@ from hagane.ship.library import (
 )
 from hagane.ship.manifest import VERSION, Argument, manifest_text, readme_text
 from hagane.ship.program import RangeProgram, model_text, program_sources
+from hagane.ship.quantize import QuantizeOptions, quantize
+from hagane.ship.quantize.calibrate import Feed
 from hagane.ship.ranges import (
     LARGEST,
     MOST_AXES,
@@ -49,8 +54,7 @@ from hagane.ship.ranges import (
 )
 from hagane.ship.retrieved import model_source
 from hagane.ship.sum import sum_of
-from hagane.ship.tables import TYPES
-from hagane.ship.targets import BuildTarget, target_named
+from hagane.ship.targets import BuildTarget, targets_named
 from hagane.ship.weights import WeightFile
 
 # Where kernels need numbers for sizes, this many combinations of sizes get a program each.
@@ -66,8 +70,10 @@ class BuildOptions:
     Attributes:
         shapes: ``INPUT=1..8,3,224,224`` each.
         constants: ``INPUT=16000`` each: inputs that the build has as constants.
-        target: A name of ``target_named``; this machine if None.
-        precision: ``fp32`` or ``bf16``.
+        data: Returns feeds ``{input: array}``, for ``int8``.
+        target: A name of ``target_named``; this machine if None. Of several, separated by commas,
+            a program takes the first that its processor has; the last needs least.
+        precision: ``fp32``, ``bf16``, or ``int8``, which ``data`` calibrates.
         static: Make an archive.
         embed_weights: Put the weights into the library.
         name: Of the library; the model file's stem if None.
@@ -84,6 +90,7 @@ class BuildOptions:
     threads: int = 0
     menoh: bool = False
     constants: tuple[str, ...] = ()
+    data: Callable[[], Iterable[Feed]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,23 +140,61 @@ def build_model(
         NoCompiler: There is no C compiler, or it failed.
     """
     options = options or BuildOptions()
-    target = target_named(options.target)
-    name = library_name(options.name or Path(model).stem)
+    *better, base = targets_named(options.target)
+    if better and options.static:
+        raise InvalidArgument("--static: an archive is for one target, and --target names several")
+    library_name(options.name or Path(model).stem)
     check_replaceable(folder)
     options = replace(options, threads=options.threads or usable_cores())
-    with replacing(folder) as fresh:
-        weights = fresh / f"{name}.weights"
-        made = generate(Path(model), options, target, weights)
-        for text in made.notes:
-            notice(text)
-        library = fresh / (f"lib{name}.a" if options.static else f"lib{name}.so")
-        embedded = weights if options.embed_weights else None
-        build_library(made.sources, target, library, weights=embedded)
-        if options.menoh:
-            (fresh / "menoh").mkdir()
-            (fresh / "menoh" / "menoh.h").write_text(menoh_header(), encoding="utf-8")
-            build_menoh(target, fresh / "libmenoh.so")
-        return _write_texts(fresh, name, library, weights, made, options, target)
+    with replacing(folder) as fresh, _calibrated(Path(model), options) as source:
+        options = replace(options, name=options.name or Path(model).stem)
+        for target in better:
+            (fresh / target.name).mkdir()
+            alone = replace(options, menoh=False)
+            _build_into(fresh / target.name, source, alone, target, lambda text: None)
+        levels = [target.name for target in better]
+        return _build_into(fresh, source, options, base, notice, levels)
+
+
+@contextmanager
+def _calibrated(model: Path, options: BuildOptions) -> Iterator[Path]:
+    """Give the file that is built: for ``int8`` a model of bytes, which lives for the block."""
+    if options.precision != "int8":
+        yield model
+        return
+    if options.data is None:
+        raise InvalidArgument(
+            "--precision int8 needs --data FILE.py:make, which gives feeds to calibrate with; or "
+            "build a file that hagane quantize wrote"
+        )
+    with TemporaryDirectory() as folder:
+        made = Path(folder) / "bytes.onnx"
+        quantize(model, options.data, made, QuantizeOptions("percentile"), where="--data")
+        yield made
+
+
+def _build_into(
+    folder: Path,
+    model: Path,
+    options: BuildOptions,
+    target: BuildTarget,
+    notice: Callable[[str], None],
+    levels: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Write the build for one target into a folder; return its manifest."""
+    name = library_name(options.name or model.stem)
+    weights = folder / f"{name}.weights"
+    made = generate(model, options, target, weights)
+    for text in made.notes:
+        notice(text)
+    library = folder / (f"lib{name}.a" if options.static else f"lib{name}.so")
+    embedded = weights if options.embed_weights else None
+    build_library(made.sources, target, library, weights=embedded)
+    if options.menoh:
+        (folder / "menoh").mkdir()
+        (folder / "menoh" / "menoh.h").write_text(menoh_header(), encoding="utf-8")
+        build_menoh(target, folder / "libmenoh.so")
+    return _write_texts(folder, name, library, weights, made, options, target, levels)
 
 
 def library_name(stem: str) -> str:
@@ -207,9 +252,10 @@ def _node_texts(found: ReadModel) -> tuple[str, ...]:
 
 
 def _settings(options: BuildOptions, target: BuildTarget) -> Settings:
-    if options.precision not in PRECISIONS:
+    known = (*PRECISIONS, "int8")
+    if options.precision not in known:
         raise InvalidArgument(
-            f"--precision: expected {' or '.join(PRECISIONS)}, got '{options.precision}'"
+            f"--precision: expected one of {', '.join(known)}, got '{options.precision}'"
         )
     pairs = options.precision == "bf16"
     if pairs and not multiplies_bfloat16(target.level):
@@ -394,6 +440,7 @@ def _write_texts(
     made: Generated,
     options: BuildOptions,
     target: BuildTarget,
+    levels: Sequence[str],
 ) -> dict[str, Any]:
     """Write header, README and, last, the manifest; return it."""
     sums = {"library": sum_of(library.read_bytes())}
@@ -420,6 +467,8 @@ def _write_texts(
         "precision": options.precision,
         "threads": options.threads,
         "shapes": list(options.shapes),
+        "constants": list(options.constants),
+        "levels": list(levels),
         "embedded": options.embed_weights,
         "weights_at": place,
         "nodes": list(made.nodes),

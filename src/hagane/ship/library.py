@@ -13,19 +13,18 @@ from pathlib import Path
 from hagane.errors import HaganeError
 from hagane.machine import CodeCache, Compiler, Header, usable_cores
 from hagane.native.c import c_source
-from hagane.native.kernels.control import SHARED_NS
 from hagane.native.run.engine import (
     ENGINE_PARTS,
     HEADER,
     KERNEL_FLAGS,
+    TABLE_HEADERS,
     extra_flags,
 )
-from hagane.native.run.loaded import SERIAL_NS, SMALL_NS, TINY_NS
 from hagane.ship.targets import BuildTarget, compiler_for
 
 _OWN = (
-    *("tables.h", "base.c", "sum.c", "manifest.c", "processor.c", "plan.c"),
-    *("context.c", "fit.c", "run.c", "interface.c"),
+    *("tables.h", "base.c", "sum.c", "manifest.c", "processor.c"),
+    *("context.c", "run.c", "interface.c"),
 )
 # Characters of C that one call of the compiler gets: fixed, so that the same model makes the same
 # library on every machine.
@@ -55,7 +54,7 @@ def own_source(*names: str) -> str:
 
 def engine_header() -> str:
     """Return the C that tables are read with."""
-    return c_source(*ENGINE_PARTS[:1]) + own_source("tables.h")
+    return c_source(*TABLE_HEADERS[:2]) + own_source("tables.h")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +181,7 @@ def _cached_object(name: str, source: str, compiler: Compiler, work: Path) -> Pa
 def runtime_source() -> str:
     """Return the C that all builds share: the engine and the interface."""
     header = own_source("hagane.h")
-    limits = {"SERIAL": SERIAL_NS, "TINY": TINY_NS, "SMALL": SMALL_NS, "SHARED": SHARED_NS}
     text = c_source(*ENGINE_PARTS)
-    text += "".join(f"#define {name}_NS {value:.0f}\n" for name, value in limits.items())
     text += own_source(*_OWN)
     return text.replace('#include "hagane.h"', header)
 

@@ -13,19 +13,19 @@ import onnx_ir as ir
 from hagane.errors import UnsupportedModel
 from hagane.native.run.compiled import Compiled
 from hagane.native.run.engine import function_names, kernel_name
-from hagane.native.run.memory import ARENA_SLACK, Numbers, plan_memory
+from hagane.native.run.memory import ARENA_SLACK, measure
+from hagane.native.run.tables import TYPES
 from hagane.ops.definition import Array
 from hagane.runtime.backends import NativePart
 from hagane.runtime.pipeline import Built
 from hagane.runtime.port import Refusal
 from hagane.ship.library import Sources
 from hagane.ship.manifest import Argument
-from hagane.ship.numbers import FLOOR
 from hagane.ship.ranges import InputRange, name_ranges
-from hagane.ship.tables import TYPES, array_of, c_string, declarations, part_table
+from hagane.ship.tables import array_of, c_string, declarations, part_table
 from hagane.ship.weights import WeightFile
 
-_SCRATCH_SLACK = 4096 + 256
+_SCRATCH_SLACK = 4096
 # How many nodes that cannot be built are named.
 _MOST_TOLD = 5
 # Of reasons for which it helps to know more about the inputs.
@@ -92,9 +92,8 @@ class RangeProgram:
             if any(kernel.control is not None for kernel in kernels) and _grows(part):
                 return None
             try:
-                number = Numbers(names)
-                scratch = max((number(k.scratch) for k in kernels), default=0) + _SCRATCH_SLACK
-                total += plan_memory(kernels, number).size + ARENA_SLACK + threads * scratch
+                found = measure(kernels, names)
+                total += found.values + ARENA_SLACK + threads * (found.scratch + _SCRATCH_SLACK)
             except KeyError:
                 return None
         return total
@@ -152,7 +151,7 @@ def program_sources(
         kernels.update(program.kernels())
     by_name = {functions[symbol]: code for symbol, code in kernels.items()}
     calls = [kernel for program in programs for part in program.parts for kernel in part.kernels]
-    text = [FLOOR, "\n", declarations(calls, functions.__getitem__)]
+    text = [declarations(calls, functions.__getitem__)]
     rows = []
     for i, program in enumerate(programs):
         made, row = _program_text(f"p{i}", program, functions, weights)

@@ -38,7 +38,16 @@ def refit(folder: Path, model: Path) -> dict[str, Any]:
         InvalidModel: The build is damaged.
         InvalidArgument: The model has another structure; the differences are listed.
     """
+    with replacing(folder) as fresh:
+        return _refit_into(fresh, folder, model)
+
+
+def _refit_into(fresh: Path, folder: Path, model: Path) -> dict[str, Any]:
+    """Write a build with other weights into an empty folder; return its manifest."""
     manifest = read_manifest(folder)
+    for level in manifest["levels"]:
+        (fresh / level).mkdir()
+        _refit_into(fresh / level, folder / level, model)
     options = BuildOptions(
         shapes=tuple(manifest["shapes"]),
         target=manifest["target"],
@@ -47,31 +56,32 @@ def refit(folder: Path, model: Path) -> dict[str, Any]:
         embed_weights=bool(manifest["embedded"]),
         name=manifest["name"],
         threads=int(manifest["threads"]),
+        constants=tuple(manifest["constants"]),
     )
-    with replacing(folder) as fresh:
-        weights = fresh / f"{manifest['name']}.weights"
-        made = generate(model, options, target_named(options.target), weights)
-        _compare("operators", manifest["nodes"], made.nodes, model)
-        _compare("kernels", manifest["kernels"], sorted(made.sources.kernels), model)
-        if made.structure != manifest["build"]:
-            raise InvalidArgument(
-                f"refit '{model}': the build was made by another version of hagane, or its tables "
-                "depend on the content of weights: build the model again"
-            )
-        content = weights.read_bytes()
-        for path in folder.iterdir():
-            if path.is_dir():
+    weights = fresh / f"{manifest['name']}.weights"
+    made = generate(model, options, target_named(options.target), weights)
+    _compare("operators", manifest["nodes"], made.nodes, model)
+    _compare("kernels", manifest["kernels"], sorted(made.sources.kernels), model)
+    if made.structure != manifest["build"]:
+        raise InvalidArgument(
+            f"refit '{model}': the build was made by another version of hagane, or its tables "
+            "depend on the content of weights: build the model again"
+        )
+    content = weights.read_bytes()
+    for path in folder.iterdir():
+        if path.is_dir():
+            if path.name not in manifest["levels"]:
                 shutil.copytree(path, fresh / path.name)
-            elif path.name not in (MANIFEST, weights.name):
-                shutil.copy2(path, fresh / path.name)
-        library = fresh / str(manifest["library"])
-        if options.embed_weights:
-            _embed(library, int(manifest["weights_at"]), content, manifest)
-            weights.unlink()
-        manifest["weights_sha256"] = hashlib.sha256(content).hexdigest()
-        manifest["sums"] = {"library": sum_of(library.read_bytes()), "weights": sum_of(content)}
-        del manifest["check"], manifest["kind"]
-        (fresh / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
+        elif path.name not in (MANIFEST, weights.name):
+            shutil.copy2(path, fresh / path.name)
+    library = fresh / str(manifest["library"])
+    if options.embed_weights:
+        _embed(library, int(manifest["weights_at"]), content, manifest)
+        weights.unlink()
+    manifest["weights_sha256"] = hashlib.sha256(content).hexdigest()
+    manifest["sums"] = {"library": sum_of(library.read_bytes()), "weights": sum_of(content)}
+    del manifest["check"], manifest["kind"]
+    (fresh / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
     return manifest
 
 

@@ -73,6 +73,28 @@ def target_named(name: str | None) -> BuildTarget:
     return BuildTarget(_name(base, level, extras), machine, replace(level, extras=extras))
 
 
+def targets_named(names: str | None) -> tuple[BuildTarget, ...]:
+    """Return the targets of names separated by commas, the last of which needs least.
+
+    Raises:
+        InvalidArgument: There is no such target, one comes twice, or they are of several machines.
+    """
+    found = tuple(target_named(name.strip()) for name in (names or "").split(","))
+    base = found[-1]
+    for i, target in enumerate(found):
+        if target.machine != base.machine:
+            raise InvalidArgument(
+                f"--target {names}: expected levels of one machine, got {target.machine} and "
+                f"{base.machine}: make a build for each"
+            )
+        if not {*base.needs} <= {*target.needs} or any(t.name == target.name for t in found[:i]):
+            raise InvalidArgument(
+                f"--target {names}: expected levels from the one that needs most to the one that "
+                f"needs least, got {target.name} before {base.name}"
+            )
+    return found
+
+
 def _this_machine() -> BuildTarget:
     machine = platform.machine()
     if machine not in _ZIG:

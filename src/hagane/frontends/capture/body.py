@@ -10,7 +10,6 @@ import onnx_ir as ir
 
 from hagane.frontends.capture.emitter import GraphEmitter
 from hagane.frontends.capture.scope import Scope
-from hagane.frontends.python.report.findings import CheckError
 from hagane.graph.types import TensorType
 from hagane.ops.builder import node_of
 from hagane.ops.registry import operators
@@ -28,7 +27,6 @@ class Body:
         outer: The scope around.
         emitter: Makes the nodes.
         states: How many values an iteration hands to the next one.
-        scans: How many values of each iteration are stacked.
     """
 
     node: ir.Node
@@ -36,7 +34,6 @@ class Body:
     outer: Scope
     emitter: GraphEmitter
     states: int = 0
-    scans: int = 0
     _exported: dict[ir.Value, ir.Value] = field(default_factory=dict)
 
     @staticmethod
@@ -63,11 +60,9 @@ class Body:
         """The number of the iteration, the condition, and the states."""
         return list(self.inner.graph.inputs)
 
-    def finish(
-        self, going: ir.Value, states: Sequence[ir.Value], scans: Sequence[ir.Value]
-    ) -> None:
-        """End the body: whether there is another iteration, its states, and what is stacked."""
-        for value in (going, *states, *scans):
+    def finish(self, going: ir.Value, states: Sequence[ir.Value]) -> None:
+        """End the body: whether there is another iteration, and its states."""
+        for value in (going, *states):
             self.inner.graph.outputs.append(self.emitter.own(value, self.inner))
 
     def add_states(self, types: Sequence[TensorType]) -> list[ir.Value]:
@@ -90,7 +85,7 @@ class Body:
             limit: The most iterations; None for no limit.
             going: Whether there is a first one; None where the limit says it.
             first: The states before it.
-            types: The types of the node's outputs: states, then stacked values.
+            types: The types of the node's outputs.
         """
         node = self.node
         node.resize_inputs(2 + len(first))
@@ -101,7 +96,7 @@ class Body:
         for made, type_ in zip(node.outputs, types, strict=True):
             self.emitter.set_type(made, type_)
             self.outer.nodes.note_sizes(made)
-        self.states, self.scans = len(first), len(types) - len(first)
+        self.states = len(first)
         return list(node.outputs)
 
     def export(self, value: ir.Value, scope: Scope) -> ir.Value:
@@ -114,10 +109,6 @@ class Body:
         return self._exported[value]
 
     def _handed(self, value: ir.Value, type_: TensorType) -> ir.Value:
-        if self.scans:
-            raise CheckError(
-                "capture", "a value of a loop that also fills a list is used after the loop"
-            )
         emitter = self.emitter
         rank = len(type_.shape or ())
         empty = emitter.root.nodes.initializer(np.zeros((1,) * rank, type_.dtype.numpy()), "filler")

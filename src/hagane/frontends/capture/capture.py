@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,10 +22,10 @@ from hagane.frontends.capture.reads import Reads
 from hagane.frontends.capture.roots import root_of
 from hagane.frontends.capture.state import Attribute, Stateful, type_of_state
 from hagane.frontends.python.enter.check import DeepRecursion, call_with
+from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.interpret.emit import Training
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError, Report
-from hagane.frontends.python.values.type_text import TypeText
 from hagane.frontends.python.values.values import (
     Value,
 )
@@ -56,26 +56,23 @@ class Captured:
     names: Mapping[int, str]
 
 
-class Capturing(Stateful):
-    """Interprets one call into a graph.
+class Attempt:
+    """The interpretation of one call into a graph.
 
-    Attributes:
-        kinds: The kinds of tensors of arguments, by name, where examples say them.
+    Args:
+        tables: Gives the meaning of names of libraries.
+        names: The names of the arrays that the call reads, by identity.
+        state: Makes the observer of what is read, given the interpreter.
     """
 
-    def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        super().__init__(*arguments, **keywords)
-        self.kinds: dict[str, str] = {}
-
-    @property
-    def graph(self) -> GraphEmitter:
-        """What makes the graph."""
-        assert isinstance(self.emit, GraphEmitter)
-        return self.emit
-
-    def make_value(self, text: TypeText, name: str, kind: str) -> Value:
-        """Return a value of a type: its tensors are inputs of the graph."""
-        return super().make_value(text, name, self.kinds.get(name, kind))
+    def __init__(
+        self, tables: Tables, names: dict[int, str], state: Callable[[Interpreter], Stateful]
+    ):
+        self.names = names
+        self.core = Interpreter(Path.cwd(), tables, partial(Graph, names), state)
+        assert isinstance(self.core.emit, GraphEmitter)
+        assert isinstance(self.core.observer, Stateful)
+        self.graph, self.state = self.core.emit, self.core.observer
 
 
 def capture_object(
@@ -118,17 +115,16 @@ def capture_object(
     seeds: list[Attribute] = []
     for _ in range(_MAX_ATTEMPTS):
         names = array_names(found)
-        interpreter = Capturing(Path.cwd(), tables, partial(Graph, names))
-        interpreter.graph.training = training
-        interpreter.reads = Reads() if reads is None else reads
-        interpreter.paths, interpreter.wanted, interpreter.seeds = paths, wanted, seeds
-        result, state = _attempt(interpreter, names, found, types, named, later)
+        noted = Reads() if reads is None else reads
+        attempt = Attempt(tables, names, partial(Stateful, noted, paths, wanted, seeds))
+        attempt.graph.training = training
+        result, state = _attempt(attempt, found, types, named, later)
         again = {key: own.get(a.path, text) for key, (a, text) in state.items() if text}
         unchanged = own.keys() - {attribute.path for attribute, _ in state.values()}
         if unchanged:
             raise CaptureError([f"the call does not change the attribute '{unchanged.pop()}'"])
         if again == wanted and len(seeds) == len(state):
-            return _finished(interpreter, names, result, [a for a, _ in state.values()])
+            return _finished(attempt, result, [a for a, _ in state.values()])
         wanted, seeds = again, [attribute for attribute, _ in state.values()]
     raise CaptureError(["the types of attributes keep changing from call to call"])
 
@@ -154,29 +150,30 @@ State = dict[tuple[int, str], tuple[Attribute, str]]
 
 
 def _attempt(
-    interpreter: Capturing,
-    names: dict[int, str],
+    attempt: Attempt,
     found: Any,
     types: Sequence[Any],
     named: Mapping[str, Any],
     later: bool,
 ) -> tuple[Value, State]:
     """Interpret the call; return its result, and the attributes that it changes with types."""
+    interpreter, observed = attempt.core, attempt.state
     report = interpreter.collector.report
+    kinds: dict[str, str] = {}
     with DeepRecursion():
         try:
             root = root_of(interpreter, found, types, named)
             for name, value in (*zip(root.arguments(), types, strict=False), *named.items()):
                 for identity, path in array_names(value).items():
-                    names.setdefault(identity, joined(name, path))
-            values = given(interpreter, interpreter.kinds, root, types, named)
-            interpreter.seed()
-            call_with(interpreter, root.value, root.function, root.bound, values)
+                    attempt.names.setdefault(identity, joined(name, path))
+            values = given(interpreter, kinds, root, types, named)
+            observed.seed()
+            call_with(interpreter, root.value, root.function, root.bound, values, kinds)
             _refuse_doubts(report)
             state: State = {}
-            for key, (attribute, before, now) in interpreter.changed().items():
+            for key, (attribute, before, now) in observed.changed().items():
                 text = type_of_state(
-                    attribute, before, now, interpreter, interpreter.wanted.get(key, "")
+                    attribute, before, now, interpreter, observed.wanted.get(key, "")
                 )
                 if not text and attribute.is_read and before is None and not later:
                     raise CheckError(
@@ -190,12 +187,10 @@ def _attempt(
     return report.result, state
 
 
-def _finished(
-    interpreter: Capturing, names: dict[int, str], result: Value, state: Sequence[Attribute]
-) -> Captured:
+def _finished(attempt: Attempt, result: Value, state: Sequence[Attribute]) -> Captured:
     """Return the graph with its outputs."""
+    interpreter, emit = attempt.core, attempt.graph
     report = interpreter.collector.report
-    emit = interpreter.graph
     changed = []
     with DeepRecursion():
         try:
@@ -213,13 +208,14 @@ def _finished(
             outputs(interpreter, new, name, suffix=".new")
     interpreter.knowledge.close()
     graph = emit.root.graph
-    first = [value for value in graph.inputs if value.name not in interpreter.state_inputs]
-    last = [value for value in graph.inputs if value.name in interpreter.state_inputs]
+    inputs = attempt.state.state_inputs
+    first = [value for value in graph.inputs if value.name not in inputs]
+    last = [value for value in graph.inputs if value.name in inputs]
     graph.inputs[:] = [*first, *last]
     prune(graph)
     separate_names(graph)
-    reads, weights = interpreter.reads, emit._real
-    return Captured(graph, report, structure, reads, weights, tuple(changed), names)
+    reads, weights = attempt.state.reads, emit._real
+    return Captured(graph, report, structure, reads, weights, tuple(changed), attempt.names)
 
 
 def _refuse_hooks(found: Any) -> None:
@@ -265,4 +261,4 @@ def _told(report: Report) -> list[str]:
     ]
 
 
-__all__ = ["Captured", "Capturing", "capture_object"]
+__all__ = ["Captured", "capture_object"]

@@ -6,16 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hagane.frontends.capture.names import joined
-from hagane.frontends.capture.reads import Reading
 from hagane.frontends.capture.roots import Root
 from hagane.frontends.capture.structure import Example
+from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.type_text import parse_type
 from hagane.frontends.python.values.values import Value
 
 
 def given(
-    core: Reading, kinds: dict[str, str], root: Root, types: Sequence[Any], named: Mapping[str, Any]
+    core: Interpreter,
+    kinds: dict[str, str],
+    root: Root,
+    types: Sequence[Any],
+    named: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return arguments by name: types, or values of which inputs are parts.
 
@@ -40,7 +44,7 @@ def given(
     return {name: _argument(core, kinds, value, name) for name, value in values.items()}
 
 
-def _argument(core: Reading, kinds: dict[str, str], value: Any, name: str) -> Any:
+def _argument(core: Interpreter, kinds: dict[str, str], value: Any, name: str) -> Any:
     if isinstance(value, str):
         return parse_type(value)
     if isinstance(value, Example):
@@ -49,7 +53,7 @@ def _argument(core: Reading, kinds: dict[str, str], value: Any, name: str) -> An
     return _part(core, value, name)
 
 
-def _part(core: Reading, value: Any, name: str) -> Value:
+def _part(core: Interpreter, value: Any, name: str) -> Value:
     """Return the value of an argument or of a part of it; examples become inputs."""
     if isinstance(value, Example):
         return core.make_value(parse_type(value.text), name, value.kind)

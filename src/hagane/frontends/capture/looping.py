@@ -7,40 +7,26 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.capture.body import Body
-from hagane.frontends.capture.carried import (
-    Carried,
+from hagane.frontends.capture.carried import Carried, Odd, at
+from hagane.frontends.capture.paths import Paths
+from hagane.frontends.capture.slots import (
     Fixed,
+    NumberSlot,
     Slot,
-    at,
     leaf_type,
     leaves,
-    packed,
-    slot_for,
-    slot_of_result,
-    unpacked,
+    slot_of,
+    varying,
 )
-from hagane.frontends.capture.paths import Paths
 from hagane.frontends.capture.terms import as_value
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import (
-    MISSING,
-    Earlier,
-    Many,
-    Tensor,
-    Unknown,
-    Value,
-)
-from hagane.graph.types import TensorType
+from hagane.frontends.python.values.values import MISSING, Value, is_plain
 from hagane.symbolic import Dim, Expr
 from hagane.symbolic.term import Term
-
-UNKNOWN_ITEMS = Unknown("items of a list whose length the data decide", told=False)
-_FIRST = np.array([0], np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +48,6 @@ class Iteration:
     contents: dict[int, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Stack:
-    """What each iteration appends to a list: how many items, together as one tensor."""
-
-    key: int
-    grown: int
-    tensor: Tensor
-    is_number: bool
-
-
 class Looping:
     """A loop whose number of iterations the data decide.
 
@@ -90,12 +66,13 @@ class Looping:
         turn: Callable[[Dim], None],
     ):
         self.core, self.emit, self.knowledge = domain.core, domain.emit, domain.knowledge
+        self.lists = domain.lists
         self.node, self.length, self.turn = node, length, turn
-        self.carried = Carried(self.core.heap.snapshot())
+        self.carried = Carried(self.core.heap.snapshot(), domain.lists)
 
-    def attempt(self) -> tuple[tuple[Any, Value, Value] | None, bool]:
+    def attempt(self) -> tuple[Odd | None, bool]:
         """Run an iteration, and note what it hands on, as :meth:`Carried.learn` returns it."""
-        body = Body.opened(self.emit, self.carried.leaf_types(self.emit))
+        body = Body.opened(self.emit, self.carried.leaf_types())
         return self.carried.learn(self._iteration(body).contents)
 
     def rewind(self) -> None:
@@ -122,10 +99,7 @@ class Looping:
         next(inputs)
         self.knowledge.lowest[str(k)] = 0
         for (key, part), slot in carried.slots.items():
-            self._set(key, part, packed(slot, inputs, emit))
-        for key, grown in carried.lists.items():
-            count = len(carried.start[key]) + grown * k
-            core.heap[key] = (Earlier("items of earlier iterations", count=count),)
+            self._set(key, part, carried.made(part, slot, inputs))
         if self.length is not None:
             inside = self.knowledge.path = inside.taking(core.within(k, self.length))
         core.dead = False
@@ -163,28 +137,26 @@ class Looping:
         core, emit, carried = self.core, self.emit, self.carried
         entry = self.knowledge.path
         self.rewind()
-        first = carried.tensors(carried.start, emit)
+        first = carried.tensors(carried.start)
         limit = None if self.length is None else emit.value_of(emit.size(self.length))
         going = as_value(emit, self._condition()) if isinstance(self.node, ast.While) else None
-        body = Body.opened(emit, carried.leaf_types(emit))
+        body = Body.opened(emit, carried.leaf_types())
         found = self._iteration(body)
         self.knowledge.path = entry.within(body.inner)
         another = as_value(emit, core.as_term(core.truth(found.going)))
-        states = carried.tensors(found.contents, emit)
+        states = carried.tensors(found.contents)
         ends = self._ends(found)
         for value, slot in ends.values():
-            states += [emit.value_of(tensor) for tensor in unpacked(slot, value, emit)]
-        stacks = self._stacks(found.contents)
-        body.finish(another, states, [emit.value_of(stack.tensor) for stack in stacks])
+            apart = self.lists.apart(slot, value, found.contents)
+            states += [emit.value_of(tensor) for tensor in apart]
+        body.finish(another, states)
         more = [leaf for _, slot in ends.values() for leaf in leaves(slot)]
-        first += body.add_states([leaf_type(leaf, emit) for leaf in more])
+        first += body.add_states([leaf_type(leaf, emit.fresh) for leaf in more])
         self.knowledge.path = entry
-        types = carried.leaf_types(emit) + [leaf_type(leaf, emit) for leaf in more]
-        outputs = iter(body.close(limit, going, first, types + list(map(self._whole, stacks))))
+        types = carried.leaf_types() + [leaf_type(leaf, emit.fresh) for leaf in more]
+        outputs = iter(body.close(limit, going, first, types))
         self._leave(found.contents, outputs)
-        finals = {how: packed(slot, outputs, emit) for how, (_, slot) in ends.items()}
-        for stack in stacks:
-            self._fill(stack, emit.tensor(next(outputs), stack.tensor.kind))
+        finals = {how: carried.made(how, slot, outputs) for how, (_, slot) in ends.items()}
         core.dead = False
         self._end(finals)
         if outer:
@@ -195,12 +167,10 @@ class Looping:
         ends: dict[str, tuple[Value, Slot]] = {}
         for how, value in (("broke", found.broke), ("returned", found.returned)):
             if value is not False:
-                slot = slot_for(True, value, slot_for(True, False))
-                assert slot is not None
-                ends[how] = value, slot
+                ends[how] = value, NumberSlot("bool")
         if found.result is not MISSING:
-            slot = slot_of_result(found.result)
-            if slot is None:
+            slot = varying(slot_of(found.result, found.contents))
+            if slot is None or (isinstance(slot, Fixed) and not is_plain(slot.value)):
                 raise CheckError(
                     "capture",
                     "a loop whose number of iterations the data decide returns "
@@ -226,7 +196,7 @@ class Looping:
             if isinstance(slot, Fixed) and some:
                 self._set(key, part, at(after, key, part))
             else:
-                self._set(key, part, packed(slot, outputs, self.emit))
+                self._set(key, part, self.carried.made(part, slot, outputs))
 
     def _end(self, finals: dict[str, Value]) -> None:
         """Follow the ``return`` in the loop, and its ``else``."""
@@ -245,59 +215,3 @@ class Looping:
                 core.fork(broke, lambda: None, lambda: core.execute(self.node.orelse))
             elif not broke:
                 core.execute(self.node.orelse)
-
-    # Lists that grow.
-
-    def _stacks(self, after: dict[int, Any]) -> list[Stack]:
-        """Return what an iteration appends to each list that grows."""
-        found = []
-        for key, grown in self.carried.lists.items():
-            items = after[key][1:]
-            tensors = [self._appended(item) for item in items]
-            if len({(t.dtype, t.shape) for t in tensors}) > 1:
-                raise CheckError(
-                    "capture", "a loop appends tensors of different shapes to one list"
-                )
-            whole = tensors[0]
-            if grown > 1:
-                parts = [self.core.op("Unsqueeze", tensor, _FIRST) for tensor in tensors]
-                whole = self.core.op("Concat", *parts, axis=0)
-            found.append(Stack(key, grown, whole, not isinstance(items[0], Tensor)))
-        return found
-
-    def _appended(self, item: Value) -> Tensor:
-        if isinstance(item, Tensor):
-            return item
-        if isinstance(item, int | Expr) and not isinstance(item, bool):
-            return self.emit.as_scalar(item, "int")
-        raise CheckError(
-            "capture",
-            "a loop whose number of iterations the data decide appends "
-            f"{self.core.show(item)} to a list; append tensors or integers",
-        )
-
-    def _whole(self, stack: Stack) -> TensorType:
-        """Return the type of what all iterations append."""
-        tensor = stack.tensor
-        assert tensor.shape is not None
-        return TensorType(tensor.dtype, (self.emit.fresh("length"), *tensor.shape))
-
-    def _fill(self, stack: Stack, whole: Tensor) -> None:
-        """Give a list what the iterations appended."""
-        emit, op = self.emit, self.core.op
-        assert whole.shape is not None
-        if stack.grown > 1:
-            shape = (whole.shape[0] * stack.grown, *whole.shape[2:])
-            whole = op("Reshape", whole, emit.constant(list(shape), ir.DataType.INT64))
-        before = self.carried.start[stack.key]
-        if before:
-            earlier = [op("Unsqueeze", self._appended(x), _FIRST) for x in before]
-            whole = op("Concat", *earlier, whole, axis=0)
-        assert whole.shape is not None
-
-        def item(k: Dim) -> Value:
-            place = emit.size(k) if isinstance(k, Expr) else np.array(k, np.int64)
-            taken: Tensor = op("Gather", whole, place, axis=0)
-            return emit.number(taken, "item") if stack.is_number else taken
-
-        self.core.heap[stack.key] = Many(UNKNOWN_ITEMS, whole.shape[0], item, whole)

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NoReturn
 
-from hagane.frontends.capture.looping import UNKNOWN_ITEMS, Looping
-from hagane.frontends.capture.paths import Paths
+from hagane.frontends.capture.builtins import Calling
+from hagane.frontends.capture.carried import Odd
+from hagane.frontends.capture.holding import UNKNOWN_ITEMS, refuse_items
+from hagane.frontends.capture.looping import Looping
+from hagane.frontends.capture.slots import is_stackable
 from hagane.frontends.python.interpret.core import Exit
-from hagane.frontends.python.interpret.domain import Step
+from hagane.frontends.python.interpret.domain import Step, Visit
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Many, Tensor, Value
+from hagane.frontends.python.values.values import ListRef, Many, Tensor, Value
 from hagane.symbolic import Dim
 from hagane.symbolic.term import Term
 
 _MAX_ROUNDS = 8
+_MAX_NESTED = 4  # iterations that may end a loop, as branches in each other
 _MAX_UNROLLED = 64  # iterations of a 'while' that are decided one by one
 
 
-class Graph(Paths):
+class Graph(Calling):
     """The domain of graphs: tensors are values that nodes give, paths are branches and loops."""
 
     def many(self, source: Value, content: Many | tuple[Value, ...]) -> Many:
@@ -42,31 +46,85 @@ class Graph(Paths):
             self._while(node)
             return
         core = self.core
-        items = core.sequence(core.evaluate(node.iter))
+        over = core.settle(core.evaluate(node.iter))
+        before = core.heap[over] if isinstance(over, ListRef) else None
+        items = core.sequence(over)
         if isinstance(items, list):
-            core.each(node, items)
+            self._each(node, items)
         else:
             self._loop(node, items.length, lambda k: core.item_turn(node, items.item(k)), ())
+        if isinstance(over, ListRef) and not core.dead:
+            self._refuse_changed(before, core.heap[over])
 
-    def gather(self, node: ast.comprehension, items: Many, step: Step, *, plain: bool) -> Many:
-        """Return what a comprehension makes of items that data decide the number of."""
-        if not plain:
-            _refuse(
-                "a comprehension with conditions or several 'for's over items whose number the "
-                "data decide; write it as a loop"
-            )
+    @staticmethod
+    def _refuse_changed(before: Value, after: Value) -> None:
+        """Refuse lists that grow or shrink while a loop runs over them."""
+        lengths = [len(c) if isinstance(c, tuple) else c for c in (before, after)]
+        if before is not after and lengths[0] != lengths[1]:
+            _refuse("a loop runs over a list that it changes; run over a copy, or use while")
+
+    def _each(self, node: ast.For, items: list[Value]) -> None:
+        """Run a loop over known items; as a Loop if it is long and data decide its last one."""
+        core = self.core
+        leaving = any(isinstance(n, ast.Break | ast.Return) for n in ast.walk(node))
+        if leaving and len(items) > _MAX_NESTED:
+            many = self._as_many(items)
+            first = partial(core.item_turn, node, items[0])
+            if many is not None and self._may_end(first):
+                whole = many
+                turn = lambda k: core.item_turn(node, whole.item(k))  # noqa: E731
+                if self._fits(node, whole.length, turn):
+                    self._loop(node, whole.length, turn, ())
+                    return
+        core.each(node, items)
+
+    def _as_many(self, items: list[Value]) -> Many | None:
+        """Return known items by a rule or stacked; None if they are too different."""
+        if all(isinstance(item, int) and not isinstance(item, bool) for item in items):
+            found = self.core.many_items(items) if len(items) > 1 else None
+            if found is not None and found.at is not None:
+                return Many(UNKNOWN_ITEMS, found.length, found.at)
+        form = self.lists.form_of(tuple(items))
+        return self.lists.stacked(tuple(items)) if is_stackable(form) else None
+
+    def _fits(self, node: ast.For, length: Dim, turn: Callable[[Dim], None]) -> bool:
+        """Whether a loop can be one of the graph, by attempts."""
+        looping = Looping(self, node, length, turn)
+        for _ in range(_MAX_ROUNDS):
+            odd, more, failed = self._attempted(looping)
+            if odd is not None or failed:
+                return False
+            if not more:
+                return not looping.carried.doubtful
+        return False
+
+    def gather(
+        self,
+        node: ast.comprehension,
+        items: Many | list[Value],
+        step: Step,
+        visit: Visit,
+        *,
+        plain: bool,
+    ) -> Many | list[Value]:
+        """Return what a comprehension makes of items of which data decide the number."""
+        del step, plain
         heap = self.core.heap
         made = self.core.new_list()
 
-        def turn(k: Dim) -> None:
-            _, inner = step(k)
-            assert isinstance(inner, list)
-            heap[made] = (*heap[made], *inner)
+        def give(inner: Many | list[Value]) -> None:
+            more = tuple(inner) if isinstance(inner, list) else inner
+            heap[made] = self.lists.chained(heap[made], more)
 
-        self._loop(ast.For(node.target, node.iter, [], []), items.length, turn, ())
+        if isinstance(items, list):
+            for item in items:
+                visit(item, give)
+        else:
+            many = items
+            loop = ast.For(node.target, node.iter, [], [])
+            self._loop(loop, many.length, lambda k: visit(many.item(k), give), ())
         content = heap[made]
-        assert isinstance(content, Many)
-        return content
+        return list(content) if isinstance(content, tuple) else content
 
     def _while(self, node: ast.While) -> None:
         core = self.core
@@ -76,7 +134,7 @@ class Graph(Paths):
             if condition is False:
                 core.after(node.orelse, breaks, entry)
                 return
-            if isinstance(condition, Term) or self._may_end(node):
+            if isinstance(condition, Term) or self._may_end(lambda: core.execute(node.body)):
                 break
             core.turn(lambda: core.execute(node.body), breaks)
             if core.dead:
@@ -84,7 +142,7 @@ class Graph(Paths):
                 return
         self._loop(node, None, lambda k: core.execute(node.body), breaks)
 
-    def _may_end(self, node: ast.While) -> bool:
+    def _may_end(self, run: Callable[[], object]) -> bool:
         """Whether data decide if an iteration is the last one."""
         core = self.core
         assert core.frame is not None
@@ -92,7 +150,7 @@ class Graph(Paths):
         start = core.heap.snapshot()
         breaks: list[Exit] = []
         with self._scratch():
-            core.turn(lambda: core.execute(node.body), breaks)
+            core.turn(run, breaks)
             ended = not core.dead and (bool(breaks) or len(core.frame.exits) > mark)
         del core.frame.exits[mark:]
         core.heap.restore(start)
@@ -131,10 +189,13 @@ class Graph(Paths):
         entry = self.knowledge.path
         looping = Looping(self, node, length, turn)
         for _ in range(_MAX_ROUNDS):
-            with self._scratch():
-                odd, more = looping.attempt()
-            looping.rewind()
-            if odd is not None and not peeled and length is not None:
+            odd, more, failed = self._attempted(looping)
+            if (odd is not None or failed) and self._stack(looping.carried.loose):
+                looping = Looping(self, node, length, turn)
+                continue
+            if odd is None and failed and not more and looping.carried.doubtful:
+                odd = next(iter(looping.carried.doubtful.values()))
+            if odd is not None and not peeled:
                 self._first_apart(node, length, turn, outer)
                 return
             if odd is not None:
@@ -146,19 +207,64 @@ class Graph(Paths):
         self.knowledge.path = entry
         looping.write(outer)
 
+    def _stack(self, loose: Iterable[int]) -> bool:
+        """Stack the items of lists that a loop changes; return whether there were any."""
+        heap = self.core.heap
+        found = False
+        for key in loose:
+            content = heap[key]
+            if isinstance(content, Many) or is_stackable(self.lists.form_of(content)):
+                heap[key] = self.lists.stacked(content)
+                found = True
+        return found
+
+    def _attempted(self, looping: Looping) -> tuple[Odd | None, bool, bool]:
+        """Return what an attempt shows, and whether it met an error."""
+        errors = self.collector.raised
+        with self._scratch():
+            try:
+                odd, more = looping.attempt()
+            finally:
+                looping.rewind()
+        return odd, more, self.collector.raised > errors
+
     def _first_apart(
         self,
         node: ast.For | ast.While,
-        length: Dim,
+        length: Dim | None,
         turn: Callable[[Dim], None],
         outer: Sequence[Exit],
     ) -> None:
         def others(breaks: list[Exit]) -> None:
-            self._loop(node, length - 1, lambda k: turn(k + 1), breaks, peeled=True)
+            left = None if length is None else length - 1
+            self._loop(node, left, lambda k: turn(k + 1), breaks, peeled=True)
 
-        self.core.peel(node, length, turn, outer, others)
+        core = self.core
+        if length is not None:
+            core.peel(node, length, turn, outer, others)
+            return
+        assert isinstance(node, ast.While)
+        some = core.decide(core.condition(node.test))
+        entry = self.knowledge.path
+
+        def run() -> None:
+            breaks = list(outer)
+            core.turn(lambda: turn(0), breaks)
+            if core.dead:
+                core.after((), breaks, entry)
+                return
+            others(breaks)
+
+        if isinstance(some, Term):
+            end = lambda: core.after(node.orelse, list(outer), entry)  # noqa: E731
+            core.fork(some, run, end, self.collector.text(node.test))
+        else:
+            run()
 
     def _refuse_change(self, part: Any, before: Value, after: Value) -> NoReturn:
+        if isinstance(before, tuple | Many) and isinstance(after, tuple | Many) and part is None:
+            shown = [self.core.show(i) for c in (before, after) if isinstance(c, tuple) for i in c]
+            raise refuse_items(" and ".join(dict.fromkeys(shown)) or "items of several forms")
         name = f"'{part}'" if isinstance(part, str) else "a list or object"
         _refuse(
             f"{name} changes from {self.core.show(before)} to {self.core.show(after)} in a loop "

@@ -8,10 +8,11 @@ import numpy as np
 
 from hagane.frontends.capture.emitter import GraphEmitter
 from hagane.frontends.capture.names import joined
-from hagane.frontends.capture.reads import Reading
 from hagane.frontends.capture.structure import Constant, Leaf, Record
+from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
+    Choice,
     Class,
     DictRef,
     Instance,
@@ -26,7 +27,7 @@ from hagane.frontends.python.values.values import (
 from hagane.symbolic import Expr
 
 
-def outputs(core: Reading, value: Value, path: str, *, suffix: str = "") -> Any:
+def outputs(core: Interpreter, value: Value, path: str, *, suffix: str = "") -> Any:
     """Make outputs of a result, called by their paths, and return its structure.
 
     Raises:
@@ -76,6 +77,11 @@ def outputs(core: Reading, value: Value, path: str, *, suffix: str = "") -> Any:
         return _output(core, emit.as_scalar(value, "bool"), path, suffix, "bool")
     if isinstance(value, Unknown):
         raise CheckError("capture", value.reason)
+    if isinstance(value, Choice):
+        raise CheckError(
+            "capture",
+            f"{core.show(value)}: the data decide which; return values of one type on all paths",
+        )
     if value is None or isinstance(value, str):
         return Constant(value)
     if isinstance(value, bool | int | float):
@@ -85,7 +91,7 @@ def outputs(core: Reading, value: Value, path: str, *, suffix: str = "") -> Any:
     raise CheckError("capture", f"{core.show(value)} is no tensor, number or container of such")
 
 
-def _output(core: Reading, tensor: Tensor, path: str, suffix: str, kind: str = "") -> Leaf:
+def _output(core: Interpreter, tensor: Tensor, path: str, suffix: str, kind: str = "") -> Leaf:
     emit = core.emit
     assert isinstance(emit, GraphEmitter)
     emit.label = path or "output"

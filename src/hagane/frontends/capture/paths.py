@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError
 from hagane.frontends.capture.emitter import GraphEmitter
+from hagane.frontends.capture.lists import Lists
 from hagane.frontends.capture.scope import Scope, meeting_scope
+from hagane.frontends.capture.slots import number_kind
 from hagane.frontends.python.interpret.core import Exit
-from hagane.frontends.python.interpret.domain import Operation, Plain
+from hagane.frontends.python.interpret.domain import Plain
 from hagane.frontends.python.report.collect import Collector
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.heap import join_contents
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
+    Class,
+    DictRef,
+    Instance,
+    ListRef,
     Real,
     Tensor,
     Truth,
@@ -46,6 +55,8 @@ class Paths(Plain):
         self.knowledge = Knowledge()
         self.collector = Collector(self.knowledge)
         self.emit = GraphEmitter(self.knowledge, core.assume, core.here, names)
+        self.lists = Lists(core, self.emit)
+        self._sides: tuple[dict[int, Any], dict[int, Any]] | None = None  # paths that meet
 
     def interpret(self, node: ast.expr | ast.stmt) -> Value:
         """Interpret a node; what cannot be an operator of the graph is an error of the program."""
@@ -94,7 +105,7 @@ class Paths(Plain):
             self.knowledge.path = path_a
             return a
         self.knowledge.path = entry
-        core.meet(condition, contents_a, core.heap.contents)
+        core.heap.restore(self._met(condition, contents_a, core.heap.contents))
         value = core.join(condition, a, b)
         if path_a.scope is not branch.yes or path_b.scope is not branch.no:
             # Some of what came in has left: what follows is for the rest.
@@ -125,7 +136,14 @@ class Paths(Plain):
             last = self._merged(other, last, entry)
         core.heap.restore(last.contents)
         core.dead = False
-        self.knowledge.path = last.path if len(exits) == 1 else entry
+        if len(exits) == 1:
+            self.knowledge.path = last.path
+            return last.value
+        self.knowledge.path = entry
+        some = either(*(self._condition(e.path.scope, entry.scope) for e in exits))
+        if core.decided(some) is not True:  # other paths went elsewhere
+            guard = self.emit.branch(some)
+            self.knowledge.path = entry.taking(some).within(guard.yes)
         return last.value
 
     def _merged(self, one: Exit, other: Exit, entry: PathCondition) -> Exit:
@@ -135,13 +153,25 @@ class Paths(Plain):
             scope = entry.scope
         condition = self._condition(one.path.scope, scope)
         self.knowledge.path = entry.within(scope)
-        contents = join_contents(
-            one.contents, other.contents, lambda a, b: core.join(condition, a, b), condition
-        )
+        contents = self._met(condition, one.contents, other.contents)
         value = core.join(condition, one.value, other.value)
         return Exit(other.kind, value, contents, self.knowledge.path)
 
     # Joins.
+
+    def _met(self, condition: Term, yes: dict[int, Any], no: dict[int, Any]) -> dict[int, Any]:
+        """Return the contents of two paths joined."""
+        core = self.core
+
+        def lists(a: Value, b: Value) -> Value:
+            found = self.lists.joined(condition, a, b)
+            return Choice(condition, a, b) if found is None else found
+
+        before, self._sides = self._sides, (yes, no)
+        try:
+            return join_contents(yes, no, partial(core.join, condition), condition, lists)
+        finally:
+            self._sides = before
 
     def join(self, condition: Term, yes: Value, no: Value) -> Value:
         """Return the value that is ``yes`` where ``condition`` holds, else ``no``."""
@@ -149,6 +179,8 @@ class Paths(Plain):
             return no if yes is MISSING else yes
         if isinstance(yes, Unknown) or isinstance(no, Unknown):
             return Choice(condition, yes, no)
+        if isinstance(yes, Tensor) is not isinstance(no, Tensor):
+            yes, no = self._as_one(yes, no)
         if isinstance(yes, float | Real) or isinstance(no, float | Real):
             if _is_real(yes) and _is_real(no):
                 return self._join_reals(condition, yes, no)
@@ -157,7 +189,59 @@ class Paths(Plain):
             return self._join_tensors(condition, yes, no)
         if _is_real(yes) and _is_real(no):
             return self._join_sizes(condition, yes, no)
+        if isinstance(yes, ListRef | DictRef | Instance) and type(yes) is type(no):
+            return self._join_objects(condition, yes, no)
         return self.core.join_parts(condition, yes, no)
+
+    def _list_of(self, condition: Term, a: Value, b: Value) -> Value:
+        """Return the content of one of two lists."""
+        if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
+            pairs = zip(a, b, strict=True)
+            return tuple(self.core.join(condition, x, y) for x, y in pairs)
+        found = self.lists.joined(condition, a, b)
+        return Choice(condition, a, b) if found is None else found
+
+    def _join_objects(self, condition: Term, yes: Value, no: Value) -> Value:
+        """Return a new object that has the content of one of two."""
+        core, held = self.core, self.core.heap.contents
+        left, right = self._sides or (held, held)  # each side has objects as it left them
+        a, b = left.get(yes.key, held.get(yes.key)), right.get(no.key, held.get(no.key))
+        if yes.key == no.key:
+            return yes
+        if isinstance(yes, ListRef):
+            found = self._list_of(condition, a, b)
+            return Choice(condition, yes, no) if isinstance(found, Choice) else core.new_list(found)
+        if type(a) is not dict or type(b) is not dict or a.keys() != b.keys():
+            return Choice(condition, yes, no)
+        if isinstance(yes, Instance) and not (yes.cls is no.cls and _is_value(yes)):
+            return Choice(condition, yes, no)
+        joined = {name: core.join(condition, a[name], b[name]) for name in a}
+        if isinstance(yes, Instance):
+            return Instance(core.heap.new(joined), yes.cls)
+        return core.new_dict(joined, yes.kind)
+
+    def _as_one(self, yes: Value, no: Value) -> tuple[Value, Value]:
+        """Return a tensor of one element and a number of Python as two of one kind."""
+        tensor, number = (yes, no) if isinstance(yes, Tensor) else (no, yes)
+        kind = number_kind(number)
+        if tensor.shape != () or not kind or tensor.kind not in _SCALARS:
+            return yes, no
+        whole = tensor.dtype.is_integer()
+        if _SCALARS[tensor.kind]:  # NumPy's scalars are numbers of Python
+            if tensor.dtype == ir.DataType.BOOL and kind == "bool":
+                name = str(self.core.new_truth().data)
+                made: Value = Truth(self.emit.truth(tensor, name))
+            elif kind == "bool" or tensor.dtype == ir.DataType.BOOL:
+                return yes, no
+            else:
+                made = self.core.tensor_number(tensor, whole=whole)
+        else:
+            if (whole and kind != "int") or kind == "bool":
+                return yes, no
+            made = self.core.op("Cast", self.emit.as_scalar(number, kind), to=tensor.dtype)
+            made.kind = tensor.kind
+            return (yes, made) if yes is tensor else (made, no)
+        return (made, no) if yes is tensor else (yes, made)
 
     def _join_reals(self, condition: Term, yes: Value, no: Value) -> Value:
         if isinstance(yes, int | float) and isinstance(no, int | float) and yes == no:
@@ -184,22 +268,14 @@ class Paths(Plain):
             self.knowledge.nameless.discard(str(made))
         return made
 
-    # Numbers that are real.
 
-    def operate(self, kind: Operation, *operands: Value) -> Value:
-        """Return an operator applied to its operands; floats that the data decide are tensors."""
-        numbers = (int, float, Expr, Real, Truth)
-        if len(operands) == 2 and any(map(_is_data, operands)):
-            if issubclass(kind, ast.operator) and all(isinstance(x, numbers) for x in operands):
-                return self.emit.real_operation(kind, *operands)
-            if issubclass(kind, ast.cmpop) and all(isinstance(x, numbers) for x in operands):
-                name = str(self.core.new_truth().data)
-                return Truth(self.emit.truth(self.emit.real_comparison(kind, *operands), name))
-        return self.core.compute(kind, *operands)
+# Whether a library's tensor of one element is a number like Python's.
+_SCALARS = {"numpy.ndarray": True, "torch.Tensor": False}
 
 
-def _is_data(value: Value) -> bool:
-    return isinstance(value, Real) and value.tensor is not None
+def _is_value(found: Instance) -> bool:
+    """Whether an object is of a class whose objects are their fields."""
+    return isinstance(found.cls, Class) and bool(found.cls.fields)
 
 
 def _is_real(value: Value) -> bool:

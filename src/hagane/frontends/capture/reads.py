@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from hagane.frontends.python.enter.interpreter import Interpreter
-from hagane.frontends.python.values.values import MISSING, Class, ModuleRef, Tensor, Value
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Class,
+    Instance,
+    ModuleRef,
+    Tensor,
+    Value,
+)
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _OWN = ("_parameters", "_buffers", "_modules")
@@ -105,42 +112,36 @@ class Reads:
             self.reads.append(ContentRead(found, now(found), now, kind))
 
 
-class Reading(Interpreter):
-    """Interprets a program and notes what it read."""
+class Reading:
+    """Notes what an interpretation reads of the running Python.
 
-    def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        self.reads = Reads()
-        super().__init__(*arguments, **keywords)
+    Args:
+        reads: Takes the notes.
+        core: The interpreter.
+    """
 
-    def host_attribute(self, host: Any, name: str) -> Value:
-        """Return an attribute of the real object behind an instance, not of its class."""
-        own = getattr(host, "__dict__", None)
+    def __init__(self, reads: Reads, core: Interpreter):
+        self.reads = reads
+        self.core = core
+
+    def attribute(self, value: Instance, name: str, held: Callable[[], Value]) -> Value:
+        """Return the value of an attribute of a real object, not of its class."""
+        own = getattr(value.host, "__dict__", None)
         if own is not None:
-            place = f"{type(host).__name__}.{name}"
+            place = f"{type(value.host).__name__}.{name}"
             self.reads.name(own, name, place)
             for part in _OWN:
                 inner = own.get(part) if name not in own else None
                 if isinstance(inner, dict) and name in inner:
                     self.reads.name(inner, name, place)
-        return super().host_attribute(host, name)
+        return held()
 
-    def module_attribute(self, module: ModuleRef, name: str) -> Value:
-        """Return a name of a module of the program."""
-        if name in module.host:
-            self.reads.name(module.host, name, f"{module.name}.{name}")
-        return super().module_attribute(module, name)
+    def global_name(self, module: ModuleRef, name: str) -> None:
+        """Note that a global was read."""
+        self.reads.name(module.host, name, f"{module.name}.{name}")
 
-    def real_class(self, cls: Class) -> type | None:
-        """Return the class of the running Python that a class stands for, None if none does."""
-        found = (real for real, value in self.lifted.values() if value is cls)
-        return next((real for real in found if isinstance(real, type)), None)
-
-    def _lift(self, found: Any) -> Value:
-        value = super()._lift(found)
-        self._note(found, value)
-        return value
-
-    def _note(self, found: Any, value: Value) -> None:
+    def lifted(self, found: Any, value: Value) -> None:
+        """Note the content of an object that a value stands for."""
         reads = self.reads
         match found:
             case list() | tuple():

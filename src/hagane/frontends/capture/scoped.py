@@ -234,6 +234,20 @@ class ScopedEmitter(Emitter):
         for value in node.outputs:
             self.scope.nodes.note_sizes(value)
 
+    @contextmanager
+    def inside(self, graph: ir.Graph) -> Iterator[None]:
+        """Let nodes of the block belong to a body, which is a scope of its own."""
+        with self.at(self.open_scope(graph, self.scope)):
+            yield
+
+    def body_input(self, graph: ir.Graph, type_: Type | None) -> Tensor:
+        """Return a new input of the body that the path lies in."""
+        made = super().body_input(graph, type_)
+        self.set_type(made.value, type_)
+        self.add_home(made.value, self.scope)
+        self.scope.nodes.note_sizes(made.value)
+        return made
+
     def set_type(self, value: ir.Value, type_: Type | None) -> None:
         """Note the type of a value."""
         if type_ is None:
@@ -249,11 +263,36 @@ class ScopedEmitter(Emitter):
     ) -> Tensor:
         """Return the result of an operation of which only the type is known."""
         made = super().typed(name, inputs, dtype, shape)
-        self.nodes.pop()
+        node = self.nodes.pop()
+        for place in range(len(node.inputs)):  # it reads nothing
+            node.replace_input_with(place, None)
         label = f"'{self.label}': " if self.label else ""
         self._reasons[made.value] = (
             f"{label}only the type of its result is known ({name}), no operators that compute it"
         )
+        return made
+
+    def again(self, value: ir.Value, old: ir.Value, new: ir.Value) -> ir.Value:
+        """Return a view of one value as the same view of another one.
+
+        Raises:
+            CheckError: It is one of several results of its operator.
+        """
+        if value is old:
+            return new
+        node = value.producer()
+        assert node is not None
+        first = node.inputs[0]
+        assert first is not None
+        if len(node.outputs) > 1:
+            self.fail("capture", "a tensor changes in place of which one of several parts is in "
+                      "use; make a new tensor")  # fmt: skip
+        rest = [self.visible(item) for item in node.inputs[1:] if item is not None]
+        attributes = {a.name: a.value for a in node.attributes.values()}
+        source = self.visible(self.again(first, old, new))
+        made = self.scope.nodes._node(node.op_type, source, *rest, **attributes)
+        self.set_type(made, self.types.types[value])
+        self.add_home(made, self.scope)
         return made
 
     def show_sizes(self, tensor: Tensor, shape: Shape) -> None:

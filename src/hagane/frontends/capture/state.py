@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hagane.frontends.capture.reads import Reading
+from hagane.frontends.capture.reads import Reading, Reads
+from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.type_text import parse_type
 from hagane.frontends.python.values.values import (
@@ -54,38 +55,43 @@ class Attribute:
 
 
 class Stateful(Reading):
-    """Interprets a program whose objects change.
+    """Notes what is read, and gives inputs of the graph for attributes that change.
+
+    Args:
+        reads: Takes the notes.
+        paths: The paths of objects, by identity.
+        wanted: The types of attributes that are inputs, by object and name.
+        seeds: The attributes that are there from the start, because the call changes them.
+        core: The interpreter.
 
     Attributes:
-        wanted: The types of attributes that are inputs, by object and name.
         state_inputs: The names of inputs that are attributes.
-        seeds: The attributes that are there from the start, because the call changes them.
-        paths: The paths of objects, by identity.
     """
 
-    def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        super().__init__(*arguments, **keywords)
-        self.wanted: Mapping[tuple[int, str], str] = {}
-        self.paths: Mapping[int, str] = {}
-        self.seeds: Sequence[Attribute] = ()
+    def __init__(
+        self,
+        reads: Reads,
+        paths: Mapping[int, str],
+        wanted: Mapping[tuple[int, str], str],
+        seeds: Sequence[Attribute],
+        core: Interpreter,
+    ):
+        super().__init__(reads, core)
+        self.wanted, self.paths, self.seeds = wanted, paths, seeds
         self.state_inputs: set[str] = set()
         self._first: dict[tuple[int, str], Value] = {}
         self._objects: list[Instance] = []
         self._containers: list[tuple[Any, Any, Any]] = []
         self._inputs: dict[tuple[int, str], Value] = {}
 
-    def own_attribute(self, value: Instance, name: str) -> Value:
-        """Return an attribute that the object itself holds; one that changes is an input."""
-        if name in self.heap[value] or value.host is None:
-            return super().own_attribute(value, name)
+    def attribute(self, value: Instance, name: str, held: Callable[[], Value]) -> Value:
+        """Return the value of an attribute of a real object; one that changes is an input."""
         key = (id(value.host), name)
         if key not in self._inputs and key in self.wanted:
             self._inputs[key] = self._input(value.host, name, self.wanted[key])
         found = self._inputs.get(key, MISSING)
         if found is MISSING:
-            found = super().own_attribute(value, name)
-        else:
-            self.heap[value][name] = found
+            found = super().attribute(value, name, held)
         if found is not MISSING:
             self._first.setdefault((value.key, name), found)
         return found
@@ -94,16 +100,16 @@ class Stateful(Reading):
         """Read the attributes that the call changes before it starts: branches may set them."""
         for attribute in self.seeds:
             host, name = attribute.owner, attribute.name
-            value = self.lift(host)
-            if isinstance(value, Instance) and self.own_attribute(value, name) is MISSING:
+            value = self.core.lift(host)
+            if isinstance(value, Instance) and self.core.own_attribute(value, name) is MISSING:
                 told = f"the attribute '{self.path_of(host, name)}' is not set before the call"
-                self.heap[value][name] = Unknown(told, told=False)
+                self.core.heap[value][name] = Unknown(told, told=False)
 
     def _input(self, host: Any, name: str, text: str) -> Value:
         kind = "torch.Tensor" if hasattr(_held(host, name), "_version") else "numpy.ndarray"
         path = self.path_of(host, name)
         self.state_inputs.add(path)
-        made = self.make_value(parse_type(text), path, kind)
+        made = self.core.make_value(parse_type(text), path, kind)
         if isinstance(made, Tensor):
             made.value.meta["hagane.state"] = path
         return made
@@ -113,12 +119,13 @@ class Stateful(Reading):
         path = self.paths.get(id(host), "")
         return f"{path}.{name}" if path else name
 
-    def _note(self, found: Any, value: Value) -> None:
-        super()._note(found, value)
+    def lifted(self, found: Any, value: Value) -> None:
+        """Note the content of an object, and hold it: the call may change it."""
+        super().lifted(found, value)
         if isinstance(value, Instance) and value.host is not None:
             self._objects.append(value)
         if isinstance(value, ListRef | DictRef | SetRef):
-            content = self.heap[value]
+            content = self.core.heap[value]
             kept = dict(content) if isinstance(content, dict) else content
             self._containers.append((found, value, kept))
 
@@ -128,10 +135,11 @@ class Stateful(Reading):
         Raises:
             CheckError: It changed something that is no tensor or number.
         """
+        heap = self.core.heap
         made: dict[tuple[int, str], tuple[Attribute, Value, Value]] = {}
         seeded = {(id(a.owner), a.name): a for a in self.seeds}
         for value in self._objects:
-            for name, now in self.heap[value].items():
+            for name, now in heap[value].items():
                 key = (id(value.host), name)
                 first = self._first.get((value.key, name), MISSING)
                 raw = _held(value.host, name)
@@ -143,16 +151,16 @@ class Stateful(Reading):
                 path = self.path_of(value.host, name)
                 found = Attribute(value.host, name, path, first is not MISSING)
                 made[key] = seeded.get(key, found), before, now
-        for module in self.modules.values():
-            for name, now in self.heap[module].items():
+        for module in self.core.modules.values():
+            for name, now in heap[module].items():
                 raw = module.host.get(name, MISSING)
-                if raw is not MISSING and now is not self.lift(raw) and not _equal(raw, now):
+                if raw is not MISSING and now is not self.core.lift(raw) and not _equal(raw, now):
                     raise CheckError(
                         "capture",
                         f"the call sets the global '{name}', which a graph cannot; return it",
                     )
         for found, ref, content in self._containers:
-            now = self.heap[ref] if ref.key in self.heap.contents else content
+            now = heap[ref] if ref.key in heap.contents else content
             if not _same_content(content, now):
                 raise CheckError(
                     "capture",
@@ -162,11 +170,11 @@ class Stateful(Reading):
         return made
 
     def _before(self, raw: Any) -> Value:
-        return MISSING if raw is MISSING else self.lift(raw)
+        return MISSING if raw is MISSING else self.core.lift(raw)
 
 
 def type_of_state(
-    attribute: Attribute, before: Value, now: Value, core: Reading, known: str
+    attribute: Attribute, before: Value, now: Value, core: Interpreter, known: str
 ) -> str:
     """Return the type of an attribute as an input; sizes that a call changes get names.
 
@@ -203,7 +211,7 @@ def type_of_state(
     return known if known and parse_type(known) == parse_type(made) else made
 
 
-def _unlike(attribute: Attribute, before: Value, now: Value, core: Reading) -> CheckError:
+def _unlike(attribute: Attribute, before: Value, now: Value, core: Interpreter) -> CheckError:
     old = "nothing" if before is MISSING else core.show(before)
     return CheckError(
         "capture",

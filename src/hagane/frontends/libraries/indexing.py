@@ -206,8 +206,8 @@ def broadcast_shapes(t: Core, shapes: list[Shape], x: Tensor) -> Shape:
     """Return the shape that shapes broadcast to."""
     if len(shapes) == 1:
         return shapes[0]
-    tensors = [t.emit.new(ir.DataType.FLOAT, shape, kind=x.kind) for shape in shapes]
     with t.emit.types_only():
+        tensors = [t.emit.new(ir.DataType.FLOAT, shape, kind=x.kind) for shape in shapes]
         found: Tensor = t.op("Sum", *tensors)
     return found.shape or ()
 

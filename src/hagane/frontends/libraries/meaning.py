@@ -8,17 +8,24 @@ operators that only have the same type. Those that compute the right values are 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from hagane.frontends.libraries.meant import MEANT
+import onnx_ir as ir
+
+from hagane.frontends.libraries import meant
+from hagane.frontends.libraries.chainer.meant import MEANT as CHAINERS
+from hagane.frontends.libraries.chainer.uncomputed import UNCOMPUTED
 from hagane.frontends.libraries.registry import LibraryTables
 from hagane.frontends.libraries.table import arguments_of
-from hagane.frontends.libraries.writing import check_writable, write
+from hagane.frontends.libraries.typed_only import reason_of
+from hagane.frontends.libraries.writing import check_writable, copied, write
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Many, Tensor, Value
+from hagane.frontends.python.values.values import DType, Many, Tensor, Value
 
+MEANT = meant.MEANT | CHAINERS
 # What makes objects: the operators are in what is done with them.
 _MAKING = ("__init__",)
 
@@ -78,11 +85,13 @@ class MeaningTables(LibraryTables):
                 f"'{name}' works in place, which cannot be captured yet; use its result, as in "
                 f"x = x.{last.rstrip('_')}(...)",
             )
+        if name in UNCOMPUTED:
+            raise CheckError("capture", f"'{name}' cannot be captured: {UNCOMPUTED[name]}")
         if name not in MEANT and id(self._handler(name)) not in self._handlers:
-            raise CheckError(
-                "capture",
-                f"'{name}' cannot be captured yet: the checker knows its types, not its values",
-            )
+            reason = reason_of(name)
+            yet = "" if reason else " yet"
+            told = reason or "the checker knows its types, not its values"
+            raise CheckError("capture", f"'{name}' cannot be captured{yet}: {told}")
 
     def call(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
@@ -101,7 +110,10 @@ class MeaningTables(LibraryTables):
             x = None
         else:
             check_writable(core, x, "leave out inplace=True")
+        given = next((v for v in arguments[:1] if isinstance(v, Tensor)), None)
         made = self._within(core, name, lambda: _super(self).call(core, name, arguments, keywords))
+        if name in _COPYING or not any(map(_holds_tensors, (*arguments, *keywords.values()))):
+            return copied(core, made, given)
         return made if x is None else write(core, x, made)
 
     def call_method(
@@ -118,9 +130,10 @@ class MeaningTables(LibraryTables):
                 core, plain, lambda: _super(self).call_method(core, plain, arguments, keywords)
             )
             return write(core, x, made)
-        return self._within(
+        made = self._within(
             core, name, lambda: _super(self).call_method(core, name, arguments, keywords)
         )
+        return copied(core, made, x) if name in _COPYING and isinstance(x, Tensor) else made
 
     def tensor_attribute(self, core: Core, value: Tensor, name: str) -> Value:
         """Return an attribute or a method of a tensor."""
@@ -146,14 +159,40 @@ class MeaningTables(LibraryTables):
         return self._within(core, whole, lambda: _super(self).unary(core, name, value))
 
     def set_tensor_item(self, core: Core, value: Tensor, index: Value, item: Value) -> None:
-        """Refuse ``value[index] = item``."""
-        raise CheckError(
-            "capture", "items of tensors that are set cannot be captured yet; make a new tensor"
-        )
+        """Do ``value[index] = item``: all names of the tensor get the new content."""
+        check_writable(core, value, "make a new tensor", by_statement=True)
+        made = core.op("Identity", value) if value.known is not None else replace(value)
+        made.known = None
+        super().set_tensor_item(core, made, index, item)
+        copied(core, made, None)
+        write(core, value, made)
+
+    def tensor_item(self, core: Core, value: Tensor, index: Value) -> Value:
+        """Return ``value[index]``: a view, except where index arrays or NumPy's scalars copy."""
+        made = super().tensor_item(core, value, index)
+        parts = index if isinstance(index, tuple) else (index,)
+        alone = isinstance(made, Tensor) and made.shape == () and value.kind == "numpy.ndarray"
+        if alone or any(isinstance(part, Tensor | list | Many) for part in parts):
+            return copied(core, made, value)
+        return made
 
 
-# Calls of the program's own objects, and containers of them.
+# Calls of the program's own objects, and containers of them; reports, which compute nothing.
 _STRUCTURE = frozenset(
+    f"chainer.{name}"
+    for name in (
+        "Variable.dtype", "Variable.xp", "Variable.device",
+        "Sequential.forward", "report", "as_array", "Link.init_scope", "Link.children",
+        "Link.links", "Link.namedlinks", "Link.params", "Link.namedparams", "Link.count_params",
+        "Chain.__getitem__", "using_config.__enter__", "using_config.__exit__",
+        *(f"{container}.{method}" for container in ("ChainList", "Sequential")
+          for method in ("__iter__", "__getitem__", "__len__")),
+        *(f"links.{link}.{method}" for link in ("LSTM", "StatefulPeepholeLSTM", "GRU",
+                                                "StatefulZoneoutLSTM", "StatefulGRU",
+                                                "StatefulMGU")
+          for method in ("reset_state", "set_state")),
+    )
+) | {"numpy.ndarray.dtype"} | frozenset(
     f"torch.nn.{name}"
     for name in (
         "Sequential.forward", "ModuleList.forward", "Module.__call__", "Module.__getattr__",
@@ -163,6 +202,12 @@ _STRUCTURE = frozenset(
                          "values", "children", "modules")),
     )
 ) | {"torch.Tensor.device", "torch._C._log_api_usage_once", "torch.is_grad_enabled"}  # fmt: skip
+# Functions whose results share no memory with their arguments, whatever operators make them.
+_COPYING = frozenset(
+    ("numpy.array", "numpy.copy", "numpy.ndarray.copy", "numpy.ndarray.flatten",
+     "numpy.ndarray.astype", "torch.clone", "torch.Tensor.clone", "torch.tensor",
+     "numpy.zeros_like", "numpy.ones_like", "torch.zeros_like", "torch.ones_like")
+)  # fmt: skip
 _IN_PLACE = frozenset(
     f"i{name}"
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",
@@ -182,6 +227,12 @@ def _super(tables: MeaningTables) -> Any:
     return super(MeaningTables, tables)
 
 
+def _holds_tensors(value: Value) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_holds_tensors, value))
+    return isinstance(value, Tensor | Many)
+
+
 def _stacked(
     core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
 ) -> Tensor | None:
@@ -189,14 +240,54 @@ def _stacked(
     many = arguments[0] if arguments else None
     if not isinstance(many, Many) or many.stacked is None or many.stacked.shape is None:
         return None
-    dim = keywords.get("dim", keywords.get("axis", arguments[1] if len(arguments) > 1 else 0))
-    if name not in ("torch.stack", "numpy.stack", "numpy.array") or not isinstance(dim, int):
+    x, last = many.stacked, name.rpartition(".")[2]
+    if name in _ARRAYS:
+        return _as_array(core, x, name, arguments, keywords)
+    if last not in _AXIS or name.partition(".")[0] not in ("torch", "numpy"):
         return None
+    axis = keywords.get("dim", keywords.get("axis", arguments[1] if len(arguments) > 1 else 0))
+    axis = {"vstack": 0, "hstack": 0 if len(x.shape or ()) == 2 else 1}.get(last, axis)
     rank = len(many.stacked.shape)
-    order = list(range(1, rank))
-    order.insert(dim % rank, 0)
-    made: Tensor = core.op("Transpose", many.stacked, perm=order)
-    return made
+    if not isinstance(axis, int):
+        return None
+    if last == "stack":
+        axis %= rank
+    elif rank == 1:
+        return None
+    elif last == "vstack" and rank == 2:
+        return x
+    else:
+        axis %= rank - 1
+    order = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
+    made: Tensor = core.op("Transpose", x, perm=order) if axis else core.op("Identity", x)
+    if last == "stack":
+        return made
+    shape = list(made.shape or ())
+    joined = [*shape[:axis], -1, *shape[axis + 2 :]]
+    whole: Tensor = core.op("Reshape", made, core.emit.constant(joined, ir.DataType.INT64))
+    return whole
 
 
+def _as_array(
+    core: Core, x: Tensor, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
+) -> Tensor:
+    """Return a list of numbers or of arrays as an array of a library's own."""
+    library = name.partition(".")[0]
+    given = keywords.get("dtype", arguments[1] if len(arguments) > 1 else None)
+    wanted = x.dtype
+    if library == "torch" and wanted == ir.DataType.DOUBLE and x.kind not in _KINDS.values():
+        wanted = ir.DataType.FLOAT  # as torch.get_default_dtype() has it
+    if isinstance(given, DType):
+        wanted = given.dtype
+    elif given is not None:
+        raise CheckError(
+            "capture", f"'{name}' of a list whose length the data decide, with {given}"
+        )
+    made: Tensor = core.op("Cast", x, to=wanted)
+    return replace(made, kind=_KINDS[library])
+
+
+_ARRAYS = ("numpy.array", "numpy.asarray", "torch.tensor", "torch.as_tensor")
+_KINDS = {"numpy": "numpy.ndarray", "torch": "torch.Tensor"}
+_AXIS = ("stack", "cat", "concat", "concatenate", "vstack", "hstack")
 __all__ = ["MeaningTables"]

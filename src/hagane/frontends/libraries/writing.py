@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import onnx_ir as ir
@@ -17,35 +18,49 @@ _VIEWS = frozenset(
     ("Reshape", "Transpose", "Slice", "Gather", "Squeeze", "Unsqueeze", "Expand", "Identity",
      "Split", "Flatten")
 )  # fmt: skip
+_COPY = "hagane.copy"  # marks values whose memory is their own
 
 
-def check_writable(core: Core, x: Tensor, remedy: str) -> None:
-    """Refuse to change a tensor that others share: the caller, or views of its memory.
+def check_writable(core: Core, x: Tensor, remedy: str, *, by_statement: bool = False) -> None:
+    """Refuse to change a tensor that others hold in a way that no graph tells.
+
+    Args:
+        core: The interpreter.
+        x: The tensor.
+        remedy: What to write instead.
+        by_statement: Whether the innermost function does it by a statement of its own.
 
     Raises:
-        CheckError: Somebody else would see the change.
+        CheckError: The caller would see the change, or a part of an expression, or the tensor that
+            this one is a view of.
     """
     if _is_argument(x):
         raise CheckError(
             "capture",
             f"an operation in place changes an argument, which the caller sees; {remedy}",
         )
-    if not _is_first(core, x):
+    if not _is_first(core, x, by_statement=by_statement):
         raise CheckError(
             "capture",
             "an operation in place follows others in one expression, which may hold what it "
             "changes; give it a statement of its own",
         )
-    others = (t for content in core.heap.contents.values() for t in _tensors(content))
-    shared = _base(x.value) is not x.value or any(
-        _base(t.value) is x.value for t in others if t.value is not x.value
-    )
-    if shared:
+    if _base(x.value) is not x.value:
         raise CheckError(
             "capture",
-            "an operation in place changes a tensor that has another name, or is part of one; "
-            f"{remedy}",
+            "an operation in place changes a tensor that is part of another one, which changes "
+            f"with it; {remedy}",
         )
+
+
+def copied(core: Core, made: Value, x: Tensor | None) -> Value:
+    """Return a tensor that shares its memory with no other one, whatever made it."""
+    if not isinstance(made, Tensor):
+        return made
+    if x is not None and made.value is x.value:
+        made = core.op("Identity", made)
+    made.value.meta[_COPY] = True
+    return made
 
 
 def write(core: Core, x: Tensor, made: Value) -> Value:
@@ -60,13 +75,20 @@ def write(core: Core, x: Tensor, made: Value) -> Value:
             f"an operation in place makes {core.show(made)} of {core.show(x)}; in place, type and "
             "shape stay",
         )
+    held = [t for content in core.heap.contents.values() for t in _tensors(content)]
+    fresh = {x.value: made}
+    for view in held:
+        if view.value not in fresh and view.value is not x.value and _base(view.value) is x.value:
+            value = core.emit.again(view.value, x.value, made.value)
+            fresh[view.value] = replace(view, value=value)
+            core.emit.tensors[value] = fresh[view.value]
     for key, content in core.heap.contents.items():
-        if any(tensor.value is x.value for tensor in _tensors(content)):
-            core.heap.contents[key] = _replaced(content, x, made)
+        if any(tensor.value in fresh for tensor in _tensors(content)):
+            core.heap.contents[key] = _replaced(content, fresh)
     return made
 
 
-def _is_first(core: Core, x: Tensor) -> bool:
+def _is_first(core: Core, x: Tensor, *, by_statement: bool) -> bool:
     """Whether nothing but names of functions was evaluated before, in all expressions around."""
     held = {
         key
@@ -74,6 +96,9 @@ def _is_first(core: Core, x: Tensor) -> bool:
         if any(tensor.value is x.value for tensor in _tensors(content))
     }
     frame = core.frame
+    if by_statement and frame is not None:
+        held.discard(frame.key)
+        frame = frame.caller
     while frame is not None and held:
         node = core.collector.nodes.get(frame.key)
         body = None if frame.function is None else frame.function.node
@@ -115,7 +140,8 @@ def _base(value: ir.Value) -> ir.Value:
     """Return the value whose memory a value may share."""
     while True:
         producer = value.producer()
-        if producer is None or producer.op_type not in _VIEWS or producer.inputs[0] is None:
+        copied = _COPY in value.meta or producer is None or producer.op_type not in _VIEWS
+        if copied or producer is None or producer.inputs[0] is None:
             return value
         value = producer.inputs[0]
 
@@ -131,16 +157,16 @@ def _tensors(content: Any) -> Iterator[Tensor]:
             yield from _tensors(item)
 
 
-def _replaced(content: Any, x: Tensor, made: Tensor) -> Any:
+def _replaced(content: Any, fresh: Mapping[ir.Value, Tensor]) -> Any:
     if isinstance(content, Tensor):
-        return made if content.value is x.value else content
+        return fresh.get(content.value, content)
     if isinstance(content, dict):
         for name, item in content.items():
-            content[name] = _replaced(item, x, made)
+            content[name] = _replaced(item, fresh)
         return content
     if type(content) in (tuple, list):
-        return type(content)(_replaced(item, x, made) for item in content)
+        return type(content)(_replaced(item, fresh) for item in content)
     return content
 
 
-__all__ = ["check_writable", "write"]
+__all__ = ["check_writable", "copied", "write"]

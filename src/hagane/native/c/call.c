@@ -1,67 +1,79 @@
 /* The shortest way from a Python call to a compiled program.
  *
- * An entry knows the names of a session's inputs and outputs, and has frames: programs that are ready for
+ * An entry knows the names of a session's inputs and outputs, and has frames: contexts of parts that are ready for
  * inputs of certain types and shapes. It finds the frame that fits a feed, writes the arrays' addresses into
- * the program's tables, runs it and returns the outputs. If there is no such frame, it asks for one
- * (`fit`), which checks everything. Whatever an entry cannot do makes it return None: the caller's
- * caller then takes the long way, which converts or explains.
+ * the context's tables, runs it and returns the outputs. Other shapes are a matter of other tables: one of
+ * the frames of the program for all shapes gets them. If there is no frame that can, it asks for one (`fit`), which
+ * checks everything. Whatever an entry cannot do makes it return None: the caller's caller then takes the long
+ * way, which converts or explains.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
 #include <numpy/arrayobject.h>
-#include <stdint.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define FRAMES 16
+/* The program for all shapes has as many frames as there is room for while they take few bytes, else as many as
+ * there are runs at a time: other tables take microseconds, and memory has to stay flat over many shapes. */
+#define LITTLE_BYTES (256 << 10)
+/* Runs shorter than this, in nanoseconds, keep other Python threads waiting; letting go would cost more. */
+#define SHORT_NS 20000.0
+/* Shapes whose runs are counted; of one that has a program of its own. */
+#define COUNTED 1024
+#define ITS_OWN (1 << 30)
 /* Outputs of so many bytes come from a pool, whose pages are there already. */
 #define POOLED_BYTES (64 << 10)
 
 typedef int64_t (*runner)(void *program, int64_t (*ask)(void *), void *asker);
-
-typedef struct {
-  char **slot;
-  int64_t offset;
-} patch;
+typedef int64_t (*fitter)(hg_context *context, const int64_t *shapes);
+typedef char *(*finder)(const hg_context *context, int64_t which, int64_t *shape);
 
 typedef struct {
   int type;
   int rank;
   npy_intp shape[NPY_MAXDIMS];
   npy_intp bytes;
-  Py_ssize_t n_patches;
-  patch *patches;
+  int64_t which; /* of the part's inputs or outputs, -1 if it has none; */
+  int grows;     /* its sizes are known after a run alone */
 } port;
 
 /* A program that is ready for inputs of certain types and shapes, for one run at a time. */
 typedef struct {
-  PyObject *owner;  /* keeps the program alive; null: there is none */
+  PyObject *owner;  /* keeps the context alive; null: there is none */
   PyObject *failed; /* called with the index of the phase that failed; raises */
   PyObject *empty;  /* makes arrays of shape and type, for large outputs */
   runner run;
-  void *program;
-  int long_running; /* let other Python threads go on meanwhile */
+  fitter fit;
+  finder grown;
+  hg_context *context;
+  int endless; /* may take any time */
+  int general; /* of the program for all shapes */
   int busy;
   uint64_t used; /* when it was last */
+  uint64_t key; /* of its shapes */
   int64_t lease, runs; /* after so many runs it is asked for again, if not 0; how many there were */
   port *ports;   /* inputs, then outputs */
 } frame;
 
 typedef struct {
+  uint64_t key;
+  int64_t runs;
+} count;
+
+typedef struct {
   Py_ssize_t n_inputs, n_outputs;
   PyObject *names; /* of inputs, then outputs; a tuple */
-  PyObject *fit;   /* from arrays and the owner of a frame that may be taken, to a frame or None */
+  PyObject *fit;   /* from arrays, the owner of a frame that may be taken, whether it must be, and the runs of these
+                    * shapes, to a frame or None */
   PyTypeObject *holder; /* of what holds an array in its attribute `held` on `device` */
   PyObject *held, *device, *cpu;
   uint64_t calls;
   frame frames[FRAMES];
+  count counts[COUNTED]; /* of shapes that have no frame now */
 } entry;
 
-static void clear_frame(const entry *self, frame *at) {
+static void clear_frame(frame *at) {
   PyObject *owner = at->owner, *failed = at->failed, *empty = at->empty;
-  for (Py_ssize_t i = 0; at->ports != NULL && i < self->n_inputs + self->n_outputs; i++)
-    free(at->ports[i].patches);
   free(at->ports);
   memset(at, 0, sizeof *at);
   Py_XDECREF(owner);
@@ -72,7 +84,7 @@ static void clear_frame(const entry *self, frame *at) {
 static void release(PyObject *capsule) {
   entry *self = PyCapsule_GetPointer(capsule, NULL);
   if (self == NULL) return;
-  for (int i = 0; i < FRAMES; i++) clear_frame(self, &self->frames[i]);
+  for (int i = 0; i < FRAMES; i++) clear_frame(&self->frames[i]);
   Py_XDECREF(self->names);
   Py_XDECREF(self->fit);
   Py_XDECREF(self->holder);
@@ -80,10 +92,6 @@ static void release(PyObject *capsule) {
   Py_XDECREF(self->device);
   Py_XDECREF(self->cpu);
   free(self);
-}
-
-static void point(const port *at, char *start) {
-  for (Py_ssize_t i = 0; i < at->n_patches; i++) *at->patches[i].slot = start + at->patches[i].offset;
 }
 
 /* Whether a signal came whose handler raises, such as that of Ctrl-C. Python runs handlers in the
@@ -146,48 +154,83 @@ static frame *find_frame(entry *self, PyArrayObject *const *arrays) {
 
 static int is_expired(const frame *at) { return at->lease != 0 && at->runs >= at->lease; }
 
-/* (shape, type number, [(slot address, offset), ...]) */
-static int read_port(PyObject *item, port *into) {
-  PyObject *shape, *patches;
-  if (!PyArg_ParseTuple(item, "O!iO!", &PyTuple_Type, &shape, &into->type, &PyList_Type, &patches))
-    return -1;
-  into->rank = (int)PyTuple_GET_SIZE(shape);
-  if (into->rank > NPY_MAXDIMS) {
-    PyErr_SetString(PyExc_ValueError, "too many axes");
-    return -1;
-  }
-  PyArray_Descr *type = PyArray_DescrFromType(into->type);
-  if (type == NULL) return -1;
-  into->bytes = PyDataType_ELSIZE(type);
-  Py_DECREF(type);
-  for (int i = 0; i < into->rank; i++) {
-    into->shape[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
-    if (into->shape[i] == -1 && PyErr_Occurred()) return -1;
-    if (__builtin_mul_overflow(into->bytes, into->shape[i], &into->bytes)) into->bytes = NPY_MAX_INTP;
-  }
-  into->n_patches = PyList_GET_SIZE(patches);
-  into->patches = calloc((size_t)into->n_patches + 1, sizeof(patch));
-  if (into->patches == NULL) {
-    PyErr_NoMemory();
-    return -1;
-  }
-  for (Py_ssize_t i = 0; i < into->n_patches; i++) {
-    unsigned long long slot;
-    long long offset;
-    if (!PyArg_ParseTuple(PyList_GET_ITEM(patches, i), "KL", &slot, &offset)) return -1;
-    into->patches[i] = (patch){(char **)(uintptr_t)slot, offset};
-  }
-  return 0;
+/* ---- counts of runs ---- */
+
+static uint64_t key_of(const entry *self, PyArrayObject *const *arrays) {
+  uint64_t key = 0x9e3779b97f4a7c15u;
+  for (Py_ssize_t i = 0; i < self->n_inputs; i++)
+    for (int axis = 0; axis < PyArray_NDIM(arrays[i]); axis++) {
+      key = (key ^ (uint64_t)PyArray_DIM(arrays[i], axis)) * 0xff51afd7ed558ccdu;
+      key ^= key >> 32;
+    }
+  return key | 1;
 }
 
-/* (run, program, long_running, owner, failed, empty, inputs, outputs, lease) */
-static int read_frame(const entry *self, PyObject *item, frame *into) {
-  unsigned long long run, program;
+/* How often shapes without a frame have run. */
+static int64_t runs_of(const entry *self, uint64_t key) {
+  const count *at = &self->counts[key / 2 % COUNTED];
+  return at->key == key ? at->runs : 0;
+}
+
+/* Note how often the shapes of a frame have run, which gets others now. */
+static void note_runs(entry *self, const frame *at) {
+  if (at->owner == NULL || at->key == 0) return;
+  self->counts[at->key / 2 % COUNTED] = (count){at->key, at->general ? at->runs : ITS_OWN};
+}
+
+/* ---- frames ---- */
+
+/* (type number, which of the part's) */
+static int read_port(PyObject *item, port *into, const hgt_port *ports, int64_t n) {
+  long long which;
+  if (!PyArg_ParseTuple(item, "iL", &into->type, &which)) return -1;
+  into->which = which;
+  if (which < n) {
+    into->rank = which < 0 ? 0 : ports[which].rank;
+    into->grows = which >= 0 && ports[which].grows;
+    return 0;
+  }
+  PyErr_SetString(PyExc_ValueError, "a frame of other inputs or outputs");
+  return -1;
+}
+
+static npy_intp bytes_of(const port *at) {
+  PyArray_Descr *type = PyArray_DescrFromType(at->type);
+  if (type == NULL) return 0;
+  npy_intp bytes = PyDataType_ELSIZE(type);
+  Py_DECREF(type);
+  for (int i = 0; i < at->rank; i++)
+    if (__builtin_mul_overflow(bytes, at->shape[i], &bytes)) return NPY_MAX_INTP;
+  return bytes;
+}
+
+/* Take over the shapes that a frame's context is ready for now. */
+static void take_shapes(const entry *self, frame *at, PyArrayObject *const *arrays) {
+  const hg_context *context = at->context;
+  for (Py_ssize_t i = 0; i < self->n_inputs; i++) {
+    at->ports[i].rank = PyArray_NDIM(arrays[i]);
+    memcpy(at->ports[i].shape, PyArray_DIMS(arrays[i]), sizeof(npy_intp) * (size_t)at->ports[i].rank);
+    at->ports[i].bytes = PyArray_NBYTES(arrays[i]);
+  }
+  for (Py_ssize_t i = self->n_inputs; i < self->n_inputs + self->n_outputs; i++) {
+    port *output = &at->ports[i];
+    const hgt_port *from = &context->part->outputs[output->which];
+    for (int axis = 0; axis < output->rank; axis++)
+      output->shape[axis] = context->numbers[context->part->dims[from->dims + axis]];
+    output->bytes = bytes_of(output);
+  }
+  at->key = key_of(self, arrays);
+}
+
+/* (run, fit, grown, context, endless, general, owner, failed, empty, inputs, outputs, lease) */
+static int read_frame(const entry *self, PyObject *item, frame *into, PyArrayObject *const *arrays) {
+  unsigned long long run, fit, grown, context;
   long long lease;
   PyObject *inputs, *outputs;
   memset(into, 0, sizeof *into);
-  if (!PyArg_ParseTuple(item, "KKpOOOO!O!L", &run, &program, &into->long_running, &into->owner,
-                        &into->failed, &into->empty, &PyList_Type, &inputs, &PyList_Type, &outputs, &lease)) {
+  if (!PyArg_ParseTuple(item, "KKKKppOOOO!O!L", &run, &fit, &grown, &context, &into->endless, &into->general,
+                        &into->owner, &into->failed, &into->empty, &PyList_Type, &inputs, &PyList_Type, &outputs,
+                        &lease)) {
     memset(into, 0, sizeof *into);
     return -1;
   }
@@ -195,7 +238,9 @@ static int read_frame(const entry *self, PyObject *item, frame *into) {
   Py_INCREF(into->failed);
   Py_INCREF(into->empty);
   into->run = (runner)(uintptr_t)run;
-  into->program = (void *)(uintptr_t)program;
+  into->fit = (fitter)(uintptr_t)fit;
+  into->grown = (finder)(uintptr_t)grown;
+  into->context = (hg_context *)(uintptr_t)context;
   into->lease = lease;
   Py_ssize_t n = self->n_inputs + self->n_outputs;
   into->ports = calloc((size_t)n + 1, sizeof(port));
@@ -203,29 +248,103 @@ static int read_frame(const entry *self, PyObject *item, frame *into) {
     PyErr_NoMemory();
     return -1;
   }
-  if (PyList_GET_SIZE(inputs) != self->n_inputs || PyList_GET_SIZE(outputs) != self->n_outputs) {
+  const hgt_part *part = into->context->part;
+  if (PyList_GET_SIZE(inputs) != self->n_inputs || PyList_GET_SIZE(outputs) != self->n_outputs ||
+      part->n_outputs != self->n_outputs || part->n_inputs > self->n_inputs) {
     PyErr_SetString(PyExc_ValueError, "a frame of other inputs or outputs");
     return -1;
   }
-  for (Py_ssize_t i = 0; i < n; i++) {
-    PyObject *from = i < self->n_inputs ? PyList_GET_ITEM(inputs, i)
-                                        : PyList_GET_ITEM(outputs, i - self->n_inputs);
-    if (read_port(from, &into->ports[i]) != 0) return -1;
+  for (Py_ssize_t i = 0; i < self->n_inputs; i++)
+    if (read_port(PyList_GET_ITEM(inputs, i), &into->ports[i], part->inputs, part->n_inputs) != 0) return -1;
+  for (Py_ssize_t i = 0; i < self->n_outputs; i++) {
+    port *output = &into->ports[self->n_inputs + i];
+    if (read_port(PyList_GET_ITEM(outputs, i), output, part->outputs, part->n_outputs) != 0) return -1;
+    if (output->rank > NPY_MAXDIMS || output->which < 0) {
+      PyErr_SetString(PyExc_ValueError, "an output that no frame can have");
+      return -1;
+    }
   }
+  take_shapes(self, into, arrays);
   return 0;
+}
+
+/* Whether another context of the program for all shapes would take too much memory. */
+static int is_much(const entry *self) {
+  int64_t bytes = 0;
+  for (int i = 0; i < FRAMES; i++) {
+    const hg_context *context = self->frames[i].context;
+    if (self->frames[i].owner == NULL || !self->frames[i].general) continue;
+    bytes += (int64_t)context->arena_bytes + context->program->threads * context->program->scratch_bytes;
+  }
+  return bytes > LITTLE_BYTES;
+}
+
+/* The frame that was used least lately, of those that no run uses; null if there is none. */
+static frame *oldest_frame(entry *self, int general) {
+  frame *oldest = NULL;
+  for (int i = 0; i < FRAMES; i++) {
+    frame *at = &self->frames[i];
+    if (at->owner == NULL || at->busy || (general && !at->general)) continue;
+    if (oldest == NULL || at->used < oldest->used) oldest = at;
+  }
+  return oldest;
+}
+
+/* Whether arrays are what a frame's context may be made ready for; their sizes aside. */
+static int could_fit(const entry *self, const frame *at, PyArrayObject *const *arrays) {
+  for (Py_ssize_t i = 0; i < self->n_inputs; i++) {
+    const port *input = &at->ports[i];
+    if (input->which < 0 ? !fits(input, arrays[i])
+                         : PyArray_TYPE(arrays[i]) != input->type || PyArray_NDIM(arrays[i]) != input->rank)
+      return 0;
+  }
+  return 1;
+}
+
+/* Make a frame of the program for all shapes ready for others; null if there is none, or if another is to
+ * be asked for. */
+static frame *refit_frame(entry *self, PyArrayObject *const *arrays) {
+  frame *at = oldest_frame(self, 1);
+  if (at == NULL || !could_fit(self, at, arrays)) return NULL;
+  uint64_t key = key_of(self, arrays);
+  int64_t runs = runs_of(self, key);
+  if (at->lease != 0 && runs >= at->lease) return NULL;
+  int free_one = 0;
+  for (int i = 0; i < FRAMES; i++) free_one |= self->frames[i].owner == NULL;
+  if (runs > 0 && free_one && !is_much(self)) return NULL; /* it comes again */
+  hg_context *context = at->context;
+  const hgt_part *part = context->part;
+  int64_t *shape = context->shapes;
+  note_runs(self, at);
+  for (int64_t p = 0; p < part->n_inputs; p++)
+    for (Py_ssize_t i = 0; i < self->n_inputs; i++) {
+      if (at->ports[i].which != p) continue;
+      for (int axis = 0; axis < at->ports[i].rank; axis++) *shape++ = PyArray_DIM(arrays[i], axis);
+    }
+  at->busy = 1;
+  int64_t code = at->fit(context, context->shapes);
+  at->busy = 0;
+  if (code != HG_FITS) {
+    clear_frame(at); /* it is ready for nothing */
+    return NULL;
+  }
+  take_shapes(self, at, arrays);
+  at->runs = runs;
+  return at;
 }
 
 /* Ask for a frame for some arrays; null without an error if there is none. It replaces `expired`, if that is
  * not null, else the one that was used least lately if that is its owner, or if there is no place. */
 static frame *make_frame(entry *self, PyArrayObject *const *arrays, frame *expired) {
-  frame *oldest = expired, *free_one = NULL, *into = NULL;
-  for (int i = 0; i < FRAMES; i++) {
-    frame *at = &self->frames[i];
-    if (at->busy || expired != NULL) continue;
-    if (at->owner == NULL) free_one = at;
-    else if (oldest == NULL || at->used < oldest->used) oldest = at;
-  }
+  frame *free_one = NULL, *into = NULL;
+  int much = is_much(self);
+  for (int i = 0; i < FRAMES && expired == NULL; i++)
+    if (self->frames[i].owner == NULL && !self->frames[i].busy) free_one = &self->frames[i];
+  frame *oldest = expired != NULL ? expired : oldest_frame(self, much);
+  if (oldest == NULL) oldest = oldest_frame(self, 0);
   if (oldest == NULL && free_one == NULL) return NULL;
+  int64_t runs = expired != NULL ? expired->runs : runs_of(self, key_of(self, arrays));
+  if (runs == ITS_OWN) runs = 0;
   PyObject *list = PyList_New(self->n_inputs);
   if (list == NULL) return NULL;
   for (Py_ssize_t i = 0; i < self->n_inputs; i++)
@@ -234,21 +353,23 @@ static frame *make_frame(entry *self, PyArrayObject *const *arrays, frame *expir
   if (oldest != NULL) oldest->busy = 1;
   if (free_one != NULL) free_one->busy = 1;
   PyObject *owner = oldest == NULL ? Py_None : oldest->owner;
-  PyObject *found = PyObject_CallFunction(self->fit, "OOO", list, owner,
-                                          free_one == NULL && expired == NULL ? Py_True : Py_False);
+  PyObject *found = PyObject_CallFunction(self->fit, "OOOL", list, owner,
+                                          (free_one == NULL && expired == NULL) || much ? Py_True : Py_False,
+                                          (long long)runs);
   Py_DECREF(list);
   if (found != NULL && found != Py_None) {
     frame made;
-    if (read_frame(self, found, &made) != 0) {
-      clear_frame(self, &made);
+    if (read_frame(self, found, &made, arrays) != 0) {
+      clear_frame(&made);
     } else {
       into = free_one == NULL || (oldest != NULL && made.owner == oldest->owner) ? oldest : free_one;
+      if (into != expired) note_runs(self, into);
       frame old = *into;
       *into = made;
-      clear_frame(self, &old);
+      clear_frame(&old);
     }
   } else if (oldest != NULL && found == NULL) {
-    clear_frame(self, oldest); /* its program may have been changed */
+    clear_frame(oldest); /* its program may have been changed */
   }
   Py_XDECREF(found);
   if (oldest != NULL && oldest != into) oldest->busy = 0;
@@ -270,7 +391,7 @@ static int may_write(const entry *self, const frame *at, const port *output, PyO
     if (start < other + at->ports[i].bytes && other < end) return 0;
   }
   for (Py_ssize_t i = 0; i < self->n_outputs; i++) {
-    if (outputs[i] == NULL) continue;
+    if (outputs[i] == NULL || outputs[i] == Py_None) continue;
     char *other = PyArray_BYTES((PyArrayObject *)outputs[i]);
     if (start < other + at->ports[self->n_inputs + i].bytes && other < end) return 0;
   }
@@ -315,6 +436,7 @@ static PyObject *call(PyObject *capsule, PyObject *const *arguments, Py_ssize_t 
   PyArrayObject *arrays[n_inputs + 1];
   PyObject *outputs[n_outputs + 1], *results = NULL;
   Py_ssize_t which[n_outputs + 1], n_arrays = 0, n_results = n_outputs;
+  char *starts[n_inputs + n_outputs + 1], **ends = starts + n_inputs; /* of the part's inputs and outputs */
   int ran = 0;
   frame *at = NULL;
   memset(outputs, 0, sizeof outputs);
@@ -332,6 +454,7 @@ static PyObject *call(PyObject *capsule, PyObject *const *arguments, Py_ssize_t 
   if (n_results > n_outputs) goto end;
   if (targets != Py_None && (!PyList_CheckExact(targets) || PyList_GET_SIZE(targets) != n_results)) goto end;
   at = find_frame(self, arrays);
+  if (at == NULL) at = refit_frame(self, arrays);
   if (at == NULL || is_expired(at)) at = make_frame(self, arrays, at);
   if (at == NULL) goto end;
   at->busy = 1;
@@ -342,7 +465,9 @@ static PyObject *call(PyObject *capsule, PyObject *const *arguments, Py_ssize_t 
     if (which[i] < 0 || outputs[which[i]] != NULL) goto end;
     const port *output = &at->ports[n_inputs + which[i]];
     PyObject *target = targets == Py_None ? Py_None : PyList_GET_ITEM(targets, i), *made;
-    if (target != Py_None && may_write(self, at, output, target, arrays, outputs))
+    if (output->grows)
+      made = Py_NewRef(Py_None); /* until it is known */
+    else if (target != Py_None && may_write(self, at, output, target, arrays, outputs))
       made = Py_NewRef(target);
     else
       made = fresh(at, output);
@@ -350,22 +475,47 @@ static PyObject *call(PyObject *capsule, PyObject *const *arguments, Py_ssize_t 
     outputs[which[i]] = made;
   }
   for (Py_ssize_t i = 0; i < n_outputs; i++)
-    if (outputs[i] == NULL && (outputs[i] = fresh(at, &at->ports[n_inputs + i])) == NULL) goto end;
-  results = PyList_New(n_results);
-  if (results == NULL) goto end;
-  for (Py_ssize_t i = 0; i < n_results; i++) PyList_SET_ITEM(results, i, Py_NewRef(outputs[which[i]]));
-  for (Py_ssize_t i = 0; i < n_inputs; i++) point(&at->ports[i], PyArray_BYTES(arrays[i]));
+    if (outputs[i] == NULL && !at->ports[n_inputs + i].grows &&
+        (outputs[i] = fresh(at, &at->ports[n_inputs + i])) == NULL)
+      goto end;
+  hg_context *context = at->context;
+  for (Py_ssize_t i = 0; i < n_inputs; i++)
+    if (at->ports[i].which >= 0) starts[at->ports[i].which] = PyArray_BYTES(arrays[i]);
   for (Py_ssize_t i = 0; i < n_outputs; i++)
-    point(&at->ports[n_inputs + i], PyArray_BYTES((PyArrayObject *)outputs[i]));
+    if (!at->ports[n_inputs + i].grows)
+      ends[at->ports[n_inputs + i].which] = PyArray_BYTES((PyArrayObject *)outputs[i]);
+  for (int64_t i = 0; i < context->n_inputs; i++)
+    *context->inputs[i].slot = starts[context->inputs[i].index] + context->inputs[i].offset;
+  for (int64_t i = 0; i < context->n_outputs; i++)
+    *context->outputs[i].slot = ends[context->outputs[i].index] + context->outputs[i].offset;
   ran = 1;
-  int64_t failed = at->long_running ? run_aside(at->run, at->program) : at->run(at->program, NULL, NULL);
-  if (PyErr_Occurred()) {
-    Py_CLEAR(results);
-  } else if (failed >= 0) {
+  int64_t failed = at->endless || context->whole > SHORT_NS ? run_aside(at->run, context->program)
+                                                            : at->run(context->program, NULL, NULL);
+  if (PyErr_Occurred()) goto end;
+  if (failed >= 0) {
     PyObject *raised = PyObject_CallFunction(at->failed, "L", (long long)failed);
     Py_XDECREF(raised);
-    Py_CLEAR(results);
+    goto end;
   }
+  for (Py_ssize_t i = 0; i < n_results; i++) {
+    port output = at->ports[n_inputs + which[i]];
+    if (!output.grows) continue;
+    int64_t shape[NPY_MAXDIMS];
+    const char *from = at->grown(context, output.which, shape);
+    for (int axis = 0; axis < output.rank; axis++) output.shape[axis] = shape[axis];
+    output.bytes = bytes_of(&output);
+    if (output.bytes < 0 || output.bytes == NPY_MAX_INTP || (from == NULL && output.bytes > 0)) {
+      PyErr_NoMemory();
+      goto end;
+    }
+    PyObject *made = fresh(at, &output);
+    if (made == NULL) goto end;
+    if (output.bytes > 0) memcpy(PyArray_DATA((PyArrayObject *)made), from, (size_t)output.bytes);
+    Py_SETREF(outputs[which[i]], made);
+  }
+  results = PyList_New(n_results);
+  for (Py_ssize_t i = 0; results != NULL && i < n_results; i++)
+    PyList_SET_ITEM(results, i, Py_NewRef(outputs[which[i]]));
 end:
   if (at != NULL) at->busy = 0;
   for (Py_ssize_t i = 0; i < n_arrays; i++) Py_XDECREF(arrays[i]);

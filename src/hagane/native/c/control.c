@@ -17,25 +17,6 @@ static char *make_room(char **memory, int64_t *room, int64_t bytes) {
   return *memory;
 }
 
-/* Give each thread at least so much scratch memory; 0 if there is none. */
-static int widen_scratch(hg_program *program, int64_t bytes) {
-  if (bytes <= program->scratch_bytes) return 1;
-  char *fresh[MAX_THREADS];
-  bytes += bytes / 2;
-  for (int64_t i = 0; i < program->threads; i++) {
-    fresh[i] = hg_allocate((size_t)bytes + 4096);
-    if (fresh[i] != NULL) continue;
-    while (i-- > 0) hg_release(fresh[i], (size_t)bytes + 4096);
-    return 0;
-  }
-  for (int64_t i = 0; i < program->threads; i++) {
-    hg_release(program->scratch[i], (size_t)program->scratch_bytes + 4096);
-    program->scratch[i] = fresh[i];
-  }
-  program->scratch_bytes = bytes;
-  return 1;
-}
-
 /* Make sizes, tasks and temporary values those of the next iteration; 0 if there is no memory. */
 static int resize(hg_program *program, int64_t index) {
   hg_control *control = program->phases[index].control;
@@ -66,7 +47,8 @@ static int resize(hg_program *program, int64_t index) {
     value->next = make_room(&value->memory[which], &value->room[which], value->bytes);
     if (value->next == NULL) return 0;
   }
-  return control->scratch < 0 || widen_scratch(program, computed[control->scratch]);
+  return control->scratch < 0 || computed[control->scratch] <= program->scratch_bytes ||
+         hg_widen(program, program->threads, computed[control->scratch]);
 }
 
 /* ---- iterations ---- */

@@ -274,8 +274,8 @@ int64_t hg_run(hg_program *program, int64_t (*ask)(void *), void *asker) {
   return program->failure[0] - 1;
 }
 
-/* Say that a program takes less time than waking a worker. */
-void hg_small(hg_program *program) { program->small = 1; }
+/* Say whether a program takes less time than waking a worker. */
+void hg_small(hg_program *program, int64_t small) { program->small = small; }
 
 int64_t hg_failure_value(const hg_program *program) { return program->failure[1]; }
 

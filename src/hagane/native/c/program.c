@@ -68,7 +68,7 @@ static void forget_borders(hg_phase *phase) {
 
 void hg_destroy(hg_program *program) {
   if (program == NULL) return;
-  for (int64_t i = 0; i < program->threads; i++)
+  for (int64_t i = 0; i < MAX_THREADS; i++)
     hg_release(program->scratch[i], (size_t)program->scratch_bytes + 4096);
   for (int64_t i = 0; program->phases != NULL && i < program->n_phases; i++) {
     forget_grown(program->phases[i].control);
@@ -103,6 +103,31 @@ hg_program *hg_create(int64_t n_phases, int64_t threads, int64_t scratch_bytes) 
   return program;
 }
 
+/* Have a program use so many threads, each of which has at least so much scratch memory, whose content is
+ * lost; 0 if there is none. Not while it runs. */
+int hg_widen(hg_program *program, int64_t threads, int64_t scratch_bytes) {
+  if (threads < 1) threads = 1;
+  if (threads > MAX_THREADS) threads = MAX_THREADS;
+  char *fresh[MAX_THREADS] = {NULL};
+  int wider = scratch_bytes > program->scratch_bytes;
+  size_t bytes = (size_t)(wider ? scratch_bytes + scratch_bytes / 2 : program->scratch_bytes) + 4096;
+  for (int64_t i = 0; i < MAX_THREADS; i++) {
+    if (program->scratch[i] != NULL ? !wider : i >= threads) continue;
+    fresh[i] = hg_allocate(bytes);
+    if (fresh[i] != NULL) continue;
+    while (i-- > 0) hg_release(fresh[i], bytes);
+    return 0;
+  }
+  for (int64_t i = 0; i < MAX_THREADS; i++) {
+    if (fresh[i] == NULL) continue;
+    hg_release(program->scratch[i], (size_t)program->scratch_bytes + 4096);
+    program->scratch[i] = fresh[i];
+  }
+  program->scratch_bytes = (int64_t)bytes - 4096;
+  program->threads = threads;
+  return 1;
+}
+
 /* Say what a phase is, also in the place of what it was; not while the program runs. */
 void hg_set_phase(hg_program *program, int64_t index, void *kernel, char *const *pointers,
                   const int64_t *sizes, int64_t tasks, int64_t serial) {
@@ -112,31 +137,26 @@ void hg_set_phase(hg_program *program, int64_t index, void *kernel, char *const 
       (hg_phase){(hg_kernel)kernel, pointers, sizes, tasks, serial, NULL, NULL, tasks};
 }
 
+/* Let no phase be a loop or a branch any more, before their tables go. */
+static void forget_controls(hg_program *program) {
+  for (int64_t i = 0; i < program->n_phases; i++) {
+    forget_grown(program->phases[i].control);
+    program->phases[i].control = NULL;
+  }
+}
+
 /* Make a phase a loop or a branch. The tables are the caller's, but for memory that grew. */
 void hg_set_control(hg_program *program, int64_t index, hg_control *control) {
   program->phases[index].control = control;
 }
 
-/* Let a phase that is no loop or branch also clear a border; -1 if there is no memory for it.
- *
- * numbers: planes, step, plane, first, run, fill, then the count and stride of each loop.
- */
-int64_t hg_add_border(hg_program *program, int64_t index, char *start, const int64_t *numbers,
-                      int64_t axes) {
-  hg_border *border = calloc(1, sizeof *border);
-  if (border == NULL || axes > BORDER_AXES) {
-    free(border);
-    return -1;
-  }
-  *border = (hg_border){.start = start, .planes = numbers[0], .step = numbers[1],
-                        .plane = numbers[2], .first = numbers[3], .run = numbers[4],
-                        .fill = numbers[5], .axes = axes};
+/* Let a phase that is no loop or branch also clear a border; -1 if there is no memory for it. */
+int64_t hg_add_border(hg_program *program, int64_t index, const hg_border *from) {
+  hg_border *border = malloc(sizeof *border);
+  if (border == NULL) return -1;
+  *border = *from;
   int64_t runs = 1;
-  for (int64_t k = 0; k < axes; k++) {
-    border->counts[k] = numbers[6 + 2 * k];
-    border->strides[k] = numbers[7 + 2 * k];
-    runs *= border->counts[k];
-  }
+  for (int64_t k = 0; k < border->axes; k++) runs *= border->counts[k];
   int64_t bytes = border->plane - runs * border->run; /* of one plane's border */
   border->planes_of_task = 1 + BORDER_TASK_BYTES / (bytes + 1);
   border->tasks = (border->planes + border->planes_of_task - 1) / border->planes_of_task;

@@ -18,8 +18,6 @@ from hagane.symbolic import Dim
 NONE = -1
 # How many iterations a loop is taken to make where that is not known.
 LIKELY_ITERATIONS = 16
-# A body with less work than this, in nanoseconds, that threads could share is run by one.
-SHARED_NS = 8000.0
 
 
 class Mark(enum.Enum):
@@ -204,58 +202,6 @@ def extents(controls: Sequence[Control | None]) -> dict[int, Extent]:
             found[begin] = Extent(begin, otherwise, index)
     assert not opened
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """The estimated time of kernels, in nanoseconds of one thread.
-
-    Attributes:
-        alone: Loops and branches that one thread runs by itself.
-        whole: All, as often as they are likely to run.
-        shared: The part of it that threads share.
-        often: How often each kernel is likely to run.
-    """
-
-    alone: frozenset[int]
-    whole: float
-    shared: float
-    often: tuple[float, ...]
-
-
-def estimate(controls: Sequence[Control | None], work: Sequence[float], least: float) -> Estimate:
-    """Return the estimated time of kernels.
-
-    Args:
-        controls: For each kernel without code, the loop, branch or mark in its place.
-        work: The nanoseconds of each.
-        least: Kernels of less work are not shared.
-    """
-    alone: set[int] = set()
-    often = [1.0] * len(work)
-    lonely = [False] * len(work)
-    for begin, extent in sorted(extents(controls).items()):
-        control, inside = controls[begin], range(begin + 1, extent.end)
-        if isinstance(control, Found):
-            continue
-        if isinstance(control, Loop):
-            iterations = (
-                control.iterations if isinstance(control.iterations, int) else LIKELY_ITERATIONS
-            )
-            for index in inside:
-                often[index] *= max(iterations, 1)
-        # Outer loops come first: `often` tells how often one iteration of this one runs the rest.
-        scale = min((often[index] for index in inside), default=1.0)
-        once = sum(work[i] * often[i] / scale for i in inside if work[i] >= least)
-        if lonely[begin] or once < SHARED_NS:
-            alone.add(begin)
-            for index in inside:
-                lonely[index] = True
-    whole = sum(one * times for one, times in zip(work, often, strict=True))
-    shared = sum(
-        one * times for one, times, by_one in zip(work, often, lonely, strict=True) if not by_one
-    )
-    return Estimate(frozenset(alone), whole, shared, tuple(often))
 
 
 def grows(controls: Sequence[Control | None]) -> frozenset[Buffer]:

@@ -211,7 +211,7 @@ def keep_border(
     run: Dim = 1
     axes: list[tuple[Dim, Dim]] = []
     for count, stride in reversed(list(zip(pixels.shape, pixels.strides, strict=True))):
-        if count != 1 and _at_least(stride, plane):
+        if count != 1 and (stride == planes * (step or plane) or _at_least(stride, plane)):
             assert planes == 0 or stride == planes * (step or plane), pixels
             planes = planes * count
         elif count != 1 and stride == run and not axes:

@@ -48,8 +48,13 @@ def extra_flags() -> tuple[str, ...]:
 # Characters of C that are worth a compiler of their own: it takes 30 ms before it reads the first.
 _UNIT = 16_000
 # The beginning of every kernel, and the files of the engine, in order.
-HEADER = ("vector.h", "small_types.h", "scalar.h")
-ENGINE_PARTS = ("engine.h", "program.c", "control.c", "threads.c", "pool.c")
+HEADER = ("vector.h", "small_types.h", "scalar.h", "tiny_types.h")
+ENGINE_PARTS = (
+    *("engine.h", "program.c", "control.c", "threads.c", "pool.c"),
+    *("tables.h", "context.h", "sizes.c", "place.c", "tabled.c", "fit.c"),
+)
+# Those that other C reads contexts and tables with.
+TABLE_HEADERS = ("engine.h", "tables.h", "context.h")
 
 
 class Engine:
@@ -58,38 +63,31 @@ class Engine:
     def __init__(self, library: Path):
         self.path = library
         self.library = ctypes.CDLL(str(library))
-        self.create = self._function(
-            "hg_create", ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
-        )
-        self.destroy = self._function("hg_destroy", None, ctypes.c_void_p)
+        pointer, number = ctypes.c_void_p, ctypes.c_int64
+        self.create = self._function("hg_create", pointer, number, number, number)
+        self.destroy = self._function("hg_destroy", None, pointer)
         self.set_phase = self._function(
-            "hg_set_phase",
-            None,
-            ctypes.c_void_p,
-            ctypes.c_int64,
-            ctypes.c_void_p,
-            ctypes.c_void_p,
-            ctypes.c_void_p,
-            ctypes.c_int64,
-            ctypes.c_int64,
+            "hg_set_phase", None, pointer, number, pointer, pointer, pointer, number, number
         )
-        self.add_border = self._function(
-            "hg_add_border",
-            ctypes.c_int64,
-            ctypes.c_void_p,
-            ctypes.c_int64,
-            ctypes.c_void_p,
-            ctypes.c_void_p,
-            ctypes.c_int64,
+        self.add_border = self._function("hg_add_border", number, pointer, number, pointer)
+        self.open = self._function("hg_open", pointer, pointer, pointer, number, pointer)
+        self.close = self._function("hg_close", None, pointer)
+        self.fit = self._function("hg_fit", number, pointer, pointer)
+        self.measure = self._function("hg_measure", number, pointer, pointer, pointer)
+        self.tell = self._function("hg_tell", None, pointer, pointer)
+        self.list = self._function(
+            "hg_list", None, pointer, pointer, number, pointer, pointer, pointer
         )
+        self.clear_more = self._function("hg_clear_more", None, pointer, ctypes.c_double)
+        self.point = self._function("hg_point", None, pointer, pointer, pointer)
+        self.shape = self._function("hg_shape", None, pointer, number, pointer)
+        self.shapes = self._function("hg_shapes", None, pointer, pointer)
+        self.grown = self._function("hg_grown", pointer, pointer, number, pointer)
+        self.failed = self._function("hg_failed", number, pointer, number, pointer)
         self.run = self._function(
             "hg_run", ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
         )
-        self.set_small = self._function("hg_small", None, ctypes.c_void_p)
         self.failure_value = self._function("hg_failure_value", ctypes.c_int64, ctypes.c_void_p)
-        self.set_control = self._function(
-            "hg_set_control", None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
-        )
         self.watch = self._function(
             "hg_watch", None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
         )
@@ -120,10 +118,6 @@ class Memory:
     def __del__(self) -> None:
         if getattr(self, "address", 0):
             self._engine.release(self.address, self.size)
-
-    def fill(self, offset: int, count: int, byte: int) -> None:
-        """Set all bytes of a part."""
-        ctypes.memset(self.address + offset, byte, count)
 
 
 class Mapped:

@@ -13,6 +13,7 @@ import numpy as np
 
 from hagane.machine import CodeCache, Compiler, NoCompiler, find_compiler
 from hagane.native.c import c_source
+from hagane.native.run.engine import TABLE_HEADERS
 
 
 def load_extension() -> Any | None:
@@ -25,7 +26,7 @@ def load_extension() -> Any | None:
 
 @cache
 def _extension(compiler: Compiler) -> Any:
-    source = c_source("call.c")
+    source = c_source(*TABLE_HEADERS, "call.c")
     include = (sysconfig.get_paths()["include"], np.get_include())
     if not (Path(include[0]) / "Python.h").exists():
         raise ImportError("Python's headers are not installed")

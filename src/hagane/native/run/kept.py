@@ -20,7 +20,7 @@ from hagane.native.run.engine import Mapped
 from hagane.native.run.loaded import Loaded
 
 # Changes whenever the tables, or those of the engine, mean something else.
-VERSION = 1
+VERSION = 2
 _TABLES, _CODE, _WEIGHTS = "tables.json", "kernels.so", "weights"
 
 

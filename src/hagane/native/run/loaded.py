@@ -6,25 +6,15 @@ import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
-from weakref import WeakSet
 
 import numpy as np
 
 from hagane.errors import InvalidArgument
 from hagane.machine import Lock
-from hagane.native.kernels.control import (
-    Branch,
-    Estimate,
-    Found,
-    Loop,
-    changing_names,
-    estimate,
-    grows,
-)
-from hagane.native.kernels.sizes import dims_of, names_of_sizes
+from hagane.native.kernels.control import Loop
 from hagane.native.kernels.tensor import Buffer
 from hagane.native.run.compiled import Compiled, Weight, sources_of, with_arrays
-from hagane.native.run.context import Context, Spent
+from hagane.native.run.context import Context, ShapeMismatch, Spent
 from hagane.native.run.engine import (
     Engine,
     Library,
@@ -33,28 +23,20 @@ from hagane.native.run.engine import (
     open_engine,
     open_library,
 )
-from hagane.native.run.memory import ARENA_SLACK, Numbers, SizeCode, plan_memory
+from hagane.native.run.memory import ARENA_SLACK, Fitted, Measured
 from hagane.native.run.outputs import OutputPool
 from hagane.native.run.shared import Packed, WeightStore, keys_of
-from hagane.symbolic import Expr, number_of, symbol, symbols_of
+from hagane.native.run.tables import PartTable, part_rows
 
 if TYPE_CHECKING:
     from hagane.ops.definition import Array
 
-# Kernels of less work than this, in nanoseconds, are not worth a barrier.
-SERIAL_NS = 1500.0
-# Programs of less work than this run on one thread; of less than that, only while others are awake.
-TINY_NS, SMALL_NS = 4_000.0, 40_000.0
 # After copying this many bytes of weights, their sources are let go.
 _SETTLE_BYTES = 8 << 20
 # The engine adds as much to scratch memory.
 _SCRATCH_SLACK = 4096
 # Contexts that are kept for runs to come.
 _MOST_FREE = 5
-
-
-class ShapeMismatch(Exception):
-    """Arrays of other shapes than the segment was compiled for."""
 
 
 class Loaded:
@@ -91,10 +73,11 @@ class Loaded:
             for kernel in self.kernels
         ]
         self.controls = [kernel.control for kernel in self.kernels]
-        self._estimate: Estimate | None = None
-        if not any(isinstance(kernel.work, Expr) for kernel in self.kernels):
-            self._estimate = self.estimated(Numbers({}))
-        self.growing = grows(self.controls)
+        # A loop whose iterations nobody knows may take any time.
+        self.is_endless = any(
+            isinstance(each, Loop) and not isinstance(each.iterations, int)
+            for each in self.controls
+        )
         kept = None if keep_sources or weights is not None else store
         own, size = self._share(compiled, kept)
         self._weights = weights or Memory(self.engine, size)
@@ -111,57 +94,18 @@ class Loaded:
         self.plain = replace(compiled, weights=tuple(own), weight_bytes=size, sources=())
         self.is_whole = not self._packed.keys() - {weight.buffer for weight in own}
         self._compiled = compiled if keep_sources else None
-        self._equal = compiled.equal
-        shapes = [shape for _, shape, _ in (*self.inputs, *self.outputs)]
-        self._changing = changing_names(self.controls)
-        names = names_of_sizes(self.kernels, shapes, self._equal)
-        self._symbols = sorted(names - self._changing.keys())
-        self.may_mismatch = bool(self._symbols)
-        outer = (dim for shape in shapes for dim in shape)
-        inner = (dim for kernel in self.kernels for dim in dims_of(kernel))
-        self.code = SizeCode([*outer, *inner])
-        self._named = [
-            (number, axis, name, distance)
-            for number, (_, shape, _) in enumerate(self.inputs)
-            for axis, dim in enumerate(shape)
-            for name in symbols_of(dim)
-            if isinstance(distance := dim - symbol(name), int)
-        ]
+        rows = part_rows(self.kernels, self.inputs, self.outputs, compiled.equal)
+        functions = [address or 0 for address in self._addresses]
+        self.table = PartTable(rows, functions, self._addresses_of_weights.__getitem__)
+        self.may_mismatch = bool(rows.symbols)
         self.pool = OutputPool()
-        self.frames: WeakSet[Context] = WeakSet()
         self._free: list[Context] = []
         self._lock = Lock()
-
-    def weight_address(self, buffer: Buffer) -> int:
-        """Return where a packed weight lies."""
-        return self._addresses_of_weights[buffer]
 
     def packed(self) -> memoryview:
         """Return the bytes of all packed weights."""
         size = self._weights.size
         return memoryview((ctypes.c_char * size).from_address(self._weights.address)).cast("B")
-
-    def address(self, index: int) -> int | None:
-        """Return where the code of a kernel lies, if it has any."""
-        return self._addresses[index]
-
-    def estimated(self, number: Numbers) -> Estimate:
-        """Return the time that a run of some sizes is estimated to take."""
-        if self._estimate is not None:
-            return self._estimate
-        work = [number.of_work(kernel.work) for kernel in self.kernels]
-        return estimate(self.controls, work, SERIAL_NS)
-
-    def is_serial(self, index: int, tasks: int, number: Numbers, found: Estimate) -> bool:
-        """Whether one thread runs a kernel by itself."""
-        kernel = self.kernels[index]
-        if isinstance(kernel.control, Found):
-            return False  # all threads wait for the sizes
-        if isinstance(kernel.control, Loop | Branch):
-            return index in found.alone
-        if symbols_of(kernel.tasks) & self._changing.keys():
-            return number.of_work(kernel.work) < SERIAL_NS
-        return number.of_work(kernel.work) < SERIAL_NS or tasks <= 1
 
     def _share(self, compiled: Compiled, store: WeightStore | None) -> tuple[list[Weight], int]:
         """Note the weights that others packed; return the rest, where they lie, and their bytes."""
@@ -254,57 +198,19 @@ class Loaded:
                     since = 0
         settle()
 
-    def bind_sizes(self, arrays: Sequence[Array]) -> Numbers:
-        """Return the numbers of all sizes that the arrays' shapes give.
-
-        Raises:
-            ShapeMismatch: The arrays do not have the shapes that the kernels are for.
-        """
-        sizes: dict[str, int] = {}
-        for array, (_, shape, dtype) in zip(arrays, self.inputs, strict=True):
-            if array.ndim != len(shape) or array.dtype != dtype:
-                raise ShapeMismatch
-        for index, axis, name, distance in self._named:
-            sizes.setdefault(name, arrays[index].shape[axis] - distance)
-        if any(sizes.get(name, -1) < 0 for name in self._symbols):
-            raise ShapeMismatch
-        number = self._numbers(sizes)
-        for array, (_, shape, _) in zip(arrays, self.inputs, strict=True):
-            if array.shape != tuple(map(number, shape)):
-                raise ShapeMismatch
-        if any(number(left) != number(right) for left, right in self._equal):
-            raise ShapeMismatch
-        return number
-
     def memory(self, sizes: Mapping[str, int]) -> tuple[int, int]:
         """Return the bytes of the weights, and of all that one run at a time needs besides.
 
         Args:
             sizes: Named dimensions of the inputs.
         """
-        number = self._numbers(sizes)
-        threads = self.threads_of_run(self.estimated(number))
-        scratch = threads * (self.scratch_of(number) + _SCRATCH_SLACK)
-        return self._weights.size, plan_memory(self.kernels, number).size + ARENA_SLACK + scratch
+        found = self.measured(sizes)
+        scratch = found.threads * (found.scratch + _SCRATCH_SLACK)
+        return self._weights.size, found.values + ARENA_SLACK + scratch
 
-    def threads_of_run(self, found: Estimate) -> int:
-        """Return how many threads a run uses: tiny programs do with one."""
-        return min(self.threads, 64) if found.shared > TINY_NS else 1
-
-    def is_small(self, found: Estimate) -> bool:
-        """Whether a run takes less time than to wake a thread."""
-        return found.shared <= SMALL_NS
-
-    def _numbers(self, sizes: Mapping[str, int]) -> Numbers:
-        """Return the numbers of all sizes before the first iteration of any loop."""
-        begun = dict(sizes)
-        for name, start in self._changing.items():
-            begun[name] = number_of(start, begun)
-        return Numbers(begun, self.code)
-
-    def scratch_of(self, number: Numbers) -> int:
-        """Return the bytes of scratch memory that each thread needs."""
-        return max((number(kernel.scratch) for kernel in self.kernels), default=0) + 256
+    def measured(self, sizes: Mapping[str, int]) -> Measured:
+        """Return what runs of some sizes need, by named dimensions of the inputs."""
+        return Fitted(self.engine, self.table, self.threads).measure(sizes)
 
     def run(
         self,
@@ -332,20 +238,17 @@ class Loaded:
             with self._lock:
                 self._free.append(context)
 
-    def bytes_of_frames(self) -> int:
-        """Return the memory for values that callers hold for shapes that may come again."""
-        return sum(context.arena.size for context in self.frames if context.arena is not None)
-
     def _take(self, shapes: tuple[tuple[int, ...], ...], arrays: Sequence[Array]) -> Context:
+        for array, (_, shape, dtype) in zip(arrays, self.inputs, strict=True):
+            if array.ndim != len(shape) or array.dtype != dtype:
+                raise ShapeMismatch
         with self._lock:
             for i, context in enumerate(self._free):
                 if context.shapes == shapes:
                     return self._free.pop(i)
-        number = self.bind_sizes(arrays)
-        with self._lock:
             last = self._free.pop(0) if len(self._free) >= _MOST_FREE else None
         if last is None:
-            return Context(self, shapes, number)
+            return Context(self, shapes)
         # Shapes that change from run to run would otherwise cost a context each.
-        last.fit(shapes, number)
+        last.fit(shapes)
         return last

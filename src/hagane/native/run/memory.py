@@ -1,26 +1,47 @@
-"""Where each value lies: one arena whose parts are reused once a value is dead."""
+"""A part's tables in the engine: its sizes, and where its values lie."""
 
 from __future__ import annotations
 
-import math
-from bisect import insort
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hagane.native.kernels.control import estimate
-from hagane.native.kernels.kernel import AnyKernel, Work
-from hagane.native.kernels.tensor import Border, Buffer, Kind
-from hagane.symbolic import Dim, Expr, number_of, python_text, symbols_of
+import numpy as np
 
-_ALIGNMENT = 64
-# Reads of whole vectors may look this far past a value's end.
-_SLACK = 64
+from hagane.native.kernels.kernel import AnyKernel
+from hagane.native.kernels.tensor import Border, Buffer
+from hagane.native.run.engine import Engine, load_engine
+from hagane.native.run.tables import PartTable, part_rows
+from hagane.symbolic import Dim, number_of
+
 # Bytes that reads past the end of the last value may touch.
 ARENA_SLACK = 4096
-# Clearing borders may take this share of a run's estimated time,
-_CLEARING = 0.01
-# in nanoseconds of one thread for each byte and each stretch of them.
-_NS_OF_BYTE, _NS_OF_STRETCH = 0.04, 4.0
+# The share of a run's estimated time that clearing borders may take, if not the engine's own.
+CLEARING: float | None = None
+# What the engine says of sizes: HG_FITS and so on.
+FITS, MISMATCH, BEYOND, NO_MEMORY = range(4)
+# What becomes of the border of a value: HG_SET_ONCE and so on.
+_SET_ONCE, _SET_IN_RUNS = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What runs of some sizes need.
+
+    Attributes:
+        values: Bytes for values.
+        scratch: Bytes of scratch memory of each thread.
+        threads: How many threads there are.
+        whole: The estimated time, in nanoseconds of one thread.
+        shared: The part of it that threads share.
+        alone: Loops and branches that one thread runs by itself.
+    """
+
+    values: int
+    scratch: int
+    threads: int
+    whole: int
+    shared: int
+    alone: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +66,8 @@ class MemoryPlan:
     Attributes:
         offsets: Of each buffer that lies in the arena.
         size: Of the whole arena.
-        filled: Offset and size of the parts that are filled before the first run, and the byte.
-        cleared: Borders that are cleared in every run.
+        filled: Offset and size of the values whose borders are set before the first run, and the byte.
+        cleared: Borders that are set in every run.
     """
 
     offsets: Mapping[Buffer, int]
@@ -55,193 +76,113 @@ class MemoryPlan:
     cleared: tuple[Clearing, ...]
 
 
-class SizeCode:
-    """Python code that computes all sizes of a part at once from those that are named.
+class Fitted:
+    """A context of the engine: memory and tables of one run at a time.
 
     Args:
-        dims: The sizes; kept, so that each may be known by its identity.
+        engine: The engine.
+        table: The part; kept.
+        threads: How many threads a run uses at most.
     """
 
-    def __init__(self, dims: Sequence[Dim]):
-        self._dims = [dim for dim in dims if isinstance(dim, Expr)]
-        places: dict[Dim, int] = {}
-        self._places = [places.setdefault(dim, len(places)) for dim in self._dims]
-        self._names = sorted({name for dim in places for name in symbols_of(dim)})
-        names = {name: f"s{i}" for i, name in enumerate(self._names)}
-        texts = "".join(f"{python_text(dim, names)}, " for dim in places)
-        self._function: Callable[..., tuple[int, ...]] = eval(  # our own text, of numbers
-            f"lambda {', '.join(names.values())}: ({texts})"
-        )
+    def __init__(self, engine: Engine, table: PartTable, threads: int):
+        self._engine, self.table = engine, table
+        self.address: int = engine.open(table.address, None, threads, None) or 0
+        if not self.address:
+            raise MemoryError("the tables of a compiled model")
+        if CLEARING is not None:
+            engine.clear_more(self.address, CLEARING)
 
-    def compute(self, sizes: Mapping[str, int]) -> dict[int, int]:
-        """Return the number of each size by its identity; nothing if a name has no size."""
-        try:
-            found = self._function(*(sizes[name] for name in self._names))
-        except KeyError:
-            return {}
-        return {id(dim): found[place] for dim, place in zip(self._dims, self._places, strict=True)}
+    def __del__(self) -> None:
+        if getattr(self, "address", 0):
+            self._engine.close(self.address)
+
+    def fit(self, shapes: Sequence[Sequence[int]]) -> int:
+        """Make the tables those for the shapes of inputs; return ``FITS`` if they can be."""
+        flat = np.array([*(size for shape in shapes for size in shape), 0], np.int64)
+        return int(self._engine.fit(self.address, flat.ctypes.data))
+
+    def measure(self, sizes: Mapping[str, int]) -> Measured:
+        """Return what runs of named sizes need; no run is possible then.
+
+        Raises:
+            KeyError: A name has no size.
+            MemoryError: Sizes are beyond any memory.
+        """
+        flat = np.array([*(sizes[name] for name in self.table.symbols), 0], np.int64)
+        found = np.zeros(5, np.int64)
+        if self._engine.measure(self.address, flat.ctypes.data, found.ctypes.data) != FITS:
+            raise MemoryError(f"values of sizes {dict(sizes)}: they are beyond any memory")
+        alone = np.zeros(self.table.rows.counts["kernels"] + 1, np.uint8)
+        self._engine.list(self.address, None, 0, None, None, alone.ctypes.data)
+        values, scratch, threads, whole, shared = map(int, found)
+        lonely = frozenset(map(int, np.flatnonzero(alone)))
+        return Measured(values, scratch, threads, whole, shared, lonely)
+
+    def tell(self) -> tuple[int, ...]:
+        """Return what ``hg_tell`` tells."""
+        found = np.zeros(8, np.int64)
+        self._engine.tell(self.address, found.ctypes.data)
+        return tuple(map(int, found))
+
+    def sizes(self) -> dict[str, int]:
+        """Return the named sizes that the inputs have told, and the first ones of those that change."""
+        names = self.table.rows.names
+        numbers = np.zeros(len(names) + 1, np.int64)
+        self._engine.list(self.address, numbers.ctypes.data, len(names), None, None, None)
+        return dict(zip(names, map(int, numbers), strict=False))
+
+    def plan(self, kernels: Sequence[AnyKernel], size: int) -> MemoryPlan:
+        """Return where values lie, of ``size`` bytes in all."""
+        count = self.table.rows.counts["buffers"] + 1
+        offsets, borders = np.zeros(count, np.int64), np.zeros(count, np.uint8)
+        self._engine.list(self.address, None, 0, offsets.ctypes.data, borders.ctypes.data, None)
+        known = self.sizes()
+
+        def number(dim: Dim) -> int:
+            return number_of(dim, known)
+
+        first: dict[Buffer, int] = {}
+        for index, kernel in enumerate(kernels):
+            for pointer in kernel.pointers:
+                first.setdefault(pointer.buffer, index)
+        places: dict[Buffer, int] = {}
+        filled: list[tuple[int, int, int]] = []
+        cleared: list[Clearing] = []
+        for (buffer, start), at, kind in zip(first.items(), offsets, borders, strict=False):
+            if at >= 0:
+                places[buffer] = int(at)
+            if kind == _SET_ONCE:
+                filled.append((int(at), number(buffer.bytes), buffer.border[0].fill))
+            elif kind == _SET_IN_RUNS:
+                cleared += [Clearing(start, int(at), b.numbers(number)) for b in buffer.border]
+        return MemoryPlan(places, size, tuple(filled), tuple(cleared))
 
 
-class Numbers:
-    """Sizes as numbers, each expression evaluated once.
+def plan_memory(kernels: Sequence[AnyKernel], sizes: Mapping[str, int]) -> MemoryPlan:
+    """Plan the arena of some kernels: `native/c/place.c` tells how.
 
     Args:
-        sizes: Values of the names in them.
-        code: Computes those that are asked for most.
+        kernels: In order.
+        sizes: Named sizes.
     """
-
-    def __init__(self, sizes: Mapping[str, int], code: SizeCode | None = None):
-        self._sizes = sizes
-        self._by_identity = {} if code is None else code.compute(sizes)
-        self._known: dict[Dim, int] = {}
-
-    def with_sizes(self, sizes: Mapping[str, int]) -> Numbers:
-        """Return the same for other values of some names."""
-        return Numbers({**self._sizes, **sizes})
-
-    def of_work(self, work: Work) -> float:
-        """Return a time or a count of operations that may depend on sizes."""
-        return self(work) if isinstance(work, Expr) else work
-
-    def __call__(self, dim: Dim) -> int:
-        """Return the value of a size."""
-        if isinstance(dim, int):
-            return dim
-        found = self._by_identity.get(id(dim))
-        if found is None:
-            found = self._known.get(dim)
-        if found is None:
-            found = self._known[dim] = number_of(dim, self._sizes)
-        return found
+    fitted = _of(kernels)
+    return fitted.plan(kernels, fitted.measure(sizes).values)
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """A buffer of the arena: its size in bytes, and the kernels that it lives from and to.
+def measure(kernels: Sequence[AnyKernel], sizes: Mapping[str, int]) -> Measured:
+    """Return what a run of some kernels needs on one thread.
 
-    ``border`` is that of the buffer in numbers.
+    Args:
+        kernels: In order.
+        sizes: Named sizes.
+
+    Raises:
+        KeyError: A size has no number.
     """
-
-    buffer: Buffer
-    size: int
-    first: int
-    last: int
-    border: tuple[Border, ...]
+    return _of(kernels).measure(sizes)
 
 
-def plan_memory(kernels: Sequence[AnyKernel], number: Numbers) -> MemoryPlan:
-    """Plan the arena: largest values first, each at the lowest offset that is free in its time.
-
-    The greedy scheme by size of "Efficient Memory Management for Deep Neural Net Inference"
-    (Pisarchyk and Lee, 2020). A value whose border must hold one number either has a place to
-    itself and others of the same border, or shares it with any and is cleared in every run, as
-    long as all clearing together takes little time.
-    """
-    first: dict[Buffer, int] = {}
-    last: dict[Buffer, int] = {}
-    for index, kernel in enumerate(kernels):
-        for pointer in kernel.pointers:
-            first.setdefault(pointer.buffer, index)
-            last[pointer.buffer] = index
-    values = [
-        _Value(
-            buffer,
-            -(-(number(buffer.bytes) + _SLACK) // _ALIGNMENT) * _ALIGNMENT,
-            start,
-            last[buffer],
-            tuple(
-                made
-                for part in buffer.border
-                if (made := part.numbers(number)).planes and made.bytes
-            ),
-        )
-        for buffer, start in first.items()
-        if buffer.kind in (Kind.ARENA, Kind.BORDERED)
-    ]
-    plan = _place(values, set())
-    cleared = _worth_clearing([v for v in values if v.border], kernels, number)
-    return min(plan, _place(values, cleared), key=lambda plan: plan.size) if cleared else plan
-
-
-def _worth_clearing(
-    values: Sequence[_Value], kernels: Sequence[AnyKernel], number: Numbers
-) -> Set[tuple[Border, ...]]:
-    """Return borders to clear for the memory they free, as far as time allows."""
-    if not values:
-        return set()
-    time = estimate([k.control for k in kernels], [number.of_work(k.work) for k in kernels], 0.0)
-    budget = _CLEARING * time.whole
-    cost: dict[tuple[Border, ...], float] = {}
-    size: dict[tuple[Border, ...], int] = {}
-    for value in values:
-        key = value.border
-        stretches = sum(int(border.runs + border.planes) for border in key)
-        bytes_ = sum(int(border.bytes) for border in key)
-        clearing = _NS_OF_BYTE * bytes_ + _NS_OF_STRETCH * stretches
-        # Loops and branches have no tasks that could clear anything.
-        often = math.inf if kernels[value.first].control else time.often[value.first]
-        cost[key] = cost.get(key, 0.0) + clearing * often
-        size[key] = value.size
-    chosen = set()
-    for key in sorted(cost, key=lambda key: cost[key] / size[key]):
-        if cost[key] <= budget:
-            budget -= cost[key]
-            chosen.add(key)
-    return chosen
-
-
-def _place(values: Sequence[_Value], cleared: Set[tuple[Border, ...]]) -> MemoryPlan:
-    """Place all values; those of borders that are not cleared after the rest."""
-    placed: list[tuple[int, int, _Value]] = []  # by offset; the second number makes them differ
-    offsets: dict[Buffer, int] = {}
-    shared = [value for value in values if not value.border or value.border in cleared]
-    for value in sorted(shared, key=lambda value: (-value.size, value.first)):
-        at = 0
-        for other, _, neighbour in placed:
-            if neighbour.last < value.first or neighbour.first > value.last:
-                continue
-            if other - at >= value.size:
-                break
-            at = max(at, other + neighbour.size)
-        offsets[value.buffer] = at
-        insort(placed, (at, len(placed), value))
-    top = max((at + value.size for at, _, value in placed), default=0)
-    clearings, filled = _clearings(shared, offsets)
-    free: dict[object, list[tuple[int, int]]] = {}  # border and size -> (last use, offset)
-    own = [value for value in values if value.buffer not in offsets]
-    for value in sorted(own, key=lambda value: value.first):
-        places = free.setdefault((value.border, value.size), [])
-        for i, (end, at) in enumerate(places):
-            if end < value.first:
-                places[i] = (value.last, at)
-                offsets[value.buffer] = at
-                break
-        else:
-            offsets[value.buffer] = top
-            places.append((value.last, top))
-            filled.append((top, value.size, value.border[0].fill))
-            top += value.size
-    return MemoryPlan(offsets, top, tuple(filled), tuple(clearings))
-
-
-def _clearings(
-    values: Sequence[_Value], offsets: Mapping[Buffer, int]
-) -> tuple[list[Clearing], list[tuple[int, int, int]]]:
-    """Return which borders a run must clear, and which are filled once for all runs."""
-    clearings: list[Clearing] = []
-    filled: list[tuple[int, int, int]] = []
-    for value in values:
-        border, at = value.border, offsets[value.buffer]
-        if not border:
-            continue
-        # Whatever else lies here may come between: loops and branches have no one order.
-        alone = all(
-            other.border == border and offsets[other.buffer] == at
-            for other in values
-            if offsets[other.buffer] < at + value.size and at < offsets[other.buffer] + other.size
-        )
-        if alone:
-            filled.append((at, value.size, border[0].fill))
-        else:
-            clearings += [Clearing(value.first, at, part) for part in border]
-    return clearings, filled
+def _of(kernels: Sequence[AnyKernel]) -> Fitted:
+    rows = part_rows(kernels)
+    return Fitted(load_engine(), PartTable(rows, [0] * len(kernels), lambda _: 0), 1)

@@ -15,7 +15,7 @@ from hagane.ops.builder.apply import (
     tensor_type,
     type_of,
 )
-from hagane.ops.builder.control import branch, loop, scan
+from hagane.ops.builder.control import argument_types, branch, loop, scan
 from hagane.ops.builder.eager import EAGER, Eager
 from hagane.ops.builder.interpreter import Call, Interpreter, interpreter_of, interpreting
 from hagane.ops.builder.node import file_node, library_node, node_of
@@ -31,6 +31,7 @@ __all__ = [
     "Nodes",
     "Typed",
     "Types",
+    "argument_types",
     "branch",
     "content_of",
     "dtype_of",

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from hagane.errors import TypeInferenceError
 from hagane.graph.types import SequenceType, TensorType, Type, to_ir_shape, to_ir_type
 from hagane.ops.builder.apply import op
-from hagane.ops.builder.interpreter import Call, interpreting
+from hagane.ops.builder.interpreter import Call, Interpreter, interpreting
 
 if TYPE_CHECKING:
     from hagane.ops.builder.nodes import Nodes
@@ -87,7 +87,7 @@ def trace_body(outer: Nodes, call: Call, name: str) -> ir.Graph:
     """Return a body of a call as a graph, for operands of the call's types."""
     from hagane.ops.builder.nodes import Nodes
 
-    types = _argument_types(outer, call)
+    types = argument_types(outer, call)
     graph = ir.Graph([], [], nodes=[], name=f"{outer.name} {name}".strip())
     inner = Nodes(graph, outer.types, name=outer.name, outer=outer, typed=outer.typed)
     arguments = []
@@ -114,7 +114,8 @@ def _free(inner: Nodes, label: str) -> str:
     return name
 
 
-def _argument_types(outer: Nodes, call: Call) -> list[tuple[str, Type | None]]:
+def argument_types(outer: Interpreter, call: Call) -> list[tuple[str, Type | None]]:
+    """Return the names and types of what a body of a call is given."""
     given = [None if value is None else outer.type_of(value) for value in call.inputs]
     if call.op.name == "If":
         return []

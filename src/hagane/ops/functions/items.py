@@ -46,6 +46,7 @@ def take_items(x: Any, parts: Sequence[Part], *, numbers_are_arrays: bool = Fals
     full = _completed(parts, rank_of(x), keep_empty=numbers_are_arrays)
     if numbers_are_arrays and any(map(_is_array, full)):
         full = [np.array(part) if _is_number(part) else part for part in full]
+    x, full = _picked(x, full)
     x = _sliced(x, full)
     places, numbers, dropped, added = _laid_out(full)
     x = unsqueeze(squeeze(x, dropped), added)
@@ -61,12 +62,22 @@ def put_items(
 
     Where index arrays name a place twice, one of the values is stored there.
     """
+    if isinstance(value, Expr):
+        value = np.array(value, dtype=object)
     value = cast(value, dtype_of(x)) if not isinstance(value, bool | int | float) else value
     only = parts[0] if len(parts) == 1 else None
     if _is_array(only) and dtype_of(only) == ir.DataType.BOOL and _is_one(value):
         mask = unsqueeze(only, list(range(rank_of(only), rank_of(x))))
         return op("Where", mask, value, x)
     shape = shape_of(x)
+    if parts and all(map(_is_number, parts)):  # one place, or all that lies behind it
+        if isinstance(value, bool | int | float):
+            value = np.array(value, dtype_of(x).numpy())
+        rest = list(shape[len(parts) :])
+        for _ in range(rank_of(value) - len(rest)):
+            value = squeeze(value, [0])
+        update = op("Expand", value, rest) if rest else value
+        return op("ScatterND", x, list(parts), update)
     count = product(shape)
     every = op("Reshape", op("Range", 0, count, 1), list(shape))
     wanted = take_items(every, parts, numbers_are_arrays=numbers_are_arrays)
@@ -114,6 +125,17 @@ def _completed(parts: Sequence[Part], rank: int, *, keep_empty: bool) -> list[Pa
             middle = rest or ([Ellipsis] if keep_empty else [])
             return [*parts[:number], *middle, *parts[number + 1 :]]
     return [*parts, *rest]
+
+
+def _picked(x: Any, full: list[Part]) -> tuple[Any, list[Part]]:
+    """Return ``x`` with the numbers in front that only the run knows applied, and the other parts.
+
+    One place is a Gather; the slices of several parts are one operator.
+    """
+    while full and isinstance(full[0], Expr) and not any(map(_is_array, full)):
+        x = op("Gather", x, np.array(full[0], dtype=object), axis=0)
+        full = full[1:]
+    return x, full
 
 
 def _sliced(x: Any, full: Sequence[Part]) -> Any:

@@ -124,3 +124,27 @@ def differences(x: Any, axis: int) -> Any:
     if dtype_of(x) == ir.DataType.BOOL:
         return op("Xor", after, before)
     return op("Sub", after, before)
+
+
+def slopes(x: Any, axis: int, distance: float) -> Any:
+    """Return central differences along an axis of floats, one-sided at its ends."""
+    inner = sub(op("Slice", x, [2], [_LAST], [axis]), op("Slice", x, [0], [-2], [axis]))
+    first = op("Slice", differences(x, axis), [0], [1], [axis])
+    last = op("Slice", differences(x, axis), [-1], [_LAST], [axis])
+    made = op("Concat", first, op("Div", inner, 2.0), last, axis=axis)
+    return op("Div", made, float(distance))
+
+
+def areas(y: Any, x: Any, axis: int) -> Any:
+    """Return the areas of the trapezoids between neighbours along an axis.
+
+    Args:
+        y: Floats.
+        x: Their places, of a shape that broadcasts with that of ``y``, or their distance.
+        axis: The axis of ``y``.
+    """
+    after, before = op("Slice", y, [1], [_LAST], [axis]), op("Slice", y, [0], [-1], [axis])
+    middle = op("Div", op("Add", after, before), 2.0)
+    if isinstance(x, int | float):
+        return op("Mul", middle, float(x))
+    return op("Mul", middle, differences(x, axis - rank_of(y) + rank_of(x)))

@@ -49,3 +49,77 @@ def put_along(updates: Any, positions: Any, size: Any, axis: int) -> Any:
     places = unsqueeze(cast(positions, ir.DataType.INT64), [inner])
     added = op("ScatterND", zeros, places, updates, reduction="add")
     return transpose(added, [*range(1, axis + 1), 0, *range(axis + 1, rank)])
+
+
+def to_places(x: Any) -> Any:
+    """Return integers of any type, or truth values, as places; int64."""
+    return cast(x, ir.DataType.INT64)
+
+
+def taken(x: Any, places: Any, axis: int, mode: str) -> Any:
+    """Return elements at places along an axis.
+
+    Args:
+        x: A tensor.
+        places: Integers.
+        axis: The axis.
+        mode: For places beyond the ends: ``raise``, ``wrap`` or ``clip``.
+    """
+    places = to_places(places)
+    size = extent(x, axis)
+    if mode == "wrap":
+        places = op("Mod", places, size)
+    elif mode == "clip":
+        places = op("Min", op("Max", places, 0), op("Sub", size, 1) if not isinstance(size, int)
+                    else size - 1)  # fmt: skip
+    return op("Gather", x, places, axis=axis)
+
+
+def without(x: Any, numbers: Any, axis: int) -> Any:
+    """Return ``x`` without some elements along an axis; negative numbers count from its end."""
+    size = extent(x, axis)
+    gone = op("Where", np.asarray(numbers < 0), op("Add", numbers, size), numbers)
+    places = positions_along(x, axis)
+    hit = op("Equal", unsqueeze(places, [1]), gone)
+    kept = op("Equal", op("ReduceSum", cast(hit, ir.DataType.INT64), [1], keepdims=0), 0)
+    return op("Compress", x, kept, axis=axis)
+
+
+def inserted(x: Any, values: Any, place: int, axis: int) -> Any:
+    """Return ``x`` with values before an element along an axis.
+
+    Args:
+        x: A tensor.
+        values: Their first axis becomes ``axis`` where they have as many as ``x``; they broadcast
+            along the others.
+        place: The number of the element, counted from the end where it is negative.
+        axis: The axis.
+    """
+    rank = rank_of(x)
+    values = unsqueeze(values, range(rank - rank_of(values)))
+    values = transpose(values, [*range(1, axis + 1), 0, *range(axis + 1, rank)])
+    sizes = list(shape_of(x))
+    sizes[axis] = shape_of(values)[axis]
+    values = op("Expand", values, sizes)
+    before = op("Slice", x, [0], [place], [axis])
+    after = op("Slice", x, [place], [2**63 - 1], [axis])
+    return op("Concat", before, values, after, axis=axis)
+
+
+def coordinate(places: Any, inner: Any, size: Any) -> Any:
+    """Return the coordinate along an axis of places counted over several.
+
+    Args:
+        places: Integers.
+        inner: How many elements one step along the axis passes.
+        size: The size of the axis.
+    """
+    return op("Mod", op("Div", places, inner), size)
+
+
+def flat_place(sizes: Any, *coordinates: Any) -> Any:
+    """Return places counted over all axes from coordinates along each."""
+    found = coordinates[0]
+    for size, own in zip(sizes[1:], coordinates[1:], strict=True):
+        found = op("Add", op("Mul", found, size), own)
+    return found

@@ -69,6 +69,99 @@ def mean_of_numbers(x: Any, axes: Sequence[int], keepdims: bool) -> Any:
     return div(total, sum_over(there, axes, keepdims=keepdims))
 
 
+def variance_of_numbers(x: Any, axes: Sequence[int], keepdims: bool, correction: float) -> Any:
+    """Return the variance of the elements that are not NaN."""
+    there = mask_like(op("Not", op("IsNaN", x)), x)
+    middle = mean_of_numbers(x, axes, True)
+    apart = mul(square(sub(without_nan(x), middle)), there)
+    count = sub(sum_over(there, axes, keepdims=keepdims), float(correction))
+    found = div(sum_over(apart, axes, keepdims=keepdims), count)
+    none = op("LessOrEqual", count, np.array(0, dtype_of(x).numpy()))
+    return where(none, np.array(math.nan, dtype_of(x).numpy()), found)
+
+
+def deviation_of_numbers(x: Any, axes: Sequence[int], keepdims: bool, correction: float) -> Any:
+    """Return the square root of that variance."""
+    return sqrt(variance_of_numbers(x, axes, keepdims, correction))
+
+
+def extreme(operator: str, x: Any, axes: Sequence[int], keepdims: bool, *, skip: bool) -> Any:
+    """Return the largest or smallest element of any type.
+
+    Args:
+        operator: ``ReduceMax`` or ``ReduceMin``.
+        x: A tensor.
+        axes: Over which it is taken; none leave ``x``.
+        keepdims: Whether they stay with size 1.
+        skip: Whether NaN are left out, except where there is nothing else.
+    """
+    if not axes:
+        return x
+    dtype, keep, places = dtype_of(x), int(keepdims), list(axes)
+    if not skip:
+        found = op(operator, _byte_of(x), places, keepdims=keep)
+        return cast(found, dtype)
+    none = op("IsNaN", x)
+    fill = -math.inf if operator == "ReduceMax" else math.inf
+    found = op(operator, where(none, np.array(fill, dtype.numpy()), x), places, keepdims=keep)
+    alone = op("ReduceMin", cast(none, ir.DataType.INT32), places, keepdims=keep)
+    return where(cast(alone, ir.DataType.BOOL), np.array(math.nan, dtype.numpy()), found)
+
+
+def _byte_of(x: Any) -> Any:
+    """Return truth values and small integers as int32, other values as they are."""
+    dtype = dtype_of(x)
+    small = dtype == ir.DataType.BOOL or (dtype.is_integer() and dtype.itemsize < 4)
+    return cast(x, ir.DataType.INT32) if small else x
+
+
+def spread(x: Any, axes: Sequence[int], keepdims: bool) -> Any:
+    """Return the largest minus the smallest element."""
+    high, low = (extreme(n, x, axes, keepdims, skip=False) for n in ("ReduceMax", "ReduceMin"))
+    return sub(high, low)
+
+
+def running(name: str, x: Any, axis: int, *, skip: bool, first: bool = False) -> Any:
+    """Return sums or products of all elements up to each one along an axis.
+
+    Args:
+        name: ``cumsum`` or ``cumprod``.
+        x: Numbers.
+        axis: The axis.
+        skip: Whether NaN count as the neutral element.
+        first: Whether the neutral element comes before all.
+    """
+    dtype = dtype_of(x)
+    neutral = np.array(name == "cumprod", dtype.numpy())
+    if skip and dtype.is_floating_point():
+        x = where(op("IsNaN", x), neutral, x)
+    if dtype.is_integer() and dtype.itemsize < 4:
+        wide = cast(x, ir.DataType.INT64)
+        return cast(running(name, wide, axis, skip=False, first=first), dtype)
+    found = op("CumProd" if name == "cumprod" else "CumSum", x, np.array(axis))
+    if not first:
+        return found
+    pads = [0] * (2 * len(shape_of(x)))
+    pads[axis] = 1
+    return op("Pad", found, pads, neutral)
+
+
+def total(x: Any, axes: Sequence[int], keepdims: bool) -> Any:
+    """Return the sum of integers of any size, or of floats, in their element type."""
+    dtype = dtype_of(x)
+    if dtype.is_integer() and dtype.itemsize < 4:
+        return cast(total(cast(x, ir.DataType.INT64), axes, keepdims), dtype)
+    return sum_over(x, axes, keepdims=keepdims)
+
+
+def product_of(x: Any, axes: Sequence[int], keepdims: bool) -> Any:
+    """Return the product of integers of any size, or of floats, in their element type."""
+    dtype = dtype_of(x)
+    if dtype.is_integer() and dtype.itemsize < 4:
+        return cast(product_of(cast(x, ir.DataType.INT64), axes, keepdims), dtype)
+    return op("ReduceProd", x, list(axes), keepdims=int(keepdims)) if axes else x
+
+
 def norm(x: Any, axes: Sequence[int], keepdims: bool, order: float) -> Any:
     """Return the p-norm of vectors along axes: the order may be 0 and infinite.
 
@@ -144,3 +237,36 @@ def position(x: Any, axes: Sequence[int], keepdims: bool, name: str) -> Any:
         return op(operator, x, axis=axes[0], keepdims=int(keepdims))
     found = op(operator, op("Reshape", x, [-1]), axis=0, keepdims=0)
     return op("Reshape", found, [1] * rank) if keepdims else found
+
+
+def covariance(x: Any, correction: float) -> Any:
+    """Return how rows vary together: sums of products of distances from means, over the count.
+
+    Args:
+        x: (rows, count) or (count,), floats.
+        correction: What the count is less by.
+
+    Returns:
+        (rows, rows) or ().
+    """
+    if len(shape_of(x)) == 1:
+        return op("Squeeze", covariance(op("Unsqueeze", x, [0]), correction), [0, 1])
+    apart = sub(x, mean_over(x, [1]))
+    total = op("MatMul", apart, op("Transpose", apart, perm=[1, 0]))
+    count = size_as_number(x, 1, x)
+    return div(total, sub(count, float(correction)))
+
+
+def correlation(x: Any, correction: float = 1.0) -> Any:
+    """Return covariances over the deviations of both rows, from -1 to 1."""
+    found = covariance(x, correction)
+    if not shape_of(found):
+        return div(found, found)
+    own = op("ReduceL2", sub(x, mean_over(x, [1])), [1], keepdims=1)
+    own = div(own, op("Sqrt", _number_as(sub(size_as_number(x, 1, x), float(correction)), x)))
+    found = div(div(found, own), op("Transpose", own, perm=[1, 0]))
+    return op("Max", op("Min", found, _number_as(1.0, x)), _number_as(-1.0, x))
+
+
+def _number_as(value: Any, x: Any) -> Any:
+    return np.array(value, dtype_of(x).numpy()) if isinstance(value, int | float) else value

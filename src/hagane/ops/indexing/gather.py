@@ -34,7 +34,8 @@ def _infer_gather(ctx: InferContext) -> Sequence[Any]:
     known, size = ctx.ints(1), shape[axis]
     if known is not None and isinstance(size, int):
         for index in known:
-            if not -size <= index < size:
+            # Of nothing, items are taken on paths that no run takes: "x[-1] if x else 0".
+            if size and not -size <= index < size:
                 ctx.fail(
                     f"index {index} is out of range for axis {axis} with size {size}: "
                     f"{ctx.inputs_text()}"

@@ -28,7 +28,7 @@ from hagane.native import (
 )
 from hagane.native.lowering.found import outputs_that_end_a_part
 from hagane.native.run.context import Refused
-from hagane.native.run.loaded import ShapeMismatch as NotTheShapes
+from hagane.native.run.context import ShapeMismatch as NotTheShapes
 from hagane.ops.definition import Array
 from hagane.ops.inference import GraphTypes
 from hagane.runtime.port import (
@@ -121,9 +121,11 @@ class NativePart(Part):
         owner: object,
         full: bool,
         lease: int,
+        *,
+        general: bool,
     ) -> tuple[Any, ...] | None:
         """Return what the C function needs that checks a feed and runs the kernels."""
-        return make_frame(self.segment, arrays, own, order, owner, full, lease)
+        return make_frame(self.segment, arrays, own, order, owner, full, lease, general=general)
 
 
 @dataclass(frozen=True)

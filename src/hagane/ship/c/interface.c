@@ -26,7 +26,7 @@ static int32_t usable_cores(void) {
 
 /* Everything that a manifest tells of the files beside it. */
 typedef struct {
-  char build[65], library[256], weights[256], library_sum[17], weights_sum[17];
+  char build[65], target[128], library[256], weights[256], library_sum[17], weights_sum[17];
 } described;
 
 static int is_file_name(const char *name) { return strchr(name, '/') == NULL && name[0] != 0 && name[0] != '.'; }
@@ -44,6 +44,7 @@ static int32_t read_manifest(span text, const char *where, described *found) {
   if (!checks(text)) return fail(NULL, HAGANE_DAMAGED, "%s: manifest.json is damaged", where);
   memset(found, 0, sizeof *found);
   if (!find_text(text, "build", found->build, sizeof found->build) ||
+      !find_text(text, "target", found->target, sizeof found->target) ||
       !find_text(text, "library", found->library, sizeof found->library) || !is_file_name(found->library) ||
       !find_key(text, "sums", &sums))
     return fail(NULL, HAGANE_DAMAGED, "%s: manifest.json lacks a key", where);
@@ -127,6 +128,26 @@ static int32_t make_model(const hgb_model *tables, const hagane_options *options
   return HAGANE_OK;
 }
 
+/* Open the first of the builds for more capable processors beside one; HAGANE_CPU if this processor is none. */
+static int32_t open_level(const char *folder, span levels, const hagane_options *options, hagane_model **model) {
+  for (const char *at = levels.at; at < levels.end; at++) {
+    if (*at != '"') continue;
+    const char *from = ++at;
+    while (at < levels.end && *at != '"') at++;
+    char name[64], path[4096];
+    size_t length = (size_t)(at - from);
+    if (length >= sizeof name) return fail(NULL, HAGANE_DAMAGED, "%s: manifest.json is damaged", folder);
+    memcpy(name, from, length);
+    name[length] = 0;
+    if (!is_file_name(name)) return fail(NULL, HAGANE_DAMAGED, "%s: manifest.json is damaged", folder);
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, name) >= sizeof path)
+      return fail(NULL, HAGANE_INVALID_ARGUMENT, "the folder's path is too long");
+    int32_t code = hagane_open(path, options, model);
+    if (code != HAGANE_CPU) return code;
+  }
+  return HAGANE_CPU;
+}
+
 HAGANE_API int32_t hagane_open(const char *folder, const hagane_options *options, hagane_model **model) {
   hagane_options own;
   described found;
@@ -139,7 +160,15 @@ HAGANE_API int32_t hagane_open(const char *folder, const hagane_options *options
   int32_t code = read_options(options, &own);
   if (code == HAGANE_OK) code = map_file(folder, "manifest.json", &text, &bytes);
   if (code != HAGANE_OK) return code;
-  code = read_manifest((span){text, (const char *)text + bytes}, folder, &found);
+  span manifest = {text, (const char *)text + bytes}, levels;
+  code = read_manifest(manifest, folder, &found);
+  if (code == HAGANE_OK && find_key(manifest, "levels", &levels) && *levels.at == '[') {
+    int32_t better = open_level(folder, levels, options, model);
+    if (better != HAGANE_CPU) {
+      munmap(text, bytes);
+      return better;
+    }
+  }
   munmap(text, bytes);
   if (code == HAGANE_OK) code = find_tables(folder, &found, &tables);
   if (code != HAGANE_OK) return code;
@@ -161,7 +190,9 @@ HAGANE_API int32_t hagane_open(const char *folder, const hagane_options *options
     return code;
   }
   (*model)->mapped = mapped, (*model)->mapped_bytes = bytes;
-  tell(*model, 1, "hagane: a model is open");
+  char opened[256];
+  snprintf(opened, sizeof opened, "hagane: a model is open, built for %s", found.target);
+  tell(*model, 1, opened);
   return HAGANE_OK;
 }
 

@@ -160,8 +160,8 @@ static int32_t place_output(hagane_model *model, run_context *run, int32_t slot,
 static int32_t prepare(run_context *run, int32_t index) {
   const hgb_step *step = &run->program->steps[index];
   part_context *context = &run->parts[index];
-  int64_t *shape = context->shapes;
-  int same = context->ready;
+  int64_t *shape = context->tables->shapes;
+  int same = context->tables->ready != 0;
   for (int32_t i = 0; i < step->part->n_inputs; i++) {
     const slot_value *value = &run->slots[step->inputs[i]];
     for (int32_t axis = 0; axis < value->rank; axis++, shape++)
@@ -172,39 +172,34 @@ static int32_t prepare(run_context *run, int32_t index) {
 
 static int32_t run_step(hagane_model *model, run_context *run, int32_t index, wanted *wants, size_t n_wants) {
   const hgb_step *step = &run->program->steps[index];
-  const hgb_part *part = step->part;
+  const hgt_part *part = step->part;
   part_context *context = &run->parts[index];
   int32_t code = prepare(run, index);
   if (code != HAGANE_OK) return code;
   for (int32_t i = 0; i < part->n_outputs; i++) {
-    const hgb_port *port = &part->outputs[i];
+    const hgt_port *port = &part->outputs[i];
     slot_value *value = &run->slots[step->outputs[i]];
     value->rank = port->rank;
-    for (int32_t axis = 0; axis < port->rank; axis++)
-      value->shape[axis] = context->numbers[part->dims[port->dims + axis]];
+    hg_shape(context->tables, i, value->shape);
     if (port->grows) continue;
     value->bytes = bytes_of_shape(port->type, port->rank, value->shape);
     if (value->bytes < 0) return fail(model, HAGANE_MEMORY, "an output is beyond any memory");
     code = place_output(model, run, step->outputs[i], value->bytes, port->type, wants, n_wants, &value->data);
     if (code != HAGANE_OK) return code;
   }
-  for (int64_t i = 0; i < context->n_inputs; i++) {
-    const outer *at = &context->inputs[i];
-    context->table[at->slot] = run->slots[step->inputs[at->index]].data + at->offset;
-  }
-  for (int64_t i = 0; i < context->n_outputs; i++) {
-    const outer *at = &context->outputs[i];
-    context->table[at->slot] = run->slots[step->outputs[at->index]].data + at->offset;
-  }
+  char *inputs[part->n_inputs + 1], *outputs[part->n_outputs + 1];
+  for (int32_t i = 0; i < part->n_inputs; i++) inputs[i] = run->slots[step->inputs[i]].data;
+  for (int32_t i = 0; i < part->n_outputs; i++) outputs[i] = run->slots[step->outputs[i]].data;
+  hg_point(context->tables, inputs, outputs);
   atomic_store_explicit(&context->cancelled, 0, memory_order_relaxed);
-  int64_t failed = hg_run(context->program, NULL, NULL);
+  int64_t failed = hg_run(context->tables->program, NULL, NULL);
   if (is_cancelled(context)) return fail(model, HAGANE_CANCELLED, "the run was cancelled");
   if (failed >= 0) return fail_kernel(context, failed);
   for (int32_t i = 0; i < part->n_outputs; i++) {
-    const hgb_port *port = &part->outputs[i];
+    const hgt_port *port = &part->outputs[i];
     slot_value *value = &run->slots[step->outputs[i]];
     if (!port->grows) continue;
-    char *from = grown_output(context, i, value->shape);
+    char *from = hg_grown(context->tables, i, value->shape);
     value->bytes = bytes_of_shape(port->type, port->rank, value->shape);
     if (value->bytes < 0) return fail(model, HAGANE_MEMORY, "an output is beyond any memory");
     if (from == NULL && value->bytes > 0) return fail(model, HAGANE_INTERNAL, "an output is nowhere");

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,28 +81,34 @@ def observe(
     Raises:
         InvalidArgument: A value is NaN or infinite.
     """
-    inputs = {value.name for value in source.model.graph.input}
-    computed = [name for name in names if name not in inputs]
-    session = InferenceSession(_with_outputs(source.model, computed)) if computed else None
     found = {name: Observed() for name in names}
-
-    def values(feed: Feed) -> dict[str, Array]:
-        results = session.run(computed, feed) if session is not None else []
-        given = {name: np.asarray(feed[name]) for name in names if name in inputs}
-        return given | dict(zip(computed, results, strict=True))
-
-    for number, feed in enumerate(feeds):
-        for name, array in values(feed).items():
+    for number, values in enumerate(values_of(source, names, feeds)):
+        for name, array in values.items():
             if not np.isfinite(array).all():
                 raise InvalidArgument(
                     f"'{name}' is NaN or infinite for feed {number}: leave the feed out, or mend "
                     "the model"
                 )
             found[name].note_range(array)
-    for feed in feeds if counted else ():
-        for name, array in values(feed).items():
+    for values in values_of(source, names, feeds if counted else ()):
+        for name, array in values.items():
             found[name].note_counts(array)
     return found
+
+
+def values_of(
+    source: Source, names: Sequence[str], feeds: Sequence[Feed]
+) -> Iterator[dict[str, Array]]:
+    """Yield some values of a model for each feed."""
+    inputs = {value.name for value in source.model.graph.input}
+    computed = [name for name in names if name not in inputs]
+    if not feeds:
+        return
+    session = InferenceSession(_with_outputs(source.model, computed)) if computed else None
+    for feed in feeds:
+        results = session.run(computed, feed) if session is not None else []
+        given = {name: np.asarray(feed[name]) for name in names if name in inputs}
+        yield given | dict(zip(computed, results, strict=True))
 
 
 def _with_outputs(model: onnx.ModelProto, names: Sequence[str]) -> onnx.ModelProto:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from hagane.ops.definition import Array
 _LEAST_OPSET = 13
 # A function of one number that follows a layer is computed with it.
 _FOLLOWERS = frozenset({"Relu", "Clip"})
+# Of these the weights alone become bytes.
+RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +28,14 @@ class Layer:
 
     Attributes:
         name: Of the node; of its first output where it has none.
-        operator: ``Conv``, ``Gemm`` or ``MatMul``.
+        operator: ``Conv``, ``Gemm``, ``MatMul``, or one of ``RECURRENT``.
         node: The node.
         input: The name of what it reads.
         weight: The name of its weights.
         axis: That of output channels in these.
         bias: The name of its bias; empty if there is none.
         output: What it writes, a following activation included.
+        second: The name of the weights of the state, of recurrent layers.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Layer:
     axis: int
     bias: str
     output: str
+    second: str = ""
 
 
 class Source:
@@ -80,9 +84,48 @@ class Source:
             if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
                 self.constants[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
         _fold_normalizations(model, self.constants)
-        self.readers = Counter(name for node in model.graph.node for name in node.input if name)
-        self.readers.update(value.name for value in model.graph.output)
+        self.find_layers()
+
+    def find_layers(self) -> None:
+        """Find the layers anew, after the graph was changed."""
+        graph = self.model.graph
+        self.readers = Counter(name for node in graph.node for name in node.input if name)
+        self.readers.update(value.name for value in graph.output)
         self.layers = self._layers()
+
+    def only_reader(self, name: str) -> onnx.NodeProto | None:
+        """Return the node that alone reads a value, which is no output of the model."""
+        if self.readers[name] != 1:
+            return None
+        found = [node for node in self.model.graph.node if name in node.input]
+        return found[0] if found else None
+
+    def writer(self, name: str) -> onnx.NodeProto | None:
+        """Return the node that writes a value."""
+        found = [node for node in self.model.graph.node if name in node.output]
+        return found[0] if found else None
+
+    def add_constant(self, name: str, array: Array) -> None:
+        """Add an initializer."""
+        self.constants[name] = array
+        self.model.graph.initializer.append(numpy_helper.from_array(array, name))
+
+    def set_constant(self, name: str, array: Array) -> None:
+        """Give a constant other numbers."""
+        self.constants[name] = array
+        made = numpy_helper.from_array(array, name)
+        for item in self.model.graph.initializer:
+            if item.name == name:
+                item.CopyFrom(made)
+        for node in self.model.graph.node:
+            if node.op_type == "Constant" and name in node.output:
+                node.attribute[0].t.CopyFrom(made)
+
+    def insert_before(self, layers: Sequence[Layer], node: onnx.NodeProto) -> None:
+        """Put a node before the first of some layers."""
+        nodes = self.model.graph.node
+        chosen = {id(layer.node) for layer in layers}
+        nodes.insert(min(i for i, each in enumerate(nodes) if id(each) in chosen), node)
 
     def _layers(self) -> tuple[Layer, ...]:
         found = []
@@ -94,6 +137,8 @@ class Source:
             if node.input[0] in self.constants:
                 continue
             axis = _output_axis(node, weight)
+            if node.op_type in RECURRENT and node.input[2] not in self.constants:
+                continue
             if axis is None:
                 continue
             output = node.output[0]
@@ -106,8 +151,11 @@ class Source:
                 output = follower.output[0]
             bias = node.input[2] if len(node.input) > 2 else ""
             name = node.name or node.output[0]
+            second = ""
+            if node.op_type in RECURRENT:
+                output, bias, second = node.output[0] or node.output[1], "", node.input[2]
             layer = Layer(
-                name, node.op_type, node, node.input[0], node.input[1], axis, bias, output
+                name, node.op_type, node, node.input[0], node.input[1], axis, bias, output, second
             )
             found.append(layer)
         return tuple(found)
@@ -116,6 +164,8 @@ class Source:
 def _output_axis(node: onnx.NodeProto, weight: Array) -> int | None:
     """Return the axis of output channels in a layer's weights; None for other nodes."""
     attributes = attributes_of(node)
+    if node.op_type in RECURRENT:
+        return 1
     if node.op_type == "Conv":
         return 0
     if node.op_type == "MatMul" and weight.ndim == 2:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,25 @@ from onnx import helper, numpy_helper
 
 from hagane.ops.builder import file_node
 from hagane.ops.definition import Array
-from hagane.ship.quantize.graph import Layer, Source
+from hagane.ship.quantize.forms import CONTRIB, dynamic_layer, few_bits_layer
+from hagane.ship.quantize.graph import RECURRENT, Layer, Source
+
+# Operators that compute on bytes as on floats.
+_MOVING = frozenset(
+    {
+        *(
+            "Concat",
+            "DepthToSpace",
+            "Expand",
+            "Flatten",
+            "Gather",
+            "Identity",
+            "MaxPool",
+            "Reshape",
+        ),
+        *("Slice", "SpaceToDepth", "Split", "Squeeze", "Transpose", "Unsqueeze", "Relu", "Clip"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +40,22 @@ class Scheme:
         per_channel: Whether each output channel of weights has a scale of its own.
         symmetric: Whether activations are signed bytes around zero; else unsigned, anywhere.
         weights_only: Whether activations stay as they are.
+        dynamic: Whether each run finds the range of activations by itself.
+        bits: Of weights; 4 of products alone, with ``weights_only``.
+        block: Weights of four bits that share a scale.
     """
 
     per_channel: bool = True
     symmetric: bool = False
     weights_only: bool = False
+    dynamic: bool = False
+    bits: int = 8
+    block: int = 32
+
+    @property
+    def rounds_activations(self) -> bool:
+        """Whether activations are rounded to ranges that calibration finds."""
+        return not (self.weights_only or self.dynamic)
 
 
 def activation_parameters(low: float, high: float, scheme: Scheme) -> tuple[Array, Array]:
@@ -74,7 +103,7 @@ class Inserter:
 
     def activation(self, name: str, nodes: list[onnx.NodeProto]) -> str:
         """Return the name of an activation rounded to bytes and back, appended if it is new."""
-        if self._scheme.weights_only:
+        if not self._scheme.rounds_activations:
             return name
         if name not in self._rounded:
             scale, zero = activation_parameters(*self._ranges[name], self._scheme)
@@ -91,25 +120,42 @@ class Inserter:
         return self._rounded[name]
 
     def layer(self, layer: Layer, nodes: list[onnx.NodeProto], suffix: str) -> onnx.NodeProto:
-        """Return a layer's node that reads bytes; what it reads is appended."""
+        """Return a layer's last node, that reads bytes; what it reads is appended."""
+        scheme = self._scheme
+        scale, weight = weight_parameters(self._source.constants[layer.weight], layer.axis, scheme)
+        found = None
+        if scheme.bits == 4:
+            found = few_bits_layer(self._source, layer, scheme.block, self.constant)
+        elif scheme.dynamic and layer.operator not in RECURRENT:
+            arguments = (self._source, layer, scale, weight, self.constant, suffix)
+            found = dynamic_layer(*arguments)
+        if found is not None:
+            nodes += found[:-1]
+            return found[-1]
         made = onnx.NodeProto()
         made.CopyFrom(layer.node)
-        made.input[0] = self.activation(layer.input, nodes)
-        scale, weight = weight_parameters(
-            self._source.constants[layer.weight], layer.axis, self._scheme
-        )
+        if layer.operator in RECURRENT:
+            made.input[2] = self._weight(layer.second, layer.axis, nodes, suffix)
+        else:
+            made.input[0] = self.activation(layer.input, nodes)
+        made.input[1] = self._weight(layer.weight, layer.axis, nodes, suffix)
+        if layer.bias in self._source.constants and scheme.rounds_activations:
+            made.input[2] = self._bias(layer, scale, nodes, suffix)
+        return made
+
+    def _weight(self, name: str, axis: int, nodes: list[onnx.NodeProto], suffix: str) -> str:
+        """Return the name of weights rounded to bytes and back."""
+        scale, weight = weight_parameters(self._source.constants[name], axis, self._scheme)
         # (Layers may share weights, and read them along other axes.)
-        stem = f"{layer.weight}_{layer.axis}"
+        stem = f"{name}_{axis}"
         parameters = [
             self.constant(f"{stem}_bytes", weight),
             self.constant(f"{stem}_scale", scale),
             self.constant(f"{stem}_zero", np.zeros(scale.shape, np.int8)),
         ]
-        axis = {"axis": layer.axis} if scale.ndim else {}
-        made.input[1] = f"{stem}_rounded{suffix}"
-        nodes.append(file_node("DequantizeLinear", parameters, [made.input[1]], **axis))
-        if layer.bias and layer.bias in self._source.constants and not self._scheme.weights_only:
-            made.input[2] = self._bias(layer, scale, nodes, suffix)
+        made = f"{stem}_rounded{suffix}"
+        along = {"axis": axis} if scale.ndim else {}
+        nodes.append(file_node("DequantizeLinear", parameters, [made], **along))
         return made
 
     def _bias(self, layer: Layer, scale: Array, nodes: list[onnx.NodeProto], suffix: str) -> str:
@@ -150,7 +196,7 @@ def quantized_model(
     inserter = Inserter(source, ranges, scheme)
     layers = [layer for layer in source.layers if layer.name not in kept]
     chosen = {id(layer.node): (i, layer) for i, layer in enumerate(layers)}
-    results = {layer.output for layer in layers}
+    results = _early(source, layers)
     outputs = {value.name for value in source.model.graph.output}
     nodes: list[onnx.NodeProto] = []
     renamed: dict[str, str] = {}
@@ -160,18 +206,33 @@ def quantized_model(
         made.CopyFrom(node)
         if found is not None:
             made = inserter.layer(found[1], nodes, f"_{found[0]}")
-        first = 0 if found is None or scheme.weights_only else len(made.input)
+        by_bytes = found is not None and found[1].operator not in RECURRENT
+        first = len(made.input) if by_bytes and scheme.rounds_activations else 0
         for i in range(first, len(made.input)):
             made.input[i] = renamed.get(made.input[i], made.input[i])
         nodes.append(made)
         for name in node.output:
-            # What a layer writes is rounded for all its readers, so that they may read bytes.
-            if name in results and name not in outputs and not scheme.weights_only:
+            # What a layer writes is rounded at once, so that all its readers may read bytes.
+            if name in results and name not in outputs and scheme.rounds_activations:
                 renamed[name] = inserter.activation(name, nodes)
-    return _with_nodes(source.model, nodes, inserter.constants)
+    return with_nodes(source.model, nodes, inserter.constants)
 
 
-def _with_nodes(
+def _early(source: Source, layers: Sequence[Layer]) -> set[str]:
+    """Return results of layers that are rounded where they are written.
+
+    All their readers are layers, or move bytes as they move floats. Others, such as a sum, compute
+    in floats anyway: rounding before them is an error without a gain.
+    """
+    found = {layer.output for layer in layers if layer.operator not in RECURRENT}
+    reading = {id(layer.node) for layer in layers if layer.operator not in RECURRENT}
+    for node in source.model.graph.node:
+        if id(node) not in reading and node.op_type not in _MOVING:
+            found -= set(node.input)
+    return found
+
+
+def with_nodes(
     model: onnx.ModelProto, nodes: list[onnx.NodeProto], constants: Mapping[str, Array]
 ) -> onnx.ModelProto:
     """Return a copy of a model with other nodes, more constants, and none that nobody reads."""
@@ -185,6 +246,9 @@ def _with_nodes(
     del made.graph.initializer[:]
     made.graph.initializer.extend(held)
     constant = {item.name for item in model.graph.initializer}
+    imported = {each.domain for each in made.opset_import}
+    if CONTRIB not in imported and any(node.domain == CONTRIB for node in nodes):
+        made.opset_import.append(helper.make_opsetid(CONTRIB, 1))
     inputs = [v for v in model.graph.input if v.name not in constant or v.name in read]
     del made.graph.input[:]
     made.graph.input.extend(inputs)
@@ -205,12 +269,16 @@ def _read_names(graph: onnx.GraphProto) -> set[str]:
 
 
 def error_model(
-    source: Source, ranges: Mapping[str, tuple[float, float]], scheme: Scheme
+    source: Source,
+    ranges: Mapping[str, tuple[float, float]],
+    scheme: Scheme,
+    *,
+    differences: bool = False,
 ) -> onnx.ModelProto:
     """Return a model that computes, for each layer by itself, signal and error of bytes.
 
     Its outputs are ``signal_0, error_0, signal_1 ...``: sums of squares of the layer's result, and
-    of the difference that rounding its input and weights makes.
+    of the difference that rounding its input and weights makes; or ``difference_0 ...``.
     """
     inserter = Inserter(source, ranges, scheme)
     model = source.model
@@ -223,18 +291,22 @@ def error_model(
             continue
         i, layer = layers[id(node)]
         made = inserter.layer(layer, nodes, f"_{i}")
-        made.output[0] = f"{layer.name}_by_bytes"
+        at = next(k for k, name in enumerate(node.output) if name)
+        for k, name in enumerate(made.output):
+            made.output[k] = f"{name}_by_bytes" if name else ""
         made.name = f"{layer.name}_by_bytes"
-        result = node.output[0]
+        result = node.output[at]
         nodes += [
             made,
-            file_node("Sub", [result, made.output[0]], [f"difference_{i}"]),
+            file_node("Sub", [result, made.output[at]], [f"difference_{i}"]),
             file_node("ReduceSumSquare", [result], [f"signal_{i}"], keepdims=0),
             file_node("ReduceSumSquare", [f"difference_{i}"], [f"error_{i}"], keepdims=0),
         ]
-        for what in ("signal", "error"):
-            outputs.append(helper.make_tensor_value_info(f"{what}_{i}", onnx.TensorProto.FLOAT, []))
-    found = _with_nodes(model, nodes, inserter.constants)
+        for what in ("difference",) if differences else ("signal", "error"):
+            shape: list[int] | None = None if differences else []
+            made_output = (f"{what}_{i}", onnx.TensorProto.FLOAT, shape)
+            outputs.append(helper.make_tensor_value_info(*made_output))
+    found = with_nodes(model, nodes, inserter.constants)
     held = {item.name for item in found.graph.initializer}
     missing = [item for item in model.graph.initializer if item.name not in held]
     found.graph.initializer.extend(missing)

@@ -14,14 +14,18 @@ import onnx
 from hagane.errors import InvalidArgument, UnsupportedModel
 from hagane.runtime import InferenceSession
 from hagane.ship.quantize.calibrate import Feed, checked_feeds, observe
-from hagane.ship.quantize.graph import Source
+from hagane.ship.quantize.correct import correct_biases
+from hagane.ship.quantize.effects import effects
+from hagane.ship.quantize.equalize import equalize
+from hagane.ship.quantize.graph import RECURRENT, Layer, Source
 from hagane.ship.quantize.insert import Scheme, error_model, quantized_model
 from hagane.ship.quantize.report import LayerReport, Report
+from hagane.ship.quantize.smooth import smooth
 from hagane.ship.quantize.thresholds import range_of
 
 METHODS = ("minmax", "entropy", "percentile", "mse")
-# Feeds that errors of layers are measured with, at most.
-_MEASURED = 8
+# Feeds that errors of layers, and their effect on outputs, are measured with, at most.
+_MEASURED, _FELT = 8, 2
 
 Run = Callable[[Feed], list[Any]]
 Metric = Callable[[Run], float]
@@ -36,17 +40,25 @@ class QuantizeOptions:
         percentile: The share of numbers in per cent that are not clipped, for that method.
         scheme: How numbers become bytes.
         keep_accuracy: The share of the metric that may be lost; None: whatever comes.
+        equalize: Balance the weights of successive convolutions first.
+        smooth: How much of the outliers of products' inputs goes into weights, 0 to 1; None: none.
+        correct_bias: Let biases make up for mean errors.
+        effects: Report the error of the outputs that each layer makes.
     """
 
     method: str = "minmax"
     percentile: float = 99.99
     scheme: Scheme = field(default_factory=Scheme)
     keep_accuracy: float | None = None
+    equalize: bool = False
+    smooth: float | None = None
+    correct_bias: bool = False
+    effects: bool = False
 
 
 def quantize(
     model: Path,
-    data: Callable[[], Iterable[Feed]],
+    data: Callable[[], Iterable[Feed]] | None,
     output: Path,
     options: QuantizeOptions | None = None,
     *,
@@ -60,7 +72,8 @@ def quantize(
 
     Args:
         model: An ONNX file.
-        data: Returns feeds ``{input: array}``.
+        data: Returns feeds ``{input: array}``; None where the scheme rounds no activations to
+            ranges that are found beforehand.
         output: The file to write.
         options: Settings.
         metric: Gets a function from a feed to the list of outputs, and returns a number of which
@@ -83,22 +96,44 @@ def quantize(
         raise UnsupportedModel(
             [f"'{model}' has no Conv, Gemm or MatMul with constant weights of float32 to quantise"]
         )
-    feeds = checked_feeds(data(), where)
-    names = list(dict.fromkeys(n for x in source.layers for n in (x.input, x.output)))
-    seen = observe(source, names, feeds, counted=options.method != "minmax")
-    ranges = {
-        name: range_of(found, options.method, options.percentile) for name, found in seen.items()
-    }
-    errors = _errors(source, ranges, options.scheme, feeds[:_MEASURED])
-    kept, values = _kept_layers(source, ranges, options, metric, errors)
-    made = quantized_model(source, ranges, options.scheme, kept)
+    scheme = options.scheme
+    _check_options(options, data)
+    feeds = checked_feeds(data(), where) if data is not None else ()
+    before = _measured(metric, source.model) if metric is not None else None
+    if options.equalize:
+        equalize(source)
+    if options.smooth is not None:
+        smooth(source, feeds, options.smooth)
+    ranges: dict[str, tuple[float, float]] = {}
+    if scheme.rounds_activations:
+        rounded = [x for x in source.layers if x.operator not in RECURRENT]
+        names = list(dict.fromkeys(n for x in rounded for n in (x.input, x.output)))
+        seen = observe(source, names, feeds, counted=options.method != "minmax")
+        ranges = {
+            n: range_of(found, options.method, options.percentile) for n, found in seen.items()
+        }
+    measured = feeds[:_MEASURED]
+    if options.correct_bias:
+        correct_biases(source, ranges, scheme, measured)
+    errors = _errors(source, ranges, scheme, measured) if measured else {}
+    felt: dict[str, float] = {}
+    if measured and (options.effects or options.keep_accuracy is not None):
+        felt = effects(source, ranges, scheme, measured[:_FELT])
+    kept: frozenset[str] = frozenset()
+    values = None
+    if metric is not None and before is not None:
+        order = sorted(felt or errors, key=(felt or errors).__getitem__)
+        kept, after = _kept_layers(source, ranges, options, metric, before, order)
+        values = before, after
+    made = quantized_model(source, ranges, scheme, kept)
     onnx.save(made, output)
     layers = tuple(
         LayerReport(
             layer.name,
             layer.operator,
-            "fp32" if layer.name in kept else "int8",
-            decibels if math.isfinite(decibels := errors[layer.name]) else None,
+            "fp32" if layer.name in kept else _precision(layer, scheme),
+            _finite(errors.get(layer.name)),
+            _finite(felt.get(layer.name)),
         )
         for layer in source.layers
     )
@@ -123,18 +158,52 @@ def _errors(
     }
 
 
+def _check_options(options: QuantizeOptions, data: object) -> None:
+    """Raise InvalidArgument for options that do not fit each other."""
+    scheme = options.scheme
+    if scheme.bits not in (4, 8):
+        raise InvalidArgument(f"--bits: expected 8 or 4, got {scheme.bits}")
+    if scheme.bits == 4 and not scheme.weights_only:
+        raise InvalidArgument("--bits 4 needs --weights-only: activations of four bits are too few")
+    if scheme.block < 16 or scheme.block & (scheme.block - 1):
+        raise InvalidArgument(f"--block: expected a power of two from 16 on, got {scheme.block}")
+    if options.smooth is not None and not 0 <= options.smooth <= 1:
+        raise InvalidArgument(f"--smooth: expected a number from 0 to 1, got {options.smooth:g}")
+    wanting = [
+        name
+        for name, wanted in (
+            ("--smooth", options.smooth is not None),
+            ("--correct-bias", options.correct_bias),
+            ("--effects", options.effects),
+            ("--keep-accuracy", options.keep_accuracy is not None),
+            (
+                "rounding activations (all but --dynamic and --weights-only)",
+                scheme.rounds_activations,
+            ),
+        )
+        if wanted
+    ]
+    if data is None and wanting:
+        raise InvalidArgument(f"{wanting[-1]} needs --data FILE.py:make, which gives feeds")
+
+
+def _precision(layer: Layer, scheme: Scheme) -> str:
+    return "int4" if scheme.bits == 4 and layer.operator in ("MatMul", "Gemm") else "int8"
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
 def _kept_layers(
     source: Source,
     ranges: Mapping[str, tuple[float, float]],
     options: QuantizeOptions,
-    metric: Metric | None,
-    errors: Mapping[str, float],
-) -> tuple[frozenset[str], tuple[float, float] | None]:
+    metric: Metric,
+    before: float,
+    worst: Sequence[str],
+) -> tuple[frozenset[str], float]:
     """Return the layers that stay in fp32, as few as accuracy allows, and the metric."""
-    if metric is None:
-        return frozenset(), None
-    worst = sorted(errors, key=lambda name: errors[name])
-    before = _measured(metric, source.model)
     found: dict[int, float] = {}
 
     def value(count: int) -> float:
@@ -144,17 +213,17 @@ def _kept_layers(
         return found[count]
 
     if options.keep_accuracy is None:
-        return frozenset(), (before, value(0))
+        return frozenset(), value(0)
     least = before - options.keep_accuracy * abs(before)
     if value(0) >= least:
-        return frozenset(), (before, value(0))
+        return frozenset(), value(0)
     low, high = 0, 1
     while high < len(worst) and value(high) < least:
         low, high = high, min(2 * high, len(worst))
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if value(middle) >= least else (middle, high)
-    return frozenset(worst[:high]), (before, value(high))
+    return frozenset(worst[:high]), value(high)
 
 
 def _measured(metric: Metric, model: onnx.ModelProto) -> float:

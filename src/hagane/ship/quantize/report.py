@@ -32,14 +32,17 @@ class LayerReport:
     Attributes:
         name: Of the layer.
         operator: Its operator.
-        precision: ``int8`` or ``fp32``.
+        precision: ``int8``, ``int4`` or ``fp32``.
         snr_db: Signal to noise of its result in decibels; None where there is no error.
+        effect_db: The same of the model's outputs, with this layer alone in bytes; None where there
+            is no error, or it was not measured.
     """
 
     name: str
     operator: str
     precision: str
     snr_db: float | None
+    effect_db: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +101,9 @@ class Report:
 feeds; {self.bytes[0]:,} bytes before, {self.bytes[1]:,} after.</p>
 {told}
 <p>Signal to noise of each layer by itself: its input and weights as bytes, everything before it
-as it was. Larger is better.</p>
-<table><tr><th>layer</th><th>operator</th><th>precision</th><th>dB</th><th></th></tr>
+as it was; and of the model's outputs with this layer alone in bytes. Larger is better.</p>
+<table><tr><th>layer</th><th>operator</th><th>precision</th><th>layer, dB</th><th></th>
+<th>outputs, dB</th></tr>
 {rows}
 </table></body></html>
 """
@@ -112,8 +116,12 @@ def _row(layer: LayerReport) -> str:
     return (
         f'<tr class="{layer.precision}"><td>{html.escape(layer.name)}</td><td>{layer.operator}</td>'
         f'<td>{layer.precision}</td><td>{number}</td><td class="bar">'
-        f'<div style="width:{width:.0%}"></div></td></tr>'
+        f'<div style="width:{width:.0%}"></div></td><td>{_number(layer.effect_db)}</td></tr>'
     )
+
+
+def _number(decibels: float | None) -> str:
+    return "" if decibels is None else f"{decibels:.1f}"
 
 
 def check_report(path: Path) -> None:
@@ -125,8 +133,10 @@ def check_report(path: Path) -> None:
 def table_lines(layers: Sequence[LayerReport]) -> list[str]:
     """Return layers as lines of a table, the worst first."""
     ordered = sorted(layers, key=lambda x: math.inf if x.snr_db is None else x.snr_db)
+    felt = any(layer.effect_db is not None for layer in layers)
     return [
-        f"{'-' if layer.snr_db is None else f'{layer.snr_db:.1f}':>7} dB  {layer.precision}  "
-        f"{layer.operator} {layer.name}"
+        f"{_number(layer.snr_db) or '-':>7} dB  "
+        + (f"outputs {_number(layer.effect_db) or '-':>7} dB  " if felt else "")
+        + f"{layer.precision}  {layer.operator} {layer.name}"
         for layer in ordered
     ]

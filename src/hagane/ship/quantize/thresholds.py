@@ -44,8 +44,8 @@ class Observed:
 
     def note_counts(self, array: Array) -> None:
         """Count the magnitudes of an array; the range is known."""
-        found, _ = np.histogram(np.abs(array), BINS, (0.0, self.reach or 1.0))
-        self.counts += found
+        bins = np.abs(array).ravel() * (BINS / (self.reach or 1.0))
+        self.counts += np.bincount(np.minimum(bins, BINS - 1).astype(np.int32), minlength=BINS)
 
 
 def entropy_threshold(counts: Array, levels: int = _LEVELS) -> int:
@@ -53,7 +53,8 @@ def entropy_threshold(counts: Array, levels: int = _LEVELS) -> int:
 
     The reference is the histogram cut off, with what is beyond in its last bin; the candidate is
     the same in ``levels`` levels, spread over the bins that are not empty. The cut with the least
-    Kullback-Leibler divergence wins ("8-bit Inference with TensorRT", S. Migacz, GTC 2017).
+    Kullback-Leibler divergence wins ("8-bit Inference with TensorRT", S. Migacz, GTC 2017). As
+    there, a histogram of more bins than levels is cut by one bin at least.
 
     Args:
         counts: Of equal bins of the magnitude from 0 on, ``(bins,)``.
@@ -62,19 +63,35 @@ def entropy_threshold(counts: Array, levels: int = _LEVELS) -> int:
     counts = np.asarray(counts, np.float64)
     beyond = counts.sum() - np.cumsum(counts)
     best, found = np.inf, len(counts)
-    for size in range(levels, len(counts) + 1):
+    for size in range(levels, len(counts)):
         kept = counts[:size]
         reference = kept.copy()
         reference[-1] += beyond[size - 1]
-        starts = np.arange(levels) * size // levels
-        filled = kept != 0
-        sums = np.add.reduceat(kept, starts)
-        numbers = np.add.reduceat(filled.astype(np.float64), starts)
-        means = np.divide(sums, numbers, out=np.zeros(levels), where=numbers != 0)
-        candidate = np.repeat(means, np.diff([*starts, size])) * filled
-        divergence = _divergence(reference, candidate)
+        divergence = _divergence(reference, spread(kept, levels))
         if divergence < best:
             best, found = divergence, size
+    return found
+
+
+def _without_zeros(counts: Array) -> Array:
+    """Return counts whose first bin is like the second.
+
+    Zero has a level of its own, whatever the threshold: its numbers, of which a Relu makes many,
+    would decide alone. NVIDIA's calibrators leave them out as well.
+    """
+    found = counts.copy()
+    found[0] = found[1]
+    return found
+
+
+def spread(counts: Array, levels: int) -> Array:
+    """Return counts merged into levels, and these spread over the bins that are not empty."""
+    starts = np.arange(levels) * len(counts) // levels
+    filled = counts != 0
+    sums = np.add.reduceat(counts, starts)
+    numbers = np.add.reduceat(filled.astype(np.float64), starts)
+    means = np.divide(sums, numbers, out=np.zeros(levels), where=numbers != 0)
+    found: Array = np.repeat(means, np.diff([*starts, len(counts)])) * filled
     return found
 
 
@@ -117,9 +134,10 @@ def range_of(observed: Observed, method: str, percentile: float) -> tuple[float,
         method: ``minmax``, ``entropy``, ``percentile`` or ``mse``.
         percentile: For that method.
     """
-    choose: Mapping[str, Callable[[], int]] = {
+    choose: Mapping[str, Callable[[], float]] = {
         "minmax": lambda: BINS,
-        "entropy": lambda: entropy_threshold(observed.counts),
+        # (Half a bin more, as TensorRT has it.)
+        "entropy": lambda: min(BINS, entropy_threshold(_without_zeros(observed.counts)) + 0.5),
         "percentile": lambda: percentile_threshold(observed.counts, percentile),
         "mse": lambda: mse_threshold(observed.counts),
     }

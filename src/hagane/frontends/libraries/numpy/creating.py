@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.numpy.operands import (
     BOOL,
     DOUBLE,
@@ -30,6 +33,8 @@ from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.arithmetic import exact, round_up
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import DType, Host, Tensor, Value, is_plain, is_size
+from hagane.ops.builder import op
+from hagane.ops.functions import filling, parts, special
 from hagane.symbolic import Dim, Expr, ceildiv, floordiv, maximum
 from hagane.symbolic.expression import multiply
 from hagane.symbolic.path import Verdict
@@ -44,7 +49,29 @@ def filled(t: Core, dtype: ir.DataType, shape: list[Dim], value: Any) -> Tensor:
     fits = len(counts) == len(shape) and min(counts, default=0) >= 0
     if value is not None and fits and math.prod(counts) <= MAX_CONTENT:
         known = np.full(counts, value, dtype=dtype.numpy())
-    return new(t, dtype, shape, known)
+    if known is not None or dtype.numpy().kind == "c" or any(n < 0 for n in counts):
+        return new(t, dtype, shape, known)
+    return computed(t, (dtype, tuple(shape)), filling.filled, shape, value or 0, dtype)
+
+
+def made(
+    t: Core, dtype: ir.DataType, shape: Sequence[Dim], content: Callable[[], Any],
+    function: Callable[..., Any], *operands: Any,
+) -> Tensor:  # fmt: skip
+    """Return an array of numbers by position: known while it is small, else computed.
+
+    Args:
+        t: The interpreter.
+        dtype: Its element type.
+        shape: Its shape.
+        content: Gives its content, asked for where all sizes are known and small.
+        function: The function over the builder that computes it.
+        operands: What that is called with.
+    """
+    counts = [n for n in shape if isinstance(n, int)]
+    if len(counts) == len(shape) and math.prod(counts) <= MAX_CONTENT:
+        return new(t, dtype, shape, np.asarray(content()).astype(dtype.numpy()))
+    return computed(t, (dtype, tuple(shape)), function, *operands)
 
 
 def _filler(name: str) -> None:
@@ -83,7 +110,15 @@ def full(
     _check_fits(t, value, made)
     if isinstance(fill_value, int | float) and all(isinstance(n, int) for n in shape_of(t, made)):
         return filled(t, made.dtype, list(shape_of(t, made)), fill_value)
-    return made
+    if made.dtype.numpy().kind == "c":
+        return made
+    return _spread(t, cast(t, value, made.dtype), shape_of(t, made))
+
+
+def _spread(t: Core, value: Tensor, shape: tuple[Dim, ...]) -> Tensor:
+    """Return a value that fills a shape."""
+    sizes_ = list(shape)
+    return computed(t, (value.dtype, shape), lambda x: op("Expand", x, sizes_), value)
 
 
 def _check_fits(t: Core, value: Tensor, made: Tensor) -> None:
@@ -99,7 +134,11 @@ def full_like(t: Core, a: Value, fill_value: Value, dtype: Value = None, *_: Val
     """Return an array like another, full of one value."""
     x = to_array(t, a)
     counts = list(shape_of(t, x)) if shape is None else sizes(t, shape)
-    return new(t, dtype_of(t, dtype, x.dtype), counts)
+    wanted = dtype_of(t, dtype, x.dtype)
+    value = to_array(t, fill_value)
+    if wanted.numpy().kind == "c" or value.dtype.numpy().kind == "c":
+        return new(t, wanted, counts)
+    return _spread(t, cast(t, value, wanted), tuple(counts))
 
 
 @NUMPY.function("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "copy")
@@ -117,7 +156,8 @@ def array(
         made = a.seen_as(KIND)
     if isinstance(ndmin, int) and made.shape is not None and len(made.shape) < ndmin:
         shape = (*[1] * (ndmin - len(made.shape)), *made.shape)
-        made = typed(t, "Reshape", [made], made.dtype, shape)
+        made = typed(t, "Reshape", [made], made.dtype, shape, None,
+                     lambda x: parts.resized(x, shape))  # fmt: skip
     return made
 
 
@@ -154,7 +194,8 @@ def arange(t: Core, *bounds: Value, dtype: Value = None, **keywords: Value) -> T
             length = ceildiv(start - stop, -step)
         else:
             length = ceildiv(stop - start, step)
-        return new(t, wanted, (_not_negative(t, length),))
+        count_ = _not_negative(t, length)
+        return computed(t, (wanted, (count_,)), filling.counted, start, count_, step, wanted)
     first, last, by = exact(start), exact(stop), exact(step)
     count: Dim | None = None
     if first is not None and last is not None and by is not None and not isinstance(by, Expr):
@@ -171,7 +212,22 @@ def _not_negative(t: Core, length: Dim) -> Dim:
     return length if found.verdict is Verdict.PROVED else maximum(0, length)
 
 
-@NUMPY.function("linspace", "logspace", "geomspace")
+@NUMPY.function("logspace", "geomspace")
+def logspace(
+    t: Core, start: Value, stop: Value, num: Value = 50, endpoint: Value = True, *_: Value,
+    dtype: Value = None, axis: Value = 0, **other: Value,
+) -> Value:  # fmt: skip
+    """Return ``num`` numbers whose logarithms are at equal distances."""
+    given = (start, stop, num, endpoint)
+    name = t.emit.label.rpartition(".")[2]
+    if all(map(is_plain, given)) and name in ("logspace", "geomspace") and not other and not _:
+        wanted = dtype_of(t, dtype, DOUBLE)
+        known = getattr(np, name)(*given)
+        return new(t, wanted, known.shape, known.astype(wanted.numpy()))
+    return linspace(t, start, stop, num, endpoint, dtype=dtype, axis=axis, retstep=None)
+
+
+@NUMPY.function("linspace")
 def linspace(
     t: Core, start: Value, stop: Value, num: Value = 50, endpoint: Value = True, *_: Value,
     retstep: Value = False, dtype: Value = None, axis: Value = 0, **__: Value,
@@ -182,8 +238,21 @@ def linspace(
     default = promoted(t, [*parts, 0.0])
     default = DOUBLE if not any(isinstance(v, Tensor) for v in parts) else default
     shape = (size(t, num), *broadcast_shape(t, *arrays))
-    made = new(t, dtype_of(t, dtype, default), shape)
-    return (made, t.emit.new(DOUBLE, (), kind=KIND)) if retstep else made
+    wanted = dtype_of(t, dtype, default)
+    bounds = [cast(t, x, DOUBLE) for x in arrays]
+    if axis != 0 or retstep is not False or wanted.numpy().kind == "c":
+        found = new(t, wanted, shape)
+        return (found, t.emit.new(DOUBLE, (), kind=KIND)) if retstep else found
+    if all(is_plain(v) for v in (start, stop, num)):
+        whole = bool(endpoint)
+        return made(
+            t, wanted, shape, lambda: np.linspace(start, stop, num, whole, dtype=wanted.numpy()),
+            filling.spaced_as, *(np.array(v, np.float64) for v in (start, stop)), shape[0], wanted,
+            whole,
+        )  # fmt: skip
+    return computed(
+        t, (wanted, shape), filling.spaced_as, *bounds, shape[0], wanted, bool(endpoint)
+    )
 
 
 @NUMPY.function("eye", "identity")
@@ -194,25 +263,47 @@ def eye(
     if isinstance(M, DType | Host | str):  # identity(n, dtype)
         M, dtype = None, M
     rows = size(t, N)
-    return new(t, dtype_of(t, dtype, DOUBLE), (rows, rows if M is None else size(t, M)))
+    shape = (rows, rows if M is None else size(t, M))
+    wanted = dtype_of(t, dtype, DOUBLE)
+    if not isinstance(k, int) or wanted.numpy().kind == "c":
+        return new(t, wanted, shape)
+    return made(t, wanted, shape, lambda: np.eye(N, M, k), filling.identity, *shape, k, wanted)
 
 
 @NUMPY.function("tri")
 def tri(t: Core, N: Value, M: Value = None, k: Value = 0, dtype: Value = None) -> Tensor:
     """Return a triangle of ones."""
-    return eye(t, N, M, k, dtype)
+    rows = size(t, N)
+    shape = (rows, rows if M is None else size(t, M))
+    wanted = dtype_of(t, dtype, DOUBLE)
+    if not isinstance(k, int) or wanted.numpy().kind == "c":
+        return new(t, wanted, shape)
+    return made(t, wanted, shape, lambda: np.tri(N, M, k), filling.triangle, *shape, k, wanted)
 
 
-@NUMPY.function("tril", "triu")
+@NUMPY.function("tril")
 def tril(t: Core, m: Value, k: Value = 0) -> Tensor:
-    """Return a triangle of the last two axes."""
+    """Return the lower triangle of the last two axes."""
+    return _triangle_of(t, m, k, upper=False)
+
+
+@NUMPY.function("triu")
+def triu(t: Core, m: Value, k: Value = 0) -> Tensor:
+    """Return the upper triangle of the last two axes."""
+    return _triangle_of(t, m, k, upper=True)
+
+
+def _triangle_of(t: Core, m: Value, k: Value, *, upper: bool) -> Tensor:
     x = to_array(t, m)
     shape = shape_of(t, x)
     if not shape:
         t.fail("rank", f"expected at least one axis, got {t.show(x)}", x)
     if len(shape) == 1:
         shape = (*shape, *shape)
-    return typed(t, "Trilu", [x], x.dtype, shape)
+        x = typed(t, "Expand", [x], x.dtype, shape, None, lambda x: op("Expand", x, list(shape)))
+    if not isinstance(k, int) or x.dtype.numpy().kind == "c":
+        return typed(t, "Trilu", [x], x.dtype, shape)
+    return computed(t, (x.dtype, shape), partial(filling.cut_to_triangle, upper=upper), x, k)
 
 
 @NUMPY.function("diag")
@@ -224,8 +315,9 @@ def diag(t: Core, v: Value, k: Value = 0) -> Tensor:
         t.fail("rank", f"expected one or two axes, got {t.show(x)}", x)
     if len(shape) == 1:
         side = shape[0] + (abs(k) if isinstance(k, int) else t.emit.fresh("diagonal"))
-        return typed(t, "Diag", [x], x.dtype, (side, side))
-    return typed(t, "Diag", [x], x.dtype, (_diagonal(t, shape[0], shape[1], k),))
+        rule = partial(parts.diagonal_matrix, offset=k) if isinstance(k, int) else None
+        return typed(t, "Diag", [x], x.dtype, (side, side), None, rule)
+    return diagonal(t, x, k)
 
 
 def _diagonal(t: Core, rows: Dim, columns: Dim, offset: Value) -> Dim:
@@ -237,7 +329,13 @@ def _diagonal(t: Core, rows: Dim, columns: Dim, offset: Value) -> Dim:
     return maximum(0, minimum(rows, columns))
 
 
-@NUMPY.function("diagonal", "linalg.diagonal", methods=("diagonal",))
+@NUMPY.function("linalg.diagonal")
+def matrix_diagonal(t: Core, x: Value, /, *, offset: Value = 0) -> Tensor:
+    """Return the diagonals of matrices, the last two axes."""
+    return diagonal(t, x, offset, -2, -1)
+
+
+@NUMPY.function("diagonal", methods=("diagonal",))
 def diagonal(t: Core, a: Value, offset: Value = 0, axis1: Value = 0, axis2: Value = 1) -> Tensor:
     """Return a diagonal of two axes as a new last axis."""
     from hagane.frontends.libraries.numpy.operands import axis
@@ -249,7 +347,10 @@ def diagonal(t: Core, a: Value, offset: Value = 0, axis1: Value = 0, axis2: Valu
         t.fail("axis", f"axis1 and axis2 cannot be the same: {t.show(x)}", x)
     rest = tuple(n for i, n in enumerate(shape) if i not in (first, second))
     count = _diagonal(t, shape[first], shape[second], offset)
-    return typed(t, "Diagonal", [x], x.dtype, (*rest, count))
+    if not isinstance(offset, int):
+        return typed(t, "Diagonal", [x], x.dtype, (*rest, count))
+    return typed(t, "Diagonal", [x], x.dtype, (*rest, count), None,
+                 lambda x: parts.diagonal(x, offset, first, second, count))  # fmt: skip
 
 
 @NUMPY.function("diagflat")
@@ -259,7 +360,10 @@ def diagflat(t: Core, v: Value, k: Value = 0) -> Tensor:
 
     x = to_array(t, v)
     side = elements(t, x) + (abs(k) if isinstance(k, int) else t.emit.fresh("diagonal"))
-    return typed(t, "Diag", [x], x.dtype, (side, side))
+    if not isinstance(k, int):
+        return typed(t, "Diag", [x], x.dtype, (side, side))
+    return typed(t, "Diag", [x], x.dtype, (side, side), None,
+                 lambda x: parts.diagonal_matrix(parts.flat(x), k))  # fmt: skip
 
 
 @NUMPY.function("meshgrid")
@@ -278,8 +382,14 @@ def meshgrid(
     grids = []
     for place, x in enumerate(arrays):
         full = [counts[i] if not sparse or i == place else 1 for i in order]
-        grids.append(typed(t, "MeshGrid", [x], x.dtype, tuple(full)))
+        ones = [counts[i] if i == place else 1 for i in order]
+        spread = partial(_on_grid, ones=ones, full=full)
+        grids.append(typed(t, "MeshGrid", [x], x.dtype, tuple(full), None, spread))
     return tuple(grids)
+
+
+def _on_grid(x: Any, ones: list[Dim], full: list[Dim]) -> Any:
+    return op("Expand", parts.resized(x, ones), full)
 
 
 def _flat(shape: tuple[Dim, ...]) -> Dim:
@@ -292,14 +402,53 @@ def _flat(shape: tuple[Dim, ...]) -> Dim:
 def indices(t: Core, dimensions: Value, dtype: Value = None, sparse: Value = False) -> Tensor:
     """Return the coordinates of a grid in one array."""
     counts = sizes(t, dimensions)
-    return new(t, dtype_of(t, dtype, INT64), (len(counts), *counts))
+    wanted, shape = dtype_of(t, dtype, INT64), (len(counts), *counts)
+    if sparse or not counts or wanted.numpy().kind == "c":
+        return new(t, wanted, shape)
+    return made(
+        t, wanted, shape, lambda: np.indices(tuple(int(str(n)) for n in counts)),
+        filling.coordinates, counts, wanted,
+    )  # fmt: skip
 
 
-@NUMPY.function("tril_indices", "triu_indices")
+@NUMPY.function("tril_indices")
 def tril_indices(t: Core, n: Value, k: Value = 0, m: Value = None) -> Value:
-    """Return the places of a triangle as two arrays."""
-    count = t.emit.fresh("triangle")
-    return tuple(new(t, INT64, (count,)) for _ in range(2))
+    """Return the places of the lower triangle as two arrays."""
+    return _triangle_indices(t, n, k, m, upper=False)
+
+
+@NUMPY.function("triu_indices")
+def triu_indices(t: Core, n: Value, k: Value = 0, m: Value = None) -> Value:
+    """Return the places of the upper triangle as two arrays."""
+    return _triangle_indices(t, n, k, m, upper=True)
+
+
+def _triangle_indices(t: Core, n: Value, k: Value, m: Value, *, upper: bool) -> Value:
+    rows = size(t, n)
+    columns = rows if m is None else size(t, m)
+    if not isinstance(k, int):
+        count: Dim = t.emit.fresh("triangle")
+        return tuple(new(t, INT64, (count,)) for _ in range(2))
+    known: Sequence[Any]
+    if isinstance(rows, int) and isinstance(columns, int):
+        known = (np.triu_indices if upper else np.tril_indices)(rows, k, columns)
+        count = len(known[0])
+    else:
+        known, count = (None, None), t.emit.fresh("triangle")
+    found = []
+    for place in range(2):
+        content = known[place]
+        if content is not None and content.size <= MAX_CONTENT:
+            found.append(new(t, INT64, (count,), content))
+        else:
+            rule = partial(_triangle_row, rows, columns, k, upper, place)
+            found.append(computed(t, (INT64, (count,)), rule))
+    return tuple(found)
+
+
+def _triangle_row(rows: Dim, columns: Dim, offset: int, upper: bool, place: int) -> Any:
+    places = filling.triangle_places(rows, columns, offset, upper=upper)
+    return op("Gather", places, np.array(place), axis=0)
 
 
 @NUMPY.function("dtype")
@@ -349,10 +498,31 @@ def isscalar(t: Core, element: Value) -> Value:
     return is_number(element) or isinstance(element, str)
 
 
-@NUMPY.function("hanning", "hamming", "blackman", "bartlett")
-def window(t: Core, M: Value) -> Tensor:
-    """Return a window of ``M`` points."""
-    return new(t, DOUBLE, (size(t, M),))
+def _window(name: str, coefficients: tuple[float, ...]) -> None:
+    def function(t: Core, M: Value) -> Tensor:
+        count = size(t, M)
+        if not isinstance(count, int):
+            return new(t, DOUBLE, (count,))
+        return made(
+            t, DOUBLE, (count,), lambda: getattr(np, name)(count), special.cosine_window, count,
+            max(count - 1, 1), coefficients, DOUBLE,
+        )  # fmt: skip
+
+    NUMPY.function(name)(function)
+
+
+_window("hanning", (0.5, -0.5))
+_window("hamming", (0.54, -0.46))
+_window("blackman", (0.42, -0.5, 0.08))
+
+
+@NUMPY.function("bartlett")
+def bartlett(t: Core, M: Value) -> Tensor:
+    """Return a triangular window of ``M`` points."""
+    count = size(t, M)
+    if not isinstance(count, int):
+        return new(t, DOUBLE, (count,))
+    return made(t, DOUBLE, (count,), lambda: np.bartlett(count), special.triangular_window, count)
 
 
 @NUMPY.function("fft.fft", "fft.ifft", "fft.rfft", "fft.irfft")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Many, Tensor, Value, is_size
 from hagane.ops.builder import op
+from hagane.ops.functions import parts as functions
 from hagane.symbolic import Dim, Expr, ceildiv, floordiv
 
 
@@ -225,10 +227,13 @@ def _span(t: Core, start: Dim, stop: Dim, total: Dim) -> Dim:
 def parts(t: Core, x: Tensor, place: int, counts: Sequence[Dim]) -> list[Tensor]:
     """Return the parts of an array along an axis."""
     shape = shape_of(t, x)
-    return [
-        typed(t, "Split", [x], x.dtype, (*shape[:place], count, *shape[place + 1 :]))
-        for count in counts
-    ]
+    found, start = [], 0
+    for count in counts:
+        own = (*shape[:place], count, *shape[place + 1 :])
+        cut = partial(functions.part, axis=place, start=start, length=count)
+        found.append(typed(t, "Split", [x], x.dtype, own, None, cut))
+        start = start + count  # type: ignore[assignment]
+    return found
 
 
 def _splitter(name: str, even: bool, fixed: int | None) -> None:
@@ -256,7 +261,11 @@ def unstack(t: Core, x: Value, *, axis: Value = 0) -> Value:
     shape = shape_of(t, found)
     place = checked_axis(t, axis, len(shape), found)
     count = shape[place]
-    part = typed(t, "Split", [found], found.dtype, (*shape[:place], *shape[place + 1 :]))
+    rest = (*shape[:place], *shape[place + 1 :])
     if isinstance(count, int):
-        return tuple([part] * count)
-    return Many(part, count)
+        return tuple(
+            typed(t, "Split", [found], found.dtype, rest, None,
+                  partial(functions.element, axis=place, place=number))
+            for number in range(count)
+        )  # fmt: skip
+    return Many(typed(t, "Split", [found], found.dtype, rest), count)

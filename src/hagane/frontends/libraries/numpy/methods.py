@@ -76,10 +76,16 @@ def matrix_transposed(t: Core, x: Tensor) -> Value:
     return t.call_library("numpy.matrix_transpose", [x])
 
 
-@NUMPY.attribute("real", "imag")
+@NUMPY.attribute("real")
 def real(t: Core, x: Tensor) -> Value:
     """Return real parts."""
     return t.call_library("numpy.real", [x])
+
+
+@NUMPY.attribute("imag")
+def imag(t: Core, x: Tensor) -> Value:
+    """Return imaginary parts."""
+    return t.call_library("numpy.imag", [x])
 
 
 @NUMPY.attribute("flat")
@@ -128,7 +134,11 @@ def view(t: Core, self: Value, dtype: Value = None, *_: Value) -> Tensor:
         if not shape:
             t.fail("rank", f"a number cannot change its size: {t.show(self)}", self)
         shape[-1] = shape[-1] * self.dtype.itemsize // wanted.itemsize
-    return typed(t, "View", [self], wanted, tuple(shape))
+    same = partial(op, "Identity")
+    rule = same if wanted == self.dtype else None
+    if rule is None and wanted.itemsize == self.dtype.itemsize and wanted.numpy().kind != "c":
+        rule = partial(op, "BitCast", to=int(wanted))
+    return typed(t, "View", [self], wanted, tuple(shape), None, rule)
 
 
 @NUMPY.method("reshape")
@@ -206,6 +216,10 @@ def length(t: Core, self: Value) -> Value:
 @NUMPY.method("item", "__float__", "__int__")
 def item_method(t: Core, self: Value, *place: Value) -> Value:
     """Return the only element, or one of them, as a number of Python."""
+    if place and all(isinstance(p, int) for p in place):
+        flat = self if len(place) > 1 else reshape(t, self, [-1])
+        found = indexing.item(t, flat, place if len(place) > 1 else place[0])
+        return t.tensor_number(found, whole=self.dtype.is_integer())
     if place:
         whole = self.dtype.is_integer()
         return (
@@ -222,10 +236,9 @@ def tolist(t: Core, self: Value) -> Value:
         return self.known.tolist()
     if not sizes_:
         return t.tensor_number(self, whole=self.dtype.is_integer())
-    element = new(t, self.dtype, sizes_[1:])
-    inner = tolist(t, element)
     if isinstance(sizes_[0], int) and sizes_[0] <= 64:
-        return [tolist(t, element) for _ in range(sizes_[0])]
+        return [tolist(t, indexing.item(t, self, place)) for place in range(sizes_[0])]
+    inner = tolist(t, new(t, self.dtype, sizes_[1:]))
     return Many(t.wrap(inner), sizes_[0])
 
 

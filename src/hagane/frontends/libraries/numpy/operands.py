@@ -148,10 +148,19 @@ def to_array(t: Core, value: Value, dtype: ir.DataType | None = None) -> Tensor:
         raise CheckError("type", f"expected an array or a number, got {t.show(t.wrap(value))}")
     own = dtype or promoted(t, [value])
     if isinstance(value, Real | Truth):
-        return t.emit.new(own, (), kind=KIND)
+        return _of_unknown(t, value, own)
     held: Any = np.empty((), dtype=object)
     held[()] = value
     return new(t, own, (), held if isinstance(value, Expr) else np.array(value))
+
+
+def _of_unknown(t: Core, value: Real | Truth, dtype: ir.DataType) -> Tensor:
+    """Return a number that only the run knows as an array."""
+    emit = t.emit
+    found = emit.real_scalar(value) if isinstance(value, Real) else emit.truth_scalar(value)
+    if found is None:
+        return t.emit.new(dtype, (), kind=KIND)
+    return cast(t, _as_ndarray(found), dtype)
 
 
 def _as_ndarray(x: Tensor) -> Tensor:
@@ -180,9 +189,11 @@ def _nested(t: Core, value: Value, dtype: ir.DataType | None) -> Tensor:
         if not isinstance(item, Tensor | Many) and not is_number(item):
             t.fail("type", f"expected numbers in an array, got {t.show(t.wrap(item))}")
     shape = _extent(t, value)
-    own = dtype or (promoted(t, items) if items else DOUBLE)
-    if any(isinstance(item, Many | Real | Truth) for item in items):
+    own = dtype or (_common(t, items) if items else DOUBLE)
+    if any(isinstance(item, Many) for item in items) or own.numpy().kind == "c":
         return new(t, own, shape)
+    if any(isinstance(item, Real | Truth) for item in items):
+        return computed(t, (own, shape), _stacked, t, value, own)
     if any(isinstance(item, Tensor) for item in items):
         tensors = [item for item in items if isinstance(item, Tensor)]
         known = None
@@ -191,11 +202,31 @@ def _nested(t: Core, value: Value, dtype: ir.DataType | None) -> Tensor:
             held: Any = np.empty(len(items), dtype=object)
             held[:] = [c[()] for c in contents if c is not None]
             known = held.reshape([int(str(n)) for n in shape])
+        if known is None:
+            return computed(t, (own, shape), _stacked, t, value, own)
         return typed(t, "Stack", tensors, own, shape, known)
     array = as_array(value, own)
     if array.dtype != object:
         array = array.astype(own.numpy())
     return new(t, own, tuple(array.shape), array)
+
+
+def _common(t: Core, items: Sequence[Value]) -> ir.DataType:
+    """Return the element type of an array of items: numbers of Python count as their own type."""
+    if not any(isinstance(item, Tensor) for item in items):
+        return promoted(t, items)
+    kinds = {int: np.int64, float: np.float64, bool: np.bool_, complex: np.complex128}
+    parts = [i.dtype.numpy() if isinstance(i, Tensor) else kinds[type(weak(i))] for i in items]
+    return ir.DataType.from_numpy(np.result_type(*parts))
+
+
+def _stacked(t: Core, value: Value, dtype: ir.DataType) -> Tensor:
+    """Return nested lists of arrays and numbers as one array."""
+    if not isinstance(value, list | tuple):
+        return cast(t, to_array(t, value, None if isinstance(value, Tensor) else dtype), dtype)
+    found = [op("Unsqueeze", _stacked(t, part, dtype), [0]) for part in value]
+    made: Tensor = op("Concat", *found, axis=0) if len(found) > 1 else found[0]
+    return made
 
 
 def _extent(t: Core, value: Value) -> tuple[Dim, ...]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import onnx_ir as ir
 
@@ -15,16 +18,20 @@ from hagane.frontends.libraries.numpy.operands import (
     broadcast_shape,
     cast,
     promoted,
+    reshape,
     shape_of,
     to_array,
     typed,
 )
 from hagane.frontends.libraries.numpy.reducing import reduced
 from hagane.frontends.libraries.numpy.table import NUMPY
+from hagane.frontends.libraries.numpy.ufuncs import elementwise
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Fields, Tensor, Value
-from hagane.ops.functions import distances
+from hagane.ops.builder import interpreting
+from hagane.ops.functions import distances, linalg, products, statistics
 from hagane.symbolic import Dim, minimum, product
+from hagane.symbolic.logic import negate
 
 
 def _real(x: Tensor) -> ir.DataType:
@@ -44,9 +51,11 @@ def multiplied(t: Core, left: Tensor, right: Tensor, dtype: ir.DataType) -> Tens
     if dtype in FLOATS:
         product_: Tensor = t.op("MatMul", *(cast(t, x, dtype) for x in (left, right)))
         return product_
-    floats = [t.emit.like(x, FLOAT) for x in (left, right)]
-    made: Tensor = t.op("MatMul", *floats)
-    return made if made.dtype == dtype else t.emit.like(made, dtype)
+    with t.emit.types_only():
+        floats = [t.emit.like(x, FLOAT) for x in (left, right)]
+        made: Tensor = t.op("MatMul", *floats)
+    operands = [cast(t, x, dtype) for x in (left, right)]
+    return computed(t, (dtype, made.shape), products.matrix_product, *operands)
 
 
 @NUMPY.function("matmul", "linalg.matmul", methods=("__matmul__",))
@@ -65,7 +74,7 @@ def dot(t: Core, a: Value, b: Value, out: Value = None) -> Tensor:
     left, right, dtype = _pair(t, a, b)
     first, second = shape_of(t, left), shape_of(t, right)
     if not first or not second:
-        return typed(t, "Mul", [left, right], dtype, (*first, *second))
+        return elementwise(t, "multiply", left, right)
     if len(second) == 1 or len(first) <= 2 >= len(second):
         return multiplied(t, left, right, dtype)
     if t.emit.differ(first[-1], second[-2]):
@@ -76,7 +85,17 @@ def dot(t: Core, a: Value, b: Value, out: Value = None) -> Tensor:
             left,
             right,
         )
-    return typed(t, "Dot", [left, right], dtype, (*first[:-1], *second[:-2], second[-1]))
+    shape = (*first[:-1], *second[:-2], second[-1])
+    return _dotted(t, left, right, dtype, shape, [len(first) - 1], [len(second) - 2])
+
+
+def _dotted(
+    t: Core, left: Tensor, right: Tensor, dtype: ir.DataType, shape: tuple[Dim, ...],
+    first: list[int], second: list[int],
+) -> Tensor:  # fmt: skip
+    """Return a sum of products over pairs of axes, of a type that is known."""
+    operands = [cast(t, x, dtype) for x in (left, right)]
+    return computed(t, (dtype, shape), products.tensordot, *operands, first, second)
 
 
 @NUMPY.function("inner")
@@ -85,7 +104,7 @@ def inner(t: Core, a: Value, b: Value) -> Tensor:
     left, right, dtype = _pair(t, a, b)
     first, second = shape_of(t, left), shape_of(t, right)
     if not first or not second:
-        return typed(t, "Mul", [left, right], dtype, (*first, *second))
+        return elementwise(t, "multiply", left, right)
     if t.emit.differ(first[-1], second[-1]):
         t.fail(
             "shape-mismatch",
@@ -93,16 +112,21 @@ def inner(t: Core, a: Value, b: Value) -> Tensor:
             left,
             right,
         )
-    return typed(t, "Inner", [left, right], dtype, (*first[:-1], *second[:-1]))
+    shape = (*first[:-1], *second[:-1])
+    return _dotted(t, left, right, dtype, shape, [len(first) - 1], [len(second) - 1])
 
 
-@NUMPY.function("vdot", "linalg.vecdot", "vecdot")
-def vdot(t: Core, a: Value, b: Value, *, axis: Value = -1) -> Tensor:
-    """Return the sum of the products of all elements (vdot), or along an axis (vecdot)."""
+@NUMPY.function("linalg.vecdot", "vecdot")
+def vecdot(t: Core, x1: Value, x2: Value, *, axis: Value = -1) -> Tensor:
+    """Return the sum of the products along an axis."""
+    made = elementwise(t, "multiply", x1, x2)
+    return reduced(t, "ReduceSum", made, axis, False, made.dtype, statistics.total)
+
+
+@NUMPY.function("vdot")
+def vdot(t: Core, a: Value, b: Value) -> Tensor:
+    """Return the sum of the products of all elements."""
     left, right, dtype = _pair(t, a, b)
-    if t.emit.label.endswith("vecdot"):
-        made = t.call_library("numpy.multiply", [left, right])
-        return reduced(t, "", made, axis, False, made.dtype)
     counts = [product(shape_of(t, x)) for x in (left, right)]
     if t.emit.differ(*counts):
         t.fail(
@@ -111,7 +135,8 @@ def vdot(t: Core, a: Value, b: Value, *, axis: Value = -1) -> Tensor:
             left,
             right,
         )
-    return typed(t, "VDot", [left, right], dtype, ())
+    flat = [cast(t, reshape(t, x, [-1]), dtype) for x in (left, right)]
+    return computed(t, (dtype, ()), products.matrix_product, *flat)
 
 
 @NUMPY.function("outer", "linalg.outer")
@@ -119,7 +144,7 @@ def outer(t: Core, a: Value, b: Value, out: Value = None) -> Tensor:
     """Return all products of elements."""
     left, right, dtype = _pair(t, a, b)
     shape = (product(shape_of(t, left)), product(shape_of(t, right)))
-    return typed(t, "Outer", [left, right], dtype, shape)
+    return computed(t, (dtype, shape), products.outer, *(cast(t, x, dtype) for x in (left, right)))
 
 
 @NUMPY.function("kron")
@@ -131,7 +156,9 @@ def kron(t: Core, a: Value, b: Value) -> Tensor:
     first = [*[1] * (rank - len(first)), *first]
     second = [*[1] * (rank - len(second)), *second]
     shape = tuple(x * y for x, y in zip(first, second, strict=True))
-    return typed(t, "Kron", [left, right], dtype, shape)
+    return computed(
+        t, (dtype, shape), products.kronecker, *(cast(t, x, dtype) for x in (left, right))
+    )
 
 
 @NUMPY.function("einsum")
@@ -141,9 +168,13 @@ def einsum(t: Core, subscripts: Value, *operands: Value, **_: Value) -> Tensor:
         t.fail("type", "einsum takes its equation as a text first")
     tensors = [to_array(t, x) for x in operands]
     dtype = promoted(t, tensors)
-    floats = [t.emit.like(x, FLOAT) for x in tensors]
-    made: Tensor = t.op("Einsum", *floats, equation=re.sub(r"\s", "", subscripts))
-    return made if made.dtype == dtype else t.emit.like(made, dtype)
+    with t.emit.types_only():
+        floats = [t.emit.like(x, FLOAT) for x in tensors]
+        made: Tensor = t.op("Einsum", *floats, equation=re.sub(r"\s", "", subscripts))
+    if made.shape is None:
+        return t.emit.like(made, dtype)
+    operands_ = [cast(t, x, dtype) for x in tensors]
+    return computed(t, (dtype, made.shape), partial(products.einsum, subscripts), *operands_)
 
 
 @NUMPY.function("tensordot", "linalg.tensordot")
@@ -174,7 +205,7 @@ def tensordot(t: Core, left: Tensor, right: Tensor, pairs: Value, dtype: ir.Data
             )
     rest = [d for i, d in enumerate(a) if i not in first]
     rest += [d for j, d in enumerate(b) if j not in second]
-    return typed(t, "TensorDot", [left, right], dtype, tuple(rest))
+    return _dotted(t, left, right, dtype, tuple(rest), first, second)
 
 
 @NUMPY.function("cross", "linalg.cross")
@@ -188,22 +219,52 @@ def cross(t: Core, a: Value, b: Value, *_: Value, axis: Value = -1) -> Tensor:
         t.fail("shape-mismatch", f"expected 3 elements along axis {place}: {t.show(left)}", left)
     shape = broadcast_shape(t, left, right)
     operands = [cast(t, x, dtype) for x in (left, right)]
-    if len(shape_of(t, right)) != len(shape_of(t, left)):
-        return typed(t, "Cross", operands, dtype, shape)
+    most = max(len(shape_of(t, x)) for x in operands)
+    operands = [reshape(t, x, [1] * (most - len(shape_of(t, x))) + [*shape_of(t, x)])
+                if len(shape_of(t, x)) < most else x for x in operands]  # fmt: skip
+    place = place if axis != -1 else most - 1
     return computed(t, (dtype, shape), distances.cross, *operands, place)
 
 
-@NUMPY.function("linalg.norm", "linalg.vector_norm", "linalg.matrix_norm")
+@NUMPY.function("linalg.norm")
 def norm(
     t: Core, x: Value, ord: Value = None, axis: Value = None, keepdims: Value = False
 ) -> Tensor:
-    """Return a norm over axes."""
+    """Return a norm over axes: of vectors along one, of matrices over two."""
     found = to_array(t, x)
     places = axes(t, axis, len(shape_of(t, found)), found)
     if axis is not None and len(places) > 2:
         t.fail("axis", f"a norm is over one axis or two, got {axis}", found)
+    as_matrix = len(places) == 2 and ord is not None
+    return _normed(t, found, 2 if ord is None else ord, axis, keepdims, matrix=as_matrix)
+
+
+@NUMPY.function("linalg.vector_norm")
+def vector_norm(
+    t: Core, x: Value, /, *, axis: Value = None, keepdims: Value = False, ord: Value = 2
+) -> Tensor:
+    """Return the norm of vectors along axes, which count as one."""
+    return _normed(t, to_array(t, x), ord, axis, keepdims, matrix=False)
+
+
+@NUMPY.function("linalg.matrix_norm")
+def matrix_norm(t: Core, x: Value, /, *, keepdims: Value = False, ord: Value = "fro") -> Tensor:
+    """Return the norm of matrices."""
+    return _normed(t, to_array(t, x), ord, (-2, -1), keepdims, matrix=True)
+
+
+def _normed(
+    t: Core, found: Tensor, order: Value, axis: Value, keepdims: Value, *, matrix: bool
+) -> Tensor:
     dtype = found.dtype if found.dtype.numpy().kind == "f" else _real(found)
-    return reduced(t, "", found, axis, keepdims, dtype)
+    if found.dtype.numpy().kind == "c":
+        return reduced(t, "", found, axis, keepdims, dtype)
+    x = cast(t, found, dtype)
+    if not matrix and isinstance(order, int | float):
+        return reduced(t, "", x, axis, keepdims, dtype, statistics.norm, float(order))
+    if matrix and (isinstance(order, int | float) or order in ("fro", "nuc")):
+        return reduced(t, "", x, axis, keepdims, dtype, linalg.matrix_norm, order)
+    return reduced(t, "", x, axis, keepdims, dtype)
 
 
 def _square(t: Core, a: Value, name: str) -> tuple[Tensor, tuple[Dim, ...]]:
@@ -217,34 +278,69 @@ def _square(t: Core, a: Value, name: str) -> tuple[Tensor, tuple[Dim, ...]]:
 
 
 def _matrix(name: str) -> None:
-    def function(t: Core, a: Value, *_: Value, **__: Value) -> Value:
+    def function(t: Core, a: Value, *_: Value, **keywords: Value) -> Value:
         x, shape = _square(t, a, name)
-        dtype = _real(x) if x.dtype.numpy().kind != "c" else x.dtype
+        if x.dtype.numpy().kind == "c":
+            return _of_complex(t, x, name, shape)
+        dtype = _real(x)
+        x = cast(t, x, dtype)
         if name == "det":
-            return typed(t, "Det", [x], dtype, shape[:-2])
+            return computed(t, (dtype, shape[:-2]), linalg.determinant, x)
         if name == "slogdet":
-            return Fields(
-                (
-                    typed(t, "Det", [x], dtype, shape[:-2]),
-                    typed(t, "Det", [x], _real(x), shape[:-2]),
-                ),
-                ("sign", "logabsdet"),
-            )
-        if name == "eigvalsh":
-            return typed(t, "Eig", [x], _real(x), shape[:-1])
-        if name == "eigh":
-            values, vectors = typed(t, "Eig", [x], _real(x), shape[:-1]), None
-            vectors = typed(t, "Eig", [x], dtype, shape)
-            return Fields((values, vectors), ("eigenvalues", "eigenvectors"))
-        if name == "matrix_power":
-            return typed(t, "Power", [x], x.dtype, shape)
-        return typed(t, name, [x], dtype, shape)
+            found = _several(t, linalg.signed_logarithm, x, shape[:-2], shape[:-2])
+            return Fields(found, ("sign", "logabsdet"))
+        if name in ("eigvalsh", "eigh"):
+            if _ or keywords:  # the other half of the matrices
+                x = t.call_library("numpy.matrix_transpose", [x])
+            found = _several(t, linalg.symmetric_values, x, shape[:-1], shape)
+            return found[0] if name == "eigvalsh" else Fields(
+                found, ("eigenvalues", "eigenvectors")
+            )  # fmt: skip
+        rule = linalg.inverse if name == "inv" else linalg.cholesky
+        return computed(t, (dtype, shape), rule, x)
 
     NUMPY.function(f"linalg.{name}")(function)
 
 
-for _name in ("inv", "det", "slogdet", "cholesky", "eigvalsh", "eigh", "matrix_power"):
+def _several(
+    t: Core, function: Callable[..., Any], x: Tensor, *shapes: tuple[Dim, ...]
+) -> tuple[Tensor, ...]:
+    """Return the results of a function over the builder that gives several."""
+    with interpreting(t.emit):
+        made: tuple[Tensor, ...] = function(x)
+    for tensor, shape in zip(made, shapes, strict=True):
+        t.emit.show_sizes(tensor, shape)
+    return made
+
+
+def _of_complex(t: Core, x: Tensor, name: str, shape: tuple[Dim, ...]) -> Value:
+    """Return results for complex matrices, of which only the types are known."""
+    if name == "det":
+        return typed(t, "Det", [x], x.dtype, shape[:-2])
+    if name == "slogdet":
+        return Fields(
+            (typed(t, "Det", [x], x.dtype, shape[:-2]), typed(t, "Det", [x], _real(x), shape[:-2])),
+            ("sign", "logabsdet"),
+        )
+    values = typed(t, "Eig", [x], _real(x), shape[:-1])
+    if name == "eigvalsh":
+        return values
+    whole = typed(t, name, [x], x.dtype, shape)
+    return Fields((values, whole), ("eigenvalues", "eigenvectors")) if name == "eigh" else whole
+
+
+for _name in ("inv", "det", "slogdet", "cholesky", "eigvalsh", "eigh"):
     _matrix(_name)
+
+
+@NUMPY.function("linalg.matrix_power")
+def matrix_power(t: Core, a: Value, n: Value) -> Tensor:
+    """Return a power of square matrices."""
+    x, shape = _square(t, a, "matrix_power")
+    dtype = x.dtype if isinstance(n, int) and n >= 0 else _real(x)
+    if not isinstance(n, int) or x.dtype.numpy().kind == "c":
+        return typed(t, "Power", [x], x.dtype, shape)
+    return computed(t, (dtype, shape), linalg.power, cast(t, x, dtype), n)
 
 
 @NUMPY.function("linalg.solve")
@@ -257,10 +353,19 @@ def solve(t: Core, a: Value, b: Value) -> Tensor:
     if t.emit.differ(rows, shape[-1]):
         t.fail("shape-mismatch", f"{t.show(x)} does not fit {t.show(right)}", x, right)
     dtype = FLOAT if x.dtype == FLOAT == right.dtype else DOUBLE
-    return typed(t, "Solve", [x, right], dtype, own)
+    if x.dtype.numpy().kind == "c" or right.dtype.numpy().kind == "c":
+        return typed(t, "Solve", [x, right], dtype, own)
+    operands = [cast(t, v, dtype) for v in (x, right)]
+    return computed(t, (dtype, own), linalg.solved_any, *operands)
 
 
-@NUMPY.function("linalg.svd", "linalg.svdvals")
+@NUMPY.function("linalg.svdvals")
+def svdvals(t: Core, x: Value, /) -> Value:
+    """Return singular values."""
+    return svd(t, x, False, False)
+
+
+@NUMPY.function("linalg.svd")
 def svd(
     t: Core,
     a: Value,
@@ -275,9 +380,13 @@ def svd(
         t.fail("rank", f"svd takes matrices, got {t.show(x)}", x)
     *lead, rows, columns = shape
     small = minimum(rows, columns)
-    values = typed(t, "Svd", [x], x.dtype, (*lead, small))
-    if not compute_uv or t.emit.label.endswith("svdvals"):
-        return values
+    is_square = not t.knowledge.possible(negate(t.knowledge.equal(rows, columns)))
+    if not compute_uv:
+        return computed(t, (x.dtype, (*lead, small)), linalg.singular_values, x)
+    if not full_matrices or is_square:
+        sizes = (*lead, rows, small), (*lead, small), (*lead, small, columns)
+        return Fields(_several(t, linalg.singular, x, *sizes), ("U", "S", "Vh"))
+    values = computed(t, (x.dtype, (*lead, small)), linalg.singular_values, x)
     u = typed(t, "Svd", [x], x.dtype, (*lead, rows, rows if full_matrices else small))
     vh = typed(t, "Svd", [x], x.dtype, (*lead, columns if full_matrices else small, columns))
     return Fields((u, values, vh), ("U", "S", "Vh"))
@@ -289,20 +398,31 @@ def qr(t: Core, a: Value, mode: Value = "reduced") -> Value:
     x = cast(t, to_array(t, a), _real(to_array(t, a)))
     *lead, rows, columns = shape_of(t, x)
     inner_ = rows if mode == "complete" else minimum(rows, columns)
-    q = typed(t, "Qr", [x], x.dtype, (*lead, rows, inner_))
-    return Fields((q, typed(t, "Qr", [x], x.dtype, (*lead, inner_, columns))), ("Q", "R"))
+    shapes = (*lead, rows, inner_), (*lead, inner_, columns)
+    factors = partial(linalg.orthogonal_triangular, complete=mode == "complete")
+    found = _several(t, factors, x, *shapes)
+    return found[1] if mode == "r" else Fields(found, ("Q", "R"))
 
 
 @NUMPY.function("linalg.pinv")
-def pinv(t: Core, a: Value, *_: Value, **__: Value) -> Tensor:
+def pinv(t: Core, a: Value, rcond: Value = None, *_: Value, **__: Value) -> Tensor:
     """Return the pseudo-inverse."""
     x = to_array(t, a)
     *lead, rows, columns = shape_of(t, x)
-    return typed(t, "Pinv", [x], _real(x), (*lead, columns, rows))
+    shape = (*lead, columns, rows)
+    share = 1e-15 if rcond is None else rcond
+    if x.dtype.numpy().kind == "c" or not isinstance(share, float):
+        return typed(t, "Pinv", [x], _real(x), shape)
+    x = cast(t, x, _real(x))
+    return computed(t, (x.dtype, shape), linalg.pseudo_inverse, x, share)
 
 
 @NUMPY.function("linalg.matrix_rank")
 def matrix_rank(t: Core, A: Value, *_: Value, **__: Value) -> Tensor:
     """Return the rank of matrices."""
     x = to_array(t, A)
-    return typed(t, "Rank", [x], ir.DataType.INT64, shape_of(t, x)[:-2])
+    shape = shape_of(t, x)[:-2]
+    if _ or __ or x.dtype.numpy().kind == "c" or len(shape_of(t, x)) < 2:
+        return typed(t, "Rank", [x], ir.DataType.INT64, shape)
+    x = cast(t, x, _real(x))
+    return computed(t, (ir.DataType.INT64, shape), linalg.numerical_rank, x, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ from hagane.frontends.libraries.numpy.ufuncs import elementwise
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import op
-from hagane.ops.functions import statistics
+from hagane.ops.functions import ordering, parts, statistics
+from hagane.ops.functions.elementary import where as chosen
 from hagane.symbolic import product
 
 _KIND = {"u": ir.DataType.UINT64, "i": INT64, "b": INT64}
@@ -91,9 +93,12 @@ def _sum_like(name: str, operator: str) -> None:
         if name.startswith("nan") and wanted in FLOATS:
             neutral = np.array(name == "nanprod", wanted.numpy())
             x = computed(
-                t, (wanted, shape_of(t, x)), lambda x: where(op("IsNaN", x), neutral, x), x
+                t, (wanted, shape_of(t, x)), lambda x: chosen(op("IsNaN", x), neutral, x), x
             )
-        made = reduced(t, operator, x, axis, keepdims, wanted)
+        rule = statistics.total if operator == "ReduceSum" else statistics.product_of
+        if initial is not None or where is not True:
+            return reduced(t, "", x, axis, keepdims, wanted)
+        made = reduced(t, operator, x, axis, keepdims, wanted, rule)
         if known is not None and not keepdims:
             made.known = known
         return made
@@ -128,6 +133,8 @@ _SPREADS: dict[str, Callable[..., Any]] = {
     "nanmean": statistics.mean_of_numbers,
     "var": statistics.variance,
     "std": statistics.deviation,
+    "nanvar": statistics.variance_of_numbers,
+    "nanstd": statistics.deviation_of_numbers,
 }
 
 
@@ -180,11 +187,25 @@ def average(t: Core, a: Value, axis: Value = None, weights: Value = None, return
             places = axes(t, axis, len(shape_of(t, x)), x)
             if len(places) != 1 or t.emit.differ(shape_of(t, w, 1)[0], shape_of(t, x)[places[0]]):
                 t.fail("shape-mismatch", f"{t.show(w)} does not weigh {t.show(x)}", w, x)
-        x = elementwise(t, "multiply", x, w) if w.shape == x.shape else x
         dtype = ir.DataType.from_numpy(np.result_type(dtype.numpy(), w.dtype.numpy()))
         dtype = dtype if dtype.numpy().kind in "fc" else DOUBLE
-    made = reduced(t, "", x, axis, keepdims, dtype)
-    return (made, t.emit.like(made, dtype)) if returned else made
+        x, w = cast(t, x, dtype), cast(t, w, dtype)
+        if len(shape_of(t, w)) < len(shape_of(t, x)):
+            place = axes(t, axis, len(shape_of(t, x)), x)[0]
+            ones = [1] * (len(shape_of(t, x)) - place - 1)
+            w = reshape(t, w, [shape_of(t, w)[0], *ones])
+        w = elementwise(t, "multiply", elementwise(t, "equal", x, x), w)
+        made, total = (
+            reduced(t, "ReduceSum", v, axis, keepdims, dtype)
+            for v in (elementwise(t, "multiply", x, w), w)
+        )
+        made = elementwise(t, "divide", made, total)
+        return (made, total) if returned else made
+    x = cast(t, x, dtype)
+    made = reduced(t, "ReduceMean", x, axis, keepdims, dtype)
+    if not returned:
+        return made
+    return made, elementwise(t, "divide", reduced(t, "ReduceSum", x, axis, keepdims, dtype), made)
 
 
 def _extreme(name: str, operator: str) -> None:
@@ -195,7 +216,11 @@ def _extreme(name: str, operator: str) -> None:
         x = to_array(t, a)
         if initial is None:
             not_empty(t, x, axis, name)
-        made = reduced(t, operator, x, axis, keepdims, x.dtype)
+        if initial is not None or where is not True:
+            return reduced(t, "", x, axis, keepdims, x.dtype)
+        skips = name.startswith("nan") and x.dtype in FLOATS
+        rule = partial(statistics.extreme, operator, skip=skips)
+        made = reduced(t, "" if skips else operator, x, axis, keepdims, x.dtype, rule)
         if axis is None and not keepdims and x.known is not None and x.known.size:
             made.known = _known_extreme(operator, x.known)
         return made
@@ -226,7 +251,7 @@ def ptp(
     """Return the largest minus the smallest element."""
     x = to_array(t, a)
     not_empty(t, x, axis, "ptp")
-    return reduced(t, "", x, axis, keepdims, x.dtype)
+    return reduced(t, "", x, axis, keepdims, x.dtype, statistics.spread)
 
 
 def _truth(name: str) -> None:
@@ -258,25 +283,53 @@ def count_nonzero(t: Core, a: Value, axis: Value = None, *, keepdims: Value = Fa
     return reduced(t, "", to_array(t, a), axis, keepdims, INT64, statistics.count)
 
 
-@NUMPY.function("median", "nanmedian")
-def median(t: Core, a: Value, axis: Value = None, out: Value = None, *_: Value,
-           keepdims: Value = False) -> Tensor:  # fmt: skip
-    """Return the middle element."""
-    x = to_array(t, a)
-    dtype = x.dtype if x.dtype.numpy().kind in "fc" else DOUBLE
-    return reduced(t, "", x, axis, keepdims, dtype)
+def _median(name: str) -> None:
+    def function(t: Core, a: Value, axis: Value = None, out: Value = None, *_: Value,
+                 keepdims: Value = False) -> Tensor:  # fmt: skip
+        x = to_array(t, a)
+        dtype = x.dtype if x.dtype.numpy().kind in "fc" else DOUBLE
+        if x.dtype.numpy().kind == "c":
+            return reduced(t, "", x, axis, keepdims, dtype)
+        rule = partial(ordering.quantiles, skip=name == "nanmedian")
+        return reduced(
+            t, "", cast(t, x, dtype), axis, keepdims, dtype,
+            lambda x, places, keeps: rule(x, np.array(0.5), places, keeps),
+        )  # fmt: skip
+
+    NUMPY.function(name)(function)
 
 
-@NUMPY.function("quantile", "percentile", "nanquantile", "nanpercentile")
-def quantile(t: Core, a: Value, q: Value, axis: Value = None, out: Value = None, *_: Value,
-             keepdims: Value = False, **__: Value) -> Tensor:  # fmt: skip
-    """Return quantiles: the axes of ``q`` come first."""
-    x, part = to_array(t, a), to_array(t, q)
-    own = x.dtype if x.dtype.numpy().kind in "fc" else DOUBLE
-    if isinstance(q, Tensor | list | tuple):
-        own = ir.DataType.from_numpy(np.result_type(own.numpy(), part.dtype.numpy(), np.float32))
-    made = reduced(t, "", x, axis, keepdims, own)
-    return typed(t, "Quantile", [made], own, (*shape_of(t, part), *shape_of(t, made)))
+_median("median")
+_median("nanmedian")
+
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _quantile(name: str) -> None:
+    def function(t: Core, a: Value, q: Value, axis: Value = None, out: Value = None, *_: Value,
+                 method: Value = "linear", keepdims: Value = False,
+                 **__: Value) -> Tensor:  # fmt: skip
+        x, part = to_array(t, a), to_array(t, q)
+        own = x.dtype if x.dtype.numpy().kind in "fc" else DOUBLE
+        if isinstance(q, Tensor | list | tuple):
+            found = np.result_type(own.numpy(), part.dtype.numpy(), np.float32)
+            own = ir.DataType.from_numpy(found)
+        made = reduced(t, "", x, axis, keepdims, own)
+        shape = (*shape_of(t, part), *shape_of(t, made))
+        if x.dtype.numpy().kind == "c" or method not in _METHODS:
+            return typed(t, "Quantile", [made], own, shape)
+        share = cast(t, part, DOUBLE)
+        if name.endswith("percentile"):
+            share = elementwise(t, "divide", share, 100.0)
+        places = axes(t, axis, len(shape_of(t, x)), x)
+        rule = partial(ordering.quantiles, method=method, skip=name.startswith("nan"))
+        return computed(t, (own, shape), rule, cast(t, x, own), share, places, bool(keepdims))
+
+    NUMPY.function(name)(function)
+
+
+for _name in ("quantile", "percentile", "nanquantile", "nanpercentile"):
+    _quantile(_name)
 
 
 def _cumulative(name: str) -> None:
@@ -293,12 +346,13 @@ def _cumulative(name: str) -> None:
         known = None
         if x.known is not None and len(shape_of(t, x)) == 1 and wanted.is_integer():
             known = _running(name, x.known)
-        if name == "cumsum" and wanted in _SUMMED and shape_of(t, x):
-            place = 0 if axis is None else _axis(t, axis, x)
-            rows = x if axis is not None else reshape(t, x, [-1])
-            return typed(t, "CumSum", [cast(t, rows, wanted)], wanted, shape, known,
-                         lambda x: op("CumSum", x, place))  # fmt: skip
-        return typed(t, "CumSum", [x], wanted, shape, known)
+        place = 0 if axis is None else _axis(t, axis, x)
+        rows = cast(t, x if axis is not None else reshape(t, x, [-1]), wanted)
+        if wanted.numpy().kind == "c":
+            return typed(t, "CumSum", [x], wanted, shape, known)
+        return typed(t, "CumSum", [rows], wanted, shape, known,
+                     partial(statistics.running, name.removeprefix("nan"), axis=place,
+                             skip=name.startswith("nan")))  # fmt: skip
 
     NUMPY.function(name, methods=(name,) if not name.startswith("nan") else ())(function)
 
@@ -320,16 +374,26 @@ for _name in ("cumsum", "cumprod", "nancumsum", "nancumprod"):
     _cumulative(_name)
 
 
-@NUMPY.function("cumulative_sum", "cumulative_prod")
-def cumulative_sum(t: Core, x: Value, *, axis: Value = None, dtype: Value = None,
-                   out: Value = None, include_initial: Value = False) -> Tensor:  # fmt: skip
-    """Return running sums along an axis, from zero if asked for."""
-    found = to_array(t, x)
-    shape = list(shape_of(t, found))
-    place = _axis(t, 0 if axis is None and len(shape) == 1 else axis, found)
-    if include_initial:
-        shape[place] = shape[place] + 1
-    return typed(t, "CumSum", [found], dtype_of(t, dtype, _accumulated(found.dtype)), tuple(shape))
+def _cumulative_of_standard(name: str) -> None:
+    def function(t: Core, x: Value, *, axis: Value = None, dtype: Value = None,
+                 out: Value = None, include_initial: Value = False) -> Tensor:  # fmt: skip
+        found = to_array(t, x)
+        shape = list(shape_of(t, found))
+        place = _axis(t, 0 if axis is None and len(shape) == 1 else axis, found)
+        wanted = dtype_of(t, dtype, _accumulated(found.dtype))
+        if include_initial:
+            shape[place] = shape[place] + 1
+        if wanted.numpy().kind == "c":
+            return typed(t, "CumSum", [found], wanted, tuple(shape))
+        rule = partial(statistics.running, name, axis=place, skip=False,
+                       first=bool(include_initial))  # fmt: skip
+        return typed(t, "CumSum", [cast(t, found, wanted)], wanted, tuple(shape), None, rule)
+
+    NUMPY.function({"cumsum": "cumulative_sum", "cumprod": "cumulative_prod"}[name])(function)
+
+
+_cumulative_of_standard("cumsum")
+_cumulative_of_standard("cumprod")
 
 
 @NUMPY.function("diff")
@@ -342,7 +406,15 @@ def diff(t: Core, a: Value, n: Value = 1, axis: Value = -1, **_: Value) -> Tenso
     place = _axis(t, axis, x)
     left = shape[place] - n
     shape[place] = max(0, left) if isinstance(left, int) else left
-    return typed(t, "Diff", [x], x.dtype, tuple(shape))
+    if not isinstance(n, int) or _ or x.dtype.numpy().kind == "c":
+        return typed(t, "Diff", [x], x.dtype, tuple(shape))
+
+    def differences(x: Any) -> Any:
+        for _ in range(n):
+            x = parts.differences(x, place)
+        return x
+
+    return typed(t, "Diff", [x], x.dtype, tuple(shape), None, differences)
 
 
 @NUMPY.function("gradient")
@@ -350,12 +422,26 @@ def gradient(t: Core, f: Value, *_: Value, axis: Value = None, **__: Value) -> V
     """Return central differences, an array for each axis."""
     x = to_array(t, f)
     dtype = x.dtype if x.dtype in FLOATS else DOUBLE
-    count = len(axes(t, axis, len(shape_of(t, x)), x))
-    found = [typed(t, "Gradient", [x], dtype, x.shape) for _ in range(count)]
+    places = axes(t, axis, len(shape_of(t, x)), x)
+    distances = [*_] if len(_) > 1 else [*(_ or [1.0])] * len(places)
+    plain = not __ and all(isinstance(d, int | float) for d in distances)
+    wide = cast(t, x, dtype)
+    found = [
+        computed(t, (dtype, shape_of(t, x)), parts.slopes, wide, place, float(distance))
+        if plain
+        else typed(t, "Gradient", [x], dtype, x.shape)
+        for place, distance in zip(places, distances, strict=False)
+    ]
     return found[0] if len(found) == 1 else tuple(found)
 
 
-@NUMPY.function("trace", "linalg.trace", methods=("trace",))
+@NUMPY.function("linalg.trace")
+def matrix_trace(t: Core, x: Value, /, *, offset: Value = 0, dtype: Value = None) -> Tensor:
+    """Return the sums of the diagonals of matrices, the last two axes."""
+    return trace(t, x, offset, -2, -1, dtype)
+
+
+@NUMPY.function("trace", methods=("trace",))
 def trace(t: Core, a: Value, offset: Value = 0, axis1: Value = 0, axis2: Value = 1,
           dtype: Value = None, out: Value = None) -> Tensor:  # fmt: skip
     """Return the sum of a diagonal."""
@@ -365,4 +451,8 @@ def trace(t: Core, a: Value, offset: Value = 0, axis1: Value = 0, axis2: Value =
         t.fail("rank", f"trace requires at least two axes, got {t.show(x)}", x)
     gone = (_axis(t, axis1, x), _axis(t, axis2, x))
     rest = tuple(n for i, n in enumerate(shape) if i not in gone)
-    return typed(t, "Trace", [x], dtype_of(t, dtype, _accumulated(x.dtype)), rest)
+    wanted = dtype_of(t, dtype, _accumulated(x.dtype))
+    line: Tensor = t.call_library("numpy.diagonal", [x, offset, *gone])
+    if wanted.numpy().kind == "c":
+        return typed(t, "Trace", [x], wanted, rest)
+    return computed(t, (wanted, rest), statistics.total, cast(t, line, wanted), [len(rest)], False)

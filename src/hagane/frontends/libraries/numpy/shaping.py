@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
+from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.numpy.operands import (
     axes,
     axis,
@@ -20,7 +24,9 @@ from hagane.frontends.libraries.numpy.operands import (
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
-from hagane.ops.functions import elementary
+from hagane.ops.builder import op
+from hagane.ops.builder import shape_of as op_shape
+from hagane.ops.functions import elementary, padding, parts
 from hagane.symbolic import Dim, product
 
 
@@ -160,7 +166,7 @@ def broadcast_to(t: Core, array: Value, shape: Value, subok: Value = False) -> T
     if not fits:
         target = ", ".join(map(str, wanted))
         t.fail("shape-mismatch", f"{t.show(x)} does not broadcast to ({target})", x)
-    return typed(t, "Expand", [x], x.dtype, tuple(wanted))
+    return typed(t, "Expand", [x], x.dtype, tuple(wanted), None, lambda x: op("Expand", x, wanted))
 
 
 @NUMPY.function("broadcast_arrays")
@@ -168,7 +174,11 @@ def broadcast_arrays(t: Core, *args: Value, **_: Value) -> Value:
     """Return arrays repeated to their common shape."""
     arrays = [to_array(t, a) for a in args]
     shape = broadcast_shape(t, *arrays)
-    return tuple(typed(t, "Expand", [x], x.dtype, shape) for x in arrays)
+    sizes_ = list(shape)
+    return tuple(
+        typed(t, "Expand", [x], x.dtype, shape, None, lambda x: op("Expand", x, sizes_))
+        for x in arrays
+    )
 
 
 @NUMPY.function("broadcast_shapes")
@@ -179,12 +189,24 @@ def broadcast_shapes(t: Core, *args: Value) -> Value:
     return tuple(broadcast_shape(t, *[new(t, FLOAT, sizes(t, a)) for a in args]))
 
 
-@NUMPY.function("flip", "fliplr", "flipud")
+@NUMPY.function("flip")
 def flip(t: Core, m: Value, axis: Value = None) -> Tensor:
     """Return the array with the order of axes' elements reversed."""
     x = to_array(t, m)
-    axes(t, axis, len(shape_of(t, x)), x)
-    return typed(t, "Flip", [x], x.dtype, x.shape)
+    turned = axes(t, axis, len(shape_of(t, x)), x)
+    return typed(t, "Flip", [x], x.dtype, x.shape, None, lambda x: parts.flip(x, turned))
+
+
+@NUMPY.function("flipud")
+def flipud(t: Core, m: Value) -> Tensor:
+    """Return the array with its rows in reversed order."""
+    return flip(t, m, 0)
+
+
+@NUMPY.function("fliplr")
+def fliplr(t: Core, m: Value) -> Tensor:
+    """Return the array with its columns in reversed order."""
+    return flip(t, m, 1)
 
 
 @NUMPY.function("rot90")
@@ -195,7 +217,17 @@ def rot90(t: Core, m: Value, k: Value = 1, axes: Value = (0, 1)) -> Tensor:
     first, second = (axis(t, place, len(shape), x) for place in axes)
     if isinstance(k, int) and k % 2:
         shape[first], shape[second] = shape[second], shape[first]
-    return typed(t, "Rotate", [x], x.dtype, tuple(shape))
+    order = list(range(len(shape)))
+    order[first], order[second] = second, first
+    if not isinstance(k, int):
+        return typed(t, "Rotate", [x], x.dtype, tuple(shape))
+    turned: dict[int, Callable[[Any], Any]] = {
+        0: lambda x: x,
+        1: lambda x: elementary.transpose(parts.flip(x, [second]), order),
+        2: lambda x: parts.flip(x, [first, second]),
+        3: lambda x: parts.flip(elementary.transpose(x, order), [second]),
+    }
+    return typed(t, "Rotate", [x], x.dtype, tuple(shape), None, turned[k % 4])
 
 
 @NUMPY.function("roll")
@@ -203,8 +235,18 @@ def roll(t: Core, a: Value, shift: Value, axis: Value = None) -> Tensor:
     """Return the array with elements moved along axes, round and round."""
     x = to_array(t, a)
     listed = axis if isinstance(axis, tuple | list) else [] if axis is None else [axis]
-    axes(t, tuple(dict.fromkeys(listed)) or None, len(shape_of(t, x)), x)
-    return typed(t, "Roll", [x], x.dtype, x.shape)
+    rank = len(shape_of(t, x))
+    axes(t, tuple(dict.fromkeys(listed)) or None, rank, x)
+    shifts = list(shift) if isinstance(shift, tuple | list) else [shift] * max(len(listed), 1)
+
+    def rolled(x: Any) -> Any:
+        if axis is None:
+            return parts.resized(parts.roll(parts.flat(x), size(t, shift), 0), shape_of(t, x))
+        for place, moved in zip(listed, shifts, strict=True):
+            x = parts.roll(x, size(t, moved), place % rank)
+        return x
+
+    return typed(t, "Roll", [x], x.dtype, x.shape, None, rolled)
 
 
 @NUMPY.function("repeat", methods=("repeat",))
@@ -231,7 +273,22 @@ def repeat(t: Core, a: Value, repeats: Value, axis: Value = None) -> Tensor:
     else:
         one = counts[0] if isinstance(counts, tuple | list) else counts
         shape[place] = shape[place] * size(t, one)
-    return typed(t, "Repeat", [x], x.dtype, tuple(shape))
+    return computed(t, (x.dtype, tuple(shape)), _repeated, x, place, counts, repeats)
+
+
+def _repeated(x: Tensor, place: int, counts: Value, repeats: Value) -> Any:
+    if isinstance(counts, tuple | list) and len(counts) == 1:
+        counts = counts[0]
+    if isinstance(counts, tuple | list):
+        found = parts.places_repeated(op("Identity", np.array(counts, np.int64)))
+    elif counts is None:
+        found = parts.places_repeated(op("Expand", repeats, [op_shape(x)[place]]))
+    elif isinstance(counts, Tensor):
+        own = op("Reshape", counts, [1])
+        found = parts.places_repeated(op("Expand", own, [op_shape(x)[place]]))
+    else:
+        return parts.repeat_each(x, place, counts)
+    return op("Gather", x, found, axis=place)
 
 
 @NUMPY.function("tile")
@@ -242,24 +299,43 @@ def tile(t: Core, A: Value, reps: Value) -> Tensor:
     rank = max(len(times), len(shape))
     times = [*[1] * (rank - len(times)), *times]
     shape = [*[1] * (rank - len(shape)), *shape]
-    return typed(t, "Tile", [x], x.dtype, tuple(a * b for a, b in zip(shape, times, strict=True)))
+    made = tuple(a * b for a, b in zip(shape, times, strict=True))
+    own = list(shape)
+    return typed(
+        t, "Tile", [x], x.dtype, made, None, lambda x: op("Tile", parts.resized(x, own), times)
+    )
 
 
 @NUMPY.function("resize")
 def resize(t: Core, a: Value, new_shape: Value) -> Tensor:
     """Return the elements, repeated or cut, in another shape."""
     x = to_array(t, a)
-    return typed(t, "Resize", [x], x.dtype, tuple(sizes(t, new_shape)))
+    wanted = sizes(t, new_shape)
+
+    def resized(x: Any) -> Any:
+        places = op("Mod", op("Range", 0, product(wanted), 1), elements(t, x))
+        return parts.resized(op("Gather", parts.flat(x), places, axis=0), wanted)
+
+    return typed(t, "Resize", [x], x.dtype, tuple(wanted), None, resized)
 
 
 @NUMPY.function("pad")
-def pad(t: Core, array: Value, pad_width: Value, mode: Value = "constant", **_: Value) -> Tensor:
+def pad(
+    t: Core, array: Value, pad_width: Value, mode: Value = "constant", *,
+    constant_values: Value = 0, **other: Value,
+) -> Tensor:  # fmt: skip
     """Return the array with elements added around it."""
     x = to_array(t, array)
     shape = list(shape_of(t, x))
     pairs = _pairs(t, pad_width, len(shape), x)
     padded = [n + before + after for n, (before, after) in zip(shape, pairs, strict=True)]
-    return typed(t, "Pad", [x], x.dtype, tuple(padded))
+    amounts = [*(before for before, _ in pairs), *(after for _, after in pairs)]
+    name = {"constant": "constant", "edge": "edge", "reflect": "reflect", "wrap": "wrap"}.get(mode)
+    value = constant_values if mode == "constant" else 0
+    if name is None or other or not isinstance(value, int | float):
+        return typed(t, "Pad", [x], x.dtype, tuple(padded))
+    return typed(t, "Pad", [x], x.dtype, tuple(padded), None,
+                 lambda x: padding.padded_around(x, amounts, value, name))  # fmt: skip
 
 
 def _pairs(t: Core, width: Value, rank: int, x: Tensor) -> list[tuple[Dim, Dim]]:
@@ -302,7 +378,11 @@ for _name, _rank in (("atleast_1d", 1), ("atleast_2d", 2), ("atleast_3d", 3)):
                     whole = {0: (1, 1, 1), 1: (1, *shape, 1), 2: (*shape, 1)}[len(shape)]
                 else:
                     whole = (*[1] * (rank - len(shape)), *shape)
-                x = typed(t, "Reshape", [x], x.dtype, whole)
+                known = x.known
+                if known is not None:
+                    known = known.reshape([int(str(n)) for n in whole])
+                x = typed(t, "Reshape", [x], x.dtype, whole, known,
+                          lambda x, whole=whole: parts.resized(x, whole))  # fmt: skip
             found.append(x)
         return found[0] if len(found) == 1 else tuple(found)
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import operator as python
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.numpy.operands import (
     BOOL,
     FLOATS,
@@ -21,15 +23,19 @@ from hagane.frontends.libraries.numpy.operands import (
     content,
     dtype_of,
     is_number,
+    promoted,
+    shape_of,
     to_array,
     typed,
     weak,
 )
-from hagane.frontends.libraries.numpy.rules import rule_of
+from hagane.frontends.libraries.numpy.rules import Rule, rule_of
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Tensor, Value
+from hagane.frontends.python.values.values import Tensor, Truth, Value
+from hagane.ops.builder import op
+from hagane.ops.functions import pairs, special
 from hagane.symbolic import Expr
 
 # What Python does to known content, sizes among it.
@@ -44,7 +50,6 @@ _BY_OPERATOR = {
     "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
     "ge": "greater_equal",
 }  # fmt: skip
-_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 
 def resolved(t: Core, name: str, values: Sequence[Value]) -> list[ir.DataType]:
@@ -79,11 +84,23 @@ def elementwise(t: Core, name: str, *values: Value) -> Any:
         for v, dtype in zip(values, dtypes, strict=False)
     ]
     known = _known(name, tensors, dtypes[count])
+    if name == "ldexp":
+        tensors[1] = cast(t, tensors[1], tensors[0].dtype)
     same = all(x.dtype == tensors[0].dtype for x in tensors)
-    rule = rule_of(name, tensors[0].dtype) if same and len(dtypes) == count + 1 else None
+    rule = rule_of(name, tensors[0].dtype) if same else None
     shape = broadcast_shape(t, *tensors, name=_ARITHMETIC.get(name, "Sum"))
-    found = [typed(t, name, tensors, dtype, shape, known, rule) for dtype in dtypes[count:]]
+    found = [
+        typed(t, name, tensors, dtype, shape, known, _part(rule, number, len(dtypes) - count))
+        for number, dtype in enumerate(dtypes[count:])
+    ]
     return found[0] if len(found) == 1 else tuple(found)
+
+
+def _part(rule: Rule | None, number: int, count: int) -> Rule | None:
+    """Return what computes one of several results."""
+    if rule is None or count == 1:
+        return rule
+    return lambda *operands: rule(*operands)[number]
 
 
 def _known(name: str, tensors: Sequence[Tensor], dtype: ir.DataType) -> Any:
@@ -195,18 +212,39 @@ NUMPY.unary = unary
 
 
 @NUMPY.function("isclose")
-def isclose(t: Core, a: Value, b: Value, *_: Value, **__: Value) -> Tensor:
+def isclose(
+    t: Core, a: Value, b: Value, rtol: Value = 1e-5, atol: Value = 1e-8, equal_nan: Value = False
+) -> Tensor:
     """Return where two arrays are nearly equal."""
     left, right = to_array(t, a), to_array(t, b)
-    return typed(t, "IsClose", [left, right], BOOL, broadcast_shape(t, left, right))
+    shape = broadcast_shape(t, left, right)
+    given = isinstance(rtol, int | float) and isinstance(atol, int | float)
+    dtype = promoted(t, [left, right, 0.0])
+    if not given or dtype not in FLOATS or not isinstance(equal_nan, bool):
+        return typed(t, "IsClose", [left, right], BOOL, shape)
+    operands = [cast(t, x, dtype) for x in (left, right)]
+    return computed(
+        t, (BOOL, shape), pairs.are_close, *operands, float(rtol), float(atol), equal_nan
+    )
 
 
-@NUMPY.function("allclose", "array_equal", "array_equiv")
-def allclose(t: Core, a: Value, b: Value, *_: Value, **__: Value) -> Value:
+@NUMPY.function("allclose")
+def allclose(
+    t: Core, a: Value, b: Value, rtol: Value = 1e-5, atol: Value = 1e-8, equal_nan: Value = False
+) -> Value:
+    """Return whether two arrays are nearly equal."""
+    near = isclose(t, a, b, rtol, atol, equal_nan)
+    return t.as_truth(t.as_term(t.truth(t.call_library("numpy.all", [near]))))
+
+
+@NUMPY.function("array_equal", "array_equiv")
+def array_equal(t: Core, a1: Value, a2: Value, equal_nan: Value = False) -> Value:
     """Return whether two arrays hold the same."""
-    from hagane.frontends.python.values.values import Truth
-
-    return Truth(t.unknown_truth())
+    left, right = to_array(t, a1), to_array(t, a2)
+    if left.shape is None or left.shape != right.shape or equal_nan:
+        return Truth(t.unknown_truth())
+    same = elementwise(t, "equal", left, right)
+    return t.as_truth(t.as_term(t.truth(t.call_library("numpy.all", [same]))))
 
 
 @NUMPY.function("clip")
@@ -231,28 +269,63 @@ def round_(t: Core, a: Value, decimals: Value = 0, *_: Value) -> Tensor:
     """Return the array rounded; the element type stays."""
     x = to_array(t, a)
     if x.dtype == BOOL:
-        return typed(t, "Round", [x], ir.DataType.FLOAT16, x.shape)
-    return typed(t, "Round", [x], x.dtype, x.shape)
+        x = cast(t, x, ir.DataType.FLOAT16)
+    if not isinstance(decimals, int) or (x.dtype not in FLOATS and decimals < 0):
+        return typed(t, "Round", [x], x.dtype, x.shape)
+    if x.dtype not in FLOATS:
+        return typed(t, "Round", [x], x.dtype, x.shape, x.known, partial(op, "Identity"))
+    return typed(t, "Round", [x], x.dtype, x.shape, None, lambda x: pairs.rounded(x, decimals))
 
 
-@NUMPY.function("real", "imag", "angle")
-def real(t: Core, val: Value) -> Tensor:
-    """Return a real part of each element."""
-    x = to_array(t, val)
+def _real_part(name: str, rule: Rule) -> None:
     halves = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: ir.DataType.DOUBLE}
-    return typed(t, "Real", [x], halves.get(x.dtype, x.dtype), x.shape)
+
+    def function(t: Core, val: Value) -> Tensor:
+        x = to_array(t, val)
+        if x.dtype in halves:
+            return typed(t, "Real", [x], halves[x.dtype], x.shape)
+        if name == "angle":
+            x = cast(t, x, x.dtype if x.dtype in FLOATS else ir.DataType.DOUBLE)
+        return typed(t, "Real", [x], x.dtype, x.shape, None, rule)
+
+    NUMPY.function(name)(function)
+
+
+_real_part("real", partial(op, "Identity"))
+_real_part("imag", special.zeros_of)
+_real_part("angle", special.angle_of_reals)
 
 
 @NUMPY.function("nan_to_num")
-def nan_to_num(t: Core, x: Value, *_: Value, **__: Value) -> Tensor:
+def nan_to_num(
+    t: Core, x: Value, copy: Value = True, nan: Value = 0.0, posinf: Value = None,
+    neginf: Value = None,
+) -> Tensor:  # fmt: skip
     """Return the array with numbers in place of what is none."""
     found = to_array(t, x)
-    return typed(t, "NanToNum", [found], found.dtype, found.shape)
+    if found.dtype not in FLOATS:
+        same = partial(op, "Identity")
+        return typed(t, "NanToNum", [found], found.dtype, found.shape, found.known, same)
+    most = float(np.finfo(found.dtype.numpy()).max)
+    numbers = nan, most if posinf is None else posinf, -most if neginf is None else neginf
+    if not all(isinstance(number, int | float) for number in numbers):
+        return typed(t, "NanToNum", [found], found.dtype, found.shape)
+    return computed(t, found, pairs.with_numbers, found, *numbers)
 
 
-@NUMPY.function("sinc", "i0")
+@NUMPY.function("sinc")
 def sinc(t: Core, x: Value) -> Tensor:
-    """Return a function of real numbers; integers become float64."""
+    """Return ``sin(pi x) / (pi x)``; integers become float64."""
+    return _of_floats(t, x, special.sinc)
+
+
+@NUMPY.function("i0")
+def i0(t: Core, x: Value) -> Tensor:
+    """Return Bessel's modified function of order 0; integers become float64."""
+    return _of_floats(t, x, special.bessel_i0)
+
+
+def _of_floats(t: Core, x: Value, function: Rule) -> Tensor:
     found = to_array(t, x)
     dtype = found.dtype if found.dtype in FLOATS else ir.DataType.DOUBLE
-    return typed(t, "Sinc", [found], dtype, found.shape)
+    return computed(t, (dtype, shape_of(t, found)), function, cast(t, found, dtype))

@@ -243,8 +243,12 @@ def call_with(
     function: Function,
     bound: bool,
     given: Mapping[str, Any],
+    kinds: Mapping[str, str] | None = None,
 ) -> None:
-    """Call the function with values of the given types and record what comes back."""
+    """Call the function with values of the given types and record what comes back.
+
+    ``kinds`` has the classes of arguments that are tensors, where they are known by name.
+    """
     parameters = _parameters(function, bound)
     names = {parameter.arg for parameter in parameters}
     unknown = [name for name in given if name not in names]
@@ -256,7 +260,8 @@ def call_with(
     kind = _tensor_kind(interpreter, value, function)
     keywords: dict[str, Value] = {}
     for parameter in parameters:
-        made = _argument(interpreter, function, parameter, given, kind)
+        own = (kinds or {}).get(parameter.arg, "")
+        made = _argument(interpreter, function, parameter, given, kind, own)
         if made is not MISSING:
             keywords[parameter.arg] = made
     for name in unknown:  # for ``**keywords``
@@ -317,8 +322,12 @@ def _argument(
     parameter: ast.arg,
     given: Mapping[str, Any],
     kind: str,
+    known: str,
 ) -> Value:
-    """Return the value of one argument, ``MISSING`` if its default is to be taken."""
+    """Return the value of one argument, ``MISSING`` if its default is to be taken.
+
+    A tensor is of the class ``known``, else of that of its annotation, else of ``kind``.
+    """
     name = parameter.arg
     try:
         annotated = read_annotation(parameter.annotation)
@@ -333,16 +342,19 @@ def _argument(
             return MISSING
         text, own_kind = annotated
         return _marked(
-            interpreter, function, parameter, interpreter.make_value(text, name, own_kind or kind)
+            interpreter,
+            function,
+            parameter,
+            interpreter.make_value(text, name, known or own_kind or kind),
         )
     if isinstance(found, Tensor):
         found = _text_of(found)
     if not isinstance(found, TypeText):
         return found
-    own_kind = kind
     if annotated is not None:
-        found, own_kind = _with_names(annotated[0], found), annotated[1] or kind
-    return _marked(interpreter, function, parameter, interpreter.make_value(found, name, own_kind))
+        found, kind = _with_names(annotated[0], found), annotated[1] or kind
+    made = interpreter.make_value(found, name, known or kind)
+    return _marked(interpreter, function, parameter, made)
 
 
 def _marked(

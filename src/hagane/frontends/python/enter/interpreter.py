@@ -15,6 +15,7 @@ from hagane.frontends.python.interpret.exceptions import Exceptions
 from hagane.frontends.python.interpret.expressions import Expressions
 from hagane.frontends.python.interpret.loops import Loops
 from hagane.frontends.python.interpret.operators import Operators
+from hagane.frontends.python.interpret.running import Observer, Unobserved
 from hagane.frontends.python.interpret.statements import Statements
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.load.lift import Lift
@@ -52,12 +53,20 @@ class Interpreter(
         root: The folder that imports start from, beside that of the importing file.
         tables: What names of libraries mean.
         domain: Makes what values are, given the interpreter.
+        observer: Makes the observer of what is read of the running Python, given the interpreter.
     """
 
-    def __init__(self, root: Path, tables: Tables, domain: Callable[[Interpreter], Domain]):
+    def __init__(
+        self,
+        root: Path,
+        tables: Tables,
+        domain: Callable[[Interpreter], Domain],
+        observer: Callable[[Interpreter], Observer] = Unobserved,
+    ):
         super().__init__(domain)
         self.root = root
         self.tables = tables
+        self.observer = observer(self)
 
     def tensor_operator(self, name: str, left: Value, right: Value) -> Value:
         """Return an operator of which at least one operand is a tensor."""

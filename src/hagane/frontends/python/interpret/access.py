@@ -319,11 +319,15 @@ class Access(Objects):
         return content if isinstance(content, Many) else list(content)
 
     def _range_items(self, value: Range) -> list[Value] | Many:
+        count: Dim
         start, step = value.start, value.step
+        if not isinstance(step, int) and self.emit.builds:
+            count = maximum(0, -((start - value.stop) // step))  # whatever sign the step has
+            return self.domain.many(value, Many(start, count, lambda k: start + k * step))
         if not isinstance(step, int):
             raise CheckError("value", "a range with a step that depends on sizes is not understood")
         if step > 0:
-            count: Dim = maximum(0, -((start - value.stop) // step))
+            count = maximum(0, -((start - value.stop) // step))
         else:
             count = maximum(0, -((value.stop - start) // -step))
         if isinstance(count, int):

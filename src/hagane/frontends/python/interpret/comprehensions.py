@@ -62,12 +62,14 @@ class Comprehensions(Core):
         result: Callable[[], Value],
     ) -> list[Value] | Many:
         generator = generators[place]
-        if isinstance(items, list) and len(items) > 4 * MAX_UNROLLED:
+        if isinstance(items, list) and len(items) > 4 * MAX_UNROLLED and not self.emit.builds:
             items = self.many_items(items)
         if isinstance(items, Many):
             return self._generate_many(generators, place, items, result)
         found: list[Value] = []
         many: Many | None = None
+        if generator.ifs and self.emit.builds:
+            return self._generate_many(generators, place, items, result)
         for item in items:
             self.assign(generator.target, item)
             kept = self._kept(generator)
@@ -109,14 +111,30 @@ class Comprehensions(Core):
         self,
         generators: Sequence[ast.comprehension],
         place: int,
-        items: Many,
+        items: Many | list[Value],
         result: Callable[[], Value],
-    ) -> Many:
+    ) -> list[Value] | Many:
         generator = generators[place]
 
         def step(k: Dim) -> tuple[bool | None, list[Value] | Many]:
-            self.assign(generator.target, items.item(k))
+            self.assign(generator.target, items.item(k) if isinstance(items, Many) else items[0])
             return self._kept(generator), self._inner(generators, place, result)
 
+        def visit(item: Value, give: Callable[[list[Value] | Many], None]) -> None:
+            self.assign(generator.target, item)
+            self._under(generator.ifs, lambda: give(self._inner(generators, place, result)))
+
         plain = place + 1 == len(generators) and not generator.ifs
-        return self.domain.gather(generator, items, step, plain=plain)
+        return self.domain.gather(generator, items, step, visit, plain=plain)
+
+    def _under(self, tests: Sequence[ast.expr], run: Callable[[], None]) -> None:
+        """Run something where all conditions hold."""
+        if not tests:
+            run()
+            return
+        condition = self.decide(self.condition(tests[0]))
+        if isinstance(condition, Term):
+            text = self.collector.text(tests[0])
+            self.fork(condition, lambda: self._under(tests[1:], run), lambda: None, text)
+        elif condition:
+            self._under(tests[1:], run)

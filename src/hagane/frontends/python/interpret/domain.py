@@ -32,6 +32,8 @@ Operation: TypeAlias = type[ast.AST]
 # One iteration of a comprehension, by its number: whether its item is kept (None where nobody can
 # tell), and what it gives.
 Step: TypeAlias = Callable[[Dim], tuple[bool | None, list[Value] | Many]]
+# The same for an item itself: what it gives goes to a function, under the conditions that hold.
+Visit: TypeAlias = Callable[[Value, Callable[[list[Value] | Many], None]], None]
 
 
 class Domain(Protocol):
@@ -110,10 +112,26 @@ class Domain(Protocol):
         """Run a loop; the interpreter runs single iterations (``Core.turn``, ``each``)."""
         ...
 
-    def gather(self, node: ast.comprehension, items: Many, step: Step, *, plain: bool) -> Many:
+    def gather(
+        self,
+        node: ast.comprehension,
+        items: Many | list[Value],
+        step: Step,
+        visit: Visit,
+        *,
+        plain: bool,
+    ) -> Many | list[Value]:
         """Return what a comprehension makes of items of which only the run knows the number.
 
-        ``plain`` says that each item gives one, without conditions and other ``for``.
+        A list, which comes where nodes are built (``Emitter.builds``), holds known items of which
+        only the run knows which are kept.
+
+        Args:
+            node: The ``for``, with its conditions.
+            items: The items.
+            step: Makes one iteration, given its number.
+            visit: Makes one iteration of an item.
+            plain: Whether each item gives one, without conditions and other ``for``.
         """
         ...
 

@@ -16,6 +16,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError, UnsupportedModel
+from hagane.frontends.python.interpret.bodies import Bodies, traced, types_of
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.content import as_array
 from hagane.frontends.python.values.values import Real, Tensor, Truth, Value
@@ -274,8 +275,13 @@ class Emitter:
         place = common_device(given) if self._place is None else self._place
         kinds = [tensor.kind for tensor in given if not tensor.known_only]
         values = [None if tensor is None else self.value_of(tensor) for tensor in call.inputs]
-        node = node_of(call.op, values, call.attributes, n_outputs, self.label or None)
-        made = self._infer(node, call.inputs)
+        bodies: Bodies = {}
+        attributes = {
+            name: traced(self, call, name, bodies) if callable(item) else item
+            for name, item in call.attributes.items()
+        }
+        node = node_of(call.op, values, attributes, n_outputs, self.label or None)
+        made = self._infer(node, call.inputs, types_of(bodies) if bodies else _no_graphs)
         self.record(node, [type_ for type_, _ in made])
         return [
             self._wrap(value, type_, known, kinds[0] if kinds else self.kind, place)
@@ -289,6 +295,22 @@ class Emitter:
     def record(self, node: ir.Node, types: Sequence[Type | None]) -> None:
         """Keep a node, given the types of its outputs."""
         self.nodes.append(node)
+
+    @contextmanager
+    def inside(self, graph: ir.Graph) -> Iterator[None]:
+        """Let nodes of the block belong to a body."""
+        before, self.nodes = self.nodes, []
+        try:
+            yield
+        finally:
+            graph.extend(self.nodes)
+            self.nodes = before
+
+    def body_input(self, graph: ir.Graph, type_: Type | None) -> Tensor:
+        """Return a new input of a body."""
+        value = ir.Value(name=None)
+        graph.inputs.append(value)
+        return self._wrap(value, type_, None, self.kind, "cpu")
 
     def scalar(self, value: Tensor, *, whole: bool) -> Value:
         """Return the only element of a tensor, whose content is not known, as a number."""
@@ -321,6 +343,11 @@ class Emitter:
         """Return a tensor with known content that is no number of the program."""
         made: Tensor = self.op("Identity", tensor)
         return made
+
+    def again(self, value: ir.Value, old: ir.Value, new: ir.Value) -> ir.Value:
+        """Return a view of one value as the same view of another one."""
+        del old, new
+        return value
 
     def show_sizes(self, tensor: Tensor, shape: Shape) -> None:
         """Give a tensor the sizes by which the program's reader knows those that it has."""
@@ -367,7 +394,7 @@ class Emitter:
         return made
 
     def _infer(
-        self, node: ir.Node, tensors: Sequence[Tensor | None]
+        self, node: ir.Node, tensors: Sequence[Tensor | None], infer_graph: Any
     ) -> list[tuple[Type | None, Array | None]]:
         types = [None if t is None else TensorType(t.dtype, t.shape) for t in tensors]
         values = [None if t is None else t.known for t in tensors]
@@ -379,7 +406,7 @@ class Emitter:
                 types,
                 values,
                 fresh=self.fresh,
-                infer_graph=_no_graphs,
+                infer_graph=infer_graph,
                 judge=self,
             )
         except (TypeInferenceError, UnsupportedModel) as error:

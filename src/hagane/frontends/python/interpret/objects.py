@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
@@ -39,6 +41,7 @@ class Objects(Core):
     """Attributes of objects and classes of the program."""
 
     tables: Tables
+    observer: Observer
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
@@ -103,7 +106,8 @@ class Objects(Core):
         content = self.heap[value]
         found = content.get(name, MISSING)
         if found is MISSING and value.host is not None and name not in content:
-            found = self.host_attribute(value.host, name)
+            held = partial(self.host_attribute, value.host, name)
+            found = self.observer.attribute(value, name, held)
             if found is not MISSING:
                 content[name] = found
         return found

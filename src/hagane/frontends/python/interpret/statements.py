@@ -102,7 +102,8 @@ class Statements(Core):
             if own is not MISSING:
                 self.assign(node.target, self.call(own, [right], {}))
                 return
-        if isinstance(left, Tensor) and not isinstance(right, Unknown):
+        in_place = not (self.emit.builds and isinstance(node.target, ast.Subscript))
+        if isinstance(left, Tensor) and in_place and not isinstance(right, Unknown):
             right = self.settle(right)
             name = BINARY[type(node.op)][0]
             value = self.either(right, lambda r: self.tensor_operator(f"i{name}", left, r))

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.load.modules import SourceError, parse_file
 from hagane.frontends.python.values.values import (
@@ -48,6 +49,7 @@ class Lift(Core):
     """Finds what stands for a real object: known values, library names, source to interpret."""
 
     tables: Tables
+    observer: Observer
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
@@ -65,7 +67,13 @@ class Lift(Core):
             return known[1]
         value = self._lift(found)
         self.lifted[id(found)] = (found, value)
+        self.observer.lifted(found, value)
         return value
+
+    def real_class(self, cls: Class) -> type | None:
+        """Return the class of the running Python that a class stands for, None if none does."""
+        found = (real for real, value in self.lifted.values() if value is cls)
+        return next((real for real in found if isinstance(real, type)), None)
 
     def _lift(self, found: Any) -> Value:
         name = self.tables.name_of(found)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError, Note, Problem
 from hagane.frontends.python.values.values import (
@@ -38,6 +39,7 @@ class Modules(Core):
     """Loads modules and finds their names."""
 
     tables: Tables
+    observer: Observer
     root: Path
 
     def load_source(self, path: Path, name: str, *, is_user: bool = True) -> ModuleRef:
@@ -80,6 +82,7 @@ class Modules(Core):
         if found is not MISSING:
             return found
         if name in module.host:
+            self.observer.global_name(module, name)
             found = self.lift(module.host[name])
             self.heap[module][name] = found
             return found

@@ -8,7 +8,7 @@ from typing import Any
 
 from hagane.frontends.python.interpret.access import MAX_UNROLLED
 from hagane.frontends.python.interpret.core import Exit
-from hagane.frontends.python.interpret.domain import Plain, Step
+from hagane.frontends.python.interpret.domain import Plain, Step, Visit
 from hagane.frontends.python.interpret.loops import changes
 from hagane.frontends.python.shapes.recurrence import Recurrence, Rule
 from hagane.frontends.python.values.heap import as_many
@@ -42,8 +42,18 @@ class Loops(Plain):
         else:
             self._summary(node, items.length, lambda k: core.item_turn(node, items.item(k)))
 
-    def gather(self, node: ast.comprehension, items: Many, step: Step, *, plain: bool) -> Many:
+    def gather(
+        self,
+        node: ast.comprehension,
+        items: Many | list[Value],
+        step: Step,
+        visit: Visit,
+        *,
+        plain: bool,
+    ) -> Many:
         """Return what a comprehension makes of items whose number is not known."""
+        del visit, plain
+        assert isinstance(items, Many)
         core = self.core
         name = core.new_name("k")
         self.knowledge.lowest[name] = 0

@@ -61,7 +61,9 @@ class Containers(Core):
             return self.lost("next() of what is not an iterator")
         content = self.heap[stream.key]
         if isinstance(content, Many):
-            self.heap[stream.key] = Many(content.element, content.length - 1, content.at)
+            rule = content.at
+            at = None if rule is None else (lambda k: rule(k + 1))
+            self.heap[stream.key] = Many(content.element, content.length - 1, at)
             return content.item(0)
         if not content:
             if default:
@@ -99,9 +101,8 @@ class Containers(Core):
         elif content == ():
             self.heap[target] = found
         else:
-            self.heap[target] = self.many_of(
-                content, found if isinstance(found, Many) else tuple(found)
-            )
+            more = self.new_list(found)
+            self.heap[target] = self.heap[self.binary(ast.Add, target, more)]
 
     def _list_method(
         self,

@@ -46,9 +46,17 @@ class Heap:
 
 
 def join_contents(
-    yes: dict[int, Any], no: dict[int, Any], join: Join, condition: Term
+    yes: dict[int, Any],
+    no: dict[int, Any],
+    join: Join,
+    condition: Term,
+    join_lists: Join | None = None,
 ) -> dict[int, Any]:
-    """Return the contents after two paths: ``yes`` was taken where ``condition`` holds."""
+    """Return the contents after two paths: ``yes`` was taken where ``condition`` holds.
+
+    ``join_lists`` joins the contents of lists of different lengths; one value stands for all of
+    their items without it.
+    """
     result = dict(no)
     for key, content in yes.items():
         other = result.get(key, MISSING)
@@ -57,7 +65,7 @@ def join_contents(
         elif type(content) is dict and type(other) is dict:
             result[key] = _join_names(content, other, join, condition)
         else:
-            result[key] = _join_items(content, other, join, condition)
+            result[key] = _join_items(content, other, join, condition, join_lists)
     return result
 
 
@@ -73,10 +81,12 @@ def _join_names(
     return result
 
 
-def _join_items(yes: Any, no: Any, join: Join, condition: Term) -> Any:
+def _join_items(yes: Any, no: Any, join: Join, condition: Term, join_lists: Join | None) -> Any:
     if isinstance(yes, tuple) and isinstance(no, tuple) and len(yes) == len(no):
         return tuple(a if a is b else join(a, b) for a, b in zip(yes, no, strict=True))
     if isinstance(yes, tuple | Many) and isinstance(no, tuple | Many):
+        if join_lists is not None:
+            return join_lists(yes, no)
         element, length = as_many(yes, join)
         other, other_length = as_many(no, join)
         if element is MISSING or other is MISSING:

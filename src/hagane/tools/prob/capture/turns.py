@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from hagane.frontends.python.interpret.access import MAX_UNROLLED
 from hagane.frontends.python.interpret.core import Exit
-from hagane.frontends.python.interpret.domain import Step
+from hagane.frontends.python.interpret.domain import Step, Visit
 from hagane.frontends.python.values.values import ListRef, Many, Range, Value
 from hagane.symbolic import Dim
 from hagane.symbolic.term import Term
@@ -155,10 +155,18 @@ class Turns(Arithmetic):
             "the draws do not limit it; bound it, as in 'for _ in range(100)' with a 'break'"
         )
 
-    def gather(self, node: ast.comprehension, items: Many, step: Step, *, plain: bool) -> Many:
+    def gather(
+        self,
+        node: ast.comprehension,
+        items: Many | list[Value],
+        step: Step,
+        visit: Visit,
+        *,
+        plain: bool,
+    ) -> Many:
         """Refuse a comprehension over more items than are followed."""
-        del node, step, plain
-        self._refuse_count(items.length)
+        del node, step, visit, plain
+        self._refuse_count(len(items) if isinstance(items, list) else items.length)
 
     def many(self, source: Value, content: Many | tuple[Value, ...]) -> Many:
         """Refuse items of which one would stand for all: they are followed one by one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hagane.frontends.libraries import indexing
+from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.torch.operands import (
     axis,
     category,
@@ -16,6 +17,8 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Device, DType, Many, Tensor, Value
+from hagane.ops.builder import op
+from hagane.ops.functions import ordering
 
 
 @TORCH.attribute("shape")
@@ -42,8 +45,14 @@ def ndim(t: Core, x: Tensor) -> Value:
     return len(shape_of(t, x))
 
 
-@TORCH.attribute("data", "grad")
+@TORCH.attribute("data")
 def data(t: Core, x: Tensor) -> Value:
+    """Return the tensor itself, apart from gradients."""
+    return computed(t, (x.dtype, shape_of(t, x)), lambda x: op("Identity", x), x)
+
+
+@TORCH.attribute("grad")
+def grad(t: Core, x: Tensor) -> Value:
     """Return a tensor of the same type."""
     return t.emit.typed("Identity", [x], x.dtype, x.shape)
 
@@ -229,7 +238,11 @@ def stride(t: Core, self: Value, dim: Value = None) -> Value:
 @TORCH.function("histc", methods=("histc",))
 def histc(t: Core, input: Value, bins: Value = 100, min: Value = 0, max: Value = 0) -> Tensor:
     """Return how many elements fall into each bin."""
-    return t.emit.typed("Histogram", [input], input.dtype, (bins,))
+    made = (input.dtype, (bins,))
+    if not all(isinstance(n, int | float) for n in (bins, min, max)):
+        return t.emit.typed("Histogram", [input], *made)
+    bounds = None if min == max == 0 else (float(min), float(max))
+    return computed(t, made, ordering.histogram, input, bins, bounds)
 
 
 @TORCH.function("result_type")

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.indexing import item, set_item
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
@@ -15,14 +20,16 @@ from hagane.frontends.libraries.torch.operands import (
     device_of,
     dims_input,
     dtype_of,
+    is_scalar,
     need_tensor,
     promote,
     result_dtype,
     scalar_dtype,
     shape_of,
-    size_input,
     sizes,
+    to_tensor,
 )
+from hagane.frontends.libraries.torch.operands import size as size_of
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.content import as_array
@@ -36,6 +43,8 @@ from hagane.frontends.python.values.values import (
     is_plain,
     is_size,
 )
+from hagane.ops.builder import op
+from hagane.ops.functions import filling
 from hagane.symbolic import Dim, Expr, ceildiv, floordiv, maximum
 
 
@@ -113,8 +122,36 @@ def _filled(name: str, fill: Value) -> None:
         TORCH.method(f"new_{name}")(new)
 
 
-for _name, _fill in (("zeros", 0), ("ones", 1), ("empty", None), ("rand", None), ("randn", None)):
+# Of ``empty`` any content is right.
+for _name, _fill in (("zeros", 0), ("ones", 1), ("empty", 0), ("rand", None), ("randn", None)):
     _filled(_name, _fill)
+
+
+def placed(
+    t: Core, dtype: ir.DataType, shape: list[Dim], device: str, function: Callable[..., Any],
+    *operands: Any, known: Callable[[], Any] | None = None,
+) -> Tensor:  # fmt: skip
+    """Return a tensor of numbers by their place; small ones keep their content.
+
+    Args:
+        t: The interpreter.
+        dtype: The element type.
+        shape: The shape.
+        device: Where it lies.
+        function: The function over the builder that computes it.
+        operands: What that is called with.
+        known: Gives the content, asked for where all sizes are known and small.
+    """
+    numbers = [dim for dim in shape if isinstance(dim, int)]
+    small = len(numbers) == len(shape) and int(np.prod(numbers)) <= _MAX_CONTENT
+    if known is not None and small and category(dtype) < 3:
+        x = made(t, dtype, shape, device)
+        x.known = np.asarray(known()).astype(dtype.numpy())
+        x.value = t.op("Identity", x).value
+        return x
+    if category(dtype) == 3 or any(n < 0 for n in numbers):
+        return made(t, dtype, shape, device)
+    return t.emit.on(computed(t, (dtype, tuple(shape)), function, *operands), device)
 
 
 @TORCH.function("full")
@@ -129,8 +166,19 @@ def full(
 ) -> Tensor:
     """Return a tensor filled with one number."""
     default = fill_value.dtype if isinstance(fill_value, Tensor) else scalar_dtype(fill_value)
-    fill = fill_value if is_plain(fill_value) else None
-    return made(t, dtype_of(dtype, default), sizes(t, (size,)), device_of(device), fill)
+    return _full(t, fill_value, dtype_of(dtype, default), sizes(t, (size,)), device_of(device))
+
+
+def _full(t: Core, value: Value, dtype: ir.DataType, shape: list[Dim], device: str) -> Tensor:
+    """Return a tensor filled with a number, which only the run may know."""
+    if is_plain(value) or not (isinstance(value, Tensor) or is_scalar(value)):
+        return made(t, dtype, shape, device, value if is_plain(value) else None)
+    if category(dtype) == 3:
+        return made(t, dtype, shape, device)
+    one = cast(t, to_tensor(t, value), dtype)
+    return t.emit.on(
+        computed(t, (dtype, tuple(shape)), lambda x: op("Expand", x, list(shape)), one), device
+    )
 
 
 @TORCH.function("full_like")
@@ -145,8 +193,8 @@ def full_like(
 ) -> Tensor:
     """Return a tensor like another, filled with one number."""
     x = need_tensor(t, input, "input")
-    wanted, where = dtype_of(dtype, x.dtype), device_of(device, x.device)
-    return made(t, wanted, list(shape_of(t, x)), where, fill_value)
+    shape = list(shape_of(t, x))
+    return _full(t, fill_value, dtype_of(dtype, x.dtype), shape, device_of(device, x.device))
 
 
 @TORCH.method("new_full")
@@ -161,7 +209,8 @@ def new_full(
     **_: Value,
 ) -> Tensor:
     """Return a tensor with the element type and device of another, filled with one number."""
-    return made(t, dtype_of(dtype, self.dtype), sizes(t, (size,)), device_of(device, self.device))
+    shape, place = sizes(t, (size,)), device_of(device, self.device)
+    return _full(t, fill_value, dtype_of(dtype, self.dtype), shape, place)
 
 
 @TORCH.function("randint")
@@ -248,14 +297,25 @@ def tensor(
     items = _flat(content)
     default = result_dtype(items) if items else FLOAT
     if any(isinstance(i, Many | Tensor | Real | Truth) for i in items):
-        shape = _extent(content)
-        return made(t, dtype_of(dtype, default), list(shape), device_of(device))
+        shape, wanted = _extent(content), dtype_of(dtype, default)
+        if any(isinstance(i, Many) for i in items) or category(wanted) == 3:
+            return made(t, wanted, list(shape), device_of(device))
+        stacked = computed(t, (wanted, shape), lambda: _stacked(t, content, wanted))
+        return t.emit.on(stacked, device_of(device))
     array = as_array(content, default)
     x = made(t, default, list(array.shape), device_of(device))
     if array.size <= _MAX_CONTENT:
         x.known = array if array.dtype == object else array.astype(default.numpy())
         x.value = t.op("Identity", x).value
     return cast(t, x, dtype_of(dtype, default))
+
+
+def _stacked(t: Core, content: Value, dtype: ir.DataType) -> Tensor:
+    """Return nested lists of tensors and numbers as one tensor."""
+    if not isinstance(content, list | tuple):
+        return cast(t, to_tensor(t, content), dtype)
+    found = [op("Unsqueeze", _stacked(t, part, dtype), [0]) for part in content]
+    return op("Concat", *found, axis=0) if len(found) > 1 else found[0]
 
 
 def _flat(content: Value) -> list[Value]:
@@ -284,7 +344,7 @@ def _class(name: str, dtype: ir.DataType) -> None:
     def function(t: Core, *arguments: Value, **keywords: Value) -> Tensor:
         if len(arguments) == 1 and not is_size(arguments[0]):
             return tensor(t, arguments[0], dtype=DType(dtype), **keywords)
-        return made(t, dtype, sizes(t, arguments), "cpu")
+        return made(t, dtype, sizes(t, arguments), "cpu", 0)
 
     TORCH.function(name)(function)
 
@@ -302,7 +362,7 @@ def empty_strided(
     t: Core, size: Value, stride: Value, *, dtype: Value = None, device: Value = None, **_: Value
 ) -> Tensor:
     """Return a tensor of any content."""
-    return made(t, dtype_of(dtype), sizes(t, (size,)), device_of(device))
+    return made(t, dtype_of(dtype), sizes(t, (size,)), device_of(device), 0)
 
 
 @TORCH.function("range")
@@ -312,7 +372,10 @@ def inclusive_range(
 ) -> Tensor:  # fmt: skip
     """Return the numbers from start to end (inclusive), float32."""
     length = floordiv(end - start, step) + 1
-    return made(t, dtype_of(dtype), [length], device_of(device))
+    wanted = dtype_of(dtype)
+    return placed(
+        t, wanted, [length], device_of(device), filling.counted, start, length, step, wanted
+    )
 
 
 @TORCH.method("new_tensor")
@@ -354,7 +417,11 @@ def arange(
             length = ceildiv(start - end, -step)
         else:
             length = ceildiv(end - start, step)
-        return _counted(t, (start, end, step), _not_negative(t, length), dtype, device)
+        count = _not_negative(t, length)
+        wanted = dtype_of(dtype, INT64)
+        return placed(
+            t, wanted, [count], device_of(device), filling.counted, start, count, step, wanted
+        )
     formula = _length(start, end, step)
     return made(
         t,
@@ -362,18 +429,6 @@ def arange(
         [formula if formula is not None else t.emit.fresh("arange")],
         device_of(device),
     )
-
-
-def _counted(
-    t: Core, bounds: tuple[Dim, Dim, Dim], length: Dim, dtype: Value, device: Value
-) -> Tensor:
-    """Return the integers from start to end in steps, of which sizes say how many there are."""
-    start, end, step = map(size_input, bounds)
-    whole = t.op("Range", start, end, step, device=device_of(device))
-    wanted = dtype_of(dtype, INT64)
-    found: Tensor = whole if wanted == INT64 else t.op("Cast", whole, to=int(wanted))
-    t.emit.show_sizes(found, (length,))
-    return found
 
 
 def _not_negative(t: Core, length: Dim) -> Dim:
@@ -397,19 +452,34 @@ def _length(start: Value, end: Value, step: Value) -> Dim | None:
     return round_up(multiply(last - first, 1 / Fraction(by)))
 
 
-@TORCH.function("linspace", "logspace")
+@TORCH.function("linspace")
 def linspace(
-    t: Core,
-    start: Value,
-    end: Value,
-    steps: Value,
-    *_: Value,
-    dtype: Value = None,
-    device: Value = None,
-    **__: Value,
-) -> Tensor:
+    t: Core, start: Value, end: Value, steps: Value, *, dtype: Value = None,
+    device: Value = None, **_: Value,
+) -> Tensor:  # fmt: skip
     """Return ``steps`` numbers from start to end, both included."""
-    return made(t, dtype_of(dtype), [steps], device_of(device))
+    count, wanted = size_of(t, steps), dtype_of(dtype)
+    numbers = [isinstance(v, int | float | Tensor) for v in (start, end)]
+    if not all(numbers):
+        return made(t, wanted, [count], device_of(device))
+    bounds = [
+        cast(t, v, ir.DataType.DOUBLE) if isinstance(v, Tensor) else np.array(v, np.float64)
+        for v in (start, end)
+    ]
+    return placed(t, wanted, [count], device_of(device), filling.spaced_as, *bounds, count,
+                  wanted, True)  # fmt: skip
+
+
+@TORCH.function("logspace")
+def logspace(
+    t: Core, start: Value, end: Value, steps: Value, base: Value = 10.0, *, dtype: Value = None,
+    device: Value = None, **_: Value,
+) -> Tensor:  # fmt: skip
+    """Return powers of a base whose exponents are ``steps`` numbers from start to end."""
+    wanted = dtype_of(dtype)
+    exponents = linspace(t, start, end, steps, dtype=DType(ir.DataType.DOUBLE))
+    powers: Tensor = t.call_library("torch.pow", [base, exponents])
+    return t.emit.on(cast(t, powers, wanted), device_of(device))
 
 
 @TORCH.function("eye")
@@ -417,7 +487,12 @@ def eye(
     t: Core, n: Value, m: Value = None, *, dtype: Value = None, device: Value = None, **_: Value
 ) -> Tensor:
     """Return an identity matrix."""
-    return made(t, dtype_of(dtype), [n, n if m is None else m], device_of(device))
+    rows = size_of(t, n)
+    shape, wanted = [rows, rows if m is None else size_of(t, m)], dtype_of(dtype)
+    return placed(
+        t, wanted, shape, device_of(device), filling.identity, *shape, 0, wanted,
+        known=lambda: np.eye(int(str(shape[0])), int(str(shape[1]))),
+    )  # fmt: skip
 
 
 @TORCH.function("meshgrid")
@@ -429,19 +504,36 @@ def meshgrid(t: Core, *tensors: Value, indexing: Value = "ij") -> Value:
         else list(tensors)
     )
     lengths = [shape_of(t, need_tensor(t, x, "tensors"), 1)[0] if x.shape else 1 for x in given]
+    order = list(range(len(lengths)))
     if indexing == "xy" and len(lengths) > 1:
-        lengths[0], lengths[1] = lengths[1], lengths[0]
-    return tuple(t.emit.typed("MeshGrid", [x], x.dtype, tuple(lengths)) for x in given)
+        order[0], order[1] = 1, 0
+    full = tuple(lengths[axis] for axis in order)
+    return tuple(
+        computed(t, (x.dtype, full), lambda x, place=place: filling.on_grid(
+            x, lengths, place, order), x)
+        for place, x in enumerate(given)
+    )  # fmt: skip
 
 
-@TORCH.function("tril_indices", "triu_indices")
-def tril_indices(t: Core, row: Value, col: Value, offset: Value = 0, **_: Value) -> Tensor:
-    """Return the places of a triangle: (2, count)."""
-    if is_plain((row, col, offset)):
-        count: Dim = len(np.tril_indices(row, offset, col)[0])
-    else:
-        count = t.emit.fresh("triangle")
-    return made(t, INT64, [2, count], "cpu")
+def _triangle(name: str) -> None:
+    upper = name == "triu_indices"
+
+    def indices(t: Core, row: Value, col: Value, offset: Value = 0, **_: Value) -> Tensor:
+        rows, columns = size_of(t, row), size_of(t, col)
+        if is_plain((rows, columns, offset)):
+            count: Dim = len(getattr(np, name)(rows, offset, columns)[0])
+        else:
+            count = t.emit.fresh("triangle")
+        if not isinstance(offset, int):
+            return made(t, INT64, [2, count], "cpu")
+        rule = partial(filling.triangle_places, upper=upper)
+        return placed(t, INT64, [2, count], "cpu", rule, rows, columns, offset)
+
+    TORCH.function(name)(indices)
+
+
+_triangle("tril_indices")
+_triangle("triu_indices")
 
 
 @TORCH.function("complex", "polar")

@@ -29,7 +29,7 @@ from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.graph.types import dtype_name
 from hagane.ops.builder import op
-from hagane.ops.functions import activations, division
+from hagane.ops.functions import activations, division, integers, ordering, pairs
 
 BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "truediv": "Div", "pow": "Pow", "mod": "Mod"}
 _COMPARE = {
@@ -125,7 +125,11 @@ def operator(t: Core, name: str, left: Value, right: Value) -> Value:
         a, b = promote(t, left, right)
         if category(a.dtype) > 1:
             t.fail("dtype-mismatch", f"a shift takes integers, got {name_dtype(a)}", a, b)
-        return broadcast_typed(t, "BitShift", a, b, a.dtype)
+        made = broadcast_typed(t, "BitShift", a, b, a.dtype)
+        if a.dtype == BOOL:
+            return made
+        rule = integers.shift_left if name == "lshift" else integers.shift_right
+        return computed(t, made, rule, a, b)
     return binary(t, name, left, right)
 
 
@@ -305,14 +309,32 @@ def float_power(t: Core, input: Value, exponent: Value) -> Tensor:
     """Return a power, computed in float64."""
     a, b = promote(t, input, exponent)
     wide = ir.DataType.COMPLEX128 if category(a.dtype) == 3 else ir.DataType.DOUBLE
-    return broadcast_typed(t, "Pow", cast(t, a, wide), cast(t, b, wide), wide)
+    a, b = cast(t, a, wide), cast(t, b, wide)
+    made = broadcast_typed(t, "Pow", a, b, wide)
+    return computed(t, made, lambda x, y: op("Pow", x, y), a, b)
 
 
 # What some functions of pairs are over the builder; the rest have only types.
 _PAIRS: dict[str, Callable[[Any, Any], Any]] = {
-    "maximum": lambda x, y: op("Max", x, y), "minimum": lambda x, y: op("Min", x, y),
-    "hypot": division.hypotenuse, "logaddexp": division.log_add_exp,
-}  # fmt: skip
+    "maximum": lambda x, y: op("Max", x, y),
+    "minimum": lambda x, y: op("Min", x, y),
+    "hypot": division.hypotenuse,
+    "logaddexp": division.log_add_exp,
+    "logaddexp2": pairs.log_add_exp2,
+    "fmax": pairs.largest_number,
+    "fmin": pairs.smallest_number,
+    "gcd": integers.greatest_divisor,
+    "lcm": integers.least_multiple,
+    "heaviside": pairs.heaviside,
+    "atan2": pairs.angle_of,
+    "arctan2": pairs.angle_of,
+    "xlogy": pairs.times_log,
+    "special.xlogy": pairs.times_log,
+    "special.xlog1py": lambda x, y: pairs.times_log(x, y, 1.0),
+    "copysign": pairs.copy_sign,
+    "ldexp": pairs.scaled_by_two,
+}
+_WHOLE_PAIRS = ("gcd", "lcm")  # fmt: skip
 _PAIRS_IN_PLACE = ("gcd", "lcm", "heaviside", "nextafter", "atan2", "arctan2", "hypot", "xlogy",
                    "copysign", "ldexp")  # fmt: skip
 
@@ -324,6 +346,8 @@ def _pairwise(name: str, *, real: bool = False, dtype: ir.DataType | None = None
             a, b = as_float(t, a), as_float(t, b)
         made = broadcast_typed(t, name, a, b, dtype or a.dtype)
         function_of = _PAIRS.get(name)
+        if name in ("fmax", "fmin") and category(a.dtype) == 1:
+            function_of = _PAIRS["maximum" if name == "fmax" else "minimum"]
         if function_of is None or category(a.dtype) not in (1, 2):
             return made
         return computed(t, made, function_of, a, b)
@@ -337,14 +361,39 @@ for _name in ("maximum", "minimum", "fmax", "fmin", "gcd", "lcm", "heaviside", "
 for _name in ("atan2", "arctan2", "hypot", "logaddexp", "logaddexp2", "xlogy", "copysign",
               "ldexp", "special.xlogy", "special.xlog1py", "special.zeta"):  # fmt: skip
     _pairwise(_name, real=True)
-_pairwise("isclose", dtype=BOOL)
 
 
-def _question(name: str, function_of: Callable[[Any], Any] | None) -> None:
+@TORCH.function("isclose", methods=("isclose",))
+def isclose(
+    t: Core, input: Value, other: Value, rtol: Value = 1e-5, atol: Value = 1e-8,
+    equal_nan: Value = False,
+) -> Tensor:  # fmt: skip
+    """Return where two tensors are nearly equal."""
+    a, b = promote(t, input, other)
+    made = broadcast_typed(t, "IsClose", a, b, BOOL)
+    if category(a.dtype) == 3 or not all(isinstance(n, int | float) for n in (rtol, atol)):
+        return made
+    if category(a.dtype) < 2:
+        a, b = cast(t, a, ir.DataType.DOUBLE), cast(t, b, ir.DataType.DOUBLE)
+    return computed(t, made, pairs.are_close, a, b, float(rtol), float(atol), bool(equal_nan))
+
+
+def _both(truth: Any) -> tuple[Any, Any]:
+    """Return a truth and its opposite, of which one always holds."""
+    return truth, op("Not", truth)
+
+
+def _question(name: str, function_of: Callable[[Any], Any]) -> None:
     def question(t: Core, input: Value) -> Tensor:
         x = need_tensor(t, input, "input")
         made = t.emit.typed("IsNaN", [x], BOOL, x.shape)
-        if function_of is None or category(x.dtype) != 2:
+        if category(x.dtype) == 3:
+            return made
+        if name == "isreal" or (name == "isfinite" and category(x.dtype) < 2):
+            return computed(t, made, lambda x: op("Or", *_both(op("Equal", x, x))), x)
+        if name != "signbit" and category(x.dtype) < 2:
+            return computed(t, made, lambda x: op("Not", op("Equal", x, x)), x)
+        if x.dtype == BOOL:
             return made
         return computed(t, made, function_of, x)
 
@@ -356,16 +405,23 @@ for _name, _asked in (
     ("isposinf", lambda x: op("IsInf", x, detect_negative=0)),
     ("isneginf", lambda x: op("IsInf", x, detect_positive=0)),
     ("isfinite", lambda x: op("Not", op("Or", op("IsNaN", x), op("IsInf", x)))),
-    ("isreal", None), ("signbit", None),
+    ("isreal", lambda x: op("Equal", x, x)), ("signbit", pairs.is_negative),
 ):  # fmt: skip
     _question(_name, _asked)
 
 
 @TORCH.function("isin")
-def isin(t: Core, elements: Value, test_elements: Value, **_: Value) -> Tensor:
+def isin(
+    t: Core, elements: Value, test_elements: Value, *, assume_unique: Value = False,
+    invert: Value = False,
+) -> Tensor:  # fmt: skip
     """Return which elements are among others."""
-    x = to_tensor(t, elements)
-    return t.emit.typed("IsIn", [x], BOOL, x.shape)
+    x, others = promote(t, to_tensor(t, elements), to_tensor(t, test_elements))
+    made = t.emit.typed("IsIn", [x], BOOL, x.shape)
+    if category(x.dtype) == 3 or not isinstance(invert, bool) or x.shape is None:
+        return made
+    among = computed(t, made, ordering.is_among, x, others)
+    return computed(t, made, lambda x: op("Not", x), among) if invert else among
 
 
 @TORCH.function("clamp", "clip", methods=("clamp", "clip", "clamp_", "clip_"))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from hagane.frontends.libraries.torch.functions.creating import made
+from typing import Any
+
+from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.torch.functions.creating import made, placed
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     as_float,
@@ -18,6 +21,7 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
+from hagane.ops.functions import parts, special
 from hagane.symbolic import Dim, floordiv
 
 
@@ -73,12 +77,25 @@ for _name in ("fft", "ifft", "rfft", "irfft"):
     _several(f"{_name}n", None)
 
 
-@TORCH.function("fft.fftshift", "fft.ifftshift")
-def fftshift(t: Core, input: Value, dim: Value = None) -> Tensor:
-    """Return the input with the halves of axes swapped."""
-    x = need_tensor(t, input, "input")
-    axes(t, dim, len(shape_of(t, x)), x)
-    return t.emit.typed("Roll", [x], x.dtype, x.shape)
+def _shift(name: str) -> None:
+    def shifted(t: Core, input: Value, dim: Value = None) -> Tensor:
+        x = need_tensor(t, input, "input")
+        places = axes(t, dim, len(shape_of(t, x)), x)
+
+        def halves_swapped(x: Tensor) -> Any:
+            for place in places:
+                size = shape_of(t, x)[place]
+                half = floordiv(size, 2)
+                x = parts.roll(x, half if name == "fftshift" else size - half, place)
+            return x
+
+        return computed(t, (x.dtype, shape_of(t, x)), halves_swapped, x)
+
+    TORCH.function(f"fft.{name}")(shifted)
+
+
+_shift("fftshift")
+_shift("ifftshift")
 
 
 @TORCH.function("fft.fftfreq")
@@ -142,12 +159,24 @@ def istft(
     return t.emit.typed("ISTFT", [x], real_dtype(x.dtype), (*shape[:-2], length))
 
 
-@TORCH.function(
-    "hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window"
-)
-def hann_window(
-    t: Core, window_length: Value, periodic: Value = True, *_: Value, dtype: Value = None,
-    device: Value = None, **__: Value,
-) -> Tensor:  # fmt: skip
-    """Return a window function."""
-    return made(t, dtype_of(dtype, FLOAT), [window_length], device_of(device))
+def _window(name: str, coefficients: tuple[float, ...]) -> None:
+    def window(
+        t: Core, window_length: Value, periodic: Value = True, *_: Value, dtype: Value = None,
+        device: Value = None, **__: Value,
+    ) -> Tensor:  # fmt: skip
+        wanted = dtype_of(dtype, FLOAT)
+        whole = isinstance(window_length, int) and isinstance(periodic, bool) and window_length > 0
+        if not coefficients or _ or {*__} & {"alpha", "beta"} or not whole:
+            return made(t, wanted, [window_length], device_of(device))
+        period = window_length if periodic else max(window_length - 1, 1)
+        return placed(t, wanted, [window_length], device_of(device), special.cosine_window,
+                      window_length, period, coefficients, wanted)  # fmt: skip
+
+    TORCH.function(name)(window)
+
+
+_window("hann_window", (0.5, -0.5))
+_window("hamming_window", (0.54, -0.46))
+_window("blackman_window", (0.42, -0.5, 0.08))
+_window("bartlett_window", ())
+_window("kaiser_window", ())

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import onnx_ir as ir
 
+from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.indexing import broadcast_shapes, set_item
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
     INT64,
     axis,
+    cast,
+    category,
     elements,
+    is_scalar,
     need_tensor,
     promote,
+    reshape,
     shape_of,
+    size,
+    to_tensor,
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
@@ -20,6 +30,11 @@ from hagane.frontends.python.values.values import (
     Tensor,
     Value,
 )
+from hagane.ops.builder import op
+from hagane.ops.functions import filling, ordering, placing, products
+from hagane.ops.functions import parts as taken
+from hagane.ops.functions.elementary import cast as to_dtype
+from hagane.ops.functions.items import put_items
 
 
 def _gathered(name: str) -> None:
@@ -57,11 +72,31 @@ def _gathered(name: str) -> None:
                     x,
                     rest[0],
                 )
-            return t.emit.typed("ScatterElements", [x], x.dtype, shape)
-        return t.op("GatherElements", x, places, axis=where)
+            return _scattered(t, name, x, where, places, rest, _)
+        return computed(t, (x.dtype, shape_of(t, places)), lambda x, places: op(
+            "GatherElements", x, places, axis=where), x, places)  # fmt: skip
 
     methods = (name,) if name == "gather" else (name, f"{name}_")
     TORCH.function(name, methods=methods)(function)
+
+
+def _scattered(
+    t: Core, name: str, x: Tensor, axis: int, places: Tensor, rest: Sequence[Value],
+    keywords: Mapping[str, Value],
+) -> Tensor:  # fmt: skip
+    source = rest[0] if rest else keywords.get("src", keywords.get("value"))
+    reduce = keywords.get("reduce", rest[1] if len(rest) > 1 else None)
+    if name == "scatter_add":
+        reduce = "add"
+    own = keywords.get("include_self", True)
+    known = reduce in (None, "add", "multiply", "sum", "prod", "mean", "amax", "amin")
+    if not (isinstance(source, Tensor) or is_scalar(source)) or category(x.dtype) == 3 or not known:
+        return t.emit.typed("ScatterElements", [x], x.dtype, x.shape)
+    source = cast(t, to_tensor(t, source, x.dtype), x.dtype)
+    return computed(
+        t, x, lambda x, places, source: placing.scattered(
+            x, axis, places, source, reduce, own=bool(own)), x, places, source,
+    )  # fmt: skip
 
 
 for _name in ("gather", "scatter", "scatter_add", "scatter_reduce"):
@@ -89,8 +124,9 @@ def index_select(t: Core, input: Value, dim: Value, index: Value) -> Tensor:
 
 def _index_put(name: str) -> None:
     def function(
-        t: Core, input: Value, dim: Value, index: Value, source: Value = None, **_: Value
-    ) -> Tensor:
+        t: Core, input: Value, dim: Value, index: Value, source: Value = None, *,
+        alpha: Value = 1, value: Value = None,
+    ) -> Tensor:  # fmt: skip
         x, places = need_tensor(t, input, "input"), need_tensor(t, index, "index")
         _need_index(t, places)
         shape = list(shape_of(t, x))
@@ -116,7 +152,17 @@ def _index_put(name: str) -> None:
                     x,
                     source,
                 )
-        return t.emit.typed("ScatterElements", [x, places], x.dtype, x.shape)
+        given = source if source is not None else value
+        if not (isinstance(given, Tensor) or is_scalar(given)) or category(x.dtype) == 3:
+            return t.emit.typed("ScatterElements", [x, places], x.dtype, x.shape)
+        given = cast(t, to_tensor(t, given, x.dtype), x.dtype)
+        if alpha != 1:
+            given = t.call_library("torch.mul", [given, alpha])
+        reduce = "add" if name == "index_add" else None
+        return computed(
+            t, x, lambda x, places, given: placing.slices_put(x, where, places, given, reduce),
+            x, places, given,
+        )  # fmt: skip
 
     TORCH.function(name, methods=(name, f"{name}_"))(function)
 
@@ -131,13 +177,14 @@ def masked_select(t: Core, input: Value, mask: Value) -> Tensor:
     x, m = promote(t, need_tensor(t, input, "input"), need_tensor(t, mask, "mask"))[0], mask
     if m.dtype != BOOL:
         t.fail("dtype-mismatch", f"expected a bool mask, got {t.show(m)}", m)
-    return t.emit.typed("Compress", [input], input.dtype, (t.emit.count("masked", m),)) if x else x
+    shape = (t.emit.count("masked", m),)
+    return computed(t, (input.dtype, shape), placing.selected, input, m) if x else x
 
 
 @TORCH.function("masked_scatter", methods=("masked_scatter", "masked_scatter_"))
 def masked_scatter(t: Core, input: Value, mask: Value, source: Value) -> Tensor:
     """Return the input with elements of the source where the mask holds."""
-    return t.emit.typed("Where", [input, mask, source], input.dtype, input.shape)
+    return computed(t, input, placing.filled_where, input, mask, source)
 
 
 @TORCH.function("take_along_dim", methods=("take_along_dim",))
@@ -146,7 +193,8 @@ def take_along_dim(t: Core, input: Value, indices: Value, dim: Value = None) -> 
     x, places = need_tensor(t, input, "input"), need_tensor(t, indices, "indices")
     _need_index(t, places)
     if dim is None:
-        return t.emit.typed("GatherElements", [x, places], x.dtype, (elements(places),))
+        flat = reshape(t, places, [-1])
+        return computed(t, (x.dtype, (elements(places),)), placing.taken_flat, x, flat)
     own, other = list(shape_of(t, x)), list(shape_of(t, places))
     if len(own) != len(other):
         t.fail("rank", f"expected one rank, got {t.show(x)} and {t.show(places)}", x, places)
@@ -154,25 +202,32 @@ def take_along_dim(t: Core, input: Value, indices: Value, dim: Value = None) -> 
     count, own[where], other[where] = other[where], 1, 1
     shape = list(broadcast_shapes(t, [tuple(own), tuple(other)], x))
     shape[where] = count
-    return t.emit.typed("GatherElements", [x, places], x.dtype, tuple(shape))
+    return computed(t, (x.dtype, tuple(shape)), placing.taken_along, x, places, where)
 
 
 @TORCH.function("take", methods=("take",))
 def take(t: Core, input: Value, index: Value) -> Tensor:
     """Return elements of the flattened input."""
     _need_index(t, need_tensor(t, index, "index"))
-    return t.emit.typed("Gather", [input, index], input.dtype, shape_of(t, index))
+    shape = shape_of(t, index)
+    return computed(t, (input.dtype, shape), placing.taken_flat, input, index)
 
 
 @TORCH.function("searchsorted")
 def searchsorted(
-    t: Core, sorted_sequence: Value, input: Value, *, out_int32: Value = False, **_: Value
-) -> Tensor:
+    t: Core, sorted_sequence: Value, input: Value, *, out_int32: Value = False,
+    right: Value = False, side: Value = None, sorter: Value = None, **_: Value,
+) -> Tensor:  # fmt: skip
     """Return where elements belong in sorted ones."""
     dtype = ir.DataType.INT32 if out_int32 else INT64
     row = need_tensor(t, sorted_sequence, "sorted_sequence")
+    if isinstance(sorter, Tensor):
+        row = take_along_dim(t, row, sorter, -1)
+    after = side == "right" or right is True
     if not isinstance(input, Tensor):
-        return t.emit.typed("SearchSorted", [row], dtype, ())
+        if not is_scalar(input) or len(shape_of(t, row)) != 1:
+            return t.emit.typed("SearchSorted", [row], dtype, ())
+        input = to_tensor(t, input, row.dtype)
     front, own = shape_of(t, row)[:-1], shape_of(t, input)[:-1]
     if front and (len(front) != len(own) or any(map(t.emit.differ, front, own))):
         t.fail(
@@ -181,7 +236,19 @@ def searchsorted(
             row,
             input,
         )
-    return t.emit.typed("SearchSorted", [row, input], dtype, input.shape)
+    return _placed(t, row, input, dtype, after=after)
+
+
+def _placed(t: Core, row: Tensor, values: Tensor, dtype: ir.DataType, *, after: bool) -> Tensor:
+    """Return where values belong in sorted rows."""
+    made = (dtype, shape_of(t, values))
+    if category(row.dtype) not in (1, 2):
+        return t.emit.typed("SearchSorted", [row, values], *made)
+    row, values = promote(t, row, values)
+    return computed(
+        t, made, lambda row, values: to_dtype(
+            ordering.sorted_places(row, values, right=after), dtype), row, values,
+    )  # fmt: skip
 
 
 @TORCH.function("bucketize")
@@ -191,9 +258,10 @@ def bucketize(
     """Return the numbers of the buckets that elements fall into."""
     bounds = need_tensor(t, boundaries, "boundaries")
     shape_of(t, bounds, 1, "boundaries")
-    shape = input.shape if isinstance(input, Tensor) else ()
     dtype = ir.DataType.INT32 if out_int32 else INT64
-    return t.emit.typed("Bucketize", [bounds], dtype, shape)
+    if not isinstance(input, Tensor) and not is_scalar(input):
+        return t.emit.typed("Bucketize", [bounds], dtype, ())
+    return _placed(t, bounds, to_tensor(t, input, bounds.dtype), dtype, after=bool(right))
 
 
 @TORCH.function("index_put", methods=("index_put", "index_put_"))
@@ -202,7 +270,9 @@ def index_put(
 ) -> Tensor:
     """Return the input with values at indices."""
     x = need_tensor(t, input, "input")
-    made = t.emit.typed("Identity", [x], x.dtype, x.shape)
+    if accumulate:
+        return t.emit.typed("PutItems", [x], x.dtype, x.shape)
+    made: Tensor = t.op("Identity", x)
     set_item(t, made, tuple(indices), values)
     return made
 
@@ -212,28 +282,74 @@ def put(t: Core, input: Value, index: Value, source: Value, accumulate: Value = 
     """Return the input with elements of the source at flat indices."""
     x = need_tensor(t, input, "input")
     _need_index(t, need_tensor(t, index, "index"))
-    return t.emit.typed("Put", [x], x.dtype, x.shape)
+    return computed(
+        t, x, lambda x, index, source: placing.flat_put(
+            x, index, source, accumulate=bool(accumulate)), x, index, source,
+    )  # fmt: skip
 
 
-@TORCH.function("select_scatter", "slice_scatter", "diagonal_scatter",
-                methods=("select_scatter", "slice_scatter", "diagonal_scatter"))  # fmt: skip
-def select_scatter(t: Core, input: Value, src: Value, *_: Value, **__: Value) -> Tensor:
-    """Return the input with a part replaced."""
-    x = need_tensor(t, input, "input")
-    return t.emit.typed("SelectScatter", [x, need_tensor(t, src, "src")], x.dtype, x.shape)
+@TORCH.function("select_scatter", methods=("select_scatter",))
+def select_scatter(t: Core, input: Value, src: Value, dim: Value, index: Value) -> Tensor:
+    """Return the input with the elements at a place along an axis replaced."""
+    x, source = need_tensor(t, input, "input"), need_tensor(t, src, "src")
+    parts: list[Value] = [slice(None)] * len(shape_of(t, x))
+    parts[axis(t, dim, len(parts), x)] = size(t, index)
+    return computed(t, x, lambda x, source: put_items(x, parts, source), x, source)
+
+
+@TORCH.function("slice_scatter", methods=("slice_scatter",))
+def slice_scatter(
+    t: Core, input: Value, src: Value, dim: Value = 0, start: Value = None, end: Value = None,
+    step: Value = 1,
+) -> Tensor:  # fmt: skip
+    """Return the input with a slice along an axis replaced."""
+    x, source = need_tensor(t, input, "input"), need_tensor(t, src, "src")
+    parts: list[Value] = [slice(None)] * len(shape_of(t, x))
+    parts[axis(t, dim, len(parts), x)] = slice(start, end, step)
+    return computed(t, x, lambda x, source: put_items(x, parts, source), x, source)
+
+
+@TORCH.function("diagonal_scatter", methods=("diagonal_scatter",))
+def diagonal_scatter(
+    t: Core, input: Value, src: Value, offset: Value = 0, dim1: Value = 0, dim2: Value = 1
+) -> Tensor:
+    """Return the input with a diagonal of two axes replaced."""
+    x, source = need_tensor(t, input, "input"), need_tensor(t, src, "src")
+    rank, length = len(shape_of(t, x)), shape_of(t, source)[-1]
+    rows, columns = axis(t, dim1, rank, x), axis(t, dim2, rank, x)
+    if not isinstance(offset, int):
+        return t.emit.typed("SelectScatter", [x, source], x.dtype, x.shape)
+    return computed(
+        t, x, lambda x, source: placing.diagonal_put(x, source, offset, rows, columns, length),
+        x, source,
+    )  # fmt: skip
 
 
 @TORCH.function("renorm", methods=("renorm", "renorm_"))
 def renorm(t: Core, input: Value, p: Value, dim: Value, maxnorm: Value) -> Tensor:
     """Return the input with parts along an axis scaled down to a norm."""
     x = need_tensor(t, input, "input")
-    axis(t, dim, len(shape_of(t, x)), x)
-    return t.emit.typed("Renorm", [x], x.dtype, x.shape)
+    place = axis(t, dim, len(shape_of(t, x)), x)
+    if not all(isinstance(n, int | float) for n in (p, maxnorm)):
+        return t.emit.typed("Renorm", [x], x.dtype, x.shape)
+    return computed(t, x, placing.limited, x, float(p), place, float(maxnorm))
 
 
-@TORCH.function("vander", "linalg.vander")
-def vander(t: Core, x: Value, N: Value = None, increasing: Value = False) -> Tensor:
-    """Return the Vandermonde matrix: (..., length, N)."""
-    found = need_tensor(t, x, "x")
-    shape = shape_of(t, found)
-    return t.emit.typed("Vander", [found], found.dtype, (*shape, shape[-1] if N is None else N))
+def _vander(name: str, *, rises: bool) -> None:
+    def function(t: Core, x: Value, N: Value = None, increasing: Value = rises) -> Tensor:
+        found = need_tensor(t, x, "x")
+        shape = shape_of(t, found)
+        count = shape[-1] if N is None else size(t, N)
+
+        def powers(x: Tensor) -> Any:
+            steps = to_dtype(filling.steps(count), found.dtype)
+            order = steps if increasing else taken.flip(steps, [0])
+            return products.vandermonde(x, order)
+
+        return computed(t, (found.dtype, (*shape, count)), powers, found)
+
+    TORCH.function(name)(function)
+
+
+_vander("vander", rises=False)
+_vander("linalg.vander", rises=True)

@@ -28,6 +28,7 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Many, Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions import parts as taken
+from hagane.ops.functions import placing
 from hagane.ops.functions.elementary import transpose
 from hagane.symbolic import Dim, ceildiv, floordiv, maximum, minimum, product
 
@@ -363,8 +364,10 @@ def block_diag(t: Core, *tensors: Value) -> Tensor:
     for x in _tensors(t, list(tensors), "torch.block_diag"):
         shape = (1, 1, *shape_of(t, x))[-2:]
         rows, columns = rows + shape[0], columns + shape[1]
-    first = tensors[0]
-    return t.emit.typed("BlockDiagonal", [first], first.dtype, (rows, columns))
+    joined = _one_dtype(t, _tensors(t, list(tensors), "torch.block_diag"))
+    given = [reshape(t, x, [*(1, 1, *shape_of(t, x))[-2:]]) for x in joined]
+    made = (given[0].dtype, (rows, columns))
+    return computed(t, made, lambda *matrices: placing.joined_corners(matrices), *given)
 
 
 @TORCH.function("combinations")
@@ -375,7 +378,12 @@ def combinations(t: Core, input: Value, r: Value = 2, with_replacement: Value = 
     count: Dim = 1
     for k in range(r):
         count = floordiv(count * (length - k), k + 1)
-    return t.emit.typed("Combinations", [x], x.dtype, (count, r))
+    own = shape_of(t, x, 1)[0]
+    if not isinstance(own, int):
+        return t.emit.typed("Combinations", [x], x.dtype, (count, r))
+    pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    places = np.array([*pick(range(own), r)], np.int64).reshape(-1, r)
+    return computed(t, (x.dtype, (count, r)), placing.combined, x, places)
 
 
 @TORCH.function("cartesian_prod")
@@ -384,7 +392,10 @@ def cartesian_prod(t: Core, *tensors: Value) -> Tensor:
     found = _tensors(t, list(tensors), "torch.cartesian_prod")
     count = product(shape_of(t, x, 1)[0] for x in found)
     shape = (count, len(found)) if len(found) > 1 else (count,)
-    return t.emit.typed("CartesianProduct", found, found[0].dtype, shape)
+    if len(found) == 1:
+        return found[0]
+    made = (found[0].dtype, shape)
+    return computed(t, made, lambda *vectors: placing.under_each_other(vectors), *found)
 
 
 @TORCH.function("diff", methods=("diff",))
@@ -417,18 +428,45 @@ def diff(
 @TORCH.function("trapezoid", "trapz")
 def trapezoid(t: Core, y: Value, x: Value = None, *, dx: Value = 1, dim: Value = -1) -> Tensor:
     """Return the integral along an axis."""
-    found = need_tensor(t, y, "y")
+    found, place, given = _integrated(t, y, x, dx, dim)
     shape = list(shape_of(t, found))
-    del shape[axis(t, dim, len(shape), found)]
-    return t.emit.typed("Trapezoid", [found], as_float(t, found).dtype, tuple(shape))
+    del shape[place]
+    made = (found.dtype, tuple(shape))
+    if given is None:
+        return t.emit.typed("Trapezoid", [found], *made)
+    return computed(t, made, lambda y, *x: op("ReduceSum", taken.areas(
+        y, x[0] if x else float(dx), place), [place], keepdims=0), found, *given)  # fmt: skip
 
 
 @TORCH.function("cumulative_trapezoid")
 def cumulative_trapezoid(
     t: Core, y: Value, x: Value = None, *, dx: Value = 1, dim: Value = -1
 ) -> Tensor:
-    """Return the integral up to each place along an axis."""
-    return diff(t, as_float(t, need_tensor(t, y, "y")), 1, dim)
+    """Return the integral up to each element along an axis but the first."""
+    found, place, given = _integrated(t, y, x, dx, dim)
+    shape = list(shape_of(t, found))
+    shape[place] = shape[place] - 1
+    made = (found.dtype, tuple(shape))
+    if given is None:
+        return t.emit.typed("Trapezoid", [found], *made)
+    return computed(t, made, lambda y, *x: op("CumSum", taken.areas(
+        y, x[0] if x else float(dx), place), place), found, *given)  # fmt: skip
+
+
+def _integrated(
+    t: Core, y: Value, x: Value, dx: Value, dim: Value
+) -> tuple[Tensor, int, list[Tensor] | None]:
+    """Return the values, the axis, and their places; None in place of these if nobody knows."""
+    found = as_float(t, need_tensor(t, y, "y"))
+    place = axis(t, dim, len(shape_of(t, found)), found)
+    if not isinstance(x, Tensor):
+        return found, place, [] if isinstance(dx, int | float) else None
+    own = shape_of(t, x)
+    wide = cast(t, x, found.dtype)
+    if len(own) == 1:
+        ones = [1] * (len(shape_of(t, found)) - place - 1)
+        return found, place, [reshape(t, wide, [own[0], *ones])]
+    return found, place, [wide] if len(own) == len(shape_of(t, found)) else None
 
 
 @TORCH.function("nonzero", "argwhere", methods=("nonzero", "argwhere"))

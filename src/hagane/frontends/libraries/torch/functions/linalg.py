@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.torch.operands import (
     INT64,
+    category,
     complex_dtype,
     need_float,
     need_tensor,
@@ -14,7 +20,12 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Fields, Tensor, Value
+from hagane.ops.builder import interpreting, op
+from hagane.ops.functions import linalg, parts, statistics
+from hagane.ops.functions.elementary import cast as to_dtype
+from hagane.ops.functions.elementary import swapped
 from hagane.symbolic import Dim, minimum
+from hagane.symbolic.logic import negate
 
 
 def _matrices(t: Core, value: Value, what: str, *, square: bool = False) -> Tensor:
@@ -29,32 +40,72 @@ def _matrices(t: Core, value: Value, what: str, *, square: bool = False) -> Tens
     return x
 
 
-def _keeping(*names: str, square: bool = True) -> None:
-    def function(t: Core, A: Value, *_: Value, **__: Value) -> Tensor:
-        x = _matrices(t, A, names[0].rpartition(".")[2], square=square)
-        return t.emit.typed("Linalg", [x], x.dtype, x.shape)
+def _keeping(*names: str, rule: Callable[[Any], Any]) -> None:
+    def function(t: Core, A: Value) -> Tensor:
+        x = _matrices(t, A, names[0].rpartition(".")[2], square=True)
+        if category(x.dtype) == 3:
+            return t.emit.typed("Linalg", [x], x.dtype, x.shape)
+        return computed(t, x, rule, x)
 
     methods = [name for name in names if "." not in name]
     TORCH.function(*names, methods=methods)(function)
 
 
-for _names in (
-    ("linalg.inv", "inverse"), ("linalg.cholesky", "cholesky"), ("linalg.matrix_power",
-    "matrix_power"), ("linalg.matrix_exp", "matrix_exp"), ("cholesky_inverse",),
-):  # fmt: skip
-    _keeping(*_names)
+_keeping("linalg.inv", "inverse", rule=linalg.inverse)
+_keeping("linalg.matrix_exp", "matrix_exp", rule=linalg.exponential)
 
 
-def _reducing(*names: str) -> None:
+@TORCH.function("linalg.cholesky", "cholesky", methods=("cholesky",))
+def cholesky(t: Core, A: Value, upper: Value = False) -> Tensor:
+    """Return the triangular factor of positive definite matrices."""
+    x = _matrices(t, A, "cholesky", square=True)
+    if category(x.dtype) == 3 or not isinstance(upper, bool):
+        return t.emit.typed("Linalg", [x], x.dtype, x.shape)
+    return computed(t, x, lambda x: swapped(linalg.cholesky(swapped(x))) if upper
+                    else linalg.cholesky(x), x)  # fmt: skip
+
+
+@TORCH.function("linalg.matrix_power", "matrix_power", methods=("matrix_power",))
+def matrix_power(t: Core, A: Value, n: Value) -> Tensor:
+    """Return a power of square matrices."""
+    x = _matrices(t, A, "matrix_power", square=True)
+    if category(x.dtype) == 3 or not isinstance(n, int):
+        return t.emit.typed("Linalg", [x], x.dtype, x.shape)
+    return computed(t, x, linalg.power, x, n)
+
+
+@TORCH.function("cholesky_inverse", methods=("cholesky_inverse",))
+def cholesky_inverse(t: Core, L: Value, upper: Value = False) -> Tensor:
+    """Return the inverse of matrices, given their triangular factors."""
+    x = _matrices(t, L, "cholesky_inverse", square=True)
+    if category(x.dtype) == 3 or not isinstance(upper, bool):
+        return t.emit.typed("Linalg", [x], x.dtype, x.shape)
+    return computed(t, x, lambda x: linalg.inverse(linalg.of_factor(x, upper=upper)), x)
+
+
+def _reducing(*names: str, rule: Callable[[Any], Any]) -> None:
     def function(t: Core, A: Value) -> Tensor:
         x = _matrices(t, A, names[0].rpartition(".")[2], square=True)
-        return t.emit.typed("Det", [x], x.dtype, shape_of(t, x)[:-2])
+        if category(x.dtype) == 3:
+            return t.emit.typed("Det", [x], x.dtype, shape_of(t, x)[:-2])
+        return computed(t, (x.dtype, shape_of(t, x)[:-2]), rule, x)
 
     TORCH.function(*names, methods=[name for name in names if "." not in name])(function)
 
 
-_reducing("linalg.det", "det")
-_reducing("logdet")
+_reducing("linalg.det", "det", rule=linalg.determinant)
+_reducing("logdet", rule=linalg.log_determinant)
+
+
+def _several(
+    t: Core, function: Callable[..., Any], x: Tensor, *shapes: tuple[Dim, ...]
+) -> tuple[Tensor, ...]:
+    """Return the results of a function over the builder that gives several."""
+    with interpreting(t.emit):
+        made: tuple[Tensor, ...] = function(x)
+    for tensor, shape in zip(made, shapes, strict=True):
+        t.emit.show_sizes(tensor, shape)
+    return made
 
 
 @TORCH.function("linalg.slogdet", "slogdet", methods=("slogdet",))
@@ -62,6 +113,9 @@ def slogdet(t: Core, A: Value) -> Value:
     """Return sign and logarithm of determinants."""
     x = _matrices(t, A, "slogdet", square=True)
     shape = shape_of(t, x)[:-2]
+    if category(x.dtype) != 3:
+        found = _several(t, linalg.signed_logarithm, x, shape, shape)
+        return Fields(found, ("sign", "logabsdet"))
     return Fields(
         (t.emit.typed("Det", [x], x.dtype, shape),
          t.emit.typed("Det", [x], real_dtype(x.dtype), shape)), ("sign", "logabsdet"),
@@ -72,15 +126,23 @@ def slogdet(t: Core, A: Value) -> Value:
 def trace(t: Core, input: Value) -> Tensor:
     """Return the sum of the diagonal of a matrix."""
     x = need_tensor(t, input, "input")
-    shape_of(t, x, 2)
-    return t.emit.typed("Trace", [x], x.dtype if not x.dtype.is_integer() else INT64, ())
+    rows, columns = shape_of(t, x, 2)
+    dtype = x.dtype if category(x.dtype) >= 2 else INT64
+    if category(x.dtype) == 3:
+        return t.emit.typed("Trace", [x], dtype, ())
+    length = minimum(rows, columns)
+    return computed(t, (dtype, ()), lambda x: op("ReduceSum", parts.diagonal(
+        to_dtype(x, dtype), 0, 0, 1, length), [0], keepdims=0), x)  # fmt: skip
 
 
 @TORCH.function("linalg.matrix_rank")
 def matrix_rank(t: Core, A: Value, *_: Value, **__: Value) -> Tensor:
     """Return the rank of matrices, int64."""
     x = _matrices(t, A, "matrix_rank")
-    return t.emit.typed("Rank", [x], INT64, shape_of(t, x)[:-2])
+    shape = shape_of(t, x)[:-2]
+    if _ or __ or category(x.dtype) == 3:
+        return t.emit.typed("Rank", [x], INT64, shape)
+    return computed(t, (INT64, shape), linalg.numerical_rank, x, None)
 
 
 @TORCH.function("linalg.pinv", "pinverse", methods=("pinverse",))
@@ -88,7 +150,21 @@ def pinv(t: Core, A: Value, *_: Value, **__: Value) -> Tensor:
     """Return the pseudo-inverse."""
     x = _matrices(t, A, "pinv")
     *lead, rows, columns = shape_of(t, x)
-    return t.emit.typed("PInv", [x], x.dtype, (*lead, columns, rows))
+    shape = (*lead, columns, rows)
+    if _ or __ or category(x.dtype) == 3:
+        return t.emit.typed("PInv", [x], x.dtype, shape)
+    return computed(t, (x.dtype, shape), linalg.pseudo_inverse, x, None)
+
+
+def _vectors(t: Core, x: Tensor, full: bool) -> tuple[Tensor, ...] | None:
+    """Return U, S and V transposed; None where vectors beside those of values are asked for."""
+    *lead, rows, columns = shape_of(t, x)
+    least = minimum(rows, columns)
+    is_square = not t.knowledge.possible(negate(t.knowledge.equal(rows, columns)))
+    if category(x.dtype) == 3 or (full and not is_square):
+        return None
+    shapes = (*lead, rows, least), (*lead, least), (*lead, least, columns)
+    return _several(t, linalg.singular, x, *shapes)
 
 
 def _svd(t: Core, x: Tensor, full: bool) -> tuple[Tensor, Tensor, tuple[Dim, ...], Dim, Dim]:
@@ -103,6 +179,9 @@ def _svd(t: Core, x: Tensor, full: bool) -> tuple[Tensor, Tensor, tuple[Dim, ...
 def linalg_svd(t: Core, A: Value, full_matrices: Value = True, **_: Value) -> Value:
     """Return U, S and V^H of the singular value decomposition."""
     x = _matrices(t, A, "svd")
+    vectors = _vectors(t, x, bool(full_matrices))
+    if vectors is not None:
+        return Fields(vectors, ("U", "S", "Vh"))
     u, s, lead, count, columns = _svd(t, x, bool(full_matrices))
     return Fields((u, s, t.emit.typed("SVD", [x], x.dtype, (*lead, count, columns))),
                   ("U", "S", "Vh"))  # fmt: skip
@@ -112,6 +191,10 @@ def linalg_svd(t: Core, A: Value, full_matrices: Value = True, **_: Value) -> Va
 def svd(t: Core, input: Value, some: Value = True, compute_uv: Value = True) -> Value:
     """Return U, S and V of the singular value decomposition."""
     x = _matrices(t, input, "svd")
+    vectors = _vectors(t, x, not some)
+    if vectors is not None and compute_uv is True:
+        turned = t.call_library("torch.transpose", [vectors[2], -2, -1])
+        return Fields((*vectors[:2], turned), ("U", "S", "V"))
     u, s, lead, count, columns = _svd(t, x, not some)
     v = t.emit.typed("SVD", [x], x.dtype, (*lead, columns, count))
     return Fields((u, s, v), ("U", "S", "V"))
@@ -120,7 +203,11 @@ def svd(t: Core, input: Value, some: Value = True, compute_uv: Value = True) -> 
 @TORCH.function("linalg.svdvals")
 def svdvals(t: Core, A: Value, **_: Value) -> Tensor:
     """Return the singular values."""
-    return _svd(t, _matrices(t, A, "svdvals"), False)[1]
+    x = _matrices(t, A, "svdvals")
+    if category(x.dtype) == 3:
+        return _svd(t, x, False)[1]
+    *lead, rows, columns = shape_of(t, x)
+    return computed(t, (x.dtype, (*lead, minimum(rows, columns))), linalg.singular_values, x)
 
 
 @TORCH.function("linalg.qr", "qr", methods=("qr",))
@@ -129,6 +216,11 @@ def qr(t: Core, A: Value, mode: Value = "reduced") -> Value:
     x = _matrices(t, A, "qr")
     *lead, rows, columns = shape_of(t, x)
     inner = rows if mode == "complete" else minimum(rows, columns)
+    if mode in ("reduced", "complete") and category(x.dtype) != 3:
+        factors = partial(linalg.orthogonal_triangular, complete=mode == "complete")
+        return Fields(
+            _several(t, factors, x, (*lead, rows, inner), (*lead, inner, columns)), ("Q", "R")
+        )
     q = t.emit.typed("QR", [x], x.dtype, (*lead, rows, inner))
     return Fields((q, t.emit.typed("QR", [x], x.dtype, (*lead, inner, columns))), ("Q", "R"))
 
@@ -137,6 +229,11 @@ def _eigen(name: str, values_complex: bool, vectors: bool) -> None:
     def function(t: Core, A: Value, *_: Value, **__: Value) -> Value:
         x = _matrices(t, A, name, square=True)
         dtype = complex_dtype(x.dtype) if values_complex else real_dtype(x.dtype)
+        if not values_complex and category(x.dtype) != 3:
+            if "U" in (*_, *__.values()):  # the upper half of the matrices
+                x = t.call_library("torch.transpose", [x, -2, -1])
+            pair = _several(t, linalg.symmetric_values, x, shape_of(t, x)[:-1], shape_of(t, x))
+            return Fields(pair, ("eigenvalues", "eigenvectors")) if vectors else pair[0]
         values = t.emit.typed("Eigen", [x], dtype, shape_of(t, x)[:-1])
         if not vectors:
             return values
@@ -153,7 +250,9 @@ _eigen("eig", True, True)
 _eigen("eigvals", True, False)
 
 
-def _solution(t: Core, x: Tensor, b: Tensor, what: str) -> Tensor:
+def _solution(
+    t: Core, x: Tensor, b: Tensor, what: str, matrix: Callable[[Any], Any] | None = lambda x: x
+) -> Tensor:
     """Return the type of X in A X = B; B holds vectors if it has an axis less than A."""
     same_dtype(t, x, b, f"A and B of {what}")
     left, right = shape_of(t, x), shape_of(t, b)
@@ -171,43 +270,71 @@ def _solution(t: Core, x: Tensor, b: Tensor, what: str) -> Tensor:
 
     front = broadcast_shape(t, *lead)
     rest = (left[-1],) if vectors else (left[-1], right[-1])
-    return t.emit.typed("Solve", [x, b], x.dtype, (*front, *rest))
+    made = (x.dtype, (*front, *rest))
+    if category(x.dtype) == 3 or matrix is None:
+        return t.emit.typed("Solve", [x, b], *made)
+
+    def solved(x: Any, b: Any) -> Any:
+        if not vectors:
+            return linalg.solved_any(matrix(x), b)
+        found = linalg.solved_any(matrix(x), op("Unsqueeze", b, [-1]))
+        return op("Squeeze", found, [-1])
+
+    return computed(t, made, solved, x, b)
 
 
 @TORCH.function("linalg.solve")
 def solve(t: Core, A: Value, B: Value, *, left: Value = True) -> Tensor:
     """Return X with A X = B."""
     x = _matrices(t, A, "solve", square=True)
-    return _solution(t, x, need_tensor(t, B, "B"), "solve")
+    rule = (lambda x: x) if left is True else None
+    return _solution(t, x, need_tensor(t, B, "B"), "solve", rule)
 
 
 @TORCH.function("linalg.solve_triangular")
-def solve_triangular(t: Core, A: Value, B: Value, *, upper: Value, **_: Value) -> Tensor:
+def solve_triangular(
+    t: Core, A: Value, B: Value, *, upper: Value, left: Value = True, unitriangular: Value = False
+) -> Tensor:
     """Return X with A X = B, A being triangular."""
     x = _matrices(t, A, "solve_triangular", square=True)
-    return _solution(t, x, _matrices(t, B, "solve_triangular"), "solve_triangular")
+    rule = None
+    if left is True and isinstance(upper, bool) and isinstance(unitriangular, bool):
+        rule = partial(linalg.triangle_of, upper=upper, ones=unitriangular)
+    return _solution(t, x, _matrices(t, B, "solve_triangular"), "solve_triangular", rule)
 
 
 @TORCH.function("triangular_solve", methods=("triangular_solve",))
-def triangular_solve(t: Core, b: Value, A: Value, *_: Value, **__: Value) -> Value:
+def triangular_solve(
+    t: Core, b: Value, A: Value, upper: Value = True, transpose: Value = False,
+    unitriangular: Value = False,
+) -> Value:  # fmt: skip
     """Return X with A X = b, and A."""
     x = _matrices(t, A, "triangular_solve", square=True)
-    found = _solution(t, x, _matrices(t, b, "triangular_solve"), "triangular_solve")
-    return Fields((found, x), ("solution", "cloned_coefficient"))
+    rule = None
+    if all(isinstance(v, bool) for v in (upper, transpose, unitriangular)):
+        rule = partial(linalg.triangle_of, upper=upper, ones=unitriangular, turned=transpose)
+    right = _matrices(t, b, "triangular_solve")
+    return Fields(
+        (_solution(t, x, right, "triangular_solve", rule), x), ("solution", "cloned_coefficient")
+    )
 
 
 @TORCH.function("cholesky_solve", methods=("cholesky_solve",))
 def cholesky_solve(t: Core, B: Value, L: Value, upper: Value = False) -> Tensor:
     """Return X with A X = B, given the Cholesky factor of A."""
     x = _matrices(t, L, "cholesky_solve", square=True)
-    return _solution(t, x, _matrices(t, B, "cholesky_solve"), "cholesky_solve")
+    rule = partial(linalg.of_factor, upper=upper) if isinstance(upper, bool) else None
+    return _solution(t, x, _matrices(t, B, "cholesky_solve"), "cholesky_solve", rule)
 
 
 @TORCH.function("linalg.lstsq")
 def lstsq(t: Core, A: Value, B: Value, *_: Value, **__: Value) -> Value:
     """Return X that minimises the distance of A X to B."""
     x = _matrices(t, A, "lstsq")
-    found = _solution(t, x, need_tensor(t, B, "B"), "lstsq")
+    found = _solution(t, x, need_tensor(t, B, "B"), "lstsq", None)
+    right = need_tensor(t, B, "B")
+    if category(x.dtype) != 3 and len(shape_of(t, right)) == len(shape_of(t, x)):
+        found = computed(t, found, linalg.least_squares, x, right)
     lead = shape_of(t, x)[:-2]
     empty = t.emit.new(x.dtype, (t.emit.fresh("residuals"),))
     rank = t.emit.new(INT64, lead)
@@ -225,14 +352,32 @@ def multi_dot(t: Core, *tensors: Value) -> Value:
     return found
 
 
-@TORCH.function("cov", "corrcoef", methods=("cov", "corrcoef"))
-def cov(t: Core, input: Value, **_: Value) -> Tensor:
+def _together(name: str, function: Callable[..., Any]) -> None:
+    def made(t: Core, input: Value, **keywords: Value) -> Tensor:
+        return _of_rows(t, input, function, keywords)
+
+    TORCH.function(name, methods=(name,))(made)
+
+
+_together("cov", statistics.covariance)
+_together("corrcoef", statistics.correlation)
+
+
+def _of_rows(
+    t: Core, input: Value, function: Callable[..., Any], keywords: Mapping[str, Value]
+) -> Tensor:
     """Return the covariance or correlation of variables, which are rows."""
     x = need_tensor(t, input, "input")
     shape = shape_of(t, x)
     if len(shape) > 2:
         t.fail("rank", f"expected one or two axes, got {t.show(x)}", x)
-    if len(shape) < 2 or (isinstance(shape[0], int) and shape[0] == 1):
-        return t.emit.typed("Cov", [x], x.dtype, ())
-    t.emit.require_size(shape[0], 2, "number of variables, of which one gives a single number")
-    return t.emit.typed("Cov", [x], x.dtype, (shape[0], shape[0]))
+    lone = len(shape) < 2 or (isinstance(shape[0], int) and shape[0] == 1)
+    if not lone:
+        t.emit.require_size(shape[0], 2, "number of variables, of which one gives a single number")
+    made = (x.dtype, () if lone else (shape[0], shape[0]))
+    correction = keywords.get("correction", 1)
+    plain = not {*keywords} - {"correction"} and isinstance(correction, int)
+    if not plain or category(x.dtype) != 2 or not shape:
+        return t.emit.typed("Cov", [x], *made)
+    return computed(t, made, lambda x: function(
+        op("Reshape", x, [-1]) if lone else x, correction), x)  # fmt: skip

@@ -21,9 +21,10 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Tensor, Value
+from hagane.frontends.python.values.values import Tensor, Value, is_size
 from hagane.graph.types import Shape
-from hagane.ops.functions import losses
+from hagane.ops.builder import interpreting, op
+from hagane.ops.functions import alignment, losses
 from hagane.ops.functions.elementary import div
 from hagane.symbolic import Dim
 
@@ -280,7 +281,39 @@ def ctc_loss(
             count = len(lengths)
         if count is not None and t.emit.differ(count, batch):
             t.fail("shape-mismatch", f"expected one of '{name}' a sample ({batch}), got {count}", x)
-    return t.emit.typed("CTCLoss", [x], x.dtype, reduction_shape(reduction, (batch,)))
+    made = (x.dtype, reduction_shape(reduction, (batch,) if len(shape) == 3 else ()))
+    lengths_ = [_lengths(t, v) for v in (input_lengths, target_lengths)]
+    given = lengths_[0] is not None and lengths_[1] is not None and isinstance(targets, Tensor)
+    if not given or not isinstance(blank, int) or category(x.dtype) == 3:
+        return t.emit.typed("CTCLoss", [x], *made)
+    rows = len(shape_of(t, targets)) == 2 or len(shape) == 2
+
+    def loss(x: Tensor, targets: Tensor, times: Tensor, counts: Tensor) -> Any:
+        times, counts = (op("Reshape", op("Cast", v, to=INT64), [-1]) for v in (times, counts))
+        x = op("Unsqueeze", x, [1]) if len(shape) == 2 else x
+        labels = targets if rows else alignment.labels_by_row(targets, counts)
+        labels = op("Unsqueeze", labels, [0]) if len(shape) == 2 and len(
+            shape_of(t, targets)) == 1 else labels  # fmt: skip
+        found = alignment.alignment_loss(
+            x, labels, times, counts, blank, zero_infinity=bool(zero_infinity)
+        )
+        if reduction == "none" and len(shape) == 2:
+            return op("Squeeze", found, [0])
+        return alignment.reduced_alignment_loss(found, counts, reduction)
+
+    return computed(t, made, loss, x, targets, *lengths_)
+
+
+def _lengths(t: Core, value: Value) -> Tensor | None:
+    """Return lengths of sequences as a tensor; None where they cannot be one."""
+    if isinstance(value, Tensor):
+        return value
+    items = list(value) if isinstance(value, list | tuple) else [value]
+    if not all(is_size(item) for item in items):
+        return None
+    with interpreting(t.emit):
+        made: Tensor = op("Identity", items)
+    return made
 
 
 @TORCH.function("nn.functional.margin_ranking_loss")

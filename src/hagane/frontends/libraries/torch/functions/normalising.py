@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -26,7 +27,7 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import interpreting, op, size_of
-from hagane.ops.functions import activations, attention, drawing, normalizing
+from hagane.ops.functions import activations, attention, drawing, filling, images, normalizing
 from hagane.ops.functions.elementary import squeeze, transpose, unsqueeze
 from hagane.ops.functions.heads import repeat_heads
 from hagane.symbolic import Dim, floordiv
@@ -162,10 +163,15 @@ def group_norm(
 
 
 @TORCH.function("nn.functional.local_response_norm")
-def local_response_norm(t: Core, input: Value, size: Value, *_: Value, **__: Value) -> Tensor:
+def local_response_norm(
+    t: Core, input: Value, size: Value, alpha: Value = 1e-4, beta: Value = 0.75, k: Value = 1.0
+) -> Tensor:
     """Return the input normalised over neighbouring channels."""
     x = need_tensor(t, input, "input")
-    return t.emit.typed("LRN", [x], x.dtype, x.shape)
+    numbers = [alpha, beta, k]
+    if not isinstance(size, int) or not all(isinstance(n, int | float) for n in numbers):
+        return t.emit.typed("LRN", [x], x.dtype, x.shape)
+    return computed(t, x, images.response_normalized, x, size, *map(float, numbers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,11 +268,33 @@ def _known_rows(t: Core, x: Tensor, w: Tensor) -> None:
 
 @TORCH.function("nn.functional.embedding_bag")
 def embedding_bag(
-    t: Core, input: Value, weight: Value, offsets: Value = None, *_: Value, **__: Value
-) -> Tensor:
+    t: Core, input: Value, weight: Value, offsets: Value = None, max_norm: Value = None,
+    norm_type: Value = 2, scale_grad_by_freq: Value = False, mode: Value = "mean",
+    sparse: Value = False, per_sample_weights: Value = None, include_last_offset: Value = False,
+    padding_idx: Value = None,
+) -> Tensor:  # fmt: skip
     """Return sums or means of rows: (bags, features)."""
     bags = shape_of(t, offsets, 1)[0] if isinstance(offsets, Tensor) else shape_of(t, input)[0]
-    return t.emit.typed("EmbeddingBag", [weight], weight.dtype, (bags, shape_of(t, weight)[1]))
+    last = bool(include_last_offset)
+    made = (weight.dtype, (bags - int(last), shape_of(t, weight)[1]))
+    if max_norm is not None or mode not in ("sum", "mean", "max"):
+        return t.emit.typed("EmbeddingBag", [weight], *made)
+    shape = shape_of(t, input)
+    weights = [per_sample_weights] if isinstance(per_sample_weights, Tensor) else []
+
+    def rows(weight: Tensor, places: Tensor, *rest: Tensor) -> Any:
+        if isinstance(offsets, Tensor):
+            starts: Any = rest[0]
+        else:
+            starts = op("Mul", op("Range", 0, shape[0], 1), shape[1])
+        factors = op("Reshape", rest[-1], [-1]) if weights else None
+        return images.bags(
+            weight, op("Reshape", places, [-1]), starts, mode, factors, last=last,
+            padding=padding_idx,
+        )  # fmt: skip
+
+    given = [offsets] if isinstance(offsets, Tensor) else []
+    return computed(t, made, rows, weight, input, *given, *weights)
 
 
 @TORCH.function("nn.functional.one_hot")
@@ -281,7 +309,10 @@ def one_hot(t: Core, tensor: Value, num_classes: Value = -1) -> Tensor:
             remedy="convert it with .long()",
         )
     depth = t.emit.fresh("classes") if num_classes == -1 else num_classes
-    return t.emit.typed("OneHot", [x], INT64, (*shape_of(t, x), depth))
+    made = (INT64, (*shape_of(t, x), depth))
+    if num_classes == -1:
+        return computed(t, made, filling.one_hot_of_all, x)
+    return computed(t, made, filling.one_hot, x, depth, INT64)
 
 
 @TORCH.function("nn.functional.scaled_dot_product_attention")

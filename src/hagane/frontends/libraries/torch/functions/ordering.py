@@ -21,6 +21,8 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Fields, Tensor, Value
 from hagane.ops.builder import op
+from hagane.ops.functions import ordering, statistics
+from hagane.ops.functions.elementary import cast as to_dtype
 from hagane.symbolic import Dim
 
 
@@ -84,15 +86,27 @@ def _cumulative(name: str) -> None:
         x = need_tensor(t, input, "input")
         place = axis(t, dim, len(shape_of(t, x)), x)
         if name in ("cummax", "cummin"):
-            values = t.emit.typed("CumMax", [x], x.dtype, x.shape)
-            return Fields(
-                (values, t.emit.typed("CumMax", [x], INT64, x.shape)), ("values", "indices")
-            )
-        wanted = dtype_of(dtype, INT64 if category(x.dtype) < 2 else x.dtype)
+            shape = shape_of(t, x)
+            if category(x.dtype) in (1, 2) and shape:
+                largest = name == "cummax"
+                found = [
+                    computed(t, (dtype, shape),
+                             lambda x, k=k: ordering.running_extremes(x, place, largest)[k], x)
+                    for k, dtype in enumerate((x.dtype, INT64))
+                ]  # fmt: skip
+            else:
+                found = [t.emit.typed("CumMax", [x], dtype, shape) for dtype in (x.dtype, INT64)]
+            return Fields(tuple(found), ("values", "indices"))
+        whole = name == "logcumsumexp"
+        default = x.dtype if whole or category(x.dtype) >= 2 else INT64
+        wanted = dtype_of(dtype, default)
         made = t.emit.typed("CumSum", [x], wanted, x.shape)
-        if name != "cumsum" or category(wanted) == 3 or not shape_of(t, x):
+        if category(wanted) == 3 or not shape_of(t, x):
             return made
-        return computed(t, made, lambda: op("CumSum", cast(t, x, wanted), place))
+        wide = cast(t, x, wanted)
+        if whole:
+            return computed(t, made, ordering.running_log_sums, wide, place)
+        return computed(t, made, lambda x: statistics.running(name, x, place, skip=False), wide)
 
     TORCH.function(name, methods=(name,))(function)
 
@@ -103,7 +117,31 @@ TORCH.method("cumsum_")(TORCH.functions["torch.cumsum"])
 TORCH.method("cumprod_")(TORCH.functions["torch.cumprod"])
 
 
-@TORCH.function("unique", "unique_consecutive", methods=("unique", "unique_consecutive"))
+@TORCH.function("unique_consecutive", methods=("unique_consecutive",))
+def unique_consecutive(
+    t: Core, input: Value, return_inverse: Value = False, return_counts: Value = False,
+    dim: Value = None,
+) -> Value:  # fmt: skip
+    """Return runs of equal elements as one each; how many there are nobody knows before."""
+    x = need_tensor(t, input, "input")
+    count = t.emit.fresh("unique")
+    shape = list(shape_of(t, x))
+    if dim is not None:
+        shape[axis(t, dim, len(shape), x)] = count
+        return t.emit.typed("Unique", [x], x.dtype, tuple(shape))
+
+    def part(number: int, dtype: ir.DataType, own: tuple[Dim, ...]) -> Tensor:
+        return computed(t, (dtype, own), lambda x: ordering.different_neighbours(x)[number], x)
+
+    results = [part(0, x.dtype, (count,))]
+    if return_inverse:
+        results.append(part(1, INT64, tuple(shape)))
+    if return_counts:
+        results.append(part(2, INT64, (count,)))
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+@TORCH.function("unique", methods=("unique",))
 def unique(
     t: Core, input: Value, sorted: Value = True, return_inverse: Value = False,
     return_counts: Value = False, dim: Value = None,
@@ -116,11 +154,19 @@ def unique(
         shape = [count]
     else:
         shape[axis(t, dim, len(shape), x)] = count
-    results = [t.emit.typed("Unique", [x], x.dtype, tuple(shape))]
+    place = None if dim is None else axis(t, dim, len(shape), x)
+    inverse = shape_of(t, x) if place is None else (shape_of(t, x)[place],)
+
+    def part(number: int, dtype: ir.DataType, own: tuple[Dim, ...]) -> Tensor:
+        if category(x.dtype) == 3:
+            return t.emit.typed("Unique", [x], dtype, own)
+        return computed(t, (dtype, own), lambda x: ordering.different(x, place)[number], x)
+
+    results = [part(0, x.dtype, tuple(shape))]
     if return_inverse:
-        results.append(t.emit.typed("Unique", [x], INT64, x.shape))
+        results.append(part(2, INT64, inverse))
     if return_counts:
-        results.append(t.emit.typed("Unique", [x], INT64, (count,)))
+        results.append(part(3, INT64, (count,)))
     return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -134,7 +180,11 @@ def bincount(t: Core, input: Value, weights: Value = None, minlength: Value = 0)
                remedy="convert it with .long()")  # fmt: skip
     double = isinstance(weights, Tensor) and weights.dtype != FLOAT
     dtype = INT64 if weights is None else ir.DataType.DOUBLE if double else FLOAT
-    return t.emit.typed("BinCount", [x], dtype, (t.emit.fresh("bins"),))
+    made = (dtype, (t.emit.fresh("bins"),))
+    if not isinstance(minlength, int):
+        return t.emit.typed("BinCount", [x], *made)
+    weight = [] if weights is None else [cast(t, weights, dtype)]
+    return computed(t, made, lambda x, w=None: ordering.occurrences(x, w, minlength), x, *weight)
 
 
 @TORCH.function("histogram", methods=("histogram",))
@@ -143,6 +193,12 @@ def histogram(t: Core, input: Value, bins: Value, **_: Value) -> Value:
     x = need_tensor(t, input, "input")
     need_float(t, x, "input")
     count = bins if not isinstance(bins, Tensor) else shape_of(t, bins, 1)[0] - 1
+    if not _ and (isinstance(bins, Tensor) or isinstance(count, int)):
+        edges = bins if isinstance(bins, Tensor) else computed(
+            t, (x.dtype, (count + 1,)), lambda x: ordering.even_edges(x, count), x)  # fmt: skip
+        found = computed(t, (x.dtype, (count,)), lambda x, edges: to_dtype(
+            ordering.counts_between(x, edges), x.dtype), x, edges)  # fmt: skip
+        return Fields((found, edges), ("hist", "bin_edges"))
     return Fields(
         (t.emit.typed("Histogram", [x], x.dtype, (count,)),
          t.emit.typed("Histogram", [x], x.dtype, (count + 1,))), ("hist", "bin_edges"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.torch.operands import (
@@ -19,6 +20,7 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
+from hagane.ops.functions import products
 from hagane.ops.functions.elementary import cast, mul, unsqueeze
 from hagane.symbolic import Dim, product
 
@@ -26,8 +28,12 @@ from hagane.symbolic import Dim, product
 def _product(t: Core, a: Tensor, b: Tensor) -> Tensor:
     same_dtype(t, a, b, "both operands of a matrix product")
     if category(a.dtype) < 2 or category(a.dtype) == 3:
-        floats = [t.emit.like(x, _FLOAT) for x in (a, b)]
-        return t.emit.like(t.op("MatMul", *floats), a.dtype)
+        with t.emit.types_only():
+            floats = [t.emit.like(x, _FLOAT) for x in (a, b)]
+            made = t.op("MatMul", *floats)
+        if category(a.dtype) == 3:
+            return t.emit.like(made, a.dtype)
+        return computed(t, (a.dtype, made.shape), products.matrix_product, a, b)
     return t.op("MatMul", a, b)
 
 
@@ -118,8 +124,8 @@ def addbmm(
     """Return ``input`` plus the sum of the products of a batch."""
     from hagane.frontends.libraries.torch.functions.elementwise import binary
 
-    products = t.call_library("torch.bmm", [batch1, batch2])
-    total = t.call_library("torch.sum", [products, 0])
+    made = t.call_library("torch.bmm", [batch1, batch2])
+    total = t.call_library("torch.sum", [made, 0])
     return binary(t, "add", _scaled(t, input, beta), _scaled(t, total, alpha))
 
 
@@ -138,7 +144,8 @@ def inner(t: Core, input: Value, other: Value) -> Tensor:
             a,
             b,
         )
-    return t.emit.typed("Inner", [a, b], a.dtype, (*left[:-1], *right[:-1]))
+    made = (a.dtype, (*left[:-1], *right[:-1]))
+    return computed(t, made, products.tensordot, a, b, [len(left) - 1], [len(right) - 1])
 
 
 @TORCH.function("outer", "ger", methods=("outer", "ger"))
@@ -158,7 +165,9 @@ def outer(t: Core, input: Value, vec2: Value) -> Tensor:
 def kron(t: Core, input: Value, other: Value) -> Tensor:
     """Return the Kronecker product."""
     pairs = zip(shape_of(t, input), shape_of(t, other), strict=True)
-    return t.emit.typed("Kron", [input, other], input.dtype, tuple(a * b for a, b in pairs))
+    made = (promoted(input.dtype, other.dtype), tuple(a * b for a, b in pairs))
+    return computed(t, made, lambda x, y: products.kronecker(
+        cast(x, made[0]), cast(y, made[0])), input, other)  # fmt: skip
 
 
 @TORCH.function("nn.functional.linear")
@@ -210,7 +219,9 @@ def bilinear(t: Core, input1: Value, input2: Value, weight: Value, bias: Value =
             input1,
             input2,
         )
-    return t.emit.typed("Bilinear", [input1, input2], input1.dtype, (*a[:-1], out))
+    made = (input1.dtype, (*a[:-1], out))
+    operands = [input1, input2, weight, *([bias] if isinstance(bias, Tensor) else [])]
+    return computed(t, made, products.bilinear, *operands)
 
 
 @TORCH.function("einsum")
@@ -227,10 +238,12 @@ def einsum(t: Core, equation: Value, *operands: Value) -> Tensor:
     for x in tensors[1:]:
         same_dtype(t, tensors[0], x, "the operands of einsum")
     dtype = tensors[0].dtype
-    if category(dtype) != 2:
-        tensors = [t.emit.like(x, _FLOAT) for x in tensors]
-    found: Tensor = t.op("Einsum", *tensors, equation=re.sub(r"\s", "", equation))
-    return found if category(dtype) == 2 else t.emit.like(found, dtype)
+    with t.emit.types_only():
+        floats = [t.emit.like(x, _FLOAT) for x in tensors]
+        found: Tensor = t.op("Einsum", *floats, equation=re.sub(r"\s", "", equation))
+    if found.shape is None:
+        return t.emit.like(found, dtype)
+    return computed(t, (dtype, found.shape), partial(products.einsum, equation), *tensors)
 
 
 @TORCH.function("tensordot")
@@ -251,4 +264,4 @@ def tensordot(t: Core, a: Value, b: Value, dims: Value = 2, **_: Value) -> Tenso
             )
     rest = [d for i, d in enumerate(left) if i not in first]
     rest += [d for j, d in enumerate(right) if j not in second]
-    return t.emit.typed("TensorDot", [a, b], a.dtype, tuple(rest))
+    return computed(t, (a.dtype, tuple(rest)), products.tensordot, a, b, first, second)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
@@ -16,6 +19,7 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Instance, Library, Many, Tensor, Value
 from hagane.ops.builder import interpreting, op
 from hagane.ops.functions.elementary import transpose, unsqueeze
+from hagane.ops.functions.padding import padded_around
 from hagane.ops.functions.parts import part
 from hagane.ops.functions.recurrent import (
     Weights,
@@ -124,7 +128,22 @@ def pad_sequence(
                 )
         longest = maximum(*(shape_of(t, s)[0] for s in sequences))
     lead = (count, longest) if batch_first else (longest, count)
-    return t.emit.typed("PadSequence", [x], x.dtype, (*lead, *shape_of(t, x)[1:]))
+    made = (x.dtype, (*lead, *shape_of(t, x)[1:]))
+    same = not isinstance(sequences, Many) and all(s.dtype == x.dtype for s in sequences)
+    if not same or _ or not isinstance(padding_value, int | float):
+        return t.emit.typed("PadSequence", [x], *made)
+    place = 0 if batch_first else 1
+
+    def padded(*rows: Tensor) -> Any:
+        found = []
+        for row in rows:
+            rank = len(shape_of(t, row))
+            amounts = [0] * rank + [longest - shape_of(t, row)[0]] + [0] * (rank - 1)
+            wide = padded_around(row, amounts, padding_value, "constant")
+            found.append(op("Unsqueeze", wide, [place]))
+        return op("Concat", *found, axis=place) if len(found) > 1 else found[0]
+
+    return computed(t, made, padded, *sequences)
 
 
 def layer_init(

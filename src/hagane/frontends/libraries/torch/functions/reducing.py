@@ -25,9 +25,10 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import DType, Fields, Tensor, Value
+from hagane.frontends.python.values.values import DType, Fields, Tensor, Truth, Value
+from hagane.ops.builder import op
 from hagane.ops.definition import Array
-from hagane.ops.functions import statistics
+from hagane.ops.functions import linalg, ordering, statistics
 
 
 def reduced(
@@ -250,7 +251,12 @@ def matrix_norm(
     dtype: Value = None,
 ) -> Tensor:  # fmt: skip
     """Return the norm of matrices."""
-    return norm(t, A, "fro" if ord == "fro" else "nuc", dim, keepdim, dtype)
+    x = need_tensor(t, A, "A")
+    if ord == "fro" or category(x.dtype) != 2 or not isinstance(ord, int | float | str):
+        return norm(t, A, "fro" if ord == "fro" else "nuc", dim, keepdim, dtype)
+    made = reduced(t, "", x, dim, keepdim, real_dtype(dtype_of(dtype, x.dtype)))
+    order = ord if isinstance(ord, str) else float(ord)
+    return over_axes(t, made, cast(t, x, made.dtype), dim, keepdim, linalg.matrix_norm, order)
 
 
 @TORCH.function("dist", methods=("dist",))
@@ -261,10 +267,23 @@ def dist(t: Core, input: Value, other: Value, p: Value = 2) -> Tensor:
     return norm(t, binary(t, "sub", input, other), p)
 
 
-@TORCH.function("quantile", "nanquantile", methods=("quantile", "nanquantile"))
-def quantile(
-    t: Core, input: Value, q: Value, dim: Value = None, keepdim: Value = False, *,
-    interpolation: Value = "linear",
+def _quantile_of(name: str, *, skip: bool) -> None:
+    def function(
+        t: Core, input: Value, q: Value, dim: Value = None, keepdim: Value = False, *,
+        interpolation: Value = "linear",
+    ) -> Tensor:  # fmt: skip
+        return _quantile(t, input, q, dim, keepdim, interpolation, skip=skip)
+
+    TORCH.function(name, methods=(name,))(function)
+
+
+_quantile_of("quantile", skip=False)
+_quantile_of("nanquantile", skip=True)
+
+
+def _quantile(
+    t: Core, input: Value, q: Value, dim: Value, keepdim: Value, interpolation: Value, *,
+    skip: bool,
 ) -> Tensor:  # fmt: skip
     """Return quantiles along an axis; several come in a first axis."""
     x = need_tensor(t, input, "input")
@@ -273,7 +292,16 @@ def quantile(
     front = shape_of(t, q) if isinstance(q, Tensor) else ()
     if isinstance(q, Tensor) and q.dtype != x.dtype:
         t.fail("dtype-mismatch", f"expected q of the input's type, got {t.show(q)}", x, q)
-    return t.emit.typed("Quantile", [x], x.dtype, (*front, *shape_of(t, found)))
+    made = (x.dtype, (*front, *shape_of(t, found)))
+    methods = ("linear", "lower", "higher", "midpoint", "nearest")
+    if not isinstance(q, Tensor | float | int) or interpolation not in methods:
+        return t.emit.typed("Quantile", [x], *made)
+    places = axes(t, dim, len(shape_of(t, x)), x) if shape_of(t, x) else []
+    share = q if isinstance(q, Tensor) else np.array(q, x.dtype.numpy())
+    return computed(
+        t, made, lambda x: ordering.quantiles(
+            x, share, places, bool(keepdim), interpolation, skip=skip), x,
+    )  # fmt: skip
 
 
 def _truth(name: str) -> None:
@@ -372,17 +400,50 @@ _arg("argmax")
 _arg("argmin")
 
 
+def _middle(name: str, x: Any, place: int) -> tuple[Any, Any]:
+    """Return the most frequent or the middle element along an axis, and its place."""
+    if name == "mode":
+        return ordering.most_frequent(x, place)
+    return ordering.middle(x, place, skip=name == "nanmedian")
+
+
+def _with_places(
+    t: Core, x: Tensor, made: Tensor, place: int, keepdim: Value,
+    function: Callable[[Any], tuple[Any, Any]],
+) -> Fields:  # fmt: skip
+    """Return chosen elements and their places, of which a function keeps the axis."""
+
+    def part(x: Any, number: int) -> Any:
+        found = function(x)[number]
+        return found if keepdim else op("Squeeze", found, [place])
+
+    shape = shape_of(t, made)
+    pair = [
+        computed(t, (dtype, shape), part, x, number)
+        for number, dtype in enumerate((x.dtype, INT64))
+    ]
+    return Fields(tuple(pair), ("values", "indices"))
+
+
 def _with_indices(name: str) -> None:
     def function(t: Core, input: Value, dim: Value = None, keepdim: Value = False) -> Value:
         x = need_tensor(t, input, "input")
+        plain = category(x.dtype) in (1, 2)
         if dim is None:
             if name != "mode":
-                return reduced(t, "", x, None, False, x.dtype)
+                made = reduced(t, "", x, None, False, x.dtype)
+                if not plain:
+                    return made
+                return computed(t, made, lambda x: op("Squeeze", _middle(
+                    name, op("Reshape", x, [-1]), 0)[0], [0]), x)  # fmt: skip
             dim = -1
-        values = reduced(t, "", x, dim, keepdim, x.dtype)
-        return Fields(
-            (values, t.emit.typed("Indices", [x], INT64, values.shape)), ("values", "indices")
-        )
+        made = reduced(t, "", x, dim, keepdim, x.dtype)
+        if not plain or not shape_of(t, x):
+            return Fields(
+                (made, t.emit.typed("Indices", [x], INT64, made.shape)), ("values", "indices")
+            )
+        place = axes(t, dim, len(shape_of(t, x)), x)[0]
+        return _with_places(t, x, made, place, keepdim, lambda x: _middle(name, x, place))
 
     TORCH.function(name, methods=(name,))(function)
 
@@ -396,8 +457,13 @@ def kthvalue(t: Core, input: Value, k: Value, dim: Value = -1, keepdim: Value = 
     """Return the k-th smallest elements along an axis, and where they are."""
     x = need_tensor(t, input, "input")
     values = reduced(t, "", x, dim, keepdim, x.dtype)
-    return Fields(
-        (values, t.emit.typed("Indices", [x], INT64, values.shape)), ("values", "indices")
+    if not isinstance(k, int) or category(x.dtype) not in (1, 2) or not shape_of(t, x):
+        return Fields(
+            (values, t.emit.typed("Indices", [x], INT64, values.shape)), ("values", "indices")
+        )
+    place = axes(t, dim, len(shape_of(t, x)), x)[0]
+    return _with_places(
+        t, x, values, place, keepdim, lambda x: ordering.smallest_of(x, place, k - 1)
     )
 
 
@@ -408,9 +474,21 @@ def numel(t: Core, input: Value) -> Value:
     return elements(input)
 
 
-@TORCH.function("equal", "allclose", methods=("equal", "allclose"))
-def equal(t: Core, input: Value, other: Value, **_: Value) -> Value:
+@TORCH.function("equal", methods=("equal",))
+def equal(t: Core, input: Value, other: Value) -> Value:
     """Return whether two tensors hold the same."""
-    from hagane.frontends.python.values.values import Truth
+    a, b = need_tensor(t, input, "input"), need_tensor(t, other, "other")
+    if a.shape is None or a.shape != b.shape:
+        return Truth(t.unknown_truth())
+    same = t.call_library("torch.eq", [a, b])
+    return t.as_truth(t.as_term(t.truth(t.call_library("torch.all", [same]))))
 
-    return Truth(t.unknown_truth())
+
+@TORCH.function("allclose", methods=("allclose",))
+def allclose(
+    t: Core, input: Value, other: Value, rtol: Value = 1e-5, atol: Value = 1e-8,
+    equal_nan: Value = False,
+) -> Value:  # fmt: skip
+    """Return whether two tensors are nearly equal."""
+    near = t.call_library("torch.isclose", [input, other, rtol, atol, equal_nan])
+    return t.as_truth(t.as_term(t.truth(t.call_library("torch.all", [near]))))

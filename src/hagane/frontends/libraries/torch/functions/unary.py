@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import onnx_ir as ir
+
 from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.torch.functions.elementwise import apply_
 from hagane.frontends.libraries.torch.operands import (
@@ -20,7 +22,7 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import op
-from hagane.ops.functions import activations
+from hagane.ops.functions import activations, pairs, special
 from hagane.ops.functions.elementary import mul, square, sub
 
 # name -> operator; integers become float32 first.
@@ -47,13 +49,22 @@ _COMPUTED: dict[str, Callable[[Any], Any]] = {
     "log1p": activations.log1p, "special.log1p": activations.log1p,
     "log2": lambda x: activations.logarithm(x, 2), "log10": lambda x: activations.logarithm(x, 10),
     "exp2": activations.exp2, "special.exp2": activations.exp2,
-    "erfc": lambda x: sub(1.0, op("Erf", x)), "special.erfc": lambda x: sub(1.0, op("Erf", x)),
+    "erfc": special.error_tail, "special.erfc": special.error_tail,
     "deg2rad": lambda x: mul(x, math.pi / 180), "rad2deg": lambda x: mul(x, 180 / math.pi),
     "arcsinh": lambda x: op("Asinh", x), "arccosh": lambda x: op("Acosh", x),
     "logit": activations.logit, "special.logit": activations.logit,
     "square": square, "trunc": activations.truncated, "fix": activations.truncated,
     "frac": lambda x: sub(x, activations.truncated(x)), "positive": lambda x: op("Identity", x),
     "sgn": lambda x: op("Sign", x), "special.round": lambda x: op("Round", x),
+    "erfinv": special.inverse_error, "special.erfinv": special.inverse_error,
+    "lgamma": special.log_gamma, "special.gammaln": special.log_gamma,
+    "digamma": special.digamma, "special.digamma": special.digamma,
+    "special.psi": special.digamma, "sinc": special.sinc, "special.sinc": special.sinc,
+    "i0": special.bessel_i0, "special.i0": special.bessel_i0, "special.i0e": special.bessel_i0e,
+    "special.i1": special.bessel_i1, "special.i1e": special.bessel_i1e,
+    "special.erfcx": special.scaled_error_tail, "special.ndtr": special.normal_share,
+    "special.ndtri": special.normal_place, "special.log_ndtr": special.log_normal_share,
+    "special.entr": special.entropy_part,
 }  # fmt: skip
 # name -> operator; the element type stays.
 _KEEPING = {
@@ -79,7 +90,10 @@ _ACTIVATIONS: dict[str, tuple[dict[str, Value], Callable[..., Any] | None]] = {
         {"negative_slope": 0.01},
         lambda x, slope: op("LeakyRelu", x, alpha=float(slope)),
     ),
-    "rrelu": ({"lower": 1 / 8, "upper": 1 / 3, "training": False}, None),
+    "rrelu": (
+        {"lower": 1 / 8, "upper": 1 / 3, "training": False},
+        lambda x, low, high, training: op("LeakyRelu", x, alpha=(low + high) / 2),
+    ),
 }  # fmt: skip
 # Names that torch itself has, and those that work in place.
 _AT_ROOT = ("relu", "selu", "celu", "rrelu", "threshold", "prelu", "hardshrink")
@@ -118,7 +132,11 @@ for _name in ("trunc", "frac", "square", "positive", "fix", "sgn", "special.roun
 def round_(t: Core, input: Value, *, decimals: Value = 0, out: Value = None) -> Tensor:
     """Return the nearest integers, or numbers with so many decimals."""
     x = need_tensor(t, input, "input")
-    return apply_(t, "Round" if decimals == 0 and category(x.dtype) == 2 else "", x)
+    if not isinstance(decimals, int) or category(x.dtype) not in (1, 2):
+        return apply_(t, "", x)
+    if category(x.dtype) == 1:
+        return computed(t, x, lambda x: op("Identity", x), x)
+    return computed(t, x, pairs.rounded, x, decimals)
 
 
 @TORCH.function("nan_to_num", methods=("nan_to_num", "nan_to_num_"))
@@ -126,39 +144,63 @@ def nan_to_num(
     t: Core, input: Value, nan: Value = 0.0, posinf: Value = None, neginf: Value = None
 ) -> Tensor:
     """Return the input with numbers instead of NaN and infinities."""
-    return apply_(t, "", need_tensor(t, input, "input"))
+    x = need_tensor(t, input, "input")
+    if category(x.dtype) == 1:
+        return computed(t, x, lambda x: op("Identity", x), x)
+    numbers = [0.0 if nan is None else nan, posinf, neginf]
+    if category(x.dtype) != 2 or not all(_is_setting(n) for n in numbers if n is not None):
+        return apply_(t, "", x)
+    most = _MOST[x.dtype]
+    numbers[1] = most if posinf is None else posinf
+    numbers[2] = -most if neginf is None else neginf
+    return computed(t, x, pairs.with_numbers, x, *numbers)
+
+
+_MOST = {
+    ir.DataType.FLOAT16: 65504.0, ir.DataType.BFLOAT16: 3.3895313892515355e38,
+    ir.DataType.FLOAT: 3.4028234663852886e38, ir.DataType.DOUBLE: 1.7976931348623157e308,
+}  # fmt: skip
 
 
 @TORCH.function("polygamma", "special.polygamma")
 def polygamma(t: Core, n: Value, input: Value) -> Tensor:
     """Return the n-th derivative of the digamma function."""
-    return apply_(t, "", as_float(t, need_tensor(t, input, "input")))
+    return _with_number(t, input, n, special.polygamma)
 
 
-@TORCH.method("polygamma", "mvlgamma")
+def _with_number(t: Core, input: Value, n: Value, function: Callable[..., Any]) -> Tensor:
+    x = as_float(t, need_tensor(t, input, "input"))
+    if not isinstance(n, int):
+        return apply_(t, "", x)
+    return computed(t, x, function, x, n)
+
+
+@TORCH.method("polygamma")
 def polygamma_method(t: Core, self: Value, n: Value) -> Tensor:
-    """Return a gamma function with an integer parameter."""
-    return apply_(t, "", as_float(t, self))
+    """Return the n-th derivative of the digamma function."""
+    return polygamma(t, n, self)
 
 
-@TORCH.function("mvlgamma", "special.multigammaln")
+@TORCH.function("mvlgamma", "special.multigammaln", methods=("mvlgamma",))
 def mvlgamma(t: Core, input: Value, p: Value) -> Tensor:
     """Return the multivariate log-gamma function."""
-    return apply_(t, "", as_float(t, need_tensor(t, input, "input")))
+    return _with_number(t, input, p, special.log_multigamma)
 
 
 @TORCH.function("conj", "resolve_conj", "conj_physical", methods=("conj", "resolve_conj"))
 def conj(t: Core, input: Value) -> Tensor:
     """Return the conjugate."""
     x = need_tensor(t, input, "input")
-    return t.emit.typed("Conj", [x], x.dtype, x.shape)
+    return computed(t, x, lambda x: op("Identity", x), x)
 
 
 @TORCH.function("angle", methods=("angle",))
 def angle(t: Core, input: Value) -> Tensor:
     """Return the angles of complex numbers, in radians."""
     x = as_float(t, need_tensor(t, input, "input"))
-    return t.emit.typed("Angle", [x], real_dtype(x.dtype), x.shape)
+    if category(x.dtype) == 3:
+        return t.emit.typed("Angle", [x], real_dtype(x.dtype), x.shape)
+    return computed(t, x, special.angle_of_reals, x)
 
 
 @TORCH.function("real", "imag")
@@ -168,7 +210,15 @@ def real_part(t: Core, input: Value) -> Tensor:
     return t.emit.typed("Real", [x], real_dtype(x.dtype), x.shape)
 
 
-TORCH.attribute("real", "imag")(real_part)
+TORCH.attribute("imag")(real_part)
+
+
+@TORCH.attribute("real")
+def real_of(t: Core, x: Tensor) -> Tensor:
+    """Return the real part; real numbers themselves."""
+    if category(x.dtype) == 3:
+        return real_part(t, x)
+    return computed(t, x, lambda x: op("Identity", x), x)
 
 
 def _activation(
@@ -190,6 +240,8 @@ def _activation(
         passed = [given[key] for key in settings]
         wide = category(x.dtype) == 2 or (x.dtype == INT64 and name in ("relu", "relu6"))
         if function_of is None or not wide or not all(_is_setting(item) for item in passed):
+            return made
+        if given.get("training") is True:  # slopes are drawn
             return made
         return computed(t, made, function_of, x, *passed)
 

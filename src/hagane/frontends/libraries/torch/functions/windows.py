@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.torch.operands import (
-    FLOAT,
     INT64,
+    cast,
     category,
-    dims_input,
+    need_float,
     need_tensor,
     per_axis,
     same_dtype,
@@ -22,7 +24,10 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.arithmetic import exact, round_down
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Tensor, Value, is_plain
+from hagane.frontends.python.values.values import Tensor, Value
+from hagane.ops.builder import op
+from hagane.ops.functions import images
+from hagane.ops.functions.padding import padded_around
 from hagane.ops.functions.pooling import adaptive_means
 from hagane.symbolic import Dim, floordiv, product
 from hagane.symbolic.expression import multiply
@@ -151,11 +156,42 @@ def pool(t: Core, operator: str, spatial: int, x: Value, kernel_size: Value, str
     if any(2 * p > k for p, k in zip(pads, kernel, strict=True)):
         t.fail("value", f"expected padding of at most half the kernel {kernel}, got {pads}")
     dilations = per_axis(t, dilation, spatial, "dilation")
-    source = x if category(x.dtype) == 2 else t.emit.like(x, FLOAT)
+    source = x if category(x.dtype) == 2 else cast(t, x, ir.DataType.DOUBLE)
     y: Tensor = t.op(operator, source, kernel_shape=kernel, strides=strides, pads=pads * 2,
                      dilations=dilations, ceil_mode=int(bool(ceil_mode)))  # fmt: skip
-    y = y if source is x else t.emit.like(y, x.dtype)
+    y = y if source is x else cast(t, y, x.dtype)
     return _unbatched(t, _positive(t, y, spatial, what), lone)
+
+
+def _counts(t: Core, operator: str, spatial: int, x: Tensor, *settings: Value) -> Tensor:
+    """Return the type of a pooling, which nothing computes."""
+    with t.emit.types_only():
+        return pool(t, operator, spatial, x, *settings)
+
+
+def average_pool(
+    t: Core, spatial: int, input: Value, kernel_size: Value, stride: Value, padding: Value,
+    ceil_mode: Value, count_include_pad: Value, divisor_override: Value,
+) -> Tensor:  # fmt: skip
+    """Return the means of windows over the last ``spatial`` axes."""
+    x = need_tensor(t, input, "input")
+    need_float(t, x, "input")
+    made = _counts(t, "AveragePool", spatial, x, kernel_size, stride, padding, 1, ceil_mode)
+    kernel = per_axis(t, kernel_size, spatial, "kernel_size")
+    strides = kernel if stride in (None, (), []) else per_axis(t, stride, spatial, "stride")
+    pads = per_axis(t, padding, spatial, "padding")
+    counts = list(shape_of(t, made)[-spatial:]) if ceil_mode else None
+    lone = len(shape_of(t, x)) == spatial + 1
+
+    def means(x: Tensor) -> Any:
+        wide = op("Unsqueeze", x, [0]) if lone else x
+        found = images.averages(
+            wide, kernel, strides, pads, counts, include_pads=bool(count_include_pad),
+            divisor=divisor_override,
+        )  # fmt: skip
+        return op("Squeeze", found, [0]) if lone else found
+
+    return computed(t, made, means, x)
 
 
 def _register_pools(spatial: int) -> None:
@@ -164,19 +200,44 @@ def _register_pools(spatial: int) -> None:
         dilation: Value = 1, ceil_mode: Value = False, return_indices: Value = False,
     ) -> Value:  # fmt: skip
         y = pool(t, "MaxPool", spatial, input, kernel_size, stride, padding, dilation, ceil_mode)
-        return (y, t.emit.typed("MaxPool", [y], INT64, y.shape)) if return_indices else y
+        if not return_indices:
+            return y
+        x = need_tensor(t, input, "input")
+        lone = len(shape_of(t, x)) == spatial + 1
+        kernel = per_axis(t, kernel_size, spatial, "kernel_size")
+        strides = kernel if stride in (None, (), []) else per_axis(t, stride, spatial, "stride")
+        pads = per_axis(t, padding, spatial, "padding")
+        dilations = per_axis(t, dilation, spatial, "dilation")
+        settings = {"kernel_shape": kernel, "strides": strides, "pads": pads * 2,
+                    "dilations": dilations, "ceil_mode": int(bool(ceil_mode))}  # fmt: skip
+
+        def places(x: Tensor) -> Any:
+            wide = op("Unsqueeze", x, [0]) if lone else x
+            found = images.largest_with_places(wide, settings)[1]
+            return op("Squeeze", found, [0]) if lone else found
+
+        return y, computed(t, (INT64, shape_of(t, y)), places, x)
 
     def average(
         t: Core, input: Value, kernel_size: Value, stride: Value = None, padding: Value = 0,
         ceil_mode: Value = False, count_include_pad: Value = True, divisor_override: Value = None,
     ) -> Tensor:  # fmt: skip
-        return pool(t, "AveragePool", spatial, input, kernel_size, stride, padding, 1, ceil_mode)
+        return average_pool(
+            t, spatial, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
+            divisor_override,
+        )  # fmt: skip
 
     def norm(
         t: Core, input: Value, norm_type: Value, kernel_size: Value, stride: Value = None,
         ceil_mode: Value = False,
     ) -> Tensor:  # fmt: skip
-        return pool(t, "AveragePool", spatial, input, kernel_size, stride, 0, 1, ceil_mode)
+        x = need_tensor(t, input, "input")
+        powers = t.call_library("torch.pow", [x, norm_type])
+        means = average_pool(t, spatial, powers, kernel_size, stride, 0, ceil_mode, True, None)
+        if not isinstance(norm_type, int | float):
+            return t.emit.typed("LpPool", [means], means.dtype, means.shape)
+        area = math.prod(per_axis(t, kernel_size, spatial, "kernel_size"))
+        return computed(t, means, images.norms_of_windows, x, means, float(norm_type), area)
 
     def adaptive(t: Core, input: Value, output_size: Value) -> tuple[Tensor, Tensor]:
         """Return the operand, and the type of its windows' maxima or means."""
@@ -195,17 +256,32 @@ def _register_pools(spatial: int) -> None:
     def adaptive_max(
         t: Core, input: Value, output_size: Value, return_indices: Value = False
     ) -> Value:
-        _, y = adaptive(t, input, output_size)
-        return (y, t.emit.typed("AdaptivePool", [y], INT64, y.shape)) if return_indices else y
+        x, y = adaptive(t, input, output_size)
+        counts = shape_of(t, y)[-spatial:]
+        if is_divided(x, counts):
+            y = computed(t, y, images.reduced_to, x, counts, "ReduceMax")
+        if not return_indices:
+            return y
+        shape = shape_of(t, y)
+        if not all(isinstance(n, int) for n in (*shape_of(t, x)[-spatial:], *counts)):
+            return (y, t.emit.typed("AdaptivePool", [y], INT64, shape))
+        return y, computed(t, (INT64, shape), images.adaptive_places, x, counts)
+
+    def is_divided(x: Tensor, counts: Sequence[Dim]) -> bool:
+        """Whether the number of windows is known and small, or that of elements."""
+        pairs = zip(_sizes(x)[-spatial:], counts, strict=True)
+        return all(a == b or (isinstance(b, int) and b <= _MOST_WINDOWS) for a, b in pairs)
 
     def adaptive_average(t: Core, input: Value, output_size: Value) -> Value:
         x, y = adaptive(t, input, output_size)
         sizes = shape_of(t, y)[-spatial:]
         pairs = zip(shape_of(t, x)[-spatial:], sizes, strict=True)
         shared = [pair for pair in pairs if pair[1] != 1 and pair[0] != pair[1]]
-        if not all(isinstance(n, int) for pair in shared for n in pair):
-            return y
-        return computed(t, y, adaptive_means, x, sizes)
+        if all(isinstance(n, int) for pair in shared for n in pair):
+            return computed(t, y, adaptive_means, x, sizes)
+        return computed(t, y, images.reduced_to, x, sizes, "ReduceMean") if is_divided(
+            x, sizes
+        ) else y  # fmt: skip
 
     TORCH.function(f"nn.functional.max_pool{spatial}d", f"max_pool{spatial}d")(maximum)
     for kind, handler in (("max", adaptive_max), ("avg", adaptive_average)):
@@ -214,6 +290,15 @@ def _register_pools(spatial: int) -> None:
             TORCH.function(f"adaptive_{kind}_pool1d")(handler)
     TORCH.function(f"nn.functional.avg_pool{spatial}d")(average)
     TORCH.function(f"nn.functional.lp_pool{spatial}d")(norm)
+
+
+_MOST_WINDOWS = 64
+
+
+def _sizes(x: Tensor) -> tuple[Dim, ...]:
+    """Return the shape of a tensor whose rank is known."""
+    assert x.shape is not None
+    return x.shape
 
 
 for _spatial in (1, 2, 3):
@@ -237,7 +322,8 @@ def max_unpool2d(
     ]
     if output_size is not None:
         tail = sizes(t, (output_size,))[-2:]
-    return t.emit.typed("MaxUnpool", [input, indices], input.dtype, (*shape[:-2], *tail))
+    made = (*shape[:-2], *tail)
+    return computed(t, (input.dtype, made), images.put_back, input, indices, tail)
 
 
 @TORCH.function("nn.functional.pad")
@@ -259,16 +345,21 @@ def pad(t: Core, input: Value, pad: Value, mode: Value = "constant", value: Valu
         place = len(shape) - 1 - number
         shape[place] = shape[place] + amounts[2 * number] + amounts[2 * number + 1]
         t.emit.require_size(shape[place], 0, f"axis {place} after padding")
-    pairs = list(zip(amounts[::2], amounts[1::2], strict=True))[::-1]
-    axes = np.arange(len(shape) - len(pairs), len(shape))
-    before, after = [a for a, _ in pairs], [b for _, b in pairs]
-    form = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
-    if value is not None and not is_plain(value):
+    before: list[Dim] = [0] * len(shape)
+    after: list[Dim] = [0] * len(shape)
+    for number in range(len(amounts) // 2):
+        place = len(shape) - 1 - number
+        before[place], after[place] = amounts[2 * number], amounts[2 * number + 1]
+    fill = 0 if value is None else value
+    if not isinstance(fill, int | float) or category(x.dtype) == 3:
         return t.emit.typed("Pad", [x], x.dtype, tuple(shape))
-    fill = np.array(0 if value is None else value, x.dtype.numpy())
-    padded: Tensor = t.op("Pad", x, dims_input([*before, *after]), fill, axes, mode=form[str(mode)])
-    t.emit.show_sizes(padded, tuple(shape))
-    return padded
+    return computed(
+        t, (x.dtype, tuple(shape)), padded_around, x, [*before, *after], fill,
+        _MODES[mode],
+    )  # fmt: skip
+
+
+_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
 def _check_mode(t: Core, x: Tensor, mode: Value, amounts: list[Dim]) -> None:
@@ -319,7 +410,22 @@ def interpolate(
         tail = [_scaled(t, dim, factor) for dim, factor in zip(shape[2:], factors, strict=True)]
     for dim in tail:
         t.emit.require_size(dim, 1, "size to resize to")
-    return t.emit.typed("Resize", [x], x.dtype, (*shape[:2], *tail))
+    made = (*shape[:2], *tail)
+    if mode == "area" and not antialias:
+        pooled: Tensor = t.call_library(
+            f"torch.nn.functional.adaptive_avg_pool{spatial}d", [x, tuple(tail)]
+        )
+        return pooled
+    name = {"linear": "linear", "bilinear": "linear", "trilinear": "linear", "bicubic": "cubic",
+            "nearest": "nearest", "nearest-exact": "nearest-exact"}.get(mode)  # fmt: skip
+    if name is None or antialias or category(x.dtype) != 2:
+        return t.emit.typed("Resize", [x], x.dtype, made)
+    scales = None
+    if size is None and not recompute_scale_factor:
+        if not all(isinstance(factor, int | float) for factor in factors):
+            return t.emit.typed("Resize", [x], x.dtype, made)
+        scales = [float(factor) for factor in factors]
+    return computed(t, (x.dtype, made), images.scaled, x, tail, scales, name, bool(align_corners))
 
 
 def _scaled(t: Core, dim: Dim, factor: Value) -> Dim:
@@ -338,7 +444,7 @@ def pixel_shuffle(t: Core, input: Value, upscale_factor: Value) -> Tensor:
     if t.emit.differ(floordiv(channels, square) * square, channels):
         t.fail("shape-mismatch", f"expected channels divisible by {square}, got {t.show(x)}", x)
     shape = (*lead, floordiv(channels, square), height * upscale_factor, width * upscale_factor)
-    return t.emit.typed("DepthToSpace", [x], x.dtype, shape)
+    return computed(t, (x.dtype, shape), images.channels_to_space, x, upscale_factor)
 
 
 @TORCH.function("nn.functional.pixel_unshuffle", "pixel_unshuffle")
@@ -353,7 +459,7 @@ def pixel_unshuffle(t: Core, input: Value, downscale_factor: Value) -> Tensor:
                 "shape-mismatch", f"expected height and width divisible by {r}, got {t.show(x)}", x
             )
     shape = (*lead, channels * r * r, floordiv(height, r), floordiv(width, r))
-    return t.emit.typed("SpaceToDepth", [x], x.dtype, shape)
+    return computed(t, (x.dtype, shape), images.space_to_channels, x, r)
 
 
 @TORCH.function("nn.functional.channel_shuffle", "channel_shuffle", "native_channel_shuffle")
@@ -365,7 +471,7 @@ def channel_shuffle(t: Core, input: Value, groups: Value) -> Tensor:
         t.fail("rank", f"channel_shuffle expects (batch, channels, ...), got {t.show(x)}", x)
     if t.emit.differ(floordiv(shape[1], groups) * groups, shape[1]):
         t.fail("shape-mismatch", f"expected channels divisible by {groups}, got {t.show(x)}", x)
-    return t.emit.typed("ChannelShuffle", [x], x.dtype, shape)
+    return computed(t, (x.dtype, shape), images.shuffled_channels, x, groups)
 
 
 @TORCH.function("nn.functional.unfold")
@@ -392,7 +498,7 @@ def unfold(
     for count in counts:
         t.emit.require_size(count, 1, "number of windows")
     shape = (batch, channels * kernel[0] * kernel[1], product(counts))
-    return t.emit.typed("Im2Col", [x], x.dtype, shape)
+    return computed(t, (x.dtype, shape), images.columns_of_windows, x, kernel, *settings, counts)
 
 
 @TORCH.function("nn.functional.fold")
@@ -420,11 +526,17 @@ def fold(
     if t.emit.differ(windows, expected):
         t.fail("shape-mismatch", f"expected {expected} windows, got {windows}: {t.show(input)}",
                input)  # fmt: skip
-    return t.emit.typed("Col2Im", [input], input.dtype, (batch, floordiv(columns, area), *space))
+    dilations, pads, strides = settings
+    made = (input.dtype, (batch, floordiv(columns, area), *space))
+    return computed(t, made, lambda x: op("Col2Im", x, space, kernel, dilations=dilations,
+                                          pads=pads * 2, strides=strides), input)  # fmt: skip
 
 
 @TORCH.function("nn.functional.grid_sample")
-def grid_sample(t: Core, input: Value, grid: Value, *_: Value, **__: Value) -> Tensor:
+def grid_sample(
+    t: Core, input: Value, grid: Value, mode: Value = "bilinear", padding_mode: Value = "zeros",
+    align_corners: Value = None,
+) -> Tensor:  # fmt: skip
     """Return the input sampled at the grid's places: (batch, channels, *grid sizes)."""
     shape, places = shape_of(t, input), shape_of(t, grid)
     if len(shape) != len(places) or t.emit.differ(places[-1], len(shape) - 2):
@@ -438,7 +550,13 @@ def grid_sample(t: Core, input: Value, grid: Value, *_: Value, **__: Value) -> T
             input,
             grid,
         )
-    return t.emit.typed("GridSample", [input, grid], input.dtype, (*shape[:2], *places[1:-1]))
+    made = (input.dtype, (*shape[:2], *places[1:-1]))
+    name = {"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}.get(mode)
+    if name is None or padding_mode not in ("zeros", "border", "reflection"):
+        return t.emit.typed("GridSample", [input, grid], *made)
+    return computed(t, made, lambda x, grid: op(
+        "GridSample", x, grid, mode=name, padding_mode=padding_mode,
+        align_corners=int(bool(align_corners))), input, grid)  # fmt: skip
 
 
 @TORCH.function("nn.functional.affine_grid")
@@ -450,4 +568,8 @@ def affine_grid(t: Core, theta: Value, size: Value, align_corners: Value = None)
     if len(own) != 3 or any(map(t.emit.differ, own, expected)):
         t.fail("shape-mismatch", f"expected theta of shape ({batch}, {len(space)}, "
                f"{len(space) + 1}), got {t.show(theta)}", theta)  # fmt: skip
-    return t.emit.typed("AffineGrid", [theta], theta.dtype, (batch, *space, len(space)))
+    whole = sizes(t, (size,))
+    return computed(
+        t, (theta.dtype, (batch, *space, len(space))),
+        lambda x: op("AffineGrid", x, whole, align_corners=int(bool(align_corners))), theta,
+    )  # fmt: skip

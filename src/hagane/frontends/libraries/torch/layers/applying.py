@@ -35,7 +35,8 @@ for _name, _function, _defaults in (
     ("RReLU", "rrelu", {"lower": 0.125, "upper": 1 / 3, "inplace": False}),
     ("ChannelShuffle", "channel_shuffle", {"groups": ...}),
     ("UpsamplingNearest2d", "interpolate", {"size": None, "scale_factor": None}),
-    ("UpsamplingBilinear2d", "interpolate", {"size": None, "scale_factor": None}),
+    ("UpsamplingBilinear2d", "interpolate",
+     {"size": None, "scale_factor": None, "mode": "bilinear", "align_corners": True}),
     ("MaxUnpool2d", "max_unpool2d", {"kernel_size": ..., "stride": None, "padding": 0}),
 ):  # fmt: skip
     functional(_name, f"nn.functional.{_function}", _defaults)

@@ -138,7 +138,8 @@ def _pad(name: str, spatial: int, mode: str) -> None:
         return {"padding": amounts, "value": value}
 
     def forward(t: Core, self: View, input: Value) -> Value:
-        return t.call_library("torch.nn.functional.pad", [input, self.padding, mode])
+        fill = [self.get("value", 0.0)] if mode == "constant" else []
+        return t.call_library("torch.nn.functional.pad", [input, self.padding, mode, *fill])
 
     layer(name)(type(name, (), {"init": staticmethod(init), "forward": staticmethod(forward)}))
 

@@ -78,7 +78,8 @@ class Bilinear:
     @staticmethod
     def forward(t: Core, self: View, input1: Value, input2: Value) -> Value:
         """Apply the layer."""
-        return t.call_library("torch.nn.functional.bilinear", [input1, input2, self.weight])
+        given = [input1, input2, self.weight, self.bias]
+        return t.call_library("torch.nn.functional.bilinear", given)
 
 
 @layer("PReLU")
@@ -185,12 +186,24 @@ class EmbeddingBag:
 
     @staticmethod
     def init(
-        t: Core, num_embeddings: Value, embedding_dim: Value, *_: Value, **__: Value
-    ) -> dict[str, Value]:
+        t: Core, num_embeddings: Value, embedding_dim: Value, max_norm: Value = None,
+        norm_type: Value = 2.0, scale_grad_by_freq: Value = False, mode: Value = "mean",
+        sparse: Value = False, _weight: Value = None, include_last_offset: Value = False,
+        padding_idx: Value = None, **_: Value,
+    ) -> dict[str, Value]:  # fmt: skip
         """Return the attributes."""
-        return {"weight": weight(t, num_embeddings, embedding_dim)}
+        return {
+            "weight": weight(t, num_embeddings, embedding_dim), "max_norm": max_norm,
+            "mode": mode, "include_last_offset": include_last_offset, "padding_idx": padding_idx,
+        }  # fmt: skip
 
     @staticmethod
-    def forward(t: Core, self: View, input: Value, offsets: Value = None, *_: Value) -> Value:
+    def forward(
+        t: Core, self: View, input: Value, offsets: Value = None, per_sample_weights: Value = None
+    ) -> Value:
         """Apply the layer."""
-        return normalising.embedding_bag(t, input, self.weight, offsets)
+        return normalising.embedding_bag(
+            t, input, self.weight, offsets, self.max_norm, mode=self.mode,
+            per_sample_weights=per_sample_weights,
+            include_last_offset=self.include_last_offset, padding_idx=self.padding_idx,
+        )  # fmt: skip

@@ -1,0 +1,245 @@
+"""Accuracy of models of bytes: trained models on pictures, sentences and sounds.
+
+    python benchmarks/quantized.py [NAME …]
+
+Each model is quantised in several forms, calibrated on one half of the data and measured on the
+other. *agreement* is the share of results that are as in fp32: the first class of a picture, the
+closest sentence of a sentence, the digit. *signal* is that of the outputs over the error in
+decibels. *accuracy*, where labels are known, stands beside that of fp32.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import torch
+from PIL import Image
+
+import hagane
+from hagane.ship.quantize import QuantizeOptions, Scheme, quantize
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+
+from fetch import fetch
+
+Feed = dict[str, np.ndarray]
+# Class or neighbour of each result of a list of outputs, one for each feed.
+Decide = Callable[[Sequence[np.ndarray]], np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A model with data.
+
+    Attributes:
+        model: The model.
+        feeds: Inputs; every other one calibrates.
+        decide: What the outputs, one of each feed, say.
+        labels: What they should say, where that is known.
+    """
+
+    model: onnx.ModelProto
+    feeds: list[Feed]
+    decide: Decide
+    labels: list[np.ndarray] | None = None
+
+
+def pictures() -> Task:
+    """MobileNetV2 on crops of photographs."""
+    from mobilenet_v2 import mobilenet_v2
+
+    folder = fetch("scikit-image==0.26.0") / "skimage" / "data"
+    mean, deviation = np.float32([0.485, 0.456, 0.406]), np.float32([0.229, 0.224, 0.225])
+    feeds = []
+    for path in sorted(folder.glob("*.[jp][pn]g")):
+        picture = Image.open(path).convert("RGB")
+        if min(picture.size) < 128:
+            continue
+        scale = 288 / min(picture.size)
+        picture = picture.resize([max(288, round(side * scale)) for side in picture.size])
+        wide, high = picture.size
+        for k in range(4):
+            left, top = (wide - 224) * k // 3, (high - 224) * (k * 2 % 4) // 3
+            pixels = np.asarray(picture.crop((left, top, left + 224, top + 224)), np.float32) / 255
+            feeds.append({"image": ((pixels - mean) / deviation).transpose(2, 0, 1)[None].copy()})
+    order = np.random.default_rng(0).permutation(len(feeds))
+    classes: Decide = lambda outputs: np.array([y.argmax() for y in outputs])  # noqa: E731
+    return Task(mobilenet_v2(), [feeds[i] for i in order], classes)
+
+
+SUBJECTS = (
+    "A young woman",
+    "The old teacher",
+    "My neighbour",
+    "The company",
+    "A group of tourists",
+)
+ACTIONS = (
+    "plays the guitar on a stage", "is cooking pasta in the kitchen", "bought a new electric car",
+    "walks through the rain without an umbrella", "explains the theory of relativity",
+    "lost a lot of money on the stock market", "is reading a book about gardening",
+    "photographs wild birds near the river",
+)  # fmt: skip
+
+
+def sentences() -> Task:
+    """MiniLM on short sentences: the closest other one of each."""
+    from compare_sentences import WordPiece
+    from minilm import minilm, model_folder
+
+    words = (model_folder() / "vocab.txt").read_text(encoding="utf-8").splitlines()
+    tokenizer = WordPiece(words)
+    feeds = []
+    for subject in SUBJECTS:
+        for action in ACTIONS:
+            ids = np.array([tokenizer.encode(f"{subject} {action}.")])
+            feeds.append({"input_ids": ids, "attention_mask": np.ones_like(ids)})
+    order = np.random.default_rng(0).permutation(len(feeds))
+
+    def closest(outputs: Sequence[np.ndarray]) -> np.ndarray:
+        vectors = np.concatenate(outputs)
+        likeness = vectors @ vectors.T
+        np.fill_diagonal(likeness, -1)
+        return likeness.argmax(1)
+
+    return Task(minilm(), [feeds[i] for i in order], closest)
+
+
+def digits() -> Task:
+    """An LSTM over the rows of handwritten digits, trained here."""
+    from sklearn.datasets import load_digits
+
+    torch.manual_seed(0)
+    data, labels = load_digits(return_X_y=True)
+    x = torch.tensor(data.reshape(-1, 8, 8).transpose(1, 0, 2) / 16, dtype=torch.float32)
+    y = torch.tensor(labels)
+    net = _Reader()
+    optimizer = torch.optim.Adam(net.parameters(), 5e-3)
+    for _ in range(12):
+        for some in torch.randperm(1200).split(50):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(net(x[:, some]), y[some]).backward()
+            optimizer.step()
+    with tempfile.TemporaryDirectory() as folder, torch.no_grad():
+        path = Path(folder) / "lstm.onnx"
+        torch.onnx.export(
+            net.eval(), (x[:, :1],), str(path), dynamo=False, opset_version=17,
+            input_names=["x"], dynamic_axes={"x": {1: "batch"}},
+        )  # fmt: skip
+        model = onnx.load(path)
+    held = [range(i, i + 20) for i in range(1200, 1780, 20)]
+    feeds = [{"x": x[:, list(some)].numpy()} for some in held]
+    classes: Decide = lambda outputs: np.concatenate(outputs).argmax(1)  # noqa: E731
+    return Task(model, feeds, classes, [labels[list(some)] for some in held])
+
+
+class _Reader(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = torch.nn.LSTM(8, 64)
+        self.last = torch.nn.Linear(64, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.last(self.rows(x)[0][-1])
+        return found
+
+
+TASKS: Mapping[str, Callable[[], Task]] = {
+    "MobileNetV2": pictures,
+    "MiniLM": sentences,
+    "LSTM": digits,
+}
+WEIGHTS = Scheme(weights_only=True)
+FORMS: Mapping[str, Mapping[str, QuantizeOptions]] = {
+    "MobileNetV2": {
+        "minmax": QuantizeOptions(),
+        "entropy": QuantizeOptions("entropy"),
+        "percentile": QuantizeOptions("percentile"),
+        "mse": QuantizeOptions("mse"),
+        "percentile, biases": QuantizeOptions("percentile", correct_bias=True),
+        "percentile, biases, equal": QuantizeOptions(
+            "percentile", equalize=True, correct_bias=True
+        ),
+        "percentile, 1 % at most": QuantizeOptions("percentile", keep_accuracy=0.01),
+    },
+    "MiniLM": {
+        "minmax": QuantizeOptions(),
+        "mse": QuantizeOptions("mse"),
+        "smooth": QuantizeOptions(smooth=0.5),
+        "smooth, biases": QuantizeOptions(smooth=0.5, correct_bias=True),
+        "dynamic": QuantizeOptions(scheme=Scheme(dynamic=True)),
+        "dynamic, smooth": QuantizeOptions(scheme=Scheme(dynamic=True), smooth=0.5),
+        "weights": QuantizeOptions(scheme=WEIGHTS),
+        "weights of 4 bits": QuantizeOptions(scheme=replace(WEIGHTS, bits=4)),
+        "smooth, 1 % at most": QuantizeOptions(smooth=0.5, keep_accuracy=0.01),
+    },
+    "LSTM": {"minmax": QuantizeOptions(), "weights": QuantizeOptions(scheme=WEIGHTS)},
+}
+# Feeds that calibrate, and those that are measured, at most.
+CALIBRATING, MEASURED = 16, 40
+
+
+def measure(name: str, forms: str) -> None:
+    """Print a table of the forms of a model whose names contain a text."""
+    task = TASKS[name]()
+    given, held = task.feeds[::2][:CALIBRATING], task.feeds[1::2][:MEASURED]
+    expected = _outputs(task.model, held)
+    wanted = task.decide(_outputs(task.model, given))
+
+    def metric(run: Callable[[Feed], list[np.ndarray]]) -> float:
+        return float(np.mean(task.decide([run(feed)[0] for feed in given]) == wanted))
+
+    print(f"{name}: {len(held)} feeds measured, {_accuracy(task, expected)}")
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = Path(folder) / "m.onnx", Path(folder) / "q.onnx"
+        onnx.save(task.model, source)
+        for form, options in FORMS[name].items():
+            if forms not in form:
+                continue
+            kept = quantize(source, lambda: given, made, options, metric=metric).layers
+            found = _outputs(onnx.load(made), held)
+            same = float(np.mean(task.decide(found) == task.decide(expected)))
+            plain = sum(layer.precision == "fp32" for layer in kept)
+            size = made.stat().st_size / source.stat().st_size
+            print(
+                f"  {form:24} agreement {same:.3f}, signal {_signal(expected, found):.1f} dB, "
+                f"{_accuracy(task, found)}size {size:.2f}, {plain} of {len(kept)} in fp32",
+                flush=True,
+            )
+
+
+def _outputs(model: onnx.ModelProto, feeds: Sequence[Feed]) -> list[np.ndarray]:
+    session = hagane.InferenceSession(model)
+    return [session.run(None, feed)[0] for feed in feeds]
+
+
+def _accuracy(task: Task, outputs: Sequence[np.ndarray]) -> str:
+    if task.labels is None:
+        return ""
+    labels = np.concatenate(task.labels[1::2][:MEASURED])
+    return f"accuracy {np.mean(task.decide(outputs) == labels):.3f}, "
+
+
+def _signal(expected: Sequence[np.ndarray], found: Sequence[np.ndarray]) -> float:
+    error = sum(float(np.sum((a - b) ** 2)) for a, b in zip(expected, found, strict=True))
+    return 10 * float(np.log10(sum(float(np.sum(a**2)) for a in expected) / error))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--form", default="", help="Forms whose names contain this.")
+    given = parser.parse_args()
+    for name in given.names or TASKS:
+        measure(name, given.form)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+"""Values of the program as tensors, and back, by their forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.frontends.capture.emitter import GraphEmitter
+from hagane.frontends.capture.slots import (
+    DTYPES,
+    Contents,
+    Fixed,
+    Listed,
+    Maybe,
+    NumberSlot,
+    Parts,
+    Rows,
+    Slot,
+    TensorSlot,
+    fields_like,
+    leaf_type,
+    leaves,
+)
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import (
+    Choice,
+    DictRef,
+    Instance,
+    ListRef,
+    Real,
+    Tensor,
+    Truth,
+    Unknown,
+    Value,
+)
+from hagane.symbolic import Dim, Expr, symbols_of
+
+if TYPE_CHECKING:
+    from hagane.frontends.python.enter.interpreter import Interpreter
+
+UNKNOWN_ITEMS = Unknown("items of a list whose length the data decide", told=False)
+_FIRST = np.array([0], np.int64)
+
+
+class Holding:
+    """Takes values apart into tensors, and makes values of tensors.
+
+    Args:
+        core: The interpreter.
+        emit: Makes the nodes.
+    """
+
+    def __init__(self, core: Interpreter, emit: GraphEmitter):
+        self.core, self.emit = core, emit
+
+    # Apart.
+
+    def apart(self, slot: Slot, value: Value, contents: Contents) -> list[Tensor]:
+        """Return the tensors that hold a value of a form."""
+        value = self.core.settle(value)
+        if isinstance(slot, Fixed):
+            return []
+        if isinstance(slot, Maybe):
+            present, found = self._present(value)
+            flag = self.emit.as_scalar(present, "bool")
+            if found is None:
+                return [flag, *map(self._filler, leaves(slot.item))]
+            return [flag, *self.apart(slot.item, found, contents)]
+        if isinstance(slot, TensorSlot):
+            assert isinstance(value, Tensor)
+            return [value]
+        if isinstance(slot, NumberSlot):
+            return [self.emit.as_scalar(value, slot.kind)]
+        if isinstance(slot, Listed):
+            content = contents[value.key] if isinstance(value, ListRef) else value
+            return list(self.rows(slot.item, content, contents).columns) if slot.item else []
+        found = self._items(slot, value, contents)
+        pairs = zip(slot.items, found, strict=True)
+        return [t for part, item in pairs for t in self.apart(part, item, contents)]
+
+    @staticmethod
+    def _items(slot: Parts, value: Value, contents: Contents) -> list[Value]:
+        if isinstance(value, tuple):
+            return list(value)
+        held = contents[value.key]
+        return [held[name] for name in slot.names] if slot.names else list(held)
+
+    def _present(self, value: Value) -> tuple[Value, Value]:
+        """Return whether a value is not None, and what it is then."""
+        if value is None:
+            return False, None
+        if not isinstance(value, Choice):
+            return True, value
+        yes, a = self._present(value.yes)
+        no, b = self._present(value.no)
+        flag = self.core.join_parts(value.condition, yes, no) if yes is not no else yes
+        if a is None or b is None:
+            return flag, b if a is None else a
+        return flag, self.core.join(value.condition, a, b)
+
+    def _filler(self, leaf: TensorSlot | NumberSlot) -> Tensor:
+        return self.emit.tensor(self.emit.zeros(leaf_type(leaf, self.emit.fresh)))
+
+    # Together.
+
+    def together(self, slot: Slot, tensors: Iterator[Tensor]) -> Value:
+        """Return the value that tensors hold; containers are new ones."""
+        if isinstance(slot, Fixed):
+            return slot.value
+        if isinstance(slot, Maybe):
+            present = self.core.truth(self._number("bool", next(tensors)))
+            value = self.together(slot.item, tensors)
+            if isinstance(present, bool):
+                return value if present else None
+            return Choice(present, value, None)
+        if isinstance(slot, TensorSlot):
+            found = next(tensors)
+            return replace(found, kind=slot.kind, device=slot.device)
+        if isinstance(slot, NumberSlot):
+            return self._number(slot.kind, next(tensors))
+        if isinstance(slot, Listed):
+            return self.core.new_list(self.content(slot, tensors))
+        items = tuple(self.together(item, tensors) for item in slot.items)
+        if isinstance(slot.like, ListRef):
+            return self.core.new_list(items)
+        if isinstance(slot.like, DictRef):
+            return self.core.new_dict(dict(zip(slot.names, items, strict=True)), slot.like.kind)
+        if isinstance(slot.like, Instance):
+            held = dict(zip(slot.names, items, strict=True))
+            return Instance(self.core.heap.new(held), slot.like.cls)
+        return fields_like(slot.like, items)
+
+    def content(self, slot: Slot, tensors: Iterator[Tensor]) -> Value:
+        """Return the content of a list."""
+        if isinstance(slot, Parts):
+            return tuple(self.together(item, tensors) for item in slot.items)
+        assert isinstance(slot, Listed)
+        if slot.item is None:
+            return ()
+        return self.rows_of(slot.item, tuple(next(tensors) for _ in leaves(slot.item)))
+
+    def _number(self, kind: str, scalar: Tensor) -> Value:
+        if kind == "int":
+            return self.emit.number(scalar, "state")
+        if kind == "bool":
+            return Truth(self.emit.truth(scalar, self.emit.new_truth()))
+        return Real(None, scalar)
+
+    # Lists.
+
+    def rows_of(self, form: Slot, columns: tuple[Tensor, ...]) -> Rows:
+        """Return the items that stacked tensors hold."""
+
+        def item(k: Dim) -> Value:
+            place = self.emit.size(k) if isinstance(k, Expr) else np.array(k, np.int64)
+            taken = iter([self.core.op("Gather", column, place, axis=0) for column in columns])
+            return self.together(form, taken)
+
+        first = columns[0]
+        assert first.shape is not None
+        whole = first if isinstance(form, TensorSlot | NumberSlot) else None
+        return Rows(UNKNOWN_ITEMS, first.shape[0], item, whole, form, columns)
+
+    def rows(self, form: Slot, content: Value, contents: Contents) -> Rows:
+        """Return a list's content with its items stacked, in a form that holds them all."""
+        if isinstance(content, Rows):
+            if content.form == form:
+                return content
+            kinds = zip(leaves(content.form), leaves(form), content.columns, strict=True)
+            return self.rows_of(form, tuple(self._widened(a, b, c) for a, b, c in kinds))
+        assert isinstance(content, tuple)
+        apart = [self.apart(form, item, contents) for item in content]
+        if not apart:
+            return self.rows_of(form, tuple(self._none(leaf) for leaf in leaves(form)))
+        columns = []
+        for tensors in zip(*apart, strict=True):
+            parts = [self.core.op("Unsqueeze", tensor, _FIRST) for tensor in tensors]
+            columns.append(self.core.op("Concat", *parts, axis=0) if parts[1:] else parts[0])
+        return self.rows_of(form, tuple(columns))
+
+    def _widened(
+        self, before: TensorSlot | NumberSlot, after: TensorSlot | NumberSlot, column: Tensor
+    ) -> Tensor:
+        if isinstance(after, NumberSlot) and before != after:
+            made: Tensor = self.core.op("Cast", column, to=DTYPES[after.kind])
+            return made
+        return column
+
+    def _none(self, leaf: TensorSlot | NumberSlot) -> Tensor:
+        """Return the stack of no tensors."""
+        dtype = DTYPES[leaf.kind] if isinstance(leaf, NumberSlot) else leaf.dtype
+        shape = [0, *(() if isinstance(leaf, NumberSlot) else leaf.shape)]
+        if all(isinstance(dim, int) for dim in shape):
+            value = self.emit.root.nodes.initializer(np.zeros(shape, dtype.numpy()), "empty")  # type: ignore[arg-type]
+            return self.emit.tensor(value)
+        known = (
+            self.emit.numbers.keys() | self.emit.sizes.keys() | self.core.knowledge.joined.keys()
+        )
+        if any(symbols_of(dim) - known for dim in shape if isinstance(dim, Expr)):
+            raise CheckError(
+                "capture",
+                "a list whose length the data decide would hold tensors whose sizes differ; pad "
+                "them to one size, or join them in the loop, as in whole = torch.cat([whole, x])",
+            )
+        zero = ir.tensor(np.zeros(1, dtype.numpy()))
+        sizes = self.emit.constant(shape, ir.DataType.INT64)
+        made: Tensor = self.core.op("ConstantOfShape", sizes, value=zero)
+        return made
+
+
+def refuse_items(shown: str) -> CheckError:
+    """Return the error for items that no tensor holds."""
+    return CheckError(
+        "capture",
+        f"a list whose length the data decide would hold {shown}; its items have to be tensors of "
+        "one type and shape, numbers, or tuples and lists of such",
+    )
+
+
+__all__ = ["UNKNOWN_ITEMS", "Holding", "refuse_items"]

@@ -1,0 +1,323 @@
+"""Lists whose length or order the data decide: their items lie stacked in tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hagane.frontends.capture import prelude
+from hagane.frontends.capture.holding import UNKNOWN_ITEMS, Holding, refuse_items
+from hagane.frontends.capture.slots import (
+    Listed,
+    NumberSlot,
+    Rows,
+    Slot,
+    TensorSlot,
+    content_slot,
+    is_stackable,
+    slot_of,
+    unified,
+    varying,
+)
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import (
+    Function,
+    ListRef,
+    Many,
+    Tensor,
+    Value,
+    is_plain,
+    is_size,
+)
+from hagane.symbolic import Dim, Expr
+from hagane.symbolic.term import Term
+
+_FIRST = np.array([0], np.int64)
+_ALL = slice(None)
+
+
+class Lists(Holding):
+    """Operations on lists whose length the data decide, and on others at places that these do."""
+
+    def own(self, function: Callable[..., Any], *arguments: Value) -> Value:
+        """Call a program of the prelude, whose lines are no lines of the user's."""
+        found = self.core.lift(function)
+        assert isinstance(found, Function)
+        hidden = replace(found, scope=replace(found.scope, is_user=False))
+        return self.core.call(hidden, arguments, {})
+
+    # Contents.
+
+    def stacked(self, content: Value) -> Rows:
+        """Return the content of a list with its items stacked.
+
+        Raises:
+            CheckError: No tensors hold them.
+        """
+        if isinstance(content, Rows):
+            return content
+        if isinstance(content, Many):
+            return self._gathered(content)
+        form = self.form_of(content)
+        if form is None or not is_stackable(form):
+            shown = [self.core.show(item) for item in content]
+            raise refuse_items(" and ".join(dict.fromkeys(shown)) or "nothing of a known type")
+        return self.rows(form, content, self.core.heap.contents)
+
+    def form_of(self, content: Value) -> Slot | None:
+        """Return the form of all items of a content; None if there is none."""
+        if isinstance(content, Rows):
+            return content.form
+        slot = content_slot(content, self.core.heap.contents, ListRef(0))
+        found = unified(slot, Listed(None))
+        return found.item if isinstance(found, Listed) else None
+
+    def _gathered(self, content: Many) -> Rows:
+        if content.stacked is not None and content.stacked.shape:
+            x = content.stacked
+            form = TensorSlot(x.dtype, tuple(x.shape or ())[1:], x.kind, x.device)
+            return self.rows_of(form, (x,))
+        if content.at is None and content.element is not UNKNOWN_ITEMS:
+            return self.repeated((content.element,), content.length)
+        made = self.own(prelude.listed, self.core.new_list(content))
+        found = self.core.heap[made]
+        return found if isinstance(found, Rows) else self.stacked(found)
+
+    def repeated(self, content: Value, times: Dim) -> Rows:
+        """Return a content several times behind itself; never less often than not at all."""
+        rows = self.stacked(content)
+        if isinstance(times, Expr):  # a formula would take it for a size
+            least = self.core.op("Max", self.emit.size(times), np.array(0, np.int64))
+            times = self.emit.number(least, "times")
+        else:
+            times = max(0, times)
+        columns = []
+        for column in rows.columns:
+            assert column.shape is not None
+            repeats = self.emit.constant([times, *[1] * (column.rank - 1)])
+            columns.append(self.core.op("Tile", column, repeats))
+        return self.rows_of(rows.form, tuple(columns))
+
+    def joined(self, condition: Term, yes: Value, no: Value) -> Value:
+        """Return the content that is ``yes`` where a condition holds, else ``no``; None if none."""
+        contents = self.core.heap.contents
+        slots = [content_slot(content, contents, ListRef(0)) for content in (yes, no)]
+        both = unified(unified(slots[0], Listed(None)), unified(slots[1], Listed(None)))
+        if not isinstance(both, Listed) or both.item is None or not is_stackable(both.item):
+            return None
+        branch = self.emit.scope.branches.get(condition)
+        sides = []
+        for content, scope in zip(
+            (yes, no), (branch.yes, branch.no) if branch else (None, None), strict=True
+        ):
+            if scope is None:
+                sides.append(self.rows(both.item, content, contents).columns)
+            else:
+                with self.emit.at(scope):
+                    sides.append(self.rows(both.item, content, contents).columns)
+        columns = []
+        for a, b in zip(*sides, strict=True):
+            assert a.shape is not None
+            shape = (self.emit.fresh("length"), *a.shape[1:])
+            columns.append(self.emit.choose(condition, a, b, shape))
+        return self.rows_of(both.item, tuple(columns))
+
+    def chained(self, left: Value, right: Value) -> Value:
+        """Return the contents of two lists behind each other."""
+        if left == () or right == ():
+            return right if left == () else left
+        if isinstance(left, tuple) and isinstance(right, tuple):
+            return (*left, *right)
+        a, b = (c if isinstance(c, tuple) else self.stacked(c) for c in (left, right))
+        form = self._common(self.form_of(a), self.form_of(b), left, right)
+        contents = self.core.heap.contents
+        pairs = zip(
+            self.rows(form, a, contents).columns, self.rows(form, b, contents).columns, strict=True
+        )
+        return self.rows_of(form, tuple(self.core.op("Concat", x, y, axis=0) for x, y in pairs))
+
+    def _common(self, a: Slot | None, b: Slot | None, *shown: Value) -> Slot:
+        form = varying(unified(a, b))
+        if form is None or not is_stackable(form):
+            told = [self.core.show(self.core.new_list(x)) for x in shown]
+            raise refuse_items(f"the items of {' and '.join(told)}")
+        return form
+
+    # Items.
+
+    def item(self, content: Value, index: Value) -> Value:
+        """Return the item at a place, or those of a slice as a new list."""
+        rows = self.stacked(content)
+        if isinstance(index, slice):
+            core = self.core
+            columns = [core.tables.tensor_item(core, column, index) for column in rows.columns]
+            return core.new_list(self.rows_of(rows.form, tuple(columns)))
+        return rows.item(self._place(index))
+
+    def _place(self, index: Value) -> Dim:
+        if isinstance(index, Tensor):
+            index = self.core.tensor_number(index, whole=True)
+        if not is_size(index):
+            raise CheckError("type", f"expected an integer as index, got {self.core.show(index)}")
+        return index  # type: ignore[no-any-return]
+
+    def store(self, content: Value, index: Value, value: Value) -> Rows:
+        """Return a content after an item was set."""
+        if isinstance(index, slice):
+            raise CheckError(
+                "capture", "a part of a list whose length the data decide is set; set single items"
+            )
+        contents = self.core.heap.contents
+        rows = self.stacked(content)
+        form = self._common(rows.form, slot_of(value, contents), content, (value,))
+        place = self.emit.constant([self._place(index)])
+        columns = [
+            self.core.op("ScatterND", column, place, tensor)
+            for column, tensor in zip(
+                self.rows(form, rows, contents).columns,
+                self.apart(form, value, contents),
+                strict=True,
+            )
+        ]
+        return self.rows_of(form, tuple(columns))
+
+    # Methods.
+
+    def method(
+        self, ref: ListRef, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call a method of a list."""
+        core = self.core
+        content = core.heap[ref]
+        match name:
+            case "append":
+                core.heap[ref] = self.chained(content, (arguments[0],))
+            case "extend":
+                found = core.sequence(arguments[0])
+                core.heap[ref] = self.chained(
+                    content, tuple(found) if isinstance(found, list) else found
+                )
+            case "pop":
+                return self._pop(ref, arguments[0] if arguments else -1)
+            case "insert":
+                at, count = self._place(arguments[0]), self._count(content)
+                before = self.part(content, None, at) if at != 0 else ()
+                after = self.part(content, at, None) if at != count else ()
+                core.heap[ref] = self.chained(self.chained(before, (arguments[1],)), after)
+            case "reverse":
+                core.heap[ref] = self.part(content, None, None, -1)
+            case "sort":
+                core.heap[ref] = core.heap[self.sorted(content, keywords)]
+            case "copy":
+                return core.new_list(content)
+            case "clear":
+                core.heap[ref] = ()
+            case "remove":
+                core.heap[ref] = self._without(content, self._found("index", ref, arguments))
+            case "index" | "count":
+                return self._found(name, ref, arguments)
+            case "__len__":
+                return self._count(content)
+            case _:
+                raise CheckError(
+                    "capture", f"'{name}' of a list whose length the data decide is not captured"
+                )
+        return None
+
+    @staticmethod
+    def _count(content: Value) -> Dim:
+        return content.length if isinstance(content, Many) else len(content)
+
+    def _found(self, name: str, ref: ListRef, arguments: Sequence[Value]) -> Value:
+        function = prelude.index if name == "index" else prelude.count
+        return self.own(function, ref, arguments[0])
+
+    def part(self, content: Value, start: Value, stop: Value, step: Value = None) -> Value:
+        """Return a slice of a content."""
+        return self.core.heap[self.item(content, slice(start, stop, step))]
+
+    def _pop(self, ref: ListRef, index: Value) -> Value:
+        rows = self.stacked(self.core.heap[ref])
+        place = self._place(index)
+        value = rows.item(place)
+        if place == -1:
+            self.core.heap[ref] = self.part(rows, None, -1)
+        elif place == 0:
+            self.core.heap[ref] = self.part(rows, 1, None)
+        else:
+            self.core.heap[ref] = self._without(rows, place)
+        return value
+
+    def _without(self, content: Value, place: Dim) -> Value:
+        """Return a content without the item at a place, which may count from the back."""
+        rows = self.stacked(content)
+        count = self.emit.size(rows.length)
+        at = self.core.op("Mod", self.emit.size(place), count)
+        numbers = self.core.op("Range", np.array(0), count, np.array(1))
+        kept = self.core.op("Not", self.core.op("Equal", numbers, at))
+        columns = [self.core.op("Compress", c, kept, axis=0) for c in rows.columns]
+        return self.rows_of(rows.form, tuple(columns))
+
+    # Order.
+
+    def sorted(self, content: Value, keywords: Mapping[str, Value]) -> ListRef:
+        """Return a new list of the items in the order of their keys."""
+        core = self.core
+        reverse = keywords.get("reverse", False)
+        if not isinstance(reverse, bool):
+            raise CheckError("capture", "the direction of a sort has to be known: reverse=True")
+        ref = core.new_list(content)
+        key = keywords.get("key")
+        keys = self.own(prelude.mapped, key, ref) if key is not None else ref
+        rows, order = self.stacked(content), None
+        for column in reversed(self.stacked(core.heap[keys]).columns):
+            if column.rank != 1:
+                raise CheckError("capture", "a list is sorted by tensors of more than one element")
+            turned = column if order is None else core.op("Gather", column, order, axis=0)
+            found = self._order(turned, largest=reverse)
+            order = found if order is None else core.op("Gather", order, found, axis=0)
+        columns = [core.op("Gather", column, order, axis=0) for column in rows.columns]
+        made = self.rows_of(rows.form, tuple(columns))
+        if isinstance(content, tuple):
+            return core.new_list([made.item(k) for k in range(len(content))])
+        return core.new_list(made)
+
+    def _order(self, column: Tensor, *, largest: bool) -> Tensor:
+        """Return the places of numbers in order; equal ones keep theirs, as TopK promises."""
+        from onnx_ir import DataType
+
+        if column.dtype == DataType.BOOL:
+            column = self.core.op("Cast", column, to=DataType.INT64)
+        count = self.core.op("Shape", column)
+        _, order = self.core.op(
+            "TopK", column, count, axis=0, largest=int(largest), sorted=1, outputs=2
+        )
+        return order  # type: ignore[no-any-return]
+
+    def reduced(self, name: str, content: Value) -> Value:
+        """Return the sum, least or greatest of numbers; None where they are no single numbers."""
+        if not isinstance(content, Many):
+            return None
+        rows = self.stacked(content)
+        form = rows.form
+        if isinstance(form, NumberSlot) and form.kind in ("int", "float"):
+            made = self.core.op(name, rows.columns[0], keepdims=0)
+            return self._number(form.kind, made)
+        if isinstance(form, TensorSlot) and name == "ReduceSum":
+            return self.core.op(name, rows.columns[0], _FIRST, keepdims=0)
+        return None
+
+
+def is_data(value: Value) -> bool:
+    """Whether a value, or a part of it, is a number or tensor that is not known."""
+    if isinstance(value, tuple):
+        return any(map(is_data, value))
+    if isinstance(value, slice):
+        return any(isinstance(v, Expr | Tensor) for v in (value.start, value.stop, value.step))
+    return not is_plain(value)
+
+
+__all__ = ["Lists", "is_data"]

@@ -1,0 +1,131 @@
+"""Functions of Python's own over items whose number the data decide, as programs themselves.
+
+They are interpreted like what calls them; their loops become loops of the graph.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def listed(items: Any) -> Any:
+    """Return the items as a list."""
+    made = []
+    for item in items:
+        made.append(item)
+    return made
+
+
+def mapped(function: Any, items: Any) -> Any:
+    """Return what a function makes of each item."""
+    made = []
+    for item in items:
+        made.append(function(item))
+    return made
+
+
+def kept(function: Any, items: Any) -> Any:
+    """Return the items for which a function says yes; those that count as true without one."""
+    made = []
+    for item in items:
+        if item if function is None else function(item):
+            made.append(item)
+    return made
+
+
+def any_of(items: Any) -> Any:
+    """Return whether an item counts as true."""
+    for item in items:  # noqa: SIM110
+        if item:
+            return True
+    return False
+
+
+def all_of(items: Any) -> Any:
+    """Return whether all items count as true."""
+    for item in items:  # noqa: SIM110
+        if not item:
+            return False
+    return True
+
+
+def total(items: Any, start: Any) -> Any:
+    """Return the sum of the items and ``start``."""
+    for item in items:
+        start = start + item
+    return start
+
+
+def folded(function: Any, items: Any) -> Any:
+    """Return the items combined from the first to the last."""
+    found = items[0]
+    for item in items[1:]:
+        found = function(found, item)
+    return found
+
+
+def accumulated(function: Any, items: Any) -> Any:
+    """Return what the items combine to, up to each."""
+    found = items[0]
+    made = [found]
+    for item in items[1:]:
+        found = function(found, item)
+        made.append(found)
+    return made
+
+
+def added(a: Any, b: Any) -> Any:
+    """Return the sum of two values."""
+    return a + b
+
+
+def greatest(items: Any, key: Any) -> Any:
+    """Return the first item whose key is greatest."""
+    best = items[0]
+    most = key(best)
+    for item in items[1:]:
+        found = key(item)
+        if found > most:
+            best, most = item, found
+    return best
+
+
+def least(items: Any, key: Any) -> Any:
+    """Return the first item whose key is least."""
+    best = items[0]
+    most = key(best)
+    for item in items[1:]:
+        found = key(item)
+        if found < most:
+            best, most = item, found
+    return best
+
+
+def itself(item: Any) -> Any:
+    """Return the item."""
+    return item
+
+
+def contains(items: Any, wanted: Any) -> Any:
+    """Return whether an item is equal to ``wanted``."""
+    for item in items:  # noqa: SIM110
+        if item == wanted:
+            return True
+    return False
+
+
+def index(items: Any, wanted: Any) -> Any:
+    """Return the place of the first item that is equal to ``wanted``; no place if none is."""
+    for place in range(len(items)):
+        if items[place] == wanted:
+            return place
+    return len(items)
+
+
+def count(items: Any, wanted: Any) -> Any:
+    """Return how many items are equal to ``wanted``."""
+    found = 0
+    for item in items:
+        if item == wanted:
+            found += 1
+    return found

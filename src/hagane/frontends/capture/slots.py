@@ -1,0 +1,280 @@
+"""The form of a value of the program that tensors hold: in loops, in lists, in results.
+
+A slot says how many tensors hold a value and how it is made of them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import onnx_ir as ir
+
+from hagane.frontends.python.values.values import (
+    Choice,
+    DictRef,
+    Fields,
+    Instance,
+    ListRef,
+    Many,
+    Real,
+    Tensor,
+    Truth,
+    Value,
+    is_plain,
+)
+from hagane.graph.types import TensorType
+from hagane.symbolic import Dim, Expr, definitely_equal
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSlot:
+    """A tensor; sizes that differ from value to value are None."""
+
+    dtype: ir.DataType
+    shape: tuple[Dim | None, ...]
+    kind: str
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class NumberSlot:
+    """A number of Python: ``int``, ``bool`` or ``float``."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A value that is always the same."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A tuple or list of fixed length, a dictionary with fixed keys, an object with fields.
+
+    Attributes:
+        items: The slots of what it holds.
+        like: A value of the kind: a tuple, list, dictionary or object.
+        names: The keys or fields; empty for a tuple or list.
+    """
+
+    items: tuple[Slot, ...]
+    like: Value
+    names: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A list whose length the data decide, of items of one form; None while there are none."""
+
+    item: Slot | None
+
+
+@dataclass(frozen=True, slots=True)
+class Maybe:
+    """A value, or None."""
+
+    item: Slot
+
+
+Slot: TypeAlias = TensorSlot | NumberSlot | Fixed | Parts | Listed | Maybe
+DTYPES = {"int": ir.DataType.INT64, "bool": ir.DataType.BOOL, "float": ir.DataType.DOUBLE}
+Contents: TypeAlias = Mapping[int, Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows(Many):
+    """Items of a list whose length the data decide, each part of them stacked in one tensor.
+
+    Attributes:
+        form: The form of an item.
+        columns: For each tensor that holds an item, those of all items along a new first axis.
+    """
+
+    form: Slot = Fixed(None)
+    columns: tuple[Tensor, ...] = ()
+
+
+def number_kind(value: Value) -> str:
+    """Return ``int``, ``bool`` or ``float``; empty for what is no number."""
+    if isinstance(value, bool | Truth):
+        return "bool"
+    if isinstance(value, int | Expr):
+        return "int"
+    return "float" if isinstance(value, float | Real) else ""
+
+
+def slot_of(value: Value, contents: Contents) -> Slot | None:
+    """Return the form of one value, given the contents of objects; None if no tensors hold it."""
+    if isinstance(value, Tensor):
+        if value.shape is None:
+            return None
+        return TensorSlot(value.dtype, tuple(value.shape), value.kind, value.device)
+    if isinstance(value, Choice):
+        return unified(slot_of(value.yes, contents), slot_of(value.no, contents))
+    if value is None or isinstance(value, str | bytes) or (number_kind(value) and is_plain(value)):
+        return Fixed(value)
+    if number_kind(value):
+        return NumberSlot(number_kind(value))
+    if isinstance(value, ListRef):
+        return content_slot(contents[value.key], contents, value)
+    if isinstance(value, tuple):
+        return _parts(value, value, (), contents)
+    if isinstance(value, DictRef) and isinstance(contents[value.key], dict):
+        held = contents[value.key]
+        return _parts(tuple(held.values()), value, tuple(held), contents)
+    fields = getattr(getattr(value, "cls", None), "fields", None)
+    if isinstance(value, Instance) and fields:
+        held = contents[value.key]
+        names = tuple(name for name, _ in fields if name in held)
+        if set(names) == set(held):
+            return _parts(tuple(held[name] for name in names), value, names, contents)
+    return Fixed(value)
+
+
+def content_slot(content: Any, contents: Contents, like: Value) -> Slot | None:
+    """Return the form of a list's content."""
+    if isinstance(content, tuple):
+        return _parts(content, like, (), contents)
+    if isinstance(content, Rows):
+        return Listed(content.form)
+    return None
+
+
+def _parts(
+    values: Sequence[Value], like: Value, names: tuple[Any, ...], contents: Contents
+) -> Slot | None:
+    found = tuple(slot_of(item, contents) for item in values)
+    if any(slot is None for slot in found):
+        return None
+    return Parts(tuple(slot for slot in found if slot is not None), like, names)
+
+
+def unified(a: Slot | None, b: Slot | None) -> Slot | None:
+    """Return the form that holds values of two forms; None if there is none."""
+    if a is None or b is None:
+        return None
+    for one, other in ((a, b), (b, a)):
+        if isinstance(one, Fixed) and one.value is None:
+            if isinstance(other, Fixed) and other.value is None:
+                return other
+            return other if isinstance(other, Maybe) else Maybe(_open(other))
+        if isinstance(one, Maybe):
+            item = unified(one.item, other.item if isinstance(other, Maybe) else other)
+            return None if item is None else Maybe(_open(item))
+    if isinstance(a, TensorSlot) and isinstance(b, TensorSlot):
+        return _tensor(a, b)
+    if isinstance(a, Fixed | NumberSlot) and isinstance(b, Fixed | NumberSlot):
+        return _numbers(a, b)
+    if isinstance(a, Parts | Listed) and isinstance(b, Parts | Listed):
+        return _containers(a, b)
+    return None
+
+
+def _open(slot: Slot) -> Slot:
+    """Return a form whose values may be fillers: sizes that are not numbers are left open."""
+    if isinstance(slot, TensorSlot):
+        shape = tuple(d if isinstance(d, int) else None for d in slot.shape)
+        return replace(slot, shape=shape)
+    if isinstance(slot, Parts):
+        return replace(slot, items=tuple(map(_open, slot.items)))
+    return slot
+
+
+def _tensor(a: TensorSlot, b: TensorSlot) -> Slot | None:
+    if len(a.shape) != len(b.shape) or a.dtype != b.dtype or a.kind != b.kind:
+        return None
+    shape = tuple(
+        x if x is not None and y is not None and definitely_equal(x, y) else None
+        for x, y in zip(a.shape, b.shape, strict=True)
+    )
+    return replace(a, shape=shape, device=a.device if a.device == b.device else "")
+
+
+def _numbers(a: Fixed | NumberSlot, b: Fixed | NumberSlot) -> Slot | None:
+    if isinstance(a, Fixed) and isinstance(b, Fixed):
+        x, y = a.value, b.value
+        plain = is_plain(x) and is_plain(y) and type(x) is type(y)
+        if x is y or (plain and x == y):
+            return a
+    kinds = {s.kind if isinstance(s, NumberSlot) else number_kind(s.value) for s in (a, b)}
+    if "" in kinds:
+        return None
+    if len(kinds) == 1:
+        return NumberSlot(kinds.pop())
+    return NumberSlot("float") if kinds == {"int", "float"} else None
+
+
+def _containers(a: Parts | Listed, b: Parts | Listed) -> Slot | None:
+    if isinstance(a, Parts) and isinstance(b, Parts):
+        alike = type(a.like) is type(b.like) and a.names == b.names
+        alike = alike and getattr(a.like, "cls", None) is getattr(b.like, "cls", None)
+        if alike and len(a.items) == len(b.items):
+            found = tuple(unified(x, y) for x, y in zip(a.items, b.items, strict=True))
+            if None not in found:
+                return replace(a, items=tuple(s for s in found if s is not None))
+    if not all(isinstance(s, Listed) or isinstance(s.like, ListRef) for s in (a, b)):
+        return None
+    item: Slot | None = None
+    for slot in (a, b):
+        inner = [slot.item] if isinstance(slot, Listed) else list(slot.items)
+        for one in inner:
+            if one is None:
+                continue
+            item = one if item is None else unified(item, one)
+            if item is None:
+                return None
+    return Listed(varying(item))
+
+
+def varying(slot: Slot | None) -> Slot | None:
+    """Return a form whose numbers may be any, not only those seen so far."""
+    if isinstance(slot, Fixed) and number_kind(slot.value):
+        return NumberSlot(number_kind(slot.value))
+    if isinstance(slot, Parts):
+        items = tuple(varying(item) for item in slot.items)
+        return replace(slot, items=tuple(item for item in items if item is not None))
+    return slot
+
+
+def leaves(slot: Slot | None) -> Iterator[TensorSlot | NumberSlot]:
+    """Yield the tensors that a form takes, in order; those of a list have a first axis more."""
+    if isinstance(slot, Parts):
+        for item in slot.items:
+            yield from leaves(item)
+    elif isinstance(slot, Listed):
+        for leaf in leaves(slot.item):
+            if isinstance(leaf, TensorSlot):
+                yield replace(leaf, shape=(None, *leaf.shape))
+            else:
+                yield TensorSlot(DTYPES[leaf.kind], (None,), "", "cpu")
+    elif isinstance(slot, Maybe):
+        yield NumberSlot("bool")
+        yield from leaves(slot.item)
+    elif isinstance(slot, TensorSlot | NumberSlot):
+        yield slot
+
+
+def leaf_type(leaf: TensorSlot | NumberSlot, fresh: Any) -> TensorType:
+    """Return the type of the tensor that holds a leaf; sizes that differ get new names."""
+    if isinstance(leaf, NumberSlot):
+        return TensorType(DTYPES[leaf.kind], ())
+    shape = tuple(fresh("size") if dim is None else dim for dim in leaf.shape)
+    return TensorType(leaf.dtype, shape)
+
+
+def is_stackable(slot: Slot | None) -> bool:
+    """Whether items of a form stack into tensors: they have tensors, all sizes equal."""
+    found = list(leaves(slot))
+    return bool(found) and not any(
+        isinstance(leaf, TensorSlot) and None in leaf.shape for leaf in found
+    )
+
+
+def fields_like(like: Value, items: tuple[Value, ...]) -> tuple[Value, ...]:
+    """Return a tuple with the names of another one."""
+    return Fields(items, like.names) if isinstance(like, Fields) else items

@@ -1,0 +1,80 @@
+"""Names of libraries of which only types are known, with the reason; capture tells it.
+
+A name that ends in a dot stands for all names that begin with it. What is missing here and in
+``meant.py`` has not been compared with its library yet.
+"""
+
+from __future__ import annotations
+
+_DRAWN = "it draws random numbers, of which a graph has none; draw them outside and pass them in"
+_COMPLEX = "it makes complex numbers, which no operator computes"
+_BITS = "it reads the bits of floats or the order of memory, which no operator shows"
+_SIDE = "it changes or reads something beside its result: files, settings, memory"
+_PLACE = "it changes an array in place; make a new one"
+_DATES = "it is about dates, which no tensor holds"
+_SETTING = "it is no computation: what it changes or tells belongs to the process"
+
+TYPED_ONLY: dict[str, str] = {
+    "numpy.random.": _DRAWN,
+    **dict.fromkeys(
+        ("numpy.fft.", "numpy.complex64", "numpy.complex128", "numpy.csingle", "numpy.cdouble"),
+        _COMPLEX,
+    ),
+    **dict.fromkeys(
+        ("numpy.frexp", "numpy.nextafter", "numpy.spacing", "numpy.ndarray.byteswap",
+         "numpy.ndarray.strides", "numpy.ndarray.flags", "numpy.ndarray.ctypes",
+         "numpy.ndarray.base", "numpy.ndarray.tobytes", "numpy.ndarray.tostring",
+         "torch.nextafter", "torch.Tensor.nextafter", "torch.as_strided",
+         "torch.Tensor.as_strided"),
+        _BITS,
+    ),
+    **dict.fromkeys(
+        ("numpy.save", "numpy.savez", "numpy.seterr", "numpy.set_printoptions",
+         "numpy.ndarray.dump", "numpy.ndarray.setflags", "numpy.ndarray.device", "torch.save",
+         "torch.set_printoptions"),
+        _SIDE,
+    ),
+    **dict.fromkeys(
+        ("numpy.put", "numpy.copyto", "numpy.ndarray.fill", "numpy.ndarray.itemset",
+         "numpy.ndarray.partition", "numpy.ndarray.put", "numpy.ndarray.sort"),
+        _PLACE,
+    ),
+    "numpy.isnat": _DATES,
+    **dict.fromkeys(
+        ("torch.rand", "torch.randn", "torch.randint", "torch.randperm", "torch.rand_like",
+         "torch.randn_like", "torch.randint_like", "torch.normal", "torch.bernoulli",
+         "torch.poisson", "torch.multinomial", "torch.Tensor.multinomial",
+         "torch.Tensor.bernoulli", "torch.nn.functional.gumbel_softmax", "torch.nn.init."),
+        _DRAWN,
+    ),
+    **dict.fromkeys(
+        ("torch.complex", "torch.polar", "torch.view_as_complex", "torch.view_as_real",
+         "torch.real", "torch.imag", "torch.Tensor.imag", "torch.Tensor.cfloat", "torch.stft",
+         "torch.istft", "torch.Tensor.stft", "torch.Tensor.istft", "torch.linalg.eig",
+         "torch.linalg.eigvals",
+         *(f"torch.fft.{kind}{count}" for kind in ("fft", "ifft", "rfft", "irfft")
+           for count in ("", "2", "n") if f"{kind}{count}" != "irfft2"), "torch.fft.irfft2"),
+        _COMPLEX,
+    ),
+    **dict.fromkeys(
+        (*(f"torch.cuda.{name}" for name in (
+            "current_device", "device_count", "empty_cache", "manual_seed", "manual_seed_all",
+            "set_device", "synchronize",
+        )), "torch.distributed.", "torch.set_default_device", "torch.seed",
+         "torch.set_float32_matmul_precision", "torch.get_num_threads",
+         "torch.are_deterministic_algorithms_enabled", "torch.is_inference_mode_enabled"),
+        _SETTING,
+    ),
+}  # fmt: skip
+
+
+def reason_of(name: str) -> str:
+    """Return why a name can only be typed; empty if nothing is said of it."""
+    found = TYPED_ONLY.get(name)
+    if found is not None:
+        return found
+    return next((why for key, why in TYPED_ONLY.items()
+                 if key.endswith(".") and name.startswith(key)), "")  # fmt: skip
+
+
+__all__ = ["TYPED_ONLY", "reason_of"]
