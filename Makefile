@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SETUP := .venv/.installed
 
-.PHONY: test test-all lint types layers tests conformance wheel sanitize demo clean
+.PHONY: test test-all lint types layers tests conformance wheel sanitize fuzz demo clean
 
 # The last two take one core each.
 test: lint types layers tests
@@ -50,6 +50,12 @@ sanitize: $(SETUP)
 	$(ASAN) HAGANE_EXAMPLES=0.02 $(BIN)/pytest -n 0 -m long tests/native
 	$(TSAN) HAGANE_EXAMPLES=0.3 $(BIN)/pytest -n 0 -m "not long" -k "not fork and not child" \
 	  --ignore=tests/native/test_safety_machine.py tests/native
+
+# Drawn graphs for hours, by all engines: FUZZ times the number of examples of a long test.
+FUZZ ?= 10
+fuzz: $(SETUP)
+	HAGANE_CFLAGS=-O1 HAGANE_EXAMPLES=$(FUZZ) $(BIN)/pytest -n auto -m long \
+	  tests/native/test_drawn_sessions.py tests/native/test_shapes_graphs.py
 
 demo: $(SETUP)
 	$(BIN)/hagane demo

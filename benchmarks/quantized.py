@@ -167,9 +167,7 @@ FORMS: Mapping[str, Mapping[str, QuantizeOptions]] = {
         "percentile, biases, equal": QuantizeOptions(
             "percentile", equalize=True, correct_bias=True
         ),
-        "the same, 1 % at most": QuantizeOptions(
-            "percentile", equalize=True, correct_bias=True, keep_accuracy=0.01
-        ),
+        "percentile, 1 % at most": QuantizeOptions("percentile", keep_accuracy=0.01),
     },
     "MiniLM": {
         "minmax": QuantizeOptions(),
@@ -188,8 +186,8 @@ FORMS: Mapping[str, Mapping[str, QuantizeOptions]] = {
 CALIBRATING, MEASURED = 16, 40
 
 
-def measure(name: str) -> None:
-    """Print a table of the forms of a model."""
+def measure(name: str, forms: str) -> None:
+    """Print a table of the forms of a model whose names contain a text."""
     task = TASKS[name]()
     given, held = task.feeds[::2][:CALIBRATING], task.feeds[1::2][:MEASURED]
     expected = _outputs(task.model, held)
@@ -203,6 +201,8 @@ def measure(name: str) -> None:
         source, made = Path(folder) / "m.onnx", Path(folder) / "q.onnx"
         onnx.save(task.model, source)
         for form, options in FORMS[name].items():
+            if forms not in form:
+                continue
             kept = quantize(source, lambda: given, made, options, metric=metric).layers
             found = _outputs(onnx.load(made), held)
             same = float(np.mean(task.decide(found) == task.decide(expected)))
@@ -235,8 +235,10 @@ def _signal(expected: Sequence[np.ndarray], found: Sequence[np.ndarray]) -> floa
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
-    for name in parser.parse_args().names or TASKS:
-        measure(name)
+    parser.add_argument("--form", default="", help="Forms whose names contain this.")
+    given = parser.parse_args()
+    for name in given.names or TASKS:
+        measure(name, given.form)
 
 
 if __name__ == "__main__":

@@ -78,6 +78,7 @@ _MODULES = {
     "serializer": "hagane.serializer",
     "serializers": "hagane.serializers",
     "training": "hagane.training",
+    "zoo": "hagane.zoo",
     "utils": "hagane.utils",
     "variable": "hagane.variable",
     "warnings": "hagane.warnings",

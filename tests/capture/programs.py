@@ -147,6 +147,21 @@ def greatest_divisor(x: Tensor) -> int:
     return a
 
 
+def other_list(x: Tensor) -> tuple[int, int]:
+    made = [2, 2]
+    if x.sum() > 0:
+        if x.max() > 2:
+            made.append(5)
+        else:
+            made = [*made, 7]
+    return len(made), made[-1]
+
+
+def below_zero(x: Tensor) -> tuple[int, ...]:
+    n = int(x.sum() * 3)
+    return abs(n), max(0, n), min(n, 5), len([1, 2] * n)
+
+
 def indices(x: Tensor) -> tuple[Tensor, int]:
     places = []
     for i in range(x.shape[0]):
@@ -265,7 +280,8 @@ INPUTS = [
 PROGRAMS: list[Any] = [
     straight, either, early, left_inside, both_true, doubled, counted, until_negative,
     first_negative, skipping, place, halving, floored, stacked, comprehended, collatz,
-    greatest_divisor, indices, seen_through_views, changed_in_place, changed_under_two_names,
+    greatest_divisor, other_list, below_zero, indices, seen_through_views,
+    changed_in_place, changed_under_two_names,
     changed_in_branches_and_loops, changed_by_a_function, popped, paired, nested,
     items, batched, functions,
 ]  # fmt: skip

@@ -21,6 +21,17 @@ EXCLUDED = {
 }
 
 
+# Pattern of the case's name -> absolute tolerance, where the expected numbers are less exact than
+# ONNX's own tolerance: zeros that a library computed as 2e-7.
+LOOSER = {r"^test_dft_inverse": 1e-6}
+
+
+def absolute_tolerance(case: Any) -> float:
+    """Return the tolerance of a case, in the unit of its outputs."""
+    looser = (value for pattern, value in LOOSER.items() if re.search(pattern, case.name))
+    return max((float(case.atol), *looser))
+
+
 def exclusion(name: str) -> str | None:
     """Return why a case is left out, or None."""
     for pattern, reason in EXCLUDED.items():

@@ -17,6 +17,7 @@ import onnx
 from hagane.errors import HaganeError
 from hagane.machine import best_level
 from hagane.native import Target
+from hagane.native.lowering.facts import DRAWN
 from hagane.native.plan.reference_only import REFERENCE_ONLY
 from hagane.runtime import pipeline
 from hagane.runtime.backends import NativeBackend
@@ -35,7 +36,9 @@ class Case:
     def counts(self) -> bool:
         """Whether the case is one of the operators that are meant to have kernels."""
         return all(
-            tuple(operator.rsplit(":", 1)) not in REFERENCE_ONLY and "STRING" not in reason
+            tuple(operator.rsplit(":", 1)) not in REFERENCE_ONLY
+            and "STRING" not in reason
+            and reason != DRAWN
             for operator, reason in self.refused
         )
 

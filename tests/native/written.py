@@ -59,14 +59,18 @@ def opened(feed: Feed, fixed: Sequence[str]) -> dict[str, Sequence[int | str]]:
 
 
 def proto_of(
-    nodes: Sequence[onnx.NodeProto], feed: Feed, fixed: Sequence[str] = (), opset: int = 22
+    nodes: Sequence[onnx.NodeProto],
+    feed: Feed,
+    fixed: Sequence[str] = (),
+    opset: int = 22,
+    outputs: Sequence[str] = (),
 ) -> onnx.ModelProto:
-    """Return a model of nodes whose last one's outputs are the model's, with open sizes."""
-    names = [name for name in nodes[-1].output if name]
+    """Return a model of nodes with open sizes; its outputs are the last node's if not named."""
+    names = outputs or [name for name in nodes[-1].output if name]
     made = model(nodes, dict(feed), names, shapes=opened(feed, fixed), opset=opset)
     for domain, version in (("ai.onnx.ml", 3), ("com.microsoft", 1)):
         if any(each.domain == domain for each in nodes):
-            newest = any(each.op_type == "TreeEnsemble" for each in nodes)
+            newest = any(each.op_type in ("TreeEnsemble", "LabelEncoder") for each in nodes)
             made.opset_import.append(helper.make_opsetid(domain, 5 if newest else version))
     return made
 
@@ -79,6 +83,7 @@ def check(
     length: int = 1,
     steps: int = 0,
     opset: int = 22,
+    outputs: Sequence[str] = (),
 ) -> None:
     """Fail unless one session computes all feeds natively, as the reference kernels do.
 
@@ -89,10 +94,11 @@ def check(
         length: How many numbers the longest sum adds.
         steps: How far whole numbers may lie apart.
         opset: Of the model.
+        outputs: The values to compare, where not those.
     """
     nodes = [nodes] if isinstance(nodes, onnx.NodeProto) else nodes
-    proto = proto_of(nodes, feeds[0], fixed, opset)
-    names = [name for name in nodes[-1].output if name]
+    proto = proto_of(nodes, feeds[0], fixed, opset, outputs)
+    names = [value.name for value in proto.graph.output]
     made, reference = session(proto), session(proto, engine="reference")
     assert refused(made) == {}
     assert not list(made._programs.general.parts("reference"))

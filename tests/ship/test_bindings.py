@@ -149,3 +149,26 @@ def test_ruby(pictures: tuple[Path, Path, int], tmp_path: Path) -> None:
     assert done.stderr == ""
     example = str(BINDINGS / "ruby" / "examples" / "classify.rb")
     check(pictures, tmp_path, [ruby, "-w", "-I", source, example])
+
+
+@pytest.mark.long
+def test_java(pictures: tuple[Path, Path, int], tmp_path: Path) -> None:
+    javac, java = tool("javac"), tool("java")
+    home = Path(javac).resolve().parents[1]
+    if not (home / "include" / "jni.h").exists():
+        pytest.skip("the headers of Java are not on this machine")
+    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared"]
+    folders = [home / "include", home / "include" / "linux", pictures[0]]
+    flags += [f"-I{folder}" for folder in folders]
+    glue = str(BINDINGS / "java" / "jni" / "hagane_jni.c")
+    library = str(tmp_path / "libhagane_jni.so")
+    done = run([tool("cc"), *flags, glue, "-ldl", "-o", library], pictures[0])
+    assert done.returncode == 0, done.stderr
+    sources = [*(BINDINGS / "java").rglob("*.java"), HERE / "Bindings.java"]
+    command = [javac, "-Xlint:all", "-Werror", "-d", str(tmp_path / "classes")]
+    done = run([*command, *map(str, sources)], pictures[0])
+    assert done.returncode == 0, done.stdout + done.stderr
+    start = [java, "-Xcheck:jni", f"-Dhagane.jni={library}", "-cp", str(tmp_path / "classes")]
+    done = run([*start, "Bindings", str(pictures[0])], pictures[0])
+    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stdout + done.stderr
+    check(pictures, tmp_path, [*start, "Classify"])

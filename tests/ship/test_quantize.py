@@ -195,7 +195,9 @@ def files(folder: Path) -> tuple[str, str]:
     return str(folder / "m.onnx"), str(folder / "data.py")
 
 
-def test_layers_stay_in_fp32_until_accuracy_is_kept(tmp_path: Path) -> None:
+def test_layers_stay_in_fp32_until_accuracy_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     model, data = files(tmp_path)
     out, report = tmp_path / "q.onnx", tmp_path / "r.json"
     options = ["--data", f"{data}:make", "-o", str(out), "--report", str(report)]
@@ -217,6 +219,14 @@ def test_layers_stay_in_fp32_until_accuracy_is_kept(tmp_path: Path) -> None:
         main(["quantize", model, *options[:-1], str(page)])
     assert ended.value.code == 0
     assert "<td>second</td><td>MatMul</td><td>int8</td>" in page.read_text()
+    assert "outputs" not in capsys.readouterr().out.splitlines()[-1]
+    with pytest.raises(SystemExit) as ended:
+        main(["quantize", model, *options, "--effects"])
+    assert ended.value.code == 0
+    effects = [line.split() for line in capsys.readouterr().out.splitlines() if "MatMul" in line]
+    assert [line[2] for line in effects] == ["outputs", "outputs"]
+    felt = [layer["effect_db"] for layer in json.loads(report.read_text())["layers"]]
+    assert all(5 < value < 80 for value in felt)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,8 @@ def capture(
     where one tensor is returned, with ``.new`` appended where an input has that name.
 
     Args:
-        model_or_function: A module, a method or a function with Python source.
+        model_or_function: A module or link, a method or a function with Python source; a class
+            stands for a new object of it.
         types_or_examples: The types of its arguments as text (``"float32[batch, 3]"``), or
             examples, whose sizes are fixed.
         dynamic: Names for sizes of examples: ``{"x": {0: "batch"}}``.
@@ -45,14 +46,28 @@ def capture(
 
     Raises:
         CaptureError: Some of it cannot become a graph; each problem is named with file and line.
-        InvalidArgument: A text that is no type, or an opset that cannot be had.
+        InvalidArgument: A text that is no type, an opset that cannot be had, or a class whose
+            objects are made of arguments.
     """
+    model_or_function = _made(model_or_function)
     names = _argument_names(model_or_function)
     given = [
         _typed(value, _dynamic(dynamic, i, names)) for i, value in enumerate(types_or_examples)
     ]
     by_name = {n: _typed(value, _dynamic(dynamic, n, names)) for n, value in named.items()}
     return model_of(capture_object(model_or_function, given, by_name, MeaningTables()), opset)
+
+
+def _made(found: Any) -> Any:
+    """Return an object of a class; others as they are."""
+    if not isinstance(found, type):
+        return found
+    try:
+        return found()
+    except TypeError as error:
+        raise InvalidArgument(
+            f"{found.__name__}() cannot be made: {error}; give an object of the class"
+        ) from None
 
 
 def _argument_names(found: Any) -> list[str]:

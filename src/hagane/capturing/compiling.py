@@ -288,6 +288,7 @@ def compile(
     fullgraph: bool = False,
     explain: bool = False,
     dynamic: Any = None,
+    memory_budget: int | float | str | None = None,
 ) -> Any:
     """Return a function or model that runs as a graph, with the signature of the original.
 
@@ -313,6 +314,8 @@ def compile(
         explain: Whether to print each graph that is captured, with what it assumes.
         dynamic: Sizes that are open from the start: all if True, none ever if False, or names by
             argument and axis, ``{"x": {0: "batch"}}``.
+        memory_budget: With an optimizer: the most bytes that a step may take, beyond those at hand
+            now, as a number or as text such as ``"500MB"``.
 
     Raises:
         CaptureError: With ``fullgraph``, by a call: all that stands in the way, by file and line.
@@ -332,7 +335,11 @@ def compile(
                 "hagane.compile: fullgraph, explain and dynamic are not for a step of training, "
                 "which is always one graph"
             )
-        return TorchStep(model, optimizer)
+        return TorchStep(model, optimizer, memory_budget=memory_budget)
+    if memory_budget is not None:
+        raise InvalidArgument(
+            "hagane.compile: memory_budget is for a step of training; give an optimizer too"
+        )
     return Compiled(model, fullgraph=fullgraph, explain=explain, dynamic=dynamic)
 
 

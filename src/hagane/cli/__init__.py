@@ -24,6 +24,7 @@ _COMMANDS = {
     "demo": ("hagane.cli.demo", "Classify real pictures with a real model."),
     "capture": ("hagane.cli.capture", "Write a Python model or function as an ONNX model."),
     "check": ("hagane.cli.check", "Check types and shapes of a model before it runs."),
+    "train": ("hagane.cli.train", "Run a trainer, watched as it runs."),
     "chainer": ("hagane.cli.chainer", "Run a script written for Chainer, unchanged."),
     "run-python": (
         "hagane.cli.run_python",

@@ -82,7 +82,8 @@ def command(
         _end(error)
     peak = manifest["peak_bytes"]
     memory = "" if peak is None else f", {peak / (1 << 20):.1f} MiB at most"
-    print(f"{output}: {manifest['library']} for {manifest['target']}{memory}")
+    targets = ", ".join([*manifest["levels"], manifest["target"]])
+    print(f"{output}: {manifest['library']} for {targets}{memory}")
 
 
 def _end(error: Exception) -> NoReturn:

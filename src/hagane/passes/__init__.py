@@ -19,6 +19,19 @@ from hagane.ops.schema import onnx_schema
 
 # Stands for every operator that ONNX does not define.
 FOREIGN = "operators of other domains"
+# Operators of ONNX that become others: no kernel computes them as one, or products are faster.
+WRITTEN_IN_OTHERS = frozenset(
+    {
+        "BlackmanWindow",
+        "Einsum",
+        "HammingWindow",
+        "HannWindow",
+        "LRN",
+        "NegativeLogLikelihoodLoss",
+        "STFT",
+        "SoftmaxCrossEntropyLoss",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +90,7 @@ PASSES: tuple[Pass, ...] = (
         "expanding",
         "expand_composed",
         "operators of other domains become those of ONNX that they are made of",
-        needs=(
-            frozenset({FOREIGN, "Einsum", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}),
-        ),
+        needs=(frozenset({FOREIGN, *WRITTEN_IN_OTHERS}),),
     ),
     Pass(
         "control",

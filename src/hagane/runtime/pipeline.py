@@ -29,6 +29,8 @@ from hagane.runtime.port import Backend, Refusal
 from hagane.runtime.program import REFERENCE, Planner, Program
 from hagane.runtime.settings import Settings
 
+# Metadata of a model that passes were applied to, and that must stay as it is.
+PASSED = "hagane.passed"
 _NO_KERNEL = Refusal("there is no kernel for it")
 _NOT_ASKED = Refusal("the reference engine was chosen")
 
@@ -163,6 +165,8 @@ def build(
     """
     clock = _Clock()
     stores = stored_weights(model.graph)
+    if PASSED in model.metadata_props:
+        settings = replace(settings, optimize=False)
 
     def settle() -> None:
         for store in stores:

@@ -132,6 +132,11 @@ class Trainer:
             extension, priority, get_trigger(trigger), call_before_training
         )
 
+    @property
+    def extensions(self) -> dict[str, Any]:
+        """The extensions by name, in the order of their registration."""
+        return {name: entry.extension for name, entry in self._entries.items()}
+
     def get_extension(self, name: str) -> Any:
         """Return an extension.
 

@@ -165,7 +165,7 @@ class Calling(Paths):
             if not items or (key is None and not any(map(is_data, items))):
                 return _NONE
             if key is None and all(isinstance(i, int | Expr) for i in items):
-                return _NONE
+                return self._extreme_number(name, items)
             if key is not None and not self._ordered_by_data(items, keywords):
                 return _NONE
         if len(values) == 1:
@@ -186,6 +186,17 @@ class Calling(Paths):
                 return run() if empty else keywords["default"]
             return self.core.fork(empty, run, lambda: keywords["default"], "the list has items")
         return self.lists.own(function, ref, by)
+
+    def _extreme_number(self, name: str, items: Sequence[Value]) -> Value:
+        """Return the least or greatest of integers: a formula where none may be negative."""
+        if all(map(self._is_size, items)):
+            return _NONE
+        scalars = [self.emit.size(item) for item in items]
+        return self.emit.number(self.core.op(name.removeprefix("Reduce"), *scalars), "extreme")
+
+    def _is_size(self, value: Value) -> bool:
+        """Whether an integer is known not to be negative, as formulas take it."""
+        return self.core.decide(self.core.as_term(self.core.knowledge.less(-1, value))) is True
 
     def _sorted(self, value: Value, **keywords: Value) -> Value:
         items = self._items(value)
@@ -254,6 +265,10 @@ class Calling(Paths):
     def _abs(self, value: Value) -> Value:
         if isinstance(value, Real):
             return self._real("Abs", value)
+        if isinstance(value, Expr) and not self._is_size(
+            value
+        ):  # formulas take sizes for what is never negative
+            return self.emit.number(self.core.op("Abs", self.emit.size(value)), "whole")
         return _NONE
 
     def _round(self, value: Value, digits: Value = None) -> Value:

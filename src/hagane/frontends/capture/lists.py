@@ -32,7 +32,7 @@ from hagane.frontends.python.values.values import (
     is_plain,
     is_size,
 )
-from hagane.symbolic import Dim, Expr, maximum
+from hagane.symbolic import Dim, Expr
 from hagane.symbolic.term import Term
 
 _FIRST = np.array([0], np.int64)
@@ -89,7 +89,11 @@ class Lists(Holding):
     def repeated(self, content: Value, times: Dim) -> Rows:
         """Return a content several times behind itself; never less often than not at all."""
         rows = self.stacked(content)
-        times = maximum(0, times)
+        if isinstance(times, Expr):  # a formula would take it for a size
+            least = self.core.op("Max", self.emit.size(times), np.array(0, np.int64))
+            times = self.emit.number(least, "times")
+        else:
+            times = max(0, times)
         columns = []
         for column in rows.columns:
             assert column.shape is not None

@@ -5,6 +5,9 @@ from __future__ import annotations
 from types import FunctionType, ModuleType
 from typing import Any
 
+# Attributes that hold what is known by names of its own: of modules of PyTorch, links of Chainer.
+_HOLDING = ("_parameters", "_buffers", "_modules", "_children", "_layers")
+
 
 def joined(path: str, name: object) -> str:
     """Return the path of a part."""
@@ -30,7 +33,7 @@ def array_names(found: Any) -> dict[int, str]:
         else:
             items = list(getattr(value, "__dict__", {}).items())
         for name, item in items:
-            inner = path if name in ("_parameters", "_buffers", "_modules") else joined(path, name)
+            inner = path if name in _HOLDING else joined(path, name)
             walk(item, inner, depth + 1)
 
     owner = getattr(found, "__self__", found)
@@ -69,7 +72,7 @@ def object_paths(found: Any) -> dict[int, str]:
         else:
             return
         for name, item in items:
-            inner = path if name in ("_parameters", "_buffers", "_modules") else joined(path, name)
+            inner = path if name in _HOLDING else joined(path, name)
             walk(item, inner, depth + 1)
 
     owner = getattr(found, "__self__", found)
@@ -86,7 +89,9 @@ def object_paths(found: Any) -> dict[int, str]:
 
 
 def _is_array(value: Any) -> bool:
-    return hasattr(value, "dtype") and hasattr(value, "shape") and hasattr(value, "__array__")
+    if not (hasattr(value, "dtype") and hasattr(value, "shape")):
+        return False
+    return hasattr(value, "__array__") or hasattr(value, "creator_node")  # Chainer's variables
 
 
 __all__ = ["array_names", "joined", "object_paths"]

@@ -56,6 +56,7 @@ class Paths(Plain):
         self.collector = Collector(self.knowledge)
         self.emit = GraphEmitter(self.knowledge, core.assume, core.here, names)
         self.lists = Lists(core, self.emit)
+        self._sides: tuple[dict[int, Any], dict[int, Any]] | None = None  # paths that meet
 
     def interpret(self, node: ast.expr | ast.stmt) -> Value:
         """Interpret a node; what cannot be an operator of the graph is an error of the program."""
@@ -166,7 +167,11 @@ class Paths(Plain):
             found = self.lists.joined(condition, a, b)
             return Choice(condition, a, b) if found is None else found
 
-        return join_contents(yes, no, partial(core.join, condition), condition, lists)
+        before, self._sides = self._sides, (yes, no)
+        try:
+            return join_contents(yes, no, partial(core.join, condition), condition, lists)
+        finally:
+            self._sides = before
 
     def join(self, condition: Term, yes: Value, no: Value) -> Value:
         """Return the value that is ``yes`` where ``condition`` holds, else ``no``."""
@@ -188,14 +193,23 @@ class Paths(Plain):
             return self._join_objects(condition, yes, no)
         return self.core.join_parts(condition, yes, no)
 
+    def _list_of(self, condition: Term, a: Value, b: Value) -> Value:
+        """Return the content of one of two lists."""
+        if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
+            pairs = zip(a, b, strict=True)
+            return tuple(self.core.join(condition, x, y) for x, y in pairs)
+        found = self.lists.joined(condition, a, b)
+        return Choice(condition, a, b) if found is None else found
+
     def _join_objects(self, condition: Term, yes: Value, no: Value) -> Value:
         """Return a new object that has the content of one of two."""
-        core, contents = self.core, self.core.heap.contents
-        a, b = contents[yes.key], contents[no.key]
+        core, held = self.core, self.core.heap.contents
+        left, right = self._sides or (held, held)  # each side has objects as it left them
+        a, b = left.get(yes.key, held.get(yes.key)), right.get(no.key, held.get(no.key))
         if yes.key == no.key:
             return yes
         if isinstance(yes, ListRef):
-            found = self._met(condition, {0: a}, {0: b})[0]
+            found = self._list_of(condition, a, b)
             return Choice(condition, yes, no) if isinstance(found, Choice) else core.new_list(found)
         if type(a) is not dict or type(b) is not dict or a.keys() != b.keys():
             return Choice(condition, yes, no)

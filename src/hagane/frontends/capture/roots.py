@@ -69,7 +69,8 @@ def root_of(
             f"{shown} has no Python source that can be captured; give a function or a model whose "
             "source is in a file, or a layer of torch.nn",
         )
-    made = _calling(interpreter, value, name, _arguments(interpreter, found, name), types, named)
+    arguments = _arguments(interpreter, found, name, len(types))
+    made = _calling(interpreter, value, name, arguments, types, named)
     return Root(made, made, False)
 
 
@@ -84,13 +85,25 @@ def _library_name(interpreter: Interpreter, value: Value) -> str:
     return value.cls.name if any(isinstance(m, LibraryMethod) for m in methods) else ""
 
 
-def _arguments(interpreter: Interpreter, found: Any, name: str) -> dict[str, bool]:
-    """Return the names of the arguments of a call, and whether each has to be given."""
+def _arguments(interpreter: Interpreter, found: Any, name: str, count: int) -> dict[str, bool]:
+    """Return the names of the arguments of a call, and whether each has to be given.
+
+    Args:
+        interpreter: Knows the arguments of functions that are written in C.
+        found: What is called.
+        name: Its name in the table of its library.
+        count: How many arguments are given by position, which any number of ``*args`` takes.
+    """
     try:
         parameters = inspect.signature(getattr(found, "forward", found)).parameters
     except (TypeError, ValueError):  # written in C
         return dict(interpreter.tables.arguments(name) or {})
-    return {p.name: p.default is p.empty for p in parameters.values() if p.kind in _NAMED}
+    arguments = {p.name: p.default is p.empty for p in parameters.values() if p.kind in _NAMED}
+    many = [p.name for p in parameters.values() if p.kind is p.VAR_POSITIONAL]
+    if many:
+        more = range(count - len(arguments))
+        arguments |= {many[0] if len(more) == 1 else f"{many[0]}{i}": True for i in more}
+    return arguments
 
 
 def _calling(

@@ -15,11 +15,16 @@ _MAX_KNOWN = 256
 
 
 def lift_array(core: Core, found: Any, kind: str) -> Tensor:
-    """Return a tensor for a NumPy array or a Chainer variable; small ones keep their content."""
+    """Return a tensor for a NumPy array or a Chainer variable; small arrays keep their content."""
     array = found if isinstance(found, np.ndarray) else found.array
+    trained = hasattr(found, "update_rule")
     if array is None:  # a Chainer parameter that is not initialised
-        return core.emit.new(ir.DataType.FLOAT, None, kind=kind)
-    known = array if array.size <= _MAX_KNOWN and array.dtype != object else None
+        made = core.emit.new(ir.DataType.FLOAT, None, kind=kind)
+        made.parameter = trained
+        return made
+    small = array.size <= _MAX_KNOWN and array.dtype != object
+    known = array if small and array is found else None
     made = core.emit.new(array_dtype(array), tuple(array.shape), kind=kind, known=known)
+    made.parameter = trained
     core.emit.keep(made, found, lambda: array)
     return made

@@ -55,18 +55,40 @@ def computed(
     Raises:
         AssertionError: The function gives a tensor of another element type or rank.
     """
-    dtype, shape = (promised.dtype, promised.shape) if isinstance(promised, Tensor) else promised
-    given = [operand for operand in operands if isinstance(operand, Tensor)]
-    if dtype in _COMPLEX or any(x.dtype in _COMPLEX for x in given):  # no operator computes them
-        return t.emit.typed("Complex", given, dtype, shape)
+    return computed_parts(t, [promised], lambda *given: (function(*given),), *operands)[0]
+
+
+def computed_parts(
+    t: Core,
+    promised: Sequence[Tensor | tuple[ir.DataType, Shape | None]],
+    function: Callable[..., Sequence[Any]],
+    *operands: Any,
+) -> list[Tensor]:
+    """Return the several tensors that a function over the builder makes, as :func:`computed`.
+
+    Operands that are lists of tensors are such for the function too.
+    """
+    types = [(p.dtype, p.shape) if isinstance(p, Tensor) else p for p in promised]
+    given = [one for item in operands for one in _listed(item) if isinstance(one, Tensor)]
+    dtypes = [dtype for dtype, _ in types]
+    # No operator computes complex numbers.
+    if any(dtype in _COMPLEX for dtype in (*dtypes, *(x.dtype for x in given))):
+        return [t.emit.typed("Complex", given, dtype, shape) for dtype, shape in types]
     with interpreting(t.emit):
-        found = function(*operands)
-    made: Tensor = t.op("Identity", found) if any(found is x for x in given) else found
-    if made.dtype != dtype or (shape is not None and made.rank != len(shape)):
-        raise AssertionError(f"{function} gives {t.show(made)}, promised {dtype}{shape}")
-    if shape is not None and made.shape != shape:
-        t.emit.show_sizes(made, shape)
+        results = function(*operands)
+    made: list[Tensor] = []
+    for found, (dtype, shape) in zip(results, types, strict=True):
+        one: Tensor = t.op("Identity", found) if any(found is x for x in given) else found
+        if one.dtype != dtype or (shape is not None and one.rank != len(shape)):
+            raise AssertionError(f"{function} gives {t.show(one)}, promised {dtype}{shape}")
+        if shape is not None and one.shape != shape:
+            t.emit.show_sizes(one, shape)
+        made.append(one)
     return made
+
+
+def _listed(item: Any) -> Sequence[Any]:
+    return item if isinstance(item, list | tuple) else (item,)
 
 
 def several(

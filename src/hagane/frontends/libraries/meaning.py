@@ -14,7 +14,9 @@ from typing import Any
 
 import onnx_ir as ir
 
-from hagane.frontends.libraries.meant import MEANT
+from hagane.frontends.libraries import meant
+from hagane.frontends.libraries.chainer.meant import MEANT as CHAINERS
+from hagane.frontends.libraries.chainer.uncomputed import UNCOMPUTED
 from hagane.frontends.libraries.registry import LibraryTables
 from hagane.frontends.libraries.table import arguments_of
 from hagane.frontends.libraries.typed_only import reason_of
@@ -23,6 +25,7 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import DType, Many, Tensor, Value
 
+MEANT = meant.MEANT | CHAINERS
 # What makes objects: the operators are in what is done with them.
 _MAKING = ("__init__",)
 
@@ -82,6 +85,8 @@ class MeaningTables(LibraryTables):
                 f"'{name}' works in place, which cannot be captured yet; use its result, as in "
                 f"x = x.{last.rstrip('_')}(...)",
             )
+        if name in UNCOMPUTED:
+            raise CheckError("capture", f"'{name}' cannot be captured: {UNCOMPUTED[name]}")
         if name not in MEANT and id(self._handler(name)) not in self._handlers:
             reason = reason_of(name)
             yet = "" if reason else " yet"
@@ -172,8 +177,22 @@ class MeaningTables(LibraryTables):
         return made
 
 
-# Calls of the program's own objects, and containers of them.
+# Calls of the program's own objects, and containers of them; reports, which compute nothing.
 _STRUCTURE = frozenset(
+    f"chainer.{name}"
+    for name in (
+        "Variable.dtype", "Variable.xp", "Variable.device",
+        "Sequential.forward", "report", "as_array", "Link.init_scope", "Link.children",
+        "Link.links", "Link.namedlinks", "Link.params", "Link.namedparams", "Link.count_params",
+        "Chain.__getitem__", "using_config.__enter__", "using_config.__exit__",
+        *(f"{container}.{method}" for container in ("ChainList", "Sequential")
+          for method in ("__iter__", "__getitem__", "__len__")),
+        *(f"links.{link}.{method}" for link in ("LSTM", "StatefulPeepholeLSTM", "GRU",
+                                                "StatefulZoneoutLSTM", "StatefulGRU",
+                                                "StatefulMGU")
+          for method in ("reset_state", "set_state")),
+    )
+) | {"numpy.ndarray.dtype"} | frozenset(
     f"torch.nn.{name}"
     for name in (
         "Sequential.forward", "ModuleList.forward", "Module.__call__", "Module.__getattr__",
@@ -182,7 +201,7 @@ _STRUCTURE = frozenset(
           for method in ("__iter__", "__getitem__", "__len__", "__contains__", "items", "keys",
                          "values", "children", "modules")),
     )
-)  # fmt: skip
+) | {"torch.Tensor.device", "torch._C._log_api_usage_once", "torch.is_grad_enabled"}  # fmt: skip
 # Functions whose results share no memory with their arguments, whatever operators make them.
 _COPYING = frozenset(
     ("numpy.array", "numpy.copy", "numpy.ndarray.copy", "numpy.ndarray.flatten",

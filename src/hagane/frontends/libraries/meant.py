@@ -388,6 +388,7 @@ MEANT = frozenset({
     "torch.Tensor ge",
     "torch.Tensor gt",
     "torch.Tensor invert",
+    "torch.Tensor le",
     "torch.Tensor lshift",
     "torch.Tensor lt",
     "torch.Tensor matmul",

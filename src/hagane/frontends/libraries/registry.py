@@ -75,6 +75,25 @@ class LibraryTables:
         """Return the table that a dotted name belongs to."""
         return self.tables.get(name.partition(".")[0])
 
+    @cached_property
+    def _successors(self) -> dict[str, str]:
+        """Chainer's names by those that hagane has for the same."""
+        table = self.tables["chainer"]
+        known = {*table.functions, *table.layers, *table.names, *table.constants}
+        known |= {*table.transparent, *table.bases.values(), table.tensor}
+        for name in [*known]:
+            while "." in name:
+                name = name.rpartition(".")[0]
+                known.add(name)
+        return {f"hagane{name.removeprefix('chainer')}": name for name in known - {"chainer"}}
+
+    def _canonical(self, name: str) -> str:
+        """Return the name by which a table knows what hagane has under the name of Chainer's."""
+        if name.partition(".")[0] != "hagane":
+            return name
+        name = name.replace("hagane.nn.functions", "hagane.functions", 1)
+        return self._successors.get(name, name)
+
     def knows(self, name: str) -> bool:
         """Whether a module is known by its name alone."""
         return name.partition(".")[0] in _ROOTS
@@ -91,7 +110,7 @@ class LibraryTables:
 
     def member(self, core: Core, library: Library, name: str) -> Value:
         """Return what a dotted name stands for."""
-        whole = f"{library.name}.{name}"
+        whole = self._canonical(f"{library.name}.{name}")
         table = self.table_of(whole)
         if table is not None and whole in table.constants:
             return table.constants[whole]
@@ -103,7 +122,7 @@ class LibraryTables:
 
     def set_member(self, core: Core, library: Library, name: str, value: Value) -> None:
         """Set a name of a library that the program can change; others are left alone."""
-        whole = f"{library.name}.{name}"
+        whole = self._canonical(f"{library.name}.{name}")
         table = self.table_of(whole)
         if table is not None and whole in table.names:
             table.names[whole][1](core, value)
@@ -336,14 +355,17 @@ class LibraryTables:
         if isinstance(value, Unknown) or isinstance(option, Unknown):
             return None
         if isinstance(option, Class):
-            return (
-                isinstance(value, Instance)
-                and isinstance(value.cls, Class)
-                and (option in core.resolution_order(value.cls))
-            )
+            if not isinstance(value, Instance) or not isinstance(value.cls, Class):
+                return False
+            known = value.cls.host, option.host
+            if None not in known and issubclass(*known):  # also by registration with an ABC
+                return True
+            return option in core.resolution_order(value.cls)
         if isinstance(option, Library):
             return self._is_library_instance(core, value, option.name)
         if isinstance(option, Host) and isinstance(option.object, type):
+            if isinstance(value, Instance) and isinstance(value.cls, Class):
+                return _derives(core, value.cls, option.object)
             return self._is_python_instance(value, option.object)
         return None
 
@@ -380,7 +402,7 @@ class LibraryTables:
     def _real_names(self) -> dict[int, tuple[Any, str]]:
         names: dict[int, tuple[Any, str]] = {}
         for root, table in self.tables.items():
-            if root not in sys.modules:
+            if _module_of(root) is None:
                 continue
             wanted = [*table.functions, *table.layers, *table.bases.values(), table.tensor]
             for name in [*wanted, *table.transparent, *_SPECIAL]:
@@ -399,7 +421,6 @@ class LibraryTables:
     def lift_object(self, core: Core, found: Any) -> Value:
         """Return what stands for a real tensor, layer, element type or device."""
         root = type(found).__module__.partition(".")[0]
-        module = type(found).__module__
         if "torch" in sys.modules and (
             root == "torch" or isinstance(found, sys.modules["torch"].Tensor)
         ):
@@ -408,15 +429,13 @@ class LibraryTables:
             return lift_torch(core, found)
         if isinstance(found, np.dtype) and found.kind in "biufc":
             return DType(ir.DataType.from_numpy(found), "numpy")
-        if root == "chainer" and hasattr(found, "array"):
+        if root not in ("chainer", "hagane"):
+            return MISSING
+        if hasattr(found, "array") and hasattr(found, "creator_node"):
             return self.lift_array(core, found, "chainer.Variable")
-        name = f"{module}.{type(found).__name__}"
-        table = self.tables.get(root)
-        if table is not None:
-            known = self.name_of(type(found))
-            if known is not None and known in table.layers:
-                return Instance(core.heap.new({}), Library(known), found)
-            del name
+        known = self.name_of(type(found))
+        if known is not None and known in self.tables["chainer"].layers:
+            return Instance(core.heap.new({}), Library(known), found)
         return MISSING
 
     def lift_array(self, core: Core, found: Any, kind: str) -> Value:
@@ -426,14 +445,35 @@ class LibraryTables:
         return lift_array(core, found, kind)
 
 
+def _module_of(root: str) -> Any:
+    """Return the module that a table is about, if it is loaded; hagane succeeds Chainer."""
+    if root == "chainer" and root not in sys.modules and "hagane.nn" in sys.modules:
+        return sys.modules["hagane"]
+    return sys.modules.get(root)
+
+
 def _resolve(name: str) -> Any:
     parts = name.split(".")
-    found: Any = sys.modules.get(parts[0])
+    found: Any = _module_of(parts[0])
     for part in parts[1:]:
         found = getattr(found, part, None)
         if found is None:
             return None
     return found
+
+
+def _derives(core: Core, cls: Class, option: type) -> bool:
+    """Whether a class of the program derives from one of Python's own."""
+    if cls.host is not None:
+        return issubclass(cls.host, option)
+    real = [base.object for base in core.resolution_order(cls) if isinstance(base, Host)]
+    mixed = [b.host for b in core.resolution_order(cls) if isinstance(b, Class) and b.host]
+    found = any(isinstance(base, type) and issubclass(base, option) for base in (*real, *mixed))
+    return found or option is object or (option.__name__ == "Callable" and _is_callable(core, cls))
+
+
+def _is_callable(core: Core, cls: Class) -> bool:
+    return core.find_in_class(cls, "__call__") is not MISSING
 
 
 def _kind(dtype: Any) -> str:

@@ -48,6 +48,10 @@ INLINE double hg_gelu_tanh(double x) {
   INLINE T P##atanh(T x) { return atanh##f(x); }                                      \
   INLINE T P##pow(T x, T y) { return pow##f(x, y); }                                  \
   INLINE T P##fmod(T x, T y) { return fmod##f(x, y); }                                \
+  INLINE T P##modulus(T x, T y) {                                                     \
+    T r = fmod##f(x, y);                                                              \
+    return r == 0 ? copysign##f(0, y) : (r < 0) != (y < 0) ? r + y : r;               \
+  }                                                                                   \
   INLINE T P##sigmoid(T x) { T e = exp##f(-fabs##f(x)); return (x < 0 ? e : 1) / (1 + e); } \
   INLINE T P##swish(T x) { return (T)hg_swish(x); }                                   \
   INLINE T P##mish(T x) { return (T)hg_mish(x); }                                     \
@@ -96,3 +100,25 @@ static inline int32_t hg_saturate_d(double v, int32_t zero, int32_t low, int32_t
 #define hg_remainder_unsigned(a, b) ((b) == 0 ? 0 : (a) % (b))
 #define hg_modulus(a, b) \
   (hg_remainder(a, b) + (hg_remainder(a, b) != 0 && (hg_remainder(a, b) < 0) != ((b) < 0) ? (b) : 0))
+/* A float as an integer: what does not fit is the smallest one, as processors have it. */
+INLINE int32_t hg_to_i32(double x) { return x > -0x1p31 - 1 && x < 0x1p31 ? (int32_t)x : INT32_MIN; }
+INLINE int64_t hg_to_i64(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
+INLINE uint64_t hg_to_u64(double x) {
+  return x >= 0x1p63 && x < 0x1p64 ? (uint64_t)(x - 0x1p63) ^ (1ULL << 63) : (uint64_t)hg_to_i64(x);
+}
+/* The float beside a double that is odd if it is not exact: a second rounding then does no harm. */
+INLINE float hg_odd(double x) {
+  float y = (float)x;
+  if (x != x || isinf(y) || y == x) return isinf(y) && !isinf(x) ? copysignf(0x1.fffffep127f, y) : y;
+  union { float value; uint32_t bits; } u = {y};
+  u.bits -= fabs((double)y) > fabs(x);
+  u.bits |= 1;
+  return u.value;
+}
+/* Powers of whole numbers; those to negative exponents are cut. */
+INLINE int64_t hg_power(int64_t x, int64_t n) {
+  if (n < 0) return x == 1 ? 1 : x == -1 ? (n % 2 ? -1 : 1) : 0;
+  uint64_t y = 1, z = (uint64_t)x;
+  for (; n; n >>= 1, z *= z) if (n & 1) y *= z;
+  return (int64_t)y;
+}

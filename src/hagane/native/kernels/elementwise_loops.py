@@ -13,13 +13,18 @@ from hagane.native.kernels.expression import (
     BOOL,
     FLOAT32,
     HALVES,
+    NARROW,
     SMALL_TYPES,
+    TINY_FLOATS,
     Apply,
     Constant,
     Expression,
     Leaf,
     cost_of,
     float_text,
+    loaded,
+    number_type,
+    stored,
     vectorizes,
 )
 from hagane.native.kernels.kernel import Body, c_type
@@ -27,6 +32,8 @@ from hagane.native.kernels.recorder import Recorder
 from hagane.native.kernels.tensor import Tensor
 from hagane.symbolic import Dim, ceildiv, product
 
+# Elements that are float32 in registers.
+FLOATS = {**HALVES, **TINY_FLOATS}
 # One task handles about this many elements.
 _TASK_ELEMENTS = 8192
 # An innermost axis shorter than this is looped over together with the next one.
@@ -77,9 +84,9 @@ def emit_elementwise(
         store: The C function that stores vectors, where it is not that of the element type.
         nodes: The nodes that the expression computes.
     """
-    if isinstance(expression, Leaf) and expression.dtype == target.dtype in HALVES:
+    if isinstance(expression, Leaf) and expression.dtype == target.dtype in NARROW:
         # A copy keeps all bits.
-        bits = np.dtype(np.uint16)
+        bits = np.dtype(f"u{target.dtype.itemsize}")
         expression = Leaf(replace(expression.tensor, dtype=bits))
         target = replace(target, dtype=bits)
     tensors: list[Tensor] = []
@@ -237,7 +244,7 @@ class _Writer:
             return f"v_load_mask(a{k} + i * {self.body.size(stride)}, {self.body.size(stride)}, {count})"
         name = "v_load" + _ending(tensor.dtype)
         if stride == 0:
-            return f"v_set1({_loaded(f'*a{k}', tensor.dtype)})"
+            return f"v_set1({loaded(tensor.dtype, f'*a{k}')})"
         if stride == 1:
             return f"{name}(a{k} + i)" if rest is None else f"{name}_n(a{k} + i, {rest})"
         step = self.body.size(stride)
@@ -252,15 +259,13 @@ class _Writer:
         for k, tensor in enumerate(self.tensors):
             names[k] = f"x{k}"
             step = body.size(axis.strides[k + 1])
-            read = _loaded(f"a{k}[i * {step}]", tensor.dtype)
-            lines.append(f"{_register(tensor.dtype)} x{k} = {read};")
+            read = loaded(tensor.dtype, f"a{k}[i * {step}]")
+            lines.append(f"{number_type(tensor.dtype)} x{k} = {read};")
         value = expression_text(self.expression, self.tensors, names, lines, vector=False)
         if self.own_store:
             body.add(*lines, f"{self.store}_n(o + i * {out_step}, v_set1({value}), 1);", "}")
             return
-        if self.target.dtype in HALVES:
-            value = f"s_store{_ending(self.target.dtype)}({value})"
-        body.add(*lines, f"o[i * {out_step}] = {value};", "}")
+        body.add(*lines, f"o[i * {out_step}] = {stored(self.target.dtype, value)};", "}")
 
 
 def expression_text(
@@ -293,22 +298,13 @@ def expression_text(
     for i, argument in enumerate(arguments):
         text = text.replace(f"{{{i}}}", argument)
     name = f"t{len(lines)}"
-    kind = ("vm" if expression.mask else "vf") if vector else _register(expression.dtype)
+    kind = ("vm" if expression.mask else "vf") if vector else number_type(expression.dtype)
     lines.append(f"{kind} {name} = {text};")
     return name
 
 
 def _ending(dtype: np.dtype[Any]) -> str:
     return f"_{SMALL_TYPES[dtype]}" if dtype in SMALL_TYPES else ""
-
-
-def _register(dtype: np.dtype[Any]) -> str:
-    """Return the C type that an element has once it is loaded."""
-    return "float" if dtype in HALVES else c_type(dtype)
-
-
-def _loaded(text: str, dtype: np.dtype[Any]) -> str:
-    return f"s_load{_ending(dtype)}({text})" if dtype in HALVES else text
 
 
 def _is_double(expression: Apply) -> bool:
@@ -318,7 +314,7 @@ def _is_double(expression: Apply) -> bool:
 
 
 def _constant_text(constant: Constant, *, vector: bool) -> str:
-    if constant.dtype == FLOAT32 or constant.dtype in (SMALL_TYPES if vector else HALVES):
+    if constant.dtype == FLOAT32 or constant.dtype in (SMALL_TYPES if vector else FLOATS):
         text = float_text(float(constant.value))
         return f"v_set1({text})" if vector else text
     if constant.dtype == BOOL:
@@ -333,7 +329,7 @@ def _constant_text(constant: Constant, *, vector: bool) -> str:
             return "(double)INFINITY" if value > 0 else "(-(double)INFINITY)"
         return f"({value.hex()})"
     value = int(constant.value)
-    kind = c_type(constant.dtype)
+    kind = number_type(constant.dtype)
     if value == -(2**63):
         return "INT64_MIN"
     return f"(({kind}){value}{'ULL' if value > 2**63 - 1 else 'LL'})"

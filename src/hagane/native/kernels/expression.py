@@ -16,12 +16,31 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
+from hagane.native.kernels.kernel import c_type
 from hagane.native.kernels.tensor import Tensor
 
 FLOAT32 = np.dtype(np.float32)
 BOOL = np.dtype(np.bool_)
 # Floats that are kept in 16 bits and computed with in 32, and the ending of their C functions.
 HALVES = {np.dtype(np.float16): "f16", np.dtype(ml_dtypes.bfloat16): "bf16"}
+# Floats of 8 bits and fewer, one in a byte, and the ending of their C functions.
+TINY_FLOATS = {
+    np.dtype(ml_dtypes.float8_e4m3fn): "e4m3fn",
+    np.dtype(ml_dtypes.float8_e4m3fnuz): "e4m3fnuz",
+    np.dtype(ml_dtypes.float8_e5m2): "e5m2",
+    np.dtype(ml_dtypes.float8_e5m2fnuz): "e5m2fnuz",
+    np.dtype(ml_dtypes.float8_e8m0fnu): "e8m0",
+    np.dtype(ml_dtypes.float4_e2m1fn): "e2m1",
+}
+# Integers of 4 and 2 bits, one in a byte, whose upper bits mean nothing.
+TINY_INTEGERS = {
+    np.dtype(ml_dtypes.int4): "i4",
+    np.dtype(ml_dtypes.uint4): "u4",
+    np.dtype(ml_dtypes.int2): "i2",
+    np.dtype(ml_dtypes.uint2): "u2",
+}
+# Elements that are another type in a register than in memory.
+NARROW = {**HALVES, **TINY_FLOATS, **TINY_INTEGERS}
 # Elements that vector code keeps as float32, and the ending of the functions that load and store.
 SMALL_TYPES = {**HALVES, np.dtype(np.int8): "i8", np.dtype(np.uint8): "u8"}
 # Parts of the names of functions that take long.
@@ -102,6 +121,28 @@ def leaves(expression: Expression) -> Iterable[Tensor]:
     elif isinstance(expression, Apply):
         for argument in expression.arguments:
             yield from leaves(argument)
+
+
+def number_type(dtype: np.dtype[Any]) -> str:
+    """Return the C type that an element has in a register, in scalar code."""
+    if dtype in HALVES or dtype in TINY_FLOATS:
+        return "float"
+    return "int32_t" if dtype in TINY_INTEGERS else c_type(dtype)
+
+
+def loaded(dtype: np.dtype[Any], element: str) -> str:
+    """Return C text for an element as a number."""
+    return f"s_load_{NARROW[dtype]}({element})" if dtype in NARROW else element
+
+
+def stored(dtype: np.dtype[Any], number: str) -> str:
+    """Return C text for a number as an element."""
+    return f"s_store_{NARROW[dtype]}({number})" if dtype in NARROW else number
+
+
+def is_real(dtype: np.dtype[Any]) -> bool:
+    """Whether elements are floating-point numbers."""
+    return dtype.kind == "f" or dtype in HALVES or dtype in TINY_FLOATS
 
 
 def float_text(value: float) -> str:

@@ -26,6 +26,16 @@ C_TYPES = {
     "uint32": "uint32_t",
     "uint64": "uint64_t",
     "bool": "uint8_t",
+    "float8_e4m3fn": "hg_e4m3fn",
+    "float8_e4m3fnuz": "hg_e4m3fnuz",
+    "float8_e5m2": "hg_e5m2",
+    "float8_e5m2fnuz": "hg_e5m2fnuz",
+    "float8_e8m0fnu": "hg_e8m0",
+    "float4_e2m1fn": "hg_e2m1",
+    "int4": "hg_i4",
+    "uint4": "hg_u4",
+    "int2": "hg_i2",
+    "uint2": "hg_u2",
 }
 
 

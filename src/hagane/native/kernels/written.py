@@ -13,11 +13,22 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.native.kernels.expression import HALVES
+from hagane.native.kernels.expression import is_real, loaded, number_type, stored
 from hagane.native.kernels.kernel import BY_REFERENCE, Body, c_type
 from hagane.native.kernels.recorder import Recorder
 from hagane.native.kernels.tensor import Tensor
 from hagane.symbolic import Dim, ceildiv, floordiv, maximum
+
+__all__ = [
+    "as_bits",
+    "bits_type",
+    "coordinates",
+    "emit_written",
+    "is_real",
+    "loaded",
+    "number_type",
+    "stored",
+]
 
 # One task handles about this many steps of a loop.
 _TASK_STEPS = 8192
@@ -119,26 +130,6 @@ def as_bits(tensor: Tensor) -> Tensor:
 def bits_type(dtype: np.dtype[Any]) -> str:
     """Return the C type of an element that is only moved."""
     return _BITS[dtype.itemsize]
-
-
-def number_type(dtype: np.dtype[Any]) -> str:
-    """Return the C type that an element has in arithmetic: 16-bit floats are widened."""
-    return "float" if dtype in HALVES else c_type(dtype)
-
-
-def loaded(dtype: np.dtype[Any], element: str) -> str:
-    """Return C text for an element as a number."""
-    return f"s_load_{HALVES[dtype]}({element})" if dtype in HALVES else element
-
-
-def stored(dtype: np.dtype[Any], number: str) -> str:
-    """Return C text for a number as an element."""
-    return f"s_store_{HALVES[dtype]}({number})" if dtype in HALVES else number
-
-
-def is_real(dtype: np.dtype[Any]) -> bool:
-    """Whether elements are floating-point numbers."""
-    return dtype.kind == "f" or dtype in HALVES
 
 
 def coordinates(names: Sequence[str], sizes: Sequence[str], number: str = "left") -> str:

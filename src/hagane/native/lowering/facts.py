@@ -22,6 +22,10 @@ from hagane.symbolic import Dim
 
 # Why a node is not native yet: it will be, once the sizes of the inputs are known.
 AT_RUN_TIME = "a size is known only at run time"
+# Why a node is never native: two runs of it differ by intent.
+DRAWN = "it draws at random, and ONNX fixes no stream of numbers"
+# Metadata of a value that counts as one more reader: it is stored, whoever reads it.
+STORED = "hagane.stored"
 
 
 class NotNative(Exception):
@@ -118,7 +122,7 @@ class Facts:
 
     def uses(self, value: ir.Value) -> int:
         """Return how often a value is read, by nodes and as an output of the segment."""
-        return len(value.uses()) + (value in self.outputs)
+        return len(value.uses()) + (value in self.outputs) + (STORED in value.metadata_props)
 
     def choice(self, node: ir.Node, name: str, known: Container[str]) -> str:
         """Return an attribute that is one of some texts.

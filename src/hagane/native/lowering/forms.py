@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.elementwise_loops import emit_copy, emit_elementwise
-from hagane.native.kernels.expression import Expression, Leaf
+from hagane.native.kernels.expression import Expression, Leaf, stored
 from hagane.native.kernels.kernel import C_TYPES, Body
 from hagane.native.kernels.recorder import Recorder
 from hagane.native.kernels.tensor import (
@@ -161,7 +161,8 @@ class Forms:
         body = Body()
         out = body.pointer(target, written=True)
         for i, item in enumerate(content.reshape(-1)):
-            body.add(f"{out}[{i}] = {body.size(item if isinstance(item, Expr) else int(item))};")
+            number = body.size(item if isinstance(item, Expr) else int(item))
+            body.add(f"{out}[{i}] = {stored(target.dtype, number)};")
         recorder.emit(f"sizes '{value.name}'", body, 1)
         return target
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hagane.native.lowering.facts import DRAWN
+
 _TEXT = "it works on text, of which kernels know nothing"
-_RANDOM = "it draws at random, and ONNX fixes no stream of numbers"
 
 # By domain and name.
 REFERENCE_ONLY: Mapping[tuple[str, str], str] = {
-    ("", "Bernoulli"): _RANDOM,
+    ("", "Bernoulli"): DRAWN,
     ("", "ImageDecoder"): "it decodes images, which a library of Python does",
-    ("", "Multinomial"): _RANDOM,
-    ("", "RandomNormal"): _RANDOM,
-    ("", "RandomNormalLike"): _RANDOM,
-    ("", "RandomUniform"): _RANDOM,
-    ("", "RandomUniformLike"): _RANDOM,
+    ("", "Multinomial"): DRAWN,
+    ("", "RandomNormal"): DRAWN,
+    ("", "RandomNormalLike"): DRAWN,
+    ("", "RandomUniform"): DRAWN,
+    ("", "RandomUniformLike"): DRAWN,
     ("", "RegexFullMatch"): _TEXT,
     ("", "StringConcat"): _TEXT,
     ("", "StringNormalizer"): _TEXT,

@@ -15,9 +15,10 @@ from hagane.native.rules import (
     rows,
 )
 from hagane.native.rules.bytes import convolution as byte_convolution
+from hagane.native.rules.bytes import general as general_quantization
 from hagane.native.rules.bytes import products as byte_products
 from hagane.native.rules.bytes import quantization
-from hagane.native.rules.classical import linear, trees
+from hagane.native.rules.classical import labels, linear, trees
 from hagane.native.rules.control import operators as control
 from hagane.native.rules.convolution import choose as convolution
 from hagane.native.rules.convolution import pooling, transposed
@@ -29,7 +30,8 @@ from hagane.native.rules.ordering import along, reducing
 from hagane.native.rules.products import matrix
 from hagane.native.rules.selecting import boxes, chosen
 from hagane.native.rules.shaping import filling, slicing
-from hagane.native.rules.vision import sampling, windows
+from hagane.native.rules.signal import fourier
+from hagane.native.rules.vision import grids, resizing, sampling, windows
 
 _FAMILIES = (
     attention,
@@ -54,11 +56,16 @@ _WRITTEN = (
     chosen,
     elements,
     filling,
+    fourier,
+    general_quantization,
+    grids,
+    labels,
     linear,
     looped_convolution,
     looped_einsum,
     looped_products,
     reducing,
+    resizing,
     sampling,
     slicing,
     trees,

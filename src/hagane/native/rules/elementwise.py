@@ -8,20 +8,24 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from hagane.native.kernels.elementwise_loops import emit_elementwise
 from hagane.native.kernels.expression import (
     BOOL,
     FLOAT32,
     HALVES,
+    NARROW,
+    TINY_FLOATS,
     Apply,
     Constant,
     Expression,
     Leaf,
+    is_real,
     leaves,
     vectorizes,
 )
 from hagane.native.kernels.packing import Packing, as_is, padded_rows
 from hagane.native.kernels.tensor import Blocked, Buffer, Kind, Tensor, row_major
-from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.facts import DRAWN, NotNative
 from hagane.native.lowering.forms import Lazy, operand
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.formulas import BUILDERS, Attributes
@@ -55,12 +59,17 @@ def _built(
 ) -> Expression:
     """Return a node's expression; 16-bit floats are widened, and the result is rounded."""
     kinds = {found.dtype for found in operands if found is not None}
-    if dtype not in HALVES and kinds.isdisjoint(HALVES):
+    if dtype not in HALVES and kinds.isdisjoint(NARROW):
         return BUILDERS[node.op_type](attributes, operands, dtype)  # type: ignore[arg-type]
-    if np.dtype(np.float64) in kinds or any(not _widens(kind) for kind in kinds):
-        raise NotNative(f"a cast to {dtype} that rounds twice")
     if node.op_type in _KEEP_BITS and kinds - {BOOL} == {dtype}:
         return BUILDERS[node.op_type](attributes, operands, dtype)  # type: ignore[arg-type]
+    if node.op_type in ("Cast", "CastLike"):
+        if dtype in HALVES:
+            operands = [found and _as_float(found, "hg_odd({0})") for found in operands]
+    elif node.op_type == "Pow":
+        operands = [found and _as_float(found, "(float){0}") for found in operands]
+    elif any(not _widens(kind) for kind in kinds):
+        raise NotNative(f"a result of {dtype} that is rounded twice")
     wide = [None if found is None else _widened(found) for found in operands]
     result_type = FLOAT32 if dtype in HALVES else dtype
     result = BUILDERS[node.op_type](attributes, wide, result_type)  # type: ignore[arg-type]
@@ -75,15 +84,23 @@ _KEEP_BITS = ("Identity", "Dropout")
 
 def _widens(dtype: np.dtype[Any]) -> bool:
     """Whether a number of this type is a float32, or rounds to one far from 16 bits."""
-    return dtype in HALVES or dtype in (FLOAT32, BOOL) or dtype.kind in "iu"
+    return dtype in NARROW or dtype in (FLOAT32, BOOL) or dtype.kind in "iu"
 
 
 def _widened(expression: Expression) -> Expression:
-    if expression.dtype not in HALVES:
+    dtype = expression.dtype
+    if dtype not in HALVES and dtype not in TINY_FLOATS:
         return expression
     if isinstance(expression, Constant):
         return Constant(expression.value, FLOAT32)
-    return Apply("{0}", (expression,), FLOAT32)
+    return Apply("{0}", (expression,), FLOAT32, vector=dtype in HALVES)
+
+
+def _as_float(expression: Expression, text: str) -> Expression:
+    """Return a double as a float, by C text that says how."""
+    if expression.dtype != np.float64:
+        return expression
+    return Apply(text, (expression,), FLOAT32, vector=False)
 
 
 def nodes_of(low: Lowering, node: ir.Node) -> tuple[ir.Node, ...]:
@@ -94,18 +111,24 @@ def nodes_of(low: Lowering, node: ir.Node) -> tuple[ir.Node, ...]:
 
 
 def _check(low: Lowering, node: ir.Node, attributes: Attributes) -> None:
-    if any(value is not None and low.facts.uses(value) for value in node.outputs[1:]):
-        raise NotNative("a second output")
-    if node.op_type == "Dropout" and len(node.inputs) > 2 and node.inputs[2] is not None:
-        training = low.facts.constant(node.inputs[2])
-        if training is None or bool(training):
-            raise NotNative("dropout while training")
-    if node.op_type == "IsInf" and not (
-        attributes["detect_negative"] and attributes["detect_positive"]
-    ):
-        raise NotNative("infinities of one sign")
-    if node.op_type in ("Cast", "CastLike") and attributes.get("saturate", 1) != 1:
-        raise NotNative("a cast without saturation")
+    if node.op_type != "Dropout":
+        if any(value is not None and low.facts.uses(value) for value in node.outputs[1:]):
+            raise NotNative("a second output")
+        return
+    ratio, training = (*map(low.facts.constant, node.inputs[1:]), None, None)[:2]
+    trains = len(node.inputs) > 2 and node.inputs[2] is not None
+    if trains and (training is None or bool(training)) and (ratio is None or ratio.any()):
+        raise NotNative(DRAWN)
+
+
+def lower_dropout(low: Lowering, node: ir.Node) -> None:
+    """Lower Dropout where it keeps everything."""
+    lower_elementwise(low, node)
+    for mask in node.outputs[1:]:
+        if low.facts.uses(mask):
+            target = low.forms.result(mask)
+            emit_elementwise(low.recorder, f"mask '{node.name}'", Constant(True, BOOL), target)
+            low.forms[mask] = target
 
 
 def function_of(low: Lowering, value: ir.Value) -> tuple[ir.Node, Expression] | None:
@@ -176,7 +199,7 @@ def _scalar(low: Lowering, value: ir.Value) -> Constant | None:
         return None
     dtype = low.facts.dtype(value)
     item = array.reshape(-1)[0]
-    if dtype.kind == "f" or dtype in HALVES:  # NumPy has no kind for bfloat16
+    if is_real(dtype):
         return Constant(float(item), dtype)
     return Constant(bool(item) if dtype == BOOL else int(item), dtype)
 
@@ -264,4 +287,5 @@ def lower_batch_norm(low: Lowering, node: ir.Node) -> None:
 RULES: dict[str, Rule] = {
     **dict.fromkeys(BUILDERS, lower_elementwise),
     "BatchNormalization": lower_batch_norm,
+    "Dropout": lower_dropout,
 }

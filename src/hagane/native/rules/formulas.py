@@ -7,12 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from hagane.native.kernels.expression import BOOL, FLOAT32, SMALL_TYPES, Apply, Constant, Expression
+from hagane.native.kernels.expression import (
+    BOOL,
+    FLOAT32,
+    SMALL_TYPES,
+    TINY_FLOATS,
+    TINY_INTEGERS,
+    Apply,
+    Constant,
+    Expression,
+    is_real,
+)
 from hagane.native.kernels.kernel import c_type
 from hagane.native.lowering.facts import NotNative
 
 Attributes = Mapping[str, Any]
 Builder = Callable[[Attributes, Sequence[Expression], "np.dtype[Any]"], Expression]
+
+
+FLOAT64 = np.dtype(np.float64)
 
 
 def _is_float(dtype: np.dtype[Any]) -> bool:
@@ -78,8 +91,11 @@ def _power(
     attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
 ) -> Expression:
     base, exponent = arguments
-    if not _is_float(dtype) or base.dtype != dtype:
-        raise NotNative(f"a power of element type {base.dtype}")
+    if not _is_float(dtype):
+        if exponent.dtype.kind in "iu":
+            return Apply(f"({c_type(dtype)})hg_power({{0}}, {{1}})", (base, exponent), dtype, False)
+        wide = Apply("pow((double){0}, (double){1})", (base, exponent), FLOAT64, vector=False)
+        return _cast(attributes, (wide,), dtype)
     if isinstance(exponent, Constant):
         known = {
             2.0: "{0} * {0}",
@@ -93,7 +109,8 @@ def _power(
         if text is not None:
             return Apply(text, (base,), dtype)
     if exponent.dtype != dtype:
-        raise NotNative(f"a power to element type {exponent.dtype}")
+        text = f"({c_type(dtype)})pow((double){{0}}, (double){{1}})"
+        return Apply(text, (base, exponent), dtype, vector=False)
     return Apply("v_pow({0}, {1})", (base, exponent), dtype)
 
 
@@ -101,7 +118,7 @@ def _modulo(
     attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
 ) -> Expression:
     if _is_float(dtype) and not attributes["fmod"]:
-        raise NotNative("a modulus of floating-point numbers")
+        return Apply("v_modulus({0}, {1})", tuple(arguments), dtype, vector=False)
     name = "hg_remainder" if attributes["fmod"] else "hg_modulus"
     if dtype.kind == "u":
         name = "hg_remainder_unsigned"
@@ -159,15 +176,29 @@ def _cast(
         return Apply("v_of_mask({0})", (source,), dtype)
     if source.dtype in SMALL_TYPES and dtype == FLOAT32:
         return Apply("{0}", (source,), dtype)
-    if source.dtype.kind == "f" and dtype.kind in "iu":
-        if dtype.name not in ("int32", "int64"):
-            raise NotNative(f"a cast of {source.dtype} to {dtype}")
+    return Apply(_converted(attributes, source.dtype, dtype), (source,), dtype, vector=False)
+
+
+def _converted(attributes: Attributes, source: np.dtype[Any], to: np.dtype[Any]) -> str:
+    """Return the C text of a conversion between numbers in registers."""
+    if to in TINY_FLOATS:
+        saturate = int(attributes.get("saturate", 1))
+        if to.name == "float8_e8m0fnu":
+            mode = str(attributes.get("round_mode", "up")).upper()
+            return f"hg_round_e8m0((float){{0}}, {saturate}, HG_{mode})"
+        return f"hg_round_{TINY_FLOATS[to]}((float){{0}}, {saturate})"
+    if to in TINY_INTEGERS:
+        number = "hg_to_i64({0})" if is_real(source) else "{0}"
+        return f"s_load_{TINY_INTEGERS[to]}((uint8_t){number})"
+    if is_real(source) and to.kind in "iu":
+        if to.name not in ("int32", "int64"):
+            through = {"uint32": "i64", "uint64": "u64"}.get(to.name, "i32")
+            return f"({c_type(to)})hg_to_{through}({{0}})"
         # As the processor has it: numbers that do not fit become the smallest one.
-        low, high = ("-0x1p63", "0x1p63") if dtype.name == "int64" else ("-0x1p31", "0x1p31")
-        least = "INT64_MIN" if dtype.name == "int64" else "INT32_MIN"
-        text = f"({{0}} >= {low} && {{0}} < {high} ? ({c_type(dtype)}){{0}} : {least})"
-        return Apply(text, (source,), dtype, vector=False)
-    return Apply(f"({c_type(dtype)}){{0}}", (source,), dtype, vector=False)
+        low, high = ("-0x1p63", "0x1p63") if to.name == "int64" else ("-0x1p31", "0x1p31")
+        least = "INT64_MIN" if to.name == "int64" else "INT32_MIN"
+        return f"({{0}} >= {low} && {{0}} < {high} ? ({c_type(to)}){{0}} : {least})"
+    return f"({c_type(to)}){{0}}"
 
 
 def _mean(
@@ -183,7 +214,7 @@ def _compare(name: str, sign: str) -> Builder:
     ) -> Expression:
         kind = arguments[0].dtype
         if kind == BOOL:
-            raise NotNative("a comparison of truth values")
+            return _template(None, None, "v_not(v_xor({0}, {1}))")(attributes, arguments, dtype)
         if _is_float(kind):
             return Apply(f"v_{name}({{0}}, {{1}})", tuple(arguments), BOOL, vector=kind == FLOAT32)
         return Apply(f"({{0}} {sign} {{1}})", tuple(arguments), BOOL, vector=False)
@@ -194,12 +225,30 @@ def _compare(name: str, sign: str) -> Builder:
 def _shift(
     attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
 ) -> Expression:
-    if dtype.kind != "u":
-        raise NotNative(f"element type {dtype}")
-    sign = "<<" if attributes["direction"] == "LEFT" else ">>"
-    # C leaves shifts by the width and more undefined; here they leave nothing.
-    text = f"({{1}} >= {8 * dtype.itemsize} ? 0 : {{0}} {sign} {{1}})"
+    bits = 8 * dtype.itemsize
+    # C leaves shifts by the width and more, or by less than zero, undefined; here nothing is left
+    # of the number but, to the right, copies of its sign.
+    inside = f"((uint64_t){{1}} < {bits})"
+    if attributes["direction"] == "LEFT":
+        text = f"({inside} ? ({c_type(dtype)})((uint64_t){{0}} << {{1}}) : 0)"
+    else:
+        text = (
+            f"({inside} ? {{0}} >> {{1}} : {f'{{0}} >> {bits - 1}' if dtype.kind == 'i' else '0'})"
+        )
     return Apply(text, tuple(arguments), dtype, vector=False)
+
+
+def _is_infinite(
+    attributes: Attributes, arguments: Sequence[Expression], dtype: np.dtype[Any]
+) -> Expression:
+    below, above = bool(attributes["detect_negative"]), bool(attributes["detect_positive"])
+    text = {
+        (True, True): "v_isinf({0})",
+        (True, False): "v_and(v_isinf({0}), v_lt({0}, v_num(0)))",
+        (False, True): "v_and(v_isinf({0}), v_gt({0}, v_num(0)))",
+        (False, False): "v_lt({0}, {0})",
+    }[below, above]
+    return _template(text)(attributes, arguments, dtype)
 
 
 def _first(
@@ -253,7 +302,7 @@ BUILDERS: dict[str, Builder] = {
         "{0} * (v_max(v_min({0} + v_num(3), v_num(6)), v_num(0)) * v_num(0.16666666666666666))"
     ),
     "Identity": _first,
-    "IsInf": _template("v_isinf({0})"),
+    "IsInf": _is_infinite,
     "IsNaN": _template("v_isnan({0})"),
     "LeakyRelu": _with_numbers(f"{_IF_NEGATIVE}, {{1}} * {{0}}, {{0}})", "alpha"),
     "Less": _compare("lt", "<"),

@@ -36,11 +36,11 @@ class _Gathering(Recorder):
 
     Attributes:
         sources: Tensors that hold the places, one behind the other, numbered from 1 on.
-        seen: The places that packed weights hold.
+        seen: Whether packed weights hold a place.
     """
 
     sources: Sequence[Tensor] = ()
-    seen: set[int] = field(default_factory=set)
+    seen: Array = field(default_factory=lambda: np.zeros(1, np.bool_))
 
     def weight(self, key: Any, packing: Packing, count: int) -> Buffer:
         """Return memory in which the packed weights will lie when later kernels run."""
@@ -55,7 +55,7 @@ class _Gathering(Recorder):
             raise NotNative("weights that are not constant, with which packing computes")
         if places.max(initial=0) > total:
             raise NotNative("weights that are not constant, with which packing computes")
-        self.seen.update(np.unique(places).tolist())
+        self.seen[places] = True
         table = super().weight(("places", key), Packing(as_is, (places,)), places.nbytes)
         buffer = Buffer(f"packed {self.node.name if self.node else ''}", count, Kind.ARENA)
         target = Tensor(buffer, FLOAT32, (places.size,), (1,))
@@ -118,8 +118,13 @@ def lower_varying(
         choices={},
     )
     recorder = _Gathering(
-        low.recorder.level, low.recorder.kernels, low.recorder.node, low.recorder._weights, sources
+        low.recorder.level,
+        low.recorder.kernels,
+        low.recorder.node,
+        low.recorder._weights,
+        sources,
+        np.zeros(count + 1, np.bool_),
     )
     rule(replace(low, facts=facts, recorder=recorder), node)
-    if len(recorder.seen - {0}) != count:
+    if not recorder.seen[1:].all():
         raise NotNative("weights that are not constant, with which packing computes")

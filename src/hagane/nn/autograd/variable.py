@@ -448,6 +448,8 @@ class Variable:
     def __getitem__(self, index: Any) -> Variable:
         from hagane.nn.functions.array import get_item
 
+        if type(index) is int and self.ndim and not -len(self) <= index < len(self):
+            raise IndexError(f"index {index} is out of bounds for axis 0 of size {len(self)}")
         return get_item(self, index)
 
     def _arithmetic(self, name: str, *operands: Any) -> Variable:

@@ -88,9 +88,16 @@ def mul(a: Any, b: Any) -> Any:
     return op("Mul", *_operands("_ * _", a, b))
 
 
+def _is_integer_over_number(a: Any, b: Any) -> bool:
+    """Whether Chainer multiplies by the reciprocal as an integer, which is 0 but for 1 and -1."""
+    return isinstance(a, Variable) and a.dtype.kind in "iu" and isinstance(b, int | float)
+
+
 @function("a", "b")
 def div(a: Any, b: Any) -> Any:
     """Return ``a / b``."""
+    if _is_integer_over_number(a, b):
+        return mul(a, int(1 / b))
     return op("Div", *_operands("_ / _", a, b))
 
 
@@ -103,6 +110,8 @@ def rdiv(a: Any, b: Any) -> Any:
 @function("a", "b")
 def floordiv(a: Any, b: Any) -> Any:
     """Return ``floor(a / b)``."""
+    if _is_integer_over_number(a, b):
+        return mul(a, int(1 / b))
     return op("Floor", op("Div", *_operands("_ // _", a, b)))
 
 

@@ -79,7 +79,7 @@ def _summary(
     if count is None:
         count = max(int(classes.max(initial=0)), int(found.max(initial=0))) + 1
     shape = (count,)
-    support = np.zeros(shape, np.int32)
+    support = np.zeros(shape, np.int64)
     relevant, tp = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
     for i in range(count):
         support[i] = (classes == i).sum()
@@ -90,8 +90,7 @@ def _summary(
         recall = tp / support
         square = beta * beta
         score = (1 + square) * precision * recall / (square * precision + recall)
-    dtype = scores.dtype
-    return precision.astype(dtype), recall.astype(dtype), score.astype(dtype), support
+    return precision, recall, score, support
 
 
 @function("y", "t")

@@ -126,8 +126,8 @@ def _soft_targets(x: Any, t: Any, weights: Any, reduce: str, kind: str) -> Any:
         scores = op("Mul", scores, weights.reshape(-1, *(1,) * (len(shape_of(x)) - 2)))
     loss = op("Neg", op("ReduceSum", op("Mul", target, scores), [1], keepdims=0))
     if kind == "kl-divergence":
-        eps = constant_like(np.finfo(np.float32).tiny, target)
-        entropy = op("Mul", target, op("Log", op("Max", target, eps)))
+        eps = constant_like(1e-7, target)
+        entropy = op("Mul", target, op("Log", op("Add", target, eps)))
         loss = op("Add", loss, op("ReduceSum", entropy, [1], keepdims=0))
     return folded(loss, reduce)
 

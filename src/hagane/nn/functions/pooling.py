@@ -63,7 +63,7 @@ def _within_windows(places: Any, shape: Any, kernel: Any, strides: Any, pads: An
         view = [1] * places.ndim
         view[2 + axis] = -1
         found = found * kernel[axis] + coordinate - first.reshape(view)
-    return found.astype(np.int32)
+    return found.astype(np.int64)
 
 
 @function("x")
@@ -83,7 +83,7 @@ def max_pooling_nd(
         stride: By default the window's size.
         pad: Around the array.
         cover_all: Whether every element lies in a window.
-        return_indices: Whether the places in the windows, int32, are returned too.
+        return_indices: Whether the places in the windows, int64, are returned too.
     """
     ndim = len(shape_of(x)) - 2
     return _max_pool("max_pooling_nd", x, ndim, ksize, stride, pad, cover_all, return_indices)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from hagane.nn.autograd import type_check
-from hagane.nn.functions.applying import array_of, constant_like, function, pop_options, require
-from hagane.nn.functions.array import reshape
-from hagane.ops.builder import op
+from hagane.nn.functions.applying import array_of, function, pop_options, require
+from hagane.ops.functions.chainer import images
 
 
 @function("x")
@@ -28,16 +25,7 @@ def resize_images(
     if mode not in ("bilinear", "nearest"):
         raise ValueError(f"mode must be 'bilinear' or 'nearest', got {mode!r}")
     height, width = output_shape
-    sizes = np.array([*x.shape[:2], height, width], np.int64)
-    return op(
-        "Resize",
-        x,
-        None,
-        None,
-        sizes,
-        mode="linear" if mode == "bilinear" else "nearest",
-        coordinate_transformation_mode="align_corners" if align_corners else "half_pixel",
-    )
+    return images.resized(x, (height, width), mode, align_corners)
 
 
 @function("theta")
@@ -55,11 +43,7 @@ def spatial_transformer_grid(theta: Any, output_shape: Any, **kwargs: Any) -> An
     pop_options("spatial_transformer_grid", kwargs, use_cudnn=None)
     require("spatial_transformer_grid", "theta", theta, kind="f", shape=(None, 2, 3))
     height, width = output_shape
-    ys, xs = np.meshgrid(
-        np.linspace(-1, 1, height), np.linspace(-1, 1, width), indexing="ij", copy=False
-    )
-    places = np.stack([xs.ravel(), ys.ravel(), np.ones(xs.size)]).astype(theta.dtype)
-    return reshape(op("MatMul", theta, places), (theta.shape[0], 2, height, width))
+    return images.affine_grid(theta, height, width)
 
 
 @function("x", "grid")
@@ -74,8 +58,7 @@ def spatial_transformer_sampler(x: Any, grid: Any, **kwargs: Any) -> Any:
     pop_options("spatial_transformer_sampler", kwargs, use_cudnn=None)
     require("spatial_transformer_sampler", "x", x, kind="f", ndim=4)
     require("spatial_transformer_sampler", "grid", grid, shape=(x.shape[0], 2, None, None))
-    moved = op("Transpose", grid, perm=(0, 2, 3, 1))
-    return op("GridSample", x, moved, mode="linear", padding_mode="zeros", align_corners=1)
+    return images.sampled(x, grid)
 
 
 @function("x")
@@ -106,15 +89,5 @@ def roi_average_align_2d(
     regions = array_of(rois)
     if regions.ndim != 2 or regions.shape[1] != 4:
         raise type_check.refuse(where, "rois.shape == (…, 4)", f"rois.shape == {regions.shape}")
-    return op(
-        "RoiAlign",
-        x,
-        constant_like(regions[:, [1, 0, 3, 2]], x),
-        array_of(roi_indices).astype(np.int64),
-        mode="avg",
-        output_height=rows,
-        output_width=columns,
-        sampling_ratio=0 if both[0] is None else both[0],
-        spatial_scale=float(spatial_scale),
-        coordinate_transformation_mode="output_half_pixel",
-    )
+    places, scale = array_of(roi_indices), float(spatial_scale)
+    return images.roi_average(x, regions, places, (rows, columns), scale, both[0] or 0)

@@ -53,10 +53,14 @@ class Sequential(ChainList):
         self._collect()
 
     def _collect(self) -> None:
+        """Order the links as Chainer does, whose snapshots go by it: behind the first of them."""
         self._children = []
-        for layer in self._layers:
+        first = next((i for i, x in enumerate(self._layers) if isinstance(x, Link)), 0)
+        for place, layer in enumerate(self._layers):
             if isinstance(layer, Link):
-                ChainList.append(self, layer)
+                later = first if place > first else 0
+                self._children.insert(later + 1 if place else 0, layer)
+        self._rename()
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._layers)

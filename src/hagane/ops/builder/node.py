@@ -66,3 +66,21 @@ def attribute(name: str, item: Any) -> ir.Attr:
     found = ir.convenience.convert_attribute(name, item)
     assert isinstance(found, ir.Attr)
     return found
+
+
+def copy_node(node: ir.Node, inputs: Sequence[ir.Value | None], name: str) -> ir.Node:
+    """Return a node of the same operator and attributes, which is in no graph yet.
+
+    Args:
+        node: What is copied.
+        inputs: What the copy reads.
+        name: Of the copy.
+    """
+    return ir.Node(
+        node.domain,
+        node.op_type,
+        list(inputs),
+        list(node.attributes.values()),
+        num_outputs=len(node.outputs),
+        name=name,
+    )

@@ -161,7 +161,19 @@ def _composed_pool(
     return op("QuantizeLinear", y, _ONE, np.zeros((), dtype.numpy()))
 
 
-_NO_FOURIER = Unsupported("Fourier transforms have no kernel but the reference's")
+def _composed_rfft(x: Any, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> Any:
+    rank = rank_of(x)
+    y = op("DFT", op("Unsqueeze", x, [-1]), None, rank - 1, onesided=1)
+    for axis in range(rank - signal_ndim, rank - 1):
+        y = op("DFT", y, None, axis)
+    return y
+
+
+def _composed_irfft(x: Any, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> Any:
+    rank = rank_of(x) - 1
+    for axis in range(rank - signal_ndim, rank - 1):
+        x = op("DFT", x, None, axis, inverse=1)
+    return op("Squeeze", op("DFT", x, None, rank - 1, inverse=1, onesided=1), [-1])
 
 
 def _inverse_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
@@ -185,13 +197,13 @@ OPERATORS = (
         compose=Unsupported("no operators of ONNX invert a matrix"),
         vjp=_inverse_vjp,
     ),
-    OpDef("Irfft", _infer_irfft, _irfft, domain=DOMAIN, compose=_NO_FOURIER, vjp=_FOURIER_GAP),
+    OpDef("Irfft", _infer_irfft, _irfft, domain=DOMAIN, compose=_composed_irfft, vjp=_FOURIER_GAP),
     OpDef(
         "NhwcMaxPool", _infer_nhwc_max_pool, _nhwc_max_pool, domain=DOMAIN, compose=_composed_pool
     ),
     _moved("Pad", layout.OPERATORS),
     replace(_moved("Range", layout.OPERATORS), compose=_composed_range),
-    OpDef("Rfft", _infer_rfft, _rfft, domain=DOMAIN, compose=_NO_FOURIER, vjp=_FOURIER_GAP),
+    OpDef("Rfft", _infer_rfft, _rfft, domain=DOMAIN, compose=_composed_rfft, vjp=_FOURIER_GAP),
     _moved("Trilu", layout.OPERATORS),
 )
 

@@ -234,7 +234,8 @@ def _infer_col2im(ctx: InferContext) -> Sequence[Any]:
     image, block = ctx.dims(1), ctx.dims(2)
     if image is None or block is None:
         return [None]
-    return [(n, floordiv(rows, product(block)), *image)]
+    channels = ctx.fresh() if ctx.data(2) is None else floordiv(rows, product(block))
+    return [(n, channels, *image)]
 
 
 def _conv_transpose_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:

@@ -168,6 +168,11 @@ def _data(ctx: InferContext) -> Sequence[Array | None]:
     result.ravel()[:] = [
         floor(item) if isinstance(item, Expr) else int(item) for item in exact(value).ravel()
     ]
+    if to not in (ir.DataType.INT32, ir.DataType.INT64):
+        # Numbers out of range are wrapped, which a formula of sizes does not say.
+        low, high = (int(to.min), int(to.max))
+        if not all(isinstance(item, int) and low <= item <= high for item in result.ravel()):
+            return [None]
     return [result]
 
 

@@ -38,6 +38,7 @@ def recurrent_layer(
     hidden: Dim,
     initial: Sequence[Any],
     activation: str = "tanh",
+    lengths: Any = None,
 ) -> tuple[Any, list[Any]]:
     """Return the outputs of all steps, and the last states, of one layer.
 
@@ -49,6 +50,7 @@ def recurrent_layer(
         initial: The states before the first step, each (directions, batch, hidden): the hidden
             ones, for LSTM those of the cells too. None of them means zeros.
         activation: Of RNN: ``tanh`` or ``relu``.
+        lengths: How many steps each sequence has, int32 (batch,); None if all have all.
 
     Returns:
         Outputs (steps, batch, directions * hidden), and one state for each of ``initial``'s kind.
@@ -84,7 +86,7 @@ def recurrent_layer(
     if kind == "RNN" and activation == "relu":
         given["activations"] = ["Relu"] * count
     n_states = 2 if kind == "LSTM" else 1
-    y, *last = op(kind, x, *stacked, bias, None, *initial, outputs=1 + n_states, **given)
+    y, *last = op(kind, x, *stacked, bias, lengths, *initial, outputs=1 + n_states, **given)
     steps, batch, _ = shape_of(x)
     joined = op("Reshape", transpose(y, [0, 2, 1, 3]), [steps, batch, count * hidden], allowzero=1)
     return joined, list(last)

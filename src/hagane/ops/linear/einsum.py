@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import combinations
 from string import ascii_letters
 from typing import Any
 
@@ -138,16 +139,18 @@ def _on_diagonal(g: Any, operand: Any, term: str, distinct: str) -> Any:
 
 
 def composed_einsum(*xs: Any, equation: str) -> Any:
-    """Return a product of two operands, or a sum over one, as a matrix product and reductions.
+    """Return products of two operands after another, or a sum over one, as products of matrices.
 
-    None where a letter repeats in an operand, sizes are broadcast by letters, or there are more.
+    None where a letter repeats in an operand, or sizes are broadcast by letters.
     """
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if not arrow:
         right = _implied(left)
-    if len(xs) not in (1, 2) or "." in equation or any(len(set(t)) < len(t) for t in terms):
+    if "." in equation or any(len(set(t)) < len(t) for t in terms):
         return None
+    if len(xs) > 2:
+        return _pairwise(xs, terms, right)
     values = list(xs)
     for index, term in enumerate(terms):
         others = right + "".join(terms[:index] + terms[index + 1 :])
@@ -177,6 +180,24 @@ def composed_einsum(*xs: Any, equation: str) -> Any:
     made = [*batch, *rows, *columns]
     y = op("Reshape", y, [sizes[c] for c in made], allowzero=1)
     return op("Transpose", y, perm=[made.index(c) for c in right])
+
+
+def _pairwise(xs: Sequence[Any], terms: Sequence[str], right: str) -> Any:
+    """Return the product of more operands: first that of the two that leave the fewest axes."""
+
+    def kept(pair: tuple[int, int]) -> str:
+        others = right + "".join(term for i, term in enumerate(terms) if i not in pair)
+        return "".join(c for c in dict.fromkeys(terms[pair[0]] + terms[pair[1]]) if c in others)
+
+    pair = min(combinations(range(len(xs)), 2), key=lambda each: len(kept(each)))
+    first, second = pair
+    equation = f"{terms[first]},{terms[second]}->{kept(pair)}"
+    joined = composed_einsum(xs[first], xs[second], equation=equation)
+    if joined is None:
+        return None
+    rest = [i for i in range(len(xs)) if i not in pair]
+    equation = f"{','.join([kept(pair), *(terms[i] for i in rest)])}->{right}"
+    return composed_einsum(joined, *(xs[i] for i in rest), equation=equation)
 
 
 def _total(sizes: dict[str, Any], letters: Sequence[str]) -> Any:

@@ -50,6 +50,6 @@ def _composed_lp(x: Any, *, axis: int, p: int) -> Any:
 
 
 OPERATORS = (
-    OpDef("LRN", same_shape, _lrn, vjp=through(_composed_lrn)),
+    OpDef("LRN", same_shape, _lrn, compose=_composed_lrn),
     OpDef("LpNormalization", same_shape, _lp_normalization, vjp=through(_composed_lp)),
 )

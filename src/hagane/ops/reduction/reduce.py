@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hagane.graph.types import Shape
 from hagane.ops.builder import Call, content_of, dtype_of, op, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
@@ -36,7 +37,7 @@ def _infer_reduce(ctx: InferContext) -> Sequence[Any]:
     if ctx.has(1):
         axes = ctx.ints(1)
         if axes is None:
-            return [tuple(ctx.fresh() for _ in shape)] if keep else [None]
+            return [_of_unknown_axes(ctx, shape, keep)]
     else:
         axes = ()
     if not axes and ctx.attr("noop_with_empty_axes"):
@@ -45,6 +46,21 @@ def _infer_reduce(ctx: InferContext) -> Sequence[Any]:
     if keep:
         return [tuple(1 if axis in folded else dim for axis, dim in enumerate(shape))]
     return [tuple(dim for axis, dim in enumerate(shape) if axis not in folded)]
+
+
+def _of_unknown_axes(ctx: InferContext, shape: Shape, keep: bool) -> Shape | None:
+    """Return as much of the result's shape as the number of axes tells."""
+    given = ctx.tensor(1).shape
+    count = given[0] if given else None
+    if count == 0:
+        if ctx.attr("noop_with_empty_axes"):
+            return shape
+        count = len(shape)
+    if keep:
+        return tuple(ctx.fresh() for _ in shape)
+    if not isinstance(count, int) or count > len(shape):
+        return None
+    return tuple(ctx.fresh() for _ in range(len(shape) - count))
 
 
 def _reduction(

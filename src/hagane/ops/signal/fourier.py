@@ -15,7 +15,6 @@ from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.elementary import cast, div, mul, where
 from hagane.ops.functions.shapes import reshape_like
 from hagane.ops.precision import widened
-from hagane.ops.vjp import through
 from hagane.symbolic import Dim, floordiv
 
 
@@ -186,5 +185,5 @@ def composed_stft(
 
 OPERATORS = (
     OpDef("DFT", _infer_dft, _dft, vjp=_dft_vjp),
-    OpDef("STFT", _infer_stft, _stft, vjp=through(composed_stft)),
+    OpDef("STFT", _infer_stft, _stft, compose=composed_stft),
 )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import TensorType
+from hagane.ops.builder import op
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.delegated import onnx_kernel
+from hagane.ops.functions.elementary import add, cast, div, mul
 from hagane.ops.vjp import CONSTANT
 from hagane.symbolic import floordiv
 
@@ -26,7 +30,19 @@ def _window(name: str, coefficients: Sequence[float]) -> OpDef:
         values = sum((-1) ** k * a * np.cos(k * phase) for k, a in enumerate(coefficients))
         return np.asarray(values).astype(ir.DataType(output_datatype).numpy())
 
-    return OpDef(name, _infer_window, reference, vjp=CONSTANT)
+    def compose(size: Any, *, output_datatype: int = 1, periodic: int = 1) -> Any:
+        count = op("Reshape", cast(size, ir.DataType.INT64), op("Identity", np.zeros(0, np.int64)))
+        period = count if periodic else op("Max", op("Sub", count, 1), 1)
+        turn = div(2 * math.pi, cast(period, ir.DataType.DOUBLE))
+        phase = mul(cast(op("Range", 0, count, 1), ir.DataType.DOUBLE), turn)
+        terms = [
+            mul(op("Cos", mul(phase, float(k))), (-1.0) ** k * a)
+            for k, a in enumerate(coefficients)
+            if k
+        ]
+        return cast(reduce(add, terms, coefficients[0]), ir.DataType(output_datatype))
+
+    return OpDef(name, _infer_window, reference, vjp=CONSTANT, compose=compose)
 
 
 def _infer_window(ctx: InferContext) -> Sequence[Any]:

@@ -140,7 +140,11 @@ def _infer_affine_grid(ctx: InferContext) -> Sequence[Any]:
     size = ctx.dims(1)
     theta = ctx.shape(0, rank=3)
     if size is None:
-        return [None]
+        given = ctx.tensor(1).shape
+        count = given[0] if given else None
+        if not isinstance(count, int) or count < 3:
+            return [None]
+        return [(theta[0], *(ctx.fresh() for _ in range(count - 2)), count - 2)]
     return [(theta[0], *size[2:], len(size) - 2)]
 
 

@@ -16,17 +16,11 @@ from hagane.ops.definition import Kernel, OpDef
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import find
 from hagane.ops.schema import onnx_schema
+from hagane.passes import WRITTEN_IN_OTHERS
 from hagane.passes.edit import attributes_of, name_of, nodes_before, remove_unread, replace_value
 
 # What engines may have a kernel for that computes with weights as they are packed.
 _LATE = frozenset({("com.microsoft", "MatMulNBits")})
-# Operators of ONNX that are written so too: no kernel computes them as one, or products are faster.
-# ``needs`` names them.
-_IN_PARTS = (
-    ("", "Einsum"),
-    ("", "NegativeLogLikelihoodLoss"),
-    ("", "SoftmaxCrossEntropyLoss"),
-)
 
 
 def expand_composed(graph: ir.Graph, types: GraphTypes) -> list[str]:
@@ -41,7 +35,7 @@ def expand_composed(graph: ir.Graph, types: GraphTypes) -> list[str]:
         definition = find(node)
         if not callable(definition.compose) or definition.key in _LATE:
             continue
-        if _is_onnx(*definition.key) and definition.key not in _IN_PARTS:
+        if _is_onnx(*definition.key) and node.op_type not in WRITTEN_IN_OTHERS:
             continue
         if all(_is_typed(value, types) for value in (*node.inputs, *node.outputs)):
             name = name_of(node)

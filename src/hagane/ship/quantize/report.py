@@ -133,8 +133,10 @@ def check_report(path: Path) -> None:
 def table_lines(layers: Sequence[LayerReport]) -> list[str]:
     """Return layers as lines of a table, the worst first."""
     ordered = sorted(layers, key=lambda x: math.inf if x.snr_db is None else x.snr_db)
+    felt = any(layer.effect_db is not None for layer in layers)
     return [
-        f"{'-' if layer.snr_db is None else f'{layer.snr_db:.1f}':>7} dB  {layer.precision}  "
-        f"{layer.operator} {layer.name}"
+        f"{_number(layer.snr_db) or '-':>7} dB  "
+        + (f"outputs {_number(layer.effect_db) or '-':>7} dB  " if felt else "")
+        + f"{layer.precision}  {layer.operator} {layer.name}"
         for layer in ordered
     ]

@@ -1,9 +1,11 @@
 """Extensions of trainers, under Chainer's names."""
 
 from hagane.training.extensions import snapshot_writers
+from hagane.training.extensions.curves_page import CurvesPage
 from hagane.training.extensions.drawing import DumpGraph, dump_graph
 from hagane.training.extensions.evaluator import Evaluator
 from hagane.training.extensions.guarding import FailOnNonNumber, unchain_variables
+from hagane.training.extensions.live import LiveDisplay
 from hagane.training.extensions.log_report import LogReport
 from hagane.training.extensions.observing import (
     MicroAverage,
@@ -28,12 +30,14 @@ from hagane.training.extensions.snapshots import snapshot, snapshot_object
 
 __all__ = [
     "CosineShift",
+    "CurvesPage",
     "DumpGraph",
     "Evaluator",
     "ExponentialShift",
     "FailOnNonNumber",
     "InverseShift",
     "LinearShift",
+    "LiveDisplay",
     "LogReport",
     "MicroAverage",
     "MultistepShift",

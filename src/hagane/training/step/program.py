@@ -12,7 +12,7 @@ from hagane.errors import InvalidArgument
 from hagane.graph import CURRENT_OPSETS
 from hagane.graph.names import separate_names
 from hagane.graph.types import TensorType
-from hagane.graph.walk import all_nodes
+from hagane.graph.walk import all_nodes, read_values
 from hagane.ops.builder import Nodes, interpreting, op
 from hagane.ops.gradient.model import add_gradients
 from hagane.ops.inference import infer_types
@@ -105,10 +105,12 @@ def step_program(
             {n: _input(nodes, text, ir.DataType.DOUBLE, ()) for n, text in scalars[-1].items()}
         )
     updated = []
+    before = set(graph)
     for name, gradient in gradients.items():
         number = trained[name]
         updated.append(_update(nodes, name, number, inputs[name], gradient, rule, groups[number],
                                at[number]))  # fmt: skip
+    _early(graph, before)
     merge_common(graph, types)
     remove_dead(graph, types)
     separate_names(graph)
@@ -116,6 +118,49 @@ def step_program(
         model.opset_imports.setdefault(node.domain, CURRENT_OPSETS.get(node.domain, 1))
     missing = tuple(name for name in trained if name not in gradients)
     return StepProgram(model, tuple(updated), missing, tuple(scalars))
+
+
+def _early(graph: ir.Graph, before: set[ir.Node]) -> None:
+    """Move the nodes of updates to where they can be computed, so that gradients live shortly.
+
+    Args:
+        graph: Its nodes are reordered.
+        before: Those that stay in their order.
+    """
+    order = list(graph)
+    bound: set[ir.Value] = set()  # values that follow from what `before` computes
+    waiting: dict[ir.Node, int] = {}
+    readers: dict[ir.Value, list[ir.Node]] = {}
+    for node in order:
+        read = {value for value in read_values(node) if value in bound}
+        if node in before or read:
+            bound.update(node.outputs)
+        if node not in before:
+            waiting[node] = len(read)
+            for value in read:
+                readers.setdefault(value, []).append(node)
+    found: dict[ir.Node, None] = {}
+
+    def emit(node: ir.Node) -> None:
+        """Add a node behind those that it alone waits for."""
+        for value in read_values(node):
+            maker = value.producer()
+            if maker in waiting and maker not in found and not waiting[maker]:
+                emit(maker)
+        found[node] = None
+
+    for node in order:
+        stack = [node] if node in before else []
+        while stack:
+            now = stack.pop()
+            emit(now)
+            for value in now.outputs:
+                for reader in reversed(readers.get(value, ())):
+                    waiting[reader] -= 1
+                    if not waiting[reader]:
+                        stack.append(reader)
+    graph.remove(order)
+    graph.extend(found)
 
 
 def _check_loss(loss: ir.Value, found: Any) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.interpret.emit import Training
 from hagane.ops.definition import Array
 from hagane.runtime import InferenceSession, SessionOptions
+from hagane.training.step.budget import MemoryChoice, StepMemory, parse_budget, within_budget
 from hagane.training.step.program import StepProgram, step_program
 from hagane.training.step.rules import RULES, Group, Rule, rule_of
 from hagane.training.step.sizes import Sizes
@@ -41,13 +44,22 @@ class TorchStep:
         optimizer: One of ``torch.optim``: SGD, Adam, AdamW, NAdam, RAdam, Adamax, RMSprop,
             Adagrad or Adadelta. Learning rates may change between steps.
         options: Of the session that runs the step.
+        memory_budget: The most bytes that a step may take beyond those that are there now:
+            a number, or a text such as ``"500MB"``. What does not fit is computed again on the way
+            back; results stay the same to the bit.
 
     Raises:
-        InvalidArgument: The optimizer is none of these, or has no parameters.
+        InvalidArgument: The optimizer is none of these, or has no parameters; the budget is no
+            number of bytes.
     """
 
     def __init__(
-        self, loss: Callable[..., Any], optimizer: Any, options: SessionOptions | None = None
+        self,
+        loss: Callable[..., Any],
+        optimizer: Any,
+        options: SessionOptions | None = None,
+        *,
+        memory_budget: int | float | str | None = None,
     ):
         rule = rule_of(optimizer)
         if rule is None:
@@ -59,6 +71,9 @@ class TorchStep:
         if not self._names:
             raise InvalidArgument("compile: expected loss(module, *tensors), got no arguments")
         self._loss, self._optimizer, self._rule, self._options = loss, optimizer, rule, options
+        self._budget = None if memory_budget is None else parse_budget(memory_budget)
+        self._resident = sum(tensor.nbytes for tensor in _state_tensors(optimizer))
+        self._memory: StepMemory | None = None
         self._sizes: dict[object, Sizes] = {}
         self._programs: dict[object, _Program] = {}
         self._told: set[str] = set()
@@ -88,9 +103,32 @@ class TorchStep:
                 f"step: expected a module and {', '.join(self._names[1:]) or 'nothing else'}, "
                 f"got {len(tensors)} arguments after the module"
             )
-        return self._program(module, tensors).run(self._optimizer, tensors)
+        program = self._program(module, tensors)
+        self._memory = program.memory(tensors, self._resident)
+        if self._budget is not None and self._memory.predicted > self._budget:
+            # Planned for smaller sizes than these.
+            program = self._program(module, tensors, anew=True)
+            self._memory = program.memory(tensors, self._resident)
+        return program.run(self._optimizer, tensors)
 
-    def _program(self, module: Any, tensors: Sequence[Any]) -> _Program:
+    def memory(self) -> dict[str, Any]:
+        """Return the bytes of the last call's step beyond those at hand when it was compiled.
+
+        Returns:
+            ``predicted``: the planned peak. Of it, ``run``: values on the way, and weights in the
+            engine's form; ``results``: new parameters, buffers and states; ``states``: tensors that
+            the optimizer did not have yet. ``everything``: the peak if nothing were computed again.
+            ``budget``: the bytes that were allowed, or None. ``again``: names of the nodes that are
+            computed again; ``stages``: how many stages the forward half was divided into.
+
+        Raises:
+            InvalidArgument: There was no call yet.
+        """
+        if self._memory is None:
+            raise InvalidArgument("step.memory: a step is planned by its first call; call it first")
+        return {**self._memory.as_dict(), "budget": self._budget}
+
+    def _program(self, module: Any, tensors: Sequence[Any], *, anew: bool = False) -> _Program:
         import torch
 
         plain = tuple(
@@ -109,8 +147,8 @@ class TorchStep:
         )
         key = (kind, tuple(map(str, texts)))
         found = self._programs.pop(key, None)
-        if found is None:
-            found = self._compile(module, texts)
+        if found is None or anew:
+            found = self._compile(module, texts, tensors)
         self._programs[key] = found  # the latest is the last
         if len(self._programs) > _MOST_PROGRAMS:
             del self._programs[next(iter(self._programs))]
@@ -127,7 +165,7 @@ class TorchStep:
             for group in self._optimizer.param_groups
         )
 
-    def _compile(self, module: Any, types: Sequence[Any]) -> _Program:
+    def _compile(self, module: Any, types: Sequence[Any], tensors: Sequence[Any]) -> _Program:
         training = Training()
         captured = capture_object(self._loss, (module, *types), {}, MeaningTables(), training)
         groups: list[Group] = self._optimizer.param_groups
@@ -145,7 +183,15 @@ class TorchStep:
                 f"the loss does not depend on {', '.join(made.unreached)}: the step leaves them as "
                 "they are"
             )
-        return _Program(made, self._rule, module, paths, self._names, self._options)
+        choice = None
+        if self._budget is not None:
+            sizes = _sizes_of(made.model.graph, self._names[1:], tensors)
+            results = _bytes_of_results(made.model.graph, sizes)
+            beside = results + max(0, _bytes_of_states(made.model.graph, made) - self._resident)
+            choice = within_budget(made.model, sizes, self._budget, beside, self._options)
+            made = replace(made, model=choice.model)
+            gc.collect()  # the graphs that were tried would stay for a while
+        return _Program(made, self._rule, module, paths, self._names, self._options, choice)
 
     def _tell(self, text: str) -> None:
         if text not in self._told:
@@ -164,7 +210,9 @@ class _Program:
         paths: Mapping[int, str],
         arguments: Sequence[str],
         options: SessionOptions | None,
+        choice: MemoryChoice | None = None,
     ):
+        self._choice = choice
         self._made, self._rule, self._module = made, rule, module
         self._arguments = arguments
         self._inputs = {str(value.name) for value in made.model.graph.inputs}
@@ -175,7 +223,38 @@ class _Program:
             for name, array in _arrays(module, arguments[0])
             if paths.get(id(array)) in self._inputs
         }
+        self._memories: dict[object, StepMemory] = {}
+        if choice is not None:  # its plan holds for this graph alone
+            options = replace(options or SessionOptions(), specialize=False, tune="off")
         self._session = InferenceSession(made.model, options)
+
+    def memory(self, tensors: Sequence[Any], resident: int) -> StepMemory:
+        """Return the planned memory of a call.
+
+        Args:
+            tensors: The arguments of the call behind the module.
+            resident: Bytes of the optimizer's states that were there before.
+        """
+        shapes = tuple(tuple(getattr(item, "shape", ())) for item in tensors)
+        if shapes not in self._memories:
+            graph = self._made.model.graph
+            given = {
+                name: shape
+                for name, shape in zip(self._arguments[1:], shapes, strict=True)
+                if name in self._inputs
+            }
+            plan = self._session.memory_plan(given)
+            sizes = _sizes_of(graph, self._arguments[1:], tensors)
+            choice = self._choice
+            self._memories[shapes] = StepMemory(
+                run=plan.peak,
+                results=_bytes_of_results(graph, sizes),
+                states=max(0, _bytes_of_states(graph, self._made) - resident),
+                saved=0 if choice is None else choice.everything - choice.arena,
+                again=() if choice is None else choice.again,
+                stages=0 if choice is None else choice.stages,
+            )
+        return self._memories[shapes]
 
     def run(self, optimizer: Any, tensors: Sequence[Any]) -> Any:
         """Do one step and return the loss."""
@@ -254,6 +333,43 @@ class _Program:
                     kept[state] = torch.full_like(parameter.detach(), first)
                 found[f"{item.name}.{state}"] = kept[state]
         return found
+
+
+def _state_tensors(optimizer: Any) -> Iterator[Any]:
+    for states in optimizer.state.values():
+        yield from (value for value in states.values() if hasattr(value, "nbytes"))
+
+
+def _sizes_of(graph: ir.Graph, names: Sequence[str], tensors: Sequence[Any]) -> dict[str, int]:
+    """Return the numbers of the named sizes of a graph's inputs, as the arguments have them."""
+    shapes = {str(value.name): value.shape for value in graph.inputs}
+    return {
+        str(dim.value): int(size)
+        for name, item in zip(names, tensors, strict=True)
+        if (shape := shapes.get(name)) is not None
+        for dim, size in zip(shape, getattr(item, "shape", ()), strict=False)
+        if isinstance(dim, ir.SymbolicDim)
+    }
+
+
+def _bytes_of(value: ir.Value, sizes: Mapping[str, int]) -> int:
+    assert value.type is not None
+    assert value.shape is not None
+    count = value.type.dtype.itemsize
+    for dim in value.shape:
+        count *= dim if isinstance(dim, int) else sizes.get(str(dim.value), 1)
+    return int(count)
+
+
+def _bytes_of_results(graph: ir.Graph, sizes: Mapping[str, int]) -> int:
+    """Return the bytes of everything that a step computes for the caller."""
+    return sum(_bytes_of(value, sizes) for value in graph.outputs)
+
+
+def _bytes_of_states(graph: ir.Graph, made: StepProgram) -> int:
+    """Return the bytes of the tensors that the optimizer keeps."""
+    names = {f"{item.name}.{state}" for item in made.updated for state in item.states}
+    return sum(_bytes_of(value, {}) for value in graph.inputs if value.name in names)
 
 
 def _arrays(module: Any, prefix: str) -> Iterator[tuple[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -61,6 +62,7 @@ class StandardUpdater(Updater):
         self.loss_scale = loss_scale
         self.auto_new_epoch = auto_new_epoch
         self.iteration = 0
+        self.seconds_waited = 0.0  # for batches
         for name, one in self._optimizers.items():
             if one.target is None:
                 raise InvalidArgument(
@@ -130,7 +132,9 @@ class StandardUpdater(Updater):
     def update_core(self) -> None:
         """Do one iteration; the method for subclasses to override."""
         iterator = self._iterators["main"]
+        began = time.perf_counter()
         batch = self.converter(iterator.next(), self._input_device)
+        self.seconds_waited += time.perf_counter() - began
         optimizer = self._optimizers["main"]
         loss = self.loss_func or optimizer.target
         call_with(lambda *args, **kwds: optimizer.update(loss, *args, **kwds), batch)

@@ -10,6 +10,7 @@ from hagane.frontends.libraries.chainer import (
     links,
     losses,
     methods,
+    normalisers,
     normalising,
     pooling,
     products,
@@ -24,7 +25,7 @@ from hagane.frontends.libraries.chainer.table import CHAINER
 # Importing a module enters its functions into the table.
 PARTS = (
     arithmetic, configuration, elementwise, filters, joining, link, links, losses, methods,
-    normalising, pooling, products, recurrent, reducing, shaping, states, windows,
+    normalisers, normalising, pooling, products, recurrent, reducing, shaping, states, windows,
 )  # fmt: skip
 
 __all__ = ["CHAINER", "PARTS"]

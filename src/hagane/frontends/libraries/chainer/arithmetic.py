@@ -6,12 +6,19 @@ one element type.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import onnx_ir as ir
+
 from hagane.frontends.libraries.chainer.operands import (
     broadcast_shape,
+    computed,
     floating,
     kind_of,
-    made,
     same_dtype,
+    same_shape,
     shape_of,
     variable,
 )
@@ -19,7 +26,13 @@ from hagane.frontends.libraries.chainer.table import CHAINER, VARIABLE, function
 from hagane.frontends.libraries.numpy.operands import FLOATS, is_number
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Tensor, Value
+from hagane.frontends.python.values.values import Real, Tensor, Truth, Value
+from hagane.ops.builder import op
+from hagane.ops.functions.chainer import elementwise as functions
+from hagane.ops.functions.division import floor_quotient
+from hagane.ops.functions.elementary import cast as cast_to
+from hagane.ops.functions.elementary import unsqueeze
+from hagane.symbolic import Expr
 
 _OPERATORS = {"add": "Add", "sub": "Sub", "mul": "Mul", "truediv": "Div", "pow": "Pow"}
 _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "mod": "%"}
@@ -30,19 +43,36 @@ def binary(t: Core, name: str, left: Value, right: Value) -> Tensor:
     x = next(v for v in (left, right) if isinstance(v, Tensor) and v.kind == VARIABLE)
     a, b = _operand(t, left, x), _operand(t, right, x)
     same_dtype(t, a, b, "both variables")
+    if name in ("truediv", "floordiv") and x.dtype not in FLOATS:
+        return _integer_quotient(t, x, left, right)
     if name in ("pow", "floordiv") and isinstance(left, Tensor) and isinstance(right, Tensor):
         floating(t, a, "lhs")
     if name in _OPERATORS and a.dtype in FLOATS:
         found: Tensor = t.op(_OPERATORS[name], a, b, kind=VARIABLE)
         return found
-    return made(t, name, [a, b], a.dtype, broadcast_shape(t, a, b))
+    shape = broadcast_shape(t, a, b)
+    if name in _OPERATORS:
+        run = partial(op, _OPERATORS[name])
+        return computed(t, (a.dtype, shape), run, a, b)
+    return computed(t, (a.dtype, shape), floor_quotient, a, b)
+
+
+def _integer_quotient(t: Core, x: Tensor, left: Value, right: Value) -> Tensor:
+    """Return an integer variable over a number: times its reciprocal as an integer."""
+    if not isinstance(right, int | float) or right == 0:
+        floating(t, x, "lhs" if left is x else "rhs")
+    return binary(t, "mul", x, int(1 / right))
 
 
 def _operand(t: Core, value: Value, x: Tensor) -> Tensor:
     if isinstance(value, Tensor):
         if value.kind == VARIABLE:
             return variable(t, value)
-        return variable(t, value if value.dtype == x.dtype else t.emit.like(value, x.dtype))
+        if value.dtype == x.dtype:
+            return variable(t, value)
+        made = computed(t, (x.dtype, value.shape), cast_to, value, x.dtype)
+        made.origin = value.origin
+        return made
     if not is_number(value):
         t.fail(
             "type",
@@ -50,7 +80,23 @@ def _operand(t: Core, value: Value, x: Tensor) -> Tensor:
             f"{t.show(t.wrap(value))}",
             x,
         )
-    return t.emit.new(x.dtype, (), kind=VARIABLE)
+    return _scalar(t, value, x.dtype)
+
+
+def _scalar(t: Core, value: Value, dtype: ir.DataType) -> Tensor:
+    """Return a number as a variable without axes."""
+    made: Tensor | None = None
+    if isinstance(value, Real):
+        made = t.emit.real_scalar(value)
+    elif isinstance(value, Truth):
+        made = t.emit.truth_scalar(value)
+    elif isinstance(value, Expr):
+        made = t.emit.constant(value, ir.DataType.INT64)
+    else:
+        return t.emit.constant(value, dtype).seen_as(VARIABLE)
+    if made is None:
+        return t.emit.new(dtype, (), kind=VARIABLE)
+    return computed(t, (dtype, ()), cast_to, made, dtype)
 
 
 def operator(t: Core, name: str, left: Value, right: Value) -> Value:
@@ -74,11 +120,10 @@ def operator(t: Core, name: str, left: Value, right: Value) -> Value:
 
 def unary(t: Core, name: str, x: Tensor) -> Value:
     """Return an operator of Python on one variable."""
-    if name == "neg" and x.dtype in FLOATS:
-        return t.op("Neg", variable(t, x))
     if name == "invert":
         raise CheckError("type", "TypeError: Variables do not support the operator ~")
-    return made(t, name, [x], x.dtype, shape_of(t, x))
+    operator_name = {"neg": "Neg", "abs": "Abs", "pos": "Identity"}[name]
+    return computed(t, (x.dtype, shape_of(t, x)), lambda x: op(operator_name, x), variable(t, x))
 
 
 CHAINER.operator = operator
@@ -94,52 +139,45 @@ def add(t: Core, *xs: Value) -> Tensor:
     return result
 
 
-def _two(name: str, operator_name: str) -> None:
-    def run(t: Core, lhs: Value, rhs: Value) -> Tensor:
-        return binary(t, operator_name, variable(t, lhs, "lhs"), rhs)
+def _extreme(name: str, operator_name: str) -> None:
+    def run(t: Core, x1: Value, x2: Value) -> Tensor:
+        a, b = floating(t, x1, "x1"), floating(t, x2, "x2")
+        same_dtype(t, a, b, "x1 and x2")
+        shape = broadcast_shape(t, a, b)
+        return computed(t, (a.dtype, shape), lambda a, b: op(operator_name, a, b), a, b)
 
     function(name)(run)
 
 
-for _name, _operator in (("sub", "sub"), ("mul", "mul"), ("div", "truediv"), ("pow", "pow")):
-    _two(_name, _operator)
+_extreme("maximum", "Max")
+_extreme("minimum", "Min")
 
 
-@function("maximum", "minimum")
-def maximum(t: Core, x1: Value, x2: Value) -> Tensor:
-    """Return the larger (or the smaller) elements of two variables."""
-    a, b = floating(t, x1, "x1"), floating(t, x2, "x2")
-    same_dtype(t, a, b, "x1 and x2")
-    return made(t, "Max", [a, b], a.dtype, broadcast_shape(t, a, b))
+def _pairwise(name: str, run_: Callable[..., Any]) -> None:
+    """Register a function of two variables of one shape."""
+
+    def run(t: Core, x1: Value, x2: Value) -> Tensor:
+        a, b = floating(t, x1, "x1"), floating(t, x2, "x2")
+        same_dtype(t, a, b, "x1 and x2")
+        same_shape(t, a, b, "x1 and x2")
+        return computed(t, (a.dtype, a.shape), run_, a, b)
+
+    function(name)(run)
 
 
-@function("arctan2", "fmod")
-def arctan2(t: Core, x1: Value, x2: Value) -> Tensor:
-    """Return a function of two variables of one shape."""
-    from hagane.frontends.libraries.chainer.operands import same_shape
-
-    a, b = floating(t, x1, "x1"), floating(t, x2, "x2")
-    same_dtype(t, a, b, "x1 and x2")
-    same_shape(t, a, b, "x1 and x2")
-    return made(t, "ArcTan2", [a, b], a.dtype, a.shape)
-
-
-@function("squared_difference")
-def squared_difference(t: Core, x1: Value, x2: Value) -> Tensor:
-    """Return the square of the difference, element by element."""
-    return arctan2(t, x1, x2)
+_pairwise("arctan2", functions.arctan2)
+_pairwise("fmod", lambda x, y: op("Mod", x, y, fmod=1))
+_pairwise("squared_difference", functions.squared_difference)
 
 
 @function("linear_interpolate")
 def linear_interpolate(t: Core, p: Value, x: Value, y: Value) -> Tensor:
     """Return ``p * x + (1 - p) * y``; all have one shape."""
-    from hagane.frontends.libraries.chainer.operands import same_shape
-
     found = [floating(t, v, n) for v, n in ((p, "p"), (x, "x"), (y, "y"))]
     for other in found[1:]:
         same_dtype(t, found[0], other, "p, x and y")
         same_shape(t, found[0], other, "p, x and y")
-    return made(t, "Interpolate", found, found[0].dtype, found[0].shape)
+    return computed(t, found[0], functions.interpolated, *found)
 
 
 @function("scale")
@@ -168,7 +206,8 @@ def _placed(t: Core, name: str, x: Value, y: Value, axis: Value) -> Tensor:
             b,
         )
     full = (*[1] * start, *own, *[1] * (len(shape) - start - len(own)))
-    return binary(t, name, a, made(t, "Reshape", [b], b.dtype, full))
+    axes = [*range(start), *range(start + len(own), len(shape))]
+    return binary(t, name, a, computed(t, (b.dtype, full), lambda b: unsqueeze(b, axes), b))
 
 
 __all__ = ["binary", "kind_of", "operator", "unary"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from weakref import WeakKeyDictionary
 
 import onnx_ir as ir
@@ -23,17 +24,19 @@ _KEYS: WeakKeyDictionary[Core, int] = WeakKeyDictionary()
 
 
 def settings(t: Core) -> dict[str, Value]:
-    """Return the settings that the program changed."""
+    """Return the settings: those by default, or of the running Chainer where a graph is written."""
     key = _KEYS.get(t)
     if key is None or key not in t.heap.contents:
-        key = _KEYS[t] = t.heap.new({})
+        running = getattr(sys.modules.get("chainer", sys.modules.get("hagane")), "config", None)
+        held = {} if running is None or not t.emit.builds else {"train": bool(running.train)}
+        key = _KEYS[t] = t.heap.new({**_DEFAULTS, **held})
     found: dict[str, Value] = t.heap[key]
     return found
 
 
 def _setting(name: str) -> None:
     def read(t: Core) -> Value:
-        return settings(t).get(name, _DEFAULTS[name])
+        return settings(t)[name]
 
     def write(t: Core, value: Value) -> None:
         settings(t)[name] = value
@@ -61,7 +64,7 @@ def enter(t: Core, self: Value) -> Value:
     """Change the setting."""
     content = t.heap[self]
     if isinstance(content["name"], str):
-        content["before"] = settings(t).get(content["name"], _DEFAULTS.get(content["name"]))
+        content["before"] = settings(t).get(content["name"])
         settings(t)[content["name"]] = content["value"]
     return None
 

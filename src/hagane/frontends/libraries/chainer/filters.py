@@ -105,20 +105,18 @@ def _conv(name: str, rank: int, *, transposed: bool = False, dilated: bool = Fal
                           dilate, groups)  # fmt: skip
 
     def forward(t: Core, self: View, x: Value) -> Value:
-        made = {k: getattr(self, k) for k in ("ksize", "groups", "out_channels")}
+        shape = shape_of(t, variable(t, x))
+        spatial = rank or self.get("rank", len(shape) - 2)
         if is_lazy(self.W):
-            shape = shape_of(t, variable(t, x))
             if len(shape) < 2:
                 t.fail("rank", f"expected (batch, channels, ...), got {t.show(x)}", x)
-            self.W = _filter(t, self.rank, shape[1], made)
-        settings = (x, self.W, self.b, self.stride, self.pad)
+            made = {k: getattr(self, k) for k in ("ksize", "groups", "out_channels")}
+            self.W = _filter(t, spatial, shape[1], made)
+        settings = (x, self.W, self.get("b", None), self.stride, self.pad)
+        last = (self.get("dilate", 1), self.get("groups", 1))
         if transposed:
-            return windows.deconvolution(
-                t, self.rank, *settings, self.outsize, self.dilate, self.groups
-            )
-        return windows.convolution(
-            t, self.rank, *settings, self.cover_all, self.dilate, self.groups
-        )
+            return windows.deconvolution(t, spatial, *settings, self.get("outsize", None), *last)
+        return windows.convolution(t, spatial, *settings, self.get("cover_all", False), *last)
 
     start: Any = init_transposed if transposed else init_dilated if dilated else init
     start = start if rank else init_nd
@@ -161,7 +159,8 @@ class DepthwiseConvolution2D:
         if is_lazy(self.W):
             channels = need_rank(t, variable(t, x), 4, "x")[1]
             self.W = weight(t, self.channel_multiplier, channels, *self.ksize)
-        return windows.depthwise_convolution_2d(t, x, self.W, self.b, self.stride, self.pad)
+        bias = self.get("b", None)
+        return windows.depthwise_convolution_2d(t, x, self.W, bias, self.stride, self.pad)
 
 
 @layer("LocalConvolution2D")
@@ -173,10 +172,18 @@ class LocalConvolution2D:
              ksize: Value = None, stride: Value = 1, nobias: Value = False, initialW: Value = None,
              initial_bias: Value = None, **_: Value) -> dict[str, Value]:  # fmt: skip
         """Return the attributes."""
-        made = {"out_channels": out_channels, "ksize": ksize, "stride": stride}
-        lazy = in_channels is None or in_size is None
-        w = lazy_parameter(t) if lazy else LocalConvolution2D.kernel(t, made, in_channels, in_size)
-        return {**made, "W": w}
+        made = {"out_channels": out_channels, "ksize": ksize, "stride": stride, "nobias": nobias}
+        if in_channels is None or in_size is None:
+            return {**made, "W": lazy_parameter(t), "b": None if nobias else lazy_parameter(t)}
+        return {**made, **LocalConvolution2D.parameters(t, made, in_channels, in_size)}
+
+    @staticmethod
+    def parameters(
+        t: Core, made: dict[str, Value], channels: Value, in_size: Value
+    ) -> dict[str, Value]:
+        """Return weight and bias for pictures of a size."""
+        w = LocalConvolution2D.kernel(t, made, channels, in_size)
+        return {"W": w, "b": None if made["nobias"] else weight(t, *shape_of(t, w)[:3])}
 
     @staticmethod
     def kernel(t: Core, made: dict[str, Value], channels: Value, in_size: Value) -> Tensor:
@@ -197,6 +204,7 @@ class LocalConvolution2D:
         """Apply the layer."""
         if is_lazy(self.W):
             shape = need_rank(t, variable(t, x), 4, "x")
-            made = {k: getattr(self, k) for k in ("out_channels", "ksize", "stride")}
-            self.W = LocalConvolution2D.kernel(t, made, shape[1], shape[2:])
-        return windows.local_convolution_2d(t, x, self.W, None, self.stride)
+            made = {k: getattr(self, k) for k in ("out_channels", "ksize", "stride", "nobias")}
+            found = LocalConvolution2D.parameters(t, made, shape[1], shape[2:])
+            self.W, self.b = found["W"], found["b"]
+        return windows.local_convolution_2d(t, x, self.W, self.get("b", None), self.stride)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from functools import partial
+
 from hagane.frontends.libraries.chainer.operands import (
-    axis as checked_axis,
-)
-from hagane.frontends.libraries.chainer.operands import (
+    BOOL,
+    broadcast_shape,
+    computed,
+    computed_parts,
     kind_of,
     made,
     same_dtype,
@@ -15,11 +19,16 @@ from hagane.frontends.libraries.chainer.operands import (
     variable,
     variables,
 )
+from hagane.frontends.libraries.chainer.operands import axis as checked_axis
 from hagane.frontends.libraries.chainer.table import VARIABLE, function
 from hagane.frontends.libraries.numpy.joining import cuts, joined_shape
 from hagane.frontends.libraries.numpy.operands import to_array
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Many, Tensor, Value
+from hagane.ops.builder import op
+from hagane.ops.functions import elementary
+from hagane.ops.functions.chainer import arrays
+from hagane.ops.functions.parts import element
 from hagane.symbolic import Dim, maximum
 
 
@@ -37,7 +46,7 @@ def _of_many(t: Core, xs: Many, what: str) -> Tensor:
 def _joined(t: Core, found: list[Tensor], place: int, what: str) -> Tensor:
     _alike(t, found, what)
     shape = joined_shape(t, found, place, what)
-    return made(t, "Concat", found, found[0].dtype, shape)
+    return computed(t, (found[0].dtype, shape), lambda *xs: op("Concat", *xs, axis=place), *found)
 
 
 @function("concat")
@@ -67,15 +76,17 @@ def stack(t: Core, xs: Value, axis: Value = 0) -> Tensor:
     """Return variables joined along a new axis."""
     if isinstance(xs, Many):
         x, count = _of_many(t, xs, "stack"), xs.length
-    else:
-        found = variables(t, xs, "xs")
-        _alike(t, found, "stack")
-        for other in found[1:]:
-            same_shape(t, found[0], other, "the variables of stack")
-        x, count = found[0], len(found)
-    shape = list(shape_of(t, x))
-    shape.insert(checked_axis(t, axis, len(shape), x, extra=1), count)
-    return made(t, "Stack", [x], x.dtype, tuple(shape))
+        shape = list(shape_of(t, x))
+        shape.insert(checked_axis(t, axis, len(shape), x, extra=1), count)
+        return made(t, "Stack", [x], x.dtype, tuple(shape))
+    found = variables(t, xs, "xs")
+    _alike(t, found, "stack")
+    for other in found[1:]:
+        same_shape(t, found[0], other, "the variables of stack")
+    shape = list(shape_of(t, found[0]))
+    place = checked_axis(t, axis, len(shape), found[0], extra=1)
+    shape.insert(place, len(found))
+    return computed(t, (found[0].dtype, tuple(shape)), partial(arrays.stack, place), *found)
 
 
 @function("hstack")
@@ -96,14 +107,19 @@ def vstack(t: Core, xs: Value) -> Tensor:
     return _joined(t, found, 0, "vstack")
 
 
+# The axes that variables of fewer than three get in dstack, by their number.
+_NEW_AXES = defaultdict(tuple, {0: (0, 1, 2), 1: (0, 2), 2: (2,)})
+
+
 @function("dstack")
 def dstack(t: Core, xs: Value) -> Tensor:
     """Return variables joined along axis 2."""
     found = []
     for x in variables(t, xs, "xs"):
         shape = shape_of(t, x)
-        full = (1, *shape, 1) if len(shape) == 1 else (*shape, 1) if len(shape) == 2 else shape
-        found.append(made(t, "Reshape", [x], x.dtype, full))
+        full = {0: (1, 1, 1), 1: (1, *shape, 1), 2: (*shape, 1)}.get(len(shape), shape)
+        places = _NEW_AXES[len(shape)]
+        found.append(computed(t, (x.dtype, full), elementary.unsqueeze, x, places))
     return _joined(t, found, 2, "dstack")
 
 
@@ -138,10 +154,10 @@ def split_axis(
             return _unknown_parts(t, found, place, count, even=True)
         places = count
     counts = cuts(t, found, places, place, even=True)
-    results = tuple(
-        made(t, "Split", [found], found.dtype, (*shape[:place], n, *shape[place + 1 :]))
-        for n in counts
-    )
+    promised = [(found.dtype, (*shape[:place], n, *shape[place + 1 :])) for n in counts]
+    starts = [0, *places] if isinstance(places, list | tuple) else None
+    run = partial(arrays.pieces, axis=place, starts=starts, lengths=list(counts))
+    results = tuple(computed_parts(t, promised, run, found))
     return results[0] if len(results) == 1 and not force_tuple else results
 
 
@@ -163,7 +179,8 @@ def separate(t: Core, x: Value, axis: Value = 0) -> Value:
     part = (*shape[:place], *shape[place + 1 :])
     count = shape[place]
     if isinstance(count, int):
-        return tuple(made(t, "Split", [found], found.dtype, part) for _ in range(count))
+        run = lambda x: [element(x, place, i) for i in range(count)]  # noqa: E731
+        return tuple(computed_parts(t, [(found.dtype, part)] * count, run, found))
     return Many(made(t, "Split", [found], found.dtype, part), count)
 
 
@@ -173,6 +190,7 @@ def pad_sequence(t: Core, xs: Value, length: Value = None, padding: Value = 0) -
     if isinstance(xs, Many):
         first, count = _of_many(t, xs, "pad_sequence"), xs.length
         longest: Dim = shape_of(t, first)[0] if xs.at is None else t.emit.fresh("longest")
+        found = None
     else:
         found = variables(t, xs, "xs")
         _alike(t, found, "pad_sequence")
@@ -180,10 +198,14 @@ def pad_sequence(t: Core, xs: Value, length: Value = None, padding: Value = 0) -
         for x in found:
             if not shape_of(t, x):
                 t.fail("rank", f"expected at least one axis, got {t.show(x)}", x)
-            rest = made(t, "Slice", [x], x.dtype, shape_of(t, x)[1:])
-            same_shape(
-                t, made(t, "Slice", [first], x.dtype, shape_of(t, first)[1:]), rest, "the elements"
-            )
+            own, rest = shape_of(t, first)[1:], shape_of(t, x)[1:]
+            if len(own) != len(rest) or any(map(t.emit.differ, own, rest)):
+                t.fail(
+                    "shape-mismatch",
+                    f"expected the elements of one shape, got {t.show(first)} and {t.show(x)}",
+                    first,
+                    x,
+                )
         longest = maximum(*(shape_of(t, x)[0] for x in found))
     if length is not None:
         wanted = size(t, length)
@@ -192,7 +214,10 @@ def pad_sequence(t: Core, xs: Value, length: Value = None, padding: Value = 0) -
         ):
             t.fail("shape-mismatch", f"a sequence is longer than {wanted}: {t.show(first)}", first)
         longest = wanted
-    return made(t, "PadSequence", [first], first.dtype, (count, longest, *shape_of(t, first)[1:]))
+    result = (first.dtype, (count, longest, *shape_of(t, first)[1:]))
+    if found is None or not isinstance(padding, int | float):
+        return made(t, "PadSequence", [first], *result)
+    return computed(t, result, partial(arrays.pad_sequence, longest, padding), *found)
 
 
 @function("transpose_sequence")
@@ -210,10 +235,9 @@ def transpose_sequence(t: Core, xs: Value) -> Value:
     lengths = [n for n in counts if isinstance(n, int)]
     if len(lengths) == len(counts):
         steps = range(int(str(longest)))
-        return tuple(
-            made(t, "Transpose", found, found[0].dtype, (sum(n > k for n in lengths), *rest))
-            for k in steps
-        )
+        alive = [[x for x, n in zip(found, lengths, strict=True) if n > k] for k in steps]
+        promised = [(found[0].dtype, (len(xs), *rest)) for xs in alive]
+        return tuple(computed_parts(t, promised, arrays.steps_of, *alive))
     step = made(t, "Transpose", found, found[0].dtype, (t.emit.fresh("alive"), *rest))
     return Many(step, longest)
 
@@ -221,8 +245,6 @@ def transpose_sequence(t: Core, xs: Value) -> Value:
 @function("where")
 def where(t: Core, condition: Value, x: Value, y: Value) -> Tensor:
     """Return elements of x where the condition holds, else of y."""
-    from hagane.frontends.libraries.chainer.operands import BOOL, broadcast_shape
-
     c = variable(t, condition if isinstance(condition, Tensor) else to_array(t, condition))
     a, b = variable(t, x, "x"), variable(t, y, "y")
     if c.dtype != BOOL:
@@ -233,7 +255,8 @@ def where(t: Core, condition: Value, x: Value, y: Value) -> Tensor:
             remedy="compare it first, as in condition.array != 0",
         )
     same_dtype(t, a, b, "x and y")
-    return made(t, "Where", [c, a, b], a.dtype, broadcast_shape(t, c, a, b))
+    shape = broadcast_shape(t, c, a, b)
+    return computed(t, (a.dtype, shape), lambda c, a, b: op("Where", c, a, b), c, a, b)
 
 
 __all__ = ["VARIABLE", "concat", "kind_of", "stack"]

@@ -11,10 +11,11 @@ from hagane.frontends.libraries.chainer.operands import (
     FLOAT,
     dtype_of,
     is_lazy,
+    new_parameter,
     shape_of,
     sizes,
 )
-from hagane.frontends.libraries.chainer.table import CHAINER, VARIABLE
+from hagane.frontends.libraries.chainer.table import CHAINER
 from hagane.frontends.libraries.table import View
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import (
@@ -41,9 +42,7 @@ def parameter(
         wanted: Any = shape_of(t, initializer)
     else:
         wanted = None if shape is None else tuple(sizes(t, shape))
-    made = t.emit.new(initial_dtype(t, initializer), wanted, kind=VARIABLE)
-    made.parameter = True
-    return made
+    return new_parameter(t, initial_dtype(t, initializer), wanted)
 
 
 @CHAINER.layer("Link")
@@ -76,8 +75,12 @@ def is_link(t: Core, value: Value) -> bool:
 
 
 def items_of(t: Core, link: Instance) -> list[Value]:
-    """Return the links of a list of links."""
+    """Return the links of a list of links, the layers of a sequence."""
     found = t.heap[link].get(_LIST)
+    if found is None and link.host is not None:
+        own = vars(link.host)
+        held = own.get("_layers", own.get(_LIST))
+        found = t.lift(held) if isinstance(held, list) else None
     content = t.heap[found] if isinstance(found, ListRef) else ()
     if isinstance(content, Many):
         t.fail("value", "a list of links of a length that is not known")
@@ -86,7 +89,10 @@ def items_of(t: Core, link: Instance) -> list[Value]:
 
 def members(t: Core, link: Instance) -> dict[str, Value]:
     """Return the attributes of a link, the items of a list by their numbers."""
-    found = {name: value for name, value in t.heap[link].items() if name != _LIST}
+    held = {} if link.host is None else vars(link.host)
+    names = [name for name in held if not name.startswith("_")]
+    found = {name: t.find_attribute(link, name) for name in names}
+    found |= {name: value for name, value in t.heap[link].items() if name != _LIST}
     found.update({str(i): item for i, item in enumerate(items_of(t, link))})
     return found
 
@@ -238,9 +244,9 @@ def count_params(t: Core, self: Value) -> Value:
 @CHAINER.method("__getitem__", of="chainer.Chain")
 def chain_item(t: Core, self: Value, name: Value) -> Value:
     """Return the link of a name."""
-    found = t.heap[self].get(name) if isinstance(name, str) else None
+    found = t.find_attribute(self, name) if isinstance(name, str) else None
     if not is_link(t, found):
-        known = ", ".join(n for n, v in t.heap[self].items() if is_link(t, v))
+        known = ", ".join(n for n, v in members(t, self).items() if is_link(t, v))
         t.fail("key", f"KeyError: expected the name of a link ({known or 'none'}), got {name!r}")
     return found
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hagane.frontends.libraries.chainer import products
-from hagane.frontends.libraries.chainer.link import LINK, parameter
+from hagane.frontends.libraries.chainer.link import LINK, items_of, parameter
 from hagane.frontends.libraries.chainer.operands import (
     is_lazy,
     lazy_parameter,
@@ -20,7 +20,7 @@ from hagane.frontends.libraries.chainer.operands import parameter as weight
 from hagane.frontends.libraries.chainer.table import CHAINER
 from hagane.frontends.libraries.table import View
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Value
+from hagane.frontends.python.values.values import Library, Value
 from hagane.symbolic import product
 
 
@@ -58,7 +58,7 @@ class Linear:
         if is_lazy(self.W):
             shape = shape_of(t, variable(t, x))
             self.W = weight(t, self.out_size, product(shape[n_batch_axes:]))
-        return products.linear(t, x, self.W, self.b, n_batch_axes)
+        return products.linear(t, x, self.W, self.get("b", None), n_batch_axes)
 
 
 @layer("Bilinear")
@@ -69,12 +69,17 @@ class Bilinear:
     def init(t: Core, left_size: Value, right_size: Value, out_size: Value, nobias: Value = False,
              initialW: Value = None, initial_bias: Value = None) -> dict[str, Value]:  # fmt: skip
         """Return the attributes."""
-        return {"W": weight(t, left_size, right_size, out_size), "b": new_bias(t, nobias, out_size)}
+        made: dict[str, Value] = {"W": weight(t, left_size, right_size, out_size), "nobias": nobias}
+        if not nobias:
+            made |= {"V1": weight(t, left_size, out_size), "V2": weight(t, right_size, out_size)}
+            made["b"] = weight(t, out_size)
+        return made
 
     @staticmethod
     def forward(t: Core, self: View, e1: Value, e2: Value) -> Value:
         """Apply the layer."""
-        return products.bilinear(t, e1, e2, self.W)
+        given = (self.get(name, None) for name in ("V1", "V2", "b"))
+        return products.bilinear(t, e1, e2, self.W, *given)
 
 
 @layer("EmbedID")
@@ -90,7 +95,7 @@ class EmbedID:
     @staticmethod
     def forward(t: Core, self: View, x: Value) -> Value:
         """Apply the layer."""
-        return products.embed_id(t, x, self.W)
+        return products.embed_id(t, x, self.W, self.get("ignore_label", None))
 
 
 @layer("Inception")
@@ -165,8 +170,11 @@ class MLPConvolution2D:
     @staticmethod
     def forward(t: Core, self: View, x: Value) -> Value:
         """Apply the layer."""
-        for link in self.raw("_children") and self._children:
-            x = t.call(link, [x], {})
+        activation = self.get("activation", None) or Library("chainer.functions.relu")
+        first, *rest = items_of(t, self.instance())
+        x = t.call(first, [x], {})
+        for link in rest:
+            x = t.call(link, [t.call(activation, [x], {})], {})
         return x
 
 
@@ -181,14 +189,15 @@ class Highway:
         return {
             "plain": _new(t, "Linear", in_out_size, in_out_size, nobias),
             "transform": _new(t, "Linear", in_out_size, in_out_size, nobias),
+            "activate": activate or Library("chainer.functions.relu"),
         }
 
     @staticmethod
     def forward(t: Core, self: View, x: Value) -> Value:
         """Apply the layer."""
-        y = t.call(self.plain, [x], {})
-        t.call(self.transform, [x], {})
-        return y
+        out = t.call(self.activate, [t.call(self.plain, [x], {})], {})
+        gate = t.call_library("chainer.functions.sigmoid", [t.call(self.transform, [x], {})])
+        return t.call_library("chainer.functions.linear_interpolate", [gate, out, x])
 
 
 @layer("Maxout")
@@ -255,7 +264,8 @@ class Bias:
     @staticmethod
     def forward(t: Core, self: View, *xs: Value) -> Value:
         """Apply the layer."""
-        other = xs[1] if self.b is None else self.b
+        own = self.get("b", None)
+        other = xs[1] if own is None else own
         return t.call_library("chainer.functions.bias", [xs[0], other, self.axis])
 
 
@@ -279,9 +289,10 @@ class Scale:
     @staticmethod
     def forward(t: Core, self: View, *xs: Value) -> Value:
         """Apply the layer."""
-        other = xs[1] if self.W is None else self.W
+        own, bias = self.get("W", None), self.get("bias", None)
+        other = xs[1] if own is None else own
         y = t.call_library("chainer.functions.scale", [xs[0], other, self.axis])
-        return y if self.bias is None else t.call(self.bias, [y], {})
+        return y if bias is None else t.call(bias, [y, *xs[len(xs) - 1 if own else 2 :]], {})
 
 
 @layer("Parameter")
@@ -304,7 +315,15 @@ class SimplifiedDropconnect(Linear):
     """A linear layer with weights dropped while training."""
 
     init = Linear.init
-    forward = Linear.forward
+
+    @staticmethod
+    def forward(t: Core, self: View, x: Value, train: Value = True, mask: Value = None,
+                use_batchwise_mask: Value = True) -> Value:  # fmt: skip
+        """Apply the layer."""
+        if is_lazy(self.W):
+            self.W = weight(t, self.out_size, product(shape_of(t, variable(t, x))[1:]))
+        given = [x, self.W, self.get("b", None), self.get("ratio", 0.5), train]
+        return t.call_library("chainer.functions.simplified_dropconnect", given)
 
 
 @layer("Classifier")
@@ -315,8 +334,6 @@ class Classifier:
     def init(t: Core, predictor: Value, lossfun: Value = None, accfun: Value = None,
              label_key: Value = -1) -> dict[str, Value]:  # fmt: skip
         """Return the attributes."""
-        from hagane.frontends.python.values.values import Library
-
         return {
             "predictor": predictor, "label_key": label_key, "compute_accuracy": True,
             "lossfun": lossfun or Library("chainer.functions.softmax_cross_entropy"),
@@ -338,6 +355,6 @@ class Classifier:
             labels = inputs.pop(self.label_key)
         self.y = t.call(self.predictor, inputs, named)
         self.loss = t.call(self.lossfun, [self.y, labels], {})
-        if self.compute_accuracy:
+        if self.get("compute_accuracy", True):
             self.accuracy = t.call(self.accfun, [self.y, labels], {})
         return self.loss

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import onnx_ir as ir
+
 from hagane.frontends.libraries.chainer.arithmetic import binary
 from hagane.frontends.libraries.chainer.operands import (
+    computed,
+    computed_parts,
     floating,
     kind_of,
     made,
@@ -15,9 +22,11 @@ from hagane.frontends.libraries.chainer.operands import (
     variables,
 )
 from hagane.frontends.libraries.chainer.table import function
+from hagane.frontends.libraries.numpy.operands import DOUBLE, INT64
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Many, Tensor, Value
 from hagane.graph.types import Shape
+from hagane.ops.functions.chainer import losses as functions
 
 
 def check_reduce(t: Core, reduce: Value, options: tuple[str, ...]) -> None:
@@ -26,9 +35,24 @@ def check_reduce(t: Core, reduce: Value, options: tuple[str, ...]) -> None:
         t.fail("value", f"expected reduce to be one of {', '.join(options)}, got {reduce!r}")
 
 
-def loss_of(t: Core, inputs: list[Tensor], shape: Shape, reduce: Value) -> Tensor:
-    """Return a loss: one number, or one for each place."""
+def loss_of(
+    t: Core, dtype: ir.DataType, shape: Shape, reduce: Value, run: Callable[..., Any],
+    *operands: Any,
+) -> Tensor:  # fmt: skip
+    """Return the loss that a function makes of operands: one number, or one for each place."""
+    return computed(t, (dtype, shape if reduce == "no" else ()), run, *operands)
+
+
+def unknown_loss(t: Core, inputs: list[Tensor], shape: Shape, reduce: Value) -> Tensor:
+    """Return a loss whose values no operators compute."""
     return made(t, "Loss", inputs, inputs[0].dtype, shape if reduce == "no" else ())
+
+
+def number(t: Core, value: Value, name: str) -> float:
+    """Return a setting, which has to be a number that is known."""
+    if not isinstance(value, int | float):
+        t.fail("value", f"expected '{name}' to be a number, got {t.show(t.wrap(value))}")
+    return float(value)
 
 
 def _text(shape: Shape) -> str:
@@ -54,7 +78,10 @@ def softmax_cross_entropy(
                 remedy="convert them with .astype(np.int32)",
             )
         same_shape(t, found, labels, "scores and soft targets")
-        return loss_of(t, [found, labels], (*shape[:1], *shape[2:]), reduce)
+        own = (*shape[:1], *shape[2:])
+        kind = soft_target_loss
+        return loss_of(t, found.dtype, own, reduce, functions.soft_cross_entropy, found, labels,
+                       class_weight, reduce, kind)  # fmt: skip
     if len(shape) < 2:
         t.fail("rank", f"expected scores (batch, classes, ...), got {t.show(found)}", found)
     expected = (shape[0], *shape[2:])
@@ -73,7 +100,8 @@ def softmax_cross_entropy(
         need_rank(t, class_weight, 1, "class_weight")[0], shape[1]
     ):
         t.fail("shape-mismatch", f"expected one weight a class, got {t.show(class_weight)}", found)
-    return loss_of(t, [found, labels], own, reduce)
+    return loss_of(t, found.dtype, own, reduce, functions.softmax_cross_entropy, found, labels,
+                   class_weight, ignore_label, reduce, bool(normalize))  # fmt: skip
 
 
 def _class_remedy(scores: Shape, classes: Shape) -> str:
@@ -92,24 +120,24 @@ def sigmoid_cross_entropy(
     if kind_of(labels) != "i":
         t.fail("dtype-mismatch", f"expected integers as 't', got {t.show(labels)}", labels)
     same_shape(t, found, labels, "x and t")
-    return loss_of(t, [found, labels], shape_of(t, found), reduce)
+    return loss_of(t, found.dtype, shape_of(t, found), reduce, functions.sigmoid_cross_entropy,
+                   found, labels, bool(normalize), reduce)  # fmt: skip
 
 
-def _pairwise(name: str, default: str) -> None:
-    def run(t: Core, x0: Value, x1: Value, reduce: Value = default) -> Tensor:
+def _pairwise(name: str, reduce: str, loss: Callable[..., Any]) -> None:
+    def run(t: Core, x0: Value, x1: Value) -> Tensor:
         a, b = floating(t, x0, "x0"), floating(t, x1, "x1")
         same_dtype(t, a, b, "x0 and x1")
         same_shape(t, a, b, "x0 and x1")
-        return loss_of(t, [a, b], shape_of(t, a), reduce)
+        return loss_of(t, a.dtype, shape_of(t, a), reduce, loss, a, b, reduce)
 
     function(name)(run)
 
 
-for _name, _default in (
-    ("mean_squared_error", "mean"), ("mean_absolute_error", "mean"), ("squared_error", "no"),
-    ("absolute_error", "no"),
-):  # fmt: skip
-    _pairwise(_name, _default)
+_pairwise("mean_squared_error", "mean", functions.squared_error)
+_pairwise("mean_absolute_error", "mean", functions.absolute_error)
+_pairwise("squared_error", "no", functions.squared_error)
+_pairwise("absolute_error", "no", functions.absolute_error)
 
 
 @function("huber_loss")
@@ -121,7 +149,9 @@ def huber_loss(
     same_dtype(t, a, b, "x and t")
     same_shape(t, a, b, "x and t")
     shape = shape_of(t, a)
-    return made(t, "Loss", [a, b], a.dtype, shape if reduce == "no" else (shape[0], *shape[2:]))
+    own = shape if reduce == "no" else (shape[0], *shape[2:])
+    bound = number(t, delta, "delta")
+    return computed(t, (a.dtype, own), functions.huber, a, b, bound, reduce)
 
 
 @function("hinge")
@@ -133,7 +163,7 @@ def hinge(t: Core, x: Value, t_: Value, norm: Value = "L1", reduce: Value = "mea
         t.fail("dtype-mismatch", f"expected integers as 't', got {t.show(labels)}", labels)
     if t.emit.differ(shape[0], own[0]):
         t.fail("shape-mismatch", f"{t.show(labels)} does not label {t.show(found)}", found, labels)
-    return loss_of(t, [found, labels], shape, reduce)
+    return loss_of(t, found.dtype, shape, reduce, functions.hinge, found, labels, norm, reduce)
 
 
 @function("bernoulli_nll")
@@ -141,8 +171,8 @@ def bernoulli_nll(t: Core, x: Value, y: Value, reduce: Value = "sum") -> Tensor:
     """Return the negative log-likelihood of a Bernoulli distribution."""
     check_reduce(t, reduce, ("sum", "mean", "no"))
     a, b = variable(t, x), floating(t, y, "y")
-    product_ = binary(t, "mul", a, b)
-    return loss_of(t, [b, product_], shape_of(t, product_), reduce)
+    shape = shape_of(t, binary(t, "mul", a, b))
+    return loss_of(t, b.dtype, shape, reduce, functions.bernoulli_nll, a, b, reduce)
 
 
 @function("gaussian_kl_divergence")
@@ -150,17 +180,17 @@ def gaussian_kl_divergence(t: Core, mean: Value, ln_var: Value, reduce: Value = 
     """Return the divergence from the standard normal distribution."""
     check_reduce(t, reduce, ("sum", "mean", "no"))
     a, b = floating(t, mean, "mean"), floating(t, ln_var, "ln_var")
-    both = binary(t, "add", a, b)
-    return loss_of(t, [both], shape_of(t, both), reduce)
+    shape = shape_of(t, binary(t, "add", a, b))
+    return loss_of(t, a.dtype, shape, reduce, functions.gaussian_kl_divergence, a, b, reduce)
 
 
 @function("gaussian_nll")
 def gaussian_nll(t: Core, x: Value, mean: Value, ln_var: Value, reduce: Value = "sum") -> Tensor:
     """Return the negative log-likelihood of a normal distribution."""
     check_reduce(t, reduce, ("sum", "mean", "no"))
-    both = binary(t, "sub", variable(t, x), floating(t, mean, "mean"))
-    both = binary(t, "mul", both, floating(t, ln_var, "ln_var"))
-    return loss_of(t, [both], shape_of(t, both), reduce)
+    a, m, v = variable(t, x), floating(t, mean, "mean"), floating(t, ln_var, "ln_var")
+    shape = shape_of(t, binary(t, "mul", binary(t, "sub", a, m), v))
+    return loss_of(t, a.dtype, shape, reduce, functions.gaussian_nll, a, m, v, reduce)
 
 
 @function("contrastive")
@@ -170,7 +200,9 @@ def contrastive(
     """Return a loss of pairs (batch, features) that are alike or not."""
     a, b = floating(t, x0, "x0"), floating(t, x1, "x1")
     same_shape(t, a, b, "x0 and x1")
-    return loss_of(t, [a, b], need_rank(t, a, 2, "x0")[:1], reduce)
+    alike, far = variable(t, y, "y"), number(t, margin, "margin")
+    return loss_of(t, a.dtype, need_rank(t, a, 2, "x0")[:1], reduce, functions.contrastive, a, b,
+                   alike, far, reduce)  # fmt: skip
 
 
 @function("triplet")
@@ -180,7 +212,9 @@ def triplet(t: Core, anchor: Value, positive: Value, negative: Value, margin: Va
     found = [floating(t, v, "anchor") for v in (anchor, positive, negative)]
     for other in found[1:]:
         same_shape(t, found[0], other, "anchor, positive and negative")
-    return loss_of(t, found, need_rank(t, found[0], 2, "anchor")[:1], reduce)
+    shape = need_rank(t, found[0], 2, "anchor")[:1]
+    return loss_of(t, found[0].dtype, shape, reduce, functions.triplet, *found,
+                   number(t, margin, "margin"), reduce)  # fmt: skip
 
 
 @function("connectionist_temporal_classification")
@@ -194,7 +228,7 @@ def connectionist_temporal_classification(
     shape = need_rank(t, first, 2, "x")
     if t.emit.differ(shape[0], shape_of(t, labels)[0]):
         t.fail("shape-mismatch", f"{t.show(labels)} does not label {t.show(first)}", first, labels)
-    return loss_of(t, [first], shape[:1], reduce)
+    return unknown_loss(t, [first], shape[:1], reduce)
 
 
 @function("crf1d", "argmax_crf1d")
@@ -203,15 +237,20 @@ def crf1d(t: Core, cost: Value, xs: Value, ys: Value = None, reduce: Value = "me
     return made(t, "Loss", [floating(t, cost, "cost")], floating(t, cost, "cost").dtype, ())
 
 
-@function("cross_covariance", "decov")
-def cross_covariance(
-    t: Core, y: Value, z: Value = None, reduce: Value = "half_squared_sum"
-) -> Tensor:
-    """Return a measure of how features vary together."""
-    a = floating(t, y, "y")
-    b = a if z is None else floating(t, z, "z")
+@function("cross_covariance")
+def cross_covariance(t: Core, y: Value, z: Value, reduce: Value = "half_squared_sum") -> Tensor:
+    """Return a measure of how two sets of features vary together."""
+    a, b = floating(t, y, "y"), floating(t, z, "z")
     shape = (need_rank(t, a, 2, "y")[1], need_rank(t, b, 2, "z")[1])
-    return loss_of(t, [a, b], shape, reduce)
+    return loss_of(t, a.dtype, shape, reduce, functions.cross_covariance, a, b, reduce)
+
+
+@function("decov")
+def decov(t: Core, h: Value, reduce: Value = "half_squared_sum") -> Tensor:
+    """Return a measure of how features vary together."""
+    x = floating(t, h, "h")
+    count = need_rank(t, x, 2, "h")[1]
+    return loss_of(t, x.dtype, (count, count), reduce, functions.decov, x, reduce)
 
 
 @function("negative_sampling", "black_out")
@@ -219,7 +258,7 @@ def negative_sampling(t: Core, x: Value, t_: Value, W: Value, *_: Value, reduce:
                       **__: Value) -> Tensor:  # fmt: skip
     """Return a loss with sampled negative classes."""
     found, labels = floating(t, x), variable(t, t_, "t")
-    return loss_of(t, [found, labels], shape_of(t, labels), reduce)
+    return unknown_loss(t, [found, labels], shape_of(t, labels), reduce)
 
 
 @function("accuracy")
@@ -243,7 +282,7 @@ def accuracy(t: Core, y: Value, t_: Value, ignore_label: Value = None) -> Tensor
             found,
             labels,
         )
-    return made(t, "Accuracy", [found, labels], found.dtype, ())
+    return computed(t, (found.dtype, ()), functions.accuracy, found, labels, ignore_label)
 
 
 @function("binary_accuracy")
@@ -251,28 +290,52 @@ def binary_accuracy(t: Core, y: Value, t_: Value) -> Tensor:
     """Return how many of the scores have the right sign."""
     found, labels = floating(t, y, "y"), variable(t, t_, "t")
     same_shape(t, found, labels, "y and t")
-    return made(t, "Accuracy", [found, labels], found.dtype, ())
+    return computed(t, (found.dtype, ()), functions.binary_accuracy, found, labels)
 
 
 @function("r2_score")
-def r2_score(t: Core, pred: Value, true: Value, *_: Value, **__: Value) -> Tensor:
+def r2_score(
+    t: Core, pred: Value, true: Value, sample_weight: Value = None,
+    multioutput: Value = "uniform_average",
+) -> Tensor:  # fmt: skip
     """Return the coefficient of determination."""
     a, b = floating(t, pred, "pred"), floating(t, true, "true")
     same_shape(t, a, b, "pred and true")
-    return made(t, "Score", [a, b], a.dtype, ())
+    average = multioutput == "uniform_average"
+    shape = () if average else shape_of(t, a)[1:]
+    return computed(t, (a.dtype, shape), functions.r2_score, a, b, average)
 
 
-@function("precision", "recall", "f1_score", "classification_summary")
-def precision(
-    t: Core, y: Value, t_: Value, label_num: Value = None, *_: Value, **__: Value
-) -> Value:
-    """Return measures of each class, and how often it occurs."""
-    found = floating(t, y, "y")
-    count = shape_of(t, found)[1] if label_num is None else label_num
-    one = made(t, "Score", [found], found.dtype, (count,))
-    from hagane.frontends.libraries.chainer.operands import INT32
+def _summary(t: Core, y: Value, t_: Value, count: Value, beta: Value, ignored: Value) -> Value:
+    """Return precision, recall, F score and support of each class."""
+    found, labels = floating(t, y, "y"), variable(t, t_, "t")
+    number_of = shape_of(t, found)[1] if count is None else count
+    promised = [(DOUBLE, (number_of,))] * 3 + [(INT64, (number_of,))]
+    if not isinstance(count, int):  # the highest class that occurs decides it
+        return tuple(made(t, "Score", [found], *one) for one in promised)
+    score = number(t, beta, "beta")
+    run = functions.class_summary
+    return tuple(computed_parts(t, promised, run, found, labels, count, score, ignored))
 
-    support = made(t, "Score", [found], INT32, (count,))
-    if t.emit.label.endswith("summary"):
-        return (one, one, one, support)
-    return (one, support)
+
+def _measure(name: str, place: int) -> None:
+    def run(
+        t: Core, y: Value, t_: Value, label_num: Value = None, ignore_label: Value = -1
+    ) -> Value:
+        found = _summary(t, y, t_, label_num, 1.0, ignore_label)
+        return (found[place], found[3])
+
+    function(name)(run)
+
+
+for _place, _name in enumerate(("precision", "recall", "f1_score")):
+    _measure(_name, _place)
+
+
+@function("classification_summary")
+def classification_summary(
+    t: Core, y: Value, t_: Value, label_num: Value = None, beta: Value = 1.0,
+    ignore_label: Value = -1,
+) -> Value:  # fmt: skip
+    """Return precision, recall, F score and number of samples of each class."""
+    return _summary(t, y, t_, label_num, beta, ignore_label)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hagane.frontends.libraries.chainer.operands import (
+    computed,
     floating,
     made,
     need_rank,
@@ -14,6 +15,8 @@ from hagane.frontends.libraries.chainer.operands import (
 from hagane.frontends.libraries.chainer.table import function
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
+from hagane.ops.functions import normalizing
+from hagane.ops.functions.chainer import normalizing as functions
 from hagane.symbolic import floordiv
 
 
@@ -26,8 +29,10 @@ def key_axes(rank: int, own: int, axis: Value) -> tuple[int, ...]:
     return tuple(i for i in range(rank) if i not in gone)
 
 
-def normalised(t: Core, x: Value, gamma: Value, beta: Value, axis: Value) -> Tensor:
-    """Return the input normalised over its batch and the axes without parameters."""
+def checked(
+    t: Core, x: Value, gamma: Value, beta: Value, axis: Value
+) -> tuple[Tensor, Tensor, Tensor, list[int]]:
+    """Return the input, scale and shift, and the axes over which is averaged."""
     found, scale, shift = floating(t, x), floating(t, gamma, "gamma"), floating(t, beta, "beta")
     same_dtype(t, scale, shift, "gamma and beta")
     same_shape(t, scale, shift, "gamma and beta")
@@ -49,7 +54,23 @@ def normalised(t: Core, x: Value, gamma: Value, beta: Value, axis: Value) -> Ten
                 f"{t.show(found)}",
                 found,
             )
-    return made(t, "BatchNormalization", [found], found.dtype, shape)
+    return found, scale, shift, [axis for axis in range(len(shape)) if axis not in places]
+
+
+def normalised(t: Core, x: Value, gamma: Value, beta: Value, axis: Value, eps: Value) -> Tensor:
+    """Return the input normalised over its batch and the axes without parameters."""
+    found, scale, shift, gone = checked(t, x, gamma, beta, axis)
+    run = functions.batch_normalization
+    return computed(t, found, run, found, scale, shift, gone, eps)
+
+
+def normalised_by(
+    t: Core, x: Value, gamma: Value, beta: Value, mean: Value, var: Value, axis: Value, eps: Value
+) -> Tensor:
+    """Return the input normalised by given statistics."""
+    found, scale, shift, gone = checked(t, x, gamma, beta, axis)
+    given = (scale, shift, variable(t, mean, "mean"), variable(t, var, "var"))
+    return computed(t, found, functions.fixed_batch_normalization, found, *given, gone, eps)
 
 
 @function("batch_normalization")
@@ -58,7 +79,7 @@ def batch_normalization(
     running_var: Value = None, decay: Value = 0.9, axis: Value = None,
 ) -> Tensor:  # fmt: skip
     """Return the input normalised by the statistics of the batch."""
-    return normalised(t, x, gamma, beta, axis)
+    return normalised(t, x, gamma, beta, axis, eps)
 
 
 @function("fixed_batch_normalization")
@@ -69,15 +90,24 @@ def fixed_batch_normalization(
     """Return the input normalised by given statistics."""
     for value, name in ((mean, "mean"), (var, "var")):
         same_shape(t, floating(t, gamma, "gamma"), floating(t, value, name), f"gamma and {name}")
-    return normalised(t, x, gamma, beta, axis)
+    return normalised_by(t, x, gamma, beta, mean, var, axis, eps)
 
 
-@function("batch_renormalization", "fixed_batch_renormalization")
+@function("batch_renormalization")
 def batch_renormalization(
     t: Core, x: Value, gamma: Value, beta: Value, *_: Value, **__: Value
 ) -> Tensor:
     """Return the input normalised by the statistics of the batch, corrected."""
-    return normalised(t, x, gamma, beta, None)
+    found = checked(t, x, gamma, beta, None)[0]
+    return made(t, "BatchRenormalization", [found], found.dtype, found.shape)
+
+
+@function("fixed_batch_renormalization")
+def fixed_batch_renormalization(
+    t: Core, x: Value, gamma: Value, beta: Value, mean: Value, var: Value, eps: Value = 2e-5
+) -> Tensor:
+    """Return the input normalised by given statistics."""
+    return fixed_batch_normalization(t, x, gamma, beta, mean, var, eps)
 
 
 @function("decorrelated_batch_normalization", "fixed_decorrelated_batch_normalization")
@@ -106,7 +136,8 @@ def layer_normalization(t: Core, x: Value, gamma: Value, beta: Value, eps: Value
         t.fail(
             "shape-mismatch", f"expected {own[0]} features, got {shape[1]}: {t.show(found)}", found
         )
-    return made(t, "LayerNormalization", [found], found.dtype, shape)
+    run = normalizing.layer_norm
+    return computed(t, (found.dtype, shape), run, found, 1, scale, shift, eps)
 
 
 @function("group_normalization")
@@ -115,17 +146,20 @@ def group_normalization(
 ) -> Tensor:
     """Return the input normalised over groups of channels."""
     found, scale = floating(t, x), floating(t, gamma, "gamma")
+    shift = floating(t, beta, "beta")
     shape = shape_of(t, found)
     if len(shape) < 2:
         t.fail("rank", f"expected (batch, channels, ...), got {t.show(found)}", found)
-    same_shape(t, scale, floating(t, beta, "beta"), "gamma and beta")
+    same_shape(t, scale, shift, "gamma and beta")
     if t.emit.differ(need_rank(t, scale, 1, "gamma")[0], shape[1]):
         t.fail("shape-mismatch", f"{t.show(scale)} does not fit {t.show(found)}", found, scale)
     if t.emit.differ(floordiv(shape[1], groups) * groups, shape[1]):
         t.fail(
             "shape-mismatch", f"expected channels divisible by {groups}, got {t.show(found)}", found
         )
-    return made(t, "GroupNormalization", [found], found.dtype, shape)
+    if not isinstance(groups, int):
+        return made(t, "GroupNormalization", [found], found.dtype, shape)
+    return computed(t, found, normalizing.group_norm, found, groups, scale, shift, eps)
 
 
 @function("local_response_normalization")
@@ -135,4 +169,5 @@ def local_response_normalization(t: Core, x: Value, n: Value = 5, k: Value = 2, 
     found = floating(t, x)
     if len(shape_of(t, found)) < 2:
         t.fail("rank", f"expected (batch, channels, ...), got {t.show(found)}", found)
-    return made(t, "LRN", [found], found.dtype, found.shape)
+    run = functions.local_response_normalization
+    return computed(t, found, run, found, n, float(k), float(alpha), float(beta))

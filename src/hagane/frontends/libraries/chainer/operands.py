@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx_ir as ir
 
+from hagane.frontends.libraries import computing
 from hagane.frontends.libraries.chainer.table import VARIABLE
 from hagane.frontends.libraries.numpy.operands import (
     axes,
@@ -94,16 +95,58 @@ def made(t: Core, name: str, inputs: Sequence[Tensor], dtype: ir.DataType, shape
     return t.emit.typed(name, [variable(t, x) for x in inputs], dtype, shape)
 
 
+def computed(
+    t: Core, promised: tuple[ir.DataType, Any] | Tensor, function: Callable[..., Any],
+    *operands: Any,
+) -> Tensor:  # fmt: skip
+    """Return the variable that a function over the builder makes of variables."""
+    (found,) = computed_parts(t, [promised], lambda *given: (function(*given),), *operands)
+    return found
+
+
+def computed_parts(
+    t: Core,
+    promised: Sequence[tuple[ir.DataType, Any] | Tensor],
+    function: Callable[..., Sequence[Any]],
+    *operands: Any,
+) -> list[Tensor]:
+    """Return the variables that a function over the builder makes of variables."""
+    given = [_seen(item) for item in operands]
+    found = computing.computed_parts(t, promised, function, *given)
+    return [x if x.kind == VARIABLE else x.seen_as(VARIABLE) for x in found]
+
+
+def _seen(item: Any) -> Any:
+    if isinstance(item, Tensor) and item.kind != VARIABLE:
+        return item.seen_as(VARIABLE)
+    return [_seen(one) for one in item] if isinstance(item, list | tuple) else item
+
+
+def numbers(values: Sequence[Any]) -> list[int] | None:
+    """Return sizes as numbers; None where one of them is a formula."""
+    if all(isinstance(value, int) for value in values):
+        return [int(str(value)) for value in values]
+    return None
+
+
 def parameter(t: Core, *shape: Value, dtype: ir.DataType = FLOAT) -> Tensor:
     """Return a new parameter."""
-    x = t.emit.new(dtype, tuple(size(t, n) for n in shape), kind=VARIABLE)
-    x.parameter = True
-    return x
+    return new_parameter(t, dtype, tuple(size(t, n) for n in shape))
 
 
 def lazy_parameter(t: Core) -> Tensor:
     """Return a parameter whose shape the first input will tell."""
-    x = t.emit.new(FLOAT, None, kind=VARIABLE)
+    return new_parameter(t, FLOAT, None)
+
+
+def new_parameter(t: Core, dtype: ir.DataType, shape: tuple[Dim, ...] | None) -> Tensor:
+    """Return a new parameter; in a graph, where its content would be drawn anew, it has none."""
+    if t.emit.builds and shape is not None:
+        told = "a parameter that the call makes; call the link once before it is captured"
+        made = t.emit.typed(told, [], dtype, shape)
+        x: Tensor = made.seen_as(VARIABLE)
+    else:
+        x = t.emit.new(dtype, shape, kind=VARIABLE)
     x.parameter = True
     return x
 
@@ -136,7 +179,8 @@ def need_rank(t: Core, x: Tensor, rank: int, what: str) -> tuple[Dim, ...]:
 
 
 __all__ = [
-    "BOOL", "FLOAT", "INT32", "axes", "axis", "broadcast_shape", "dtype_of", "floating", "is_lazy",
-    "kind_of", "lazy_parameter", "made", "need_rank", "parameter", "per_axis", "same_dtype",
-    "same_shape", "shape_of", "size", "sizes", "variable", "variables",
+    "BOOL", "FLOAT", "INT32", "axes", "axis", "broadcast_shape", "computed", "computed_parts",
+    "dtype_of", "floating", "is_lazy", "kind_of", "lazy_parameter", "made", "need_rank",
+    "new_parameter", "numbers", "parameter", "per_axis", "same_dtype", "same_shape", "shape_of",
+    "size", "sizes", "variable", "variables",
 ]  # fmt: skip

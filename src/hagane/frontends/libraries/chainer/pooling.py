@@ -2,25 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
 from hagane.frontends.libraries.chainer.operands import (
-    INT32,
+    computed,
     floating,
     kind_of,
     made,
     need_rank,
+    numbers,
     per_axis,
+    same_shape,
     shape_of,
     variable,
 )
 from hagane.frontends.libraries.chainer.table import function
 from hagane.frontends.libraries.chainer.windows import input_size, output_size, positive
+from hagane.frontends.libraries.numpy.operands import INT64
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
+from hagane.ops.builder import op
+from hagane.ops.functions.chainer import windows as functions
+from hagane.ops.functions.chainer.images import roi_average
+from hagane.symbolic import Dim
 
 
-def pool(t: Core, rank: int, operator: str, x: Value, ksize: Value, stride: Value, pad: Value,
-         cover_all: Value) -> Tensor:  # fmt: skip
-    """Return a pooling over the last ``rank`` axes."""
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The windows of a pooling.
+
+    Attributes:
+        x: The variable, (batch, channels, *sizes).
+        kernel: Sizes of a window.
+        strides: Distances between neighbours.
+        pads: The widths of the margins.
+        counts: How many there are along each axis.
+        cover_all: Whether the last one may reach over the end.
+    """
+
+    x: Tensor
+    kernel: Sequence[Dim]
+    strides: Sequence[Dim]
+    pads: Sequence[Dim]
+    counts: Sequence[Dim]
+    cover_all: bool
+
+    def known(self) -> list[list[int]] | None:
+        """Return kernel, strides and padding as numbers; None where one is a formula."""
+        found = numbers([*self.kernel, *self.strides, *self.pads])
+        rank = len(self.kernel)
+        return None if found is None else [found[i : i + rank] for i in range(0, 3 * rank, rank)]
+
+    def is_whole(self) -> bool:
+        """Whether the one window is the whole picture."""
+        assert self.x.shape is not None
+        return tuple(self.kernel) == tuple(self.x.shape[2:]) and not any(self.pads)
+
+    def result(self) -> tuple[ir.DataType, tuple[Dim, ...]]:
+        """Return the type of a variable with one element a window."""
+        assert self.x.shape is not None
+        return self.x.dtype, (*self.x.shape[:2], *self.counts)
+
+
+def windows_of(t: Core, rank: int, x: Value, ksize: Value, stride: Value, pad: Value,
+               cover_all: Value) -> Windows:  # fmt: skip
+    """Return the windows of a pooling over the last ``rank`` axes."""
     found = floating(t, x)
     shape = need_rank(t, found, rank + 2, "x")
     kernel = per_axis(t, ksize, rank, "ksize")
@@ -31,7 +80,37 @@ def pool(t: Core, rank: int, operator: str, x: Value, ksize: Value, stride: Valu
         for n, k, s, p in zip(shape[2:], kernel, strides, pads, strict=True)
     ]
     positive(t, tail, found, "the pooling")
-    return made(t, operator, [found], found.dtype, (*shape[:2], *tail))
+    return Windows(found, kernel, strides, pads, tail, bool(cover_all))
+
+
+def max_pool(t: Core, w: Windows, return_indices: Value = False) -> Value:
+    """Return the largest element of each window, and where in it that is if asked for."""
+    known, result = w.known(), w.result()
+    if w.is_whole() and not return_indices:  # sizes that are formulas too
+        axes = list(range(2, 2 + len(w.kernel)))
+        return computed(t, result, lambda x: op("ReduceMax", x, axes, keepdims=1), w.x)
+    if known is None:
+        y = made(t, "MaxPool", [w.x], *result)
+        return (y, made(t, "MaxPool", [y], INT64, y.shape)) if return_indices else y
+    y = computed(t, result, functions.max_pool, w.x, *known, w.cover_all)
+    if not return_indices:
+        return y
+    places = (INT64, result[1])
+    run = functions.max_places
+    return (y, computed(t, places, run, w.x, *known, list(w.counts), w.cover_all))
+
+
+def average_pool(t: Core, w: Windows, pad_value: Value = 0) -> Tensor:
+    """Return the mean of each window; margins are zeros, or do not count."""
+    known, result = w.known(), w.result()
+    if pad_value not in (0, None):
+        t.fail("value", f"expected pad_value to be 0 or None, got {t.show(t.wrap(pad_value))}")
+    if w.is_whole():  # sizes that are formulas too
+        axes = list(range(2, 2 + len(w.kernel)))
+        return computed(t, result, lambda x: op("ReduceMean", x, axes, keepdims=1), w.x)
+    if known is None:
+        return made(t, "AveragePool", [w.x], *result)
+    return computed(t, result, functions.average_pool, w.x, *known, pad_value == 0)
 
 
 def _register(name: str, rank: int) -> None:
@@ -40,15 +119,17 @@ def _register(name: str, rank: int) -> None:
 
     def maximum(t: Core, x: Value, ksize: Value, stride: Value = None, pad: Value = 0,
                 cover_all: Value = True, return_indices: Value = False) -> Value:  # fmt: skip
-        y = pool(t, spatial(t, x), "MaxPool", x, ksize, stride, pad, cover_all)
-        return (y, made(t, "MaxPool", [y], INT32, y.shape)) if return_indices else y
+        windows = windows_of(t, spatial(t, x), x, ksize, stride, pad, cover_all)
+        return max_pool(t, windows, return_indices)
 
     def average(t: Core, x: Value, ksize: Value, stride: Value = None, pad: Value = 0,
                 pad_value: Value = 0) -> Tensor:  # fmt: skip
-        return pool(t, spatial(t, x), "AveragePool", x, ksize, stride, pad, False)
+        return average_pool(
+            t, windows_of(t, spatial(t, x), x, ksize, stride, pad, False), pad_value
+        )
 
     def average_2d(t: Core, x: Value, ksize: Value, stride: Value = None, pad: Value = 0) -> Tensor:
-        return pool(t, 2, "AveragePool", x, ksize, stride, pad, False)
+        return average_pool(t, windows_of(t, 2, x, ksize, stride, pad, False))
 
     def unpooling(t: Core, x: Value, ksize: Value, stride: Value = None, pad: Value = 0,
                   outsize: Value = None, cover_all: Value = True) -> Tensor:  # fmt: skip
@@ -60,8 +141,8 @@ def _register(name: str, rank: int) -> None:
 
 
 def unpool(t: Core, rank: int, x: Value, ksize: Value, stride: Value, pad: Value, outsize: Value,
-           cover_all: Value) -> Tensor:  # fmt: skip
-    """Return the inverse of a pooling: every element spread over its window."""
+           cover_all: Value, places: Tensor | None = None) -> Tensor:  # fmt: skip
+    """Return the inverse of a pooling: every element spread over its window, or at one place."""
     found = floating(t, x)
     shape = need_rank(t, found, rank + 2, "x")
     kernel = per_axis(t, ksize, rank, "ksize")
@@ -82,7 +163,12 @@ def unpool(t: Core, rank: int, x: Value, ksize: Value, stride: Value, pad: Value
             for n, k, s, p in zip(shape[2:], kernel, strides, pads, strict=True)
         ]
     positive(t, tail, found, "the unpooling")
-    return made(t, "Unpool", [found], found.dtype, (*shape[:2], *tail))
+    known = numbers([*kernel, *strides, *pads])
+    if known is None:
+        return made(t, "Unpool", [found], found.dtype, (*shape[:2], *tail))
+    split = [known[i : i + rank] for i in range(0, 3 * rank, rank)]
+    result = (found.dtype, (*shape[:2], *tail))
+    return computed(t, result, functions.unpool, found, *split, tail, places)
 
 
 for _name, _rank in (("2d", 2), ("nd", 0), ("1d", 1), ("3d", 3)):
@@ -101,10 +187,9 @@ def upsampling_2d(
     cover_all: Value = True,
 ) -> Tensor:
     """Return maxima put back where they came from."""
-    from hagane.frontends.libraries.chainer.operands import same_shape
-
-    same_shape(t, variable(t, x), variable(t, indexes, "indexes"), "x and indexes")
-    return unpool(t, 2, x, ksize, stride, pad, outsize, cover_all)
+    places = variable(t, indexes, "indexes")
+    same_shape(t, variable(t, x), places, "x and indexes")
+    return unpool(t, 2, x, ksize, stride, pad, outsize, cover_all, places)
 
 
 @function("spatial_pyramid_pooling_2d")
@@ -117,7 +202,11 @@ def spatial_pyramid_pooling_2d(
     if pooling != "max":
         t.fail("value", f"expected pooling='max', got {t.show(t.wrap(pooling))}", found)
     cells = sum(4**level for level in range(pyramid_height))
-    return made(t, "PyramidPool", [found], found.dtype, (shape[0], shape[1] * cells, 1, 1))
+    result = (found.dtype, (shape[0], shape[1] * cells, 1, 1))
+    sizes = numbers(shape[2:])
+    if sizes is None:  # sizes of windows that the data decide
+        return made(t, "PyramidPool", [found], *result)
+    return computed(t, result, functions.pyramid, found, pyramid_height, *sizes)
 
 
 def _regions(t: Core, x: Value, rois: Value, columns: int) -> tuple[Tensor, Tensor]:
@@ -138,19 +227,30 @@ def roi_pooling_2d(
     return made(t, "RoiPool", [found, boxes], found.dtype, shape)
 
 
-@function(
-    "roi_max_pooling_2d", "roi_average_pooling_2d", "roi_max_align_2d", "roi_average_align_2d"
-)
-def roi_pooling(t: Core, x: Value, rois: Value, roi_indices: Value, outsize: Value,
-                spatial_scale: Value, sampling_ratio: Value = None) -> Tensor:  # fmt: skip
-    """Return a grid for each region (top, left, bottom, right)."""
-    found, boxes = _regions(t, x, rois, 4)
-    numbers = variable(t, roi_indices, "roi_indices")
-    if kind_of(numbers) != "i" or t.emit.differ(
-        need_rank(t, numbers, 1, "roi_indices")[0], shape_of(t, boxes)[0]
-    ):
-        t.fail(
-            "shape-mismatch", f"expected a picture for each region, got {t.show(numbers)}", boxes
-        )
-    shape = (shape_of(t, boxes)[0], shape_of(t, found)[1], *per_axis(t, outsize, 2, "outsize"))
-    return made(t, "RoiPool", [found, boxes], found.dtype, shape)
+def _roi(name: str) -> None:
+    def run(t: Core, x: Value, rois: Value, roi_indices: Value, outsize: Value,
+            spatial_scale: Value, sampling_ratio: Value = None) -> Tensor:  # fmt: skip
+        found, boxes = _regions(t, x, rois, 4)
+        places = variable(t, roi_indices, "roi_indices")
+        if kind_of(places) != "i" or t.emit.differ(
+            need_rank(t, places, 1, "roi_indices")[0], shape_of(t, boxes)[0]
+        ):
+            t.fail(
+                "shape-mismatch", f"expected a picture for each region, got {t.show(places)}", boxes
+            )
+        size = per_axis(t, outsize, 2, "outsize")
+        shape = (shape_of(t, boxes)[0], shape_of(t, found)[1], *size)
+        known = numbers(size)
+        ratio = sampling_ratio
+        if isinstance(ratio, tuple) and len(set(ratio)) == 1:
+            ratio = ratio[0]
+        if name != "average_align" or known is None or isinstance(ratio, tuple):
+            return made(t, "RoiPool", [found, boxes], found.dtype, shape)
+        settings = (known, float(spatial_scale), ratio or 0)
+        return computed(t, (found.dtype, shape), roi_average, found, boxes, places, *settings)
+
+    function(f"roi_{name}_2d")(run)
+
+
+for _name in ("max_pooling", "average_pooling", "max_align", "average_align"):
+    _roi(_name)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-import onnx_ir as ir
-
 from hagane.frontends.libraries.chainer.operands import (
+    computed,
     floating,
     kind_of,
     made,
@@ -19,6 +18,8 @@ from hagane.frontends.libraries.chainer.table import VARIABLE, function
 from hagane.frontends.libraries.numpy.operands import promoted
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
+from hagane.ops.functions import elementary
+from hagane.ops.functions.chainer import products as functions
 from hagane.symbolic import Dim, product
 
 
@@ -42,20 +43,13 @@ def linear(t: Core, x: Value, W: Value, b: Value = None, n_batch_axes: Value = 1
             found,
             remedy=_remedy(t, shape, features, n_batch_axes),
         )
-    flat = found
-    if len(shape) != 2:
-        flat = made(t, "Reshape", [found], found.dtype, (product(lead), count))
     bias = None
     if b is not None:
         bias = variable(t, b, "b")
         same_dtype(t, found, bias, "x and b")
         if t.emit.differ(need_rank(t, bias, 1, "b")[0], out):
             t.fail("shape-mismatch", f"expected a bias of {out}, got {t.show(bias)}", bias)
-    if w.dtype == found.dtype:
-        y: Tensor = t.op("Gemm", flat, w, bias, transB=1, kind=VARIABLE)
-    else:
-        y = made(t, "Gemm", [flat, w], found.dtype, (product(lead), out))
-    return y if len(lead) == 1 else made(t, "Reshape", [y], y.dtype, (*lead, out))
+    return computed(t, (found.dtype, (*lead, out)), functions.linear, found, w, bias, n_batch_axes)
 
 
 def _remedy(t: Core, shape: tuple[Dim, ...], features: Dim, n_batch_axes: int) -> str:
@@ -81,7 +75,7 @@ def _turned(t: Core, x: Tensor) -> Tensor:
     shape = shape_of(t, x)
     if len(shape) < 2:
         return x
-    turned = made(t, "Transpose", [x], x.dtype, (*shape[:-2], shape[-1], shape[-2]))
+    turned = computed(t, (x.dtype, (*shape[:-2], shape[-1], shape[-2])), elementary.swapped, x)
     turned.origin = x.origin
     return turned
 
@@ -103,7 +97,9 @@ def _product(t: Core, a: Tensor, b: Tensor) -> Tensor:
             remedy=remedy,
         )
     dtype = promoted(t, [a, b])
-    same = [x if x.dtype == dtype else t.emit.like(x, dtype) for x in (a, b)]
+    same = [computed(t, (dtype, x.shape), elementary.cast, x, dtype) for x in (a, b)]
+    for one, x in zip(same, (a, b), strict=True):
+        one.origin = x.origin
     result: Tensor = t.op("MatMul", *same, kind=VARIABLE)
     return result
 
@@ -119,7 +115,8 @@ def batch_matmul(
         shape = shape_of(t, x)
         if len(shape) not in (2, 3):
             t.fail("rank", f"expected '{name}' to have 2 or 3 axes, got {t.show(x)}", x)
-        x = made(t, "Reshape", [x], x.dtype, (*shape, 1)) if len(shape) == 2 else x
+        if len(shape) == 2:
+            x = computed(t, (x.dtype, (*shape, 1)), elementary.unsqueeze, x, [2])
         sides.append(_turned(t, x) if turn else x)
     if t.emit.differ(shape_of(t, sides[0])[0], shape_of(t, sides[1])[0]):
         t.fail("shape-mismatch", "expected one batch size", *sides)
@@ -131,13 +128,11 @@ def einsum(t: Core, *operands: Value) -> Tensor:
     """Return a sum of products over the indices of an equation."""
     if not operands or not isinstance(operands[0], str):
         t.fail("type", "einsum takes its equation as a text first")
-    found = [variable(t, x, f"operands[{i}]") for i, x in enumerate(operands[1:])]
+    found = [floating(t, x, f"operands[{i}]") for i, x in enumerate(operands[1:])]
     for x in found[1:]:
         same_dtype(t, found[0], x, "the operands of einsum")
-    dtype = found[0].dtype
-    floats = [x if kind_of(x) == "f" else t.emit.like(x, ir.DataType.FLOAT) for x in found]
-    y: Tensor = t.op("Einsum", *floats, equation=re.sub(r"\s", "", operands[0]), kind=VARIABLE)
-    return y if y.dtype == dtype else t.emit.like(y, dtype)
+    y: Tensor = t.op("Einsum", *found, equation=re.sub(r"\s", "", operands[0]), kind=VARIABLE)
+    return y
 
 
 @function("tensordot")
@@ -150,7 +145,15 @@ def tensordot(t: Core, a: Value, b: Value, axes: Value = 2) -> Tensor:
     pairs = axes
     if isinstance(pairs, list | tuple):
         pairs = tuple(p if isinstance(p, list | tuple) else (p,) for p in pairs)
-    return run(t, left, right, pairs, left.dtype)
+    promised = run(t, left, right, pairs, left.dtype)
+    return computed(t, promised, functions.tensordot, left, right, *_axes_of(left, right, pairs))
+
+
+def _axes_of(a: Tensor, b: Tensor, axes: Value) -> tuple[list[int], list[int]]:
+    """Return the axes of both operands that are summed over."""
+    if isinstance(axes, int):
+        return list(range(a.rank - axes, a.rank)), list(range(axes))
+    return [place % a.rank for place in axes[0]], [place % b.rank for place in axes[1]]
 
 
 @function("bilinear")
@@ -172,7 +175,10 @@ def bilinear(t: Core, e1: Value, e2: Value, W: Value, V1: Value = None, V2: Valu
             left,
             right,
         )
-    return made(t, "Bilinear", [left, right, w], left.dtype, (flat[0], sizes[2]))
+    given = [None if v is None else floating(t, v, n)
+             for v, n in ((V1, "V1"), (V2, "V2"), (b, "b"))]  # fmt: skip
+    result = (left.dtype, (flat[0], sizes[2]))
+    return computed(t, result, functions.bilinear, left, right, w, *given)
 
 
 @function("embed_id")
@@ -190,11 +196,13 @@ def embed_id(t: Core, x: Value, W: Value, ignore_label: Value = None) -> Tensor:
     if not shape:
         t.fail("rank", f"expected at least one axis of IDs, got {t.show(places)}", places)
     features = need_rank(t, w, 2, "W")[1]
-    return made(t, "Gather", [w, places], w.dtype, (*shape, features))
+    result = (w.dtype, (*shape, features))
+    return computed(t, result, functions.embed_id, places, w, ignore_label)
 
 
 @function("simplified_dropconnect")
 def simplified_dropconnect(t: Core, x: Value, W: Value, b: Value = None, ratio: Value = 0.5,
-                           **_: Value) -> Tensor:  # fmt: skip
-    """Return a linear layer with weights dropped while training."""
-    return linear(t, x, W, b)
+                           train: Value = True, **_: Value) -> Tensor:  # fmt: skip
+    """Return a linear layer with weights dropped, unless ``train`` says no."""
+    y = linear(t, x, W, b)
+    return made(t, "Dropconnect", [y], y.dtype, y.shape) if train else y

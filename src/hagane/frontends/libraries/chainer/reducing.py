@@ -7,6 +7,7 @@ import numpy as np
 from hagane.frontends.libraries.chainer.operands import (
     INT32,
     axes,
+    computed,
     floating,
     made,
     need_rank,
@@ -15,6 +16,8 @@ from hagane.frontends.libraries.chainer.operands import (
 from hagane.frontends.libraries.chainer.table import function
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
+from hagane.ops.builder import op
+from hagane.ops.functions.chainer import elementwise as functions
 
 _OPERATORS = {
     "sum": "ReduceSum", "prod": "ReduceProd", "max": "ReduceMax", "min": "ReduceMin",
@@ -27,7 +30,7 @@ def reduced(t: Core, operator: str, x: Tensor, axis: Value, keepdims: Value) -> 
     shape = shape_of(t, x)
     places = axes(t, axis, len(shape), x)
     if not places:
-        return made(t, operator, [x], x.dtype, shape)
+        return computed(t, x, lambda x: op("Identity", x), x)
     result: Tensor = t.op(
         operator, x, np.array(places, dtype=np.int64), keepdims=int(bool(keepdims))
     )
@@ -68,37 +71,65 @@ def average(
             t.emit.differ(a, b) for a, b in zip(own, expected, strict=True)
         ):
             t.fail("shape-mismatch", f"{t.show(w)} does not weigh {t.show(found)}", w, found)
+        with t.emit.types_only():
+            promised = reduced(t, "ReduceMean", found, axis, keepdims)
+        run = functions.weighted_mean
+        return computed(t, promised, run, found, w, places, bool(keepdims))
     return reduced(t, "ReduceMean", found, axis, keepdims)
 
 
-def _place(name: str) -> None:
+def _place(name: str, operator: str) -> None:
     def run(t: Core, x: Value, axis: Value = None) -> Tensor:
         found = floating(t, x)
         shape = shape_of(t, found)
         places = axes(t, axis, len(shape), found)
         rest = tuple(n for i, n in enumerate(shape) if i not in places)
-        return made(t, "ArgMax", [found], INT32, rest)
+        place = None if axis is None else places[0]
+        return computed(t, (INT32, rest), functions.place, found, place, operator)
 
     function(name)(run)
 
 
-_place("argmax")
-_place("argmin")
+_place("argmax", "ArgMax")
+_place("argmin", "ArgMin")
 
 
 @function("batch_l2_norm_squared")
 def batch_l2_norm_squared(t: Core, x: Value) -> Tensor:
     """Return the squared norm of each sample."""
     found = floating(t, x)
-    return made(t, "Norm", [found], found.dtype, shape_of(t, found)[:1])
+    shape = shape_of(t, found)
+    rest = list(range(1, len(shape)))
+    run = lambda x: op("ReduceSumSquare", x, rest, keepdims=0)  # noqa: E731
+    return computed(t, (found.dtype, shape[:1]), run, found)
 
 
-@function("det", "batch_det", "inv", "batch_inv", "cholesky")
-def square_matrix(t: Core, a: Value) -> Tensor:
-    """Return a determinant, an inverse or a factor of square matrices."""
+def _square(t: Core, a: Value, name: str) -> Tensor:
+    """Return a square matrix, or a batch of such where the name says so."""
     x = floating(t, a, "a")
-    name = t.emit.label.rpartition(".")[2]
     shape = need_rank(t, x, 3 if name.startswith("batch") else 2, "a")
     if t.emit.differ(shape[-1], shape[-2]):
         t.fail("shape-mismatch", f"{name} takes square matrices, got {t.show(x)}", x)
-    return made(t, name, [x], x.dtype, shape[:-2] if name.endswith("det") else shape)
+    return x
+
+
+def _determinant(name: str) -> None:
+    def run(t: Core, a: Value) -> Tensor:
+        x = _square(t, a, name)
+        return computed(t, (x.dtype, shape_of(t, x)[:-2]), lambda x: op("Det", x), x)
+
+    function(name)(run)
+
+
+def _factor(name: str) -> None:
+    def run(t: Core, a: Value) -> Tensor:
+        x = _square(t, a, name)
+        return made(t, name, [x], x.dtype, x.shape)
+
+    function(name)(run)
+
+
+for _name in ("det", "batch_det"):
+    _determinant(_name)
+for _name in ("inv", "batch_inv", "cholesky"):
+    _factor(_name)

@@ -1,138 +1,30 @@
-"""Links of Chainer that normalise, keep a state, or need one."""
+"""Links of Chainer that keep a state, or need one."""
 
 from __future__ import annotations
 
-from hagane.frontends.libraries.chainer import normalising
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from hagane.frontends.libraries.chainer.arithmetic import binary
 from hagane.frontends.libraries.chainer.links import layer
 from hagane.frontends.libraries.chainer.operands import (
-    FLOAT,
-    axes,
-    dtype_of,
+    computed,
+    computed_parts,
     floating,
-    is_lazy,
-    lazy_parameter,
-    made,
     same_shape,
     shape_of,
-    sizes,
     variable,
 )
-from hagane.frontends.libraries.chainer.operands import parameter as weight
 from hagane.frontends.libraries.chainer.recurrent import lstm
-from hagane.frontends.libraries.numpy.operands import new
+from hagane.frontends.libraries.chainer.table import VARIABLE
 from hagane.frontends.libraries.table import View
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
-from hagane.symbolic import Dim, product
-
-
-@layer("BatchNormalization", "BatchRenormalization")
-class BatchNormalization:
-    """Normalises by the statistics of the batch, or by those kept."""
-
-    @staticmethod
-    def init(
-        t: Core,
-        size: Value = None,
-        decay: Value = 0.9,
-        eps: Value = 2e-5,
-        dtype: Value = None,
-        use_gamma: Value = True,
-        use_beta: Value = True,
-        initial_gamma: Value = None,
-        initial_beta: Value = None,
-        axis: Value = None,
-        initial_avg_mean: Value = None,
-        initial_avg_var: Value = None,
-    ) -> dict[str, Value]:
-        """Return the attributes."""
-        if size is None and axis is None:
-            t.fail("value", "RuntimeError: size or axis is required")
-        found = {"axis": axis, "decay": decay, "eps": eps, "N": 0, "use_gamma": bool(use_gamma),
-                 "use_beta": bool(use_beta), "dtype": dtype}  # fmt: skip
-        shape = None if size is None else sizes(t, size)
-        return {**found, **BatchNormalization.parameters(t, found, shape)}
-
-    @staticmethod
-    def parameters(t: Core, found: dict[str, Value], shape: list[Dim] | None) -> dict[str, Value]:
-        """Return the parameters and statistics for a shape."""
-        dtype = dtype_of(t, found["dtype"], FLOAT)
-        made_: dict[str, Value] = {}
-        for name, used in (("gamma", "use_gamma"), ("beta", "use_beta")):
-            fresh = lazy_parameter(t) if shape is None else weight(t, *shape, dtype=dtype)
-            made_[name] = fresh if found[used] else None
-        for name in ("avg_mean", "avg_var"):
-            made_[name] = None if shape is None else new(t, dtype, shape)
-        return made_
-
-    @staticmethod
-    def forward(t: Core, self: View, x: Value, finetune: Value = False, **_: Value) -> Value:
-        """Apply the layer."""
-        found = variable(t, x)
-        if self.avg_mean is None:
-            gone = axes(t, self.axis, len(shape_of(t, found)), found)
-            rest = [n for i, n in enumerate(shape_of(t, found)) if i not in gone]
-            names = {k: getattr(self, k) for k in ("use_gamma", "use_beta", "dtype")}
-            for name, value in BatchNormalization.parameters(t, names, rest).items():
-                setattr(self, name, value)
-        scale = variable(t, self.avg_mean, "avg_mean")
-        return normalising.normalised(t, found, scale, scale, self.axis)
-
-
-@layer("DecorrelatedBatchNormalization")
-class DecorrelatedBatchNormalization:
-    """Whitens the batch."""
-
-    @staticmethod
-    def init(t: Core, size: Value, groups: Value = 16, *_: Value, **__: Value) -> dict[str, Value]:
-        """Return the attributes."""
-        return {"size": size, "groups": groups}
-
-    @staticmethod
-    def forward(t: Core, self: View, x: Value, **_: Value) -> Value:
-        """Apply the layer."""
-        return normalising.decorrelated(t, x)
-
-
-@layer("LayerNormalization")
-class LayerNormalization:
-    """Normalises each sample of (batch, features)."""
-
-    @staticmethod
-    def init(t: Core, size: Value = None, eps: Value = 1e-6, initial_gamma: Value = None,
-             initial_beta: Value = None) -> dict[str, Value]:  # fmt: skip
-        """Return the attributes."""
-        pair = [lazy_parameter(t) if size is None else weight(t, size) for _ in range(2)]
-        return {"eps": eps, "gamma": pair[0], "beta": pair[1]}
-
-    @staticmethod
-    def forward(t: Core, self: View, x: Value) -> Value:
-        """Apply the layer."""
-        if is_lazy(self.gamma):
-            count = product(shape_of(t, variable(t, x))[1:])
-            self.gamma, self.beta = weight(t, count), weight(t, count)
-        return normalising.layer_normalization(t, x, self.gamma, self.beta)
-
-
-@layer("GroupNormalization")
-class GroupNormalization:
-    """Normalises over groups of channels."""
-
-    @staticmethod
-    def init(
-        t: Core, groups: Value, size: Value = None, *_: Value, **__: Value
-    ) -> dict[str, Value]:
-        """Return the attributes."""
-        pair = [lazy_parameter(t) if size is None else weight(t, size) for _ in range(2)]
-        return {"groups": groups, "gamma": pair[0], "beta": pair[1]}
-
-    @staticmethod
-    def forward(t: Core, self: View, x: Value) -> Value:
-        """Apply the layer."""
-        shape = shape_of(t, variable(t, x))
-        if is_lazy(self.gamma) and len(shape) > 1:
-            self.gamma, self.beta = weight(t, shape[1]), weight(t, shape[1])
-        return normalising.group_normalization(t, x, self.groups, self.gamma, self.beta)
+from hagane.ops.builder import op
+from hagane.ops.functions.chainer import elementwise
+from hagane.ops.functions.parts import parts
+from hagane.symbolic import Dim, floordiv
 
 
 def _linear(t: Core, *arguments: Value, **keywords: Value) -> Value:
@@ -140,7 +32,29 @@ def _linear(t: Core, *arguments: Value, **keywords: Value) -> Value:
 
 
 def _state(t: Core, x: Tensor, batch: Dim, size: Dim) -> Tensor:
-    return made(t, "Zeros", [x], x.dtype, (batch, size))
+    """Return a state of zeros (batch, size) in the element type of a variable."""
+    zero = np.zeros(1, x.dtype.numpy())
+    run = lambda: op("ConstantOfShape", [batch, size], value=zero)  # noqa: E731
+    found = computed(t, (x.dtype, (batch, size)), run)
+    return found.seen_as(VARIABLE)
+
+
+def _call(t: Core, name: str, *arguments: Value, **keywords: Value) -> Tensor:
+    """Return the result of a function of Chainer."""
+    return t.call_library(f"chainer.functions.{name}", list(arguments), keywords)
+
+
+def _split(t: Core, x: Tensor, where: Value) -> Sequence[Tensor]:
+    """Return the parts of a variable along axis 1."""
+    found: Sequence[Tensor] = t.call_library("chainer.functions.split_axis", [x, where, 1])
+    return found
+
+
+def _gates(t: Core, x: Tensor) -> list[Tensor]:
+    """Return the four gates that lie interleaved along axis 1."""
+    batch, width = shape_of(t, x)
+    promised = [(x.dtype, (batch, floordiv(width, 4)))] * 4
+    return computed_parts(t, promised, lambda x: elementwise.gates(x, 4), x)
 
 
 def _batch(t: Core, h: Value, x: Tensor) -> Dim:
@@ -158,7 +72,23 @@ def _batch(t: Core, h: Value, x: Tensor) -> Dim:
     return batch
 
 
-@layer("LSTM", "StatefulPeepholeLSTM", "StatefulZoneoutLSTM")
+class _Stateful:
+    """A link that keeps cells and outputs from call to call."""
+
+    @staticmethod
+    def reset_state(t: Core, self: View) -> Value:
+        """Forget the state."""
+        self.c = self.h = None
+        return None
+
+    @staticmethod
+    def set_state(t: Core, self: View, c: Value, h: Value) -> Value:
+        """Replace the state."""
+        self.c, self.h = variable(t, c, "c"), variable(t, h, "h")
+        return None
+
+
+@layer("LSTM")
 class LSTM:
     """A cell that keeps its state from call to call."""
 
@@ -181,23 +111,87 @@ class LSTM:
         found = floating(t, x)
         batch = _batch(t, self.h, found)
         gates = t.call(self.upward, [found], {})
+        rest = None
+        if self.h is not None:
+            h, units = self.h, self.state_size
+            if t.emit.differ(shape_of(t, h)[0], batch):
+                others = shape_of(t, h)[0] - batch
+                promised = [(h.dtype, (batch, units)), (h.dtype, (others, units))]
+                h, rest = computed_parts(t, promised, parts, h, 0, [batch, others])
+            gates = _call(t, "add", gates, t.call(self.lateral, [h], {}))
         cell = _state(t, gates, batch, self.state_size) if self.c is None else self.c
         self.c, y = lstm(t, cell, gates)
-        if self.h is None or not t.emit.differ(shape_of(t, self.h)[0], batch):
-            self.h = y
+        self.h = y if rest is None else _call(t, "concat", [y, rest], axis=0)
         return y
 
-    @staticmethod
-    def reset_state(t: Core, self: View) -> Value:
-        """Forget the state."""
-        self.c = self.h = None
-        return None
+    reset_state = _Stateful.reset_state
+    set_state = _Stateful.set_state
+
+
+@layer("StatefulPeepholeLSTM")
+class StatefulPeepholeLSTM:
+    """A cell whose gates see its state (Gers et al., 2002)."""
 
     @staticmethod
-    def set_state(t: Core, self: View, c: Value, h: Value) -> Value:
-        """Replace the state."""
-        self.c, self.h = variable(t, c, "c"), variable(t, h, "h")
-        return None
+    def init(t: Core, in_size: Value, out_size: Value) -> dict[str, Value]:
+        """Return the attributes."""
+        peep = {f"peep_{gate}": _linear(t, out_size, out_size, nobias=True) for gate in "ifo"}
+        return {**LSTM.init(t, in_size, out_size), **peep}
+
+    @staticmethod
+    def forward(t: Core, self: View, x: Value) -> Value:
+        """Return the output (batch, units)."""
+        found = floating(t, x)
+        gates = t.call(self.upward, [found], {})
+        if self.h is not None:
+            gates = _call(t, "add", gates, t.call(self.lateral, [self.h], {}))
+        batch = shape_of(t, found)[0]
+        cell = _state(t, gates, batch, self.state_size) if self.c is None else self.c
+        a, i, f, o = _gates(t, gates)
+
+        def gate(own: Tensor, peep: Value, state: Tensor) -> Tensor:
+            return _call(t, "sigmoid", _call(t, "add", own, t.call(peep, [state], {})))
+
+        new = binary(t, "mul", _call(t, "tanh", a), gate(i, self.peep_i, cell))
+        self.c = _call(t, "add", new, binary(t, "mul", gate(f, self.peep_f, cell), cell))
+        shown = gate(o, self.peep_o, self.c)
+        self.h = binary(t, "mul", shown, _call(t, "tanh", self.c))
+        return self.h
+
+    reset_state = _Stateful.reset_state
+    set_state = _Stateful.set_state
+
+
+@layer("StatefulZoneoutLSTM")
+class StatefulZoneoutLSTM:
+    """A cell of which parts keep their state (Krueger et al., 2016)."""
+
+    @staticmethod
+    def init(
+        t: Core, in_size: Value, out_size: Value, c_ratio: Value = 0.5, h_ratio: Value = 0.5
+    ) -> dict[str, Value]:
+        """Return the attributes."""
+        return {**LSTM.init(t, in_size, out_size), "c_ratio": c_ratio, "h_ratio": h_ratio}
+
+    @staticmethod
+    def forward(t: Core, self: View, x: Value) -> Value:
+        """Return the output (batch, units)."""
+        found = floating(t, x)
+        gates = t.call(self.upward, [found], {})
+        batch, size = shape_of(t, found)[0], self.state_size
+        if self.h is None:
+            self.h = _state(t, gates, batch, size)
+        else:
+            gates = _call(t, "add", gates, t.call(self.lateral, [self.h], {}))
+        if self.c is None:
+            self.c = _state(t, gates, batch, size)
+        new, y = lstm(t, self.c, gates)
+        self.c = _call(t, "zoneout", self.c, new, self.c_ratio)
+        self.h = _call(t, "zoneout", self.h, y, self.h_ratio)
+        return self.h
+
+    reset_state = _Stateful.reset_state
+    set_state = _Stateful.set_state
 
 
 @layer("StatelessLSTM")
@@ -217,39 +211,63 @@ class StatelessLSTM:
         found = floating(t, x)
         gates = t.call(self.upward, [found], {})
         if h is not None:
-            gates = t.call_library("chainer.functions.add", [gates, t.call(self.lateral, [h], {})])
+            gates = _call(t, "add", gates, t.call(self.lateral, [h], {}))
         cell = c
         if c is None:
             cell = _state(t, gates, shape_of(t, found)[0], self.state_size)
         return lstm(t, cell, gates)
 
 
-def _gru(name: str, *, stateful: bool) -> None:
+def _cell(t: Core, self: View, h: Value, x: Value) -> Tensor:
+    """Return the next state of a gated recurrent unit (Cho et al., 2014)."""
+
+    def of(name: str, value: Value) -> Tensor:
+        return t.call(getattr(self, name), [value], {})
+
+    z, y = of("W_z", x), of("W", x)
+    r = of("W_r", x)
+    if h is None:
+        return binary(t, "mul", _call(t, "sigmoid", z), _call(t, "tanh", y))
+    inner = of("U_r", h)
+    same_shape(t, y, inner, "the input's and the state's part")
+    reset = _call(t, "sigmoid", _call(t, "add", r, inner))
+    update = _call(t, "sigmoid", _call(t, "add", z, of("U_z", h)))
+    kept = of("U", binary(t, "mul", reset, h))
+    new = _call(t, "tanh", _call(t, "add", y, kept))
+    return _call(t, "linear_interpolate", update, new, h)
+
+
+def _minimal(t: Core, self: View, h: Value, x: Value) -> Tensor:
+    """Return the next state of a minimal gated unit (Zhou et al., 2016)."""
+    found = floating(t, x)
+    if h is None:
+        h = _state(t, found, shape_of(t, found)[0], self.get("_state_size", None))
+    forget = _call(t, "sigmoid", t.call(self.W_f, [_call(t, "concat", [h, found])], {}))
+    joined = _call(t, "concat", [binary(t, "mul", forget, h), found])
+    new = _call(t, "tanh", t.call(self.W_h, [joined], {}))
+    return _call(t, "linear_interpolate", forget, new, h)
+
+
+def _unit(name: str, run: Callable[..., Tensor], *, stateful: bool) -> None:
     def init(
         t: Core, in_size: Value, out_size: Value = None, *_: Value, **__: Value
     ) -> dict[str, Value]:
-        found = {"state_size": out_size, "h": None}
+        found = {"state_size": out_size, "_state_size": out_size, "h": None}
+        if run is _minimal:
+            found |= {gate: _linear(t, in_size + out_size, out_size) for gate in ("W_f", "W_h")}
+            return found
         for gate in ("W_r", "W_z", "W"):
             found[gate] = _linear(t, in_size, out_size)
         for gate in ("U_r", "U_z", "U"):
             found[gate] = _linear(t, out_size, out_size)
         return found
 
-    def step(t: Core, self: View, h: Value, x: Value) -> Value:
-        y = t.call(self.W, [x], {})
-        t.call(self.W_r, [x], {})
-        t.call(self.W_z, [x], {})
-        if h is not None:
-            inner = t.call(self.U, [h], {})
-            same_shape(t, y, inner, "the input's and the state's part")
-        return y
-
     def forward_stateful(t: Core, self: View, x: Value) -> Value:
-        self.h = step(t, self, self.h, x)
+        self.h = run(t, self, self.h, x)
         return self.h
 
     def forward(t: Core, self: View, h: Value, x: Value) -> Value:
-        return step(t, self, h, x)
+        return run(t, self, h, x)
 
     def reset_state(t: Core, self: View) -> Value:
         self.h = None
@@ -270,29 +288,95 @@ def _gru(name: str, *, stateful: bool) -> None:
     layer(name)(type(name, (), functions))
 
 
-_gru("StatelessGRU", stateful=False)
-_gru("StatelessMGU", stateful=False)
-_gru("StatefulMGU", stateful=True)
-_gru("StatefulGRU", stateful=True)
-_gru("GRU", stateful=True)
+_unit("StatelessGRU", _cell, stateful=False)
+_unit("StatelessMGU", _minimal, stateful=False)
+_unit("StatefulMGU", _minimal, stateful=True)
+_unit("StatefulGRU", _cell, stateful=True)
+_unit("GRU", _cell, stateful=True)
 
 
-def _tree(name: str) -> None:
-    def init(t: Core, in_size: Value, out_size: Value, n_ary: Value = 2) -> dict[str, Value]:
-        return {"state_size": out_size, "W_x": _linear(t, in_size, 4 * out_size)}
+def _children(
+    t: Core, self: View, given: Sequence[Value]
+) -> tuple[list[Tensor | None], list[Tensor | None], Tensor]:
+    """Return the cells and outputs of children, and the input; zeros where that is None."""
+    half = len(given) // 2
+    cells, outputs, x = list(given[:half]), list(given[half:-1]), given[-1]
+    states = [floating(t, one, "state") for one in (*cells, *outputs) if one is not None]
+    if x is None:
+        if not states:
+            t.fail("value", "ValueError: all of cs, hs and x are None")
+        x = _state(t, states[0], shape_of(t, states[0])[0], self.in_size)
+    found = floating(t, x)
+    for state in states:
+        expected = (shape_of(t, found)[0], self.state_size)
+        own = shape_of(t, state)
+        if len(own) != 2 or any(map(t.emit.differ, own, expected)):
+            t.fail(
+                "shape-mismatch", f"the states {t.show(state)} do not fit {t.show(found)}", state
+            )
+    return cells, outputs, found
 
+
+def _zeros_for(t: Core, self: View, x: Tensor, states: Sequence[Value]) -> list[Tensor]:
+    batch = shape_of(t, x)[0]
+    return [_state(t, x, batch, self.state_size) if one is None else one for one in states]
+
+
+@layer("ChildSumTreeLSTM")
+class ChildSumTreeLSTM:
+    """A tree LSTM over the sum of any number of children (Tai et al., 2015)."""
+
+    @staticmethod
+    def init(t: Core, in_size: Value, out_size: Value) -> dict[str, Value]:
+        """Return the attributes."""
+        return {
+            "in_size": in_size, "state_size": out_size, "W_x": _linear(t, in_size, 4 * out_size),
+            "W_h_aio": _linear(t, out_size, 3 * out_size, nobias=True),
+            "W_h_f": _linear(t, out_size, out_size, nobias=True),
+        }  # fmt: skip
+
+    @staticmethod
     def forward(t: Core, self: View, *cshsx: Value) -> Value:
-        x = floating(t, cshsx[-1])
-        t.call(self.W_x, [x], {})
-        for state in cshsx[:-1]:
-            if state is not None:
-                expected = _state(t, x, shape_of(t, x)[0], self.state_size)
-                same_shape(t, expected, floating(t, state, "state"), "the states")
-        y = _state(t, x, shape_of(t, x)[0], self.state_size)
-        return (y, y)
+        """Return cell and output, from the children's cells, their outputs, and the input."""
+        cells, outputs, x = _children(t, self, cshsx)
+        gates = t.call(self.W_x, [x], {})
+        aio, forget = _split(t, gates, [3 * self.state_size])
+        if not outputs:
+            a, i, o = _split(t, aio, 3)
+            cell = binary(t, "mul", _call(t, "sigmoid", i), _call(t, "tanh", a))
+            return (cell, binary(t, "mul", _call(t, "sigmoid", o), _call(t, "tanh", cell)))
+        hs, cs = _zeros_for(t, self, x, outputs), _zeros_for(t, self, x, cells)
+        total = hs[0]
+        for h in hs[1:]:
+            total = _call(t, "add", total, h)
+        joined = _call(t, "add", t.call(self.W_h_aio, [total], {}), aio)
+        forgets = [_call(t, "add", t.call(self.W_h_f, [h], {}), forget) for h in hs]
+        return _call(t, "tree_lstm", *cs, _call(t, "concat", [joined, *forgets], axis=1))
 
-    layer(name)(type(name, (), {"init": staticmethod(init), "forward": staticmethod(forward)}))
 
+@layer("NaryTreeLSTM")
+class NaryTreeLSTM:
+    """A tree LSTM with weights for each child (Tai et al., 2015)."""
 
-_tree("ChildSumTreeLSTM")
-_tree("NaryTreeLSTM")
+    @staticmethod
+    def init(t: Core, in_size: Value, out_size: Value, n_ary: Value = 2) -> dict[str, Value]:
+        """Return the attributes."""
+        width = (3 + n_ary) * out_size
+        inner = {f"W_h{i}": _linear(t, out_size, width, nobias=True) for i in range(1, n_ary + 1)}
+        return {
+            "in_size": in_size, "state_size": out_size, "n_ary": n_ary,
+            "W_x": _linear(t, in_size, width), **inner,
+        }  # fmt: skip
+
+    @staticmethod
+    def forward(t: Core, self: View, *cshsx: Value) -> Value:
+        """Return cell and output, from the children's cells, their outputs, and the input."""
+        if len(cshsx) != 2 * self.n_ary + 1:
+            t.fail("call", f"expected {2 * self.n_ary + 1} arguments, got {len(cshsx)}")
+        cells, outputs, x = _children(t, self, cshsx)
+        gates = t.call(self.W_x, [x], {})
+        for number, h in enumerate(outputs, 1):
+            if h is not None:
+                own = t.call(getattr(self, f"W_h{number}"), [h], {})
+                gates = _call(t, "add", gates, own)
+        return _call(t, "tree_lstm", *_zeros_for(t, self, x, cells), gates)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from hagane.frontends.libraries.chainer.operands import (
+    computed,
     floating,
     made,
     need_rank,
+    numbers,
     per_axis,
     shape_of,
     variable,
 )
-from hagane.frontends.libraries.chainer.table import VARIABLE, function
+from hagane.frontends.libraries.chainer.table import function
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
+from hagane.ops.functions.chainer import windows as functions
 from hagane.symbolic import Dim, ceildiv, floordiv
 
 
@@ -78,21 +82,21 @@ def convolution(
     bias = _bias(t, b, kernel[0])
     strides, pads = per_axis(t, stride, rank, "stride"), per_axis(t, pad, rank, "pad")
     dilations = per_axis(t, dilate, rank, "dilate")
-    numbers = [*strides, *pads, *dilations, *kernel[2:], groups]
-    plain = not cover_all and all(isinstance(n, int) for n in numbers)
-    if plain and w.dtype == found.dtype and (bias is None or bias.dtype == found.dtype):
-        y: Tensor = t.op(
-            "Conv", found, w, bias, strides=strides, dilations=dilations, pads=[*pads, *pads],
-            group=groups, kernel_shape=list(kernel[2:]), kind=VARIABLE,
-        )  # fmt: skip
-        positive(t, shape_of(t, y)[2:], found, "the convolution")
-        return y
     tail = [
         output_size(n, k, s, p, bool(cover_all), d)
         for n, k, s, p, d in zip(shape[2:], kernel[2:], strides, pads, dilations, strict=True)
     ]
-    positive(t, tail, found, "the convolution")
-    return made(t, "Conv", [found, w], found.dtype, (shape[0], kernel[0], *tail))
+    known = numbers([*strides, *pads, *dilations, groups])
+    if known is None:
+        positive(t, tail, found, "the convolution")
+        return made(t, "Conv", [found, w], found.dtype, (shape[0], kernel[0], *tail))
+    if all(isinstance(n, int) for n in tail):
+        positive(t, tail, found, "the convolution")
+    run = partial(functions.convolution, cover_all=bool(cover_all))
+    split = [known[:rank], known[rank : 2 * rank], known[2 * rank : -1], known[-1]]
+    y = computed(t, (found.dtype, (shape[0], kernel[0], *tail)), run, found, w, bias, *split)
+    positive(t, shape_of(t, y)[2:], found, "the convolution")
+    return y
 
 
 def deconvolution(
@@ -103,7 +107,7 @@ def deconvolution(
     found, w = floating(t, x), floating(t, W, "W")
     shape, kernel = need_rank(t, found, rank + 2, "x"), need_rank(t, w, rank + 2, "W")
     channels(t, found, shape[1], kernel[0])
-    _bias(t, b, kernel[1] * groups)
+    bias = _bias(t, b, kernel[1] * groups)
     strides, pads = per_axis(t, stride, rank, "stride"), per_axis(t, pad, rank, "pad")
     dilations = per_axis(t, dilate, rank, "dilate")
     axes = list(zip(shape[2:], kernel[2:], strides, pads, dilations, strict=True))
@@ -119,8 +123,13 @@ def deconvolution(
                     found,
                 )
     positive(t, tail, found, "the deconvolution")
-    inputs = [found, w]
-    return made(t, "ConvTranspose", inputs, found.dtype, (shape[0], kernel[1] * groups, *tail))
+    result = (found.dtype, (shape[0], kernel[1] * groups, *tail))
+    known = numbers([*strides, *pads, *dilations, groups])
+    if known is None:
+        return made(t, "ConvTranspose", [found, w], *result)
+    split = [known[:rank], known[rank : 2 * rank], known[2 * rank : -1], known[-1]]
+    sizes = None if outsize is None else tail
+    return computed(t, result, functions.deconvolution, found, w, bias, *split, sizes)
 
 
 @function("convolution_2d")
@@ -207,14 +216,19 @@ def depthwise_convolution_2d(t: Core, x: Value, W: Value, b: Value = None, strid
     found, w = floating(t, x), floating(t, W, "W")
     shape, kernel = need_rank(t, found, 4, "x"), need_rank(t, w, 4, "W")
     channels(t, found, shape[1], kernel[1])
-    _bias(t, b, kernel[0] * kernel[1])
+    bias = _bias(t, b, kernel[0] * kernel[1])
     strides, pads = per_axis(t, stride, 2, "stride"), per_axis(t, pad, 2, "pad")
     tail = [
         output_size(n, k, s, p, False)
         for n, k, s, p in zip(shape[2:], kernel[2:], strides, pads, strict=True)
     ]
     positive(t, tail, found, "the convolution")
-    return made(t, "Conv", [found, w], found.dtype, (shape[0], kernel[0] * kernel[1], *tail))
+    result = (found.dtype, (shape[0], kernel[0] * kernel[1], *tail))
+    known = numbers([*strides, *pads, kernel[1]])
+    if known is None:
+        return made(t, "Conv", [found, w], *result)
+    split = [known[:2], known[2:4], known[4]]
+    return computed(t, result, functions.depthwise, found, w, bias, *split)
 
 
 @function("local_convolution_2d")
@@ -227,7 +241,14 @@ def local_convolution_2d(t: Core, x: Value, W: Value, b: Value = None, stride: V
     for n, k, s, expected in zip(shape[2:], kernel[4:], strides, kernel[1:3], strict=True):
         if t.emit.differ(output_size(n, k, s, 0, False), expected):
             t.fail("shape-mismatch", f"{t.show(found)} does not fit {t.show(w)}", found, w)
-    return made(t, "Conv", [found, w], found.dtype, (shape[0], kernel[0], *kernel[1:3]))
+    result = (found.dtype, (shape[0], kernel[0], *kernel[1:3]))
+    bias = None if b is None else floating(t, b, "b")
+    if bias is not None and any(map(t.emit.differ, need_rank(t, bias, 3, "b"), kernel[:3])):
+        t.fail("shape-mismatch", f"expected a bias for every place, got {t.show(bias)}", bias)
+    known = numbers([*strides, *kernel[4:]])
+    if known is None:
+        return made(t, "Conv", [found, w], *result)
+    return computed(t, result, functions.local_convolution, found, w, bias, known[:2])
 
 
 @function("im2col")
@@ -246,4 +267,9 @@ def im2col(t: Core, x: Value, ksize: Value, stride: Value = 1, pad: Value = 0,
     ]
     positive(t, tail, found, "im2col")
     area = settings[0][0] * settings[0][1]
-    return made(t, "Im2Col", [found], found.dtype, (shape[0], shape[1] * area, *tail))
+    result = (found.dtype, (shape[0], shape[1] * area, *tail))
+    known = numbers([size for pair in settings for size in pair])
+    if known is None:
+        return made(t, "Im2Col", [found], *result)
+    pairs = [known[i : i + 2] for i in range(0, 8, 2)]
+    return computed(t, result, functions.image_columns, found, *pairs, tail, bool(cover_all))

@@ -239,6 +239,15 @@ def dims_input(dims: Sequence[Dim]) -> Any:
     return result
 
 
+def size_input(dim: Dim) -> Any:
+    """Return a size as an input of an operator that has no axes."""
+    if isinstance(dim, int):
+        return np.array(int(dim), dtype=np.int64)
+    result = np.empty((), dtype=object)
+    result[()] = dim
+    return result
+
+
 def reshape(t: Core, x: Tensor, dims: Sequence[Dim]) -> Tensor:
     """Return ``x`` with another shape; -1 stands for what remains."""
     zero = any(isinstance(dim, int) and dim == 0 for dim in dims)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -205,17 +206,29 @@ def _evaluated(interpreter: Interpreter, module: ModuleRef, text: str) -> Value:
 
 
 def function_of(interpreter: Interpreter, value: Value) -> tuple[Function | None, bool]:
-    """Return the function that a call of ``value`` runs, and whether it is bound."""
+    """Return the function that a call of ``value`` runs, and whether it is bound.
+
+    Of one that others are wrapped around it is the innermost: it says which arguments there are.
+    """
     if isinstance(value, Function):
-        return value, False
+        return _described(interpreter, value), False
     if isinstance(value, Bound) and isinstance(value.function, Function):
-        return value.function, True
+        return _described(interpreter, value.function), True
     if isinstance(value, Instance):
         for name in interpreter.tables.call_order(interpreter, value):
             found = interpreter.method_of(value, name)
             if isinstance(found, Bound) and isinstance(found.function, Function):
-                return found.function, True
+                return _described(interpreter, found.function), True
     return None, False
+
+
+def _described(interpreter: Interpreter, function: Function) -> Function:
+    """Return the function whose arguments a wrapper around it takes, as functools.wraps has it."""
+    if function.host is None:
+        return function
+    inner = inspect.unwrap(function.host)
+    found = function if inner is function.host else interpreter.lift(inner)
+    return found if isinstance(found, Function) else function
 
 
 def _parameters(function: Function, bound: bool) -> list[ast.arg]:
@@ -251,6 +264,10 @@ def call_with(
         made = _argument(interpreter, function, parameter, given, kind, own)
         if made is not MISSING:
             keywords[parameter.arg] = made
+    for name in unknown:  # for ``**keywords``
+        found = given[name]
+        is_type = isinstance(found, TypeText)
+        keywords[name] = interpreter.make_value(found, name, kind) if is_type else found
     missing = [
         p.arg for p in parameters if p.arg not in keywords and not _has_default(function, p.arg)
     ]

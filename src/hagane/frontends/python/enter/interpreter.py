@@ -9,7 +9,9 @@ from hagane.frontends.python.interpret.access import Access
 from hagane.frontends.python.interpret.annotations import Annotations
 from hagane.frontends.python.interpret.calls import Calls
 from hagane.frontends.python.interpret.comprehensions import Comprehensions
+from hagane.frontends.python.interpret.contexts import Contexts
 from hagane.frontends.python.interpret.domain import Domain
+from hagane.frontends.python.interpret.exceptions import Exceptions
 from hagane.frontends.python.interpret.expressions import Expressions
 from hagane.frontends.python.interpret.loops import Loops
 from hagane.frontends.python.interpret.operators import Operators
@@ -37,6 +39,8 @@ class Interpreter(
     Calls,
     Builtins,
     Statements,
+    Exceptions,
+    Contexts,
     Loops,
     Comprehensions,
     Modules,

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ast
-from functools import partial
 from types import FunctionType
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
-from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.interpret.running import Observer
+from hagane.frontends.python.interpret.objects import Objects
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
@@ -25,7 +23,6 @@ from hagane.frontends.python.values.values import (
     Host,
     Instance,
     Library,
-    LibraryMethod,
     ListRef,
     Many,
     Method,
@@ -39,8 +36,10 @@ from hagane.frontends.python.values.values import (
     Unknown,
     Value,
     Wrapped,
+    is_key,
     is_plain,
     is_size,
+    with_setter,
 )
 from hagane.symbolic import Dim, Expr, maximum, minimum
 from hagane.symbolic.logic import both
@@ -50,11 +49,10 @@ from hagane.symbolic.term import Term
 MAX_UNROLLED = 256
 
 
-class Access(Core):
+class Access(Objects):
     """Reads attributes and items, and says what an iterable gives."""
 
     tables: Tables
-    observer: Observer
 
     # Attributes.
 
@@ -90,11 +88,11 @@ class Access(Core):
             case Tensor():
                 return self.tables.tensor_attribute(self, value, name)
             case Instance():
-                return self._instance_attribute(value, name)
+                return self.instance_attribute(value, name)
             case Class():
-                return self._class_attribute(value, name)
+                return self.class_attribute(value, name)
             case Super(start=start, receiver=receiver):
-                return self._super_attribute(start, receiver, name)
+                return self.super_attribute(start, receiver, name)
             case Library():
                 return self.tables.member(self, value, name)
             case ModuleRef():
@@ -108,14 +106,26 @@ class Access(Core):
                 return Host(FunctionType)
             case Function() if name in ("__name__", "__qualname__", "__module__"):
                 return value.scope.module.name if name == "__module__" else value.name
-            case Wrapped(kind="property") if name in ("setter", "getter", "deleter"):
+            case Function() if value.host is not None and hasattr(value.host, name):
+                return self.lift(getattr(value.host, name))
+            case Wrapped(kind="property") if name == "setter":
+                return Bound(Host(with_setter), value)
+            case Wrapped(kind="property") if name in ("getter", "deleter"):
                 return Host(lambda function: value)
+            case Wrapped(kind="partial") if name in ("func", "args", "keywords"):
+                return {
+                    "func": value.function,
+                    "args": value.arguments,
+                    "keywords": self.new_dict(value.keywords),
+                }[name]
+            case Wrapped() if isinstance(value.function, Function):
+                return self.find_attribute(value.function, name)
             case Bound() if name == "__self__":
                 return value.receiver
         if isinstance(
             value,
             (
-                tuple | str | bytes | int | float | Expr | range | Range,
+                tuple | frozenset | str | bytes | int | float | Expr | range | Range,
                 ListRef | DictRef | SetRef | Stream,
             ),
         ):
@@ -146,124 +156,6 @@ class Access(Core):
         if is_plain(value) and found is not None and not callable(found):
             return getattr(value, name)
         return Method(value, name)
-
-    def _instance_attribute(self, value: Instance, name: str) -> Value:
-        if isinstance(value.cls, Class):
-            found = self.find_in_class(value.cls, name)
-            if isinstance(found, Wrapped) and found.kind == "property":
-                return self.call(found.function, [value], {})
-            own = self.own_attribute(value, name)
-            if own is not MISSING:
-                return own
-            if found is not MISSING:
-                return self.bind(found, value, value.cls)
-            base = self.tables.object_attribute(self, value, name)
-            if base is not MISSING:
-                return base
-            if name in ("__class__",):
-                return value.cls
-            getter = self.find_in_class(value.cls, "__getattr__")
-            if getter is not MISSING:
-                return self.call(self.bind(getter, value, value.cls), [name], {})
-            return MISSING
-        own = self.own_attribute(value, name)
-        return own if own is not MISSING else self.tables.object_attribute(self, value, name)
-
-    def own_attribute(self, value: Instance, name: str) -> Value:
-        """Return an attribute that the object itself holds."""
-        content = self.heap[value]
-        found = content.get(name, MISSING)
-        if found is MISSING and value.host is not None:
-            held = partial(self.host_attribute, value.host, name)
-            found = self.observer.attribute(value, name, held)
-            if found is not MISSING:
-                content[name] = found
-        return found
-
-    def find_in_class(self, cls: Class, name: str, after: Class | None = None) -> Value:
-        """Return a name from a class or its bases, in method resolution order."""
-        order = self.resolution_order(cls)
-        if after is not None:
-            order = order[order.index(after) + 1 :] if after in order else []
-        for base in order:
-            if isinstance(base, Class):
-                found = self.heap[base].get(name, MISSING)
-                if found is not MISSING:
-                    return found
-        return MISSING
-
-    def resolution_order(self, cls: Class) -> list[Value]:
-        """Return a class and its bases; the last of repeated ones counts, as in C3 for diamonds."""
-        order: list[Value] = [cls]
-        for base in cls.bases:
-            order += self.resolution_order(base) if isinstance(base, Class) else [base]
-        kept: list[Value] = []
-        for item in reversed(order):
-            if item not in kept:
-                kept.insert(0, item)
-        return kept
-
-    def bind(self, found: Value, receiver: Value, cls: Class) -> Value:
-        """Return what a name of a class is when it is reached through ``receiver``."""
-        if isinstance(found, Function):
-            return Bound(found, receiver)
-        if isinstance(found, Wrapped):
-            if found.kind == "staticmethod":
-                return found.function
-            if found.kind == "classmethod":
-                return Bound(found.function, cls)
-            if found.kind == "property":
-                return self.call(found.function, [receiver], {})
-            if found.kind == "cached":
-                return Bound(found.function, receiver)
-        return found
-
-    def _class_attribute(self, cls: Class, name: str) -> Value:
-        found = self.find_in_class(cls, name)
-        if found is not MISSING:
-            if isinstance(found, Wrapped) and found.kind in ("staticmethod", "classmethod"):
-                return self.bind(found, cls, cls)
-            return found
-        if name in ("__name__", "__qualname__"):
-            return cls.name
-        library = next((b for b in self.resolution_order(cls) if isinstance(b, Library)), None)
-        if library is not None:
-            return self.tables.member(self, library, name)
-        return MISSING
-
-    def _super_attribute(self, start: Class, receiver: Value, name: str) -> Value:
-        cls = receiver.cls if isinstance(receiver, Instance) else receiver
-        if isinstance(cls, Class):
-            found = self.find_in_class(cls, name, after=start)
-            if found is not MISSING:
-                return self.bind(found, receiver, cls)
-        if isinstance(receiver, Instance):
-            found = self.tables.object_attribute(self, receiver, name)
-            if found is not MISSING:
-                return found
-        if name in ("__init__", "__init_subclass__", "__setattr__", "__new__", "__post_init__"):
-            return LibraryMethod(receiver, f"object.{name}")
-        return MISSING
-
-    def method_of(self, receiver: Instance, name: str) -> Value:
-        """Return a method of an object, ``MISSING`` if it has none of that name."""
-        if not isinstance(receiver.cls, Class):
-            return self.tables.object_attribute(self, receiver, name)
-        found = self.find_in_class(receiver.cls, name)
-        if found is MISSING:
-            return self.tables.object_attribute(self, receiver, name)
-        return self.bind(found, receiver, receiver.cls)
-
-    def truth_of_object(self, value: Value) -> bool | Term:
-        """Return whether an object counts as true."""
-        if isinstance(value, Instance):
-            for name in ("__bool__", "__len__"):
-                method = self.method_of(value, name)
-                if method is not MISSING:
-                    return self.truth(self.call(method, [], {}))
-        if isinstance(value, Range):
-            return self.knowledge.less(value.start, value.stop)
-        return True
 
     # Items.
 
@@ -310,7 +202,7 @@ class Access(Core):
         content = self.heap[value]
         if isinstance(content, Many):
             return content.element
-        if not isinstance(content, dict) or not _is_hashable(index):
+        if not isinstance(content, dict) or not is_key(index):
             return self.lost("an item of a dictionary at a key that is not known")
         if index in content:
             return content[index]
@@ -485,10 +377,6 @@ def _lost_part(index: Value) -> Unknown | None:
             if isinstance(bound, Unknown):
                 return bound
     return None
-
-
-def _is_hashable(value: Value) -> bool:
-    return is_plain(value) or isinstance(value, Instance | Function | Library | Host)
 
 
 def _is_typing(found: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Core, Exit
@@ -20,11 +20,13 @@ from hagane.frontends.python.values.values import (
     Fields,
     Frame,
     Function,
+    Generated,
     Host,
     Instance,
     Library,
     LibraryMethod,
     ListRef,
+    Managed,
     Many,
     Method,
     ModuleRef,
@@ -65,8 +67,8 @@ class Calls(Core):
             if keyword.arg is not None:
                 keywords[keyword.arg] = value
                 continue
-            content = self.heap[value] if isinstance(value, DictRef) else None
-            if not isinstance(content, dict):
+            content = self.mapping(value)
+            if content is None:
                 if isinstance(value, Unknown):
                     return value
                 return self.lost("keyword arguments from a dictionary that is not known")
@@ -111,8 +113,14 @@ class Calls(Core):
                     [*function.arguments, *arguments],
                     {**function.keywords, **keywords},
                 )
+            case Wrapped(kind="managed"):
+                return Managed(function.function, tuple(arguments), dict(keywords))
             case Wrapped():
                 return self.call(function.function, arguments, keywords)
+            case Generated():
+                return self._fill_fields(arguments[0], function.cls, arguments[1:], keywords)
+            case Managed():
+                return self.lost("a context manager as a decorator")
             case Class():
                 return self._instantiate(function, arguments, keywords)
             case Instance():
@@ -134,8 +142,23 @@ class Calls(Core):
 
     # Functions of the program.
 
+    def managed(self, manager: Managed, resume: Callable[[Value], None]) -> None:
+        """Run the generator of a context manager, and ``resume`` where it yields."""
+        function, arguments = manager.function, list(manager.arguments)
+        while isinstance(function, Bound | Wrapped):
+            if isinstance(function, Bound):
+                arguments.insert(0, function.receiver)
+            function = function.function
+        if not isinstance(function, Function):
+            raise CheckError("call", f"{self.show(function)} is no generator")
+        self._call_function(function, arguments, manager.keywords, resume)
+
     def _call_function(
-        self, function: Function, arguments: Sequence[Value], keywords: Mapping[str, Value]
+        self,
+        function: Function,
+        arguments: Sequence[Value],
+        keywords: Mapping[str, Value],
+        resume: Callable[[Value], None] | None = None,
     ) -> Value:
         if self._depth(function) >= _MAX_RECURSION:
             self.collector.notice(
@@ -156,6 +179,7 @@ class Calls(Core):
             receiver=arguments[0] if arguments else None,
             call=self.here(),
             caller=caller,
+            resume=resume,
         )
         node = function.node
         if isinstance(node, ast.Lambda):
@@ -215,6 +239,13 @@ class Calls(Core):
         library = next((base for base in order if isinstance(base, Library)), None)
         if library is not None:
             self.tables.prepare(self, made, library)
+        new = self.find_in_class(cls, "__new__")
+        if isinstance(new, Function | Wrapped) and "named tuple" not in cls.flags:
+            new = new.function if isinstance(new, Wrapped) else new
+            found = self.call(new, [cls, *arguments], keywords)
+            if not isinstance(found, Instance):
+                return found
+            made = found
         init = self.find_in_class(cls, "__init__")
         if init is not MISSING:
             self.call(init, [made, *arguments], keywords)
@@ -222,6 +253,10 @@ class Calls(Core):
             self._fill_fields(made, cls, arguments, keywords)
         elif library is not None:
             self.tables.initialise(self, made, library, arguments, keywords)
+        elif self.inherited(made) is not None:
+            self.call(self.method_of(made, "__init__"), arguments, keywords)
+        elif new is not MISSING:
+            return made
         elif arguments or keywords:
             raise CheckError("call", f"{cls.name}() takes no arguments")
         return made
@@ -241,7 +276,7 @@ class Calls(Core):
     ) -> None:
         fields: dict[str, Value] = {}
         for base in reversed(self.resolution_order(cls)):
-            if isinstance(base, Class):
+            if isinstance(base, Class) and "dataclass" in base.flags:
                 fields.update(base.fields)
         if len(arguments) > len(fields):
             raise CheckError(
@@ -252,16 +287,19 @@ class Calls(Core):
             if name not in fields:
                 raise CheckError("call", f"{cls.name}() got an unexpected argument '{name}'")
             given[name] = value
-        content = self.heap[made]
         for name, default in fields.items():
             if name in given:
-                content[name] = given[name]
+                value = given[name]
             elif default is MISSING:
                 raise CheckError("call", f"{cls.name}() is missing the argument '{name}'")
             elif isinstance(default, Wrapped) and default.kind == "factory":
-                content[name] = self.call(default.function, [], {})
+                value = self.call(default.function, [], {})
             else:
-                content[name] = default
+                value = default
+            if "frozen" in cls.flags:
+                self.heap[made][name] = value
+            else:
+                self.set_attribute(made, name, value)
         post = self.find_in_class(cls, "__post_init__")
         if post is not MISSING:
             self.call(post, [made], {})
@@ -291,9 +329,8 @@ class Calls(Core):
         self, method: LibraryMethod, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
         if method.name.startswith("object."):
-            if method.name == "object.__setattr__" and len(arguments) == 2:
-                self.heap[method.receiver][arguments[0]] = arguments[1]
-            return None
+            name = method.name.partition(".")[2]
+            return self.object_method(method.receiver, name, arguments, keywords)
         return self._with_known(
             [method.receiver, *arguments],
             keywords,

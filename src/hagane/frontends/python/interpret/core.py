@@ -57,8 +57,10 @@ class Core(Parts):
         self.heap = Heap()
         self.dead = False
         self.frame: Frame | None = None
-        self.handlers: list[list[Exit]] = []  # the try statements around, innermost last
+        self.handlers: list[Any] = []  # the try statements around, innermost last
+        self.caught: list[CheckError] = []  # the exceptions that are being handled
         self.loops: list[list[Exit]] = []
+        self.variables = self.heap.new({})  # context variables that the program set
         self.counters: dict[str, Dim] = {}  # turns of summarised loops by the name of the turn
         self._texts: dict[Term, str] = {}
         self.modules: dict[str, ModuleRef] = {}

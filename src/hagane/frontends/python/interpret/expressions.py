@@ -16,14 +16,12 @@ from hagane.frontends.python.values.values import (
     DictRef,
     Frame,
     Function,
-    Host,
-    Instance,
-    Library,
     Many,
     Origin,
     Tensor,
     Unknown,
     Value,
+    is_key,
     is_plain,
 )
 
@@ -65,6 +63,10 @@ class Expressions(Core):
             try:
                 return self.domain.interpret(node)
             except CheckError as error:
+                if self.handlers and self.catches(error):
+                    raise
+                if self.dead and self.handlers:
+                    return Unknown(error.message, told=True, failed=True)
                 if not frame.is_user:
                     raise
                 self.collector.error(error, frame, node, self.path_text())
@@ -210,7 +212,12 @@ class Expressions(Core):
         return slice(*(None if part is None else self.evaluate(part) for part in parts))
 
     def _Yield(self, node: ast.Yield) -> Value:
-        self._yielded([None if node.value is None else self.evaluate(node.value)])
+        value = None if node.value is None else self.evaluate(node.value)
+        assert self.frame is not None
+        if self.frame.resume is not None:
+            self.frame.resume(value)
+        else:
+            self._yielded([value])
         return None
 
     def _YieldFrom(self, node: ast.YieldFrom) -> Value:
@@ -243,9 +250,3 @@ class Expressions(Core):
             lambda: self.evaluate(node.orelse),
             self.collector.text(node.test),
         )
-
-
-def is_key(value: Value) -> bool:
-    """Whether a value may be a key of a dictionary whose keys are known."""
-    # Objects of the program are keys by identity, as Python has it without __eq__.
-    return is_plain(value) or isinstance(value, Instance | Function | Library | Host)

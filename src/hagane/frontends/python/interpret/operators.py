@@ -19,13 +19,13 @@ from hagane.frontends.python.interpret.arithmetic import (
 )
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.domain import Operation
-from hagane.frontends.python.interpret.expressions import is_key
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
     Class,
     DictRef,
+    DType,
     Function,
     Host,
     Instance,
@@ -37,6 +37,7 @@ from hagane.frontends.python.values.values import (
     Truth,
     Unknown,
     Value,
+    is_key,
     is_plain,
     is_size,
 )
@@ -47,6 +48,14 @@ _UNARY: dict[type[ast.unaryop], tuple[str, Callable[[Any], Any]]] = {
     ast.UAdd: ("pos", operator.pos),
     ast.USub: ("neg", operator.neg),
     ast.Invert: ("invert", operator.invert),
+}
+
+
+_SETS: dict[type[ast.operator], Callable[[Any, Any], list[Any]]] = {
+    ast.BitOr: lambda a, b: [*a, *b],
+    ast.BitAnd: lambda a, b: [x for x in a if x in b],
+    ast.Sub: lambda a, b: [x for x in a if x not in b],
+    ast.BitXor: lambda a, b: [x for x in (*a, *b) if (x in a) != (x in b)],
 }
 
 
@@ -118,6 +127,14 @@ class Operators(Core):
             return self.new_list(self._concatenated(self.heap[left], self.heap[right]))
         if isinstance(left, tuple) and isinstance(right, tuple) and kind is ast.Add:
             return left + right
+        if isinstance(left, SetRef) and isinstance(right, SetRef) and kind in _SETS:
+            return self.new_set(_SETS[kind](self.heap[left], self.heap[right]))
+        if kind is ast.BitOr and isinstance(left, DictRef):
+            first, second = self.mapping(left), self.mapping(right)
+            if first is not None and second is not None:
+                return self.new_dict({**first, **second}, left.kind)
+        if kind is ast.BitOr and _is_class(left) and _is_class(right):
+            return (left, right)
         if kind is ast.Mult and is_size(left) and isinstance(right, tuple | ListRef):
             left, right = right, left
         if kind is ast.Mult and is_size(right) and isinstance(left, tuple | ListRef):
@@ -153,6 +170,10 @@ class Operators(Core):
                 found = self.method_of(receiver, method)
                 if found is not MISSING:
                     return self.call(found, [other], {})
+        if isinstance(left, Host) or isinstance(right, Host):
+            found = self.real_call(BINARY[kind][1], [left, right], {})
+            if found is not MISSING:
+                return found
         if isinstance(left, Library | Host) or isinstance(right, Library | Host):
             return self.lost("an operator on a library's object")
         symbol = SYMBOLS.get(kind, name)
@@ -249,6 +270,10 @@ class Operators(Core):
                 return self.call(method, [right], {})
         if kind in (ast.Eq, ast.NotEq) and isinstance(left, Instance | Class | Function):
             return (left is right) == (kind is ast.Eq)
+        if isinstance(left, Host) or isinstance(right, Host):
+            told = self.real_call(COMPARE[kind][1], [left, right], {})
+            if told is not MISSING:
+                return told
         condition = None
         if not isinstance(left, Unknown) and not isinstance(right, Unknown):
             condition = compare_values(self.knowledge, kind, left, right)
@@ -280,7 +305,12 @@ class Operators(Core):
         if isinstance(container, DictRef | ListRef | SetRef):
             content = self.heap[container]
         elif isinstance(container, Instance):
+            method = self.method_of(container, "__contains__")
+            if method is not MISSING:
+                return self.call(method, [item], {})
             content = self.sequence_or_keys(container)
+        elif isinstance(container, Host) and is_plain(item):
+            return apply_plain(lambda: item in container.object)
         else:
             content = container
         if isinstance(item, Unknown) or not isinstance(content, dict | tuple | range | list):
@@ -289,6 +319,23 @@ class Operators(Core):
             return item in content
         conditions = [self.as_term(self.truth(self.compare(ast.Eq, item, c))) for c in content]
         return self.as_truth(either(*conditions)) if conditions else False
+
+
+def _is_class(value: Value) -> bool:
+    """Whether a value may stand in a union of classes."""
+    if isinstance(value, tuple):
+        return all(map(_is_class, value))
+    return (
+        value is None
+        or isinstance(value, Class | Library | DType)
+        or (
+            isinstance(value, Host) and (isinstance(value.object, type) or _is_typing(value.object))
+        )
+    )
+
+
+def _is_typing(found: Any) -> bool:
+    return type(found).__module__ in ("typing", "types")
 
 
 def _as(value: Value, truth: bool) -> Value:

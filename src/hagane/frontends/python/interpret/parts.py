@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hagane.frontends.python.interpret.tables import Tables
@@ -14,8 +14,10 @@ from hagane.frontends.python.values.values import (
     Function,
     Instance,
     ListRef,
+    Managed,
     Many,
     ModuleRef,
+    Ref,
     SetRef,
     Tensor,
     Value,
@@ -208,4 +210,56 @@ class Parts:
         raise NotImplementedError
 
     def _execute_one(self, statement: ast.stmt) -> None:
+        raise NotImplementedError
+
+    def real_of(self, value: Value) -> Any:
+        """Return the real object that a value stands for, ``MISSING`` where there is none."""
+        raise NotImplementedError
+
+    def as_base(self, base: Value) -> Value:
+        """Return a class as a base of others."""
+        raise NotImplementedError
+
+    def mapping(self, value: Value) -> dict[Any, Value] | None:
+        """Return the items of what is a dictionary with known keys, or behaves like one."""
+        raise NotImplementedError
+
+    def inherited(self, value: Instance) -> Ref | None:
+        """Return the dict or list that an object is, None if it is none."""
+        raise NotImplementedError
+
+    def attempt(self, run: Callable[[], Value]) -> Value:
+        """Return what a call gives, ``MISSING`` where it raises an AttributeError."""
+        raise NotImplementedError
+
+    def catches(self, error: Any) -> bool:
+        """Whether a handler takes an error, which then has to be raised."""
+        raise NotImplementedError
+
+    def managed(self, manager: Managed, resume: Callable[[Value], None]) -> None:
+        """Run the generator of a context manager, and ``resume`` where it yields."""
+        raise NotImplementedError
+
+    def object_method(
+        self, receiver: Value, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call a method that every object has."""
+        raise NotImplementedError
+
+    def delete_attribute(self, value: Value, name: str) -> None:
+        """Do ``del value.name``."""
+        raise NotImplementedError
+
+    def real_call(
+        self, found: Any, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Return what a real function returns, ``MISSING`` where it may not be asked."""
+        raise NotImplementedError
+
+    def bind(self, found: Value, receiver: Value, cls: Class) -> Value:
+        """Return what a name of a class is when it is reached through ``receiver``."""
+        raise NotImplementedError
+
+    def set_item(self, receiver: Value, index: Value, value: Value) -> None:
+        """Do ``receiver[index] = value``."""
         raise NotImplementedError

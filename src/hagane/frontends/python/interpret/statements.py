@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 from hagane.frontends.python.interpret.arithmetic import BINARY
 from hagane.frontends.python.interpret.core import Core
@@ -28,7 +28,6 @@ from hagane.frontends.python.values.values import (
     Wrapped,
     is_plain,
 )
-from hagane.symbolic.term import Term
 
 
 class Statements(Core):
@@ -50,6 +49,11 @@ class Statements(Core):
         try:
             self.domain.interpret(statement)
         except CheckError as error:
+            if self.handlers:
+                if self.catches(error):
+                    raise
+                if self.dead and error.code != "raises":
+                    return
             if not frame.is_user:
                 raise
             self.collector.error(error, frame, statement, self.path_text())
@@ -216,8 +220,14 @@ class Statements(Core):
         value = self.domain.bind(receiver, name, value)
         if isinstance(receiver, Instance):
             if isinstance(receiver.cls, Class):
+                setter = self.find_in_class(receiver.cls, "__setattr__")
+                if setter is not MISSING:
+                    self.call(self.bind(setter, receiver, receiver.cls), [name, value], {})
+                    return
                 found = self.find_in_class(receiver.cls, name)
                 if isinstance(found, Wrapped) and found.kind == "property":
+                    if found.arguments and found.arguments[0] is not None:
+                        self.call(found.arguments[0], [receiver, value], {})
                     return
             if not self.tables.keep_member(self, receiver, name, value):
                 self.heap[receiver][name] = value
@@ -281,8 +291,12 @@ class Statements(Core):
         for target in node.targets:
             if isinstance(target, ast.Name):
                 self.heap[self.frame.key].pop(target.id, None)
+            elif isinstance(target, ast.Attribute):
+                self.delete_attribute(self.evaluate(target.value), target.attr)
             elif isinstance(target, ast.Subscript):
                 owner, index = self.evaluate(target.value), self.evaluate(target.slice)
+                if isinstance(owner, Instance):
+                    self.call(self.attribute(owner, "__delitem__"), [index], {})
                 content = self.heap[owner] if isinstance(owner, DictRef | ListRef) else None
                 if isinstance(content, dict):
                     content.pop(index, None)
@@ -318,88 +332,12 @@ class Statements(Core):
         if not self.dead:
             self.leave("return", value, frame.exits)
 
-    def _do_Assert(self, node: ast.Assert) -> None:
-        self.require(self.evaluate(node.test), self.collector.text(node.test))
-
-    def require(self, value: Value, text: str) -> None:
-        """Take the truth of a value for granted, as an assertion does."""
-        decided = self.decide(self.truth(value))
-        if decided is True:
-            return
-        if decided is False:
-            raise CheckError("assertion", f"the assertion fails: {text}")
-        assert isinstance(decided, Term)
-        self.name_condition(decided, text)
-        self.emit.suppose(decided, f"{text} (asserted)")
-
-    def _do_Raise(self, node: ast.Raise) -> None:
-        what = "raise" if node.exc is None else self.collector.text(node.exc)
-        if self.handlers:
-            self.leave("raise", what, self.handlers[-1])
-            return
-        path = self.knowledge.path
-        undecided = self.path_text()
-        self.dead = True
-        if not path.decisions or self.knowledge.sample_takes(path):
-            self.dead = True
-            raise CheckError("raises", f"raises {what}")
-        self.collector.assume(
-            self.here(), f"not ({undecided or 'what the data decides'}), else {what}"
-        )
-
-    def _do_Try(self, node: ast.Try) -> None:
-        exits: list[Any] = []
-        self.handlers.append(exits)
-        entry = self.knowledge.path
-        try:
-            self.execute(node.body)
-        finally:
-            self.handlers.pop()
-        if not self.dead:
-            self.execute(node.orelse)
-        if self.dead and exits and node.handlers:
-            self.merge(exits, entry)
-            handler = node.handlers[0]
-            if handler.name:
-                self._bind_name(handler.name, Unknown("an exception", told=True))
-            self.execute(handler.body)
-        elif node.handlers:
-            self.collector.notice(self.here(), "'try': the path without an exception is checked")
-        self._finally(node.finalbody)
-
-    def _finally(self, body: Sequence[ast.stmt]) -> None:
-        dead, self.dead = self.dead, False
-        self.execute(body)
-        self.dead = self.dead or dead
-
-    def _do_With(self, node: ast.With) -> None:
-        leaving = []
-        for item in node.items:
-            manager = self.evaluate(item.context_expr)
-            entered = manager
-            if isinstance(manager, Instance) and isinstance(manager.cls, Class):
-                enter = self.find_in_class(manager.cls, "__enter__")
-                if enter is not MISSING:
-                    entered = self.call(enter, [manager], {})
-                    leaving.append(manager)
-            else:
-                entered = self.tables.entered(self, manager)
-                leaving.append(manager)
-            if item.optional_vars is not None:
-                self.assign(item.optional_vars, entered)
-        self.execute(node.body)
-        for manager in reversed(leaving):
-            if self.dead:
-                continue
-            if isinstance(manager, Instance) and isinstance(manager.cls, Class):
-                self.call(self.attribute(manager, "__exit__"), [None, None, None], {})
-            else:
-                self.tables.left(self, manager)
-
     # Definitions.
 
     def _do_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         value: Value = self.make_function(node, node.name)
+        if self.frame is not None and self.frame.cls is not None:
+            value = self._owned(value, self.frame.cls)
         for decorator in reversed(node.decorator_list):
             value = self._decorated(self.evaluate(decorator), value)
         self._bind_name(node.name, value)
@@ -423,12 +361,13 @@ class Statements(Core):
     def _do_ClassDef(self, node: ast.ClassDef) -> None:
         outer = self.frame
         assert outer is not None
-        bases = tuple(self.evaluate(base) for base in node.bases)
+        bases = tuple(self.as_base(self.evaluate(base)) for base in node.bases)
         cls = Class(self.heap.new({}), node.name, bases, outer.module)
         self._inherit(cls)
         frame = Frame(
-            cls.key, outer.file, outer.module, outer, outer.is_user, is_class=True, caller=outer
-        )
+            cls.key, outer.file, outer.module, outer, outer.is_user, is_class=True, caller=outer,
+            cls=cls,
+        )  # fmt: skip
         self.frame = frame
         try:
             for statement in node.body:
@@ -466,9 +405,7 @@ class Statements(Core):
     def _owned(self, value: Value, cls: Class) -> Value:
         """Return a function of a class body that knows its class, for ``super()``."""
         if isinstance(value, Function) and value.owner is None:
-            return Function(
-                value.node, value.name, value.scope, value.defaults, value.keyword_defaults, cls
-            )
+            return replace(value, owner=cls)
         if isinstance(value, Wrapped) and value.kind != "partial":
             return Wrapped(
                 value.kind, self._owned(value.function, cls), value.arguments, value.keywords

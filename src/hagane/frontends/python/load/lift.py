@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import abc
 import ast
+import dataclasses
+import functools
 import inspect
 import linecache
 import sys
 import textwrap
 import types
+from collections import OrderedDict, defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +29,7 @@ from hagane.frontends.python.values.values import (
     Device,
     Frame,
     Function,
+    Generated,
     Host,
     Instance,
     Library,
@@ -31,6 +37,7 @@ from hagane.frontends.python.values.values import (
     Tensor,
     Value,
     Wrapped,
+    is_key,
     is_plain,
 )
 from hagane.symbolic import Expr
@@ -49,6 +56,7 @@ class Lift(Core):
         # What stands for real objects, by their identity, with the objects.
         self.lifted: dict[int, tuple[Any, Value]] = {}
         self._trees: dict[str, ast.Module | None] = {}
+        self._mixins: dict[type, Value] = {}
 
     def lift(self, found: Any) -> Value:
         """Return what stands for a real object."""
@@ -74,13 +82,22 @@ class Lift(Core):
         special = self.tables.lift_object(self, found)
         if special is not MISSING:
             return special
+        if isinstance(found, dict | list) and isinstance(self.lift(type(found)), Class):
+            return self._object(found)
         match found:
             case list():
                 return self.new_list([self.lift(item) for item in found])
             case tuple():
                 return tuple(self.lift(item) for item in found)
             case dict():
-                return self.new_dict({key: self.lift(item) for key, item in found.items()})
+                kind = "OrderedDict" if isinstance(found, OrderedDict) else "dict"
+                if isinstance(found, defaultdict):
+                    kind = f"defaultdict:{self.heap.new(self.lift(found.default_factory))}"
+                return self.new_dict(
+                    {self._key(key): self.lift(item) for key, item in found.items()}, kind
+                )
+            case types.MappingProxyType():
+                return self.new_dict({self._key(k): self.lift(v) for k, v in found.items()})
             case set():
                 return self.new_set([self.lift(item) for item in found])
             case np.ndarray() | np.generic():
@@ -88,16 +105,35 @@ class Lift(Core):
             case types.ModuleType():
                 return self._module(found)
             case types.FunctionType():
-                return Host(found) if is_standard(found) else self.lift_function(found)
+                mixed = found.__module__ in _MIXINS and "." in found.__qualname__
+                return self.lift_function(found) if mixed or not is_standard(found) else Host(found)
             case types.MethodType():
                 return Bound(self.lift(found.__func__), self.lift(found.__self__))
             case property():
-                return Wrapped("property", self.lift(found.fget))
+                return Wrapped("property", self.lift(found.fget), (self.lift(found.fset),))
+            case functools.cached_property():
+                return Wrapped("property", self.lift(found.func))
+            case functools.partial():
+                return Wrapped(
+                    "partial",
+                    self.lift(found.func),
+                    tuple(map(self.lift, found.args)),
+                    {name: self.lift(value) for name, value in found.keywords.items()},
+                )
+            case _ if hasattr(found, "cache_info") and hasattr(found, "__wrapped__"):
+                # One of the user's own may be there to give one random number, not two.
+                own = _is_user(getattr(inspect.unwrap(found), "__code__", _NO_CODE).co_filename)
+                return Host(found) if own else self.lift(found.__wrapped__)
             case staticmethod() | classmethod():
                 return Wrapped(type(found).__name__, self.lift(found.__func__))
             case type():
                 return self._class(found)
         return self._object(found)
+
+    def _key(self, found: Any) -> Value:
+        """Return the key of a dictionary as a value of the program."""
+        value = self.lift(found)
+        return value if is_key(value) else found
 
     def _module(self, found: types.ModuleType) -> Value:
         if self.tables.knows(found.__name__):
@@ -115,9 +151,13 @@ class Lift(Core):
 
     def lift_function(self, found: types.FunctionType) -> Value:
         """Return what stands for a function: its source, or the function itself."""
-        plain = inspect.unwrap(found)  # out of decorators such as torch.no_grad()
+        plain: Any = found
+        while hasattr(plain, "__wrapped__") and _adds_nothing(plain):
+            plain = plain.__wrapped__
         if not isinstance(plain, types.FunctionType):
-            return Host(found)
+            return Host(found) if plain is found else self.lift(plain)
+        if _is_manager(plain):
+            return Wrapped("managed", self.lift(inspect.unwrap(plain, stop=_is_inner)))
         node = self._definition(plain)
         if node is None:
             return Host(found)
@@ -127,7 +167,11 @@ class Lift(Core):
         scope = Frame(self.heap.new(names), file, module, None, module.is_user)
         defaults = tuple(self.lift(value) for value in plain.__defaults__ or ())
         keywords = {name: self.lift(v) for name, v in (plain.__kwdefaults__ or {}).items()}
-        made = Function(node, plain.__name__, scope, defaults, keywords)
+        owner = self.lift(_own_class(plain)) if _own_class(plain) is not None else None
+        made = Function(
+            node, plain.__name__, scope, defaults, keywords,
+            owner if isinstance(owner, Class) else None, found,
+        )  # fmt: skip
         self.lifted[id(found)] = (found, made)  # a function may be among its own cells
         for name, cell in zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=False):
             if name != "__class__":
@@ -167,6 +211,9 @@ class Lift(Core):
         return node
 
     def _tree(self, file: str) -> ast.Module | None:
+        if file.startswith("<frozen "):
+            module = sys.modules.get(file.removeprefix("<frozen ").removesuffix(">"))
+            file = getattr(module, "__file__", None) or file
         if file not in self._trees:
             try:
                 self._trees[file] = parse_file(Path(file))
@@ -177,15 +224,25 @@ class Lift(Core):
     def _class(self, found: type) -> Value:
         if is_standard(found) or not self._has_source(found):
             return Host(found)
+        return self._from_source(found)
+
+    def _from_source(self, found: type) -> Value:
         module = self._module_of(
             found.__module__, _file_of(found), vars(sys.modules[found.__module__])
         )
-        bases = tuple(self.lift(base) for base in found.__bases__ if base is not object)
-        cls = Class(self.heap.new({}), found.__name__, bases, module)
-        self.lifted[id(found)] = (found, cls)
+        bases = tuple(
+            self.as_base(self.lift(base)) for base in found.__bases__ if base is not object
+        )
+        cls = Class(self.heap.new({}), found.__name__, bases, module, host=found)
+        if is_standard(found):
+            self._mixins[found] = cls
+        else:
+            self.lifted[id(found)] = (found, cls)
         content = self.heap[cls]
         for name, item in vars(found).items():
-            if not _is_hidden(name) and not _is_generated(item):
+            if name == "__init__" and _is_generated(item) and "__dataclass_fields__" in vars(found):
+                content[name] = Generated(cls)
+            elif not _is_hidden(name) and not _is_generated(item):
                 content[name] = self._member(item, cls)
         if issubclass(found, tuple) and hasattr(found, "_fields"):
             defaults = getattr(found, "_field_defaults", {})
@@ -198,25 +255,40 @@ class Lift(Core):
                 content.pop(name, None)
             content.pop("__new__", None)
         for name, info in getattr(found, "__dataclass_fields__", {}).items():
-            default = info.default
-            cls.fields.append(
-                (name, MISSING if type(default).__name__ == "_MISSING_TYPE" else self.lift(default))
-            )
-            cls.flags.add("dataclass")
+            if info._field_type is dataclasses._FIELD:  # type: ignore[attr-defined]
+                cls.fields.append((name, self._default(info)))
+                cls.flags.add("dataclass")
         return cls
+
+    def as_base(self, base: Value) -> Value:
+        """Return a class as a base: of mixins of the standard library the source is followed."""
+        found = base.object if isinstance(base, Host) else None
+        if not isinstance(found, type) or found.__module__ not in _MIXINS or found is dict:
+            return base
+        if isinstance(found, abc.ABCMeta) or found.__name__.startswith("User"):
+            if found not in self._mixins:
+                self._mixins[found] = self._from_source(found)
+            return self._mixins[found]
+        return base
+
+    def _default(self, info: dataclasses.Field[Any]) -> Value:
+        """Return what a field of a dataclass is where it is not given."""
+        if info.default is not dataclasses.MISSING:
+            return self.lift(info.default)
+        if info.default_factory is not dataclasses.MISSING:
+            return Wrapped("factory", self.lift(info.default_factory))
+        return MISSING
 
     def _member(self, item: Any, cls: Class) -> Value:
         value = self.lift(item)
-        if isinstance(value, Function):
-            return Function(
-                value.node, value.name, value.scope, value.defaults, value.keyword_defaults, cls
-            )
-        if isinstance(value, Wrapped) and isinstance(value.function, Function):
-            inner = value.function
-            owned = Function(
-                inner.node, inner.name, inner.scope, inner.defaults, inner.keyword_defaults, cls
-            )
-            return Wrapped(value.kind, owned)
+        if isinstance(value, Function) and value.owner is None:
+            return replace(value, owner=cls)
+        if (
+            isinstance(value, Wrapped)
+            and isinstance(value.function, Function)
+            and value.function.owner is None
+        ):
+            return replace(value, function=replace(value.function, owner=cls))
         return value
 
     @staticmethod
@@ -240,6 +312,42 @@ class Lift(Core):
         if name in getattr(type(host), "__slots__", ()):
             return self.lift(getattr(host, name))
         return MISSING
+
+
+def _adds_nothing(wrapper: Any) -> bool:
+    """Whether a wrapper only does what has no meaning here, such as that of torch.no_grad()."""
+    code = getattr(wrapper, "__code__", None)
+    if code is None:  # functools.lru_cache
+        return type(wrapper).__module__ == "functools"
+    root = (wrapper.__globals__.get("__name__") or "").partition(".")[0]
+    return root in _TRANSPARENT
+
+
+_NO_CODE = (lambda: None).__code__
+# Modules of the standard library whose classes are bases of others.
+_MIXINS = ("collections.abc", "_collections_abc", "collections")
+# Packages whose wrappers around functions change no result.
+_TRANSPARENT = ("torch", "jaxtyping", "beartype", "typeguard")
+
+
+def _is_manager(wrapper: types.FunctionType) -> bool:
+    """Whether a function is what contextlib.contextmanager returned."""
+    return wrapper.__globals__.get("__name__") == "contextlib" and hasattr(wrapper, "__wrapped__")
+
+
+def _is_inner(found: Any) -> bool:
+    return bool(found.__globals__.get("__name__") != "contextlib")
+
+
+def _own_class(found: types.FunctionType) -> Any:
+    """Return the class in whose body a function stands that says ``super()``; else None."""
+    if "__class__" not in found.__code__.co_freevars:
+        return None
+    try:
+        cell = (found.__closure__ or ())[found.__code__.co_freevars.index("__class__")]
+        return cell.cell_contents
+    except (ValueError, IndexError):
+        return None
 
 
 def _file_of(found: type) -> str:

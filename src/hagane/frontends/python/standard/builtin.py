@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextvars
+import enum
 import operator
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain, round_down
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard import standard
+from hagane.frontends.python.standard.real import RealObjects
 from hagane.frontends.python.standard.standard import StandardLibrary
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -54,7 +58,7 @@ _OPERATORS: dict[Any, type[ast.operator]] = {
 }  # fmt: skip
 
 
-class Builtins(StandardLibrary):
+class Builtins(StandardLibrary, RealObjects):
     """Calls built-in functions."""
 
     def call_builtin(
@@ -80,8 +84,13 @@ class Builtins(StandardLibrary):
         self, found: Any, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
         """Call a real function: for real where everything is known."""
+        if isinstance(found, type) and issubclass(found, BaseException):
+            return self._exception_of(found, arguments)
         if any(isinstance(value, Unknown) for value in (*arguments, *keywords.values())):
             return next(v for v in (*arguments, *keywords.values()) if isinstance(v, Unknown))
+        owner = getattr(found, "__self__", None)
+        if isinstance(owner, contextvars.ContextVar):
+            return self.call_variable(owner, found.__name__, arguments)
         if found in _OPERATORS:
             return self.binary(_OPERATORS[found], arguments[0], arguments[1])
         if getattr(found, "__module__", "") == "math":
@@ -91,14 +100,58 @@ class Builtins(StandardLibrary):
             return Real() if found.__name__ in ("random", "uniform", "gauss") else self.emit.fresh()
         if module in _SILENT or _module_of_method(found) in _SILENT:
             return Real() if module == "time" else None
-        if isinstance(found, type) and issubclass(found, BaseException):
-            return Unknown("an exception", told=True)
-        plain = [_plain(self.unwrap(value)) for value in arguments]
-        named = {name: _plain(self.unwrap(value)) for name, value in keywords.items()}
-        if _is_pure(found) and MISSING not in plain and MISSING not in named.values():
-            return self.lift(apply_plain(lambda: found(*plain, **named)))
+        told = self.real_call(found, arguments, keywords)
+        if told is not MISSING:
+            return told
+        method = self._method_of_type(found, arguments)
+        if method is not None:
+            return self.call(method, arguments[1:], keywords)
         name = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', found)}"
         return self.lost(f"'{name}' is not understood")
+
+    def _method_of_type(self, found: Any, arguments: Sequence[Value]) -> Value:
+        """Return the method of a container that is called through its class: ``dict.get(d, k)``."""
+        owner = getattr(found, "__objclass__", None)
+        if owner is object and arguments and isinstance(arguments[0], Instance):
+            return LibraryMethod(arguments[0], f"object.{found.__name__}")
+        if owner is None or not arguments or not issubclass(owner, dict | list | set | str):
+            return None
+        receiver = arguments[0]
+        if isinstance(receiver, Instance):
+            receiver = self.inherited(receiver)
+        if isinstance(receiver, ListRef | DictRef | SetRef | str):
+            return Method(receiver, found.__name__)
+        return None
+
+    def call_variable(
+        self, variable: contextvars.ContextVar[Any], name: str, arguments: Sequence[Value]
+    ) -> Value:
+        """Call a method of a context variable; what the program sets is its own."""
+        content = self.heap[self.variables]
+        now = content.get(variable, MISSING)
+        if now is MISSING and name == "get":
+            default = () if not arguments else (MISSING,)
+            found = variable.get(*default)
+            return arguments[0] if found is MISSING else self.lift(found)
+        if name == "get":
+            return now
+        if name == "set":
+            content[variable] = arguments[0]
+            return (now,)
+        before = arguments[0][0] if isinstance(arguments[0], tuple) else MISSING
+        if before is MISSING:
+            content.pop(variable, None)
+        else:
+            content[variable] = before
+        return None
+
+    @staticmethod
+    def _exception_of(found: type[BaseException], arguments: Sequence[Value]) -> Value:
+        """Return an exception; of what it tells, the parts that are known."""
+        told = [value if is_plain(value) else "…" for value in arguments]
+        made = found.__new__(found, *told)
+        made.args = tuple(told)
+        return Host(made)
 
     # Sizes and sequences.
 
@@ -193,9 +246,23 @@ class Builtins(StandardLibrary):
 
     _call_frozenset = _call_set
 
+    def _call_KeysView(self, value: Value) -> Value:
+        items = self.sequence(self.call(self.attribute(value, "__iter__"), [], {}))
+        return self.new_set(items) if isinstance(items, list) else self.new_list(items)
+
+    def _call_ItemsView(self, value: Value) -> Value:
+        keys = self.sequence(self._call_KeysView(value))
+        if isinstance(keys, Many):
+            return self.lost("the items of a mapping of which only the run knows the keys")
+        return self.new_list([(key, self.item(value, key)) for key in keys])
+
+    def _call_ValuesView(self, value: Value) -> Value:
+        items = self.sequence(self._call_ItemsView(value))
+        return self.new_list([v for _, v in items] if isinstance(items, list) else items)
+
     def _call_dict(self, value: Value = (), **keywords: Value) -> Value:
-        content = self.heap[value] if isinstance(value, DictRef) else self._pairs(value)
-        return self.new_dict({**content, **keywords})
+        content = self.mapping(value)
+        return self.new_dict({**(self._pairs(value) if content is None else content), **keywords})
 
     _call_OrderedDict = _call_dict
 
@@ -340,6 +407,16 @@ class Builtins(StandardLibrary):
             return str(value)
         if isinstance(value, Device):
             return value.name
+        if isinstance(value, Library) and value.name.rpartition(".")[2][:1].isupper():
+            return f"<class '{value.name}'>"
+        if isinstance(value, Class):
+            return f"<class '{value.module.name}.{value.name}'>"
+        if isinstance(value, Instance):
+            method = self.method_of(value, "__str__")
+            if method is not MISSING:
+                return self.call(method, [], {})
+        if isinstance(value, Host) and isinstance(value.object, type | BaseException | enum.Enum):
+            return str(value.object)
         return Unknown("a text that depends on sizes", told=True)
 
     _call_repr = _call_str
@@ -379,16 +456,22 @@ class Builtins(StandardLibrary):
     # Objects.
 
     def _call_isinstance(self, value: Value, classes: Value) -> Value:
-        options = classes if isinstance(classes, tuple) else (classes,)
+        options = _options(classes)
         found = [self.tables.is_instance(self, value, option) for option in options]
         if True in found:
             return True
         return Truth(self.unknown_truth()) if None in found else False
 
     def _call_issubclass(self, value: Value, classes: Value) -> Value:
-        options = classes if isinstance(classes, tuple) else (classes,)
+        options = _options(classes)
         if isinstance(value, Class):
-            return any(option in self.resolution_order(value) for option in options)
+            if any(option in self.resolution_order(value) for option in options):
+                return True
+            real = [o.object for o in options if isinstance(o, Host)]
+            return value.host is not None and issubclass(value.host, tuple(real))
+        if isinstance(value, Host) and isinstance(value.object, type):
+            real = [o.object for o in options if isinstance(o, Host)]
+            return issubclass(value.object, tuple(real))
         return value in options
 
     def _call_type(self, value: Value) -> Value:
@@ -409,20 +492,27 @@ class Builtins(StandardLibrary):
     def _call_hasattr(self, value: Value, name: Value) -> Value:
         if not isinstance(name, str):
             return Truth(self.unknown_truth())
-        return self.find_attribute(value, name) is not MISSING
+        return self.attempt(lambda: self.find_attribute(value, name)) is not MISSING
 
     def _call_getattr(self, value: Value, name: Value, *default: Value) -> Value:
         if not isinstance(name, str):
             return self.lost("an attribute whose name is not known")
+        if default:
+            found = self.attempt(lambda: self.find_attribute(value, name))
+            return default[0] if found is MISSING else found
         found = self.find_attribute(value, name)
-        if found is MISSING and default:
-            return default[0]
         return self.attribute(value, name) if found is MISSING else found
 
     def _call_setattr(self, value: Value, name: Value, content: Value) -> Value:
         if not isinstance(name, str):
             return self.lost("an attribute whose name is not known is set")
         self.set_attribute(value, name, content)
+        return None
+
+    def _call_delattr(self, value: Value, name: Value) -> Value:
+        if not isinstance(name, str):
+            return self.lost("an attribute whose name is not known is deleted")
+        self.delete_attribute(value, name)
         return None
 
     def _call_vars(self, value: Value) -> Value:
@@ -432,8 +522,18 @@ class Builtins(StandardLibrary):
 _MODULES = frozenset(
     ("builtins", "math", "functools", "_functools", "_operator", "_collections", "itertools",
      "collections", "copy", "dataclasses", "typing", "abc", "contextlib", "operator",
-     standard.__name__, identity.__module__)
+     "collections.abc", standard.__name__, identity.__module__)
 )  # fmt: skip
+
+
+def _options(classes: Value) -> tuple[Value, ...]:
+    """Return the classes that an argument of ``isinstance`` lists, unions taken apart."""
+    if isinstance(classes, tuple):
+        return tuple(option for part in classes for option in _options(part))
+    real = classes.object if isinstance(classes, Host) else None
+    if isinstance(real, types.UnionType):
+        return tuple(Host(type(None) if o is None else o) for o in real.__args__)
+    return (Host(type(None)) if classes is None else classes,)
 
 
 def _count(item: Value) -> Dim:
@@ -449,22 +549,6 @@ def _is_known(found: Any) -> bool:
     return module in _MODULES or found in vars(builtins).values()
 
 
-def _is_pure(found: Any) -> bool:
-    """Whether a real function may be run: it changes nothing and depends on its arguments only."""
-    module = getattr(found, "__module__", None) or ""
-    if module == "builtins":
-        return getattr(found, "__name__", "") not in _IMPURE
-    return module in _PURE or module.partition(".")[0] == "collections"
-
-
-_IMPURE = frozenset(
-    ("open", "input", "exec", "eval", "compile", "__import__", "exit", "quit", "breakpoint", "help")
-)
-_PURE = frozenset(
-    ("functools", "itertools", "operator", "typing", "_operator", "string", "re", "fractions",
-     "decimal", "statistics", "numbers", "enum", "types", "posixpath", "genericpath", "ntpath",
-     "_collections")
-)  # fmt: skip
 # Modules whose functions give a number that is different every time, or nothing.
 _SILENT = frozenset(("warnings", "logging", "time", "_thread", "gc"))
 
@@ -472,17 +556,6 @@ _SILENT = frozenset(("warnings", "logging", "time", "_thread", "gc"))
 def _module_of_method(found: Any) -> str:
     owner = getattr(found, "__self__", None)
     return type(owner).__module__.partition(".")[0] if owner is not None else ""
-
-
-def _plain(value: Value) -> Value:
-    if isinstance(value, Host):
-        return value.object
-    if isinstance(value, list):
-        items = [_plain(item) for item in value]
-        return MISSING if MISSING in items else items
-    if isinstance(value, dict):
-        return value if is_plain(tuple(value.values())) else MISSING
-    return value if is_plain(value) else MISSING
 
 
 __all__ = ["Builtins", "DType"]

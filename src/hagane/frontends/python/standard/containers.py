@@ -20,6 +20,7 @@ from hagane.frontends.python.values.values import (
     Stream,
     Unknown,
     Value,
+    is_key,
     is_plain,
 )
 from hagane.symbolic import Expr, product
@@ -47,8 +48,9 @@ class Containers(Core):
             return receiver
         if isinstance(receiver, str):
             return self._text_method(receiver, name, arguments, keywords)
-        if is_plain(receiver) and is_plain(tuple(arguments)):
-            return apply_plain(lambda *a: getattr(receiver, name)(*a), *arguments)
+        real = [self.real_of(argument) for argument in arguments]
+        if is_plain(receiver) and MISSING not in real:
+            return self.lift(apply_plain(lambda *a: getattr(receiver, name)(*a), *real))
         if isinstance(receiver, tuple):
             return self._find(list(receiver), name, arguments[0])
         return self.lost(f"the method '{name}' of {self.show(receiver)}")
@@ -124,6 +126,20 @@ class Containers(Core):
                 return None
             case "copy":
                 return self.new_list(content)
+            case "__init__":
+                self.heap[receiver] = ()
+                if arguments:
+                    self.extend(receiver, arguments[0])
+                return None
+            case "__getitem__":
+                return self.item(receiver, arguments[0])
+            case "__setitem__":
+                self.set_item(receiver, arguments[0], arguments[1])
+                return None
+            case "__iter__":
+                return self.new_stream(content)
+            case "__contains__":
+                return self.compare(ast.In, arguments[0], receiver)
             case "clear":
                 self.heap[receiver] = ()
                 return None
@@ -217,13 +233,34 @@ class Containers(Core):
         content = self.heap[receiver]
         if not isinstance(content, dict):
             return self._many_dict_method(content, name)
+        if name in _KEYED and not is_key(arguments[0]):
+            return self.lost("a dictionary asked for a key that is not known")
         match name:
-            case "keys":
-                return self.new_list(list(content))
+            case "keys" | "__iter__":
+                return self.new_set(list(content))
             case "values":
                 return self.new_list(list(content.values()))
             case "items":
                 return self.new_list(list(content.items()))
+            case "__contains__":
+                return arguments[0] in content
+            case "__len__":
+                return len(content)
+            case "__setitem__":
+                content[arguments[0]] = arguments[1]
+                return None
+            case "__delitem__":
+                if arguments[0] not in content:
+                    raise CheckError("key", f"KeyError: {arguments[0]!r}")
+                del content[arguments[0]]
+                return None
+            case "move_to_end":
+                last = arguments[1] if len(arguments) > 1 else keywords.get("last", True)
+                items = [(k, v) for k, v in content.items() if k != arguments[0]]
+                own = [(arguments[0], content[arguments[0]])]
+                content.clear()
+                content.update([*items, *own] if last else [*own, *items])
+                return None
             case "get":
                 return content.get(arguments[0], arguments[1] if len(arguments) > 1 else None)
             case "copy":
@@ -232,10 +269,10 @@ class Containers(Core):
                 return content.setdefault(
                     arguments[0], arguments[1] if len(arguments) > 1 else None
                 )
-            case "update":
+            case "update" | "__init__" | "__ior__":
                 for other in arguments:
-                    found = self.heap[other] if isinstance(other, DictRef) else self._pairs(other)
-                    content.update(found)
+                    found = self.mapping(other)
+                    content.update(self._pairs(other) if found is None else found)
                 content.update(keywords)
                 return None
             case "pop" | "__getitem__":
@@ -286,5 +323,7 @@ class Containers(Core):
         return self.lost(f"the method '{name}' of sets")
 
 
+_KEYED = ("get", "setdefault", "pop", "__getitem__", "__contains__", "__setitem__", "__delitem__",
+          "move_to_end")  # fmt: skip
 Handler = Callable[..., Value]
 __all__ = ["Containers", "Handler", "Instance"]

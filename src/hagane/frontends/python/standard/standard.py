@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from hagane.frontends.python.values.values import (
     Class,
     DictRef,
     Function,
+    Generated,
     Host,
     Instance,
     ListRef,
@@ -143,14 +145,18 @@ class StandardLibrary(Containers):
     ) -> Value:
         return default if default_factory is MISSING else Wrapped("factory", default_factory)
 
-    def _call_dataclass(self, cls: Value = None, **_: Value) -> Value:
+    def _call_dataclass(self, cls: Value = None, **settings: Value) -> Value:
         if cls is None:
-            return Host(_dataclass_decorator)
-        return self._call__dataclass_decorator(cls)
+            return Wrapped("partial", Host(_dataclass_decorator), (), settings)
+        return self._call__dataclass_decorator(cls, **settings)
 
-    def _call__dataclass_decorator(self, cls: Value) -> Value:
+    def _call__dataclass_decorator(self, cls: Value, **settings: Value) -> Value:
         if isinstance(cls, Class):
             cls.flags.add("dataclass")
+            if settings.get("frozen") is True:
+                cls.flags.add("frozen")
+            if settings.get("init", True) is True:
+                self.heap[cls].setdefault("__init__", Generated(cls))
         return cls
 
     def _call_namedtuple(self, name: Value, fields: Value, **keywords: Value) -> Value:
@@ -174,8 +180,11 @@ class StandardLibrary(Containers):
     def _call_cached_property(self, function: Value) -> Value:
         return Wrapped("property", function)
 
-    def _call_property(self, function: Value) -> Value:
-        return Wrapped("property", function)
+    def _call_property(self, function: Value = None, setter: Value = None, *_: Value) -> Value:
+        return Wrapped("property", function, (setter,))
+
+    def _call_with_setter(self, value: Value, function: Value) -> Value:
+        return replace(value, arguments=(function,))
 
     def _call_wraps(self, original: Value, *_: Value, **__: Value) -> Value:
         return Wrapped("partial", Host(_renamed), (original,))
@@ -198,8 +207,13 @@ class StandardLibrary(Containers):
     _call_overload = _call_identity
     _call_final = _call_identity
     _call_override = _call_identity
-    _call_contextmanager = _call_identity
     _call_total_ordering = _call_identity
+
+    def _call_contextmanager(self, function: Value) -> Value:
+        return Wrapped("managed", function)
+
+    def _call_nullcontext(self, value: Value = None) -> Value:
+        return Host(contextlib.nullcontext(value))
 
     def _call_cast(self, _: Value, value: Value) -> Value:
         return value
@@ -209,5 +223,5 @@ def _renamed(original: Any, function: Any) -> Any:
     return function
 
 
-def _dataclass_decorator(value: Any) -> Any:
+def _dataclass_decorator(value: Any, **_: Any) -> Any:
     return value

@@ -247,6 +247,8 @@ class Frame:
         function: What runs, None for a module.
         call: The place of the call.
         caller: The calling frame.
+        resume: Runs the body of a ``with`` where the generator behind it yields.
+        cls: The class whose body runs.
     """
 
     key: int
@@ -261,6 +263,8 @@ class Frame:
     receiver: Value = None
     call: Place | None = None
     caller: Frame | None = None
+    resume: Callable[[Value], None] | None = None
+    cls: Class | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -278,7 +282,7 @@ class ModuleRef(Ref):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Function:
-    """A function of the program."""
+    """A function of the program; ``host`` is the real one where it was imported."""
 
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
     name: str
@@ -286,6 +290,23 @@ class Function:
     defaults: tuple[Value, ...] = ()
     keyword_defaults: Mapping[str, Value] = field(default_factory=dict)
     owner: Class | None = None
+    host: Any = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Generated:
+    """The ``__init__`` that a dataclass makes."""
+
+    cls: Class
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Managed:
+    """A context manager made of a generator: what ``@contextmanager`` returns, when called."""
+
+    function: Value
+    arguments: tuple[Value, ...]
+    keywords: Mapping[str, Value]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -308,13 +329,17 @@ class Wrapped:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Class(Ref):
-    """A class of the program; content: its names. ``fields`` are those of a dataclass."""
+    """A class of the program; content: its names.
+
+    ``fields`` are those of a dataclass; ``host`` is the real class where it was imported.
+    """
 
     name: str
     bases: tuple[Value, ...]
     module: ModuleRef
     fields: list[tuple[str, Value]] = field(default_factory=list)
     flags: set[str] = field(default_factory=set)
+    host: Any = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -353,6 +378,11 @@ def identity(value: Any) -> Any:
     return value
 
 
+def with_setter(value: Any, function: Any) -> Any:
+    """Return a property with another setter: what ``property.setter`` is."""
+    raise NotImplementedError(value, function)
+
+
 MISSING = object()
 Size: TypeAlias = Dim
 
@@ -370,4 +400,14 @@ def is_plain(value: Value) -> bool:
         return is_plain((value.start, value.stop, value.step))
     return value is None or isinstance(
         value, int | float | complex | str | bytes | type(Ellipsis) | range
+    )
+
+
+def is_key(value: Value) -> bool:
+    """Whether a value may be a key of a dictionary whose keys are known."""
+    # Objects of the program are keys by identity, as Python has it without __eq__.
+    if isinstance(value, tuple):
+        return all(map(is_key, value))
+    return is_plain(value) or isinstance(
+        value, Instance | Function | Library | Host | Class | DType
     )

@@ -95,7 +95,7 @@ def lower_compress(low: Lowering, node: ir.Node) -> None:
         x, axis = x.reshaped((x.size,)), 0
     else:
         axis = axis_of(low, node, len(x.shape))
-    outer, n, inner = around(x.shape, axis)
+    n = x.shape[axis]
     index = low.recorder.new(f"{out.name} chosen", INT64, (condition.size,))
     total = low.recorder.new(f"{out.name} count", INT64, (1,))
     emit_written(
@@ -113,15 +113,19 @@ total[0] = count;""",
     )  # fmt: skip
     count = low.facts.shape(out)[axis]
     find_sizes(low, node, [(count, Place(total, 0))])
+    _take(low, node, x, axis, index, count)
+
+
+def _take(low: Lowering, node: ir.Node, x: Tensor, axis: int, index: Tensor, count: Dim) -> None:
+    """Copy the slices of an axis that the first ``count`` indices name to the node's first result."""
+    outer, n, inner = around(x.shape, axis)
+    out = node.outputs[0]
     y = low.forms.result(out)
     emit_written(
         low.recorder, node,
         """
-for (int64_t row = first; row < last; row++) {
-const T *from = x + (row / count * n + index[row % count]) * inner;
-T *to = y + row * inner;
-for (int64_t k = 0; k < inner; k++) to[k] = from[k];
-}""",
+for (int64_t row = first; row < last; row++)
+memcpy(y + row * inner, x + (row / count * n + index[row % count]) * inner, (size_t)inner * sizeof(T));""",
         reads={"x": as_bits(x), "index": index}, writes={"y": as_bits(y)},
         sizes={"count": count, "n": n, "inner": inner}, types={"T": bits_type(x.dtype)},
         items=outer * count, each=inner,
@@ -170,15 +174,21 @@ def lower_unique(low: Lowering, node: ir.Node) -> None:
     less = "u < v" + (" || (v != v && u == u)" if nan else "")
     same = "u == v" + (" || (u != u && v != v)" if nan and flat else "")
     arguments = f"const {kind} *x, int64_t n, int64_t outer, int64_t inner"
-    load = f"{number_type(x.dtype)} u = {loaded(x.dtype, 'x[(o * n + a) * inner + k]')}, v = {loaded(x.dtype, 'x[(o * n + b) * inner + k]')};"
+    loops = "for (int64_t o = 0; o < outer; o++) for (int64_t k = 0; k < inner; k++)"
+    if flat:  # slices of one element
+        loops = "const int64_t o = 0, k = 0; (void)n, (void)outer;"
+    load = (
+        f"{number_type(x.dtype)} u = {loaded(x.dtype, 'x[(o * n + a) * inner + k]')}, "
+        f"v = {loaded(x.dtype, 'x[(o * n + b) * inner + k]')};"
+    )
     helper = f"""
-static int KERNEL_before(int64_t a, int64_t b, {arguments}) {{
-for (int64_t o = 0; o < outer; o++) for (int64_t k = 0; k < inner; k++) {{ {load}
+INLINE int KERNEL_before(int64_t a, int64_t b, {arguments}) {{
+{loops} {{ {load}
 if ({less}) return 1;
 if (!({same})) return 0; }}
 return 0; }}
 static int KERNEL_same(int64_t a, int64_t b, {arguments}) {{
-for (int64_t o = 0; o < outer; o++) for (int64_t k = 0; k < inner; k++) {{ {load}
+{loops} {{ {load}
 if (!({same})) return 0; }}
 return 1; }}
 {sorting("KERNEL_before(a, b, x, n, outer, inner)", arguments, "x, n, outer, inner")}"""
@@ -224,19 +234,7 @@ total[0] = count;"""
     )  # fmt: skip
     count = low.facts.shape(out)[axis]
     find_sizes(low, node, [(count, Place(total, 0))])
-    y = low.forms.result(out)
-    emit_written(
-        low.recorder, node,
-        """
-for (int64_t row = first; row < last; row++) {
-const T *from = x + (row / count * n + firsts[row % count]) * inner;
-for (int64_t k = 0; k < inner; k++) y[row * inner + k] = from[k];
-}""",
-        reads={"x": as_bits(x), "firsts": firsts}, writes={"y": as_bits(y)},
-        sizes={"count": count, "n": n, "inner": inner}, types={"T": bits_type(x.dtype)},
-        items=outer * count, each=inner,
-    )  # fmt: skip
-    low.forms[out] = y
+    _take(low, node, x, axis, firsts, count)
     for value, source in zip(node.outputs[1:], (firsts, groups, counts), strict=False):
         if not value.name:
             continue

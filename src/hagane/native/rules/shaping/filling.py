@@ -93,8 +93,16 @@ found[open] = total / rest;
     low.forms[out] = x.reshaped(shape)
 
 
-def _repeated(low: Lowering, node: ir.Node, x: Tensor, place: str) -> None:
-    """Write the kernel whose elements are those of ``x`` at ``place`` of their coordinates."""
+def _repeated(low: Lowering, node: ir.Node, x: Tensor, place: str, row: str) -> None:
+    """Write the kernel whose elements are those of ``x`` at ``place`` of their coordinates.
+
+    Args:
+        low: The state of lowering.
+        node: The node.
+        x: Its operand, in row-major order.
+        place: C of a coordinate of the operand from ``c{i}`` of the result, sizes ``X{i}``, ``Y{i}``.
+        row: C that fills a row of ``Y`` elements ``to`` from one of ``X`` elements ``from``.
+    """
     out = node.outputs[0]
     y = low.forms.result(out)
     rank = len(y.shape)
@@ -103,26 +111,26 @@ def _repeated(low: Lowering, node: ir.Node, x: Tensor, place: str) -> None:
     sizes |= {f"X{i}": x.shape[i - lead] for i in range(lead, rank)}
     sizes |= {f"S{i}": x.strides[i - lead] for i in range(lead, rank)}
     at = " + ".join(f"({place.format(i=i)}) * S{i}" for i in range(lead, last))
-    inner = place.format(i=last) if last >= lead else "0"
     text = f"""
+const int64_t Y = Y{last}, X = {f"X{last}" if last >= lead else "1"};
 for (int64_t row = first; row < last; row++) {{
 int64_t left = row;
 {coordinates([f"c{i}" for i in range(last)], [f"Y{i}" for i in range(last)]) if last else "(void)left;"}
 const T *from = x + ({at or "0"});
-T *to = y + row * Y{last};
-for (int64_t c{last} = 0; c{last} < Y{last}; c{last}++) to[c{last}] = from[({inner}) * {f"S{last}" if last >= lead else "0"}];
+T *to = y + row * Y;
+{row}
 }}"""
     emit_written(
         low.recorder, node, text,
         reads={"x": as_bits(x)}, writes={"y": as_bits(y)}, sizes=sizes,
-        types={"T": bits_type(x.dtype)}, items=product(y.shape[:-1]), each=y.shape[-1],
+        types={"T": bits_type(x.dtype)}, items=product(y.shape[:-1]), each=y.shape[-1], cost=0.3,
     )  # fmt: skip
     low.forms[out] = y
 
 
 def lower_expand(low: Lowering, node: ir.Node) -> None:
     """Repeat axes of length one as far as a shape says that a kernel reads."""
-    out, x = node.outputs[0], low.forms.plain(node.inputs[0])
+    out, x = node.outputs[0], low.forms.contiguous(node.inputs[0])
     shape, count = low.facts.shape(out), length_of(low, node.inputs[1])
     rank, have = len(shape), len(x.shape)
     if rank == 0:
@@ -143,12 +151,15 @@ def lower_expand(low: Lowering, node: ir.Node) -> None:
         reads={"shape": whole_numbers(low, node.inputs[1])},
         sizes={f"X{i}": dim for i, dim in enumerate(x.shape)},
     )  # fmt: skip
-    _repeated(low, node, x, "X{i} == 1 ? 0 : c{i}")
+    row = """
+if (X == Y) memcpy(to, from, (size_t)Y * sizeof(T));
+else { const T v = from[0]; for (int64_t i = 0; i < Y; i++) to[i] = v; }"""
+    _repeated(low, node, x, "X{i} == 1 ? 0 : c{i}", row)
 
 
 def lower_tile(low: Lowering, node: ir.Node) -> None:
     """Repeat the input as often as a kernel reads."""
-    out, x = node.outputs[0], low.forms.plain(node.inputs[0])
+    out, x = node.outputs[0], low.forms.contiguous(node.inputs[0])
     shape = low.facts.shape(out)
     text = "\n".join(
         f"if (repeats[{i}] < 0 || (X{i} != 0 && repeats[{i}] > {_MOST} / X{i})) "
@@ -163,7 +174,8 @@ def lower_tile(low: Lowering, node: ir.Node) -> None:
         reads={"repeats": whole_numbers(low, node.inputs[1])},
         sizes={f"X{i}": dim for i, dim in enumerate(x.shape)},
     )  # fmt: skip
-    _repeated(low, node, x, "c{i} % X{i}")
+    row = "for (int64_t i = 0; i < Y; i += X) memcpy(to + i, from, (size_t)X * sizeof(T));"
+    _repeated(low, node, x, "c{i} % X{i}", row)
 
 
 _PLACES = {

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 
 import onnx_ir as ir
 
 from hagane.native.kernels.kernel import c_type
+from hagane.native.kernels.tensor import Tensor
 from hagane.native.kernels.written import (
     as_bits,
     bits_type,
@@ -17,8 +18,10 @@ from hagane.native.kernels.written import (
     stored,
 )
 from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.found import new_size
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.indexing.axes import whole_numbers
+from hagane.native.rules.shaping.numbers import found_numbers
 from hagane.symbolic import Dim, product
 
 
@@ -66,7 +69,7 @@ def lower_pool(low: Lowering, node: ir.Node) -> None:
     loops, close = "", ""
     for i in range(rank):
         loops += (
-            f"for (int64_t k{i} = 0; k{i} < {kernel[i]}; k{i}++) {{\n"
+            f"for (int64_t k{i} = 0; k{i} < K{i}; k{i}++) {{\n"
             f"int64_t i{i} = o{i} * {strides[i]} + k{i} * {dilations[i]} - {pads[i]};\n"
         )
         close += "}"
@@ -113,7 +116,7 @@ y[item] = {end};
     emit_written(
         low.recorder, node, text,
         reads=reads, writes=writes, sizes=sizes,
-        types={"T": c_type(dtype), "N": kind}, items=y.size, each=math.prod(kernel) * 2,
+        types={"T": c_type(dtype), "N": kind}, items=y.size, each=product(kernel) * 2,
     )  # fmt: skip
     low.forms[out] = y
 
@@ -171,25 +174,52 @@ y[at] = x[i]; }"""
     low.forms[node.outputs[0]] = y
 
 
+def _find_image(low: Lowering, node: ir.Node, x: Tensor, kernel: Sequence[Dim]) -> None:
+    """Find the sizes of an image, its channels, and those of a block where they are not known."""
+    shape = low.facts.shape(node.outputs[0])
+    rank = len(shape) - 2
+    text = f"""
+int64_t taps = 1; double pixels = 1;
+for (int64_t i = 0; i < {rank}; i++) {{
+if (block[i] < 1 || image[i] < 0 || taps > (1LL << 46) / block[i] || (pixels *= (double)image[i]) > 0x1p46) {{
+hg_fail(thread, block[i]); return; }}
+taps *= block[i];
+found[{1} + i] = image[i]; {f"found[{1 + rank} + i] = block[i];" if kernel else ""} }}
+if (rows % taps != 0) {{ hg_fail(thread, taps); return; }}
+found[0] = rows / taps;"""
+    reads = {
+        "image": whole_numbers(low, node.inputs[1]),
+        "block": whole_numbers(low, node.inputs[2]),
+    }
+    wanted = [*shape[1:], *kernel]
+    found_numbers(low, node, text, wanted, reads=reads, sizes={"rows": x.shape[1]})
+
+
 def lower_col2im(low: Lowering, node: ir.Node) -> None:
     """Lower Col2Im: each pixel gathers from the blocks that cover it."""
     x, out = low.forms.contiguous(node.inputs[0]), node.outputs[0]
+    shape = low.facts.shape(out)
+    rank = len(shape) - 2
+    if rank < 1:
+        raise NotNative("an image without axes")
     block = low.facts.constant(node.inputs[2])
+    kernel: list[Dim] = [new_size(low, out, f"block {i}") for i in range(rank)]
+    if block is not None:
+        kernel = [int(k) for k in block.reshape(-1)]
+    if block is None or low.facts.constant(node.inputs[1]) is None:
+        _find_image(low, node, x, [] if block is not None else kernel)
     y = low.forms.result(out)
-    rank = len(y.shape) - 2
-    if block is None or rank < 1:
-        raise NotNative("a block of a size known only at run time")
-    kernel = [int(k) for k in block.reshape(-1)]
     strides, dilations = (_list(low, node, name, rank, 1) for name in ("strides", "dilations"))
     pads = _list(low, node, "pads", 2 * rank, 0)
     sizes: dict[str, Dim] = {f"Y{i}": dim for i, dim in enumerate(y.shape[2:])}
-    spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    sizes |= {f"K{i}": size for i, size in enumerate(kernel)}
+    spans = [f"(K{i} - 1) * {d} - 1" for i, d in enumerate(dilations)]
     blocks = "\n".join(
         f"const int64_t B{i} = (Y{i} + {pads[i] + pads[rank + i]} - {spans[i]}) / {strides[i]} + 1;"
         for i in range(rank)
     )
     loops = "".join(
-        f"for (int64_t k{i} = 0; k{i} < {kernel[i]}; k{i}++) {{\n"
+        f"for (int64_t k{i} = 0; k{i} < K{i}; k{i}++) {{\n"
         f"int64_t b{i} = c{i} + {pads[i]} - k{i} * {dilations[i]};\n"
         f"if (b{i} < 0 || b{i} % {strides[i]} != 0 || (b{i} /= {strides[i]}) >= B{i}) continue;\n"
         for i in range(rank)
@@ -197,7 +227,7 @@ def lower_col2im(low: Lowering, node: ir.Node) -> None:
     tap = "k0"
     at = "b0"
     for i in range(1, rank):
-        tap, at = f"({tap}) * {kernel[i]} + k{i}", f"({at}) * B{i} + b{i}"
+        tap, at = f"({tap}) * K{i} + k{i}", f"({at}) * B{i} + b{i}"
     text = f"""
 {blocks}
 const int64_t plane = {" * ".join(f"Y{i}" for i in range(rank))}, all = {" * ".join(f"B{i}" for i in range(rank))};
@@ -205,7 +235,7 @@ if (all != columns) {{ hg_fail(thread, all); return; }}
 for (int64_t item = first; item < last; item++) {{
 int64_t left = item % plane;
 {coordinates([f"c{i}" for i in range(rank)], [f"Y{i}" for i in range(rank)])}
-const T *from = x + item / plane * {math.prod(kernel)} * all;
+const T *from = x + item / plane * ({" * ".join(f"K{i}" for i in range(rank))}) * all;
 N sum = 0;
 {loops}
 sum += {loaded(x.dtype, f"from[({tap}) * all + {at}]")};
@@ -216,7 +246,7 @@ y[item] = {stored(x.dtype, "sum")};
         low.recorder, node, text,
         reads={"x": x}, writes={"y": y}, sizes=sizes | {"columns": x.shape[2]},
         types={"T": c_type(x.dtype), "N": number_type(x.dtype)},
-        items=y.size, each=math.prod(kernel) * 2,
+        items=y.size, each=product(kernel) * 2,
     )  # fmt: skip
     low.forms[out] = y
 

@@ -404,6 +404,9 @@ def arange(
         if step == 0 or (end - start) * step < 0:
             t.fail("value", f"arange from {start} to {end} cannot be reached with step {step}")
         known = np.arange(start, end, step)
+        if len(known) > _MAX_CONTENT and category(dtype_of(dtype, default)) < 3:
+            content = known.astype(dtype_of(dtype, default).numpy())
+            return t.op("Identity", content, device=device_of(device))
         x = made(t, dtype_of(dtype, default), [len(known)], device_of(device))
         if len(known) <= _MAX_CONTENT:
             x.known = known.astype(x.dtype.numpy())

@@ -100,10 +100,13 @@ def _scaled(t: Core, x: Value, factor: Value) -> Value:
 
 def _add_product(name: str, first: str) -> None:
     def function(
-        t: Core, input: Value, a: Value, b: Value, *, beta: Value = 1, alpha: Value = 1
+        t: Core, input: Value, *factors: Value, beta: Value = 1, alpha: Value = 1, **named: Value
     ) -> Value:
         from hagane.frontends.libraries.torch.functions.elementwise import binary
 
+        if len(factors) + len(named) != 2:
+            t.fail("call", f"{name} takes an input and two factors, got {len(factors)} factors")
+        a, b = (*factors, *named.values())
         made = t.call_library(f"torch.{first}", [a, b])
         return binary(t, "add", _scaled(t, input, beta), _scaled(t, made, alpha))
 

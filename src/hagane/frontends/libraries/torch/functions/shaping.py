@@ -29,8 +29,10 @@ from hagane.symbolic import Dim, floordiv, product
 
 
 @TORCH.method("view", "reshape")
-def view(t: Core, self: Value, *shape: Value) -> Tensor:
+def view(t: Core, self: Value, *shape: Value, **named: Value) -> Tensor:
     """Return the tensor with another shape, of which one size may be -1."""
+    if not shape and named.keys() <= {"shape", "size", "dtype"}:
+        shape = tuple(named.values())
     if len(shape) == 1 and isinstance(shape[0], DType):
         return t.emit.typed("View", [self], shape[0].dtype, self.shape)  # the same bytes
     return reshape(t, self, sizes(t, shape))

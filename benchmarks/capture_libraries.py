@@ -1,0 +1,332 @@
+"""How many models of transformers, timm, torchvision and diffusers are typed and become graphs.
+
+    python benchmarks/capture_libraries.py [--library timm] [--only bert,vit] [--export]
+        [--limit 120] [--output table.json]
+
+Models are small, have random weights and stand in evaluation mode. For each: whether
+``hagane check`` types it without an error or an open question, and its result has the shapes that
+running gives; whether ``hagane.capture`` makes a graph; whether this graph, in ONNX
+Runtime, returns what the model returns at three sizes; with ``--export`` the same of
+``torch.export`` (``strict=False``, open batch and sequence). Each model runs in a process of its
+own with a time limit. Obstacles follow, the most frequent first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import importlib
+import json
+import multiprocessing
+import re
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from library_models import SIZES, Case, cases
+
+import hagane
+from hagane.graph import to_proto
+
+_OPERATORS = torch.library.Library("torchvision", "FRAGMENT")
+_TYPE = re.compile(r"(\w+)\[(.*)\]")
+
+
+def import_torchvision() -> None:
+    """Import torchvision, also where its operators are built for another PyTorch."""
+    try:
+        importlib.import_module("torchvision")
+    except RuntimeError:
+        for name in ("nms", "qnms"):
+            text = f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+            _OPERATORS.define(text)
+        for name in [n for n in sys.modules if n.startswith("torchvision")]:
+            del sys.modules[name]
+        importlib.import_module("torchvision")
+        _OPERATORS.impl("nms", suppressed, "CPU")
+
+
+def suppressed(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> torch.Tensor:
+    """Return the boxes that non-maximum suppression keeps, the best first."""
+    kept: list[int] = []
+    area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    for place in scores.argsort(descending=True, stable=True).tolist():
+        low = torch.maximum(boxes[place, :2], boxes[kept, :2])
+        high = torch.minimum(boxes[place, 2:], boxes[kept, 2:])
+        shared = (high - low).clamp(min=0).prod(1)
+        if not (shared / (area[place] + area[kept] - shared) > threshold).any():
+            kept.append(place)
+    return torch.tensor(kept, dtype=torch.int64)
+
+
+def drawn(case: Case, types: Any, turn: int) -> Any:
+    """Return a value of a type for one of the three sizes; others as they are."""
+    if isinstance(types, list):
+        return [drawn(case, one, turn) for one in types]
+    found = _TYPE.fullmatch(types) if isinstance(types, str) else None
+    if found is None:
+        return types
+    names = {name: values[turn] for name, values in SIZES.items()}
+    shape = [int(names.get(n.strip(), 0) or n) for n in found[2].split(",")]
+    if found[1] == "int64":
+        return torch.randint(0, 2 if "mask" in str(types) else case.limit, shape)
+    return torch.rand(shape) if "images" in case.inputs else torch.randn(shape)
+
+
+def inputs_of(case: Case, turn: int) -> dict[str, Any]:
+    """Return the arguments of a call at one of the three sizes."""
+    torch.manual_seed(turn)
+    found = {name: drawn(case, types, turn) for name, types in case.inputs.items()}
+    if "attention_mask" in found:
+        found["attention_mask"] = torch.ones_like(found["attention_mask"])
+        found["attention_mask"][0, -2:] = 0
+    return found
+
+
+def leaves(value: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors of a result in their order."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from leaves(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from leaves(item)
+    elif hasattr(value, "layers"):  # a cache of transformers
+        for layer in value.layers:
+            yield from leaves([layer.keys, layer.values])
+    elif hasattr(value, "__dict__"):
+        for item in vars(value).values():
+            yield from leaves(item)
+
+
+def problem(error: BaseException) -> str:
+    """Return an error in one line."""
+    found = getattr(error, "problems", None)
+    if found:
+        return str(found[0])
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    where = f" ({Path(last[0].filename).name}:{last[0].lineno})" if last else ""
+    return f"{type(error).__name__}: {str(error)[:300]}{where}"
+
+
+def agreement(case: Case, model: Any, run: Callable[[dict[str, Any]], list[Any]]) -> str:
+    """Return how something differs from the model at three sizes; empty if it does not."""
+    for turn in range(3):
+        inputs = inputs_of(case, turn)
+        expected = [*leaves(model(**inputs))]
+        try:
+            found = run(inputs)
+        except Exception as error:
+            return f"run at size {turn}: {problem(error)}"
+        if len(found) != len(expected):
+            return f"{len(found)} results, expected {len(expected)}"
+        for place, (a, b) in enumerate(zip(found, expected, strict=True)):
+            a = torch.as_tensor(a)
+            if a.shape != b.shape:
+                return f"result {place} has shape {list(a.shape)}, expected {list(b.shape)}"
+            if not b.numel():
+                continue
+            a, b = a.double(), b.double()
+            scale = max(float(b[b.isfinite()].abs().max()) if b.isfinite().any() else 1.0, 1e-6)
+            gap = float((a - b).abs().nan_to_num(posinf=0.0).max()) / scale
+            if not gap < 2e-3:
+                return f"result {place} differs by {gap:.2g} at size {turn}"
+    return ""
+
+
+def typed(case: Case, model: Any) -> str:
+    """Return what keeps the check from being clean; empty if nothing does."""
+    report = hagane.check(model, **dict(case.inputs))
+    for problems, kind in ((report.errors, "error"), (report.unknown, "unknown")):
+        for one in problems:
+            place = one.place
+            where = f"{place.file}:{place.line}: " if place else ""
+            return f"{where}{kind}: {one.message}"
+    if not report.checked:
+        one = report.notices[-1]
+        place = one.place
+        return f"{place.file}:{place.line}: " * bool(place) + f"not checked: {one.message}"
+    return ""
+
+
+def captured(case: Case, model: Any) -> tuple[str, str]:
+    """Return what keeps a graph from being made, and how it differs."""
+    import onnxruntime
+
+    try:
+        graph = hagane.capture(model, **dict(case.inputs))
+    except Exception as error:
+        return problem(error), ""
+    try:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = 1
+        session = onnxruntime.InferenceSession(to_proto(graph).SerializeToString(), options)
+    except Exception as error:
+        return "", problem(error)
+    names = [value.name for value in session.get_inputs()]
+
+    def run(inputs: dict[str, Any]) -> list[Any]:
+        given: dict[str, Any] = {}
+        for name, value in inputs.items():
+            if isinstance(value, list):
+                given.update({f"{name}.{i}": np.asarray(v) for i, v in enumerate(value)})
+            elif isinstance(value, torch.Tensor):
+                given[name] = np.asarray(value)
+        return list(session.run(None, {n: v for n, v in given.items() if n in names}))
+
+    return "", agreement(case, model, run)
+
+
+def exported(case: Case, model: Any) -> str:
+    """Return what became of torch.export: empty, or why not."""
+    inputs = inputs_of(case, 0)
+    dims: dict[str, Any] = {}
+
+    def shapes(types: Any) -> Any:
+        if isinstance(types, list):
+            return [shapes(one) for one in types]
+        found = _TYPE.fullmatch(types) if isinstance(types, str) else None
+        if found is None:
+            return None
+        axes = {}
+        for place, name in enumerate(n.strip() for n in found[2].split(",")):
+            if name in SIZES:
+                axes[place] = dims.setdefault(name, torch.export.Dim(name))
+        return axes
+
+    try:
+        program = torch.export.export(
+            model, (), inputs, strict=False,
+            dynamic_shapes={n: shapes(t) for n, t in case.inputs.items()},
+        )  # fmt: skip
+        module = program.module()
+        return agreement(case, model, lambda given: [*leaves(module(**given))])
+    except Exception as error:
+        return problem(error)
+
+
+def measured(case: Case, ways: set[str], connection: Any) -> None:
+    """Send what became of a model, a way at a time."""
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    try:
+        with torch.no_grad():
+            model = case.make().eval()
+            [*leaves(model(**inputs_of(case, 0)))]
+    except Exception as error:
+        connection.send(("broken", problem(error)))
+        return
+    with torch.no_grad():
+        if "check" in ways:
+            start = time.perf_counter()
+            try:
+                connection.send(("check", typed(case, model)))
+            except Exception as error:
+                connection.send(("check", problem(error)))
+            connection.send(("check seconds", time.perf_counter() - start))
+        if "capture" in ways:
+            start = time.perf_counter()
+            one, other = captured(case, model)
+            connection.send(("capture", one))
+            connection.send(("agrees", one or other))
+            connection.send(("capture seconds", time.perf_counter() - start))
+        if "export" in ways:
+            connection.send(("export", exported(case, model)))
+    connection.send(("done", ""))
+
+
+def run_case(case: Case, ways: set[str], limit: float) -> dict[str, Any]:
+    """Return what became of a model, in a process of its own."""
+    context = multiprocessing.get_context("fork")
+    mine, theirs = context.Pipe(False)
+    process = context.Process(target=measured, args=(case, ways, theirs))
+    process.start()
+    theirs.close()
+    row: dict[str, Any] = {"library": case.library, "name": case.name}
+    deadline = time.monotonic() + limit
+    while mine.poll(max(0.0, deadline - time.monotonic())):
+        try:
+            name, value = mine.recv()
+        except EOFError:
+            row.setdefault("ended", "the process died")
+            break
+        if name == "done":
+            row["ended"] = ""
+            break
+        row[name] = value
+        if name == "broken":
+            row["ended"] = value
+            break
+    row.setdefault("ended", f"more than {limit:.0f} s")
+    process.kill()
+    process.join()
+    for way in ways:
+        row.setdefault(way, row["ended"])
+    if "capture" in ways:
+        row.setdefault("agrees", row["capture"])
+    return row
+
+
+def shown(row: Mapping[str, Any], ways: set[str]) -> str:
+    """Return a row of the table."""
+    columns = [w for w in ("check", "capture", "agrees", "export") if w in row]
+    marks = " ".join(f"{'yes' if not row[c] else '-':8}" for c in columns)
+    first = next((f"{c}: {row[c]}" for c in columns if row[c]), "")
+    first = re.sub(r"/\S*site-packages/", "", first)
+    return f"{row['library'][:12]:12} {row['name'][:28]:28} {marks} {first[:230]}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--library", default="")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--ways", default="check,capture")
+    parser.add_argument("--export", action="store_true")
+    parser.add_argument("--limit", type=float, default=120)
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    ways = {*options.ways.split(",")} | ({"export"} if options.export else set())
+    libraries = {*filter(None, options.library.split(","))}
+    only = {*filter(None, options.only.split(","))}
+    chosen = [
+        case
+        for case in cases()
+        if (not libraries or case.library in libraries) and (not only or case.name in only)
+    ]
+    import_torchvision()
+    for library in sorted({case.library for case in chosen}):
+        importlib.import_module(library)
+    rows = []
+    print(f"{'':41} {' '.join(f'{w:8}' for w in ('check', 'capture', 'agrees', 'export'))}")
+    for case in chosen:
+        row = run_case(case, ways, options.limit)
+        rows.append(row)
+        print(shown(row, ways), flush=True)
+        if options.output:
+            options.output.write_text(json.dumps(rows, indent=1))
+    columns = [w for w in ("check", "capture", "agrees", "export") if rows and w in rows[0]]
+    for library in [*sorted({row["library"] for row in rows}), ""]:
+        own = [row for row in rows if library in ("", row["library"])]
+        counts = ", ".join(f"{c} {sum(not row[c] for row in own)}" for c in columns)
+        print(f"{library or 'all'}: {counts} of {len(own)}")
+    for column in columns:
+        obstacles = collections.Counter(row[column] for row in rows if row[column])
+        for text, count in obstacles.most_common():
+            print(f"{column:8} {count:3}  {re.sub(r'/[^ ]*site-packages/', '', text)[:260]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,589 @@
+"""Small models of transformers, timm, torchvision and diffusers, as their packages ship them.
+
+Each is made without weights from the network; its inputs are types with named sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model and its inputs.
+
+    Attributes:
+        library: The package.
+        name: The model's name, unique in its package.
+        make: Makes the model.
+        inputs: Types of its arguments by name; integers are drawn below ``limit``.
+        limit: One more than the largest integer input.
+        sizes: Values of the named sizes, three of each.
+    """
+
+    library: str
+    name: str
+    make: Callable[[], Any]
+    inputs: Mapping[str, Any]
+    limit: int = 50
+    sizes: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+
+
+SIZES = {"batch": (2, 3, 5), "seq": (7, 12, 5), "target": (4, 6, 9), "past": (3, 5, 8)}
+SIZES |= {"height": (64, 96, 128), "width": (96, 64, 128), "frames": (400, 640, 480)}
+
+_TEXT = {
+    "vocab_size": 99, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "intermediate_size": 37, "max_position_embeddings": 64,
+}  # fmt: skip
+_LLAMA = {**_TEXT, "num_key_value_heads": 2, "pad_token_id": 0}
+_PICTURE = {
+    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 37,
+    "image_size": 32, "patch_size": 8,
+}  # fmt: skip
+_SPEECH = {
+    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 37,
+    "vocab_size": 32, "conv_dim": (16, 16), "conv_kernel": (5, 3), "conv_stride": (5, 2),
+    "num_conv_pos_embeddings": 8, "num_conv_pos_embedding_groups": 2, "num_feat_extract_layers": 2,
+}  # fmt: skip
+_BART = {
+    "vocab_size": 99, "d_model": 32, "encoder_layers": 2, "decoder_layers": 2,
+    "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 37,
+    "decoder_ffn_dim": 37, "max_position_embeddings": 64,
+}  # fmt: skip
+_T5 = {"vocab_size": 99, "d_model": 32, "d_kv": 8, "d_ff": 37, "num_layers": 2, "num_heads": 4}
+_IDS = {"input_ids": "int64[batch, seq]"}
+_MASKED = {**_IDS, "attention_mask": "int64[batch, seq]"}
+_PAIR = {**_IDS, "decoder_input_ids": "int64[batch, target]"}
+_STEP = {**_IDS, "use_cache": False}
+_PIXELS = {"pixel_values": "float32[batch, 3, 32, 32]"}
+_WAVE = {"input_values": "float32[batch, frames]"}
+
+# Name: the prefix of configuration and model, the model's class, settings, inputs.
+TRANSFORMERS: dict[str, tuple[str, str, Mapping[str, Any], Mapping[str, Any]]] = {
+    # encoders
+    "bert": ("Bert", "BertModel", _TEXT, _MASKED),
+    "bert_classifier": ("Bert", "BertForSequenceClassification", _TEXT, _IDS),
+    "roberta": ("Roberta", "RobertaForMaskedLM", {**_TEXT, "max_position_embeddings": 80}, _MASKED),
+    "distilbert": (
+        "DistilBert",
+        "DistilBertModel",
+        {"vocab_size": 99, "dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 37},
+        _MASKED,
+    ),
+    "albert": ("Albert", "AlbertModel", {**_TEXT, "embedding_size": 16}, _MASKED),
+    "electra": ("Electra", "ElectraModel", {**_TEXT, "embedding_size": 16}, _MASKED),
+    "deberta_v2": (
+        "DebertaV2",
+        "DebertaV2Model",
+        {
+            **_TEXT,
+            "relative_attention": True,
+            "pos_att_type": ["p2c", "c2p"],
+            "position_buckets": 16,
+            "norm_rel_ebd": "layer_norm",
+            "share_att_key": True,
+        },
+        _IDS,
+    ),
+    "mpnet": ("MPNet", "MPNetModel", _TEXT, _MASKED),
+    "mobilebert": (
+        "MobileBert",
+        "MobileBertModel",
+        {**_TEXT, "embedding_size": 16, "intra_bottleneck_size": 16, "true_hidden_size": 16},
+        _IDS,
+    ),
+    "squeezebert": (
+        "SqueezeBert",
+        "SqueezeBertModel",
+        {**_TEXT, "embedding_size": 32, "intermediate_size": 64},
+        _IDS,
+    ),
+    "fnet": ("FNet", "FNetModel", _TEXT, _IDS),
+    "modernbert": ("ModernBert", "ModernBertModel", {**_TEXT, "pad_token_id": 0}, _MASKED),
+    "xlm_roberta": (
+        "XLMRoberta",
+        "XLMRobertaForTokenClassification",
+        {**_TEXT, "max_position_embeddings": 80},
+        _IDS,
+    ),
+    "camembert_qa": (
+        "Camembert",
+        "CamembertForQuestionAnswering",
+        {**_TEXT, "max_position_embeddings": 80},
+        _IDS,
+    ),
+    # decoders; the cache is among the results unless it is switched off
+    "gpt2": (
+        "GPT2",
+        "GPT2LMHeadModel",
+        {"vocab_size": 99, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64},
+        _IDS,
+    ),
+    "gpt2_no_cache": (
+        "GPT2",
+        "GPT2LMHeadModel",
+        {"vocab_size": 99, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64},
+        _STEP,
+    ),
+    "gpt_neo": (
+        "GPTNeo",
+        "GPTNeoForCausalLM",
+        {
+            "vocab_size": 99,
+            "hidden_size": 32,
+            "num_layers": 2,
+            "num_heads": 4,
+            "max_position_embeddings": 64,
+            "attention_types": [[["global", "local"], 1]],
+            "window_size": 4,
+        },
+        _IDS,
+    ),
+    "gpt_neox": ("GPTNeoX", "GPTNeoXForCausalLM", _TEXT, _IDS),
+    "gptj": (
+        "GPTJ",
+        "GPTJForCausalLM",
+        {
+            "vocab_size": 99,
+            "n_embd": 32,
+            "n_layer": 2,
+            "n_head": 4,
+            "n_positions": 64,
+            "rotary_dim": 4,
+        },
+        _IDS,
+    ),
+    "opt": (
+        "OPT",
+        "OPTForCausalLM",
+        {
+            "vocab_size": 99,
+            "hidden_size": 32,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "ffn_dim": 37,
+            "max_position_embeddings": 64,
+            "word_embed_proj_dim": 32,
+        },
+        _MASKED,
+    ),
+    "bloom": (
+        "Bloom",
+        "BloomForCausalLM",
+        {"vocab_size": 99, "hidden_size": 32, "n_layer": 2, "n_head": 4},
+        _IDS,
+    ),
+    "llama": ("Llama", "LlamaForCausalLM", _LLAMA, _IDS),
+    "llama_masked": ("Llama", "LlamaForCausalLM", _LLAMA, {**_MASKED, "use_cache": False}),
+    "mistral": ("Mistral", "MistralForCausalLM", {**_LLAMA, "sliding_window": 4}, _IDS),
+    "qwen2": ("Qwen2", "Qwen2ForCausalLM", _LLAMA, _IDS),
+    "qwen3": ("Qwen3", "Qwen3ForCausalLM", {**_LLAMA, "head_dim": 8}, _IDS),
+    "gemma": ("Gemma", "GemmaForCausalLM", {**_LLAMA, "head_dim": 8}, _IDS),
+    "gemma2": ("Gemma2", "Gemma2ForCausalLM", {**_LLAMA, "head_dim": 8, "sliding_window": 4}, _IDS),
+    "phi": ("Phi", "PhiForCausalLM", _LLAMA, _IDS),
+    "stablelm": ("StableLm", "StableLmForCausalLM", _LLAMA, _IDS),
+    "falcon": (
+        "Falcon",
+        "FalconForCausalLM",
+        {"vocab_size": 99, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4},
+        _IDS,
+    ),
+    "mixtral": (
+        "Mixtral",
+        "MixtralForCausalLM",
+        {**_LLAMA, "intermediate_size": 48, "num_local_experts": 4},
+        _STEP,
+    ),
+    "olmo": ("Olmo", "OlmoForCausalLM", _LLAMA, _IDS),
+    "mamba": (
+        "Mamba",
+        "MambaForCausalLM",
+        {"vocab_size": 99, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 4},
+        _STEP,
+    ),
+    # encoders with decoders
+    "t5": ("T5", "T5ForConditionalGeneration", _T5, _PAIR),
+    "mt5": ("MT5", "MT5Model", _T5, _PAIR),
+    "bart": ("Bart", "BartModel", _BART, _PAIR),
+    "mbart": ("MBart", "MBartForConditionalGeneration", _BART, _PAIR),
+    "pegasus": ("Pegasus", "PegasusForConditionalGeneration", _BART, _PAIR),
+    "marian": (
+        "Marian",
+        "MarianMTModel",
+        {**_BART, "pad_token_id": 0, "decoder_start_token_id": 0},
+        _PAIR,
+    ),
+    "blenderbot": ("Blenderbot", "BlenderbotForConditionalGeneration", _BART, _PAIR),
+    # vision
+    "vit": ("ViT", "ViTModel", _PICTURE, _PIXELS),
+    "deit": ("DeiT", "DeiTForImageClassification", _PICTURE, _PIXELS),
+    "beit": ("Beit", "BeitModel", _PICTURE, _PIXELS),
+    "dinov2": ("Dinov2", "Dinov2Model", _PICTURE, _PIXELS),
+    "swin": (
+        "Swin",
+        "SwinModel",
+        {
+            "image_size": 32,
+            "patch_size": 2,
+            "embed_dim": 16,
+            "depths": [1, 2],
+            "num_heads": [2, 2],
+            "window_size": 2,
+        },
+        _PIXELS,
+    ),
+    "convnext": (
+        "ConvNext",
+        "ConvNextForImageClassification",
+        {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1]},
+        _PIXELS,
+    ),
+    "resnet": (
+        "ResNet",
+        "ResNetForImageClassification",
+        {"embedding_size": 8, "hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1]},
+        _PIXELS,
+    ),
+    "segformer": (
+        "Segformer",
+        "SegformerForSemanticSegmentation",
+        {
+            "depths": [1, 1, 1, 1],
+            "hidden_sizes": [8, 16, 24, 32],
+            "num_attention_heads": [1, 1, 2, 2],
+            "decoder_hidden_size": 16,
+        },
+        {"pixel_values": "float32[batch, 3, 64, 64]"},
+    ),
+    "clip_vision": ("CLIPVision", "CLIPVisionModel", _PICTURE, _PIXELS),
+    "clip": (
+        "CLIP",
+        "CLIPModel",
+        {
+            "text_config": {**_TEXT, "eos_token_id": 2},
+            "vision_config": _PICTURE,
+            "projection_dim": 16,
+        },
+        {**_IDS, **_PIXELS},
+    ),
+    "siglip_vision": ("SiglipVision", "SiglipVisionModel", _PICTURE, _PIXELS),
+    # speech
+    "wav2vec2": ("Wav2Vec2", "Wav2Vec2Model", _SPEECH, _WAVE),
+    "hubert": ("Hubert", "HubertForCTC", _SPEECH, _WAVE),
+    "wavlm": ("WavLM", "WavLMModel", _SPEECH, _WAVE),
+    "whisper": (
+        "Whisper",
+        "WhisperForConditionalGeneration",
+        {
+            **_BART,
+            "num_mel_bins": 8,
+            "max_source_positions": 30,
+            "max_target_positions": 40,
+            "pad_token_id": 0,
+            "bos_token_id": 1,
+            "eos_token_id": 2,
+            "decoder_start_token_id": 1,
+        },
+        {"input_features": "float32[batch, 8, 60]", "decoder_input_ids": "int64[batch, target]"},
+    ),
+    "ast": (
+        "AST",
+        "ASTModel",
+        {
+            **{k: v for k, v in _PICTURE.items() if k != "image_size"},
+            "patch_size": 2,
+            "frequency_stride": 2,
+            "time_stride": 2,
+            "max_length": 24,
+            "num_mel_bins": 16,
+        },
+        {"input_values": "float32[batch, 24, 16]"},
+    ),
+}
+
+# Name: width of the pictures.
+TIMM = {
+    "resnet18": 32, "resnet50d": 32, "resnetv2_50": 32, "seresnet18": 32, "ecaresnet26t": 32,
+    "resnest14d": 32, "res2net50_26w_4s": 32, "skresnet18": 32, "dpn48b": 32, "vgg11_bn": 32,
+    "efficientnet_b0": 32, "tf_efficientnetv2_b0": 32, "mobilenetv3_small_100": 32,
+    "mobilenetv2_050": 32, "mobilenetv4_conv_small": 32, "mnasnet_100": 32, "lcnet_050": 32,
+    "convnext_atto": 32, "convnextv2_atto": 32, "vit_tiny_patch16_224": 224,
+    "deit_tiny_patch16_224": 224, "deit3_small_patch16_224": 224, "beit_base_patch16_224": 224,
+    "swin_tiny_patch4_window7_224": 224, "mixer_s32_224": 224, "resmlp_12_224": 224,
+    "gmlp_s16_224": 224, "poolformer_s12": 64, "regnety_002": 32, "regnetx_002": 32,
+    "densenet121": 32, "ghostnet_050": 32, "hrnet_w18_small": 64, "levit_128s": 224,
+    "xcit_nano_12_p16_224": 224, "cait_xxs24_224": 224, "coat_tiny": 224, "crossvit_tiny_240": 240,
+    "edgenext_xx_small": 64, "efficientformer_l1": 224, "fastvit_t8": 64, "repvgg_a0": 32,
+    "pvt_v2_b0": 64, "mobilevit_xxs": 64, "inception_v4": 96, "xception41": 64,
+}  # fmt: skip
+
+TORCHVISION = {
+    "alexnet": 64, "vgg11": 32, "resnet18": 32, "resnext50_32x4d": 32, "squeezenet1_1": 64,
+    "densenet121": 32, "googlenet": 64, "inception_v3": 80, "mobilenet_v2": 32,
+    "mobilenet_v3_small": 32, "mnasnet0_5": 32, "shufflenet_v2_x0_5": 32, "efficientnet_b0": 32,
+    "regnet_y_400mf": 32, "convnext_tiny": 32, "vit_b_32": 224, "swin_t": 32, "swin_v2_t": 64,
+    "maxvit_t": 224, "fcn_resnet50": 64, "deeplabv3_mobilenet_v3_large": 64,
+    "lraspp_mobilenet_v3_large": 64, "r3d_18": 32,
+}  # fmt: skip
+DETECTORS = (
+    "fasterrcnn_mobilenet_v3_large_320_fpn",
+    "retinanet_resnet50_fpn",
+    "ssdlite320_mobilenet_v3_large",
+    "fcos_resnet50_fpn",
+    "maskrcnn_resnet50_fpn",
+)
+
+_LATENT = {"sample": "float32[batch, 4, 16, 16]", "timestep": "int64[batch]"}
+_SOUGHT = {**_LATENT, "encoder_hidden_states": "float32[batch, seq, 16]"}
+_UNET = {
+    "sample_size": 16,
+    "in_channels": 4,
+    "out_channels": 4,
+    "layers_per_block": 1,
+    "block_out_channels": (16, 32),
+    "norm_num_groups": 8,
+}
+_DIT = {"num_attention_heads": 2, "attention_head_dim": 8, "num_layers": 2}
+DIFFUSERS: dict[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
+    "unet_2d": (
+        "UNet2DModel",
+        {
+            **_UNET,
+            "down_block_types": ("DownBlock2D", "AttnDownBlock2D"),
+            "up_block_types": ("AttnUpBlock2D", "UpBlock2D"),
+            "attention_head_dim": 8,
+        },
+        _LATENT,
+    ),
+    "unet_2d_condition": (
+        "UNet2DConditionModel",
+        {
+            **_UNET,
+            "down_block_types": ("DownBlock2D", "CrossAttnDownBlock2D"),
+            "up_block_types": ("CrossAttnUpBlock2D", "UpBlock2D"),
+            "cross_attention_dim": 16,
+            "attention_head_dim": 8,
+        },
+        _SOUGHT,
+    ),
+    "autoencoder_kl": (
+        "AutoencoderKL",
+        {
+            "block_out_channels": (16, 32),
+            "down_block_types": ("DownEncoderBlock2D",) * 2,
+            "up_block_types": ("UpDecoderBlock2D",) * 2,
+            "norm_num_groups": 8,
+        },
+        {"sample": "float32[batch, 3, 16, 16]"},
+    ),
+    "autoencoder_tiny": (
+        "AutoencoderTiny",
+        {
+            "encoder_block_out_channels": (8, 8),
+            "decoder_block_out_channels": (8, 8),
+            "num_encoder_blocks": (1, 1),
+            "num_decoder_blocks": (1, 1),
+        },
+        {"sample": "float32[batch, 3, 16, 16]"},
+    ),
+    "vq_model": (
+        "VQModel",
+        {
+            "block_out_channels": (16, 32),
+            "down_block_types": ("DownEncoderBlock2D",) * 2,
+            "up_block_types": ("UpDecoderBlock2D",) * 2,
+            "norm_num_groups": 8,
+            "latent_channels": 3,
+            "num_vq_embeddings": 16,
+        },
+        {"sample": "float32[batch, 3, 16, 16]"},
+    ),
+    "dit": (
+        "DiTTransformer2DModel",
+        {
+            **_DIT,
+            "in_channels": 4,
+            "out_channels": 4,
+            "sample_size": 16,
+            "patch_size": 2,
+            "num_embeds_ada_norm": 50,
+            "norm_num_groups": 4,
+        },
+        {
+            "hidden_states": "float32[batch, 4, 16, 16]",
+            "timestep": "int64[batch]",
+            "class_labels": "int64[batch]",
+        },
+    ),
+    "pixart": (
+        "PixArtTransformer2DModel",
+        {
+            **_DIT,
+            "in_channels": 4,
+            "out_channels": 8,
+            "sample_size": 16,
+            "cross_attention_dim": 16,
+            "caption_channels": 16,
+            "norm_num_groups": 4,
+            "use_additional_conditions": False,
+        },
+        {
+            "hidden_states": "float32[batch, 4, 16, 16]",
+            "encoder_hidden_states": "float32[batch, seq, 16]",
+            "timestep": "int64[batch]",
+            "added_cond_kwargs": {"resolution": None, "aspect_ratio": None},
+        },
+    ),
+    "sd3": (
+        "SD3Transformer2DModel",
+        {
+            **_DIT,
+            "sample_size": 16,
+            "in_channels": 4,
+            "out_channels": 4,
+            "joint_attention_dim": 16,
+            "caption_projection_dim": 16,
+            "pooled_projection_dim": 16,
+            "pos_embed_max_size": 16,
+        },
+        {
+            "hidden_states": "float32[batch, 4, 16, 16]",
+            "encoder_hidden_states": "float32[batch, seq, 16]",
+            "pooled_projections": "float32[batch, 16]",
+            "timestep": "int64[batch]",
+        },
+    ),
+    "flux": (
+        "FluxTransformer2DModel",
+        {
+            **_DIT,
+            "num_single_layers": 2,
+            "in_channels": 4,
+            "joint_attention_dim": 16,
+            "pooled_projection_dim": 16,
+            "axes_dims_rope": (2, 2, 4),
+            "guidance_embeds": False,
+        },
+        {
+            "hidden_states": "float32[batch, seq, 4]",
+            "encoder_hidden_states": "float32[batch, target, 16]",
+            "pooled_projections": "float32[batch, 16]",
+            "timestep": "float32[batch]",
+            "img_ids": "float32[seq, 3]",
+            "txt_ids": "float32[target, 3]",
+        },
+    ),
+    "prior": (
+        "PriorTransformer",
+        {**_DIT, "embedding_dim": 16, "num_embeddings": 7, "additional_embeddings": 4},
+        {
+            "hidden_states": "float32[batch, 16]",
+            "timestep": "int64[batch]",
+            "proj_embedding": "float32[batch, 16]",
+            "encoder_hidden_states": "float32[batch, 7, 16]",
+        },
+    ),
+    "controlnet": (
+        "ControlNetModel",
+        {
+            "in_channels": 4,
+            "layers_per_block": 1,
+            "block_out_channels": (16, 32),
+            "norm_num_groups": 8,
+            "down_block_types": ("DownBlock2D", "CrossAttnDownBlock2D"),
+            "cross_attention_dim": 16,
+            "attention_head_dim": 8,
+            "conditioning_embedding_out_channels": (8, 16),
+        },
+        {**_SOUGHT, "controlnet_cond": "float32[batch, 3, 32, 32]"},
+    ),
+    "unet_1d": (
+        "UNet1DModel",
+        {
+            "block_out_channels": (16, 32),
+            "in_channels": 4,
+            "out_channels": 4,
+            "down_block_types": ("DownResnetBlock1D", "DownResnetBlock1D"),
+            "up_block_types": ("UpResnetBlock1D", "UpResnetBlock1D"),
+            "mid_block_type": "MidResTemporalBlock1D",
+            "out_block_type": "OutConv1DBlock",
+            "layers_per_block": 1,
+            "use_timestep_embedding": True,
+            "time_embedding_type": "positional",
+            "act_fn": "swish",
+            "norm_num_groups": 8,
+        },
+        {"sample": "float32[batch, 4, 32]", "timestep": "int64[batch]"},
+    ),
+}
+
+
+def _transformer(prefix: str, model: str, settings: Mapping[str, Any]) -> Callable[[], Any]:
+    def make() -> Any:
+        import transformers
+
+        return getattr(transformers, model)(getattr(transformers, f"{prefix}Config")(**settings))
+
+    return make
+
+
+def _timm(name: str) -> Callable[[], Any]:
+    def make() -> Any:
+        import timm
+
+        return timm.create_model(name, pretrained=False)
+
+    return make
+
+
+def _torchvision(name: str, **settings: Any) -> Callable[[], Any]:
+    def make() -> Any:
+        import torchvision
+
+        own: dict[str, Any] = (
+            {"init_weights": True} if "inception" in name or "google" in name else {}
+        )
+        own |= (
+            {"weights_backbone": None} if "fcn" in name or "lab" in name or "aspp" in name else {}
+        )
+        return torchvision.models.get_model(name, weights=None, **own, **settings)
+
+    return make
+
+
+def _diffuser(name: str, settings: Mapping[str, Any]) -> Callable[[], Any]:
+    def make() -> Any:
+        import diffusers
+
+        return getattr(diffusers, name)(**settings)
+
+    return make
+
+
+def cases() -> list[Case]:
+    """Return all models."""
+    found = [
+        Case("transformers", name, _transformer(prefix, model, settings), inputs)
+        for name, (prefix, model, settings, inputs) in TRANSFORMERS.items()
+    ]
+    for name, width in TIMM.items():
+        found.append(Case("timm", name, _timm(name), {"x": f"float32[batch, 3, {width}, {width}]"}))
+    for name, width in TORCHVISION.items():
+        shape = "batch, 3, 4, " if name == "r3d_18" else "batch, 3, "
+        argument = "input" if "fcn" in name or "deeplab" in name or "lraspp" in name else "x"
+        text = f"float32[{shape}{width}, {width}]"
+        found.append(Case("torchvision", name, _torchvision(name), {argument: text}))
+    for name in DETECTORS:
+        made = _torchvision(
+            name,
+            weights_backbone=None,
+            **({} if "ssd" in name else {"min_size": 64, "max_size": 128}),
+        )
+        inputs = {"images": ["float32[3, height, width]", "float32[3, width, height]"]}
+        found.append(Case("torchvision", name, made, inputs))
+    for name, (cls, settings, inputs) in DIFFUSERS.items():
+        found.append(Case("diffusers", name, _diffuser(cls, settings), inputs))
+    return found

@@ -1,0 +1,95 @@
+"""``hagane train``: a trainer from the command line, watched as it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hagane.errors import InvalidArgument, NoSuchFile
+from hagane.frontends.python.enter.explore import import_file
+
+
+def command(
+    target: Annotated[
+        str, typer.Argument(metavar="FILE.py:make", help="A function that returns a Trainer.")
+    ],
+    epoch: Annotated[int | None, typer.Option(help="Stop after so many epochs.")] = None,
+    iteration: Annotated[int | None, typer.Option(help="Stop after so many iterations.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the newest snapshot, if there is one.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="The folder of what is written.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show nothing on the terminal.")] = False,
+) -> None:
+    """Run a trainer with a live display; write log, snapshots, plots and a page of curves.
+
+    What the trainer has of these already stays as it is. The page is index.html in its folder.
+    """
+    if epoch is not None and iteration is not None:
+        raise InvalidArgument("hagane train: expected --epoch or --iteration, got both")
+    for option, length in (("--epoch", epoch), ("--iteration", iteration)):
+        if length is not None and length < 1:
+            raise InvalidArgument(f"hagane train: {option}: expected 1 or more, got {length}")
+    from hagane.training import Trainer, triggers
+
+    trainer = load(target)()
+    if not isinstance(trainer, Trainer):
+        raise InvalidArgument(
+            f"hagane train: expected a hagane.training.Trainer from {target}, got "
+            f"{type(trainer).__module__}.{type(trainer).__qualname__}"
+        )
+    if out is not None:
+        trainer.out = str(out)
+    whole = (epoch, "epoch") if epoch is not None else (iteration, "iteration")
+    if whole[0] is not None:
+        trainer.stop_trigger = triggers.get_trigger(whole)
+    furnish(trainer, quiet=quiet)
+    trainer.run(resume="auto" if resume else None)
+    print(f"{trainer.updater.iteration} iterations; curves: {Path(trainer.out) / 'index.html'}")
+
+
+def load(target: str) -> Any:
+    """Return a function of a file, ``FILE.py:make``."""
+    path, colon, name = target.rpartition(":")
+    if not colon or not path.endswith(".py"):
+        raise InvalidArgument(f"hagane train: expected FILE.py:make, got '{target}'")
+    file = Path(path)
+    if not file.is_file():
+        raise NoSuchFile(f"there is no file '{path}'")
+    module = import_file(file)
+    found = getattr(module, name, None)
+    if not callable(found):
+        known = sorted(n for n, v in vars(module).items() if callable(v) and not n.startswith("_"))
+        raise InvalidArgument(
+            f"hagane train: {path} has no function '{name}'; it has: {', '.join(known) or 'none'}"
+        )
+    return found
+
+
+def furnish(trainer: Any, *, quiet: bool) -> None:
+    """Give a trainer what it lacks of log, snapshots, plot, page and display."""
+    from hagane.training import extensions
+    from hagane.training.extensions.snapshots import Snapshot
+
+    present = list(trainer.extensions.values())
+
+    def lacks(kind: type) -> bool:
+        return not any(isinstance(extension, kind) for extension in present)
+
+    if lacks(extensions.LogReport):
+        trainer.extend(extensions.LogReport(trigger=(1, "epoch")))
+    if lacks(Snapshot):
+        trainer.extend(extensions.snapshot(n_retains=2))
+    if lacks(extensions.PlotReport) and extensions.PlotReport.available():
+        keys = ["main/loss", "validation/main/loss"]
+        trainer.extend(extensions.PlotReport(keys, "epoch", filename="loss.png"))
+    if lacks(extensions.CurvesPage):
+        named = next(
+            n for n, e in trainer.extensions.items() if isinstance(e, extensions.LogReport)
+        )
+        trainer.extend(extensions.CurvesPage(named))
+    shown = (extensions.PrintReport, extensions.ProgressBar, extensions.LiveDisplay)
+    if not quiet and all(map(lacks, shown)):
+        trainer.extend(extensions.LiveDisplay())

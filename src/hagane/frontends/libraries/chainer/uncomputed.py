@@ -1,0 +1,31 @@
+"""Names of Chainer that only have types here, with the reason; capture refuses them by it."""
+
+from __future__ import annotations
+
+_REASONS = {
+    "no operator of ONNX computes this function of numbers": (
+        "digamma", "erfcinv", "erfcx", "erfinv", "lgamma", "log_ndtr", "ndtri", "polygamma", "zeta",
+    ),
+    "no operator of ONNX solves linear equations": ("batch_inv", "cholesky", "inv"),
+    "it draws random numbers": ("black_out", "gumbel_softmax", "negative_sampling"),
+    "no operator of ONNX pools regions this way": (
+        "roi_average_pooling_2d", "roi_max_align_2d", "roi_max_pooling_2d", "roi_pooling_2d",
+    ),
+    "its recursion over labels has not been written over the builder": (
+        "argmax_crf1d", "connectionist_temporal_classification", "crf1d",
+    ),
+    "whitening needs eigenvectors, which no operator of ONNX computes": (
+        "decorrelated_batch_normalization", "fixed_decorrelated_batch_normalization",
+    ),
+    "graphs know no strides": ("as_strided",),
+    "its corrections follow from running moments that it changes; outside of training use "
+    "fixed_batch_renormalization": ("batch_renormalization",),
+    "it computes again in the backward pass, of which graphs have none": ("forget",),
+}  # fmt: skip
+UNCOMPUTED = {
+    f"chainer.functions.{name}": reason for reason, names in _REASONS.items() for name in names
+} | {
+    "chainer.links.DecorrelatedBatchNormalization.forward": "whitening needs eigenvectors, which "
+    "no operator of ONNX computes",
+    "chainer.links.Parameter.forward": "use the parameter itself, as in self.parameter.W",
+}

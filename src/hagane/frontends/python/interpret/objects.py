@@ -1,0 +1,343 @@
+"""Objects and classes of the program: attributes, inheritance, what they take from Python's own."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.running import Observer
+from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Bound,
+    Class,
+    DictRef,
+    Function,
+    Generated,
+    Host,
+    Instance,
+    Library,
+    LibraryMethod,
+    Method,
+    Range,
+    Ref,
+    Value,
+    Wrapped,
+)
+from hagane.symbolic.term import Term
+
+# What every object has from ``object``; the receiver is given.
+_OBJECT = (
+    "__init__", "__init_subclass__", "__setattr__", "__new__", "__post_init__", "__getattribute__",
+    "__getattr__", "__delattr__",
+)  # fmt: skip
+
+
+class Objects(Core):
+    """Attributes of objects and classes of the program."""
+
+    tables: Tables
+    observer: Observer
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self._orders: dict[Class, list[Value]] = {}
+        self._contents: dict[int, Ref] = {}  # the dict or list that an object is, by its key
+
+    # Objects.
+
+    def instance_attribute(self, value: Instance, name: str) -> Value:
+        """Return an attribute of an object, ``MISSING`` if there is none."""
+        cls = value.cls
+        if isinstance(cls, Class):
+            getter = self.find_in_class(cls, "__getattribute__")
+            if getter is not MISSING:
+                found = self.attempt(lambda: self.call(self.bind(getter, value, cls), [name], {}))
+                return self._computed(value, name) if found is MISSING else found
+        found = self.plain_attribute(value, name)
+        return self._computed(value, name) if found is MISSING else found
+
+    def plain_attribute(self, value: Instance, name: str) -> Value:
+        """Return an attribute as ``object.__getattribute__`` does."""
+        if not isinstance(value.cls, Class):
+            own = self.own_attribute(value, name)
+            if own is not MISSING:
+                return own
+            if name == "__dict__":
+                return self._namespace(value)
+            if name == "__class__":
+                return value.cls
+            return self.tables.object_attribute(self, value, name)
+        found = self.find_in_class(value.cls, name)
+        if isinstance(found, Wrapped) and found.kind == "property":
+            return self.call(found.function, [value], {})
+        own = self.own_attribute(value, name)
+        if own is not MISSING:
+            return own
+        if found is not MISSING:
+            return self.bind(found, value, value.cls)
+        if name == "__class__":
+            return value.cls
+        if name == "__dict__":
+            return self._namespace(value)
+        base = self.tables.object_attribute(self, value, name)
+        return self._from_python(value, name) if base is MISSING else base
+
+    def _computed(self, value: Instance, name: str) -> Value:
+        """Return what ``__getattr__`` gives."""
+        if not isinstance(value.cls, Class):
+            return MISSING
+        getter = self.find_in_class(value.cls, "__getattr__")
+        if getter is MISSING:
+            return MISSING
+        return self.call(self.bind(getter, value, value.cls), [name], {})
+
+    def _namespace(self, value: Instance) -> Value:
+        for name in getattr(value.host, "__dict__", {}):
+            self.own_attribute(value, name)
+        return DictRef(value.key)
+
+    def own_attribute(self, value: Instance, name: str) -> Value:
+        """Return an attribute that the object itself holds."""
+        content = self.heap[value]
+        found = content.get(name, MISSING)
+        if found is MISSING and value.host is not None and name not in content:
+            held = partial(self.host_attribute, value.host, name)
+            found = self.observer.attribute(value, name, held)
+            if found is not MISSING:
+                content[name] = found
+        return found
+
+    def delete_attribute(self, value: Value, name: str) -> None:
+        """Do ``del value.name``."""
+        if not isinstance(value, Instance):
+            self.lost("an attribute that is deleted")
+            return
+        if self.own_attribute(value, name) is MISSING:
+            raise CheckError("attribute", f"{self.show(value)} has no attribute '{name}'")
+        if value.host is None or self.host_attribute(value.host, name) is MISSING:
+            del self.heap[value][name]
+        else:
+            self.heap[value][name] = MISSING
+
+    # What objects have from Python's own classes.
+
+    def _python_base(self, cls: Class) -> type | None:
+        """Return the container of Python's own that a class derives from."""
+        for base in self.resolution_order(cls):
+            real = base.object if isinstance(base, Host) else None
+            if isinstance(real, type) and issubclass(real, dict | list):
+                return real
+        return None
+
+    def inherited(self, value: Instance) -> Ref | None:
+        """Return the dict or list that an object is, None if it is none."""
+        if not isinstance(value.cls, Class):
+            return None
+        known = self._contents.get(value.key)
+        if known is not None:
+            return known
+        base = self._python_base(value.cls)
+        if base is None:
+            return None
+        real = value.host
+        made: Ref
+        if issubclass(base, dict):
+            items = {} if real is None else {k: self.lift(v) for k, v in dict.items(real)}
+            kind = "OrderedDict" if issubclass(base, OrderedDict) else "dict"
+            made = self.new_dict(items, kind)
+        else:
+            made = self.new_list([] if real is None else [self.lift(v) for v in list(real)])
+        self._contents[value.key] = made
+        return made
+
+    def _from_python(self, value: Instance, name: str) -> Value:
+        content = self.inherited(value)
+        if content is None:
+            return MISSING
+        python = OrderedDict if isinstance(content, DictRef) else list
+        return Method(content, name) if hasattr(python, name) else MISSING
+
+    def mapping(self, value: Value) -> dict[Any, Value] | None:
+        """Return the items of what is a dictionary with known keys, or behaves like one."""
+        if isinstance(value, Instance):
+            inner = self.inherited(value)
+            if isinstance(inner, DictRef):
+                value = inner
+            else:
+                keys = self.method_of(value, "keys")
+                if keys is MISSING:
+                    return None
+                found = self.sequence(self.call(keys, [], {}))
+                if not isinstance(found, list):
+                    return None
+                return {key: self.item(value, key) for key in found}
+        content = self.heap[value] if isinstance(value, DictRef) else None
+        return content if isinstance(content, dict) else None
+
+    # Classes.
+
+    def find_in_class(self, cls: Class, name: str, after: Class | None = None) -> Value:
+        """Return a name from a class or its bases, in method resolution order."""
+        order = self.resolution_order(cls)
+        if after is not None:
+            order = order[order.index(after) + 1 :] if after in order else []
+        for base in order:
+            if isinstance(base, Class):
+                found = self.heap[base].get(name, MISSING)
+                if found is not MISSING:
+                    return found
+        return MISSING
+
+    def resolution_order(self, cls: Class) -> list[Value]:
+        """Return a class and its bases in Python's order (C3)."""
+        known = self._orders.get(cls)
+        if known is None:
+            orders = [
+                list(self.resolution_order(base)) if isinstance(base, Class) else [base]
+                for base in cls.bases
+            ]
+            known = self._orders[cls] = [cls, *_merged([*orders, list(cls.bases)])]
+        return known
+
+    def bind(self, found: Value, receiver: Value, cls: Class) -> Value:
+        """Return what a name of a class is when it is reached through ``receiver``."""
+        if isinstance(found, Function | Generated):
+            return Bound(found, receiver)
+        if isinstance(found, Wrapped):
+            if found.kind == "staticmethod":
+                return found.function
+            if found.kind == "classmethod":
+                return Bound(found.function, cls)
+            if found.kind == "property":
+                return self.call(found.function, [receiver], {})
+            if found.kind in ("cached", "managed"):
+                return Bound(found, receiver)
+        return found
+
+    def class_attribute(self, cls: Class, name: str) -> Value:
+        """Return an attribute of a class, ``MISSING`` if there is none."""
+        found = self.find_in_class(cls, name)
+        if found is not MISSING:
+            if isinstance(found, Wrapped) and found.kind in ("staticmethod", "classmethod"):
+                return self.bind(found, cls, cls)
+            return found
+        if name in ("__name__", "__qualname__"):
+            return cls.name
+        if name == "__module__":
+            return cls.module.name
+        if name == "__mro__":
+            return tuple(self.resolution_order(cls))
+        if name == "__dict__":
+            return DictRef(cls.key)
+        library = next((b for b in self.resolution_order(cls) if isinstance(b, Library)), None)
+        if library is not None:
+            return self.tables.member(self, library, name)
+        if cls.host is not None and hasattr(cls.host, name):
+            return self.lift(getattr(cls.host, name))
+        for base in self.resolution_order(cls):
+            if isinstance(base, Host) and hasattr(base.object, name):
+                return self.lift(getattr(base.object, name))
+        return MISSING
+
+    def super_attribute(self, start: Class, receiver: Value, name: str) -> Value:
+        """Return what ``super().name`` gives."""
+        cls = receiver.cls if isinstance(receiver, Instance) else receiver
+        if isinstance(cls, Class):
+            found = self.find_in_class(cls, name, after=start)
+            if found is not MISSING:
+                return self.bind(found, receiver, cls)
+        if isinstance(receiver, Instance):
+            found = self.tables.object_attribute(self, receiver, name)
+            if found is not MISSING:
+                return found
+            if name not in ("__setattr__", "__getattribute__", "__delattr__"):
+                found = self._from_python(receiver, name)
+                if found is not MISSING:
+                    return found
+        if name in _OBJECT:
+            return LibraryMethod(receiver, f"object.{name}")
+        return MISSING
+
+    def object_method(
+        self, receiver: Value, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Call a method that every object has."""
+        del keywords
+        match name, arguments:
+            case "__setattr__", (str() as attribute, content) if isinstance(receiver, Instance):
+                self.heap[receiver][attribute] = content
+                return None
+            case "__delattr__", (str() as attribute,):
+                self.delete_attribute(receiver, attribute)
+                return None
+            case "__getattribute__" | "__getattr__", (str() as attribute,) if isinstance(
+                receiver, Instance
+            ):
+                found = (
+                    self.own_attribute(receiver, attribute)
+                    if name == "__getattr__"
+                    else self.plain_attribute(receiver, attribute)
+                )
+                if found is MISSING:
+                    raise CheckError(
+                        "attribute", f"{self.show(receiver)} has no attribute '{attribute}'"
+                    )
+                return found
+            case "__new__", (Class() as cls, *_):
+                return Instance(self.heap.new({}), cls)
+        return None
+
+    def method_of(self, receiver: Instance, name: str) -> Value:
+        """Return a method of an object, ``MISSING`` if it has none of that name."""
+        if not isinstance(receiver.cls, Class):
+            return self.tables.object_attribute(self, receiver, name)
+        found = self.find_in_class(receiver.cls, name)
+        if found is not MISSING:
+            return self.bind(found, receiver, receiver.cls)
+        found = self.tables.object_attribute(self, receiver, name)
+        return self._from_python(receiver, name) if found is MISSING else found
+
+    def truth_of_object(self, value: Value) -> bool | Term:
+        """Return whether an object counts as true."""
+        if isinstance(value, Instance):
+            for name in ("__bool__", "__len__"):
+                method = self.method_of(value, name)
+                if method is not MISSING:
+                    return self.truth(self.call(method, [], {}))
+        if isinstance(value, Range):
+            return self.knowledge.less(value.start, value.stop)
+        return True
+
+
+def _merged(orders: list[list[Value]]) -> list[Value]:
+    """Return the orders of bases merged by C3; where there is none, the last of repeated ones."""
+    result: list[Value] = []
+    queues = [list(order) for order in orders if order]
+    while queues:
+        head = next(
+            (q[0] for q in queues if not any(_among(q[0], other[1:]) for other in queues)), None
+        )
+        if head is None:
+            rest = [item for q in queues for item in q]
+            return [*result, *(x for i, x in enumerate(rest) if not _among(x, rest[i + 1 :]))]
+        result.append(head)
+        queues = [q for q in ([x for x in q if not _same(x, head)] for q in queues) if q]
+    return result
+
+
+def _among(item: Value, items: list[Value]) -> bool:
+    return any(_same(item, other) for other in items)
+
+
+def _same(a: Value, b: Value) -> bool:
+    if isinstance(a, Host) and isinstance(b, Host):
+        return a.object is b.object
+    return a is b or bool(a == b)
+
+
+__all__ = ["Objects"]

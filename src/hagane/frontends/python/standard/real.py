@@ -1,0 +1,161 @@
+"""Real objects behind values of the program: what the running Python can be asked with."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import os
+import sys
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hagane.frontends.python.interpret.arithmetic import apply_plain
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.exceptions import Raised
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Bound,
+    Class,
+    DictRef,
+    Function,
+    Host,
+    Instance,
+    Library,
+    ListRef,
+    ModuleRef,
+    SetRef,
+    Value,
+    is_plain,
+)
+
+# Modules of the standard library whose functions change nothing and depend on their arguments,
+# or on what stays as it is while a program runs.
+_PURE = frozenset(
+    ("functools", "itertools", "operator", "typing", "_operator", "string", "re", "fractions",
+     "decimal", "statistics", "numbers", "enum", "types", "posixpath", "genericpath", "ntpath",
+     "inspect", "textwrap", "json", "keyword", "_collections", "packaging", "platform", "os.path",
+     "importlib.util", "importlib.metadata", "ast", "math", "datetime", "uuid", "hashlib",
+     "pathlib", "_json", "_sre", "copyreg", "unicodedata", "locale", "bisect", "_bisect")
+)  # fmt: skip
+_IMPURE = frozenset(
+    ("open", "input", "exec", "eval", "compile", "__import__", "exit", "quit", "breakpoint", "help")
+)
+_ASKING = (os.getenv, dataclasses.is_dataclass, sys.intern, os.fspath)
+# Classes whose objects never change, or whose methods only tell.
+_VALUES = (
+    inspect.Signature, inspect.Parameter, types.MappingProxyType, os._Environ, type, str, int,
+    float, bytes, types.CodeType, types.SimpleNamespace,
+)  # fmt: skip
+
+
+class RealObjects(Core):
+    """Calls real functions with real objects."""
+
+    def real_of(self, value: Value) -> Any:
+        """Return the real object that a value stands for, ``MISSING`` where there is none."""
+        match value:
+            case Host(object=found):
+                return found
+            case Function(host=host) | Class(host=host) if host is not None:
+                return host
+            case Instance(host=host) if host is not None and self._is_untouched(value):
+                return host
+            case Bound(function=Function() as function, receiver=receiver):
+                inner, owner = self.real_of(function), self.real_of(receiver)
+                if inner is MISSING or owner is MISSING:
+                    return MISSING
+                return types.MethodType(inner, owner)
+            case Library(name=name):
+                return _resolved(name)
+            case ModuleRef(name=name) if value.host:
+                return sys.modules.get(name, MISSING)
+            case tuple() if type(value) is tuple:
+                return self._all(value, tuple)
+            case ListRef() | SetRef() if isinstance(self.heap[value], tuple):
+                return self._all(self.heap[value], list if isinstance(value, ListRef) else set)
+            case DictRef() if isinstance(self.heap[value], dict):
+                keys = self._all([*self.heap[value]], list)
+                items = self._all([*self.heap[value].values()], list)
+                if keys is MISSING or items is MISSING:
+                    return MISSING
+                return dict(zip(keys, items, strict=True))
+        if is_plain(value):
+            return value
+        return MISSING
+
+    def _all(self, values: Sequence[Value], kind: Any) -> Any:
+        found = [self.real_of(value) for value in values]
+        return MISSING if any(item is MISSING for item in found) else kind(found)
+
+    def _is_untouched(self, value: Instance) -> bool:
+        """Whether the program did not change an object's attributes."""
+        for name, now in self.heap[value].items():
+            before = self.host_attribute(value.host, name)
+            if before is not now and not (is_plain(now) and before == now):
+                return False
+        return True
+
+    def real_call(
+        self, found: Any, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Return what a real function returns, ``MISSING`` where it may not be asked."""
+        if found is dataclasses.fields:
+            return self._fields(arguments[0])
+        if not _only_tells(found):
+            return MISSING
+        plain = [self.real_of(value) for value in arguments]
+        named = {name: self.real_of(value) for name, value in keywords.items()}
+        if any(item is MISSING for item in (*plain, *named.values())):
+            return MISSING
+        try:
+            return self.lift(apply_plain(lambda: found(*plain, **named)))
+        except (ImportError, AttributeError, OSError, RuntimeError) as error:
+            raise Raised(f"{type(error).__name__}: {error}", Host(error)) from None
+
+    def _fields(self, value: Value) -> Value:
+        cls = value.cls if isinstance(value, Instance) else value
+        if not isinstance(cls, Class):
+            real = self.real_of(value)
+            return tuple(Host(f) for f in dataclasses.fields(real))
+        if cls.host is not None and dataclasses.is_dataclass(cls.host):
+            return tuple(Host(found) for found in dataclasses.fields(cls.host))
+        names: dict[str, Value] = {}
+        for base in reversed(self.resolution_order(cls)):
+            if isinstance(base, Class) and "dataclass" in base.flags:
+                names.update(base.fields)
+        return tuple(
+            Host(types.SimpleNamespace(name=n, default=dataclasses.MISSING if d is MISSING else d))
+            for n, d in names.items()
+        )
+
+
+def _only_tells(found: Any) -> bool:
+    """Whether a real function may be run: it changes nothing and depends on its arguments only."""
+    if any(found is one for one in _ASKING):
+        return True
+    owner = getattr(found, "__self__", None)
+    if owner is not None and not isinstance(owner, types.ModuleType):
+        if isinstance(owner, _VALUES):
+            return getattr(found, "__name__", "") not in ("setdefault", "pop", "update", "clear")
+        module = type(owner).__module__
+    else:
+        module = getattr(found, "__module__", None) or ""
+        if getattr(found, "__objclass__", None) is not None:  # str.upper
+            module = found.__objclass__.__module__
+    if module == "builtins":
+        return getattr(found, "__name__", "") not in _IMPURE
+    root = module.partition(".")[0]
+    return module in _PURE or root in ("collections", "packaging", "re", "json")
+
+
+def _resolved(name: str) -> Any:
+    """Return the real object of a library under a name; an import is none of our business."""
+    parts = name.split(".")
+    found: Any = sys.modules.get(parts[0], MISSING)
+    for part in parts[1:]:
+        found = MISSING if found is MISSING else getattr(found, part, MISSING)
+    return found
+
+
+__all__ = ["RealObjects"]

@@ -1,0 +1,156 @@
+"""DFT by the fast Fourier transform of any length (Cooley and Tukey, 1965)."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from hagane.native.kernels.kernel import c_type
+from hagane.native.kernels.tensor import Tensor
+from hagane.native.kernels.written import emit_written
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.found import new_size
+from hagane.native.lowering.state import Lowering, Rule
+from hagane.native.rules.indexing.axes import around, number_input, whole_numbers
+from hagane.native.rules.shaping.numbers import found_numbers
+from hagane.symbolic import Dim
+
+# Decimation in time: parts of every p-th number are transformed, then joined. ``roots`` are those of
+# unity, with the sign of the direction; ``spare`` holds as many numbers as a factor may have.
+_TRANSFORM = """
+typedef struct { REAL re, im; } KERNEL_number;
+static void KERNEL_fft(KERNEL_number *to, const KERNEL_number *from, int64_t n, int64_t step,
+                       const KERNEL_number *roots, KERNEL_number *spare) {
+if (n == 1) { to[0] = from[0]; return; }
+int64_t p = n % 4 == 0 ? 4 : 2;
+while (n % p) p = p > 2 && p * p > n ? n : p + (p == 2 ? 1 : 2);
+const int64_t m = n / p;
+for (int64_t r = 0; r < p; r++) KERNEL_fft(to + r * m, from + r * step, m, step * p, roots, spare);
+for (int64_t k = 0; k < m; k++) {
+for (int64_t r = 0; r < p; r++) {
+const KERNEL_number b = to[r * m + k], w = roots[r * k * step];
+spare[r].re = b.re * w.re - b.im * w.im, spare[r].im = b.re * w.im + b.im * w.re; }
+if (p == 2) {
+const KERNEL_number a = spare[0], b = spare[1];
+to[k].re = a.re + b.re, to[k].im = a.im + b.im;
+to[m + k].re = a.re - b.re, to[m + k].im = a.im - b.im;
+continue; }
+for (int64_t q = 0; q < p; q++) {
+REAL re = spare[0].re, im = spare[0].im;
+for (int64_t r = 1, turn = q; r < p; r++, turn += q) {
+if (turn >= p) turn -= p;
+const KERNEL_number w = roots[turn * m * step];
+re += spare[r].re * w.re - spare[r].im * w.im, im += spare[r].re * w.im + spare[r].im * w.re; }
+to[q * m + k].re = re, to[q * m + k].im = im; } } }
+"""
+# The numbers of a line; those behind its end are zero.
+_READ = """
+for (int64_t i = 0; i < n; i++) {
+const REAL *at = line + i * inner * PARTS;
+in[i].re = i < have ? at[0] : 0; in[i].im = i < have && PARTS == 2 ? at[PARTS - 1] : 0; }"""
+# The same for one half of the bins of real numbers, which the others mirror.
+_READ_HALF = """
+for (int64_t i = 0; i < n; i++) {
+const int64_t j = i <= n / 2 ? i : n - i;
+const REAL *at = line + j * inner * PARTS;
+const int own = i == 0 || 2 * i == n || j >= have || PARTS == 1;
+in[i].re = j < have ? at[0] : 0; in[i].im = own ? 0 : j == i ? at[PARTS - 1] : -at[PARTS - 1]; }"""
+
+
+def lower_dft(low: Lowering, node: ir.Node) -> None:
+    """Lower DFT: each line along the axis is transformed by itself."""
+    x, out = low.forms.contiguous(node.inputs[0]), node.outputs[0]
+    if x.dtype.name not in ("float32", "float64"):
+        raise NotNative(f"element type {x.dtype}")
+    attributes, rank = low.facts.attributes(node), len(x.shape)
+    axis_input, length_input = number_input(low, node, 2), number_input(low, node, 1)
+    known = None if axis_input is None else low.facts.constant(axis_input)
+    inverse, onesided = bool(attributes["inverse"]), bool(attributes["onesided"])
+    real, parts = inverse and onesided, x.shape[-1]
+    if not isinstance(parts, int):
+        raise NotNative("numbers of which only the run knows whether they are complex")
+    shape, kind = low.facts.shape(out), c_type(x.dtype)
+    half = onesided and not inverse
+    if axis_input is not None and known is None:
+        outer, have, inner, size, bins = _find_axis(low, node, x, real=real, half=half)
+    else:
+        axis = (-2 if known is None else int(known.reshape(-1)[0])) % rank
+        outer, have, inner = around(x.shape[:-1], axis)
+        bins, size = shape[axis], 2 * (have - 1) if real else have
+        if length_input is not None:
+            size = _length(low, node, length_input, bins, half=half)
+    roots = low.recorder.new(f"{out.name} roots", x.dtype, (size, 2))
+    turn = f"{'' if inverse else '-'}6.283185307179586 * (double)i / (double)n"
+    emit_written(
+        low.recorder, node,
+        f"""
+for (int64_t i = first; i < last; i++) {{
+roots[2 * i] = ({kind})cos({turn}); roots[2 * i + 1] = ({kind})sin({turn}); }}""",
+        reads={}, writes={"roots": roots}, sizes={"n": size}, items=size, cost=20.0,
+    )  # fmt: skip
+    y = low.forms.result(out)
+    write = "to[i * inner] = done[i].re * by;"
+    if not real:
+        write = "to[2 * i * inner] = done[i].re * by, to[2 * i * inner + 1] = done[i].im * by;"
+    text = f"""
+KERNEL_number *in = (KERNEL_number *)thread->scratch, *done = in + n, *spare = done + n;
+const REAL by = {"(REAL)1 / (REAL)n" if inverse else "1"};
+for (int64_t item = first; item < last; item++) {{
+const REAL *line = x + (item / inner * have * inner + item % inner) * PARTS;
+REAL *to = y + (item / inner * bins * inner + item % inner) * {1 if real else 2};
+{_READ_HALF if real else _READ}
+KERNEL_fft(done, in, n, 1, (const KERNEL_number *)roots, spare);
+for (int64_t i = 0; i < bins; i++) {{ {write} }}
+}}"""
+    emit_written(
+        low.recorder, node, text.replace("PARTS", str(parts)).replace("REAL", kind),
+        reads={"x": x, "roots": roots}, writes={"y": y},
+        sizes={"n": size, "have": have, "inner": inner, "bins": bins},
+        items=outer * inner, each=size * 20, scratch=size * (6 * x.dtype.itemsize) + 64,
+        helper=_TRANSFORM.replace("REAL", kind),
+    )  # fmt: skip
+    low.forms[out] = y
+
+
+def _find_axis(
+    low: Lowering, node: ir.Node, x: Tensor, *, real: bool, half: bool
+) -> tuple[Dim, Dim, Dim, Dim, Dim]:
+    """Find what lies around an axis that the data name, and the lengths of signal and result."""
+    out, rank = node.outputs[0], len(x.shape)
+    names = ("outer", "have", "inner", "length", "bins")
+    outer, have, inner, size, bins = (new_size(low, out, name) for name in names)
+    reads = {"axes": whole_numbers(low, node.inputs[2])}
+    length = "2 * (have - 1)" if real else "have"
+    if number_input(low, node, 1) is not None:
+        reads["given"] = whole_numbers(low, node.inputs[1])
+        length = "given[0]"
+    dims = ", ".join(f"X{i}" for i in range(rank - 1))
+    text = f"""
+const int64_t dims[] = {{{dims}}};
+int64_t axis = axes[0] < 0 ? axes[0] + {rank} : axes[0], outer = 1, inner = 1;
+if (axis < 0 || axis >= {rank - 1}) {{ hg_fail(thread, axes[0]); return; }}
+for (int64_t i = 0; i < {rank - 1}; i++) {{
+if (i < axis) outer *= dims[i]; else if (i > axis) inner *= dims[i];
+found[5 + i] = dims[i]; }}
+const int64_t have = dims[axis], length = {length}, bins = {"length / 2 + 1" if half else "length"};
+if (length < 1 || length > (1LL << 40)) {{ hg_fail(thread, length); return; }}
+found[0] = outer; found[1] = have; found[2] = inner; found[3] = length; found[4] = bins;
+found[5 + axis] = bins;"""
+    wanted: list[Dim] = [outer, have, inner, size, bins, *low.facts.shape(out)[:-1]]
+    sizes: dict[str, Dim] = {f"X{i}": dim for i, dim in enumerate(x.shape[:-1])}
+    found_numbers(low, node, text, wanted, reads=reads, sizes=sizes)
+    return outer, have, inner, size, bins
+
+
+def _length(low: Lowering, node: ir.Node, given: ir.Value, bins: Dim, *, half: bool) -> Dim:
+    """Return the length of a transform that an input gives."""
+    known = low.facts.constant(given)
+    if known is not None:
+        return int(known.reshape(-1)[0])
+    if half:
+        raise NotNative("one half of a length that is known only at run time")
+    text = "if (given[0] < 1) { hg_fail(thread, given[0]); return; }\nfound[0] = given[0];"
+    found_numbers(low, node, text, [bins], reads={"given": whole_numbers(low, given)})
+    return bins
+
+
+RULES: dict[tuple[str, str], Rule] = {("", "DFT"): lower_dft}

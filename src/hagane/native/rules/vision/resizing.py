@@ -1,0 +1,278 @@
+"""Resize by scales or sizes that come with the data, of parts of images, and keeping proportions.
+
+Interpolation is separable: each axis is a kernel of its own, whose items are the coordinates of the
+result along it. Interpolated numbers are float64 until the last kernel rounds them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.native.kernels.kernel import c_type
+from hagane.native.kernels.tensor import Tensor
+from hagane.native.kernels.written import (
+    as_bits,
+    bits_type,
+    emit_written,
+    is_real,
+    loaded,
+    number_type,
+    stored,
+)
+from hagane.native.lowering.facts import NotNative
+from hagane.native.lowering.state import Lowering, Rule
+from hagane.native.rules.indexing.axes import around, number_input, whole_numbers
+from hagane.native.rules.shaping.numbers import found_numbers, length_of
+from hagane.symbolic import Dim
+
+# C of the input coordinate at output coordinate ``j``; ONNX computes it in float32.
+_COORDINATES = {
+    "align_corners": "length == 1 ? 0.f : (float)j * (float)(source - 1) / (float)(length - 1)",
+    "asymmetric": "(float)j / scale",
+    "half_pixel": "((float)j + 0.5f) / scale - 0.5f",
+    "half_pixel_symmetric": (
+        "(float)source * 0.5f * (1 - (float)target / (float)length)"
+        " + ((float)j + 0.5f) / scale - 0.5f"
+    ),
+    "pytorch_half_pixel": "target > 1 ? ((float)j + 0.5f) / scale - 0.5f : 0.f",
+    "tf_crop_and_resize": (
+        "target == 1 ? 0.5f * (start + end) * (float)(source - 1)"
+        " : start * (float)(source - 1)"
+        " + (float)j * (end - start) * (float)(source - 1) / (float)(target - 1)"
+    ),
+    "tf_half_pixel_for_nn": "((float)j + 0.5f) / scale",
+}
+_NEAREST = {
+    "ceil": "ceilf(x)",
+    "floor": "floorf(x)",
+    "round_prefer_ceil": "floorf(x + 0.5f)",
+    "round_prefer_floor": "ceilf(x - 0.5f)",
+}
+# Whether an axis stays as it is.
+_SAME = "source == target && scale == 1 && start == 0 && end == 1"
+
+
+class _Plan:
+    """C that finds by how much each axis is resized, and the operands that it reads."""
+
+    def __init__(self, low: Lowering, node: ir.Node):
+        attributes = low.facts.attributes(node)
+        self.shape = low.facts.shape(node.inputs[0])
+        rank = len(self.shape)
+        given = attributes.get("axes")
+        self.axes = list(range(rank)) if given is None else [int(axis) % rank for axis in given]
+        self.mode = low.facts.choice(
+            node, "coordinate_transformation_mode", frozenset(_COORDINATES)
+        )
+        self.crops = self.mode == "tf_crop_and_resize"
+        self.policy = str(attributes["keep_aspect_ratio_policy"])
+        self.reads: dict[str, Tensor] = {}
+        roi, scales, sizes = (_given(low, node, index) for index in (1, 2, 3))
+        count = len(self.axes)
+        if length_of(low, sizes or scales) != count or count == 0:
+            raise NotNative("numbers for other axes")
+        if sizes is not None:
+            self.reads["sizes"] = whole_numbers(low, sizes)
+        else:
+            self.reads["scales"] = low.forms.contiguous(scales)
+        if self.crops:
+            if roi is None or length_of(low, roi) != 2 * count:
+                raise NotNative("a part of an image that is not given")
+            self.reads["roi"] = low.forms.contiguous(roi)
+        self.sizes: dict[str, Dim] = {f"X{axis}": self.shape[axis] for axis in self.axes}
+
+    def text(self, number: int) -> str:
+        """Return C that declares by how much one axis is resized, and its target, -1 if too large."""
+        axis, count = self.axes[number], len(self.axes)
+        lines = [f"const int64_t source = X{axis};", "float start = 0, end = 1;"]
+        if self.crops:
+            kind = self.reads["roi"].dtype
+            lines.append(f"start = (float){loaded(kind, f'roi[{number}]')};")
+            lines.append(f"end = (float){loaded(kind, f'roi[{number + count}]')};")
+        if "scales" in self.reads:
+            lines += [
+                f"const double factor = scales[{number}], length = factor * (double)source;",
+                "const double wanted = "
+                "floor((float)((double)source * (double)(end - start)) * (float)factor);",
+            ]
+        elif self.policy == "stretch":
+            lines.append(
+                f"const double length = (double)sizes[{number}], wanted = length, "
+                "factor = source ? (double)((float)length / (float)source) : 1;"
+            )
+        else:
+            better = "<" if self.policy == "not_larger" else ">"
+            lines.append(f"double factor = (double)sizes[0] / (double)X{self.axes[0]};")
+            lines += [
+                f"{{ double other = (double)sizes[{i}] / (double)X{each}; "
+                f"if (other {better} factor) factor = other; }}"
+                for i, each in enumerate(self.axes[1:], 1)
+            ]
+            lines.append(
+                "const double wanted = floor(factor * (double)source + 0.5), length = wanted;"
+            )
+        lines.append("const float scale = (float)factor;")
+        lines.append(
+            "const int64_t target = wanted >= 0 && wanted < 0x1p46 ? (int64_t)wanted : -1;"
+        )
+        lines.append("(void)start, (void)end, (void)length, (void)scale, (void)target;")
+        return "\n".join(lines)
+
+    def along(self, number: int, x: Tensor, y: Tensor) -> dict[str, Dim]:
+        """Return the sizes that the kernel of one axis needs."""
+        axis = self.axes[number]
+        outer, want, inner = around(y.shape, axis)
+        more = {"outer": outer, "inner": inner, "have": x.shape[axis], "want": want}
+        return self.sizes | more
+
+
+def _given(low: Lowering, node: ir.Node, index: int) -> ir.Value | None:
+    """Return an input, None where it has no elements."""
+    value = number_input(low, node, index)
+    return None if value is None or low.facts.shape(value) == (0,) else value
+
+
+def lower_resize(low: Lowering, node: ir.Node) -> None:
+    """Lower Resize: one axis after the other."""
+    attributes = low.facts.attributes(node)
+    plan, out = _Plan(low, node), node.outputs[0]
+    mode = low.facts.choice(node, "mode", ("nearest", "linear", "cubic"))
+    shape, x = low.facts.shape(out), low.forms.contiguous(node.inputs[0])
+    dtype, nearest = x.dtype, mode == "nearest"
+    if not nearest and not (is_real(dtype) or dtype.kind in "iu"):
+        raise NotNative(f"element type {dtype}")
+    finding = "double all = 1;\n" + "\n".join(
+        f"{{ {plan.text(i)}\n"
+        "if (target < 0 || (all *= (double)target) > 0x1p46 || (source == 0 && target > 0)) "
+        f"{{ hg_fail(thread, target); return; }}\nfound[{i}] = target; }}"
+        for i in range(len(plan.axes))
+    )
+    found_numbers(
+        low, node, finding, [shape[axis] for axis in plan.axes], reads=plan.reads, sizes=plan.sizes
+    )
+    y = low.forms.result(out)
+    step = x
+    for number, axis in enumerate(plan.axes):
+        part = (*step.shape[:axis], shape[axis], *step.shape[axis + 1 :])
+        kind = dtype if nearest else np.dtype(np.float64)
+        last = nearest and number == len(plan.axes) - 1
+        into = y if last else low.recorder.new(f"{out.name} along {axis}", kind, part)
+        if nearest:
+            _pick(low, node, plan, number, step, into)
+        else:
+            _blend(low, node, plan, number, step, into)
+        step = into
+    if not nearest:
+        _round(low, node, step, y)
+    if plan.crops:
+        value = float(attributes["extrapolation_value"])
+        for number in range(len(plan.axes)):
+            _fill_outside(low, node, plan, number, y, value)
+    low.forms[out] = y
+
+
+def _pick(low: Lowering, node: ir.Node, plan: _Plan, number: int, x: Tensor, y: Tensor) -> None:
+    nearest = low.facts.choice(node, "nearest_mode", frozenset(_NEAREST))
+    sizes = plan.along(number, x, y)
+    text = f"""
+{plan.text(number)}
+for (int64_t j = first; j < last; j++) {{
+const float x = {_COORDINATES[plan.mode]};
+const float near = {_NEAREST[nearest]};
+int64_t at = near >= (float)(have - 1) ? have - 1 : near > 0 ? (int64_t)near : 0;
+if ({_SAME}) at = j;
+for (int64_t o = 0; o < outer; o++)
+memcpy(to + (o * want + j) * inner, from + (o * have + at) * inner, (size_t)inner * sizeof(T));
+}}"""
+    emit_written(
+        low.recorder, node, text,
+        reads={"from": as_bits(x), **plan.reads}, writes={"to": as_bits(y)}, sizes=sizes,
+        types={"T": bits_type(x.dtype)}, items=sizes["want"],
+        each=sizes["outer"] * sizes["inner"],
+    )  # fmt: skip
+
+
+def _blend(low: Lowering, node: ir.Node, plan: _Plan, number: int, x: Tensor, y: Tensor) -> None:
+    attributes = low.facts.attributes(node)
+    antialias, exclude = bool(attributes["antialias"]), bool(attributes["exclude_outside"])
+    a = float(attributes["cubic_coeff_a"])
+    weight, reach = "d < 1 ? 1 - d : 0", 1
+    if attributes["mode"] == "cubic":  # equation 4 of Keys, 1981
+        near = f"(({a + 2!r} * d - {a + 3!r}) * d * d + 1)"
+        far = f"((({a!r} * d - {5 * a!r}) * d + {8 * a!r}) * d - {4 * a!r})"
+        weight, reach = f"d <= 1 ? {near} : d < 2 ? {far} : 0", 2
+    helper = f"INLINE double KERNEL_weight(double d) {{ d = fabs(d); return {weight}; }}"
+    tap = "int64_t at = base + k;\n"
+    tap += "double w = KERNEL_weight(((double)at - (double)x) * stretch);\n"
+    tap += "if (at < 0 || at >= have) w = 0;\n" if exclude else ""
+    total = "double total = 1;"
+    if antialias or exclude:
+        total = f"double total = 0;\nfor (int64_t k = least; k < 2 - least; k++) {{ {tap} total += w; }}"
+    sizes = plan.along(number, x, y)
+    text = f"""
+{plan.text(number)}
+const double stretch = {"factor < 1 ? factor : 1" if antialias else "1"};
+const int64_t least = 1 - (int64_t)ceil({reach} / stretch);
+for (int64_t j = first; j < last; j++) {{
+float x = {_COORDINATES[plan.mode]};
+if ({_SAME}) x = (float)j;
+const int64_t base = (int64_t)floorf(x);
+{total}
+for (int64_t o = 0; o < outer; o++)
+for (int64_t i = 0; i < inner; i++) to[(o * want + j) * inner + i] = 0;
+for (int64_t k = least; k < 2 - least; k++) {{
+{tap}
+if (w == 0) continue;
+w /= total;
+at = at < 0 ? 0 : at >= have ? have - 1 : at;
+for (int64_t o = 0; o < outer; o++) {{
+const T *row = from + (o * have + at) * inner;
+double *sums = to + (o * want + j) * inner;
+for (int64_t i = 0; i < inner; i++) sums[i] += w * (double){loaded(x.dtype, "row[i]")};
+}} }} }}"""
+    emit_written(
+        low.recorder, node, text,
+        reads={"from": x, **plan.reads}, writes={"to": y}, sizes=sizes,
+        types={"T": c_type(x.dtype)}, items=sizes["want"],
+        each=sizes["outer"] * sizes["inner"] * 3, helper=helper,
+    )  # fmt: skip
+
+
+def _round(low: Lowering, node: ir.Node, x: Tensor, y: Tensor) -> None:
+    number = number_type(y.dtype)
+    if is_real(y.dtype):
+        value = stored(y.dtype, f"({number})v")
+    else:
+        # Towards zero after clipping, as ONNX's own reference has it for integer pictures.
+        limits = np.iinfo(y.dtype)
+        least = "INT64_MIN" if limits.min == -(2**63) else f"{limits.min}"
+        most = f"{limits.max}ULL"
+        value = f"v <= {limits.min}.0 ? ({number}){least} : v >= {limits.max}.0 ? ({number}){most} : ({number})v"
+    text = f"for (int64_t i = first; i < last; i++) {{ const double v = x[i]; y[i] = {value}; }}"
+    emit_written(low.recorder, node, text, reads={"x": x}, writes={"y": y}, items=y.size)
+
+
+def _fill_outside(
+    low: Lowering, node: ir.Node, plan: _Plan, number: int, y: Tensor, value: float
+) -> None:
+    """Write the value of what lies outside of the image along one axis."""
+    sizes = plan.along(number, y, y)
+    item = stored(y.dtype, f"({number_type(y.dtype)})({value!r})")
+    text = f"""
+{plan.text(number)}
+if ({_SAME}) return;
+for (int64_t j = first; j < last; j++) {{
+const float x = {_COORDINATES[plan.mode]};
+if (x >= 0 && x <= (float)(source - 1)) continue;
+for (int64_t o = 0; o < outer; o++)
+for (int64_t i = 0; i < inner; i++) y[(o * want + j) * inner + i] = {item};
+}}"""
+    emit_written(
+        low.recorder, node, text,
+        reads=plan.reads, writes={"y": y}, sizes=sizes, items=sizes["want"],
+        each=sizes["outer"] * sizes["inner"],
+    )  # fmt: skip
+
+
+RULES: dict[tuple[str, str], Rule] = {("", "Resize"): lower_resize}

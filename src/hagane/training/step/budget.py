@@ -1,0 +1,288 @@
+"""The choice of what a step computes again so that its memory stays within a budget."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import onnx_ir as ir
+
+from hagane.errors import InvalidArgument
+from hagane.graph.types import TensorType
+from hagane.native.kernels.kernel import Kernel
+from hagane.native.kernels.tensor import Kind
+from hagane.native.run.memory import ARENA_SLACK, plan_memory
+from hagane.ops import infer_types
+from hagane.runtime.backends.native import NativePart
+from hagane.runtime.options import SessionOptions
+from hagane.runtime.pipeline import PASSED, Built, build, read
+from hagane.runtime.settings import Settings, settings_of
+from hagane.symbolic.substitute import number_of
+from hagane.training.step.chain import Chain
+from hagane.training.step.recompute import recompute
+from hagane.training.step.stages import Forward, Number, forward_of
+
+# How many schedules are planned to the byte.
+_MOST_TRIES = 7
+# What the engine adds to the scratch memory of each thread.
+_SCRATCH_SLACK = 4096 + 256
+# What reads past the end of the last packed weight may touch.
+_WEIGHT_SLACK = 1 << 16
+# A plan this close below the budget is not improved any more.
+_CLOSE = 0.03
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
+
+_logger = logging.getLogger("hagane.training")
+
+
+def parse_budget(budget: int | float | str) -> int:
+    """Return a number of bytes: ``500_000_000``, ``"500MB"``, ``"1.5 GiB"``.
+
+    Raises:
+        InvalidArgument: It is no positive number of bytes.
+    """
+    if isinstance(budget, str):
+        found = re.fullmatch(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*([a-zA-Z]*)\s*", budget)
+        if found is not None and found[2].upper() in _UNITS:
+            budget = float(found[1]) * _UNITS[found[2].upper()]
+    if isinstance(budget, str | bool) or not budget >= 1 or budget == float("inf"):
+        raise InvalidArgument(
+            f"memory_budget: expected bytes as a positive number, or as text such as '500MB' or "
+            f"'1.5GiB', got {budget!r}"
+        )
+    return int(budget)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryChoice:
+    """A step's graph that keeps to a budget.
+
+    Attributes:
+        model: The graph; no passes may be applied to it any more.
+        again: Names of the nodes that are computed again.
+        arena: Planned bytes of all that lives during a run, weights in the engine's form included.
+        everything: The same, if nothing is computed again.
+        stages: How many stages the forward half has.
+        seconds: Modelled time of what is computed again, as a share of the way forward.
+    """
+
+    model: ir.Model
+    again: tuple[str, ...]
+    arena: int
+    everything: int
+    stages: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepMemory:
+    """The planned bytes of a step beyond those that were there before.
+
+    Attributes:
+        run: Of values on the way, and of weights in the engine's form.
+        results: Of new parameters, buffers and states.
+        states: Of tensors that the optimizer did not have yet.
+        saved: Bytes that computing again saves.
+        again: Names of the nodes that are computed again.
+        stages: How many stages the forward half was divided into.
+    """
+
+    run: int
+    results: int
+    states: int
+    saved: int
+    again: tuple[str, ...]
+    stages: int
+
+    @property
+    def predicted(self) -> int:
+        """The planned peak."""
+        return self.run + self.results + self.states
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the same by name."""
+        return {
+            "predicted": self.predicted,
+            "run": self.run,
+            "results": self.results,
+            "states": self.states,
+            "everything": self.predicted + self.saved,
+            "again": list(self.again),
+            "stages": self.stages,
+        }
+
+
+def within_budget(
+    model: ir.Model,
+    sizes: Mapping[str, int],
+    budget: int,
+    beside: int,
+    options: SessionOptions | None,
+) -> MemoryChoice:
+    """Return a step's graph whose planned memory stays within a budget.
+
+    Args:
+        model: The step; changed in place.
+        sizes: Numbers of its named sizes.
+        budget: Bytes for a run, beyond what is there before.
+        beside: Bytes of these that results and states take.
+        options: Of the session.
+
+    Raises:
+        InvalidArgument: The budget cannot be met; the message has the least that can.
+    """
+    settings = settings_of(options or SessionOptions(), _logger)
+    found = read(model, settings)
+    built = build(found.model, found.types, settings, ready=False)
+    whole = planned_bytes(built, sizes)
+    base = built.model
+    base.metadata_props[PASSED] = "1"
+    best = MemoryChoice(base, (), whole, whole, 0, 0.0)
+    if whole + beside <= budget:
+        return best
+    forward, chain = _chain(base, built, sizes)
+    tried: dict[int, MemoryChoice] = {}
+
+    def attempt(pieces: int) -> MemoryChoice:
+        if pieces not in tried:
+            tried[pieces] = _with_schedule(base, settings, sizes, forward, chain, pieces, whole)
+        return tried[pieces]
+
+    low, high = chain.least, max(chain.least, chain.most)
+    least = attempt(low)
+    if least.arena + beside > budget:
+        # The model of the chain is not exact: a little more may turn out to be less.
+        for pieces in sorted({low + (high - low) * i // 8 for i in (1, 2, 3)}):
+            least = min(least, attempt(pieces), key=lambda each: each.arena)
+            if least.arena + beside <= budget:
+                break
+        else:
+            reached = least.arena + beside
+            raise InvalidArgument(
+                f"memory_budget of {budget:,} bytes: the step needs {reached:,} bytes at least "
+                f"({whole + beside:,} if nothing is computed again, {beside:,} of them for "
+                "results and states of the optimizer); give it as much, or a smaller batch"
+            )
+    best = least
+    while high - low > 1 and len(tried) < _MOST_TRIES:
+        middle = (low + high) // 2
+        now = attempt(middle)
+        if now.arena + beside <= budget:
+            low = middle
+            if now.seconds <= best.seconds:
+                best = now
+            if now.arena + beside > budget * (1 - _CLOSE):
+                break
+        else:
+            high = middle
+    return best
+
+
+def _chain(model: ir.Model, built: Built, sizes: Mapping[str, int]) -> tuple[Forward, Chain]:
+    kernels: list[Kernel] = []
+    for part in built.program.parts("native"):
+        assert isinstance(part, NativePart)
+        kernels += part.draft.low.recorder.kernels
+    forward = forward_of(model.graph, kernels, _numbers(sizes))
+    return forward, Chain(forward.stages, forward.new)
+
+
+def _with_schedule(
+    base: ir.Model,
+    settings: Settings,
+    sizes: Mapping[str, int],
+    forward: Forward,
+    chain: Chain,
+    pieces: int,
+    whole: int,
+) -> MemoryChoice:
+    """Plan the memory of a schedule to the byte."""
+    model = base.clone()
+    types = infer_types(model, lenient=True)
+    again = recompute(model.graph, types, _in_clone(base, model, forward), chain.schedule(pieces))
+    planned = model.clone()
+    built = build(planned, infer_types(planned, lenient=True), settings, ready=False)
+    forth = sum(stage.seconds for stage in forward.stages)
+    extra = (chain.seconds(pieces) - chain.seconds(chain.most)) / max(forth, 1e-12)
+    return MemoryChoice(
+        model,
+        tuple(again),
+        planned_bytes(built, sizes),
+        whole,
+        len(forward.stages),
+        max(0.0, extra),
+    )
+
+
+def _in_clone(base: ir.Model, clone: ir.Model, forward: Forward) -> Forward:
+    """Return the same division of a copy of the graph."""
+    nodes = dict(zip(base.graph, clone.graph, strict=True))
+    values = {
+        old: new
+        for one, other in nodes.items()
+        for old, new in zip(one.outputs, other.outputs, strict=True)
+    }
+    return Forward(
+        tuple(nodes[node] for node in forward.nodes),
+        forward.stages,
+        forward.new,
+        {nodes[node]: stage for node, stage in forward.stage_of.items()},
+        frozenset(values[value] for value in forward.kept),
+        frozenset(values[value] for value in forward.read_back),
+    )
+
+
+def planned_bytes(built: Built, sizes: Mapping[str, int]) -> int:
+    """Return the bytes that one run takes: arenas, scratch memory, packed weights, values between.
+
+    Exact where all parts are native; what reference kernels need on their way is not counted.
+    """
+    total = 0
+    for part in built.program.parts("native"):
+        assert isinstance(part, NativePart)
+        total += _of_kernels(part.draft.low.recorder.kernels, part.draft.low.facts.threads, sizes)
+    return total + _between(built, sizes)
+
+
+def _numbers(sizes: Mapping[str, int]) -> Number:
+    return cache(lambda dim: number_of(dim, sizes))
+
+
+def _of_kernels(kernels: Sequence[Kernel], threads: int, sizes: Mapping[str, int]) -> int:
+    number = _numbers(sizes)
+    arena = plan_memory(kernels, sizes).size + ARENA_SLACK
+    scratch = max((number(kernel.scratch) for kernel in kernels), default=0) + _SCRATCH_SLACK
+    read = {pointer.buffer for kernel in kernels for pointer in kernel.pointers}
+    packed = sum(number(buffer.bytes) + 127 for buffer in read if buffer.kind is Kind.WEIGHT)
+    return arena + threads * scratch + packed + _WEIGHT_SLACK
+
+
+def _between(built: Built, sizes: Mapping[str, int]) -> int:
+    """Return the most bytes of values that lie between parts."""
+    steps = built.program.steps
+    given = set(built.program.inputs) | set(built.program.outputs)
+    number = _numbers(sizes)
+    size: dict[int, int] = {}
+    for step in steps:
+        for slot, value in zip(step.outputs, step.part.outputs, strict=False):
+            found = built.types.types.get(value)
+            if slot in given or not isinstance(found, TensorType) or found.shape is None:
+                continue
+            count = found.dtype.itemsize
+            for dim in found.shape:
+                count *= number(dim)
+            size[slot] = int(count)
+    now = most = 0
+    for step in steps:
+        now += sum(size.get(slot, 0) for slot in step.outputs)
+        most = max(most, now)
+        now -= sum(size.get(slot, 0) for slot in step.release)
+    return most
+
+
+__all__ = ["MemoryChoice", "StepMemory", "parse_budget", "planned_bytes", "within_budget"]
