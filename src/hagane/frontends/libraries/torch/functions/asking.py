@@ -83,8 +83,6 @@ def device(t: Core, name: Value, index: Value = None) -> Value:
     "xpu.is_current_stream_capturing",
     "xpu.is_available",
     "mps.is_available",
-    "mlu.is_available",
-    "npu.is_available",
     "jit.is_scripting",
     "fx._symbolic_trace.is_fx_tracing",
     "is_inference_mode_enabled",
