@@ -36,6 +36,7 @@ x: float32[n=2, c=3]; y: float32[c=3]; i: int64[n=2, c=3]; b: bool[n=2, c=3]; h:
     x == y
     x != 1
     x < i
+    x <= i
     i >= 2.5
     b == True
     x > h

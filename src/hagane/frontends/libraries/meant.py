@@ -693,7 +693,6 @@ MEANT = frozenset({
     "torch.inverse",
     "torch.is_complex",
     "torch.is_floating_point",
-    "torch.is_grad_enabled",
     "torch.is_tensor",
     "torch.isclose",
     "torch.isfinite",
