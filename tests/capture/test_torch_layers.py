@@ -93,9 +93,16 @@ def test_means_share_out_the_axes_as_pytorch_does(wanted: Any, type_: str) -> No
     agree(Wrapped(nn.AdaptiveAvgPool2d(wanted)), {"x": type_}, torch.randn(2, 3, 8, 7))
 
 
-def test_windows_of_axes_of_unknown_size_are_refused() -> None:
+@pytest.mark.parametrize("layer", [nn.AdaptiveAvgPool2d((3, 2)), nn.AdaptiveMaxPool2d((2, 5))])
+def test_windows_share_out_axes_of_unknown_size(layer: Any) -> None:
+    for height, width in ((8, 7), (3, 5), (2, 2)):
+        x = torch.randn(2, 3, height, width)
+        agree(Wrapped(layer), {"x": "float32[n,3,h,w]"}, x)
+
+
+def test_many_windows_of_axes_of_unknown_size_are_refused() -> None:
     with pytest.raises(hagane.errors.CaptureError, match="only the type of its result is known"):
-        hagane.capture(Wrapped(nn.AdaptiveAvgPool2d((2, 2))), x="float32[n,3,h,w]")
+        hagane.capture(Wrapped(nn.AdaptiveAvgPool2d((65, 2))), x="float32[n,3,h,w]")
 
 
 def nan_sum(x: Any) -> Any:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hagane.machine import CodeCache, Header, find_compiler
-from hagane.machine.headers import without_unused
+from hagane.machine import CodeCache, find_compiler
+from hagane.machine.headers import Header, without_unused
 
 TEXT = """\
 #define SIZE 4

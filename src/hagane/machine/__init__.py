@@ -18,7 +18,6 @@ from hagane.machine.cpu import (
     usable_cores,
 )
 from hagane.machine.folder import data_folder
-from hagane.machine.headers import Header
 from hagane.machine.lock import Lock
 
 __all__ = [
@@ -29,7 +28,6 @@ __all__ = [
     "PORTABLE",
     "CodeCache",
     "Compiler",
-    "Header",
     "Level",
     "Lock",
     "NoCompiler",

@@ -20,7 +20,7 @@ class RankUnknown(Exception):  # control flow, never seen outside
 
 
 class Judge(Protocol):
-    """Whoever decides whether two dimensions differ.
+    """Decides whether two dimensions differ.
 
     A strict one says so of all that it cannot show to be equal, or takes them for equal.
     """

@@ -35,7 +35,7 @@ from hagane.symbolic import Dim, Expr, definitely_different, evaluate, parse_dim
 
 @dataclass
 class GraphTypes:
-    """What inference found.
+    """The results of inference.
 
     Attributes:
         types: The type of each value; missing where nothing is known.
@@ -239,7 +239,7 @@ class _Walker:
         )
 
     def _is_invented(self, dim: Dim) -> bool:
-        # One name cannot stand for a size that differs from turn to turn.
+        # One name cannot stand for a size that differs from iteration to iteration.
         name = str(dim)
         changes = name.startswith(f"{CHANGING}_")
         return isinstance(dim, Expr) and name in self.result.invented and not changes

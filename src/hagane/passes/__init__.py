@@ -73,7 +73,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a pass did to a graph: the names of the nodes that it changed, in order."""
+    """The effect of a pass on a graph: the names of the nodes that it changed, in order."""
 
     name: str
     effect: str

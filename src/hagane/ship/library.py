@@ -11,7 +11,8 @@ from importlib import resources
 from pathlib import Path
 
 from hagane.errors import HaganeError
-from hagane.machine import CodeCache, Compiler, Header, usable_cores
+from hagane.machine import CodeCache, Compiler, usable_cores
+from hagane.machine.headers import Header
 from hagane.native.c import c_source
 from hagane.native.run.engine import (
     ENGINE_PARTS,

@@ -11,8 +11,28 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor
 from hagane.graph.types import Shape
 from hagane.ops.builder import interpreting
+from hagane.symbolic import Dim
 
 _COMPLEX = (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128)
+
+
+def built(
+    t: Core,
+    promised: Tensor | tuple[ir.DataType, Shape | None],
+    function: Callable[..., Any],
+    *operands: Any,
+) -> Tensor:
+    """Return what a function over the builder makes of operands, where a graph is built.
+
+    The checker takes the promise: with open sizes, parts of such a function would have to be
+    assumed to fit each other, which the reader of a program should not hear of. Arguments are those
+    of :func:`computed`.
+    """
+    if t.emit.builds:
+        return computed(t, promised, function, *operands)
+    dtype, shape = (promised.dtype, promised.shape) if isinstance(promised, Tensor) else promised
+    given = [operand for operand in operands if isinstance(operand, Tensor)]
+    return t.emit.typed("Composed", given, dtype, shape)
 
 
 def computed(
@@ -69,3 +89,23 @@ def computed_parts(
 
 def _listed(item: Any) -> Sequence[Any]:
     return item if isinstance(item, list | tuple) else (item,)
+
+
+def several(
+    t: Core, function: Callable[..., Any], x: Tensor, *shapes: Sequence[Dim]
+) -> tuple[Tensor, ...]:
+    """Return the results of a function over the builder that gives several of one element type.
+
+    Args:
+        t: The interpreter.
+        function: The function, which takes a tensor.
+        x: The tensor, whose element type the results have.
+        shapes: The shapes of the results.
+    """
+    if not t.emit.builds:
+        return tuple(t.emit.typed("Composed", [x], x.dtype, tuple(shape)) for shape in shapes)
+    with interpreting(t.emit):
+        made: tuple[Tensor, ...] = function(x)
+    for tensor, shape in zip(made, shapes, strict=True):
+        t.emit.show_sizes(tensor, tuple(shape))
+    return made

@@ -1,457 +1,498 @@
-"""JSON schemas as regular expressions: the subset that finite automata can hold.
+"""JSON schemas as cases by type: every combination of schemas is worked out exactly, or refused.
 
-Objects have their properties in the order of the schema. Nesting without end (references to
-themselves, values of any type) is cut at a depth.
-
-Source: JSON Schema, draft 2020-12; RFC 8259 for the texts of values.
+Source: JSON Schema, draft 2020-12 (core, validation); what earlier drafts and OpenAPI write in
+other words is read too.
 """
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
 from typing import Any
-from urllib.parse import unquote
 
 from hagane.errors import InvalidArgument
-from hagane.lexgen.expressions import charset
-from hagane.lexgen.expressions.characters import Flags
-from hagane.lexgen.expressions.charset import of
-from hagane.lexgen.expressions.parse import parse
-from hagane.lexgen.expressions.syntax import (
-    EMPTY,
-    Alternate,
-    Assertion,
-    Branch,
-    Chars,
-    Concat,
-    Look,
-    Node,
-    Pattern,
-    Repeat,
-    alternate,
-    concat,
-    literal,
+from hagane.lexgen.masks.cases import (
+    FALSE,
+    TRUE,
+    Arrays,
+    Booleans,
+    Case,
+    Conjunction,
+    Null,
+    Objects,
+    Strings,
+    both,
+    is_possible,
+    without_others,
+)
+from hagane.lexgen.masks.formats import FORMATS
+from hagane.lexgen.masks.json_keywords import (
+    ANNOTATIONS,
+    ANYWHERE,
+    OF_TYPE,
+    REFUSED,
+    TYPES,
+    all_cases,
+    case_texts,
+    count_of,
+    each_of,
+    fraction_of,
+    numbers_of,
+    other_than,
+    pattern_texts,
+    strings_of,
+    target_of,
+    types_of,
 )
 from hagane.lexgen.masks.json_schema_form import check_form, pointer, refuse
+from hagane.lexgen.masks.numbers import Numbers
+from hagane.lexgen.masks.texts import ANYTHING, NOTHING, Texts, literals, matching
 
-_PLAIN = charset.complement(charset.union(((0, 31),), of('"\\'), ((0xD800, 0xDFFF),)))
-_ESCAPES = {
-    '"': '\\"',
-    "\\": "\\\\",
-    "\n": "\\n",
-    "\t": "\\t",
-    "\r": "\\r",
-    "\b": "\\b",
-    "\f": "\\f",
-}
-_FORMATS = {
-    "date": r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])",
-    "time": r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})",
-    "date-time": (
-        r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])T"
-        r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})"
-    ),
-    "uuid": r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
-    "email": r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}",
-    "ipv4": r"(?:(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])\.){3}(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])",
-}
-_INTEGER = r"-?(?:0|[1-9][0-9]*)"
-_NUMBER = _INTEGER + r"(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
-_ANNOTATIONS = {
-    "title", "description", "default", "examples", "$schema", "$id", "$defs", "definitions",
-    "$comment", "type", "deprecated", "readOnly", "writeOnly",
-}  # fmt: skip
-_KEYWORDS = {
-    "string": {"minLength", "maxLength", "pattern", "format"},
-    "number": set(),
-    "integer": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"},
-    "boolean": set(),
-    "null": set(),
-    "object": {"properties", "required", "additionalProperties"},
-    "array": {"items", "minItems", "maxItems", "prefixItems"},
-}  # fmt: skip
+_log = logging.getLogger("hagane.lexgen")
+_MOST_CASES = 2_000
 
 
-def schema_pattern(schema: Mapping[str, Any], depth: int = 3, space: str = " ?") -> Pattern:
-    """Return the expression that matches the JSON texts of a schema.
+class _Circular(InvalidArgument):
+    """Whether a schema holds depends on itself."""
+
+
+class Schemas:
+    """A schema and those within it, as cases.
 
     Args:
-        schema: The schema.
-        depth: How deep values of any type and references to themselves may nest.
-        space: The expression of what may stand after ``:`` and ``,`` and inside of brackets.
+        root: The schema.
 
     Raises:
-        InvalidArgument: The schema is malformed, or uses a keyword that is not covered; the message
-            says where.
+        InvalidArgument: From any method: a schema is malformed, or uses a keyword in a way that is
+            not covered; the message has its JSON pointer.
     """
-    node = _Builder(schema, depth, parse(space).branches[0].body).value(schema, "#", depth)
-    return Pattern(f"JSON schema {json.dumps(schema)[:60]}", (Branch(node),))
 
+    def __init__(self, root: Any):
+        self._root = root
+        self._known: list[tuple[Any, str]] = []
+        self._numbers: dict[int, int] = {}
+        self._cases: dict[Conjunction, list[Case]] = {}
+        self._possible: dict[Conjunction, bool] = {}
+        self._open: list[tuple[int, bool]] = []  # schemas whose cases are being worked out
+        self._noticed: set[tuple[str, str]] = set()
+        self._narrowed = False  # some cases have fewer values than their schemas
 
-class _Builder:
-    def __init__(self, root: Mapping[str, Any], depth: int, space: Node):
-        self.root = root
-        self.depth = depth
-        self.space = space
-
-    def value(self, schema: Any, where: str, depth: int) -> Node:
+    def conjunction(self, schema: Any, where: str, holds: bool = True) -> Conjunction:
+        """Return a schema, or its contrary, as a conjunction of one."""
         if schema is True or schema == {}:
-            return self.anything(depth)
+            return TRUE if holds else FALSE
         if schema is False:
-            return Chars(charset.EMPTY)
+            return FALSE if holds else TRUE
         if not isinstance(schema, Mapping):
             refuse(where, f"expected a schema (an object, true or false), got {schema!r}")
-        check_form(schema, where)
-        for keyword in ("$ref", "const", "enum", "anyOf", "oneOf", "allOf"):
-            if keyword in schema:
-                _check_alone(schema, keyword, where)
-                break
+        number = self._numbers.get(id(schema))
+        if number is None:
+            check_form(schema, where)
+            number = self._numbers[id(schema)] = len(self._known)
+            self._known.append((schema, where))
+        return frozenset({(number, holds)})
+
+    def cases(self, conjunction: Conjunction) -> list[Case]:
+        """Return the cases of values of which some schemas hold."""
+        if conjunction not in self._cases:
+            found = all_cases()
+            for number, holds in sorted(conjunction):
+                if number < 0:
+                    found = []
+                    break
+                found = self._meet(found, self._of_one(number, holds), self._known[number][1])
+            self._cases[conjunction] = found
+        return self._cases[conjunction]
+
+    def possible(self, conjunction: Conjunction) -> bool:
+        """Return whether there may be a value of which some schemas hold."""
+        if conjunction not in self._possible:
+            self._possible[conjunction] = True  # where it depends on itself
+            try:
+                self._possible[conjunction] = bool(self.cases(conjunction))
+            except _Circular:
+                del self._possible[conjunction]
+                return True
+        return self._possible[conjunction]
+
+    def where(self, conjunction: Conjunction) -> str:
+        """Return the pointer of a schema of a conjunction."""
+        return next((self._known[n][1] for n, _ in sorted(conjunction) if n >= 0), "#")
+
+    def _of_one(self, number: int, holds: bool) -> list[Case]:
+        schema, where = self._known[number]
+        if (number, holds) in self._open:
+            raise _Circular(
+                f"JSON schema, {where}: the schema refers to itself without a value in between"
+            )
+        self._open.append((number, holds))
+        try:
+            return self._holding(schema, where) if holds else self._failing(schema, where)
+        finally:
+            self._open.pop()
+
+    def _meet(self, some: Iterable[Case], others: Sequence[Case], where: str) -> list[Case]:
+        met: dict[Case, None] = {}
+        for a, b in product(some, others):
+            case = both(a, b)
+            if case is not None and case not in met and is_possible(case, self.possible):
+                met[case] = None
+            if len(met) > _MOST_CASES:
+                refuse(where, f"its combinations are more than {_MOST_CASES}")
+        return list(met)
+
+    def _any(self, schemas: Iterable[tuple[Any, str]], holds: bool = True) -> list[Case]:
+        """Return the cases of which one of some schemas holds (or fails)."""
+        found: dict[Case, None] = {}
+        for schema, where in schemas:
+            for case in self.cases(self.conjunction(schema, where, holds)):
+                found.setdefault(case)
+        return list(found)
+
+    def _every(self, schemas: Iterable[tuple[Any, str]], holds: bool = True) -> list[Case]:
+        whole = TRUE
+        for schema, where in schemas:
+            whole |= self.conjunction(schema, where, holds)
+        return self.cases(whole)
+
+    # Schemas that hold.
+
+    def _holding(self, schema: Mapping[str, Any], where: str) -> list[Case]:
+        self._check_keywords(schema, where)
+        kinds, integer = types_of(schema)
+        hinted = {OF_TYPE[keyword] for keyword in schema if keyword in OF_TYPE}
+        weak = hinted if "type" not in schema else set()
+        found: list[Case] = []
+        for kind in TYPES:
+            if kind in kinds:
+                case = self._base(kind, schema, where, integer)
+                found.append(replace(case, weak=bool(weak) and kind not in weak))
+        found = [case for case in found if is_possible(case, self.possible)]
+        for values in (schema.get("enum"), [schema["const"]] if "const" in schema else None):
+            if values is not None:
+                found = self._meet(found, self._values(values), where)
+        for part in self._parts(schema, where):
+            found = self._meet(found, part, where)
+        if schema.get("unevaluatedProperties") is False:
+            self._check_evaluated(schema, where, set())
+            found = [without_others(c) if isinstance(c, Objects) else c for c in found]
+        return found
+
+    def _parts(self, schema: Mapping[str, Any], where: str) -> Iterable[list[Case]]:
+        """Yield the cases of each schema that holds of the same value."""
         if "$ref" in schema:
-            return self.reference(schema["$ref"], where, depth)
-        if "const" in schema:
-            return self.constant(schema["const"])
-        if "enum" in schema:
-            return alternate(*(self.constant(each) for each in schema["enum"]))
-        for keyword in ("anyOf", "oneOf"):
-            if keyword in schema:
-                return alternate(
-                    *(
-                        self.value(each, pointer(where, keyword, number), depth)
-                        for number, each in enumerate(schema[keyword])
-                    )
-                )
+            target, place = target_of(self._root, schema["$ref"], where)
+            yield self.cases(self.conjunction(target, place))
         if "allOf" in schema:
-            return self.value(schema["allOf"][0], f"{where}/allOf/0", depth)
-        kinds = schema.get("type", _guess(schema))
-        if kinds is None:
-            _check_keywords(schema, set(), where)
-            return self.anything(depth)
-        kinds = [kinds] if isinstance(kinds, str) else list(kinds)
-        known: set[str] = set()
-        for kind in kinds:
-            known |= _KEYWORDS[kind]
-        _check_keywords(schema, known, where)
-        return alternate(*(getattr(self, f"_{kind}")(schema, where, depth) for kind in kinds))
+            yield self._every(each_of(schema, "allOf", where))
+        if "anyOf" in schema:
+            yield self._any(each_of(schema, "anyOf", where))
+        if "oneOf" in schema:
+            yield self._exactly_one(each_of(schema, "oneOf", where), where)
+        if "not" in schema:
+            yield self.cases(self.conjunction(schema["not"], f"{where}/not", holds=False))
+        if "if" in schema and ("then" in schema or "else" in schema):
+            yield self._branches(schema, where)
+        for name, needed in self._dependencies(schema):
+            absent = {"not": {"required": [name]}}
+            schemas = [(absent, where), ({"required": [name], "allOf": [needed]}, where)]
+            yield self._any(schemas)
 
-    def reference(self, target: str, where: str, depth: int) -> Node:
-        if depth <= 0:
-            return Chars(charset.EMPTY)
-        at: Any = self.root
-        place = pointer(where, "$ref")
-        if not target.startswith("#") or target[1:2] not in ("", "/"):
-            refuse(
-                place,
-                f"expected a pointer within the schema, got '{target}'; write '#/$defs/name' "
-                "and copy what is in other files into '$defs'",
-            )
-        for step in unquote(target[1:]).split("/")[1:]:
-            name = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(at, list) and name.isdecimal() and int(name) < len(at):
-                at = at[int(name)]
-            elif isinstance(at, Mapping) and name in at:
-                at = at[name]
-            else:
-                there = f"; there are: {', '.join(at)}" if isinstance(at, Mapping) and at else ""
-                refuse(place, f"there is nothing at '{target}', no '{name}'{there}")
-        return self.value(at, target, depth - 1)
+    def _check_evaluated(self, schema: Any, where: str, seen: set[int]) -> None:
+        """Refuse schemas in which a keyword that fails names members that count as unevaluated."""
+        if not isinstance(schema, Mapping) or id(schema) in seen:
+            return
+        seen.add(id(schema))
+        for keyword in ("not", "if", "dependentSchemas", "dependencies"):
+            if keyword in schema:
+                refuse(where, f"'{keyword}' beside 'unevaluatedProperties' is not covered")
+        for keyword in ("allOf", "anyOf", "oneOf"):
+            for each in schema.get(keyword, ()):
+                self._check_evaluated(each, where, seen)
+        if "$ref" in schema:
+            self._check_evaluated(target_of(self._root, schema["$ref"], where)[0], where, seen)
 
-    def constant(self, value: Any) -> Node:
-        if isinstance(value, str):
-            return literal(json.dumps(value, ensure_ascii=False))
-        if isinstance(value, list):
-            return self.listed("[", [self.constant(each) for each in value], "]")
-        if isinstance(value, Mapping):
-            members = [self.member(key, self.constant(each)) for key, each in value.items()]
-            return self.listed("{", members, "}")
-        return literal(json.dumps(value))
+    def _branches(self, schema: Mapping[str, Any], where: str) -> list[Case]:
+        found: list[Case] = []
+        for holds, branch in ((True, "then"), (False, "else")):
+            condition = self.conjunction(schema["if"], f"{where}/if", holds)
+            chosen = self.conjunction(schema.get(branch, True), f"{where}/{branch}")
+            found += [case for case in self.cases(condition | chosen) if case not in found]
+        return found
 
-    def anything(self, depth: int) -> Node:
-        kinds = ["string", "number", "boolean", "null"]
-        nodes = [getattr(self, f"_{kind}")({}, "#", depth) for kind in kinds]
-        if depth > 0:
-            inner = self.anything(depth - 1)
-            nodes.append(self.repeated("[", inner, 0, None, "]"))
-            nodes.append(self.repeated("{", self.member(None, inner), 0, None, "}"))
-        return alternate(*nodes)
+    def _dependencies(self, schema: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+        for keyword in ("dependentRequired", "dependentSchemas", "dependencies"):
+            for name, needed in schema.get(keyword, {}).items():
+                yield name, ({"required": needed} if isinstance(needed, list) else needed)
 
-    def member(self, key: str | None, value: Node) -> Node:
-        name = (
-            self._string({}, "#", 0)
-            if key is None
-            else literal(json.dumps(key, ensure_ascii=False))
-        )
-        return concat(name, literal(":"), self.space, value)
+    def _exactly_one(self, schemas: list[tuple[Any, str]], where: str) -> list[Case]:
+        """Return the cases of which one schema holds and the others fail."""
+        wholes = [self.conjunction(schema, place) for schema, place in schemas]
+        found: dict[Case, None] = {}
+        for number, whole in enumerate(wholes):
+            for other, another in enumerate(wholes):
+                if other == number:
+                    continue
+                if self.possible(whole | another) or self._narrowed:
+                    whole |= self.conjunction(*schemas[other], holds=False)
+            found.update(dict.fromkeys(self.cases(whole)))
+        return list(found)
 
-    def listed(self, opening: str, items: Sequence[Node], closing: str) -> Node:
-        comma = concat(literal(","), self.space)
-        parts: list[Node] = []
-        for number, item in enumerate(items):
-            parts += [item] if number == 0 else [comma, item]
-        return concat(
-            literal(opening), self.space, *parts, *([self.space] if items else []), literal(closing)
-        )
+    def _base(self, kind: str, schema: Mapping[str, Any], where: str, integer: bool) -> Case:
+        match kind:
+            case "null":
+                return Null()
+            case "boolean":
+                return Booleans()
+            case "number":
+                return numbers_of(schema, integer)
+            case "string":
+                return strings_of(schema, where)
+            case "array":
+                return self._arrays(schema, where)
+            case _:
+                return self._objects(schema, where)
 
-    def repeated(self, opening: str, item: Node, low: int, high: int | None, closing: str) -> Node:
-        comma = concat(literal(","), self.space)
-        more = None if high is None else max(high - 1, 0)
-        rest = Repeat(concat(comma, item), max(low - 1, 0), more)
-        filled = concat(item, rest, self.space)
-        inner = filled if low > 0 else Repeat(filled, 0, 1)
-        if high == 0:
-            inner = EMPTY
-        return concat(literal(opening), self.space, inner, literal(closing))
-
-    def _string(self, schema: Mapping[str, Any], where: str, depth: int) -> Node:
-        quote = literal('"')
-        for keyword, source in (("pattern", schema.get("pattern")), ("format", None)):
-            name = schema.get("format") if keyword == "format" else None
-            if name is not None:
-                if name not in _FORMATS:
-                    refuse(
-                        f"{where}/format", f"expected one of {', '.join(_FORMATS)}, got '{name}'"
-                    )
-                source = f"^{_FORMATS[name]}$"
-            if source is not None:
-                if "minLength" in schema or "maxLength" in schema:
-                    refuse(where, f"'{keyword}' together with a length is not covered")
-                return concat(quote, _in_string(source, f"{where}/{keyword}"), quote)
-        low = schema.get("minLength", 0)
-        high = schema.get("maxLength")
-        return concat(quote, Repeat(_character(charset.ANY), low, high), quote)
-
-    def _number(self, schema: Mapping[str, Any], where: str, depth: int) -> Node:
-        return parse(_NUMBER).branches[0].body
-
-    def _integer(self, schema: Mapping[str, Any], where: str, depth: int) -> Node:
-        lows, highs = (
-            [
-                bound + step * (number and int(schema[keyword]) == schema[keyword])
-                for number, keyword in enumerate((plain, f"exclusive{plain.capitalize()}"))
-                if (bound := _bound(schema, keyword, rounded)) is not None
-            ]
-            for plain, step, rounded in (("minimum", 1, math.ceil), ("maximum", -1, math.floor))
-        )
-        low, high = max(lows, default=None), min(highs, default=None)
-        if low is None and high is None:
-            return parse(_INTEGER).branches[0].body
-        return parse(integer_range(low, high)).branches[0].body
-
-    def _boolean(self, schema: Mapping[str, Any], where: str, depth: int) -> Node:
-        return alternate(literal("true"), literal("false"))
-
-    def _null(self, schema: Mapping[str, Any], where: str, depth: int) -> Node:
-        return literal("null")
-
-    def _array(self, schema: Mapping[str, Any], where: str, depth: int) -> Node:
-        low = schema.get("minItems", 0)
-        high = schema.get("maxItems")
-        if "prefixItems" in schema:
-            _check_prefix(schema, low, high, where)
-            items = [
-                self.value(each, f"{where}/prefixItems/{number}", depth)
-                for number, each in enumerate(schema["prefixItems"])
-            ]
-            return self.listed("[", items, "]")
-        if "items" not in schema and depth <= 0:
-            return self.repeated("[", EMPTY, 0, 0, "]")
-        item = self.value(
-            schema.get("items", True), f"{where}/items", depth - ("items" not in schema)
-        )
-        return self.repeated("[", item, low, high, "]")
-
-    def _object(self, schema: Mapping[str, Any], where: str, depth: int) -> Node:
-        properties = schema.get("properties", {})
-        required = schema.get("required", [])
-        if properties and schema.get("additionalProperties", False) is not False:
-            refuse(
-                f"{where}/additionalProperties",
-                "members beside those of 'properties' are not covered, expected false (which is "
-                f"what holds without the keyword), got {schema['additionalProperties']!r}",
-            )
-        for name in required:
-            if name not in properties:
-                known = ", ".join(properties) or "none"
+    def _arrays(self, schema: Mapping[str, Any], where: str) -> Arrays:
+        items = schema.get("items", True)
+        prefix, key = schema.get("prefixItems", []), "prefixItems"
+        rest, rest_key = items, "items"
+        if isinstance(items, list):
+            prefix, key = items, "items"
+            rest, rest_key = schema.get("additionalItems", True), "additionalItems"
+        named = key in schema and rest_key not in schema and "unevaluatedItems" not in schema
+        if schema.get("unevaluatedItems") is False and rest_key not in schema:
+            rest = False
+        low, high = count_of(schema, "minItems", 0), count_of(schema, "maxItems")
+        if schema.get("uniqueItems") is True and (high is None or high > 1):
+            if low > 1:
                 refuse(
-                    f"{where}/required",
-                    f"'{name}' is not among the properties ({known}); add it to 'properties', true "
-                    "for any value, or drop it here",
+                    f"{where}/uniqueItems",
+                    "that items differ is not covered for more than one item; write false and "
+                    "check it afterwards",
                 )
-        if not properties:
-            if depth <= 0:
-                return self.repeated("{", EMPTY, 0, 0, "}")
-            extra = schema.get("additionalProperties", True)
-            if extra is False:
-                return self.repeated("{", EMPTY, 0, 0, "}")
-            value = self.value(extra, f"{where}/additionalProperties", depth - 1)
-            return self.repeated("{", self.member(None, value), 0, None, "}")
-        members = [
-            (
-                self.member(name, self.value(each, pointer(where, "properties", name), depth)),
-                name in required,
-            )
-            for name, each in properties.items()
+            self._note(where, "uniqueItems", "arrays get at most one item")
+            high = 1
+        found = Arrays(
+            tuple(
+                self.conjunction(each, pointer(where, key, number))
+                for number, each in enumerate(prefix)
+            ),
+            self.conjunction(rest, f"{where}/{rest_key}"),
+            low,
+            high,
+            named,
+        )
+        if "contains" in schema:
+            met = both(found, self._containing(schema, where))
+            assert isinstance(met, Arrays)
+            return met
+        return found
+
+    def _containing(self, schema: Mapping[str, Any], where: str) -> Arrays:
+        """Return arrays of which the first items are those that must be somewhere."""
+        least, most = count_of(schema, "minContains", 1), count_of(schema, "maxContains")
+        wanted = self.conjunction(schema["contains"], f"{where}/contains")
+        other = self.conjunction(schema["contains"], f"{where}/contains", holds=False)
+        if most is not None and most < least:
+            return Arrays((), FALSE, 1, 0)
+        self._note(where, "contains", "the items that must be somewhere come first")
+        return Arrays((wanted,) * least, TRUE if most is None else other, least)
+
+    def _objects(self, schema: Mapping[str, Any], where: str) -> Objects:
+        properties = schema.get("properties", {})
+        others: list[tuple[Texts, Conjunction, bool]] = [(ANYTHING, TRUE, False)]
+        for source, value in schema.get("patternProperties", {}).items():
+            place = pointer(where, "patternProperties", source)
+            names, held = pattern_texts(source, place), self.conjunction(value, place)
+            others = [
+                (common, now | held if inside else now, known or inside)
+                for texts, now, known in others
+                for inside, common in ((True, texts & names), (False, texts - names))
+                if not common.empty
+            ]
+        rest = self.conjunction(
+            schema.get("additionalProperties", True), f"{where}/additionalProperties"
+        )
+        spoken = "additionalProperties" in schema
+        classes = [
+            (texts, now if known else now | rest, known or spoken) for texts, now, known in others
         ]
-        inner = concat(self._members(members), self.space)
-        return concat(literal("{"), self.space, inner, literal("}"))
-
-    def _members(self, members: Sequence[tuple[Node, bool]]) -> Node:
-        """Return the members in order, those not required optional, commas between."""
-        comma = concat(literal(","), self.space)
-        later: Node = EMPTY  # what may come after some member
-        whole: Node = EMPTY  # the same where no member has come yet
-        for member, needed in reversed(members):
-            start = concat(member, later)
-            whole = start if needed else alternate(start, whole)
-            further = concat(comma, member)
-            later = concat(further if needed else Repeat(further, 0, 1), later)
-        return whole
-
-
-def _character(symbols: charset.Ranges) -> Node:
-    """Return the ways to write one of some characters in a JSON string."""
-    ways: list[Node] = []
-    plain = charset.intersect(symbols, _PLAIN)
-    if plain:
-        ways.append(Chars(plain))
-    for char, escape in _ESCAPES.items():
-        if charset.contains(symbols, ord(char)):
-            ways.append(literal(escape))
-    return alternate(*ways) if ways else Chars(charset.EMPTY)
-
-
-def _in_string(source: str, where: str) -> Node:
-    """Return the expression of a 'pattern', which may match anywhere in the string."""
-    # JSON Schema takes the classes of ECMA-262: \d is [0-9].
-    tree = parse(source, flags=Flags(ascii=True))
-    if tree.has_following:
-        refuse(where, "look-ahead is not covered in a 'pattern'")
-    anything = Repeat(_character(charset.ANY), 0, None)
-    branches = []
-    for branch in tree.branches:
-        parts = branch.body.parts if isinstance(branch.body, Concat) else (branch.body,)
-        starts = parts[:1] == (Assertion(Look.TEXT_START),)
-        parts = parts[1:] if starts else parts
-        ends = parts[-1:] in ((Assertion(Look.LAST_LINE_END),), (Assertion(Look.TEXT_END),))
-        parts = parts[:-1] if ends else parts
-        body = concat(*(_escaped(part, where) for part in parts))
-        branches.append(
-            concat(*([] if starts else [anything]), body, *([] if ends else [anything]))
-        )
-    return alternate(*branches)
-
-
-def _escaped(node: Node, where: str) -> Node:  # noqa: RET503
-    match node:
-        case Chars(symbols):
-            return _character(symbols)
-        case Concat(parts):
-            return Concat(tuple(_escaped(part, where) for part in parts))
-        case Alternate(parts):
-            return Alternate(tuple(_escaped(part, where) for part in parts))
-        case Repeat(body, low, high):
-            return Repeat(_escaped(body, where), low, high)
-    refuse(where, "^, $ and \\b are covered at the ends of a 'pattern' only")
-
-
-def integer_range(low: int | None, high: int | None) -> str:
-    """Return an expression that matches the integers from ``low`` to ``high`` (None: no bound)."""
-    parts = []
-    if low is None or low < 0:
-        upper = None if low is None else -low
-        lower = 1 if high is None or high >= -1 else -high
-        if upper is None or upper >= lower:
-            parts.append("-(?:" + _natural_range(lower, upper) + ")")
-    if high is None or high >= 0:
-        lower = max(low or 0, 0)
-        if high is None or high >= lower:
-            parts.append(_natural_range(lower, high))
-    if not parts:
-        raise InvalidArgument(f"JSON schema: no integer is at least {low} and at most {high}")
-    return "(?:" + "|".join(parts) + ")"
-
-
-def _natural_range(low: int, high: int | None) -> str:
-    if high is None:
-        digits = len(str(low))
-        longer = f"[1-9][0-9]{{{digits},}}"
-        return f"{_natural_range(low, 10**digits - 1)}|{longer}"
-    parts = []
-    while low <= high:
-        # The widest block of numbers that start alike: low = prefix, then ``free`` free digits.
-        free = 0
-        while low % 10 ** (free + 1) == 0 and low and low + 10 ** (free + 1) - 1 <= high:
-            free += 1
-        step = 10**free
-        first = low // step % 10
-        count = min(9 - first, (high - low + 1) // step - 1) if low else min(9, high)
-        last = first + count
-        prefix = str(low // step)[:-1]
-        digit = str(first) if first == last else f"[{first}-{last}]"
-        parts.append(prefix + digit + (f"[0-9]{{{free}}}" if free else ""))
-        low += step * (count + 1)
-    return "|".join(parts)
-
-
-def _guess(schema: Mapping[str, Any]) -> str | None:
-    for kind in ("object", "array", "string", "integer"):
-        if _KEYWORDS[kind] & set(schema):
-            return kind
-    return None
-
-
-def _bound(schema: Mapping[str, Any], keyword: str, rounded: Callable[[float], int]) -> int | None:
-    """Return a bound as the nearest integer within it."""
-    return rounded(schema[keyword]) if keyword in schema else None
-
-
-def _check_prefix(schema: Mapping[str, Any], low: int, high: int | None, where: str) -> None:
-    """Refuse what would let an array be of another length than its 'prefixItems'."""
-    size = len(schema["prefixItems"])
-    if schema.get("items", False) is not False:
-        refuse(
-            f"{where}/items",
-            "items after those of 'prefixItems' are not covered, expected false (which is what "
-            f"holds without the keyword), got {schema['items']!r}",
-        )
-    if low > size or (high is not None and high < size):
-        refuse(
-            f"{where}/{'minItems' if low > size else 'maxItems'}",
-            f"with 'prefixItems' an array has exactly its {size} items, got another bound",
+        members = []
+        for name, value in properties.items():
+            held = self.conjunction(value, pointer(where, "properties", name))
+            for texts, now, known in others:
+                if known and name in texts:
+                    held |= now
+            members.append((name, held))
+        if "propertyNames" in schema:
+            allowed = self._names(schema["propertyNames"], f"{where}/propertyNames")
+            members = [(name, held if name in allowed else FALSE) for name, held in members]
+            split = [
+                (common, held if inside else FALSE, known)
+                for texts, held, known in classes
+                for inside, common in ((True, texts & allowed), (False, texts - allowed))
+            ]
+            classes = [each for each in split if not each[0].empty]
+        return Objects(
+            tuple(members),
+            frozenset(schema.get("required", [])),
+            tuple(classes),
+            bool(properties),
+            bool({"additionalProperties", "patternProperties", "propertyNames"} & set(schema)),
+            count_of(schema, "minProperties", 0),
+            count_of(schema, "maxProperties"),
         )
 
+    def _names(self, schema: Any, where: str) -> Texts:
+        found = NOTHING
+        for case in self.cases(self.conjunction(schema, where)):
+            if isinstance(case, Strings):
+                found = found | case_texts(case)
+        return found
 
-def _check_alone(schema: Mapping[str, Any], keyword: str, where: str) -> None:
-    """Refuse keywords beside one that says all; the type may repeat what a value says."""
-    if keyword == "allOf" and len(schema["allOf"]) != 1:
-        refuse(f"{where}/allOf", f"expected one schema, got {len(schema['allOf'])}")
-    others = sorted(set(schema) - _ANNOTATIONS - {keyword})
-    if others:
-        refuse(where, f"the keyword '{others[0]}' beside '{keyword}' is not covered")
-    if "type" in schema and keyword not in ("const", "enum"):
-        refuse(where, f"the keyword 'type' beside '{keyword}' is not covered")
-    if "type" in schema:
-        kinds = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
-        for value in schema["enum"] if keyword == "enum" else [schema["const"]]:
-            if not any(_is_of(value, kind) for kind in kinds):
-                refuse(where, f"the value {value!r} of '{keyword}' is not of the type {kinds}")
+    def _values(self, values: Iterable[Any]) -> list[Case]:
+        """Return the cases of some values."""
+        texts = [value for value in values if isinstance(value, str)]
+        found: list[Case] = [Strings(literals(texts))] if texts else []
+        truths = frozenset(value for value in values if isinstance(value, bool))
+        found += [Booleans(truths)] if truths else []
+        for value in values:
+            match value:
+                case None:
+                    found.append(Null())
+                case bool() | str():
+                    pass
+                case int() | float():
+                    found.append(Numbers(fraction_of(value), False, fraction_of(value)))
+                case list():
+                    items = tuple(self.conjunction(_kept(each), "#") for each in value)
+                    found.append(Arrays(items, FALSE, len(items), len(items)))
+                case _:
+                    members = tuple(
+                        (name, self.conjunction(_kept(each), "#")) for name, each in value.items()
+                    )
+                    found.append(
+                        Objects(members, frozenset(value), ((ANYTHING, FALSE, True),), True, True)
+                    )
+        return found
+
+    # Schemas that fail.
+
+    def _failing(self, schema: Mapping[str, Any], where: str) -> list[Case]:
+        self._check_keywords(schema, where)
+        kinds, integer = types_of(schema)
+        found: list[Case] = [
+            case for kind, case in zip(TYPES, all_cases(), strict=True) if kind not in kinds
+        ]
+        if integer:
+            found.append(Numbers(fractional=True))
+        for keyword, value in schema.items():
+            kind = OF_TYPE.get(keyword)
+            if kind is None or kind in kinds:
+                found += self._contrary(keyword, value, schema, where)
+        return [case for case in found if is_possible(case, self.possible)]
+
+    def _contrary(
+        self, keyword: str, value: Any, schema: Mapping[str, Any], where: str
+    ) -> list[Case]:
+        """Return the cases of values of which one keyword fails."""
+        place = f"{where}/{keyword}"
+        match keyword:
+            case "enum" | "const":
+                return other_than(value if keyword == "enum" else [value], place)
+            case "allOf":
+                return self._any(each_of(schema, keyword, where), holds=False)
+            case "anyOf":
+                return self._every(each_of(schema, keyword, where), holds=False)
+            case "not":
+                return self.cases(self.conjunction(value, place))
+            case "$ref":
+                return self.cases(
+                    self.conjunction(*target_of(self._root, value, where), holds=False)
+                )
+            case "minLength":
+                return [Strings(high=int(value) - 1)]
+            case "maxLength":
+                return [Strings(low=int(value) + 1)]
+            case "pattern":
+                return [Strings(ANYTHING - pattern_texts(value, place))]
+            case "minimum":
+                open_ = schema.get("exclusiveMinimum") is True
+                return [Numbers(high=fraction_of(value), high_open=not open_)]
+            case "maximum":
+                open_ = schema.get("exclusiveMaximum") is True
+                return [Numbers(low=fraction_of(value), low_open=not open_)]
+            case "exclusiveMinimum" if not isinstance(value, bool):
+                return [Numbers(high=fraction_of(value))]
+            case "exclusiveMaximum" if not isinstance(value, bool):
+                return [Numbers(low=fraction_of(value))]
+            case "minItems":
+                return [Arrays(high=int(value) - 1)]
+            case "maxItems":
+                return [Arrays(low=int(value) + 1)]
+            case "minProperties":
+                return [Objects(high=int(value) - 1)]
+            case "maxProperties":
+                return [Objects(low=int(value) + 1)]
+            case "required":
+                return [Objects(((name, FALSE),), named=True) for name in value]
+            case "properties":
+                return [
+                    Objects(
+                        ((name, self.conjunction(each, pointer(place, name), holds=False)),),
+                        frozenset({name}),
+                        named=True,
+                    )
+                    for name, each in value.items()
+                ]
+            case "prefixItems":
+                return [
+                    Arrays((*(TRUE,) * at, self.conjunction(each, place, holds=False)), low=at + 1)
+                    for at, each in enumerate(value)
+                ]
+            case "type" | "nullable" | "exclusiveMinimum" | "exclusiveMaximum":
+                return []
+            case "format" if value in FORMATS:
+                return [Strings(ANYTHING - matching(FORMATS[value], whole=True))]
+            case "contains" if not {"minContains", "maxContains"} & set(schema):
+                return [Arrays(rest=self.conjunction(value, place, holds=False))]
+            case "then" | "else" | "minContains" | "maxContains":
+                return []
+            case _ if keyword in OF_TYPE or keyword in ANYWHERE:
+                self._note(where, keyword, "texts that fail by it alone are left out")
+        return []
+
+    def _note(self, where: str, keyword: str, narrower: str) -> None:
+        """Say that fewer texts are allowed than the schema would."""
+        self._narrowed = True
+        if (where, keyword) not in self._noticed:
+            self._noticed.add((where, keyword))
+            _log.warning("JSON schema, %s/%s: %s", where, keyword, narrower)
+
+    # References and keywords.
+
+    def _check_keywords(self, schema: Mapping[str, Any], where: str) -> None:
+        for keyword, value in schema.items():
+            if keyword in REFUSED:
+                refuse(f"{where}/{keyword}", f"{REFUSED[keyword]} is not covered")
+            if keyword in ("unevaluatedProperties", "unevaluatedItems") and value is not False:
+                refuse(f"{where}/{keyword}", f"expected false, got {value!r}")
+            known = keyword in OF_TYPE or keyword in ANYWHERE or keyword in ANNOTATIONS
+            if not known and ("", keyword) not in self._noticed:
+                self._noticed.add(("", keyword))
+                _log.warning(
+                    "JSON schema, %s: '%s' is no keyword of JSON Schema and constrains nothing",
+                    where,
+                    keyword,
+                )
 
 
-def _is_of(value: Any, kind: str) -> bool:
-    if isinstance(value, bool):
-        return kind == "boolean"
-    if isinstance(value, (int, float)):
-        return kind == "number" or (kind == "integer" and float(value).is_integer())
-    classes: dict[str, type] = {"string": str, "null": type(None), "object": Mapping, "array": list}
-    return kind in classes and isinstance(value, classes[kind])
+_KEPT: dict[str, Any] = {}
 
 
-def _check_keywords(schema: Mapping[str, Any], known: set[str], where: str) -> None:
-    unknown = sorted(set(schema) - known - _ANNOTATIONS)
-    if unknown:
-        refuse(
-            where,
-            f"the keyword '{unknown[0]}' is not covered; covered here are: "
-            f"{', '.join(sorted(known)) or 'type, enum, const, anyOf, oneOf, $ref'}",
-        )
+def _kept(value: Any) -> Any:
+    """Return the schema of one value, the same object for equal values."""
+    return _KEPT.setdefault(repr(value), {"const": value})

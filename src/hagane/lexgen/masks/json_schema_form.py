@@ -83,8 +83,34 @@ def _is_types(value: Any) -> bool:
     return _is_names(names) and bool(names) and set(names) <= set(TYPES)
 
 
+def _is_items(value: Any) -> bool:
+    return _is_schema(value) or _is_schemas(value)
+
+
+def _is_needs(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(_is_names(each) for each in value.values())
+
+
+def _is_dependencies(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        _is_names(each) or _is_schema(each) for each in value.values()
+    )
+
+
+def _is_limit(value: Any) -> bool:
+    return isinstance(value, bool) or _is_number(value)
+
+
+def _is_factor(value: Any) -> bool:
+    return _is_number(value) and value > 0
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return _is_number(value) and value >= 0 and float(value).is_integer()
 
 
 def _is_number(value: Any) -> bool:
@@ -121,8 +147,6 @@ def _about_properties(value: Any) -> str:
 
 
 def _about_items(value: Any) -> str:
-    if isinstance(value, list):
-        return "one schema for each place is 'prefixItems' since draft 2020-12"
     return 'write {"type": "string"}, or true for any value'
 
 
@@ -135,6 +159,9 @@ def _about_type(value: Any) -> str:
 _Form = tuple[Callable[[Any], bool], str, Callable[[Any], str]]
 _COUNT: _Form = (_is_count, "a whole number of at least 0", _always("drop it for no bound"))
 _BOUND: _Form = (_is_number, "a finite number", _always("drop it for no bound"))
+# Draft 4 had true for the bound beside it.
+_LIMIT: _Form = (_is_limit, "a finite number", _always("drop it for no bound"))
+_SCHEMA: _Form = (_is_schema, "a schema", _always('write {"type": "string"}, true or false'))
 _SCHEMAS: _Form = (
     _is_schemas,
     "a list of schemas, not empty",
@@ -152,7 +179,29 @@ _FORMS: dict[str, _Form] = {
     "properties": (_is_members, "an object of schemas", _about_properties),
     "required": (_is_names, "a list of different names", _about_required),
     "additionalProperties": (_is_schema, "a schema", _always("write false for no more members")),
-    "items": (_is_schema, "a schema", _about_items),
+    "items": (_is_items, "a schema, or a list of them", _about_items),
+    "additionalItems": (_is_schema, "a schema", _about_items),
+    "uniqueItems": (_is_flag, "true or false", _always("drop it for any items")),
+    "patternProperties": (_is_members, "an object of schemas", _about_properties),
+    "propertyNames": (_is_schema, "a schema", _always('write {"pattern": "^[a-z]+$"}')),
+    "minProperties": _COUNT,
+    "maxProperties": _COUNT,
+    "dependentRequired": (
+        _is_needs,
+        "an object of lists of names",
+        _always('write {"a": ["b"]} where "a" needs "b"'),
+    ),
+    "dependentSchemas": (_is_members, "an object of schemas", _about_properties),
+    "dependencies": (
+        _is_dependencies,
+        "an object of lists of names, or of schemas",
+        _always('write {"a": ["b"]} where "a" needs "b"'),
+    ),
+    "not": _SCHEMA,
+    "if": _SCHEMA,
+    "then": _SCHEMA,
+    "else": _SCHEMA,
+    "multipleOf": (_is_factor, "a number above 0", _always("drop it for any number")),
     "prefixItems": _SCHEMAS,
     "minItems": _COUNT,
     "maxItems": _COUNT,
@@ -162,6 +211,6 @@ _FORMS: dict[str, _Form] = {
     "format": _TEXT,
     "minimum": _BOUND,
     "maximum": _BOUND,
-    "exclusiveMinimum": _BOUND,
-    "exclusiveMaximum": _BOUND,
+    "exclusiveMinimum": _LIMIT,
+    "exclusiveMaximum": _LIMIT,
 }

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hagane.errors import InvalidArgument
-from hagane.lexgen.automata.determinise import determinise
-from hagane.lexgen.automata.dfa import minimise
-from hagane.lexgen.automata.nfa import build_nfa
 from hagane.lexgen.automata.regex import Regex
-from hagane.lexgen.automata.utf8 import END_BYTE, byte_dfa, byte_rows
-from hagane.lexgen.expressions.charset import AT_END
 from hagane.lexgen.expressions.parse import parse
-from hagane.lexgen.expressions.syntax import Branch, Chars, Pattern, concat
-from hagane.lexgen.masks.json_schema import schema_pattern
-from hagane.lexgen.masks.mask_index import make_walker
+from hagane.lexgen.masks.finite_mask import FiniteStates
+from hagane.lexgen.masks.grammar_mask import GrammarStates
+from hagane.lexgen.masks.grammar_text import Grammar
+from hagane.lexgen.masks.json_rules import schema_rules
 from hagane.lexgen.masks.vocabulary import Source, Vocabulary
 
 
@@ -68,27 +65,32 @@ class Bitmask:
 class TokenMask:
     """The tokens that keep an output within a pattern, for each state on the way.
 
-    The index is built once: a state is a state of the pattern's byte automaton in which some
-    sequence of tokens ends. A token is allowed if some continuation by tokens still matches the
-    whole pattern, so no output runs into a dead end.
+    States are numbers. Those of a regular expression are all known at once, with their masks; those
+    of a JSON schema or a grammar are numbered as outputs reach them, and their masks are computed
+    when they are asked for.
+
+    A token is allowed if some text that begins with it still matches the whole pattern. Of regular
+    expressions, that text is made of tokens of the vocabulary; of schemas and grammars, of bytes
+    that some tokens have. So no output runs into a dead end where every byte is a token, as in the
+    vocabularies of language models.
 
     Args:
-        pattern: A regular expression that the whole output must match, or a JSON schema (a mapping,
-            or its text).
+        pattern: A regular expression that the whole output must match; a JSON schema (a mapping, or
+            its text); or a ``Grammar``.
         vocabulary: A ``tokenizer.json`` file, a list of tokens, or a mapping of tokens to numbers.
         end: The token that ends an output, by number or name; found by its usual names otherwise.
             It is allowed where the output matches. Without one, ask ``accepts``.
-        native: Build the index in C (True), in NumPy (False), or in C where there is a compiler.
+        native: Compute masks in C (True), without a compiler (False), or in C where there is one.
 
     Raises:
         RegexSyntaxError: The expression is malformed.
-        InvalidArgument: The schema or the vocabulary cannot be used, or no sequence of tokens
-            matches.
+        InvalidArgument: The schema, the grammar or the vocabulary cannot be used, or no sequence of
+            tokens matches.
     """
 
     def __init__(
         self,
-        pattern: str | Regex | Mapping[str, Any],
+        pattern: str | Regex | Mapping[str, Any] | Grammar,
         vocabulary: Source,
         end: int | str | None = None,
         native: bool | None = None,
@@ -96,87 +98,47 @@ class TokenMask:
         self.vocabulary = Vocabulary.of(vocabulary, end)
         self.end = self.vocabulary.end
         self.size = len(self.vocabulary)
-        tree = _pattern_of(pattern)
-        # The end of the text is a symbol of its own, so that $ and look-ahead mean what they say.
-        whole = tuple(_ended(branch) for branch in tree.branches)
-        bytewise = byte_dfa(minimise(determinise(build_nfa([whole])).winners_only()))
-        rows = np.array(byte_rows(bytewise), np.int32).reshape(-1, END_BYTE + 1)
-        start = bytewise.starts[0][0]
-        if start < 0:
-            raise InvalidArgument(f"TokenMask: no text matches the pattern '{tree.source}'")
-        self._accepting = rows[:, END_BYTE] >= 0
-        self._delta = np.ascontiguousarray(rows[:, :END_BYTE])
-        self.start = start
-        self.done = len(rows)  # after the token that ends the output
-        self._build(tree.source, native)
-
-    def _build(self, source: str, native: bool | None) -> None:
-        walker = make_walker(self._delta, self.vocabulary, native)
-        n_words = (self.size + 31) // 32
-        usable = np.ones(len(self._delta), np.uint8)
-        found, after = self._rows(walker, usable, n_words)
-        alive = {state for state in found if self._accepting[state]}
-        before: dict[int, list[int]] = {}
-        for state, targets in after.items():
-            for to in targets:
-                before.setdefault(to, []).append(state)
-        stack = list(alive)
-        while stack:
-            for state in before.get(stack.pop(), ()):
-                if state not in alive:
-                    alive.add(state)
-                    stack.append(state)
-        if self.start not in alive:
-            raise InvalidArgument(
-                f"TokenMask: no sequence of tokens of this vocabulary matches '{source}'"
-            )
-        if len(alive) < len(found):
-            usable[:] = 0
-            usable[list(alive)] = 1
-            found, _ = self._rows(walker, usable, n_words)
-        self._masks = {state: self._with_end(state, bits) for state, bits in found.items()}
-        last = np.zeros(n_words, np.uint32)
-        if self.end is not None:
-            last[self.end >> 5] |= np.uint32(1 << (self.end & 31))
-        self._masks[self.done] = Bitmask(last, self.size)
-        self._rows_as_lists: dict[int, list[int]] = {}
-
-    def _rows(
-        self, walker: Any, usable: NDArray[np.uint8], n_words: int
-    ) -> tuple[dict[int, NDArray[np.uint32]], dict[int, list[int]]]:
-        found: dict[int, NDArray[np.uint32]] = {}
-        after: dict[int, list[int]] = {}
-        stack = [self.start]
-        while stack:
-            state = stack.pop()
-            if state in found:
-                continue
-            bits = np.zeros(n_words, np.uint32)
-            after[state] = walker.row(state, usable, bits).tolist()
-            found[state] = bits
-            stack.extend(to for to in after[state] if to not in found)
-        return found, after
-
-    def _with_end(self, state: int, bits: NDArray[np.uint32]) -> Bitmask:
-        if self.end is not None and self._accepting[state]:
-            bits[self.end >> 5] |= np.uint32(1 << (self.end & 31))
-        return Bitmask(bits, self.size)
+        self._states = _states_of(pattern, self.vocabulary, native)
+        self.start = self._states.start
+        self.done = -1  # after the token that ends the output
+        self._masks: dict[int, Bitmask] = {}
 
     @property
     def states(self) -> list[int]:
-        """All states, the one after the end token last."""
-        return list(self._masks)
+        """All states that are known so far, the one after the end token last."""
+        return [*self._states, self.done]
 
     def mask(self, state: int) -> Bitmask:
-        """Return the tokens that may come next."""
-        try:
-            return self._masks[state]
-        except KeyError:
-            raise InvalidArgument(f"TokenMask: there is no state {state}") from None
+        """Return the tokens that may come next.
+
+        Raises:
+            InvalidArgument: There is no such state.
+        """
+        if state not in self._masks:
+            try:
+                words = self._words(state)
+            except LookupError:
+                raise InvalidArgument(f"TokenMask: there is no state {state}") from None
+            self._masks[state] = Bitmask(words, self.size)
+            if len(self._masks) > _KEPT:
+                del self._masks[next(iter(self._masks))]
+        return self._masks[state]
+
+    def _words(self, state: int) -> NDArray[np.uint32]:
+        if state == self.done:
+            words = np.zeros((self.size + 31) // 32, np.uint32)
+            ends = True
+        else:
+            words = self._states.words(state)
+            ends = self._states.accepts(state)
+        if self.end is not None and ends:
+            words = words.copy()
+            words[self.end >> 5] |= np.uint32(1 << (self.end & 31))
+        return words
 
     def accepts(self, state: int) -> bool:
         """Return whether the output may end here."""
-        return state == self.done or bool(self._accepting[state])
+        return state == self.done or self._states.accepts(state)
 
     def advance(self, state: int, token: int) -> int:
         """Return the state after a token.
@@ -190,10 +152,7 @@ class TokenMask:
             raise InvalidArgument(f"TokenMask: token {token} ({text!r}) is not allowed here")
         if token == self.end:
             return self.done
-        delta = self._delta
-        for byte in self.vocabulary.tokens[token] or b"":
-            state = int(delta[state, byte])
-        return state
+        return self._states.advance(state, self.vocabulary.tokens[token] or b"")
 
     def apply(self, logits: Any, state: int) -> NDArray[Any]:
         """Return logits (…, size) with minus infinity for every token that is not allowed.
@@ -212,27 +171,28 @@ class TokenMask:
         return np.where(allowed, array, np.asarray(-np.inf, array.dtype))
 
 
-def _ended(branch: Branch) -> Branch:
-    end = Chars(AT_END)
-    if branch.following is None:
-        return Branch(concat(branch.body, end))
-    # What follows the whole output is its end: the context must match there.
-    return Branch(branch.body, branch.following)
+# Masks with the end token, by state.
+_KEPT = 65_536
 
 
-def _pattern_of(pattern: str | Regex | Mapping[str, Any]) -> Pattern:
+def _states_of(
+    pattern: str | Regex | Mapping[str, Any] | bool | Grammar,
+    vocabulary: Vocabulary,
+    native: bool | None,
+) -> FiniteStates | GrammarStates:
     if isinstance(pattern, Regex):
-        return pattern.tree
-    if isinstance(pattern, Mapping):
-        return schema_pattern(pattern)
+        return FiniteStates(pattern.tree, vocabulary, native)
+    if isinstance(pattern, Grammar):
+        return GrammarStates(pattern.rules, vocabulary, pattern.name, native)
+    if isinstance(pattern, str) and pattern.lstrip().startswith("{"):
+        with suppress(json.JSONDecodeError):  # a regular expression
+            pattern = json.loads(pattern)
+    if isinstance(pattern, (Mapping, bool)):
+        name = f"JSON schema {json.dumps(pattern)[:60]}"
+        return GrammarStates(schema_rules(pattern), vocabulary, name, native)
     if not isinstance(pattern, str):
         raise InvalidArgument(
-            "TokenMask: expected a regular expression or a JSON schema, got "
+            "TokenMask: expected a regular expression, a JSON schema or a Grammar, got "
             f"{type(pattern).__name__}"
         )
-    if pattern.lstrip().startswith("{"):
-        try:
-            return schema_pattern(json.loads(pattern))
-        except json.JSONDecodeError:
-            pass
-    return parse(pattern)
+    return FiniteStates(parse(pattern), vocabulary, native)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hagane.machine import CodeCache, Compiler, Header, Level, Lock, find_compiler, usable_cores
+from hagane.machine import CodeCache, Compiler, Level, Lock, find_compiler, usable_cores
 from hagane.native.c import c_source
 from hagane.native.kernels.kernel import Kernel
 
@@ -225,6 +225,8 @@ def compile_kernels(kernels: Sequence[Kernel], level: Level, jobs: int | None = 
 
     def make(folder: Path) -> Path:
         nonlocal cached
+        from hagane.machine.headers import Header  # kernels of the cache need none
+
         cached = False
         most = min(2 * jobs, len(codes), 1 + sum(map(len, codes.values())) // _UNIT)
         units: list[list[str]] = [[] for _ in range(max(1, most))]

@@ -115,7 +115,7 @@ def _free(inner: Nodes, label: str) -> str:
 
 
 def argument_types(outer: Interpreter, call: Call) -> list[tuple[str, Type | None]]:
-    """Return the names and types of what a body of a call is given."""
+    """Return the names and types of the arguments of a call's bodies."""
     given = [None if value is None else outer.type_of(value) for value in call.inputs]
     if call.op.name == "If":
         return []

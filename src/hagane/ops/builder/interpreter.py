@@ -42,7 +42,7 @@ class Call:
 
 
 class Interpreter(Protocol):
-    """What values mean: arrays, nodes of a graph, types, calls to be differentiated.
+    """The meaning of values: arrays, nodes of a graph, types, calls to be differentiated.
 
     ``level`` orders interpreters whose values meet in one call: the highest interprets it, and
     takes the values of lower ones for constants.
@@ -72,7 +72,7 @@ _ACTIVE: ContextVar[Interpreter | None] = ContextVar("hagane.interpreter", defau
 
 
 def active_interpreter() -> Interpreter | None:
-    """Return what gives operators a meaning whose operands name none themselves."""
+    """Return the interpreter of operators whose operands name none themselves."""
     return _ACTIVE.get()
 
 

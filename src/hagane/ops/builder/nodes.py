@@ -121,7 +121,7 @@ class Nodes:
         return self.outer is not None and self.outer._is_taken(name)
 
     def type_of(self, value: ir.Value) -> Type | None:
-        """Return what is known of a value's type."""
+        """Return a value's type as far as it is known."""
         found = self.types.types.get(value)
         if found is None and value.const_value is not None:
             tensor = value.const_value

@@ -1,4 +1,4 @@
-"""Walk back over the turns of a loop: the gradient of Loop and Scan."""
+"""Walk back over the iterations of a loop: the gradient of Loop and Scan."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ _BEFORE_ALL = -(2**62)
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
-    """What is kept of the turns of a loop.
+class Iterations:
+    """The record of the iterations of a loop.
 
     Attributes:
-        body: Takes the number of a turn, its states and its slices; returns new states and items.
-        count: How many turns there were, an int64 scalar.
-        states: For each state what it was at the beginning of each turn, stacked.
-        slices: For each value that was walked along its slices in the order of turns, stacked.
+        body: Takes the number of an iteration, its states and its slices; returns new states and
+            items.
+        count: How many iterations there were, an int64 scalar.
+        states: For each state what it was at the beginning of each iteration, stacked.
+        slices: For each value that was walked along its slices in the order of iterations, stacked.
         captured: Values of outside whose gradients are wanted.
     """
 
@@ -38,31 +39,35 @@ class Turns:
 
 
 def walk_back(
-    turns: Turns, of_states: Sequence[Any], of_items: Sequence[Any]
+    iterations: Iterations, of_states: Sequence[Any], of_items: Sequence[Any]
 ) -> tuple[list[Any], list[Any], list[Any]]:
     """Return the gradients of first states, of slices (stacked in order), of captured values.
 
     Args:
-        turns: What is kept of the turns.
+        iterations: What is kept of the iterations.
         of_states: The gradients of the last states; None for those that have none.
-        of_items: The gradients of the items of each turn, stacked; None where there is none.
+        of_items: The gradients of the items of each iteration, stacked; None where there is none.
     """
     from hagane.ops.gradient import accumulate, recording
 
-    carried = [i for i, state in enumerate(turns.states) if is_continuous(state)]
-    walked = [i for i, part in enumerate(turns.slices) if is_continuous(part)]
+    carried = [i for i, state in enumerate(iterations.states) if is_continuous(state)]
+    walked = [i for i, part in enumerate(iterations.slices) if is_continuous(part)]
 
     def back(k: Any, going: Any, *totals: Any) -> Sequence[Any]:
-        t = sub(sub(turns.count, 1), k)
-        states = [op("Gather", stack, t, axis=0) for stack in turns.states]
-        slices = [op("Gather", stack, t, axis=0) for stack in turns.slices]
+        t = sub(sub(iterations.count, 1), k)
+        states = [op("Gather", stack, t, axis=0) for stack in iterations.states]
+        slices = [op("Gather", stack, t, axis=0) for stack in iterations.slices]
         with recording() as recorder:
-            new, items = turns.body(t, states, slices)
+            new, items = iterations.body(t, states, slices)
         seeds: list[Any] = [None] * len(new)
         for place, total in zip(carried, totals, strict=False):
             seeds[place] = total
         seeds += [None if g is None else op("Gather", g, t, axis=0) for g in of_items]
-        sources = [*(states[i] for i in carried), *(slices[i] for i in walked), *turns.captured]
+        sources = [
+            *(states[i] for i in carried),
+            *(slices[i] for i in walked),
+            *iterations.captured,
+        ]
         found = accumulate(recorder.calls, [*new, *items], seeds, sources)
         found = [zeros_like(x) if g is None else g for g, x in zip(found, sources, strict=True)]
         of_outside = [
@@ -74,20 +79,23 @@ def walk_back(
         middle = found[len(carried) : len(carried) + len(walked)]
         return [going, *found[: len(carried)], *of_outside, *middle]
 
-    starts = [*(of_states[i] for i in carried), *(zeros_like(value) for value in turns.captured)]
-    results = list(loop(turns.count, None, starts, back, stacked=len(walked)))
-    gradients: list[Any] = [None] * len(turns.states)
+    starts = [
+        *(of_states[i] for i in carried),
+        *(zeros_like(value) for value in iterations.captured),
+    ]
+    results = list(loop(iterations.count, None, starts, back, stacked=len(walked)))
+    gradients: list[Any] = [None] * len(iterations.states)
     for place in carried:
         gradients[place] = results.pop(0)
-    outside = [results.pop(0) for _ in turns.captured]
-    of_slices: list[Any] = [None] * len(turns.slices)
+    outside = [results.pop(0) for _ in iterations.captured]
+    of_slices: list[Any] = [None] * len(iterations.slices)
     for place in walked:
         of_slices[place] = op("Slice", results.pop(0), [-1], [_BEFORE_ALL], [0], [-1])
     return gradients, of_slices, outside
 
 
 def check_sizes(call: Call, states: Sequence[Any]) -> None:
-    """Raise ``NotDifferentiable`` if a state has another size in each turn."""
+    """Raise ``NotDifferentiable`` if a state has another size in each iteration."""
     for index, state in enumerate(states):
         found = type_of(state)
         shape = found.shape if isinstance(found, TensorType) else None
@@ -96,7 +104,7 @@ def check_sizes(call: Call, states: Sequence[Any]) -> None:
         ):
             raise NotDifferentiable(
                 f"{call.op.name} has no gradient: its state {index} ({found}) changes its size "
-                "from turn to turn, or is no tensor"
+                "from iteration to iteration, or is no tensor"
             )
 
 

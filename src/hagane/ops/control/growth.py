@@ -1,8 +1,8 @@
 """States of a loop whose sizes change: how, and what that tells of them.
 
-A size that changes from turn to turn has a name of its own, and all that follows from it in the
-body is written with that name. Sizes that grow by the same number share one: what began as ``p``
-and as ``p + 1`` stays ``n`` and ``n + 1``.
+A size that changes from iteration to iteration has a name of its own, and all that follows from it
+in the body is written with that name. Sizes that grow by the same number share one: two that begin
+as ``p`` and ``p + 1`` stay ``n`` and ``n + 1``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hagane.graph.types import OptionalType, SequenceType, TensorType, Type
 from hagane.symbolic import Dim, evaluate, symbols_of
 
-# What the names of sizes that change from turn to turn begin with.
+# What the names of sizes that change from iteration to iteration begin with.
 CHANGING = "turning"
 # A state, and one of its axes.
 Place = tuple[int, int]
@@ -24,8 +24,8 @@ class Growth:
     """A size of a state.
 
     Attributes:
-        start: What it is before the first turn.
-        before: What it is before a turn: a name, perhaps with a number added.
+        start: What it is before the first iteration.
+        before: What it is before an iteration: a name, perhaps with a number added.
         after: What it is then.
     """
 
@@ -35,7 +35,7 @@ class Growth:
 
     @property
     def step(self) -> Dim:
-        """What a turn adds to it."""
+        """The amount that an iteration adds to it."""
         return self.after - self.before
 
 
@@ -46,7 +46,7 @@ def growths(
 
     Args:
         starts: Types of the initial values.
-        befores: Types that hold before any turn.
+        befores: Types that hold before any iteration.
         afters: Types that hold after it.
     """
     found: dict[Place, Growth] = {}
@@ -66,7 +66,7 @@ def _dims(shape: Sequence[Dim] | None) -> Sequence[Dim]:
 
 
 def shared_names(found: Mapping[Place, Growth]) -> dict[str, Dim]:
-    """Return what to write for the names of sizes that keep their distance from another."""
+    """Return formulas for the names of sizes that keep their distance from another."""
     replaced: dict[str, Dim] = {}
     kept: list[Growth] = []
     # From the least: a distance that is added to a size cannot make it negative.
@@ -94,7 +94,7 @@ def _go_along(growth: Growth, other: Growth, distance: int) -> bool:
 
 
 def _least(start: Dim) -> int:
-    """Return what orders sizes of one name by what is added to it."""
+    """Return the key that orders sizes of one name by the number added to it."""
     return start if isinstance(start, int) else int(start.terms.get((), 0))
 
 

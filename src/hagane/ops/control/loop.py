@@ -12,7 +12,7 @@ import onnx_ir as ir
 from hagane.graph.types import TensorType, Type
 from hagane.ops.builder import Call, is_continuous, loop, op
 from hagane.ops.context import InferContext
-from hagane.ops.control.back import Turns, check_sizes, walk_back
+from hagane.ops.control.back import Iterations, check_sizes, walk_back
 from hagane.ops.control.growth import (
     CHANGING,
     Growth,
@@ -93,7 +93,7 @@ def _infer_loop(ctx: InferContext) -> Sequence[Any]:
     scanned = []
     for type_ in found.items:
         if isinstance(type_, TensorType):
-            # An item of another shape in each turn fits only where there is one.
+            # An item of another shape in each iteration fits only where there is one.
             type_ = with_sizes(type_, {name: ctx.fresh() for name in opened})
             assert isinstance(type_, TensorType)
             inner = type_.shape
@@ -105,7 +105,7 @@ def _infer_loop(ctx: InferContext) -> Sequence[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What is known of a body's outputs."""
+    """Types and contents of a body's outputs, as far as they are known."""
 
     states: Sequence[Type | None]
     items: Sequence[Type | None]
@@ -117,7 +117,7 @@ def _settle(
     starts: Sequence[Type | None],
     infer: Callable[[Sequence[Type | None]], _Found],
 ) -> tuple[Sequence[Type | None], list[str], _Found]:
-    """Return types of states that hold in every turn, names in them, and what the body makes.
+    """Return types of states that hold in every iteration, names in them, and the body's outputs.
 
     A state that changes is widened, then the body is looked at again with the wider type: each time
     can only lose dimensions or a rank, so this ends.
@@ -166,7 +166,7 @@ def _widen(
 
 
 def _final_sizes(grown: Mapping[Place, Growth], count: Dim | None) -> dict[str, Dim]:
-    """Return what sizes are after the last turn, by the names that they have before one."""
+    """Return sizes after the last iteration, by the names that they have before one."""
     if count is None or (isinstance(count, Expr) and {str(count)} != symbols_of(count)):
         return {}  # (what is no plain name might be negative)
     return {
@@ -202,7 +202,7 @@ def hands_on(value: ir.Value) -> ir.Value:
 
 
 def _loop_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
-    """Run the loop again for the states of each turn, then walk back over the turns."""
+    """Run the loop again for the states of each iteration, then walk back over the iterations."""
     limit, going, *states = call.inputs
     count, body = len(states), call.attributes["body"]
 
@@ -212,7 +212,7 @@ def _loop_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
 
     noted = loop(limit, going, states, noting, stacked=count + 1)
     check_sizes(call, noted[count:])
-    turns = Turns(
+    iterations = Iterations(
         lambda t, now, _: _parts(body(t, np.array(True), *now), count),
         op("Squeeze", op("Shape", noted[-1]), [0]),
         noted[count:-1],
@@ -223,7 +223,7 @@ def _loop_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
         zeros_like(state) if g is None and is_continuous(state) else g
         for g, state in zip(gradients[:count], noted[:count], strict=True)
     ]
-    of_states, _, of_captured = walk_back(turns, last, gradients[count:])
+    of_states, _, of_captured = walk_back(iterations, last, gradients[count:])
     return [None, None, *of_states, *of_captured]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from hagane.graph.types import SequenceType, TensorType, Type
 from hagane.ops.builder import Call, is_continuous, op
 from hagane.ops.context import InferContext
-from hagane.ops.control.back import Turns, check_sizes, from_front, to_place, walk_back
+from hagane.ops.control.back import Iterations, check_sizes, from_front, to_place, walk_back
 from hagane.ops.control.join import join, same_kind
 from hagane.ops.control.loop import stack
 from hagane.ops.definition import Array, OpDef, RuntimeValue, Unsupported
@@ -136,7 +136,7 @@ def _any_shape(found: Type | None) -> Type | None:
 
 
 def _scan_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
-    """Scan again for the states of each turn, then walk back over the turns."""
+    """Scan again for the states of each iteration, then walk back over the iterations."""
     n_slices, body = call.attr("num_scan_inputs"), call.attributes["body"]
     count = len(call.inputs) - n_slices
     scanned = call.inputs[count:]
@@ -157,7 +157,7 @@ def _scan_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
         for x, (axis, reverse) in zip(scanned, walks, strict=True)
     ]
     length = extent(slices[0], 0)
-    turns = Turns(
+    iterations = Iterations(
         lambda t, now, parts: _split_results(body(*now, *parts), count),
         length if isinstance(length, int) else op("Squeeze", length, [0]),
         noted[count:],
@@ -175,7 +175,7 @@ def _scan_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
         None if g is None else from_front(g, axis, reverse=bool(reverse))
         for g, axis, reverse in zip(gradients[count:], out_axes, out_backwards, strict=True)
     ]
-    of_states, of_slices, of_captured = walk_back(turns, last, of_items)
+    of_states, of_slices, of_captured = walk_back(iterations, last, of_items)
     placed = [
         None if g is None else to_place(g, axis, reverse=reverse)
         for g, (axis, reverse) in zip(of_slices, walks, strict=True)

@@ -1,4 +1,4 @@
-"""Branches, loops and scans turn by turn, where conditions and counts are known numbers."""
+"""Branches, loops and scans one iteration at a time, where conditions and counts are known."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def unrolled(call: Call, n_outputs: int) -> tuple[Any, ...]:
 def _number(value: Any) -> Any:
     known = content_of(value)
     if known is None:
-        raise NotDifferentiable("a condition, or a number of turns, is not known")
+        raise NotDifferentiable("a condition, or a number of iterations, is not known")
     return known.ravel()[0]
 
 
@@ -44,15 +44,15 @@ def _loop(call: Call, n_outputs: int) -> tuple[Any, ...]:
     limit, condition, *states = call.inputs
     most = None if limit is None else int(_number(limit))
     going = True if condition is None else bool(_number(condition))
-    turns: list[Sequence[Any]] = []
+    iterations: list[Sequence[Any]] = []
     step = 0
     while going and (most is None or step < most):
         results = call.attributes["body"](np.array(step, np.int64), np.array(going), *states)
         going, step = bool(_number(results[0])), step + 1
         states = list(results[1 : 1 + len(states)])
-        turns.append(results[1 + len(states) :])
-    stacked = [_stack(items, 0) for items in zip(*turns, strict=True)]
-    if not turns:
+        iterations.append(results[1 + len(states) :])
+    stacked = [_stack(items, 0) for items in zip(*iterations, strict=True)]
+    if not iterations:
         stacked = [np.zeros((0,), np.float32)] * (n_outputs - len(states))
     return (*states, *stacked)
 
@@ -74,17 +74,17 @@ def _scan(call: Call, n_outputs: int) -> tuple[Any, ...]:
         pieces = op("Split", x, [1] * int(length), axis=axis, outputs=length) if length else ()
         pieces = pieces if isinstance(pieces, tuple) else (pieces,)
         parts.append([op("Squeeze", piece, [axis]) for piece in pieces[:: -1 if reverse else 1]])
-    turns: list[Sequence[Any]] = []
+    iterations: list[Sequence[Any]] = []
     for items in zip(*parts, strict=True):
         results = call.attributes["body"](*states, *items)
         states = list(results[:count])
-        turns.append(results[count:])
+        iterations.append(results[count:])
     out_axes = call.attr("scan_output_axes") or (0,) * (n_outputs - count)
     out_backwards = call.attr("scan_output_directions") or (0,) * (n_outputs - count)
     stacked = [
         _stack(items[:: -1 if reverse else 1], axis)
         for items, axis, reverse in zip(
-            zip(*turns, strict=True), out_axes, out_backwards, strict=True
+            zip(*iterations, strict=True), out_axes, out_backwards, strict=True
         )
     ]
     return (*states, *stacked)

@@ -39,7 +39,7 @@ def outer(x: Any, y: Any) -> Any:
 
 
 def tensordot(x: Any, y: Any, first: Sequence[int], second: Sequence[int]) -> Any:
-    """Return the sum of products over pairs of axes; what is left of x, then of y.
+    """Return the sum of products over pairs of axes; other axes stay, those of x first.
 
     Args:
         x: A tensor.

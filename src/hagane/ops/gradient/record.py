@@ -19,7 +19,7 @@ from hagane.ops.gradient.replay import call_of
 
 
 class Recorder:
-    """Hands calls to whoever would interpret them without it, and keeps them.
+    """Hands calls on to the interpreter below it, and keeps them.
 
     Attributes:
         calls: The calls so far, with their outputs.
@@ -44,7 +44,7 @@ class Recorder:
                 done = replace(call, inputs=inputs, outputs=tuple(outputs))
                 self.calls.append(done if node is None else call_of(node))
                 return outputs
-        # What is computed at once needs no more than the calls of the turns that are taken.
+        # What is computed at once needs no more than the calls of the iterations that are taken.
         return unrolled(replace(call, inputs=inputs), n_outputs)
 
     def constant(self, content: Array) -> Any:

@@ -1,4 +1,4 @@
-"""Stack what each turn of a loop adds to an end of a value, and join it once."""
+"""Stack the additions of a loop's iterations to an end of a value, and join them once."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class _Appended:
         index: Which of the states.
         maker: The node that adds, a Concat or SequenceInsert.
         items: What it adds.
-        type: Of all that one turn adds.
+        type: Of all that one iteration adds.
         axis: Of the Concat.
         front: Whether it adds in front.
         readers: For a sequence, the nodes that make a tensor of it after the loop.

@@ -28,7 +28,7 @@ class Site:
 
     @cached_property
     def nodes(self) -> Nodes:
-        """What inserts nodes in front of this one."""
+        """The builder that inserts nodes in front of this one."""
         name = self.node.name or self.node.op_type
         return Nodes(self.graph, before=self.node, name=f"{name}.legalised", typed=False)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.numpy.operands import (
     BOOL,
     DOUBLE,
@@ -51,7 +51,7 @@ def filled(t: Core, dtype: ir.DataType, shape: list[Dim], value: Any) -> Tensor:
         known = np.full(counts, value, dtype=dtype.numpy())
     if known is not None or dtype.numpy().kind == "c" or any(n < 0 for n in counts):
         return new(t, dtype, shape, known)
-    return computed(t, (dtype, tuple(shape)), filling.filled, shape, value or 0, dtype)
+    return built(t, (dtype, tuple(shape)), filling.filled, shape, value or 0, dtype)
 
 
 def made(
@@ -71,7 +71,7 @@ def made(
     counts = [n for n in shape if isinstance(n, int)]
     if len(counts) == len(shape) and math.prod(counts) <= MAX_CONTENT:
         return new(t, dtype, shape, np.asarray(content()).astype(dtype.numpy()))
-    return computed(t, (dtype, tuple(shape)), function, *operands)
+    return built(t, (dtype, tuple(shape)), function, *operands)
 
 
 def _filler(name: str) -> None:
@@ -118,7 +118,7 @@ def full(
 def _spread(t: Core, value: Tensor, shape: tuple[Dim, ...]) -> Tensor:
     """Return a value that fills a shape."""
     sizes_ = list(shape)
-    return computed(t, (value.dtype, shape), lambda x: op("Expand", x, sizes_), value)
+    return built(t, (value.dtype, shape), lambda x: op("Expand", x, sizes_), value)
 
 
 def _check_fits(t: Core, value: Tensor, made: Tensor) -> None:
@@ -195,7 +195,7 @@ def arange(t: Core, *bounds: Value, dtype: Value = None, **keywords: Value) -> T
         else:
             length = ceildiv(stop - start, step)
         count_ = _not_negative(t, length)
-        return computed(t, (wanted, (count_,)), filling.counted, start, count_, step, wanted)
+        return built(t, (wanted, (count_,)), filling.counted, start, count_, step, wanted)
     first, last, by = exact(start), exact(stop), exact(step)
     count: Dim | None = None
     if first is not None and last is not None and by is not None and not isinstance(by, Expr):
@@ -250,9 +250,7 @@ def linspace(
             filling.spaced_as, *(np.array(v, np.float64) for v in (start, stop)), shape[0], wanted,
             whole,
         )  # fmt: skip
-    return computed(
-        t, (wanted, shape), filling.spaced_as, *bounds, shape[0], wanted, bool(endpoint)
-    )
+    return built(t, (wanted, shape), filling.spaced_as, *bounds, shape[0], wanted, bool(endpoint))
 
 
 @NUMPY.function("eye", "identity")
@@ -303,7 +301,7 @@ def _triangle_of(t: Core, m: Value, k: Value, *, upper: bool) -> Tensor:
         x = typed(t, "Expand", [x], x.dtype, shape, None, lambda x: op("Expand", x, list(shape)))
     if not isinstance(k, int) or x.dtype.numpy().kind == "c":
         return typed(t, "Trilu", [x], x.dtype, shape)
-    return computed(t, (x.dtype, shape), partial(filling.cut_to_triangle, upper=upper), x, k)
+    return built(t, (x.dtype, shape), partial(filling.cut_to_triangle, upper=upper), x, k)
 
 
 @NUMPY.function("diag")
@@ -442,7 +440,7 @@ def _triangle_indices(t: Core, n: Value, k: Value, m: Value, *, upper: bool) -> 
             found.append(new(t, INT64, (count,), content))
         else:
             rule = partial(_triangle_row, rows, columns, k, upper, place)
-            found.append(computed(t, (INT64, (count,)), rule))
+            found.append(built(t, (INT64, (count,)), rule))
     return tuple(found)
 
 

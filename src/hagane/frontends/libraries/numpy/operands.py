@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.numpy.table import DTYPES, NUMPY
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
@@ -116,7 +116,7 @@ def typed(
         rule: The function over the builder that computes it from the operands.
     """
     if rule is not None and known is None and shape is not None:
-        return computed(t, (dtype, shape), rule, *inputs)
+        return built(t, (dtype, shape), rule, *inputs)
     made = t.emit.typed(name, inputs, dtype, shape)
     if known is not None and np.size(known) <= MAX_CONTENT:
         made.known = np.asarray(known)
@@ -193,7 +193,7 @@ def _nested(t: Core, value: Value, dtype: ir.DataType | None) -> Tensor:
     if any(isinstance(item, Many) for item in items) or own.numpy().kind == "c":
         return new(t, own, shape)
     if any(isinstance(item, Real | Truth) for item in items):
-        return computed(t, (own, shape), _stacked, t, value, own)
+        return built(t, (own, shape), _stacked, t, value, own)
     if any(isinstance(item, Tensor) for item in items):
         tensors = [item for item in items if isinstance(item, Tensor)]
         known = None
@@ -203,7 +203,7 @@ def _nested(t: Core, value: Value, dtype: ir.DataType | None) -> Tensor:
             held[:] = [c[()] for c in contents if c is not None]
             known = held.reshape([int(str(n)) for n in shape])
         if known is None:
-            return computed(t, (own, shape), _stacked, t, value, own)
+            return built(t, (own, shape), _stacked, t, value, own)
         return typed(t, "Stack", tensors, own, shape, known)
     array = as_array(value, own)
     if array.dtype != object:

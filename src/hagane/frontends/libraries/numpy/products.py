@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import onnx_ir as ir
 
-from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.computing import built, several
 from hagane.frontends.libraries.numpy.operands import (
     DOUBLE,
     FLOAT,
@@ -28,7 +26,6 @@ from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.libraries.numpy.ufuncs import elementwise
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Fields, Tensor, Value
-from hagane.ops.builder import interpreting
 from hagane.ops.functions import distances, linalg, products, statistics
 from hagane.symbolic import Dim, minimum, product
 from hagane.symbolic.logic import negate
@@ -55,7 +52,7 @@ def multiplied(t: Core, left: Tensor, right: Tensor, dtype: ir.DataType) -> Tens
         floats = [t.emit.like(x, FLOAT) for x in (left, right)]
         made: Tensor = t.op("MatMul", *floats)
     operands = [cast(t, x, dtype) for x in (left, right)]
-    return computed(t, (dtype, made.shape), products.matrix_product, *operands)
+    return built(t, (dtype, made.shape), products.matrix_product, *operands)
 
 
 @NUMPY.function("matmul", "linalg.matmul", methods=("__matmul__",))
@@ -95,7 +92,7 @@ def _dotted(
 ) -> Tensor:  # fmt: skip
     """Return a sum of products over pairs of axes, of a type that is known."""
     operands = [cast(t, x, dtype) for x in (left, right)]
-    return computed(t, (dtype, shape), products.tensordot, *operands, first, second)
+    return built(t, (dtype, shape), products.tensordot, *operands, first, second)
 
 
 @NUMPY.function("inner")
@@ -136,7 +133,7 @@ def vdot(t: Core, a: Value, b: Value) -> Tensor:
             right,
         )
     flat = [cast(t, reshape(t, x, [-1]), dtype) for x in (left, right)]
-    return computed(t, (dtype, ()), products.matrix_product, *flat)
+    return built(t, (dtype, ()), products.matrix_product, *flat)
 
 
 @NUMPY.function("outer", "linalg.outer")
@@ -144,7 +141,7 @@ def outer(t: Core, a: Value, b: Value, out: Value = None) -> Tensor:
     """Return all products of elements."""
     left, right, dtype = _pair(t, a, b)
     shape = (product(shape_of(t, left)), product(shape_of(t, right)))
-    return computed(t, (dtype, shape), products.outer, *(cast(t, x, dtype) for x in (left, right)))
+    return built(t, (dtype, shape), products.outer, *(cast(t, x, dtype) for x in (left, right)))
 
 
 @NUMPY.function("kron")
@@ -156,9 +153,7 @@ def kron(t: Core, a: Value, b: Value) -> Tensor:
     first = [*[1] * (rank - len(first)), *first]
     second = [*[1] * (rank - len(second)), *second]
     shape = tuple(x * y for x, y in zip(first, second, strict=True))
-    return computed(
-        t, (dtype, shape), products.kronecker, *(cast(t, x, dtype) for x in (left, right))
-    )
+    return built(t, (dtype, shape), products.kronecker, *(cast(t, x, dtype) for x in (left, right)))
 
 
 @NUMPY.function("einsum")
@@ -174,7 +169,7 @@ def einsum(t: Core, subscripts: Value, *operands: Value, **_: Value) -> Tensor:
     if made.shape is None:
         return t.emit.like(made, dtype)
     operands_ = [cast(t, x, dtype) for x in tensors]
-    return computed(t, (dtype, made.shape), partial(products.einsum, subscripts), *operands_)
+    return built(t, (dtype, made.shape), partial(products.einsum, subscripts), *operands_)
 
 
 @NUMPY.function("tensordot", "linalg.tensordot")
@@ -223,7 +218,7 @@ def cross(t: Core, a: Value, b: Value, *_: Value, axis: Value = -1) -> Tensor:
     operands = [reshape(t, x, [1] * (most - len(shape_of(t, x))) + [*shape_of(t, x)])
                 if len(shape_of(t, x)) < most else x for x in operands]  # fmt: skip
     place = place if axis != -1 else most - 1
-    return computed(t, (dtype, shape), distances.cross, *operands, place)
+    return built(t, (dtype, shape), distances.cross, *operands, place)
 
 
 @NUMPY.function("linalg.norm")
@@ -285,32 +280,21 @@ def _matrix(name: str) -> None:
         dtype = _real(x)
         x = cast(t, x, dtype)
         if name == "det":
-            return computed(t, (dtype, shape[:-2]), linalg.determinant, x)
+            return built(t, (dtype, shape[:-2]), linalg.determinant, x)
         if name == "slogdet":
-            found = _several(t, linalg.signed_logarithm, x, shape[:-2], shape[:-2])
+            found = several(t, linalg.signed_logarithm, x, shape[:-2], shape[:-2])
             return Fields(found, ("sign", "logabsdet"))
         if name in ("eigvalsh", "eigh"):
             if _ or keywords:  # the other half of the matrices
                 x = t.call_library("numpy.matrix_transpose", [x])
-            found = _several(t, linalg.symmetric_values, x, shape[:-1], shape)
+            found = several(t, linalg.symmetric_values, x, shape[:-1], shape)
             return found[0] if name == "eigvalsh" else Fields(
                 found, ("eigenvalues", "eigenvectors")
             )  # fmt: skip
         rule = linalg.inverse if name == "inv" else linalg.cholesky
-        return computed(t, (dtype, shape), rule, x)
+        return built(t, (dtype, shape), rule, x)
 
     NUMPY.function(f"linalg.{name}")(function)
-
-
-def _several(
-    t: Core, function: Callable[..., Any], x: Tensor, *shapes: tuple[Dim, ...]
-) -> tuple[Tensor, ...]:
-    """Return the results of a function over the builder that gives several."""
-    with interpreting(t.emit):
-        made: tuple[Tensor, ...] = function(x)
-    for tensor, shape in zip(made, shapes, strict=True):
-        t.emit.show_sizes(tensor, shape)
-    return made
 
 
 def _of_complex(t: Core, x: Tensor, name: str, shape: tuple[Dim, ...]) -> Value:
@@ -340,7 +324,7 @@ def matrix_power(t: Core, a: Value, n: Value) -> Tensor:
     dtype = x.dtype if isinstance(n, int) and n >= 0 else _real(x)
     if not isinstance(n, int) or x.dtype.numpy().kind == "c":
         return typed(t, "Power", [x], x.dtype, shape)
-    return computed(t, (dtype, shape), linalg.power, cast(t, x, dtype), n)
+    return built(t, (dtype, shape), linalg.power, cast(t, x, dtype), n)
 
 
 @NUMPY.function("linalg.solve")
@@ -356,7 +340,7 @@ def solve(t: Core, a: Value, b: Value) -> Tensor:
     if x.dtype.numpy().kind == "c" or right.dtype.numpy().kind == "c":
         return typed(t, "Solve", [x, right], dtype, own)
     operands = [cast(t, v, dtype) for v in (x, right)]
-    return computed(t, (dtype, own), linalg.solved_any, *operands)
+    return built(t, (dtype, own), linalg.solved_any, *operands)
 
 
 @NUMPY.function("linalg.svdvals")
@@ -382,11 +366,11 @@ def svd(
     small = minimum(rows, columns)
     is_square = not t.knowledge.possible(negate(t.knowledge.equal(rows, columns)))
     if not compute_uv:
-        return computed(t, (x.dtype, (*lead, small)), linalg.singular_values, x)
+        return built(t, (x.dtype, (*lead, small)), linalg.singular_values, x)
     if not full_matrices or is_square:
         sizes = (*lead, rows, small), (*lead, small), (*lead, small, columns)
-        return Fields(_several(t, linalg.singular, x, *sizes), ("U", "S", "Vh"))
-    values = computed(t, (x.dtype, (*lead, small)), linalg.singular_values, x)
+        return Fields(several(t, linalg.singular, x, *sizes), ("U", "S", "Vh"))
+    values = built(t, (x.dtype, (*lead, small)), linalg.singular_values, x)
     u = typed(t, "Svd", [x], x.dtype, (*lead, rows, rows if full_matrices else small))
     vh = typed(t, "Svd", [x], x.dtype, (*lead, columns if full_matrices else small, columns))
     return Fields((u, values, vh), ("U", "S", "Vh"))
@@ -400,7 +384,7 @@ def qr(t: Core, a: Value, mode: Value = "reduced") -> Value:
     inner_ = rows if mode == "complete" else minimum(rows, columns)
     shapes = (*lead, rows, inner_), (*lead, inner_, columns)
     factors = partial(linalg.orthogonal_triangular, complete=mode == "complete")
-    found = _several(t, factors, x, *shapes)
+    found = several(t, factors, x, *shapes)
     return found[1] if mode == "r" else Fields(found, ("Q", "R"))
 
 
@@ -414,7 +398,7 @@ def pinv(t: Core, a: Value, rcond: Value = None, *_: Value, **__: Value) -> Tens
     if x.dtype.numpy().kind == "c" or not isinstance(share, float):
         return typed(t, "Pinv", [x], _real(x), shape)
     x = cast(t, x, _real(x))
-    return computed(t, (x.dtype, shape), linalg.pseudo_inverse, x, share)
+    return built(t, (x.dtype, shape), linalg.pseudo_inverse, x, share)
 
 
 @NUMPY.function("linalg.matrix_rank")
@@ -425,4 +409,4 @@ def matrix_rank(t: Core, A: Value, *_: Value, **__: Value) -> Tensor:
     if _ or __ or x.dtype.numpy().kind == "c" or len(shape_of(t, x)) < 2:
         return typed(t, "Rank", [x], ir.DataType.INT64, shape)
     x = cast(t, x, _real(x))
-    return computed(t, (ir.DataType.INT64, shape), linalg.numerical_rank, x, None)
+    return built(t, (ir.DataType.INT64, shape), linalg.numerical_rank, x, None)

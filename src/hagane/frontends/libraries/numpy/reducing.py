@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.numpy.operands import (
     BOOL,
     DOUBLE,
@@ -69,7 +69,7 @@ def reduced(
     )
     if function is None or (not places and shape):
         return typed(t, operator or "Reduce", [x], dtype, left)
-    return computed(t, (dtype, left), function, x, places, bool(keepdims), *operands)
+    return built(t, (dtype, left), function, x, places, bool(keepdims), *operands)
 
 
 def not_empty(t: Core, x: Tensor, place: Value, name: str) -> None:
@@ -92,9 +92,7 @@ def _sum_like(name: str, operator: str) -> None:
         x = cast(t, x, wanted)
         if name.startswith("nan") and wanted in FLOATS:
             neutral = np.array(name == "nanprod", wanted.numpy())
-            x = computed(
-                t, (wanted, shape_of(t, x)), lambda x: chosen(op("IsNaN", x), neutral, x), x
-            )
+            x = built(t, (wanted, shape_of(t, x)), lambda x: chosen(op("IsNaN", x), neutral, x), x)
         rule = statistics.total if operator == "ReduceSum" else statistics.product_of
         if initial is not None or where is not True:
             return reduced(t, "", x, axis, keepdims, wanted)
@@ -323,7 +321,7 @@ def _quantile(name: str) -> None:
             share = elementwise(t, "divide", share, 100.0)
         places = axes(t, axis, len(shape_of(t, x)), x)
         rule = partial(ordering.quantiles, method=method, skip=name.startswith("nan"))
-        return computed(t, (own, shape), rule, cast(t, x, own), share, places, bool(keepdims))
+        return built(t, (own, shape), rule, cast(t, x, own), share, places, bool(keepdims))
 
     NUMPY.function(name)(function)
 
@@ -427,7 +425,7 @@ def gradient(t: Core, f: Value, *_: Value, axis: Value = None, **__: Value) -> V
     plain = not __ and all(isinstance(d, int | float) for d in distances)
     wide = cast(t, x, dtype)
     found = [
-        computed(t, (dtype, shape_of(t, x)), parts.slopes, wide, place, float(distance))
+        built(t, (dtype, shape_of(t, x)), parts.slopes, wide, place, float(distance))
         if plain
         else typed(t, "Gradient", [x], dtype, x.shape)
         for place, distance in zip(places, distances, strict=False)
@@ -455,4 +453,4 @@ def trace(t: Core, a: Value, offset: Value = 0, axis1: Value = 0, axis2: Value =
     line: Tensor = t.call_library("numpy.diagonal", [x, offset, *gone])
     if wanted.numpy().kind == "c":
         return typed(t, "Trace", [x], wanted, rest)
-    return computed(t, (wanted, rest), statistics.total, cast(t, line, wanted), [len(rest)], False)
+    return built(t, (wanted, rest), statistics.total, cast(t, line, wanted), [len(rest)], False)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.indexing import broadcast_shapes
 from hagane.frontends.libraries.numpy.operands import (
     BOOL,
@@ -236,11 +236,11 @@ def _arg(name: str) -> None:
         if name.startswith("nan") and x.dtype in FLOATS:
             fill = -np.inf if name == "nanargmax" else np.inf
             least = np.array(fill, x.dtype.numpy())
-            x = computed(t, x, lambda x: op("Where", op("IsNaN", x), least, x), x)
+            x = built(t, x, lambda x: op("Where", op("IsNaN", x), least, x), x)
         if not shape:
             x = reshape(t, x, [1])
-            return computed(t, (INT64, ()), statistics.position, x, [0], False, name[-3:])
-        return computed(t, (INT64, rest), statistics.position, x, places, bool(keepdims), name[-3:])
+            return built(t, (INT64, ()), statistics.position, x, [0], False, name[-3:])
+        return built(t, (INT64, rest), statistics.position, x, places, bool(keepdims), name[-3:])
 
     NUMPY.function(name, methods=(name,) if not name.startswith("nan") else ())(function)
 
@@ -401,8 +401,8 @@ def histogram(t: Core, a: Value, bins: Value = 10, *_: Value, density: Value = N
     # Floats of 32 bits have edges of 32 bits.
     own = x.dtype if x.dtype in FLOATS else DOUBLE
     wide = cast(t, x, own)
-    edges = computed(t, (own, (count + 1,)), lambda: ordering.even_edges(wide, count))
-    return computed(t, (INT64, (count,)), ordering.counts_between, wide, edges), edges
+    edges = built(t, (own, (count + 1,)), lambda: ordering.even_edges(wide, count))
+    return built(t, (INT64, (count,)), ordering.counts_between, wide, edges), edges
 
 
 @NUMPY.function("isin")
@@ -547,7 +547,7 @@ def _together(name: str, function: Callable[..., Any]) -> None:
         if found.dtype.numpy().kind == "c" or _ or unlike:
             return typed(t, "Covariance", [found], DOUBLE, shape)
         correction = 1 if ddof is None else ddof
-        return computed(t, (DOUBLE, shape), function, cast(t, found, DOUBLE), correction)
+        return built(t, (DOUBLE, shape), function, cast(t, found, DOUBLE), correction)
 
     NUMPY.function(name)(made)
 

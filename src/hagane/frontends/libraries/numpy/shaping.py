@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.numpy.operands import (
     axes,
     axis,
@@ -273,7 +273,7 @@ def repeat(t: Core, a: Value, repeats: Value, axis: Value = None) -> Tensor:
     else:
         one = counts[0] if isinstance(counts, tuple | list) else counts
         shape[place] = shape[place] * size(t, one)
-    return computed(t, (x.dtype, tuple(shape)), _repeated, x, place, counts, repeats)
+    return built(t, (x.dtype, tuple(shape)), _repeated, x, place, counts, repeats)
 
 
 def _repeated(x: Tensor, place: int, counts: Value, repeats: Value) -> Any:

@@ -40,7 +40,7 @@ def traced(emit: Emitter, call: Call, name: str, bodies: Bodies) -> ir.Graph:
 
 
 def types_of(bodies: Bodies) -> Callable[..., _Inferred]:
-    """Return what tells the types of bodies that were traced."""
+    """Return the type rule of bodies that were traced."""
 
     def infer(graph: ir.Graph, inputs: Sequence[Type | None], values: Sequence[Any]) -> _Inferred:
         del inputs, values

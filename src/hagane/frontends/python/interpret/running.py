@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Observer(Protocol):
-    """Is told what is read of the running Python. It is made for one interpreter."""
+    """Is told of the objects that are read in the running Python; made for one interpreter."""
 
     def attribute(self, value: Instance, name: str, held: Callable[[], Value]) -> Value:
         """Return the value of an attribute of a real object, read there for the first time.

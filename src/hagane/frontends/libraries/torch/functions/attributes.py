@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hagane.frontends.libraries import indexing
-from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.torch.operands import (
     axis,
     category,
@@ -48,7 +48,7 @@ def ndim(t: Core, x: Tensor) -> Value:
 @TORCH.attribute("data")
 def data(t: Core, x: Tensor) -> Value:
     """Return the tensor itself, apart from gradients."""
-    return computed(t, (x.dtype, shape_of(t, x)), lambda x: op("Identity", x), x)
+    return built(t, (x.dtype, shape_of(t, x)), lambda x: op("Identity", x), x)
 
 
 @TORCH.attribute("grad")
@@ -242,7 +242,7 @@ def histc(t: Core, input: Value, bins: Value = 100, min: Value = 0, max: Value =
     if not all(isinstance(n, int | float) for n in (bins, min, max)):
         return t.emit.typed("Histogram", [input], *made)
     bounds = None if min == max == 0 else (float(min), float(max))
-    return computed(t, made, ordering.histogram, input, bins, bounds)
+    return built(t, made, ordering.histogram, input, bins, bounds)
 
 
 @TORCH.function("result_type")

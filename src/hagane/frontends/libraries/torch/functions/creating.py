@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.indexing import item, set_item
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
@@ -151,7 +151,7 @@ def placed(
         return x
     if category(dtype) == 3 or any(n < 0 for n in numbers):
         return made(t, dtype, shape, device)
-    return t.emit.on(computed(t, (dtype, tuple(shape)), function, *operands), device)
+    return t.emit.on(built(t, (dtype, tuple(shape)), function, *operands), device)
 
 
 @TORCH.function("full")
@@ -177,7 +177,7 @@ def _full(t: Core, value: Value, dtype: ir.DataType, shape: list[Dim], device: s
         return made(t, dtype, shape, device)
     one = cast(t, to_tensor(t, value), dtype)
     return t.emit.on(
-        computed(t, (dtype, tuple(shape)), lambda x: op("Expand", x, list(shape)), one), device
+        built(t, (dtype, tuple(shape)), lambda x: op("Expand", x, list(shape)), one), device
     )
 
 
@@ -300,7 +300,7 @@ def tensor(
         shape, wanted = _extent(content), dtype_of(dtype, default)
         if any(isinstance(i, Many) for i in items) or category(wanted) == 3:
             return made(t, wanted, list(shape), device_of(device))
-        stacked = computed(t, (wanted, shape), lambda: _stacked(t, content, wanted))
+        stacked = built(t, (wanted, shape), lambda: _stacked(t, content, wanted))
         return t.emit.on(stacked, device_of(device))
     array = as_array(content, default)
     x = made(t, default, list(array.shape), device_of(device))
@@ -509,7 +509,7 @@ def meshgrid(t: Core, *tensors: Value, indexing: Value = "ij") -> Value:
         order[0], order[1] = 1, 0
     full = tuple(lengths[axis] for axis in order)
     return tuple(
-        computed(t, (x.dtype, full), lambda x, place=place: filling.on_grid(
+        built(t, (x.dtype, full), lambda x, place=place: filling.on_grid(
             x, lengths, place, order), x)
         for place, x in enumerate(given)
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.torch.functions.creating import made, placed
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
@@ -89,7 +89,7 @@ def _shift(name: str) -> None:
                 x = parts.roll(x, half if name == "fftshift" else size - half, place)
             return x
 
-        return computed(t, (x.dtype, shape_of(t, x)), halves_swapped, x)
+        return built(t, (x.dtype, shape_of(t, x)), halves_swapped, x)
 
     TORCH.function(f"fft.{name}")(shifted)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.indexing import broadcast_shapes, set_item
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
@@ -73,7 +73,7 @@ def _gathered(name: str) -> None:
                     rest[0],
                 )
             return _scattered(t, name, x, where, places, rest, _)
-        return computed(t, (x.dtype, shape_of(t, places)), lambda x, places: op(
+        return built(t, (x.dtype, shape_of(t, places)), lambda x, places: op(
             "GatherElements", x, places, axis=where), x, places)  # fmt: skip
 
     methods = (name,) if name == "gather" else (name, f"{name}_")
@@ -93,7 +93,7 @@ def _scattered(
     if not (isinstance(source, Tensor) or is_scalar(source)) or category(x.dtype) == 3 or not known:
         return t.emit.typed("ScatterElements", [x], x.dtype, x.shape)
     source = cast(t, to_tensor(t, source, x.dtype), x.dtype)
-    return computed(
+    return built(
         t, x, lambda x, places, source: placing.scattered(
             x, axis, places, source, reduce, own=bool(own)), x, places, source,
     )  # fmt: skip
@@ -159,7 +159,7 @@ def _index_put(name: str) -> None:
         if alpha != 1:
             given = t.call_library("torch.mul", [given, alpha])
         reduce = "add" if name == "index_add" else None
-        return computed(
+        return built(
             t, x, lambda x, places, given: placing.slices_put(x, where, places, given, reduce),
             x, places, given,
         )  # fmt: skip
@@ -178,13 +178,13 @@ def masked_select(t: Core, input: Value, mask: Value) -> Tensor:
     if m.dtype != BOOL:
         t.fail("dtype-mismatch", f"expected a bool mask, got {t.show(m)}", m)
     shape = (t.emit.count("masked", m),)
-    return computed(t, (input.dtype, shape), placing.selected, input, m) if x else x
+    return built(t, (input.dtype, shape), placing.selected, input, m) if x else x
 
 
 @TORCH.function("masked_scatter", methods=("masked_scatter", "masked_scatter_"))
 def masked_scatter(t: Core, input: Value, mask: Value, source: Value) -> Tensor:
     """Return the input with elements of the source where the mask holds."""
-    return computed(t, input, placing.filled_where, input, mask, source)
+    return built(t, input, placing.filled_where, input, mask, source)
 
 
 @TORCH.function("take_along_dim", methods=("take_along_dim",))
@@ -194,7 +194,7 @@ def take_along_dim(t: Core, input: Value, indices: Value, dim: Value = None) -> 
     _need_index(t, places)
     if dim is None:
         flat = reshape(t, places, [-1])
-        return computed(t, (x.dtype, (elements(places),)), placing.taken_flat, x, flat)
+        return built(t, (x.dtype, (elements(places),)), placing.taken_flat, x, flat)
     own, other = list(shape_of(t, x)), list(shape_of(t, places))
     if len(own) != len(other):
         t.fail("rank", f"expected one rank, got {t.show(x)} and {t.show(places)}", x, places)
@@ -202,7 +202,7 @@ def take_along_dim(t: Core, input: Value, indices: Value, dim: Value = None) -> 
     count, own[where], other[where] = other[where], 1, 1
     shape = list(broadcast_shapes(t, [tuple(own), tuple(other)], x))
     shape[where] = count
-    return computed(t, (x.dtype, tuple(shape)), placing.taken_along, x, places, where)
+    return built(t, (x.dtype, tuple(shape)), placing.taken_along, x, places, where)
 
 
 @TORCH.function("take", methods=("take",))
@@ -210,7 +210,7 @@ def take(t: Core, input: Value, index: Value) -> Tensor:
     """Return elements of the flattened input."""
     _need_index(t, need_tensor(t, index, "index"))
     shape = shape_of(t, index)
-    return computed(t, (input.dtype, shape), placing.taken_flat, input, index)
+    return built(t, (input.dtype, shape), placing.taken_flat, input, index)
 
 
 @TORCH.function("searchsorted")
@@ -245,7 +245,7 @@ def _placed(t: Core, row: Tensor, values: Tensor, dtype: ir.DataType, *, after: 
     if category(row.dtype) not in (1, 2):
         return t.emit.typed("SearchSorted", [row, values], *made)
     row, values = promote(t, row, values)
-    return computed(
+    return built(
         t, made, lambda row, values: to_dtype(
             ordering.sorted_places(row, values, right=after), dtype), row, values,
     )  # fmt: skip
@@ -282,7 +282,7 @@ def put(t: Core, input: Value, index: Value, source: Value, accumulate: Value = 
     """Return the input with elements of the source at flat indices."""
     x = need_tensor(t, input, "input")
     _need_index(t, need_tensor(t, index, "index"))
-    return computed(
+    return built(
         t, x, lambda x, index, source: placing.flat_put(
             x, index, source, accumulate=bool(accumulate)), x, index, source,
     )  # fmt: skip
@@ -294,7 +294,7 @@ def select_scatter(t: Core, input: Value, src: Value, dim: Value, index: Value) 
     x, source = need_tensor(t, input, "input"), need_tensor(t, src, "src")
     parts: list[Value] = [slice(None)] * len(shape_of(t, x))
     parts[axis(t, dim, len(parts), x)] = size(t, index)
-    return computed(t, x, lambda x, source: put_items(x, parts, source), x, source)
+    return built(t, x, lambda x, source: put_items(x, parts, source), x, source)
 
 
 @TORCH.function("slice_scatter", methods=("slice_scatter",))
@@ -306,7 +306,7 @@ def slice_scatter(
     x, source = need_tensor(t, input, "input"), need_tensor(t, src, "src")
     parts: list[Value] = [slice(None)] * len(shape_of(t, x))
     parts[axis(t, dim, len(parts), x)] = slice(start, end, step)
-    return computed(t, x, lambda x, source: put_items(x, parts, source), x, source)
+    return built(t, x, lambda x, source: put_items(x, parts, source), x, source)
 
 
 @TORCH.function("diagonal_scatter", methods=("diagonal_scatter",))
@@ -319,7 +319,7 @@ def diagonal_scatter(
     rows, columns = axis(t, dim1, rank, x), axis(t, dim2, rank, x)
     if not isinstance(offset, int):
         return t.emit.typed("SelectScatter", [x, source], x.dtype, x.shape)
-    return computed(
+    return built(
         t, x, lambda x, source: placing.diagonal_put(x, source, offset, rows, columns, length),
         x, source,
     )  # fmt: skip
@@ -332,7 +332,7 @@ def renorm(t: Core, input: Value, p: Value, dim: Value, maxnorm: Value) -> Tenso
     place = axis(t, dim, len(shape_of(t, x)), x)
     if not all(isinstance(n, int | float) for n in (p, maxnorm)):
         return t.emit.typed("Renorm", [x], x.dtype, x.shape)
-    return computed(t, x, placing.limited, x, float(p), place, float(maxnorm))
+    return built(t, x, placing.limited, x, float(p), place, float(maxnorm))
 
 
 def _vander(name: str, *, rises: bool) -> None:
@@ -346,7 +346,7 @@ def _vander(name: str, *, rises: bool) -> None:
             order = steps if increasing else taken.flip(steps, [0])
             return products.vandermonde(x, order)
 
-        return computed(t, (found.dtype, (*shape, count)), powers, found)
+        return built(t, (found.dtype, (*shape, count)), powers, found)
 
     TORCH.function(name)(function)
 

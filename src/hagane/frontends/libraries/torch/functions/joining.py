@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.computing import built, computed
 from hagane.frontends.libraries.indexing import item
 from hagane.frontends.libraries.torch.operands import (
     INT64,
@@ -367,7 +367,7 @@ def block_diag(t: Core, *tensors: Value) -> Tensor:
     joined = _one_dtype(t, _tensors(t, list(tensors), "torch.block_diag"))
     given = [reshape(t, x, [*(1, 1, *shape_of(t, x))[-2:]]) for x in joined]
     made = (given[0].dtype, (rows, columns))
-    return computed(t, made, lambda *matrices: placing.joined_corners(matrices), *given)
+    return built(t, made, lambda *matrices: placing.joined_corners(matrices), *given)
 
 
 @TORCH.function("combinations")
@@ -383,7 +383,7 @@ def combinations(t: Core, input: Value, r: Value = 2, with_replacement: Value = 
         return t.emit.typed("Combinations", [x], x.dtype, (count, r))
     pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     places = np.array([*pick(range(own), r)], np.int64).reshape(-1, r)
-    return computed(t, (x.dtype, (count, r)), placing.combined, x, places)
+    return built(t, (x.dtype, (count, r)), placing.combined, x, places)
 
 
 @TORCH.function("cartesian_prod")
@@ -395,7 +395,7 @@ def cartesian_prod(t: Core, *tensors: Value) -> Tensor:
     if len(found) == 1:
         return found[0]
     made = (found[0].dtype, shape)
-    return computed(t, made, lambda *vectors: placing.under_each_other(vectors), *found)
+    return built(t, made, lambda *vectors: placing.under_each_other(vectors), *found)
 
 
 @TORCH.function("diff", methods=("diff",))
@@ -434,7 +434,7 @@ def trapezoid(t: Core, y: Value, x: Value = None, *, dx: Value = 1, dim: Value =
     made = (found.dtype, tuple(shape))
     if given is None:
         return t.emit.typed("Trapezoid", [found], *made)
-    return computed(t, made, lambda y, *x: op("ReduceSum", taken.areas(
+    return built(t, made, lambda y, *x: op("ReduceSum", taken.areas(
         y, x[0] if x else float(dx), place), [place], keepdims=0), found, *given)  # fmt: skip
 
 
@@ -449,7 +449,7 @@ def cumulative_trapezoid(
     made = (found.dtype, tuple(shape))
     if given is None:
         return t.emit.typed("Trapezoid", [found], *made)
-    return computed(t, made, lambda y, *x: op("CumSum", taken.areas(
+    return built(t, made, lambda y, *x: op("CumSum", taken.areas(
         y, x[0] if x else float(dx), place), place), found, *given)  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.computing import built, several
 from hagane.frontends.libraries.torch.operands import (
     INT64,
     category,
@@ -20,7 +20,7 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Fields, Tensor, Value
-from hagane.ops.builder import interpreting, op
+from hagane.ops.builder import op
 from hagane.ops.functions import linalg, parts, statistics
 from hagane.ops.functions.elementary import cast as to_dtype
 from hagane.ops.functions.elementary import swapped
@@ -45,7 +45,7 @@ def _keeping(*names: str, rule: Callable[[Any], Any]) -> None:
         x = _matrices(t, A, names[0].rpartition(".")[2], square=True)
         if category(x.dtype) == 3:
             return t.emit.typed("Linalg", [x], x.dtype, x.shape)
-        return computed(t, x, rule, x)
+        return built(t, x, rule, x)
 
     methods = [name for name in names if "." not in name]
     TORCH.function(*names, methods=methods)(function)
@@ -61,7 +61,7 @@ def cholesky(t: Core, A: Value, upper: Value = False) -> Tensor:
     x = _matrices(t, A, "cholesky", square=True)
     if category(x.dtype) == 3 or not isinstance(upper, bool):
         return t.emit.typed("Linalg", [x], x.dtype, x.shape)
-    return computed(t, x, lambda x: swapped(linalg.cholesky(swapped(x))) if upper
+    return built(t, x, lambda x: swapped(linalg.cholesky(swapped(x))) if upper
                     else linalg.cholesky(x), x)  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def matrix_power(t: Core, A: Value, n: Value) -> Tensor:
     x = _matrices(t, A, "matrix_power", square=True)
     if category(x.dtype) == 3 or not isinstance(n, int):
         return t.emit.typed("Linalg", [x], x.dtype, x.shape)
-    return computed(t, x, linalg.power, x, n)
+    return built(t, x, linalg.power, x, n)
 
 
 @TORCH.function("cholesky_inverse", methods=("cholesky_inverse",))
@@ -80,7 +80,7 @@ def cholesky_inverse(t: Core, L: Value, upper: Value = False) -> Tensor:
     x = _matrices(t, L, "cholesky_inverse", square=True)
     if category(x.dtype) == 3 or not isinstance(upper, bool):
         return t.emit.typed("Linalg", [x], x.dtype, x.shape)
-    return computed(t, x, lambda x: linalg.inverse(linalg.of_factor(x, upper=upper)), x)
+    return built(t, x, lambda x: linalg.inverse(linalg.of_factor(x, upper=upper)), x)
 
 
 def _reducing(*names: str, rule: Callable[[Any], Any]) -> None:
@@ -88,7 +88,7 @@ def _reducing(*names: str, rule: Callable[[Any], Any]) -> None:
         x = _matrices(t, A, names[0].rpartition(".")[2], square=True)
         if category(x.dtype) == 3:
             return t.emit.typed("Det", [x], x.dtype, shape_of(t, x)[:-2])
-        return computed(t, (x.dtype, shape_of(t, x)[:-2]), rule, x)
+        return built(t, (x.dtype, shape_of(t, x)[:-2]), rule, x)
 
     TORCH.function(*names, methods=[name for name in names if "." not in name])(function)
 
@@ -97,24 +97,13 @@ _reducing("linalg.det", "det", rule=linalg.determinant)
 _reducing("logdet", rule=linalg.log_determinant)
 
 
-def _several(
-    t: Core, function: Callable[..., Any], x: Tensor, *shapes: tuple[Dim, ...]
-) -> tuple[Tensor, ...]:
-    """Return the results of a function over the builder that gives several."""
-    with interpreting(t.emit):
-        made: tuple[Tensor, ...] = function(x)
-    for tensor, shape in zip(made, shapes, strict=True):
-        t.emit.show_sizes(tensor, shape)
-    return made
-
-
 @TORCH.function("linalg.slogdet", "slogdet", methods=("slogdet",))
 def slogdet(t: Core, A: Value) -> Value:
     """Return sign and logarithm of determinants."""
     x = _matrices(t, A, "slogdet", square=True)
     shape = shape_of(t, x)[:-2]
     if category(x.dtype) != 3:
-        found = _several(t, linalg.signed_logarithm, x, shape, shape)
+        found = several(t, linalg.signed_logarithm, x, shape, shape)
         return Fields(found, ("sign", "logabsdet"))
     return Fields(
         (t.emit.typed("Det", [x], x.dtype, shape),
@@ -131,7 +120,7 @@ def trace(t: Core, input: Value) -> Tensor:
     if category(x.dtype) == 3:
         return t.emit.typed("Trace", [x], dtype, ())
     length = minimum(rows, columns)
-    return computed(t, (dtype, ()), lambda x: op("ReduceSum", parts.diagonal(
+    return built(t, (dtype, ()), lambda x: op("ReduceSum", parts.diagonal(
         to_dtype(x, dtype), 0, 0, 1, length), [0], keepdims=0), x)  # fmt: skip
 
 
@@ -142,7 +131,7 @@ def matrix_rank(t: Core, A: Value, *_: Value, **__: Value) -> Tensor:
     shape = shape_of(t, x)[:-2]
     if _ or __ or category(x.dtype) == 3:
         return t.emit.typed("Rank", [x], INT64, shape)
-    return computed(t, (INT64, shape), linalg.numerical_rank, x, None)
+    return built(t, (INT64, shape), linalg.numerical_rank, x, None)
 
 
 @TORCH.function("linalg.pinv", "pinverse", methods=("pinverse",))
@@ -153,7 +142,7 @@ def pinv(t: Core, A: Value, *_: Value, **__: Value) -> Tensor:
     shape = (*lead, columns, rows)
     if _ or __ or category(x.dtype) == 3:
         return t.emit.typed("PInv", [x], x.dtype, shape)
-    return computed(t, (x.dtype, shape), linalg.pseudo_inverse, x, None)
+    return built(t, (x.dtype, shape), linalg.pseudo_inverse, x, None)
 
 
 def _vectors(t: Core, x: Tensor, full: bool) -> tuple[Tensor, ...] | None:
@@ -164,7 +153,7 @@ def _vectors(t: Core, x: Tensor, full: bool) -> tuple[Tensor, ...] | None:
     if category(x.dtype) == 3 or (full and not is_square):
         return None
     shapes = (*lead, rows, least), (*lead, least), (*lead, least, columns)
-    return _several(t, linalg.singular, x, *shapes)
+    return several(t, linalg.singular, x, *shapes)
 
 
 def _svd(t: Core, x: Tensor, full: bool) -> tuple[Tensor, Tensor, tuple[Dim, ...], Dim, Dim]:
@@ -207,7 +196,7 @@ def svdvals(t: Core, A: Value, **_: Value) -> Tensor:
     if category(x.dtype) == 3:
         return _svd(t, x, False)[1]
     *lead, rows, columns = shape_of(t, x)
-    return computed(t, (x.dtype, (*lead, minimum(rows, columns))), linalg.singular_values, x)
+    return built(t, (x.dtype, (*lead, minimum(rows, columns))), linalg.singular_values, x)
 
 
 @TORCH.function("linalg.qr", "qr", methods=("qr",))
@@ -219,7 +208,7 @@ def qr(t: Core, A: Value, mode: Value = "reduced") -> Value:
     if mode in ("reduced", "complete") and category(x.dtype) != 3:
         factors = partial(linalg.orthogonal_triangular, complete=mode == "complete")
         return Fields(
-            _several(t, factors, x, (*lead, rows, inner), (*lead, inner, columns)), ("Q", "R")
+            several(t, factors, x, (*lead, rows, inner), (*lead, inner, columns)), ("Q", "R")
         )
     q = t.emit.typed("QR", [x], x.dtype, (*lead, rows, inner))
     return Fields((q, t.emit.typed("QR", [x], x.dtype, (*lead, inner, columns))), ("Q", "R"))
@@ -232,7 +221,7 @@ def _eigen(name: str, values_complex: bool, vectors: bool) -> None:
         if not values_complex and category(x.dtype) != 3:
             if "U" in (*_, *__.values()):  # the upper half of the matrices
                 x = t.call_library("torch.transpose", [x, -2, -1])
-            pair = _several(t, linalg.symmetric_values, x, shape_of(t, x)[:-1], shape_of(t, x))
+            pair = several(t, linalg.symmetric_values, x, shape_of(t, x)[:-1], shape_of(t, x))
             return Fields(pair, ("eigenvalues", "eigenvectors")) if vectors else pair[0]
         values = t.emit.typed("Eigen", [x], dtype, shape_of(t, x)[:-1])
         if not vectors:
@@ -280,7 +269,7 @@ def _solution(
         found = linalg.solved_any(matrix(x), op("Unsqueeze", b, [-1]))
         return op("Squeeze", found, [-1])
 
-    return computed(t, made, solved, x, b)
+    return built(t, made, solved, x, b)
 
 
 @TORCH.function("linalg.solve")
@@ -334,7 +323,7 @@ def lstsq(t: Core, A: Value, B: Value, *_: Value, **__: Value) -> Value:
     found = _solution(t, x, need_tensor(t, B, "B"), "lstsq", None)
     right = need_tensor(t, B, "B")
     if category(x.dtype) != 3 and len(shape_of(t, right)) == len(shape_of(t, x)):
-        found = computed(t, found, linalg.least_squares, x, right)
+        found = built(t, found, linalg.least_squares, x, right)
     lead = shape_of(t, x)[:-2]
     empty = t.emit.new(x.dtype, (t.emit.fresh("residuals"),))
     rank = t.emit.new(INT64, lead)
@@ -379,5 +368,5 @@ def _of_rows(
     plain = not {*keywords} - {"correction"} and isinstance(correction, int)
     if not plain or category(x.dtype) != 2 or not shape:
         return t.emit.typed("Cov", [x], *made)
-    return computed(t, made, lambda x: function(
+    return built(t, made, lambda x: function(
         op("Reshape", x, [-1]) if lone else x, correction), x)  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.torch.functions.elementwise import broadcast_shape
 from hagane.frontends.libraries.torch.operands import (
     INT64,
@@ -301,7 +302,7 @@ def ctc_loss(
             return op("Squeeze", found, [0])
         return alignment.reduced_alignment_loss(found, counts, reduction)
 
-    return computed(t, made, loss, x, targets, *lengths_)
+    return built(t, made, loss, x, targets, *lengths_)
 
 
 def _lengths(t: Core, value: Value) -> Tensor | None:

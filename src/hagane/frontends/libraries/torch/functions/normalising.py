@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.computing import built, computed
 from hagane.frontends.libraries.torch.functions.elementwise import broadcast_shape
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
@@ -171,7 +171,7 @@ def local_response_norm(
     numbers = [alpha, beta, k]
     if not isinstance(size, int) or not all(isinstance(n, int | float) for n in numbers):
         return t.emit.typed("LRN", [x], x.dtype, x.shape)
-    return computed(t, x, images.response_normalized, x, size, *map(float, numbers))
+    return built(t, x, images.response_normalized, x, size, *map(float, numbers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +294,7 @@ def embedding_bag(
         )  # fmt: skip
 
     given = [offsets] if isinstance(offsets, Tensor) else []
-    return computed(t, made, rows, weight, input, *given, *weights)
+    return built(t, made, rows, weight, input, *given, *weights)
 
 
 @TORCH.function("nn.functional.one_hot")
@@ -311,8 +311,8 @@ def one_hot(t: Core, tensor: Value, num_classes: Value = -1) -> Tensor:
     depth = t.emit.fresh("classes") if num_classes == -1 else num_classes
     made = (INT64, (*shape_of(t, x), depth))
     if num_classes == -1:
-        return computed(t, made, filling.one_hot_of_all, x)
-    return computed(t, made, filling.one_hot, x, depth, INT64)
+        return built(t, made, filling.one_hot_of_all, x)
+    return built(t, made, filling.one_hot, x, depth, INT64)
 
 
 @TORCH.function("nn.functional.scaled_dot_product_attention")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     INT64,
@@ -90,7 +90,7 @@ def _cumulative(name: str) -> None:
             if category(x.dtype) in (1, 2) and shape:
                 largest = name == "cummax"
                 found = [
-                    computed(t, (dtype, shape),
+                    built(t, (dtype, shape),
                              lambda x, k=k: ordering.running_extremes(x, place, largest)[k], x)
                     for k, dtype in enumerate((x.dtype, INT64))
                 ]  # fmt: skip
@@ -105,8 +105,8 @@ def _cumulative(name: str) -> None:
             return made
         wide = cast(t, x, wanted)
         if whole:
-            return computed(t, made, ordering.running_log_sums, wide, place)
-        return computed(t, made, lambda x: statistics.running(name, x, place, skip=False), wide)
+            return built(t, made, ordering.running_log_sums, wide, place)
+        return built(t, made, lambda x: statistics.running(name, x, place, skip=False), wide)
 
     TORCH.function(name, methods=(name,))(function)
 
@@ -131,7 +131,7 @@ def unique_consecutive(
         return t.emit.typed("Unique", [x], x.dtype, tuple(shape))
 
     def part(number: int, dtype: ir.DataType, own: tuple[Dim, ...]) -> Tensor:
-        return computed(t, (dtype, own), lambda x: ordering.different_neighbours(x)[number], x)
+        return built(t, (dtype, own), lambda x: ordering.different_neighbours(x)[number], x)
 
     results = [part(0, x.dtype, (count,))]
     if return_inverse:
@@ -160,7 +160,7 @@ def unique(
     def part(number: int, dtype: ir.DataType, own: tuple[Dim, ...]) -> Tensor:
         if category(x.dtype) == 3:
             return t.emit.typed("Unique", [x], dtype, own)
-        return computed(t, (dtype, own), lambda x: ordering.different(x, place)[number], x)
+        return built(t, (dtype, own), lambda x: ordering.different(x, place)[number], x)
 
     results = [part(0, x.dtype, tuple(shape))]
     if return_inverse:
@@ -184,7 +184,7 @@ def bincount(t: Core, input: Value, weights: Value = None, minlength: Value = 0)
     if not isinstance(minlength, int):
         return t.emit.typed("BinCount", [x], *made)
     weight = [] if weights is None else [cast(t, weights, dtype)]
-    return computed(t, made, lambda x, w=None: ordering.occurrences(x, w, minlength), x, *weight)
+    return built(t, made, lambda x, w=None: ordering.occurrences(x, w, minlength), x, *weight)
 
 
 @TORCH.function("histogram", methods=("histogram",))
@@ -194,9 +194,9 @@ def histogram(t: Core, input: Value, bins: Value, **_: Value) -> Value:
     need_float(t, x, "input")
     count = bins if not isinstance(bins, Tensor) else shape_of(t, bins, 1)[0] - 1
     if not _ and (isinstance(bins, Tensor) or isinstance(count, int)):
-        edges = bins if isinstance(bins, Tensor) else computed(
+        edges = bins if isinstance(bins, Tensor) else built(
             t, (x.dtype, (count + 1,)), lambda x: ordering.even_edges(x, count), x)  # fmt: skip
-        found = computed(t, (x.dtype, (count,)), lambda x, edges: to_dtype(
+        found = built(t, (x.dtype, (count,)), lambda x, edges: to_dtype(
             ordering.counts_between(x, edges), x.dtype), x, edges)  # fmt: skip
         return Fields((found, edges), ("hist", "bin_edges"))
     return Fields(

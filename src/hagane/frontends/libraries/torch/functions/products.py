@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.computing import built, computed
 from hagane.frontends.libraries.torch.operands import (
     FLOAT as _FLOAT,
 )
@@ -145,7 +145,7 @@ def inner(t: Core, input: Value, other: Value) -> Tensor:
             b,
         )
     made = (a.dtype, (*left[:-1], *right[:-1]))
-    return computed(t, made, products.tensordot, a, b, [len(left) - 1], [len(right) - 1])
+    return built(t, made, products.tensordot, a, b, [len(left) - 1], [len(right) - 1])
 
 
 @TORCH.function("outer", "ger", methods=("outer", "ger"))
@@ -166,7 +166,7 @@ def kron(t: Core, input: Value, other: Value) -> Tensor:
     """Return the Kronecker product."""
     pairs = zip(shape_of(t, input), shape_of(t, other), strict=True)
     made = (promoted(input.dtype, other.dtype), tuple(a * b for a, b in pairs))
-    return computed(t, made, lambda x, y: products.kronecker(
+    return built(t, made, lambda x, y: products.kronecker(
         cast(x, made[0]), cast(y, made[0])), input, other)  # fmt: skip
 
 
@@ -221,7 +221,7 @@ def bilinear(t: Core, input1: Value, input2: Value, weight: Value, bias: Value =
         )
     made = (input1.dtype, (*a[:-1], out))
     operands = [input1, input2, weight, *([bias] if isinstance(bias, Tensor) else [])]
-    return computed(t, made, products.bilinear, *operands)
+    return built(t, made, products.bilinear, *operands)
 
 
 @TORCH.function("einsum")
@@ -243,7 +243,7 @@ def einsum(t: Core, equation: Value, *operands: Value) -> Tensor:
         found: Tensor = t.op("Einsum", *floats, equation=re.sub(r"\s", "", equation))
     if found.shape is None:
         return t.emit.like(found, dtype)
-    return computed(t, (dtype, found.shape), partial(products.einsum, equation), *tensors)
+    return built(t, (dtype, found.shape), partial(products.einsum, equation), *tensors)
 
 
 @TORCH.function("tensordot")
@@ -264,4 +264,4 @@ def tensordot(t: Core, a: Value, b: Value, dims: Value = 2, **_: Value) -> Tenso
             )
     rest = [d for i, d in enumerate(left) if i not in first]
     rest += [d for j, d in enumerate(right) if j not in second]
-    return computed(t, (a.dtype, tuple(rest)), products.tensordot, a, b, first, second)
+    return built(t, (a.dtype, tuple(rest)), products.tensordot, a, b, first, second)

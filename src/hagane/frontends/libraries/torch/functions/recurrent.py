@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
@@ -143,7 +143,7 @@ def pad_sequence(
             found.append(op("Unsqueeze", wide, [place]))
         return op("Concat", *found, axis=place) if len(found) > 1 else found[0]
 
-    return computed(t, made, padded, *sequences)
+    return built(t, made, padded, *sequences)
 
 
 def layer_init(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.computing import built, computed
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
     INT64,
@@ -298,7 +298,7 @@ def _quantile(
         return t.emit.typed("Quantile", [x], *made)
     places = axes(t, dim, len(shape_of(t, x)), x) if shape_of(t, x) else []
     share = q if isinstance(q, Tensor) else np.array(q, x.dtype.numpy())
-    return computed(
+    return built(
         t, made, lambda x: ordering.quantiles(
             x, share, places, bool(keepdim), interpolation, skip=skip), x,
     )  # fmt: skip
@@ -419,8 +419,7 @@ def _with_places(
 
     shape = shape_of(t, made)
     pair = [
-        computed(t, (dtype, shape), part, x, number)
-        for number, dtype in enumerate((x.dtype, INT64))
+        built(t, (dtype, shape), part, x, number) for number, dtype in enumerate((x.dtype, INT64))
     ]
     return Fields(tuple(pair), ("values", "indices"))
 
@@ -434,7 +433,7 @@ def _with_indices(name: str) -> None:
                 made = reduced(t, "", x, None, False, x.dtype)
                 if not plain:
                     return made
-                return computed(t, made, lambda x: op("Squeeze", _middle(
+                return built(t, made, lambda x: op("Squeeze", _middle(
                     name, op("Reshape", x, [-1]), 0)[0], [0]), x)  # fmt: skip
             dim = -1
         made = reduced(t, "", x, dim, keepdim, x.dtype)

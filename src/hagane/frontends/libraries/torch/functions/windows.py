@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.torch.operands import (
     INT64,
     cast,
@@ -191,7 +191,7 @@ def average_pool(
         )  # fmt: skip
         return op("Squeeze", found, [0]) if lone else found
 
-    return computed(t, made, means, x)
+    return built(t, made, means, x)
 
 
 def _register_pools(spatial: int) -> None:
@@ -216,7 +216,7 @@ def _register_pools(spatial: int) -> None:
             found = images.largest_with_places(wide, settings)[1]
             return op("Squeeze", found, [0]) if lone else found
 
-        return y, computed(t, (INT64, shape_of(t, y)), places, x)
+        return y, built(t, (INT64, shape_of(t, y)), places, x)
 
     def average(
         t: Core, input: Value, kernel_size: Value, stride: Value = None, padding: Value = 0,
@@ -237,7 +237,7 @@ def _register_pools(spatial: int) -> None:
         if not isinstance(norm_type, int | float):
             return t.emit.typed("LpPool", [means], means.dtype, means.shape)
         area = math.prod(per_axis(t, kernel_size, spatial, "kernel_size"))
-        return computed(t, means, images.norms_of_windows, x, means, float(norm_type), area)
+        return built(t, means, images.norms_of_windows, x, means, float(norm_type), area)
 
     def adaptive(t: Core, input: Value, output_size: Value) -> tuple[Tensor, Tensor]:
         """Return the operand, and the type of its windows' maxima or means."""
@@ -259,13 +259,13 @@ def _register_pools(spatial: int) -> None:
         x, y = adaptive(t, input, output_size)
         counts = shape_of(t, y)[-spatial:]
         if is_divided(x, counts):
-            y = computed(t, y, images.reduced_to, x, counts, "ReduceMax")
+            y = built(t, y, images.reduced_to, x, counts, "ReduceMax")
         if not return_indices:
             return y
         shape = shape_of(t, y)
         if not all(isinstance(n, int) for n in (*shape_of(t, x)[-spatial:], *counts)):
             return (y, t.emit.typed("AdaptivePool", [y], INT64, shape))
-        return y, computed(t, (INT64, shape), images.adaptive_places, x, counts)
+        return y, built(t, (INT64, shape), images.adaptive_places, x, counts)
 
     def is_divided(x: Tensor, counts: Sequence[Dim]) -> bool:
         """Whether the number of windows is known and small, or that of elements."""
@@ -278,8 +278,8 @@ def _register_pools(spatial: int) -> None:
         pairs = zip(shape_of(t, x)[-spatial:], sizes, strict=True)
         shared = [pair for pair in pairs if pair[1] != 1 and pair[0] != pair[1]]
         if all(isinstance(n, int) for pair in shared for n in pair):
-            return computed(t, y, adaptive_means, x, sizes)
-        return computed(t, y, images.reduced_to, x, sizes, "ReduceMean") if is_divided(
+            return built(t, y, adaptive_means, x, sizes)
+        return built(t, y, images.reduced_to, x, sizes, "ReduceMean") if is_divided(
             x, sizes
         ) else y  # fmt: skip
 
@@ -323,7 +323,7 @@ def max_unpool2d(
     if output_size is not None:
         tail = sizes(t, (output_size,))[-2:]
     made = (*shape[:-2], *tail)
-    return computed(t, (input.dtype, made), images.put_back, input, indices, tail)
+    return built(t, (input.dtype, made), images.put_back, input, indices, tail)
 
 
 @TORCH.function("nn.functional.pad")
@@ -353,7 +353,7 @@ def pad(t: Core, input: Value, pad: Value, mode: Value = "constant", value: Valu
     fill = 0 if value is None else value
     if not isinstance(fill, int | float) or category(x.dtype) == 3:
         return t.emit.typed("Pad", [x], x.dtype, tuple(shape))
-    return computed(
+    return built(
         t, (x.dtype, tuple(shape)), padded_around, x, [*before, *after], fill,
         _MODES[mode],
     )  # fmt: skip
@@ -425,7 +425,7 @@ def interpolate(
         if not all(isinstance(factor, int | float) for factor in factors):
             return t.emit.typed("Resize", [x], x.dtype, made)
         scales = [float(factor) for factor in factors]
-    return computed(t, (x.dtype, made), images.scaled, x, tail, scales, name, bool(align_corners))
+    return built(t, (x.dtype, made), images.scaled, x, tail, scales, name, bool(align_corners))
 
 
 def _scaled(t: Core, dim: Dim, factor: Value) -> Dim:
@@ -444,7 +444,7 @@ def pixel_shuffle(t: Core, input: Value, upscale_factor: Value) -> Tensor:
     if t.emit.differ(floordiv(channels, square) * square, channels):
         t.fail("shape-mismatch", f"expected channels divisible by {square}, got {t.show(x)}", x)
     shape = (*lead, floordiv(channels, square), height * upscale_factor, width * upscale_factor)
-    return computed(t, (x.dtype, shape), images.channels_to_space, x, upscale_factor)
+    return built(t, (x.dtype, shape), images.channels_to_space, x, upscale_factor)
 
 
 @TORCH.function("nn.functional.pixel_unshuffle", "pixel_unshuffle")
@@ -459,7 +459,7 @@ def pixel_unshuffle(t: Core, input: Value, downscale_factor: Value) -> Tensor:
                 "shape-mismatch", f"expected height and width divisible by {r}, got {t.show(x)}", x
             )
     shape = (*lead, channels * r * r, floordiv(height, r), floordiv(width, r))
-    return computed(t, (x.dtype, shape), images.space_to_channels, x, r)
+    return built(t, (x.dtype, shape), images.space_to_channels, x, r)
 
 
 @TORCH.function("nn.functional.channel_shuffle", "channel_shuffle", "native_channel_shuffle")
@@ -471,7 +471,7 @@ def channel_shuffle(t: Core, input: Value, groups: Value) -> Tensor:
         t.fail("rank", f"channel_shuffle expects (batch, channels, ...), got {t.show(x)}", x)
     if t.emit.differ(floordiv(shape[1], groups) * groups, shape[1]):
         t.fail("shape-mismatch", f"expected channels divisible by {groups}, got {t.show(x)}", x)
-    return computed(t, (x.dtype, shape), images.shuffled_channels, x, groups)
+    return built(t, (x.dtype, shape), images.shuffled_channels, x, groups)
 
 
 @TORCH.function("nn.functional.unfold")
@@ -498,7 +498,7 @@ def unfold(
     for count in counts:
         t.emit.require_size(count, 1, "number of windows")
     shape = (batch, channels * kernel[0] * kernel[1], product(counts))
-    return computed(t, (x.dtype, shape), images.columns_of_windows, x, kernel, *settings, counts)
+    return built(t, (x.dtype, shape), images.columns_of_windows, x, kernel, *settings, counts)
 
 
 @TORCH.function("nn.functional.fold")
@@ -528,7 +528,7 @@ def fold(
                input)  # fmt: skip
     dilations, pads, strides = settings
     made = (input.dtype, (batch, floordiv(columns, area), *space))
-    return computed(t, made, lambda x: op("Col2Im", x, space, kernel, dilations=dilations,
+    return built(t, made, lambda x: op("Col2Im", x, space, kernel, dilations=dilations,
                                           pads=pads * 2, strides=strides), input)  # fmt: skip
 
 
@@ -554,7 +554,7 @@ def grid_sample(
     name = {"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}.get(mode)
     if name is None or padding_mode not in ("zeros", "border", "reflection"):
         return t.emit.typed("GridSample", [input, grid], *made)
-    return computed(t, made, lambda x, grid: op(
+    return built(t, made, lambda x, grid: op(
         "GridSample", x, grid, mode=name, padding_mode=padding_mode,
         align_corners=int(bool(align_corners))), input, grid)  # fmt: skip
 
@@ -569,7 +569,7 @@ def affine_grid(t: Core, theta: Value, size: Value, align_corners: Value = None)
         t.fail("shape-mismatch", f"expected theta of shape ({batch}, {len(space)}, "
                f"{len(space) + 1}), got {t.show(theta)}", theta)  # fmt: skip
     whole = sizes(t, (size,))
-    return computed(
+    return built(
         t, (theta.dtype, (batch, *space, len(space))),
         lambda x: op("AffineGrid", x, whole, align_corners=int(bool(align_corners))), theta,
     )  # fmt: skip

@@ -1,0 +1,487 @@
+"""Context-free grammars in the notations of llama.cpp (GBNF) and Lark, for token masks.
+
+Rules may call themselves; a rule that calls itself before any text (``sum: sum "+" term``) is
+turned round, which keeps its texts. Source: the notations' own documents.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from hagane.errors import InvalidArgument, NoSuchFile
+from hagane.lexgen.expressions.characters import Flags
+from hagane.lexgen.masks.rules import (
+    Alt,
+    Bytes,
+    Call,
+    LeftRecursion,
+    OneOf,
+    Part,
+    Rep,
+    Rules,
+    Seq,
+    alt,
+    seq,
+)
+from hagane.lexgen.masks.texts import matching
+
+
+class Grammar:
+    """A context-free grammar.
+
+    Args:
+        text: The rules, in GBNF (``root ::= "yes" | "no"``) or Lark's notation
+            (``start: "yes" | "no"``).
+        start: The first rule; ``root`` or ``start`` if None.
+
+    Raises:
+        InvalidArgument: The text is malformed; the message has the line.
+    """
+
+    def __init__(self, text: str, start: str | None = None):
+        lark = "::=" not in text
+        self.name = "the grammar"
+        rules = _Reader(text, lark).rules()
+        first = start or ("start" if lark else "root")
+        if first not in rules:
+            known = ", ".join(sorted(rules)) or "none"
+            raise InvalidArgument(
+                f"grammar: there is no rule '{first}' to start with; there are: {known}"
+            )
+        self.rules = _numbered(rules, first, lark)
+
+    @classmethod
+    def read(cls, path: str | Path, start: str | None = None) -> Grammar:
+        """Return the grammar of a file.
+
+        Raises:
+            NoSuchFile: There is no such file.
+            InvalidArgument: Its text is malformed.
+        """
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise NoSuchFile(f"there is no grammar '{path}'") from None
+        return cls(text, start)
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A rule that is used, by its name."""
+
+    name: str
+    line: int
+
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>(?:[ \t\r]|(?:\#|//)[^\n]*)+)
+  | (?P<newline>\n)
+  | (?P<string>"(?:[^"\\\n]|\\.)*"i?)
+  | (?P<class>\[(?:[^\]\\]|\\.)*\])
+  | (?P<regex>/(?![*+?/])(?:[^/\\\n]|\\.)+/[imsux]*)
+  | (?P<define>::=)
+  | (?P<range>\.\.)
+  | (?P<directive>%\w+)
+  | (?P<name>[?!]?[A-Za-z_][A-Za-z0-9_-]*)
+  | (?P<alias>->[ \t]*\w+)
+  | (?P<counts>\{[ \t]*\d*[ \t]*(?:,[ \t]*\d*[ \t]*)?\})
+  | (?P<sign>[()|*+?:.~\[\]])
+  | (?P<number>\d+)
+    """,
+    re.VERBOSE,
+)
+
+
+class _Reader:
+    """Reads the rules of a text."""
+
+    def __init__(self, text: str, lark: bool):
+        self.lark = lark
+        self.tokens = list(self._split(text))
+        self.at = 0
+        self.depth = 0  # of parentheses, in which lines may end anywhere
+        self.ignored: list[Part] = []
+
+    def _split(self, text: str) -> Iterator[tuple[str, str, int]]:
+        at, line = 0, 1
+        while at < len(text):
+            found = _TOKEN.match(text, at)
+            # "[" begins a set of characters in GBNF, and an optional part in Lark.
+            if self.lark and text[at] in "[]":
+                yield "sign", text[at], line
+                at += 1
+                continue
+            if found is None or (not self.lark and found.lastgroup in ("regex", "alias")):
+                raise InvalidArgument(f"grammar, line {line}: unexpected {text[at]!r}")
+            if found.lastgroup != "space":
+                yield str(found.lastgroup), found[0], line
+            line += found[0].count("\n")
+            at = found.end()
+        yield "newline", "\n", line
+        yield "end", "", line
+
+    def rules(self) -> dict[str, Part | _Named]:
+        """Return the body of each rule, by name."""
+        rules: dict[str, Part | _Named] = {}
+        while True:
+            self._skip_lines()
+            kind, text, line = self._next()
+            if kind == "end":
+                break
+            if kind == "directive" and text == "%ignore" and self.lark:
+                self.ignored.append(self._choice())
+                continue
+            if kind == "directive":
+                self._fail(line, f"'{text}' is not covered; write the rules that it brings")
+            if kind != "name":
+                self._fail(line, f"expected the name of a rule, got {text!r}")
+            name = text.lstrip("?!")
+            if self.lark and self._peek()[1] == ".":
+                self._next()
+                self._next()
+            kind, sign, line = self._next()
+            if sign != (":" if self.lark else "::="):
+                wanted = ":" if self.lark else "::="
+                self._fail(line, f"expected '{wanted}' after '{name}', got {sign!r}")
+            if name in rules:
+                self._fail(line, f"the rule '{name}' is there already")
+            self._skip_to_body()
+            rules[name] = self._choice()
+            if self._peek()[0] not in ("newline", "end"):
+                _, text, line = self._peek()
+                self._fail(line, f"unexpected {text!r}")
+        for name, body in list(rules.items()):
+            if self.ignored and name.isupper():
+                continue
+            if self.ignored:
+                rules[name] = _between(body, Rep(alt(self.ignored), 0, None))
+        return rules
+
+    def _choice(self) -> Part:
+        ways = [self._sequence()]
+        while True:
+            self._skip_before("|")
+            if self._peek()[1] != "|" or self._peek()[0] != "sign":
+                return alt(ways)
+            self._next()
+            self._skip_lines()
+            ways.append(self._sequence())
+
+    def _sequence(self) -> Part:
+        parts: list[Part] = []
+        while True:
+            if self.depth:
+                self._skip_lines()
+            kind, text, _ = self._peek()
+            if kind == "alias":
+                self._next()
+                continue
+            begins = kind in ("string", "class", "regex", "name") or text in ("(", "[", ".")
+            if not begins or kind == "end":
+                return Seq(tuple(parts)) if len(parts) != 1 else parts[0]
+            parts.append(self._repeated(self._atom()))
+
+    def _atom(self) -> Part:
+        kind, text, line = self._next()
+        if kind == "string":
+            return self._string(text, line)
+        if kind == "class":
+            return self._matching(text, line)
+        if kind == "regex":
+            body, _, flags = text[1:].rpartition("/")
+            return self._matching(body, line, flags)
+        if kind == "name":
+            return _Named(text.lstrip("?!"), line)  # type: ignore[return-value]
+        if text == ".":
+            return self._matching("[^\\n]", line)
+        self.depth += 1
+        inside = self._choice()
+        self._skip_lines()
+        self.depth -= 1
+        closing = ")" if text == "(" else "]"
+        kind, found, line = self._next()
+        if found != closing:
+            self._fail(line, f"expected '{closing}', got {found!r}")
+        return inside if text == "(" else Rep(inside, 0, 1)
+
+    def _repeated(self, part: Part) -> Part:
+        while True:
+            kind, text, line = self._peek()
+            if kind == "sign" and text in "*+?":
+                low, high = {"*": (0, None), "+": (1, None), "?": (0, 1)}[text]
+                self._next()
+            elif kind == "counts":
+                numbers = [number.strip() for number in text[1:-1].split(",")]
+                low = int(numbers[0] or 0)
+                high = int(numbers[-1]) if numbers[-1] else None
+                self._next()
+            elif text == "~" and self.lark:
+                self._next()
+                low = high = int(self._number())
+                if self._peek()[0] == "range":
+                    self._next()
+                    high = int(self._number())
+            else:
+                return part
+            if high is not None and high < low:
+                self._fail(line, f"expected at least {low} repetitions, got {high}")
+            part = Rep(part, low, high)
+
+    def _number(self) -> str:
+        kind, text, line = self._next()
+        if kind != "number":
+            self._fail(line, f"expected a number, got {text!r}")
+        return text
+
+    def _string(self, text: str, line: int) -> Part:
+        folded = text.endswith("i")
+        body = text[1 : -2 if folded else -1]
+        if self.lark and self._peek()[0] == "range":
+            self._next()
+            _, high, _ = self._next()
+            return self._matching(f"[{body}-{high[1:-1]}]", line)
+        plain = _unescaped(body)
+        if folded:
+            return self._matching(re.escape(plain), line, "i")
+        return Bytes(plain.encode("utf-8"))
+
+    def _matching(self, source: str, line: int, flags: str = "") -> Part:
+        try:
+            marked = f"(?{flags.replace('u', '')}:{source})" if flags.strip("u") else source
+            return OneOf(matching(marked, whole=True, flags=Flags()))
+        except InvalidArgument as error:
+            self._fail(line, str(error))
+
+    def _skip_lines(self) -> None:
+        while self._peek()[0] == "newline":
+            self._next()
+
+    def _skip_to_body(self) -> None:
+        """Pass line breaks between a rule's sign and its body, unless the body is empty."""
+        at = self.at
+        while self.tokens[at][0] == "newline":
+            at += 1
+        signs = (":", "::=", ".")
+        another = self.tokens[at][0] == "name" and self.tokens[at + 1][1] in signs
+        if not another and self.tokens[at][0] != "end":
+            self.at = at
+
+    def _skip_before(self, sign: str) -> None:
+        """Pass line breaks that a sign follows."""
+        at = self.at
+        while self.tokens[at][0] == "newline":
+            at += 1
+        if self.tokens[at][1] == sign:
+            self.at = at
+
+    def _peek(self) -> tuple[str, str, int]:
+        return self.tokens[self.at]
+
+    def _next(self) -> tuple[str, str, int]:
+        token = self.tokens[self.at]
+        self.at = min(self.at + 1, len(self.tokens) - 1)
+        return token
+
+    def _fail(self, line: int, problem: str) -> NoReturn:
+        raise InvalidArgument(f"grammar, line {line}: {problem}")
+
+
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0"}
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)")
+
+
+def _unescaped(text: str) -> str:
+    def one(found: re.Match[str]) -> str:
+        code = found[1]
+        return chr(int(code[1:], 16)) if code[0] in "xuU" and code[1:] else _ESCAPES.get(code, code)
+
+    return _ESCAPE.sub(one, text)
+
+
+def _between(part: Part | _Named, ignored: Part) -> Part:
+    """Return a part with text to ignore around each terminal."""
+
+    def wrapped(inner: Part | _Named) -> Part:
+        match inner:
+            case Seq(parts):
+                return Seq(tuple(map(wrapped, parts)))
+            case Alt(parts):
+                return Alt(tuple(map(wrapped, parts)))
+            case Rep(body, low, high):
+                return Rep(wrapped(body), low, high)
+            case Bytes() | OneOf():
+                return seq(inner, ignored)
+            case _Named(name=name) if name.isupper():
+                return seq(inner, ignored)  # type: ignore[arg-type]
+        return inner  # type: ignore[return-value]
+
+    return wrapped(part)
+
+
+def _numbered(bodies: dict[str, Part | _Named], first: str, lark: bool) -> Rules:
+    """Return the rules by number, the first one in front, without calls of itself before text."""
+    names = [first, *(name for name in bodies if name != first)]
+    numbers = {name: number for number, name in enumerate(names)}
+
+    def resolved(part: Part | _Named) -> Part:
+        match part:
+            case _Named(name, line):
+                if name not in numbers:
+                    known = ", ".join(sorted(numbers))
+                    raise InvalidArgument(
+                        f"grammar, line {line}: there is no rule '{name}'; there are: {known}"
+                    )
+                return Call(numbers[name])
+            case Seq(parts):
+                return Seq(tuple(map(resolved, parts)))
+            case Alt(parts):
+                return Alt(tuple(map(resolved, parts)))
+            case Rep(body, low, high):
+                return Rep(resolved(body), low, high)
+        return part
+
+    found = [resolved(bodies[name]) for name in names]
+    turned = _turned_round(found)
+    rules = Rules()
+    for body in turned:
+        rules.define(rules.reserve(), body)
+    try:
+        rules.compile()
+    except LeftRecursion as error:
+        raise InvalidArgument(
+            f"grammar: the rule '{names[error.rule]}' calls itself before any text in a way that "
+            "cannot be turned round; write the repetition with '*' or '+'"
+        ) from None
+    return rules
+
+
+def _turned_round(bodies: list[Part]) -> list[Part]:
+    """Return rules of which none begins with a call of itself (Paull's algorithm).
+
+    ``A: A x | y`` becomes ``A: y x*``.
+    """
+    made = list(bodies)
+    leads = _leading(made)
+    for rule in range(len(made)):
+        if rule not in _reached(leads, rule):
+            continue
+        ways = _ways(made[rule])
+        # Calls of earlier rules of the same circle in front are written out.
+        while True:
+            spread: list[tuple[Part, ...]] = []
+            changed = False
+            for way in ways:
+                head = way[0] if way else None
+                circular = (
+                    isinstance(head, Call)
+                    and head.rule < rule
+                    and rule in _reached(leads, head.rule)
+                )
+                if circular:
+                    changed = True
+                    spread += [(*inner, *way[1:]) for inner in _ways(made[head.rule])]  # type: ignore[union-attr]
+                else:
+                    spread.append(way)
+            ways = spread
+            if not changed:
+                break
+        loops = [way[1:] for way in ways if way and way[0] == Call(rule)]
+        ends = [way for way in ways if not way or way[0] != Call(rule)]
+        loops = [way for way in loops if way]
+        body = alt(Seq(way) for way in ends)
+        made[rule] = seq(body, Rep(alt(Seq(way) for way in loops), 0, None)) if loops else body
+    return made
+
+
+def _ways(part: Part) -> list[tuple[Part, ...]]:
+    """Return a part as alternatives, each a sequence."""
+    match part:
+        case Alt(parts):
+            return [way for each in parts for way in _ways(each)]
+        case Seq(parts):
+            if not parts:
+                return [()]
+            head, *rest = parts
+            return [(*way, *rest) for way in _ways(head)]
+        case Rep(body, 0, high) if _begins_with_call(body):
+            more = None if high is None else high - 1
+            later = () if more == 0 else (Rep(body, 0, more),)
+            return [(), *((*way, *later) for way in _ways(body))]
+        case Rep(body, low, high) if low and _begins_with_call(body):
+            more = None if high is None else high - 1
+            return [(*way, Rep(body, low - 1, more)) for way in _ways(body)]
+    return [(part,)]
+
+
+def _begins_with_call(part: Part) -> bool:
+    match part:
+        case Call():
+            return True
+        case Seq(parts):
+            return bool(parts) and _begins_with_call(parts[0])
+        case Alt(parts):
+            return any(map(_begins_with_call, parts))
+        case Rep(body):
+            return _begins_with_call(body)
+    return False
+
+
+def _leading(bodies: list[Part]) -> list[set[int]]:
+    """Return for each rule those that it may call before any text."""
+    empty: set[int] = set()
+    while True:
+        more = {number for number, body in enumerate(bodies) if _may_be_empty(body, empty)}
+        if more == empty:
+            break
+        empty = more
+
+    def heads(part: Part) -> Iterator[int]:
+        match part:
+            case Call(rule):
+                yield rule
+            case Seq(parts):
+                for each in parts:
+                    yield from heads(each)
+                    if not _may_be_empty(each, empty):
+                        break
+            case Alt(parts):
+                for each in parts:
+                    yield from heads(each)
+            case Rep(body):
+                yield from heads(body)
+
+    return [set(heads(body)) for body in bodies]
+
+
+def _may_be_empty(part: Part, empty: set[int]) -> bool:
+    inner: Callable[[Part], bool] = lambda each: _may_be_empty(each, empty)  # noqa: E731
+    match part:
+        case Bytes(text):
+            return not text
+        case OneOf(texts):
+            return "" in texts
+        case Seq(parts):
+            return all(map(inner, parts))
+        case Alt(parts):
+            return any(map(inner, parts))
+        case Rep(body, low):
+            return low == 0 or inner(body)
+        case Call(rule):
+            return rule in empty
+    return False
+
+
+def _reached(leads: list[set[int]], rule: int) -> set[int]:
+    found: set[int] = set()
+    stack = list(leads[rule])
+    while stack:
+        at = stack.pop()
+        if at not in found:
+            found.add(at)
+            stack += leads[at]
+    return found

@@ -1,0 +1,195 @@
+"""Keywords of JSON Schema: their types, and the cases that those of one type describe."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+from urllib.parse import unquote
+
+from hagane.errors import InvalidArgument
+from hagane.lexgen.masks.cases import Arrays, Booleans, Case, Null, Objects, Strings
+from hagane.lexgen.masks.formats import FORMATS
+from hagane.lexgen.masks.json_schema_form import pointer, refuse
+from hagane.lexgen.masks.numbers import Numbers
+from hagane.lexgen.masks.texts import ANYTHING, Texts, literals, matching, of_length
+
+_log = logging.getLogger("hagane.lexgen")
+
+TYPES = ("null", "boolean", "number", "string", "array", "object")
+_KEYWORDS = {
+    "string": {"minLength", "maxLength", "pattern", "format"},
+    "number": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"},
+    "array": {"items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems",
+              "contains", "minContains", "maxContains"},
+    "object": {
+        "properties", "required", "additionalProperties", "patternProperties", "propertyNames",
+        "minProperties", "maxProperties",
+    },
+}  # fmt: skip
+OF_TYPE = {keyword: kind for kind, keywords in _KEYWORDS.items() for keyword in keywords}
+ANYWHERE = {
+    "type", "enum", "const", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "$ref",
+    "nullable", "dependentRequired", "dependentSchemas", "dependencies", "unevaluatedProperties",
+    "unevaluatedItems",
+}  # fmt: skip
+REFUSED = {
+    "$dynamicRef": "a reference that depends on the way to it",
+    "$recursiveRef": "a reference that depends on the way to it",
+}
+ANNOTATIONS = {
+    "title", "description", "default", "examples", "example", "$schema", "$id", "id", "$anchor",
+    "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "$defs", "definitions", "$comment",
+    "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "contentSchema",
+    "discriminator", "externalDocs", "xml", "enumNames",
+}  # fmt: skip
+# Formats of JSON Schema that no expression here covers.
+_HARD_FORMATS = {"idn-email", "idn-hostname", "iri", "iri-reference", "uri-template", "regex"}
+# Formats that annotate: of OpenAPI's numbers and texts.
+_LOOSE_FORMATS = {"int32", "int64", "float", "double", "password", "byte", "binary"}
+
+
+def all_cases() -> list[Case]:
+    """Return the cases of all values, by type."""
+    return [Null(), Booleans(), Numbers(), Strings(), Arrays(), Objects()]
+
+
+def _listed(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+def types_of(schema: Mapping[str, Any]) -> tuple[set[str], bool]:
+    """Return the types that a schema names (all without), and whether numbers must be whole."""
+    if "type" not in schema:
+        return set(TYPES), False
+    kinds = set(_listed(schema["type"]))
+    if schema.get("nullable") is True:
+        kinds.add("null")
+    integer = "integer" in kinds and "number" not in kinds
+    return kinds - {"integer"} | ({"number"} if "integer" in kinds else set()), integer
+
+
+def count_of(schema: Mapping[str, Any], keyword: str, default: Any = None) -> Any:
+    """Return the number of a keyword."""
+    return int(schema[keyword]) if keyword in schema else default
+
+
+def each_of(schema: Mapping[str, Any], keyword: str, where: str) -> list[tuple[Any, str]]:
+    """Return the schemas of a keyword, with their pointers."""
+    return [(each, pointer(where, keyword, at)) for at, each in enumerate(schema[keyword])]
+
+
+def fraction_of(value: float) -> Fraction:
+    """Return a number of JSON, exactly as it is written."""
+    return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+
+
+def numbers_of(schema: Mapping[str, Any], integer: bool) -> Numbers:
+    """Return the numbers of a schema."""
+    found = Numbers(integer=integer)
+    bounds: tuple[tuple[str, str, Callable[[Fraction, bool], Numbers]], ...] = (
+        ("minimum", "exclusiveMinimum", lambda value, open_: Numbers(value, open_)),
+        ("maximum", "exclusiveMaximum", lambda v, o: Numbers(high=v, high_open=o)),
+    )
+    for plain, exclusive, made in bounds:
+        flag = schema.get(exclusive)
+        if plain in schema:
+            found &= made(fraction_of(schema[plain]), flag is True)
+        if flag is not None and not isinstance(flag, bool):
+            found &= made(fraction_of(flag), True)
+    if "multipleOf" in schema:
+        found &= Numbers(factors=frozenset({fraction_of(schema["multipleOf"])}))
+    return found
+
+
+def strings_of(schema: Mapping[str, Any], where: str) -> Strings:
+    """Return the texts of a schema."""
+    texts = ANYTHING
+    if "pattern" in schema:
+        texts = pattern_texts(schema["pattern"], f"{where}/pattern")
+    name = schema.get("format")
+    if name is not None and name not in _LOOSE_FORMATS:
+        if name in FORMATS:
+            form = matching(FORMATS[name], whole=True)
+            texts = form if texts is ANYTHING else texts & form
+        elif name in _HARD_FORMATS:
+            known = ", ".join(FORMATS)
+            refuse(f"{where}/format", f"expected one of {known}, got '{name}'")
+        else:
+            known = ", ".join(FORMATS)
+            _log.warning("JSON schema, %s/format: '%s' is not one of %s", where, name, known)
+    return Strings(texts, count_of(schema, "minLength", 0), count_of(schema, "maxLength"))
+
+
+def pattern_texts(source: str, where: str) -> Texts:
+    """Return the texts in which a pattern matches."""
+    try:
+        return matching(source)
+    except InvalidArgument as error:
+        refuse(where, str(error))
+
+
+def case_texts(case: Strings) -> Texts:
+    """Return the texts of a case, their lengths included."""
+    if case.low == 0 and case.high is None:
+        return case.texts
+    return case.texts & of_length(case.low, case.high)
+
+
+def other_than(values: Sequence[Any], where: str) -> list[Case]:
+    """Return the cases of all values but some."""
+    if any(isinstance(value, (list, Mapping)) for value in values):
+        refuse(where, "the contrary of arrays and objects is not covered; write texts or numbers")
+    numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
+    truths = frozenset({False, True}) - {value for value in values if isinstance(value, bool)}
+    texts = [value for value in values if isinstance(value, str)]
+    return [
+        *([] if None in values else [Null()]),
+        Booleans(truths),
+        Numbers(without=frozenset(map(fraction_of, numbers))),
+        Strings(ANYTHING - literals(texts)) if texts else Strings(),
+        Arrays(),
+        Objects(),
+    ]
+
+
+def target_of(root: Any, target: str, where: str) -> tuple[Any, str]:
+    """Return the schema that a reference names, and its pointer."""
+    place = pointer(where, "$ref")
+    if target[:1] != "#" or target[1:2] not in ("", "/"):
+        found = _named(root, target)
+        if found is not None:
+            return found, target
+        refuse(
+            place,
+            f"expected a pointer within the schema, got '{target}'; write '#/$defs/name' "
+            "and copy what is in other files into '$defs'",
+        )
+    at: Any = root
+    for step in unquote(target[1:]).split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(at, list) and name.isdecimal() and int(name) < len(at):
+            at = at[int(name)]
+        elif isinstance(at, Mapping) and name in at:
+            at = at[name]
+        else:
+            there = f"; there are: {', '.join(at)}" if isinstance(at, Mapping) and at else ""
+            refuse(place, f"there is nothing at '{target}', no '{name}'{there}")
+    return at, target
+
+
+def _named(schema: Any, name: str) -> Any:
+    """Return the schema within another that has a name of its own (``$id``, ``$anchor``)."""
+    stack = [schema]
+    while stack:
+        at = stack.pop()
+        if isinstance(at, Mapping):
+            if name in (at.get("$id"), at.get("id")) or (
+                name[:1] == "#" and name[1:] == at.get("$anchor")
+            ):
+                return at
+            stack += at.values()
+        elif isinstance(at, list):
+            stack += at
+    return None

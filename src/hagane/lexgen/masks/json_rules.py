@@ -1,0 +1,207 @@
+"""The rules of a grammar whose texts are the JSON texts of a schema.
+
+Members come in the order of the schema, then others. Source of the texts: RFC 8259.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from hagane.errors import InvalidArgument
+from hagane.lexgen.automata.utf8 import utf8_sequences
+from hagane.lexgen.expressions import charset
+from hagane.lexgen.masks.cases import (
+    Arrays,
+    Booleans,
+    Case,
+    Conjunction,
+    Null,
+    Objects,
+    Strings,
+)
+from hagane.lexgen.masks.json_schema import Schemas
+from hagane.lexgen.masks.json_schema_form import refuse
+from hagane.lexgen.masks.numbers import Numbers
+from hagane.lexgen.masks.rules import (
+    NO_TEXT,
+    Alt,
+    Bytes,
+    Call,
+    Net,
+    OneOf,
+    Part,
+    Rep,
+    Rules,
+    alt,
+    seq,
+)
+from hagane.lexgen.masks.texts import ANYTHING, Texts, literals, matching, of_length
+
+_PLAIN = charset.complement(charset.union(((0, 31),), charset.of('"\\'), ((0xD800, 0xDFFF),)))
+_ESCAPES = {ord(char): json.dumps(char).strip('"').encode() for char in "\n\t\r\b\f\\"} | {
+    ord('"'): b'\\"'
+}
+# Counts of members that are told apart.
+_MOST_COUNTED = 512
+
+
+def schema_rules(schema: Any, space: str = " ?") -> Rules:
+    """Return rules whose first one matches the JSON texts of a schema.
+
+    Args:
+        schema: The schema: a mapping, true or false.
+        space: The expression of the space after ``:`` and ``,`` and inside of brackets.
+
+    Raises:
+        InvalidArgument: The schema is malformed, or asks for what is not covered; the message has
+            the JSON pointer.
+    """
+    made = _Writer(Schemas(schema), space)
+    first = made.rules.reserve()
+    made.rules.define(first, made.value(made.schemas.conjunction(schema, "#")))
+    return made.rules
+
+
+def in_string(low: int, high: int) -> Iterator[tuple[tuple[int, int], ...]]:
+    """Yield the sequences of byte ranges that write an interval of characters in a JSON string."""
+    for least, most in charset.intersect(((low, high),), _PLAIN):
+        yield from utf8_sequences(least, most)
+    for code, escape in _ESCAPES.items():
+        if low <= code <= high:
+            yield tuple((byte, byte) for byte in escape)
+
+
+class _Writer:
+    def __init__(self, schemas: Schemas, space: str):
+        self.rules = Rules()
+        self.schemas = schemas
+        self.space = OneOf(matching(space, whole=True)) if space else NO_TEXT
+        self.comma = seq(Bytes(b","), self.space)
+        self._calls: dict[Conjunction, Call] = {}
+        self._character: Call | None = None
+
+    def value(self, conjunction: Conjunction) -> Call:
+        """Return a call of the rule of the values of which some schemas hold."""
+        if conjunction not in self._calls:
+            call = self._calls[conjunction] = Call(self.rules.reserve())
+            cases = self.schemas.cases(conjunction)
+            cases = [case for case in cases if not case.weak] or cases
+            where = self.schemas.where(conjunction)
+            self.rules.define(call.rule, Alt(tuple(self._case(case, where) for case in cases)))
+        return self._calls[conjunction]
+
+    def _case(self, case: Case, where: str) -> Part:
+        match case:
+            case Null():
+                return Bytes(b"null")
+            case Booleans(values):
+                return alt(Bytes(json.dumps(value).encode()) for value in sorted(values))
+            case Numbers():
+                return OneOf(case.texts(where))
+            case Strings():
+                return seq(Bytes(b'"'), self._string(case, where), Bytes(b'"'))
+            case Arrays():
+                return self._array(case, where)
+            case Objects():
+                return self._object(case, where)
+
+    def _string(self, case: Strings, where: str) -> Part:
+        low, high = case.low, case.high
+        if case.low == 0 and case.high is None:
+            return OneOf(case.texts, in_string)
+        if case.texts is ANYTHING:
+            if self._character is None:
+                self._character = self.rules.add(OneOf(of_length(1, 1), in_string))
+            return Rep(self._character, low, high)
+        try:
+            return OneOf(case.texts & of_length(low, high), in_string)
+        except InvalidArgument as error:
+            refuse(where, f"a length beside a pattern or a format: {error}")
+
+    def _array(self, case: Arrays, where: str) -> Part:
+        low, high, size = case.low, case.high, len(case.prefix)
+        if case.named and low <= size:
+            high = size if high is None else min(high, size)
+        edges: list[tuple[int, Part, int]] = []
+        last = size if high is None else min(high, size)
+        end = last + 1
+        for place in range(last + 1):
+            if place >= low:
+                edges.append((place, NO_TEXT if place == 0 else self.space, end))
+            if place < last:
+                item: Part = self.value(case.prefix[place])
+                edges.append((place, seq(self.comma, item) if place else item, place + 1))
+        if last == size and (high is None or high > size):
+            item = self.value(case.rest)
+            least = max(low - size, 1)
+            most = None if high is None else high - size
+            if size:
+                more: Part = Rep(seq(self.comma, item), least, most)
+            else:
+                rest = None if most is None else most - 1
+                more = seq(item, Rep(seq(self.comma, item), least - 1, rest))
+            edges.append((last, seq(more, self.space), end))
+        return seq(Bytes(b"["), self.space, Net(tuple(edges), 0, end), Bytes(b"]"))
+
+    def _object(self, case: Objects, where: str) -> Part:
+        members = [(name, held, name in case.required) for name, held in case.members]
+        known = {name for name, _ in case.members}
+        members += [
+            (name, case.member(name), True) for name in sorted(case.required) if name not in known
+        ]
+        low, high = case.low, case.high
+        counted = max(low, -1 if high is None else high + 1, 1)
+        if counted > _MOST_COUNTED:
+            refuse(where, f"more than {_MOST_COUNTED - 1} members are not counted; drop the bound")
+        extra = self._others(case, {name for name, _, _ in members})
+        edges: list[tuple[int, Part, int]] = []
+        width = counted + 1
+        end = (len(members) + 1) * width
+
+        def then(count: int) -> int | None:
+            if high is not None and count >= high:
+                return None
+            return min(count + 1, counted)
+
+        parts: list[tuple[Part, bool]] = [
+            (self._member(Bytes(json.dumps(name, ensure_ascii=False).encode()), held), needed)
+            for name, held, needed in members
+        ]
+        for number in range(len(parts) + 1):
+            for count in range(min(number, counted) + 1 if number < len(parts) else width):
+                at = number * width + count
+                following = then(count)
+                if number == len(parts):
+                    if count >= low:
+                        edges.append((at, self.space if count else NO_TEXT, end))
+                    if extra is not None and following is not None:
+                        part = seq(self.comma, extra) if count else extra
+                        edges.append((at, part, number * width + following))
+                    continue
+                part, needed = parts[number]
+                if not needed:
+                    edges.append((at, NO_TEXT, at + width))
+                if following is not None:
+                    part = seq(self.comma, part) if count else part
+                    edges.append((at, part, (number + 1) * width + following))
+        return seq(Bytes(b"{"), self.space, Net(tuple(edges), 0, end), Bytes(b"}"))
+
+    def _others(self, case: Objects, known: set[str]) -> Call | None:
+        """Return the rule of members that the schema does not name, if they are written."""
+        if case.named and not case.open:
+            return None
+        ways: list[Part] = []
+        for texts, held, _ in case.others:
+            names = texts - literals(known) if known else texts
+            if self.schemas.possible(held) and not names.empty:
+                ways.append(self._member(_quoted(names), held))
+        return self.rules.add(alt(ways)) if ways else None
+
+    def _member(self, name: Part, held: Conjunction) -> Part:
+        return seq(name, Bytes(b":"), self.space, self.value(held))
+
+
+def _quoted(texts: Texts) -> Part:
+    return seq(Bytes(b'"'), OneOf(texts, in_string), Bytes(b'"'))

@@ -1,0 +1,330 @@
+"""Sets of texts as complete automata over code points, closed under the set operations."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+from hagane.errors import InvalidArgument
+from hagane.lexgen.automata.determinise import determinise
+from hagane.lexgen.automata.nfa import build_nfa
+from hagane.lexgen.expressions import charset
+from hagane.lexgen.expressions.characters import Flags
+from hagane.lexgen.expressions.charset import END, MAX
+from hagane.lexgen.expressions.parse import parse
+from hagane.lexgen.expressions.syntax import (
+    Alternate,
+    Assertion,
+    Branch,
+    Chars,
+    Concat,
+    Look,
+    Node,
+    Repeat,
+    concat,
+)
+
+MOST_STATES = 20_000
+
+Row = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """A set of texts. Equal ones need not be one object.
+
+    State 0 is the start. ``rows[state]`` lists the first code point of each interval and the next
+    state of the code points from there to the next interval; -1 leads nowhere. ``accepts`` are the
+    states in which a text of the set may end.
+    """
+
+    rows: tuple[Row, ...]
+    accepts: frozenset[int]
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no text in the set."""
+        return not self.accepts
+
+    def edges(self, state: int) -> Iterator[tuple[int, int, int]]:
+        """Yield the first and the last code point and the next state of each interval."""
+        for (low, to), (following, _) in pairwise((*self.rows[state], (END, -1))):
+            if to >= 0:
+                yield low, following - 1, to
+
+    def __contains__(self, text: str) -> bool:
+        state = 0
+        for char in text:
+            state = _next(self.rows[state], ord(char))
+            if state < 0:
+                return False
+        return state in self.accepts
+
+    def __and__(self, other: Texts) -> Texts:
+        return _product(self, other, operator.and_)
+
+    def __or__(self, other: Texts) -> Texts:
+        return _product(self, other, operator.or_)
+
+    def __sub__(self, other: Texts) -> Texts:
+        return _product(self, other, operator.gt)
+
+
+def _next(row: Row, code: int) -> int:
+    found = -1
+    for low, to in row:
+        if low > code:
+            break
+        found = to
+    return found
+
+
+def _built(start: Any, step: Callable[[Any], tuple[dict[int, Any], bool]]) -> Texts:
+    """Return the automaton that ``step`` describes, without states that lead to no text.
+
+    Args:
+        start: The first state, any hashable value.
+        step: Gives the next states by the first code points of intervals (None: nowhere), and
+            whether a text may end.
+    """
+    numbers = {start: 0}
+    order = [start]
+    rows: list[list[tuple[int, int]]] = []
+    accepts = set()
+    for number, state in enumerate(order):  # grows while it runs
+        following, ends = step(state)
+        if ends:
+            accepts.add(number)
+        row = []
+        for low, to in sorted(following.items(), key=lambda item: item[0]):
+            if to is not None and to not in numbers:
+                numbers[to] = len(order)
+                order.append(to)
+                if len(order) > MOST_STATES:
+                    raise InvalidArgument(
+                        f"a set of texts needs more than {MOST_STATES} states; "
+                        "bound lengths less, or use fewer patterns together"
+                    )
+            row.append((low, -1 if to is None else numbers[to]))
+        rows.append(row)
+    return _minimal(rows, accepts)
+
+
+def _minimal(rows: list[list[tuple[int, int]]], accepts: set[int]) -> Texts:
+    """Return the automaton with equal states joined and dead ones left out (Moore's way)."""
+    alive = set(accepts)
+    before: dict[int, set[int]] = {}
+    for state, row in enumerate(rows):
+        for _, to in row:
+            before.setdefault(to, set()).add(state)
+    stack = list(alive)
+    while stack:
+        for state in before.get(stack.pop(), ()):
+            if state not in alive:
+                alive.add(state)
+                stack.append(state)
+    if 0 not in alive:
+        return NOTHING
+    block = {state: int(state in accepts) for state in alive}
+    count = len(set(block.values()))
+    while True:
+        seen: dict[Any, int] = {}
+        refined = {}
+        for state in alive:
+            key = (block[state], _joined((low, block.get(to, -1)) for low, to in rows[state]))
+            refined[state] = seen.setdefault(key, len(seen))
+        block = refined
+        if len(seen) == count:
+            break
+        count = len(seen)
+    numbers: dict[int, int] = {}
+    order = [0]
+    numbers[block[0]] = 0
+    made: list[Row] = []
+    for state in order:
+        row = []
+        for low, to in rows[state]:
+            target = block.get(to, -1)
+            if target >= 0 and target not in numbers:
+                numbers[target] = len(order)
+                order.append(to)
+            row.append((low, numbers.get(target, -1)))
+        made.append(_joined(row))
+    ends = frozenset(number for number, state in enumerate(order) if state in accepts)
+    return Texts(tuple(made), ends)
+
+
+def _joined(row: Iterable[tuple[int, int]]) -> Row:
+    joined: list[tuple[int, int]] = []
+    for low, to in row:
+        if not joined or joined[-1][1] != to:
+            joined.append((low, to))
+    return tuple(joined)
+
+
+@lru_cache(4096)
+def _product(a: Texts, b: Texts, ends: Callable[[bool, bool], bool]) -> Texts:
+    def step(state: Any) -> tuple[dict[int, Any], bool]:
+        left, right = state
+        rows = (
+            a.rows[left] if left >= 0 else ((0, -1),),
+            b.rows[right] if right >= 0 else ((0, -1),),
+        )
+        found: dict[int, Any] = {}
+        for low in sorted({low for row in rows for low, _ in row}):
+            pair = (_next(rows[0], low), _next(rows[1], low))
+            found[low] = None if pair == (-1, -1) else pair
+        return found, ends(left in a.accepts, right in b.accepts)
+
+    return _built((0, 0), step)
+
+
+NOTHING = Texts((((0, -1),),), frozenset())
+# Surrogates are no characters.
+_STEPS = ((0, 0), (0xD800, -1), (0xE000, 0))
+ANYTHING = Texts((_STEPS,), frozenset({0}))
+
+
+def literals(texts: Iterable[str]) -> Texts:
+    """Return the set of some texts."""
+    return _literals(tuple(sorted(set(texts))))
+
+
+@lru_cache(4096)
+def _literals(wanted: tuple[str, ...]) -> Texts:
+
+    def step(state: Any) -> tuple[dict[int, Any], bool]:
+        begun = str(state)
+        size = len(begun)
+        found: dict[int, Any] = {}
+        for text in wanted:
+            if text.startswith(begun) and len(text) > size:
+                found[ord(text[size])] = text[: size + 1]
+        for code in list(found):
+            found.setdefault(code + 1, None)
+        return {0: None, **found}, begun in wanted
+
+    return _built("", step)
+
+
+@lru_cache(256)
+def of_length(low: int, high: int | None) -> Texts:
+    """Return the texts of at least ``low`` and at most ``high`` characters (None: any number)."""
+    last = low if high is None else high
+
+    def step(state: Any) -> tuple[dict[int, Any], bool]:
+        count = int(state)
+        more = count + 1 if count < last else (count if high is None else None)
+        return {0: more, 0xD800: None, 0xE000: more}, count >= low
+
+    return _built(0, step) if high is None or low <= high else NOTHING
+
+
+_ECMA = Flags(ascii=True)
+
+
+@lru_cache(4096)
+def matching(source: str, whole: bool = False, flags: Flags = _ECMA) -> Texts:
+    r"""Return the texts in which an expression matches somewhere.
+
+    Args:
+        source: The expression; ``$`` is the end of the text alone.
+        whole: It must match the whole text.
+        flags: As ECMA-262 has it if nothing is given: ``\d`` is ``[0-9]``.
+
+    Raises:
+        RegexSyntaxError: It is malformed, or looks back.
+    """
+    tree = parse(source, flags=flags)
+    around = [] if whole else [Repeat(Chars(charset.ANY), 0, None)]
+    branches = []
+    for branch in tree.branches:
+        body = _at_text_end(branch.body)
+        if branch.following is None:
+            branches.append(Branch(concat(*around, body, *around, Chars(charset.AT_END))))
+        else:
+            follow = concat(_at_text_end(branch.following), *around)
+            branches.append(Branch(concat(*around, body), concat(follow, Chars(charset.AT_END))))
+    if any(branch.following is not None for branch in branches):
+        raise InvalidArgument("look-ahead is not covered in a pattern of a schema")
+    dfa = determinise(build_nfa([tuple(branches)])).winners_only()
+    first = dfa.starts[0][0] if dfa.starts else -1
+    if first < 0:
+        return NOTHING
+    alphabet = dfa.alphabet
+
+    def step(state: Any) -> tuple[dict[int, Any], bool]:
+        row = dfa.delta[state]
+        found: dict[int, Any] = {}
+        for low, id in zip(alphabet.starts, alphabet.ids, strict=True):
+            if low <= MAX:
+                found[low] = row[id] if row[id] >= 0 else None
+        return found, row[alphabet.end_class] >= 0
+
+    return _built(first, step) & ANYTHING
+
+
+def _at_text_end(node: Node) -> Node:
+    """Return an expression whose ``$`` is the end of the text, not also before a last newline."""
+    match node:
+        case Assertion(Look.LAST_LINE_END):
+            return Assertion(Look.TEXT_END)
+        case Concat(parts):
+            return Concat(tuple(map(_at_text_end, parts)))
+        case Alternate(parts):
+            return Alternate(tuple(map(_at_text_end, parts)))
+        case Repeat(body, low, high):
+            return Repeat(_at_text_end(body), low, high)
+        case _:
+            return node
+
+
+def multiples(numerator: int, digits: int) -> Texts:
+    """Return the unsigned decimals of at most some digits after the point that divide evenly.
+
+    Args:
+        numerator: The factor of which the number times 10 to the ``digits`` is a multiple.
+        digits: How many digits may stand after the point.
+    """
+
+    def step(state: Any) -> tuple[dict[int, Any], bool]:
+        place, rest = state
+        found: dict[int, Any] = {0: None}
+        if place == "start":
+            for digit in range(10):
+                found[48 + digit] = ("zero" if digit == 0 else "whole", digit % numerator)
+            found[58] = None
+            return found, False
+        if place == "whole" or isinstance(place, int):
+            after = place + 1 if isinstance(place, int) else "whole"
+            for digit in range(10):
+                full = isinstance(place, int) and place >= digits
+                found[48 + digit] = None if full else (after, (rest * 10 + digit) % numerator)
+            found[58] = None
+        if not isinstance(place, int) and digits:
+            found[46] = (0, rest)
+            found.setdefault(47, None)
+        count = place if isinstance(place, int) else 0
+        scaled = rest * pow(10, digits - count, numerator) % numerator
+        return found, scaled == 0 and place != 0
+
+    return _built(("start", 0), step)
+
+
+def after(prefix: str, texts: Texts) -> Texts:
+    """Return the texts of a set, each behind a prefix."""
+
+    def step(state: Any) -> tuple[dict[int, Any], bool]:
+        place, at = state
+        if place == "prefix":
+            code = ord(prefix[at])
+            to = ("texts", 0) if at == len(prefix) - 1 else ("prefix", at + 1)
+            return {0: None, code: to, code + 1: None}, False
+        row = {low: None if to < 0 else ("texts", to) for low, to in texts.rows[at]}
+        return dict(row), at in texts.accepts
+
+    return texts if not prefix else _built(("prefix", 0), step)

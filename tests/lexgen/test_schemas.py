@@ -1,0 +1,273 @@
+"""Outputs under a schema or a grammar: valid by another validator, equal with and without C."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from hagane.errors import InvalidArgument, NoSuchFile
+from hagane.lexgen import Grammar, TokenMask
+from hagane.lexgen.masks.json_rules import schema_rules
+from hagane.lexgen.masks.pushdown import Machine, make_machine
+from hagane.lexgen.masks.vocabulary import Vocabulary, joined
+from tests.lexgen.test_token_mask import VOCABULARY
+
+TREE = {
+    "$ref": "#/$defs/tree",
+    "$defs": {
+        "tree": {
+            "type": "object",
+            "properties": {
+                "v": {"type": "integer", "maximum": 50},
+                "kids": {"type": "array", "items": {"$ref": "#/$defs/tree"}},
+                "s": {"type": "string", "minLength": 2, "maxLength": 6},
+            },
+            "required": ["v"],
+        }
+    },
+}
+KIND = {"type": "object", "properties": {"k": {"const": "x"}}, "required": ["k"]}
+SCHEMAS: list[Any] = [
+    TREE,
+    True,
+    {"type": "object"},
+    {"type": "object", "properties": {"a": {"type": "integer"}},
+     "additionalProperties": {"type": "string", "maxLength": 4}, "minProperties": 2,
+     "maxProperties": 4},
+    {"allOf": [{"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]},
+               {"properties": {"b": {"type": "number", "minimum": -1.5, "exclusiveMaximum": 2.25}},
+                "required": ["b"]}]},
+    {"oneOf": [KIND, {"type": "object", "required": ["k", "m"],
+                      "properties": {"k": {"const": "y"}, "m": {"type": "boolean"}}}]},
+    {"oneOf": [{"type": "integer", "maximum": 3}, {"type": "number", "minimum": 1}]},
+    {"type": "string", "pattern": "^a+b", "maxLength": 7},
+    {"type": "string", "allOf": [{"pattern": "a"}, {"pattern": "b$"}, {"not": {"pattern": "c"}}]},
+    {"type": "number", "multipleOf": 0.25, "minimum": 0, "maximum": 10},
+    {"type": "integer", "multipleOf": 7, "minimum": -50},
+    {"type": "object", "patternProperties": {"^x": {"type": "integer"}},
+     "additionalProperties": {"type": "boolean"}, "properties": {"xa": {"maximum": 5}}},
+    {"type": "object", "propertyNames": {"pattern": "^[ab]+$"},
+     "additionalProperties": {"type": "null"}},
+    {"not": {"type": ["string", "object", "array"]}},
+    {"type": "object", "properties": {"k": {"enum": [1, 2]}, "z": {"type": "null"},
+                                      "y": {"type": "null"}},
+     "if": {"properties": {"k": {"const": 1}}, "required": ["k"]},
+     "then": {"required": ["z"]}, "else": {"required": ["y"]}},
+    {"type": "object", "dependentRequired": {"a": ["b"]},
+     "properties": {"a": {"type": "null"}, "b": {"type": "null"}}},
+    {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "null"}],
+     "items": {"type": "boolean"}, "minItems": 3, "maxItems": 6},
+    {"type": "array", "contains": {"type": "null"}, "items": {"type": ["null", "integer"]}},
+    {"enum": [1, "a", None, {"a": [1, 2]}, [], True, 2.5]},
+    {"anyOf": [{"type": "string", "nullable": True}, {"type": "null"}], "minLength": 3},
+    *({"type": "string", "format": name} for name in
+      ("date", "time", "date-time", "uuid", "email", "ipv4", "ipv6", "hostname", "duration")),
+]  # fmt: skip
+
+
+def sampled(index: TokenMask, generator: np.random.Generator) -> bytes | None:
+    """Return an output of tokens at random, drawn to its end once it is long."""
+    state, tokens = index.start, []
+    for _ in range(2000):
+        if state == index.done:
+            return joined(tokens, index.vocabulary)
+        allowed = index.mask(state).tokens()
+        if len(tokens) > 30:
+            if index.end is not None and index.mask(state)[index.end]:
+                return joined(tokens, index.vocabulary)
+            closing = [token for token in allowed if VOCABULARY[token] in ('"', "}", "]", ")", "b")]
+            if closing and generator.random() < 0.8:
+                allowed = np.array(closing)
+        tokens.append(int(generator.choice(allowed)))
+        state = index.advance(state, tokens[-1])
+    return None
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: json.dumps(schema)[:50])
+def test_outputs_are_valid_by_another_validator(schema: Any) -> None:
+    index = TokenMask(schema, VOCABULARY)
+    validator = jsonschema.Draft202012Validator(
+        schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER
+    )
+    generator = np.random.default_rng(1)
+    found = [sampled(index, generator) for _ in range(40)]
+    ended = [json.loads(output) for output in found if output is not None]
+    assert len(ended) >= 35
+    for value in ended:
+        validator.validate(value)
+
+
+def machine(schema: Any) -> Machine:
+    vocabulary = Vocabulary.of([bytes([byte]) for byte in range(256)])
+    return make_machine(schema_rules(schema).compile(), vocabulary)
+
+
+def takes(found: Machine, text: str) -> bool:
+    threads = found.start(0)
+    return bool(threads) and found.ends(found.advance(threads, text.encode()))
+
+
+@pytest.mark.parametrize("schema", SCHEMAS[:20], ids=lambda schema: json.dumps(schema)[:50])
+def test_no_text_of_an_invalid_value_is_taken(schema: Any) -> None:
+    found = machine(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    values = [
+        None, True, 0, 1, 2, 3, 5, 7, 14, -3, 0.25, 0.3, 2.25, 11, "a", "ab", "aab", "cab", "x",
+        [], [1], [None], [1, None], [1, None, True], [1, None, True, 3], {}, {"a": 1}, {"a": "b"},
+        {"a": "x", "b": 2}, {"a": "x", "b": 2.25}, {"a": None}, {"a": None, "b": None}, {"k": "x"},
+        {"k": "y"}, {"k": "y", "m": True}, {"k": 1, "y": None}, {"k": 1, "z": None}, {"xa": 6},
+        {"xa": 4}, {"xb": 1.5}, {"v": 51}, {"v": 1, "kids": [{"v": 2}, {}]}, {"v": 1, "s": "a"},
+        {"a": 1, "c": "long text"}, {"c": None}, {"k": 2, "y": None},
+        {"v": 1, "kids": [{"v": 2}], "s": "abc"}, {"a": 1, "c": "text"},
+    ]  # fmt: skip
+    taken = 0
+    for value in values:
+        if takes(found, json.dumps(value)):
+            taken += 1
+            validator.validate(value)
+    assert taken
+
+
+def test_c_and_python_allow_the_same_tokens() -> None:
+    native, plain = TokenMask(TREE, VOCABULARY), TokenMask(TREE, VOCABULARY, native=False)
+    generator = np.random.default_rng(2)
+    for _ in range(12):
+        state, other = native.start, plain.start
+        for _ in range(40):
+            mask = native.mask(state)
+            assert (mask.words == plain.mask(other).words).all()
+            token = int(generator.choice(mask.tokens()))
+            state, other = native.advance(state, token), plain.advance(other, token)
+            assert native.accepts(state) == plain.accepts(other)
+            if state == native.done:
+                break
+
+
+def test_masks_are_what_trying_every_token_says() -> None:
+    schema = {"type": "array", "items": {"type": "string", "maxLength": 3}, "maxItems": 2}
+    index = TokenMask(schema, VOCABULARY)
+    found = machine(schema)
+    generator = np.random.default_rng(3)
+    for _ in range(10):
+        state, text = index.start, b""
+        while state != index.done:
+            allowed = {
+                number
+                for number, token in enumerate(index.vocabulary.tokens)
+                if token and found.advance(found.start(0), text + token)
+            }
+            if found.ends(found.advance(found.start(0), text)):
+                allowed.add(index.end or 0)
+            assert set(index.mask(state).tokens().tolist()) == allowed
+            token = int(generator.choice(sorted(allowed)))
+            state = index.advance(state, token)
+            text += index.vocabulary.tokens[token] or b""
+
+
+def test_counts_are_counted_and_not_copied() -> None:
+    automata = schema_rules({"type": "string", "minLength": 3, "maxLength": 2000}).compile()
+    assert len(automata.delta) < 40
+    found = machine({"type": "string", "minLength": 3, "maxLength": 2000})
+    for size, expected in ((2, False), (3, True), (2000, True), (2001, False)):
+        assert takes(found, json.dumps("é" * size, ensure_ascii=False)) == expected
+
+
+@pytest.mark.parametrize(
+    ("bounds", "whole"),
+    [
+        ({"minimum": 0, "maximum": 0}, True),
+        ({"minimum": -3, "maximum": 12}, True),
+        ({"minimum": 7, "exclusiveMaximum": 103}, True),
+        ({"exclusiveMaximum": -5}, True),
+        ({"minimum": 99.5}, True),
+        ({"minimum": -12.25, "maximum": 9.875}, False),
+        ({"exclusiveMinimum": 0.05, "maximum": 100}, False),
+        ({"minimum": 1, "exclusiveMinimum": True}, False),
+    ],
+)
+def test_bounds_of_numbers_are_exact(bounds: dict[str, float], whole: bool) -> None:
+    found = machine({"type": "integer" if whole else "number", **bounds})
+    low = bounds.get("minimum", bounds.get("exclusiveMinimum", -1e9))
+    high = bounds.get("maximum", bounds.get("exclusiveMaximum", 1e9))
+    for step in range(-1300, 1300):
+        value = step if whole else step / 8
+        above = value >= low if bounds.get("exclusiveMinimum") in (None, False) else value > low
+        below = value <= high if "exclusiveMaximum" not in bounds else value < high
+        assert takes(found, f"{value:g}") == (above and below), value
+
+
+GBNF = r"""
+# A list of calls.
+root  ::= call ("," ws call)*
+call  ::= name "(" (
+            arg ("," ws arg)*
+          )? ")"
+name  ::= [a-z] [a-z0-9_]{0,7}
+arg   ::= call | [0-9]+ | "\"" [^"\\]* "\""
+ws    ::= | " "
+"""
+LARK = """
+start: sum
+?sum: product | sum "+" product -> add | sum "-" product
+?product: atom | product "*" atom
+?atom: NUMBER | "-" atom | "(" sum ")"
+NUMBER: /[1-9][0-9]*/ | "0"
+%ignore " "
+"""
+
+
+def test_outputs_of_a_grammar_in_gbnf_match_it() -> None:
+    index = TokenMask(Grammar(GBNF), VOCABULARY)
+    generator = np.random.default_rng(4)
+    found = {sampled(index, generator) for _ in range(60)} - {None}
+    assert len(found) > 40
+    for output in found:
+        text = re.sub(r'"[^"\\]*"', "0", (output or b"").decode())
+        while (shorter := re.sub(r"[a-z][a-z0-9_]{0,7}\((\d+(, ?\d+)*)?\)", "0", text)) != text:
+            text = shorter
+        assert re.fullmatch(r"0(, ?0)*", text), output
+
+
+def test_rules_that_begin_with_themselves_keep_their_texts() -> None:
+    index = TokenMask(Grammar(LARK), VOCABULARY)
+    generator = np.random.default_rng(5)
+    outputs = {sampled(index, generator) for _ in range(60)} - {None}
+    assert len(outputs) > 40
+    for output in outputs:
+        eval((output or b"").decode())
+    circle = Grammar('start: a | "x"\na: b "1"\nb: a "2" | start "3"\n')
+    found = make_machine(circle.rules.compile(), Vocabulary.of([bytes([b]) for b in range(256)]))
+    assert all(takes(found, text) for text in ("x", "x31", "x3121", "x3131"))
+    assert not any(takes(found, text) for text in ("", "1", "x3", "31", "x21"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('root ::= "a', "grammar, line 1: unexpected '\"'"),
+        ("root ::= a\n", "grammar, line 1: there is no rule 'a'; there are: root"),
+        ("a ::= [a]\n", "grammar: there is no rule 'root' to start with; there are: a"),
+        ("root ::= (\n[a]", r"grammar, line 2: expected '\)', got ''"),
+        ("root ::= [a]{3,2}", "grammar, line 1: expected at least 3 repetitions, got 2"),
+        ("root ::= [a]\nroot ::= [b]", "grammar, line 2: the rule 'root' is there already"),
+        ("start: X\n%import common.X", "grammar, line 2: '%import' is not covered"),
+        ("start: start\n", "no text matches|calls itself"),
+    ],
+)
+def test_grammars_that_are_malformed_are_refused_by_line(text: str, message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        TokenMask(Grammar(text), VOCABULARY)
+
+
+def test_grammars_are_read_from_files(tmp_path: Path) -> None:
+    (tmp_path / "yes.gbnf").write_text('root ::= "yes" | "no"')
+    index = TokenMask(Grammar.read(tmp_path / "yes.gbnf"), VOCABULARY)
+    assert {VOCABULARY[token] for token in index.mask(index.start).tokens()} == {"y", "n"}
+    with pytest.raises(NoSuchFile, match=r"there is no grammar '.*no.gbnf'"):
+        Grammar.read(tmp_path / "no.gbnf")
