@@ -78,7 +78,9 @@ class LibraryTables:
     @cached_property
     def _successors(self) -> dict[str, str]:
         """Chainer's names by those that hagane has for the same."""
-        table = self.tables["chainer"]
+        table = self.tables.get("chainer")
+        if table is None:  # probabilities know NumPy alone
+            return {}
         known = {*table.functions, *table.layers, *table.names, *table.constants}
         known |= {*table.transparent, *table.bases.values(), table.tensor}
         for name in [*known]:
