@@ -32,7 +32,7 @@ def network(conv: str = "conv1") -> onnx.ModelProto:
         helper.make_node("Conv", ["x", "w1", "b"], ["c"], "conv2", strides=[2, 2], pads=[1] * 4),
         helper.make_node("Relu", ["c"], ["d"], "relu2"),
         helper.make_node("Mul", ["r", "d"], ["y"], "times"),
-        helper.make_node("Det", ["q"], ["z"], "det"),
+        helper.make_node("Bernoulli", ["q"], ["z"], "drawn"),
     ]
     feed = {"x": draw((1, 8, 12, 12)), "q": np.eye(3, dtype=np.float32)}
     return model_of(nodes, feed, ["y", "z"], constants)
@@ -113,10 +113,10 @@ def test_a_wrong_node_is_refused_with_names_like_it(
 def test_a_node_on_its_reference_kernel_is_refused_with_the_reason(
     model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, _, error = call(capsys, "inspect", model, "--c", "det")
+    status, _, error = call(capsys, "inspect", model, "--c", "drawn")
     assert status != 0
     text = " ".join(error.split())
-    assert "node 'det' (Det) has no native kernel: there is no kernel for it" in text
+    assert "node 'drawn' (Bernoulli) has no native kernel: there is no kernel for it" in text
 
 
 def test_a_node_without_an_option_is_refused(
@@ -175,8 +175,9 @@ def test_a_model_without_kernels_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     feed = {"q": np.eye(3, dtype=np.float32)}
-    path = tmp_path / "det.onnx"
-    onnx.save(model_of([helper.make_node("Det", ["q"], ["z"], "det")], feed, ["z"]), path)
+    path = tmp_path / "drawn.onnx"
+    node = helper.make_node("Bernoulli", ["q"], ["z"], "drawn")
+    onnx.save(model_of([node], feed, ["z"]), path)
     for option, mark in (("--c", "/* "), ("--asm", "# ")):
         status, out, _ = call(capsys, "inspect", path, option)
         assert status == 0
