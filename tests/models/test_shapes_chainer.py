@@ -37,7 +37,7 @@ def test_a_model_checks_from_its_source_without_an_error_or_an_unknown(case: Cas
     assert report.returned is not None
 
 
-def test_a_pooled_size_prints_as_the_formula_it_was_computed_by() -> None:
+def test_a_pooled_size_prints_as_a_formula_of_the_image() -> None:
     case = CASES["chainer-document"]
     sizes = {"bsize": 2, "height": 227, "width": 227}
     report = check_source(Request(case.path, case.target, case.inputs, case.make, sizes))
@@ -49,7 +49,7 @@ def test_a_pooled_size_prints_as_the_formula_it_was_computed_by() -> None:
     types = {t.type for t in report.types if t.place.line == line and t.expression == "h"}
     assert types == {
         "chainer.Variable(dtype=float32, shape=(2 (bsize), 64, "
-        "57 (ceil(((height - 1) // 2 - 2) / 2) + 1), 57 (ceil(((width - 1) // 2 - 2) / 2) + 1)))"
+        "57 (((height - 1) // 2 + 1) // 2), 57 (((width - 1) // 2 + 1) // 2)))"
     }
 
 
