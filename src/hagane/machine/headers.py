@@ -17,7 +17,6 @@ from hagane.machine.cache import CodeCache
 from hagane.machine.compiler import Compiler, NoCompiler
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_MACRO = re.compile(r"#\s*(?:define|undef)\s+(\w+)")
 
 
 class Header:
@@ -66,7 +65,7 @@ class Header:
             (folder / "lean.h").write_text(lean.text, encoding="utf-8")
             self._compiler.precompile(folder / "lean.h", self._flags)
 
-        folder = self._cache.get_folder(self._key("lean header"), make)
+        folder = self._cache.get_folder(self._key("lean header 2"), make)
         names = (folder / "left_out").read_text(encoding="utf-8").split()
         return folder, frozenset(names)
 
@@ -106,7 +105,9 @@ class Lean:
 
 
 def without_unused(text: str) -> Lean:
-    """Return a header without the system's functions and macros that the rest does not need.
+    """Return a header without the system's functions that the rest does not need.
+
+    Macros stay: the headers of the system know by them what was read.
 
     Args:
         text: The header, preprocessed with its macros kept (``-E -dD -P``). Names that begin with
@@ -131,13 +132,12 @@ def without_unused(text: str) -> Lean:
 
 
 def _chunks(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each macro and function, and "" with that of anything else."""
+    """Yield the name and the text of each function, and "" with the text of anything else."""
     lines: list[str] = []
     depth = 0
     for line in text.split("\n"):
         if not lines and line.startswith("#"):
-            macro = _MACRO.match(line)
-            yield (macro[1] if macro else ""), line
+            yield "", line
             continue
         if not lines and not line.strip():
             continue
