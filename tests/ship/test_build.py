@@ -121,10 +121,10 @@ def test_an_operator_without_a_kernel_is_refused_by_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     body = helper.make_graph(
-        [helper.make_node("Det", ["x"], ["y"], "find")],
+        [helper.make_node("Bernoulli", ["x"], ["y"], "find")],
         "g",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 3])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, 3])],
     )
     onnx.save(helper.make_model(body), tmp_path / "m.onnx")
     with pytest.raises(SystemExit) as ended:
@@ -132,7 +132,7 @@ def test_an_operator_without_a_kernel_is_refused_by_name(
     assert ended.value.code == 2
     text = capsys.readouterr().err
     assert text.count("\n") == 1
-    assert "Det 'find' cannot be built" in text
+    assert "Bernoulli 'find' cannot be built" in text
     assert "hagane.InferenceSession" in text
     assert not (tmp_path / "b").exists()
 

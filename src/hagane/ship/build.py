@@ -205,8 +205,23 @@ def library_name(stem: str) -> str:
     return name
 
 
-def generate(model: Path, options: BuildOptions, target: BuildTarget, weights: Path) -> Generated:
-    """Return the C of a build, and write its weights."""
+def generate(
+    model: Path,
+    options: BuildOptions,
+    target: BuildTarget,
+    weights: Path,
+    *,
+    measured: bool = True,
+) -> Generated:
+    """Return the C of a build, and write its weights.
+
+    Args:
+        model: An ONNX file, or a folder of ModelRetriever's.
+        options: How it is built.
+        target: What it is built for.
+        weights: The file that is written.
+        measured: Whether the engine, which takes a compiler, tells the memory of a run.
+    """
     settings = _settings(options, target)
     source = with_constants(model_source(model), parse_constants(options.constants))
     first = read(source, settings)
@@ -231,7 +246,7 @@ def generate(model: Path, options: BuildOptions, target: BuildTarget, weights: P
             embedded=options.embed_weights,
         ),
     )
-    values = [program.value_bytes(options.threads) for program in programs]
+    values = [program.value_bytes(options.threads) if measured else None for program in programs]
     known = [size for size in values if size is not None]
     peak = file.bytes + max(known) if len(known) == len(values) else None
     return Generated(sources, structure, file.bytes, inputs, outputs, peak, tuple(notes), nodes)

@@ -49,7 +49,7 @@ def _refit_into(fresh: Path, folder: Path, model: Path) -> dict[str, Any]:
         (fresh / level).mkdir()
         _refit_into(fresh / level, folder / level, model)
     options = BuildOptions(
-        shapes=tuple(manifest["shapes"]),
+        shapes=_shapes(manifest),
         target=manifest["target"],
         precision=manifest["precision"],
         static=str(manifest["library"]).endswith(".a"),
@@ -59,7 +59,7 @@ def _refit_into(fresh: Path, folder: Path, model: Path) -> dict[str, Any]:
         constants=tuple(manifest["constants"]),
     )
     weights = fresh / f"{manifest['name']}.weights"
-    made = generate(model, options, target_named(options.target), weights)
+    made = generate(model, options, target_named(options.target), weights, measured=False)
     _compare("operators", manifest["nodes"], made.nodes, model)
     _compare("kernels", manifest["kernels"], sorted(made.sources.kernels), model)
     if made.structure != manifest["build"]:
@@ -83,6 +83,19 @@ def _refit_into(fresh: Path, folder: Path, model: Path) -> dict[str, Any]:
     del manifest["check"], manifest["kind"]
     (fresh / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
     return manifest
+
+
+def _shapes(manifest: dict[str, Any]) -> tuple[str, ...]:
+    """Return the options with the ranges of a build, with those that it chose by itself."""
+    return tuple(
+        f"{each['name']}="
+        + ",".join(
+            str(least) if least == most else f"{least}..{most}"
+            for least, most in zip(each["least"], each["most"], strict=True)
+        )
+        for each in manifest["inputs"]
+        if each["least"]
+    )
 
 
 def _compare(what: str, before: Sequence[str], after: Sequence[str], model: Path) -> None:

@@ -191,8 +191,11 @@ def _converted(attributes: Attributes, source: np.dtype[Any], to: np.dtype[Any])
         number = "hg_to_i64({0})" if is_real(source) else "{0}"
         return f"s_load_{TINY_INTEGERS[to]}((uint8_t){number})"
     if is_real(source) and to.kind in "iu":
+        if to.name == "uint32":
+            below = "{0} >= -0x1p31 ? (uint32_t)(int32_t){0} : 0x80000000u"
+            return f"({{0}} < 0x1p31 ? ({below}) : {{0}} < 0x1p32 ? (uint32_t)(int64_t){{0}} : 0u)"
         if to.name not in ("int32", "int64"):
-            through = {"uint32": "i64", "uint64": "u64"}.get(to.name, "i32")
+            through = "u64" if to.name == "uint64" else "i32"
             return f"({c_type(to)})hg_to_{through}({{0}})"
         # As the processor has it: numbers that do not fit become the smallest one.
         low, high = ("-0x1p63", "0x1p63") if to.name == "int64" else ("-0x1p31", "0x1p31")
