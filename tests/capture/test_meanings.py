@@ -41,7 +41,7 @@ def test_a_share_of_the_expressions_computes_what_numpy_does(tmp_path: Path) -> 
 
 
 def test_a_wrong_meaning_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hagane.ops.functions import distances
+    from hagane.ops.functions.sums import distances
 
     call = next(call for call in CALLS if call.source == "torch.cdist(u, s)")
     assert outcome(call, tmp_path) == ("right", {"torch.cdist"})

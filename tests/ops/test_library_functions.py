@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from hagane.ops.functions import alignment, integers, linalg, ordering, pairs, products, special
+from hagane.ops.functions.layers import alignment
+from hagane.ops.functions.numbers import integers, pairs, special
+from hagane.ops.functions.sums import linalg, products
+from hagane.ops.functions.tensors import ordering
 
 DRAWN = np.random.default_rng(0)
 SQUARE = [DRAWN.standard_normal(shape) for shape in ((3, 3), (2, 4, 4), (1, 1))]

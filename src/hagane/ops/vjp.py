@@ -7,7 +7,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from hagane.ops.definition import Unsupported, VjpRule
-from hagane.ops.functions.shapes import reshape_like, unbroadcast
+from hagane.ops.functions.tensors.shapes import reshape_like, unbroadcast
 
 if TYPE_CHECKING:
     from hagane.ops.builder.interpreter import Call

@@ -14,7 +14,7 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Many, Tensor, Truth, Value, is_size
 from hagane.graph.types import Shape
 from hagane.ops.builder import interpreting
-from hagane.ops.functions.items import put_items, take_items
+from hagane.ops.functions.tensors.items import put_items, take_items
 from hagane.symbolic import Dim, Expr, ceildiv, maximum, minimum, symbol, symbols_of
 from hagane.symbolic.path import Verdict
 from hagane.symbolic.term import Term

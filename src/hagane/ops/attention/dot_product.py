@@ -14,7 +14,8 @@ from hagane.ops.builder import dtype_of, op, rank_of, size_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import OpDef
 from hagane.ops.delegated import onnx_kernel
-from hagane.ops.functions.elementary import (
+from hagane.ops.functions.layers.heads import join_heads, repeat_heads, split_heads
+from hagane.ops.functions.numbers.elementary import (
     add,
     cast,
     div,
@@ -25,8 +26,7 @@ from hagane.ops.functions.elementary import (
     unsqueeze,
     where,
 )
-from hagane.ops.functions.heads import join_heads, repeat_heads, split_heads
-from hagane.ops.functions.positions import positions_along
+from hagane.ops.functions.tensors.positions import positions_along
 from hagane.ops.vjp import through
 from hagane.symbolic import Dim, floordiv
 

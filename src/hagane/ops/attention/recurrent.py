@@ -13,8 +13,8 @@ from hagane.ops.builder import dtype_of, op, scan, shape_of, size_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import OpDef
 from hagane.ops.delegated import onnx_kernel
-from hagane.ops.functions.elementary import add, cast, exp, mul, sub, transpose, unsqueeze
-from hagane.ops.functions.heads import join_heads, repeat_heads, split_heads
+from hagane.ops.functions.layers.heads import join_heads, repeat_heads, split_heads
+from hagane.ops.functions.numbers.elementary import add, cast, exp, mul, sub, transpose, unsqueeze
 from hagane.ops.vjp import through
 from hagane.symbolic import floordiv
 

@@ -9,9 +9,9 @@ import numpy as np
 from hagane.ops.builder import op, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import unsqueeze
-from hagane.ops.functions.heads import join_heads, split_heads
-from hagane.ops.functions.heads import rotate as composed_rotate
+from hagane.ops.functions.layers.heads import join_heads, split_heads
+from hagane.ops.functions.layers.heads import rotate as composed_rotate
+from hagane.ops.functions.numbers.elementary import unsqueeze
 from hagane.ops.precision import widened
 from hagane.ops.vjp import through
 from hagane.symbolic import floordiv

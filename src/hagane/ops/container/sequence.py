@@ -13,7 +13,7 @@ from hagane.ops.builder import Call, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.control.join import join
 from hagane.ops.definition import Array, OpDef, RuntimeValue
-from hagane.ops.functions.shapes import reshape_like, zeros_like
+from hagane.ops.functions.tensors.shapes import reshape_like, zeros_like
 from hagane.ops.vjp import CONSTANT, DISCRETE
 
 

@@ -15,7 +15,7 @@ from hagane.ops.context import InferContext
 from hagane.ops.contrib.declare import ANY, DOMAIN, FLOATS, INDICES, INT_LIST, declare
 from hagane.ops.convolution.pool import infer_pool, max_pool
 from hagane.ops.definition import Array, OpDef, Unsupported
-from hagane.ops.functions.elementary import neg, swapped
+from hagane.ops.functions.numbers.elementary import neg, swapped
 from hagane.ops.indexing.gather import OPERATORS as GATHERS
 from hagane.ops.precision import widened
 from hagane.ops.registry import schema

@@ -10,8 +10,8 @@ from hagane.errors import NotDifferentiable
 from hagane.graph.types import TensorType
 from hagane.ops.builder import Call, is_continuous, loop, op, rank_of, type_of
 from hagane.ops.control.growth import CHANGING
-from hagane.ops.functions.elementary import add, sub, transpose
-from hagane.ops.functions.shapes import zeros_like
+from hagane.ops.functions.numbers.elementary import add, sub, transpose
+from hagane.ops.functions.tensors.shapes import zeros_like
 from hagane.symbolic import symbols_of
 
 # The least end that a slice may name.

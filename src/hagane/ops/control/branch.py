@@ -12,7 +12,7 @@ from hagane.ops.builder import Call, branch
 from hagane.ops.context import InferContext
 from hagane.ops.control.join import join, same_kind
 from hagane.ops.definition import Array, OpDef, RuntimeValue
-from hagane.ops.functions.shapes import zeros_like
+from hagane.ops.functions.tensors.shapes import zeros_like
 from hagane.ops.traits import Trait
 
 

@@ -23,7 +23,7 @@ from hagane.ops.control.growth import (
 )
 from hagane.ops.control.join import join, same_kind
 from hagane.ops.definition import Array, OpDef, RuntimeValue
-from hagane.ops.functions.shapes import zeros_like
+from hagane.ops.functions.tensors.shapes import zeros_like
 from hagane.ops.traits import Trait
 from hagane.ops.values import strings
 from hagane.symbolic import Dim, Expr, evaluate, symbols_of

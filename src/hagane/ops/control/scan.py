@@ -14,8 +14,8 @@ from hagane.ops.control.back import Iterations, check_sizes, from_front, to_plac
 from hagane.ops.control.join import join, same_kind
 from hagane.ops.control.loop import stack
 from hagane.ops.definition import Array, OpDef, RuntimeValue, Unsupported
-from hagane.ops.functions.positions import extent
-from hagane.ops.functions.shapes import zeros_like
+from hagane.ops.functions.tensors.positions import extent
+from hagane.ops.functions.tensors.shapes import zeros_like
 from hagane.ops.traits import Trait
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from hagane.errors import NotDifferentiable
 from hagane.ops.builder import Call, content_of, op, shape_of
-from hagane.ops.functions.elementary import unsqueeze
+from hagane.ops.functions.numbers.elementary import unsqueeze
 
 
 def unrolled(call: Call, n_outputs: int) -> tuple[Any, ...]:

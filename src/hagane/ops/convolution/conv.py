@@ -12,8 +12,8 @@ from hagane.ops.builder import Call, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.convolution.window import Window, check_window, pad_spatial
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import sum_over
-from hagane.ops.functions.windows import add_windows, explicit_pads, weight_gradient
+from hagane.ops.functions.images.windows import add_windows, explicit_pads, weight_gradient
+from hagane.ops.functions.numbers.elementary import sum_over
 from hagane.ops.precision import widened
 from hagane.ops.traits import Trait
 from hagane.ops.vjp import DISCRETE

@@ -13,8 +13,8 @@ from hagane.ops.context import InferContext
 from hagane.ops.convolution.window import Window
 from hagane.ops.definition import OpDef
 from hagane.ops.delegated import onnx_kernel
-from hagane.ops.functions.elementary import add, mul
-from hagane.ops.functions.sampling import linear_taps, sample
+from hagane.ops.functions.images.sampling import linear_taps, sample
+from hagane.ops.functions.numbers.elementary import add, mul
 from hagane.ops.precision import widened
 from hagane.ops.vjp import through
 from hagane.symbolic import floordiv

@@ -13,9 +13,7 @@ from hagane.ops.builder import Call, dtype_of, op, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.convolution.window import Window, check_window, pad_spatial
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import div, mean_over, mul, where
-from hagane.ops.functions.shapes import reshape_like
-from hagane.ops.functions.windows import (
+from hagane.ops.functions.images.windows import (
     add_windows,
     explicit_pads,
     ones_kernel,
@@ -24,6 +22,8 @@ from hagane.ops.functions.windows import (
     spread_taps,
     tap,
 )
+from hagane.ops.functions.numbers.elementary import div, mean_over, mul, where
+from hagane.ops.functions.tensors.shapes import reshape_like
 from hagane.ops.precision import widened
 from hagane.ops.traits import Trait
 from hagane.ops.vjp import through

@@ -14,8 +14,8 @@ from hagane.ops.builder import Call, content_of, dtype_of, op, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.convolution.conv import bias_gradient
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.shapes import sizes_of
-from hagane.ops.functions.windows import planes, weight_gradient
+from hagane.ops.functions.images.windows import planes, weight_gradient
+from hagane.ops.functions.tensors.shapes import sizes_of
 from hagane.ops.precision import widened
 from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, floordiv, product

@@ -12,9 +12,9 @@ import onnx_ir as ir
 from hagane.ops.builder import Call, content_of, dtype_of, op, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import add, cast, div, mul, sub, unsqueeze, where
-from hagane.ops.functions.positions import positions_along
-from hagane.ops.functions.shapes import reshape_like
+from hagane.ops.functions.numbers.elementary import add, cast, div, mul, sub, unsqueeze, where
+from hagane.ops.functions.tensors.positions import positions_along
+from hagane.ops.functions.tensors.shapes import reshape_like
 from hagane.ops.vjp import through
 from hagane.symbolic import Dim
 

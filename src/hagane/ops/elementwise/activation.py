@@ -12,8 +12,17 @@ from hagane.ops.builder import Call, op
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.elementwise.unary import erf
-from hagane.ops.functions.elementary import add, div, exp, mask_like, mul, square, sub, where
-from hagane.ops.functions.shapes import filled_like, unbroadcast
+from hagane.ops.functions.numbers.elementary import (
+    add,
+    div,
+    exp,
+    mask_like,
+    mul,
+    square,
+    sub,
+    where,
+)
+from hagane.ops.functions.tensors.shapes import filled_like, unbroadcast
 from hagane.ops.precision import widened
 from hagane.ops.rules import same_shape
 from hagane.ops.traits import Trait

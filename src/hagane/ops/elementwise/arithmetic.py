@@ -12,8 +12,8 @@ import numpy as np
 from hagane.ops.builder import Call, content_of, dtype_of, op
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import cast, div, log, mul, neg, sub, where
-from hagane.ops.functions.shapes import unbroadcast
+from hagane.ops.functions.numbers.elementary import cast, div, log, mul, neg, sub, where
+from hagane.ops.functions.tensors.shapes import unbroadcast
 from hagane.ops.precision import widened
 from hagane.ops.rules import broadcast, exact
 from hagane.ops.traits import Trait

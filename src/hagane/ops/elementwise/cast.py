@@ -13,7 +13,7 @@ from hagane.graph.types import TensorType, Type
 from hagane.ops.builder import Call, dtype_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef, Unsupported
-from hagane.ops.functions.elementary import cast
+from hagane.ops.functions.numbers.elementary import cast
 from hagane.ops.rules import exact
 from hagane.ops.traits import Trait
 from hagane.ops.values import array_dtype, strings

@@ -9,7 +9,7 @@ import numpy as np
 
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import where
+from hagane.ops.functions.numbers.elementary import where
 from hagane.ops.rules import broadcast, exact
 from hagane.ops.traits import Trait
 from hagane.ops.vjp import DISCRETE, broadcasting

@@ -11,8 +11,8 @@ import numpy as np
 from hagane.ops.builder import Call, op
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import add, div, mask_like, mul, where
-from hagane.ops.functions.shapes import unbroadcast
+from hagane.ops.functions.numbers.elementary import add, div, mask_like, mul, where
+from hagane.ops.functions.tensors.shapes import unbroadcast
 from hagane.ops.rules import broadcast, exact
 from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, maximum, minimum

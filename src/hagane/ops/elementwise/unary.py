@@ -11,7 +11,17 @@ import numpy as np
 
 from hagane.ops.builder import Call, op
 from hagane.ops.definition import Array, Kernel, OpDef, Unsupported, VjpRule, data_by_reference
-from hagane.ops.functions.elementary import add, div, exp, mul, neg, sqrt, square, sub, swapped
+from hagane.ops.functions.numbers.elementary import (
+    add,
+    div,
+    exp,
+    mul,
+    neg,
+    sqrt,
+    square,
+    sub,
+    swapped,
+)
 from hagane.ops.precision import widened
 from hagane.ops.rules import same_shape
 from hagane.ops.traits import Trait

@@ -10,8 +10,8 @@ import numpy as np
 from hagane.ops.builder import Call, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.positions import extent, positions_along, put_along
-from hagane.ops.functions.shapes import zeros_like
+from hagane.ops.functions.tensors.positions import extent, positions_along, put_along
+from hagane.ops.functions.tensors.shapes import zeros_like
 from hagane.ops.traits import Trait
 
 

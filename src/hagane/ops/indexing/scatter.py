@@ -10,9 +10,9 @@ import numpy as np
 from hagane.ops.builder import Call, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import add, div, mask_like, mul, where
-from hagane.ops.functions.positions import positions_along
-from hagane.ops.functions.shapes import filled_like, zeros_like
+from hagane.ops.functions.numbers.elementary import add, div, mask_like, mul, where
+from hagane.ops.functions.tensors.positions import positions_along
+from hagane.ops.functions.tensors.shapes import filled_like, zeros_like
 from hagane.ops.indexing.gather import checked, grid, tuples
 from hagane.ops.precision import widened
 

@@ -13,9 +13,9 @@ from hagane.ops.bounds import MOST_BYTES
 from hagane.ops.builder import Call, dtype_of, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import cast, mul, sub, sum_over
-from hagane.ops.functions.positions import positions_along
-from hagane.ops.functions.shapes import reshape_like
+from hagane.ops.functions.numbers.elementary import cast, mul, sub, sum_over
+from hagane.ops.functions.tensors.positions import positions_along
+from hagane.ops.functions.tensors.shapes import reshape_like
 from hagane.ops.rules import exact
 from hagane.ops.traits import Trait
 from hagane.ops.values import LOW_PRECISION, array_dtype, strings

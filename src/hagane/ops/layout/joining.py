@@ -10,8 +10,8 @@ import numpy as np
 from hagane.ops.builder import Call, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef, data_by_reference
-from hagane.ops.functions.positions import extent
-from hagane.ops.functions.shapes import zeros_like
+from hagane.ops.functions.tensors.positions import extent
+from hagane.ops.functions.tensors.shapes import zeros_like
 from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, ceildiv
 

@@ -10,7 +10,7 @@ import numpy as np
 from hagane.ops.builder import Call, op, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef, RuntimeValue, data_by_reference
-from hagane.ops.functions.shapes import reshape_like, unbroadcast
+from hagane.ops.functions.tensors.shapes import reshape_like, unbroadcast
 from hagane.ops.rules import same_type
 from hagane.ops.traits import Trait
 from hagane.ops.vjp import DISCRETE, reshaped

@@ -11,9 +11,9 @@ from hagane.errors import NotDifferentiable
 from hagane.ops.builder import Call, content_of, op, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import add, squeeze, sub, where
-from hagane.ops.functions.positions import extent, positions_along, put_along
-from hagane.ops.functions.shapes import reshape_like, sizes_of
+from hagane.ops.functions.numbers.elementary import add, squeeze, sub, where
+from hagane.ops.functions.tensors.positions import extent, positions_along, put_along
+from hagane.ops.functions.tensors.shapes import reshape_like, sizes_of
 from hagane.ops.traits import Trait
 from hagane.symbolic import (
     Dim,

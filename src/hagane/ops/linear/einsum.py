@@ -13,8 +13,8 @@ import numpy as np
 from hagane.ops.builder import Call, dtype_of, op, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import unsqueeze
-from hagane.ops.functions.shapes import sizes_of, unbroadcast
+from hagane.ops.functions.numbers.elementary import unsqueeze
+from hagane.ops.functions.tensors.shapes import sizes_of, unbroadcast
 from hagane.ops.precision import widened
 from hagane.symbolic import Dim
 

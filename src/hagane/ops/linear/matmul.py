@@ -12,8 +12,8 @@ from hagane.graph.types import Shape
 from hagane.ops.builder import Call, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import mul, squeeze, swapped, unsqueeze
-from hagane.ops.functions.shapes import unbroadcast
+from hagane.ops.functions.numbers.elementary import mul, squeeze, swapped, unsqueeze
+from hagane.ops.functions.tensors.shapes import unbroadcast
 from hagane.ops.precision import widened
 from hagane.ops.traits import Trait
 from hagane.ops.vjp import DISCRETE

@@ -11,7 +11,7 @@ import numpy as np
 from hagane.ops.builder import Call, dtype_of, op, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import (
+from hagane.ops.functions.numbers.elementary import (
     add,
     cast,
     div,
@@ -22,14 +22,14 @@ from hagane.ops.functions.elementary import (
     sub,
     sum_over,
 )
-from hagane.ops.functions.normalizing import (
+from hagane.ops.functions.sums.normalizing import (
     inverse_deviation,
     moments,
     normalized_gradient,
     per_channel,
 )
-from hagane.ops.functions.normalizing import widened as wide
-from hagane.ops.functions.shapes import reshape_like
+from hagane.ops.functions.sums.normalizing import widened as wide
+from hagane.ops.functions.tensors.shapes import reshape_like
 from hagane.ops.precision import widened
 from hagane.ops.rules import same_shape
 from hagane.ops.vjp import through

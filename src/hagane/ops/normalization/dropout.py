@@ -11,7 +11,7 @@ from hagane.errors import NotDifferentiable
 from hagane.ops.builder import Call, content_of, dtype_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import cast, div, mask_like, mul, sub, where
+from hagane.ops.functions.numbers.elementary import cast, div, mask_like, mul, sub, where
 from hagane.ops.precision import widened
 from hagane.ops.traits import Trait
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from hagane.ops.builder import op, shape_of
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import add, div, mul, square, where
-from hagane.ops.functions.shapes import reshape_like
+from hagane.ops.functions.numbers.elementary import add, div, mul, square, where
+from hagane.ops.functions.tensors.shapes import reshape_like
 from hagane.ops.precision import widened
 from hagane.ops.rules import same_shape
 from hagane.ops.vjp import through

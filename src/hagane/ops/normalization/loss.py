@@ -10,7 +10,7 @@ import numpy as np
 from hagane.ops.builder import Call, dtype_of, op
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import add, cast, div, mask_like, mul, neg, where
+from hagane.ops.functions.numbers.elementary import add, cast, div, mask_like, mul, neg, where
 from hagane.ops.normalization.softmax import log_softmax, log_softmax_gradient
 from hagane.ops.precision import widened
 from hagane.ops.vjp import through

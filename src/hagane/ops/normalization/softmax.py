@@ -10,7 +10,7 @@ import numpy as np
 from hagane.ops.builder import Call
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import exp, mul, sub, sum_over
+from hagane.ops.functions.numbers.elementary import exp, mul, sub, sum_over
 from hagane.ops.precision import widened
 from hagane.ops.traits import Trait
 from hagane.ops.vjp import flat

@@ -13,7 +13,7 @@ from hagane.ops.builder import dtype_of, op, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.elementwise.cast import convert
-from hagane.ops.functions.elementary import cast, mul, sub, unsqueeze
+from hagane.ops.functions.numbers.elementary import cast, mul, sub, unsqueeze
 from hagane.ops.values import array_dtype
 from hagane.ops.vjp import ROUNDED, through
 

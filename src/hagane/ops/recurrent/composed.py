@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from hagane.ops.builder import dtype_of, op, rank_of, scan, shape_of, size_of
-from hagane.ops.functions.elementary import add, mul, transpose, unsqueeze, where
-from hagane.ops.functions.positions import positions_along
+from hagane.ops.functions.numbers.elementary import add, mul, transpose, unsqueeze, where
+from hagane.ops.functions.tensors.positions import positions_along
 
 Activation: TypeAlias = Callable[[Any], Any]
 # One step: (projected input, states) -> (output, states), each (batch, hidden).

@@ -9,7 +9,7 @@ import numpy as np
 
 from hagane.ops.builder import op
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import add
+from hagane.ops.functions.numbers.elementary import add
 from hagane.ops.precision import widened
 from hagane.ops.recurrent import composed, layer
 from hagane.ops.vjp import through

@@ -12,8 +12,8 @@ from hagane.graph.types import TensorType
 from hagane.ops.builder import Call, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.positions import extent, put_along
-from hagane.ops.functions.shapes import reshape_like
+from hagane.ops.functions.tensors.positions import extent, put_along
+from hagane.ops.functions.tensors.shapes import reshape_like
 from hagane.ops.traits import Trait
 from hagane.ops.vjp import DISCRETE
 from hagane.symbolic import Dim, product

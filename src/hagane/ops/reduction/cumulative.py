@@ -9,7 +9,7 @@ import numpy as np
 
 from hagane.ops.builder import Call, op
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import div, mask_like, mul, where
+from hagane.ops.functions.numbers.elementary import div, mask_like, mul, where
 from hagane.ops.precision import widened
 from hagane.ops.rules import same_shape
 

@@ -13,7 +13,7 @@ from hagane.graph.types import Shape
 from hagane.ops.builder import Call, content_of, dtype_of, op, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import (
+from hagane.ops.functions.numbers.elementary import (
     cast,
     div,
     exp,
@@ -22,7 +22,7 @@ from hagane.ops.functions.elementary import (
     sub,
     where,
 )
-from hagane.ops.functions.shapes import expand_like
+from hagane.ops.functions.tensors.shapes import expand_like
 from hagane.ops.precision import widened
 from hagane.ops.rules import exact
 from hagane.ops.traits import Trait

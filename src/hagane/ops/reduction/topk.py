@@ -10,7 +10,7 @@ import numpy as np
 from hagane.ops.builder import Call, op
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.shapes import zeros_like
+from hagane.ops.functions.tensors.shapes import zeros_like
 from hagane.symbolic import Dim
 
 

@@ -12,8 +12,8 @@ from hagane.errors import NotDifferentiable
 from hagane.ops.builder import Call, content_of, dtype_of, op, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import cast, div, mul, where
-from hagane.ops.functions.shapes import reshape_like
+from hagane.ops.functions.numbers.elementary import cast, div, mul, where
+from hagane.ops.functions.tensors.shapes import reshape_like
 from hagane.ops.precision import widened
 from hagane.symbolic import Dim, floordiv
 

@@ -15,7 +15,7 @@ from hagane.ops.builder import op
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.delegated import onnx_kernel
-from hagane.ops.functions.elementary import add, cast, div, mul
+from hagane.ops.functions.numbers.elementary import add, cast, div, mul
 from hagane.ops.vjp import CONSTANT
 from hagane.symbolic import floordiv
 

@@ -14,8 +14,17 @@ from hagane.ops.builder import dtype_of, op, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.delegated import onnx_kernel
-from hagane.ops.functions.elementary import add, cast, div, mul, sub, transpose, unsqueeze, where
-from hagane.ops.functions.sampling import size_as_number
+from hagane.ops.functions.numbers.elementary import (
+    add,
+    cast,
+    div,
+    mul,
+    sub,
+    transpose,
+    unsqueeze,
+    where,
+)
+from hagane.ops.functions.tensors.shapes import size_as_number
 from hagane.ops.precision import widened
 from hagane.ops.vjp import DISCRETE, through
 

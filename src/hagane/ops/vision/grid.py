@@ -13,8 +13,9 @@ from hagane.errors import NotDifferentiable
 from hagane.ops.builder import content_of, dtype_of, op, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import add, div, mul, sub, where
-from hagane.ops.functions.sampling import Tap, linear_taps, sample, size_as_number
+from hagane.ops.functions.images.sampling import Tap, linear_taps, sample
+from hagane.ops.functions.numbers.elementary import add, div, mul, sub, where
+from hagane.ops.functions.tensors.shapes import size_as_number
 from hagane.ops.precision import widened
 from hagane.ops.vjp import through
 

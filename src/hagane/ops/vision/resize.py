@@ -18,7 +18,7 @@ from hagane.errors import NotDifferentiable
 from hagane.ops.builder import Call, content_of, dtype_of, op, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.elementary import transpose
+from hagane.ops.functions.numbers.elementary import transpose
 from hagane.ops.precision import widened
 from hagane.ops.traits import Trait
 from hagane.symbolic import Dim, Expr, floor

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hagane.ops.builder import dtype_of, op
-from hagane.ops.functions.elementary import add, div, mul, neg, sqrt, square, sub, where
+from hagane.ops.functions.numbers.elementary import add, div, mul, neg, sqrt, square, sub, where
 
 Group = Mapping[str, Any]  # the settings of an optimizer for some parameters
 Scalars = Mapping[str, Any]  # numbers of one step

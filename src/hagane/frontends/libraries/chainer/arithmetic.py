@@ -29,9 +29,9 @@ from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Real, Tensor, Truth, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.chainer import elementwise as functions
-from hagane.ops.functions.division import floor_quotient
-from hagane.ops.functions.elementary import cast as cast_to
-from hagane.ops.functions.elementary import unsqueeze
+from hagane.ops.functions.numbers.division import floor_quotient
+from hagane.ops.functions.numbers.elementary import cast as cast_to
+from hagane.ops.functions.numbers.elementary import unsqueeze
 from hagane.symbolic import Expr
 
 _OPERATORS = {"add": "Add", "sub": "Sub", "mul": "Mul", "truediv": "Div", "pow": "Pow"}

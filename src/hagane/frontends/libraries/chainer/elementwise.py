@@ -23,11 +23,12 @@ from hagane.frontends.libraries.chainer.table import function
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import op
-from hagane.ops.functions import activations, drawing
 from hagane.ops.functions.chainer import elementwise as functions
-from hagane.ops.functions.elementary import add, div, exp, mul
-from hagane.ops.functions.elementary import cast as cast_to
-from hagane.ops.functions.shapes import filled_like
+from hagane.ops.functions.layers import drawing
+from hagane.ops.functions.numbers import activations
+from hagane.ops.functions.numbers.elementary import add, div, exp, mul
+from hagane.ops.functions.numbers.elementary import cast as cast_to
+from hagane.ops.functions.tensors.shapes import filled_like
 from hagane.symbolic import Dim, floordiv, product
 
 # Functions of one variable, of which no operator computes the values.

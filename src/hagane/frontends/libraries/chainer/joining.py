@@ -26,9 +26,9 @@ from hagane.frontends.libraries.numpy.operands import to_array
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Many, Tensor, Value
 from hagane.ops.builder import op
-from hagane.ops.functions import elementary
 from hagane.ops.functions.chainer import arrays
-from hagane.ops.functions.parts import element
+from hagane.ops.functions.numbers import elementary
+from hagane.ops.functions.tensors.parts import element
 from hagane.symbolic import Dim, maximum
 
 

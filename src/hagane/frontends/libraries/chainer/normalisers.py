@@ -28,8 +28,8 @@ from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import interpreting
 from hagane.ops.functions.chainer.normalizing import unbiased_moments
-from hagane.ops.functions.normalizing import moved
-from hagane.ops.functions.shapes import filled_like
+from hagane.ops.functions.sums.normalizing import moved
+from hagane.ops.functions.tensors.shapes import filled_like
 from hagane.symbolic import Dim, product
 
 

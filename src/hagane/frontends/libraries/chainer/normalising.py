@@ -15,8 +15,8 @@ from hagane.frontends.libraries.chainer.operands import (
 from hagane.frontends.libraries.chainer.table import function
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
-from hagane.ops.functions import normalizing
 from hagane.ops.functions.chainer import normalizing as functions
+from hagane.ops.functions.sums import normalizing
 from hagane.symbolic import floordiv
 
 

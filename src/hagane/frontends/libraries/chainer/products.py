@@ -18,8 +18,8 @@ from hagane.frontends.libraries.chainer.table import VARIABLE, function
 from hagane.frontends.libraries.numpy.operands import promoted
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
-from hagane.ops.functions import elementary
 from hagane.ops.functions.chainer import products as functions
+from hagane.ops.functions.numbers import elementary
 from hagane.symbolic import Dim, product
 
 

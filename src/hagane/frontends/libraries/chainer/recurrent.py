@@ -28,10 +28,10 @@ from hagane.frontends.libraries.table import View
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Many, Tensor, Value
 from hagane.ops.builder import op
-from hagane.ops.functions import drawing
 from hagane.ops.functions.chainer import elementwise
 from hagane.ops.functions.chainer import recurrent as functions
-from hagane.ops.functions.parts import part
+from hagane.ops.functions.layers import drawing
+from hagane.ops.functions.tensors.parts import part
 from hagane.symbolic import Dim, maximum
 
 _WEIGHTS = {"LSTM": 8, "GRU": 6, "RNNTanh": 2, "RNNReLU": 2}

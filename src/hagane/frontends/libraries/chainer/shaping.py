@@ -29,8 +29,9 @@ from hagane.frontends.libraries.table import call_handler
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import op
-from hagane.ops.functions import elementary, parts
 from hagane.ops.functions.chainer import arrays, images, windows
+from hagane.ops.functions.numbers import elementary
+from hagane.ops.functions.tensors import parts
 from hagane.symbolic import floordiv, product
 
 

@@ -23,7 +23,7 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.chainer import elementwise
-from hagane.ops.functions.parts import parts
+from hagane.ops.functions.tensors.parts import parts
 from hagane.symbolic import Dim, floordiv
 
 

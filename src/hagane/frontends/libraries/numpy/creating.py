@@ -34,7 +34,8 @@ from hagane.frontends.python.interpret.arithmetic import exact, round_up
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import DType, Host, Tensor, Value, is_plain, is_size
 from hagane.ops.builder import op
-from hagane.ops.functions import filling, parts, special
+from hagane.ops.functions.numbers import special
+from hagane.ops.functions.tensors import filling, parts
 from hagane.symbolic import Dim, Expr, ceildiv, floordiv, maximum
 from hagane.symbolic.expression import multiply
 from hagane.symbolic.path import Verdict

@@ -26,7 +26,7 @@ from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.libraries.numpy.ufuncs import elementwise
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Fields, Tensor, Value
-from hagane.ops.functions import distances, linalg, products, statistics
+from hagane.ops.functions.sums import distances, linalg, products, statistics
 from hagane.symbolic import Dim, minimum, product
 from hagane.symbolic.logic import negate
 

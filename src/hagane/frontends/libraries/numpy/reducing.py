@@ -30,8 +30,9 @@ from hagane.frontends.libraries.numpy.ufuncs import elementwise
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import op
-from hagane.ops.functions import ordering, parts, statistics
-from hagane.ops.functions.elementary import where as chosen
+from hagane.ops.functions.numbers.elementary import where as chosen
+from hagane.ops.functions.sums import statistics
+from hagane.ops.functions.tensors import ordering, parts
 from hagane.symbolic import product
 
 _KIND = {"u": ir.DataType.UINT64, "i": INT64, "b": INT64}

@@ -10,8 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.ops.builder import dtype_of, op
-from hagane.ops.functions import activations, division, integers, pairs
-from hagane.ops.functions.elementary import cast, mul
+from hagane.ops.functions.numbers import activations, division, integers, pairs
+from hagane.ops.functions.numbers.elementary import cast, mul
 
 Rule: TypeAlias = Callable[..., Any]
 

@@ -36,8 +36,10 @@ from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Fields, Tensor, Value
 from hagane.ops.builder import op
-from hagane.ops.functions import filters, ordering, positions, statistics
-from hagane.ops.functions.positions import to_places
+from hagane.ops.functions.images import filters
+from hagane.ops.functions.sums import statistics
+from hagane.ops.functions.tensors import ordering, positions
+from hagane.ops.functions.tensors.positions import to_places
 from hagane.symbolic import Dim, maximum, product
 
 

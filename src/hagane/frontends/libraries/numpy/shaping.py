@@ -26,7 +26,8 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.builder import shape_of as op_shape
-from hagane.ops.functions import elementary, padding, parts
+from hagane.ops.functions.numbers import elementary
+from hagane.ops.functions.tensors import padding, parts
 from hagane.symbolic import Dim, product
 
 

@@ -35,7 +35,7 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Tensor, Truth, Value
 from hagane.ops.builder import op
-from hagane.ops.functions import pairs, special
+from hagane.ops.functions.numbers import pairs, special
 from hagane.symbolic import Expr
 
 # What Python does to known content, sizes among it.

@@ -9,9 +9,9 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.ops.builder import op, rank_of, shape_of
-from hagane.ops.functions.activations import number_like
-from hagane.ops.functions.elementary import cast, squeeze, unsqueeze
-from hagane.ops.functions.parts import element, part, parts
+from hagane.ops.functions.numbers.activations import number_like
+from hagane.ops.functions.numbers.elementary import cast, squeeze, unsqueeze
+from hagane.ops.functions.tensors.parts import element, part, parts
 from hagane.symbolic import Dim
 
 _INT64 = ir.DataType.INT64

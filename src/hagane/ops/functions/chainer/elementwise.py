@@ -9,9 +9,9 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.ops.builder import op, rank_of, shape_of
-from hagane.ops.functions import activations
-from hagane.ops.functions.activations import number_like
-from hagane.ops.functions.elementary import (
+from hagane.ops.functions.numbers import activations
+from hagane.ops.functions.numbers.activations import number_like
+from hagane.ops.functions.numbers.elementary import (
     add,
     cast,
     div,
@@ -22,7 +22,7 @@ from hagane.ops.functions.elementary import (
     unsqueeze,
     where,
 )
-from hagane.ops.functions.parts import flat
+from hagane.ops.functions.tensors.parts import flat
 
 
 def clipped_relu(x: Any, z: float) -> Any:

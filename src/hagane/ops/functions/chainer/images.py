@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.ops.builder import dtype_of, op, shape_of
-from hagane.ops.functions.elementary import cast, transpose
+from hagane.ops.functions.numbers.elementary import cast, transpose
 from hagane.symbolic import Dim
 
 _WIDTH_FIRST = np.array([1, 0, 3, 2])

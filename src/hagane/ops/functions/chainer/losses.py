@@ -9,8 +9,8 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.ops.builder import dtype_of, op, rank_of, shape_of
-from hagane.ops.functions.activations import number_like
-from hagane.ops.functions.elementary import (
+from hagane.ops.functions.numbers.activations import number_like
+from hagane.ops.functions.numbers.elementary import (
     add,
     cast,
     div,
@@ -26,7 +26,7 @@ from hagane.ops.functions.elementary import (
     unsqueeze,
     where,
 )
-from hagane.ops.functions.sampling import size_as_number
+from hagane.ops.functions.tensors.shapes import size_as_number
 
 _INT64 = ir.DataType.INT64
 

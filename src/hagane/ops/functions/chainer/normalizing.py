@@ -8,11 +8,20 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.ops.builder import dtype_of, op, rank_of, shape_of
-from hagane.ops.functions.activations import number_like
-from hagane.ops.functions.elementary import add, cast, div, mul, square, squeeze, sub, unsqueeze
-from hagane.ops.functions.normalizing import inverse_deviation
-from hagane.ops.functions.parts import part
-from hagane.ops.functions.sampling import size_as_number
+from hagane.ops.functions.numbers.activations import number_like
+from hagane.ops.functions.numbers.elementary import (
+    add,
+    cast,
+    div,
+    mul,
+    square,
+    squeeze,
+    sub,
+    unsqueeze,
+)
+from hagane.ops.functions.sums.normalizing import inverse_deviation
+from hagane.ops.functions.tensors.parts import part
+from hagane.ops.functions.tensors.shapes import size_as_number
 
 
 def moments(x: Any, axes: Sequence[int]) -> tuple[Any, Any]:

@@ -9,7 +9,15 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.ops.builder import dtype_of, op, rank_of, shape_of
-from hagane.ops.functions.elementary import add, cast, mask_like, mul, transpose, unsqueeze, where
+from hagane.ops.functions.numbers.elementary import (
+    add,
+    cast,
+    mask_like,
+    mul,
+    transpose,
+    unsqueeze,
+    where,
+)
 from hagane.symbolic import product
 
 _INT64 = ir.DataType.INT64

@@ -13,9 +13,9 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.ops.builder import dtype_of, op, rank_of, shape_of
-from hagane.ops.functions.elementary import cast, unsqueeze
-from hagane.ops.functions.parts import element, part
-from hagane.ops.functions.recurrent import Weights, recurrent_layer
+from hagane.ops.functions.layers.recurrent import Weights, recurrent_layer
+from hagane.ops.functions.numbers.elementary import cast, unsqueeze
+from hagane.ops.functions.tensors.parts import element, part
 from hagane.symbolic import Dim
 
 INT32 = ir.DataType.INT32

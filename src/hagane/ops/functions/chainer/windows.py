@@ -13,8 +13,8 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.ops.builder import dtype_of, op, shape_of
-from hagane.ops.functions.elementary import add, cast, mask_like, mul, transpose, unsqueeze
-from hagane.ops.functions.windows import padded, planes, tap
+from hagane.ops.functions.images.windows import padded, planes, tap
+from hagane.ops.functions.numbers.elementary import add, cast, mask_like, mul, transpose, unsqueeze
 from hagane.symbolic import Dim
 
 

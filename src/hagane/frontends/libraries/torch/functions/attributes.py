@@ -18,7 +18,7 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Device, DType, Many, Tensor, Value
 from hagane.ops.builder import op
-from hagane.ops.functions import ordering
+from hagane.ops.functions.tensors import ordering
 
 
 @TORCH.attribute("shape")

@@ -44,7 +44,7 @@ from hagane.frontends.python.values.values import (
     is_size,
 )
 from hagane.ops.builder import op
-from hagane.ops.functions import filling
+from hagane.ops.functions.tensors import filling
 from hagane.symbolic import Dim, Expr, ceildiv, floordiv, maximum
 
 

@@ -19,7 +19,7 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import op
-from hagane.ops.functions import distances
+from hagane.ops.functions.sums import distances
 from hagane.symbolic import Dim, floordiv
 from hagane.symbolic.logic import negate
 

@@ -29,7 +29,8 @@ from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.graph.types import dtype_name
 from hagane.ops.builder import op
-from hagane.ops.functions import activations, division, integers, ordering, pairs
+from hagane.ops.functions.numbers import activations, division, integers, pairs
+from hagane.ops.functions.tensors import ordering
 
 BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "truediv": "Div", "pow": "Pow", "mod": "Mod"}
 _COMPARE = {

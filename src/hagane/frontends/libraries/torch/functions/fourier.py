@@ -21,7 +21,8 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
-from hagane.ops.functions import parts, special
+from hagane.ops.functions.numbers import special
+from hagane.ops.functions.tensors import parts
 from hagane.symbolic import Dim, floordiv
 
 

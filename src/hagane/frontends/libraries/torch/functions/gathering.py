@@ -31,10 +31,11 @@ from hagane.frontends.python.values.values import (
     Value,
 )
 from hagane.ops.builder import op
-from hagane.ops.functions import filling, ordering, placing, products
-from hagane.ops.functions import parts as taken
-from hagane.ops.functions.elementary import cast as to_dtype
-from hagane.ops.functions.items import put_items
+from hagane.ops.functions.numbers.elementary import cast as to_dtype
+from hagane.ops.functions.sums import products, statistics
+from hagane.ops.functions.tensors import filling, ordering, placing
+from hagane.ops.functions.tensors import parts as taken
+from hagane.ops.functions.tensors.items import put_items
 
 
 def _gathered(name: str) -> None:
@@ -332,7 +333,7 @@ def renorm(t: Core, input: Value, p: Value, dim: Value, maxnorm: Value) -> Tenso
     place = axis(t, dim, len(shape_of(t, x)), x)
     if not all(isinstance(n, int | float) for n in (p, maxnorm)):
         return t.emit.typed("Renorm", [x], x.dtype, x.shape)
-    return built(t, x, placing.limited, x, float(p), place, float(maxnorm))
+    return built(t, x, statistics.limited, x, float(p), place, float(maxnorm))
 
 
 def _vander(name: str, *, rises: bool) -> None:

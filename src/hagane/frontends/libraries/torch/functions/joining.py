@@ -27,9 +27,9 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Many, Tensor, Value
 from hagane.ops.builder import op
-from hagane.ops.functions import parts as taken
-from hagane.ops.functions import placing
-from hagane.ops.functions.elementary import transpose
+from hagane.ops.functions.numbers.elementary import transpose
+from hagane.ops.functions.tensors import parts as taken
+from hagane.ops.functions.tensors import placing
 from hagane.symbolic import Dim, ceildiv, floordiv, maximum, minimum, product
 
 

@@ -21,9 +21,10 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Fields, Tensor, Value
 from hagane.ops.builder import op
-from hagane.ops.functions import linalg, parts, statistics
-from hagane.ops.functions.elementary import cast as to_dtype
-from hagane.ops.functions.elementary import swapped
+from hagane.ops.functions.numbers.elementary import cast as to_dtype
+from hagane.ops.functions.numbers.elementary import swapped
+from hagane.ops.functions.sums import linalg, statistics
+from hagane.ops.functions.tensors import parts
 from hagane.symbolic import Dim, minimum
 from hagane.symbolic.logic import negate
 

@@ -25,8 +25,8 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value, is_size
 from hagane.graph.types import Shape
 from hagane.ops.builder import interpreting, op
-from hagane.ops.functions import alignment, losses
-from hagane.ops.functions.elementary import div
+from hagane.ops.functions.layers import alignment, losses
+from hagane.ops.functions.numbers.elementary import div
 from hagane.symbolic import Dim
 
 

@@ -27,9 +27,13 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import interpreting, op, size_of
-from hagane.ops.functions import activations, attention, drawing, filling, images, normalizing
-from hagane.ops.functions.elementary import squeeze, transpose, unsqueeze
-from hagane.ops.functions.heads import repeat_heads
+from hagane.ops.functions.images import images
+from hagane.ops.functions.layers import attention, drawing
+from hagane.ops.functions.layers.heads import repeat_heads
+from hagane.ops.functions.numbers import activations
+from hagane.ops.functions.numbers.elementary import squeeze, transpose, unsqueeze
+from hagane.ops.functions.sums import normalizing
+from hagane.ops.functions.tensors import filling
 from hagane.symbolic import Dim, floordiv
 
 

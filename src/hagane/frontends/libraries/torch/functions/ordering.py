@@ -21,8 +21,9 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Fields, Tensor, Value
 from hagane.ops.builder import op
-from hagane.ops.functions import ordering, statistics
-from hagane.ops.functions.elementary import cast as to_dtype
+from hagane.ops.functions.numbers.elementary import cast as to_dtype
+from hagane.ops.functions.sums import statistics
+from hagane.ops.functions.tensors import ordering
 from hagane.symbolic import Dim
 
 

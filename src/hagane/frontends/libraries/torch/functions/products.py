@@ -20,8 +20,8 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
-from hagane.ops.functions import products
-from hagane.ops.functions.elementary import cast, mul, unsqueeze
+from hagane.ops.functions.numbers.elementary import cast, mul, unsqueeze
+from hagane.ops.functions.sums import products
 from hagane.symbolic import Dim, product
 
 

@@ -18,15 +18,15 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Instance, Library, Many, Tensor, Value
 from hagane.ops.builder import interpreting, op
-from hagane.ops.functions.elementary import transpose, unsqueeze
-from hagane.ops.functions.padding import padded_around
-from hagane.ops.functions.parts import part
-from hagane.ops.functions.recurrent import (
+from hagane.ops.functions.layers.recurrent import (
     Weights,
     recurrent_layer,
     recurrent_step,
     without_batch,
 )
+from hagane.ops.functions.numbers.elementary import transpose, unsqueeze
+from hagane.ops.functions.tensors.padding import padded_around
+from hagane.ops.functions.tensors.parts import part
 from hagane.symbolic import Dim, maximum
 
 _PACKED = "torch.nn.utils.rnn.PackedSequence"

@@ -28,7 +28,8 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import DType, Fields, Tensor, Truth, Value
 from hagane.ops.builder import op
 from hagane.ops.definition import Array
-from hagane.ops.functions import linalg, ordering, statistics
+from hagane.ops.functions.sums import linalg, statistics
+from hagane.ops.functions.tensors import ordering
 
 
 def reduced(

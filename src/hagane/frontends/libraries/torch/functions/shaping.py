@@ -24,7 +24,7 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import DType, Tensor, Value
 from hagane.ops.builder import op
-from hagane.ops.functions import parts as taken
+from hagane.ops.functions.tensors import parts as taken
 from hagane.symbolic import Dim, floordiv, product
 
 

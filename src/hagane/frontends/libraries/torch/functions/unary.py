@@ -22,8 +22,8 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import op
-from hagane.ops.functions import activations, pairs, special
-from hagane.ops.functions.elementary import mul, square, sub
+from hagane.ops.functions.numbers import activations, pairs, special
+from hagane.ops.functions.numbers.elementary import mul, square, sub
 
 # name -> operator; integers become float32 first.
 _REAL_FUNCTIONS = {

@@ -15,7 +15,7 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
-from hagane.ops.functions import statistics
+from hagane.ops.functions.sums import statistics
 
 
 def _softmax(name: str) -> None:

@@ -26,9 +26,9 @@ from hagane.frontends.python.interpret.arithmetic import exact, round_down
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import op
-from hagane.ops.functions import images
-from hagane.ops.functions.padding import padded_around
-from hagane.ops.functions.pooling import adaptive_means
+from hagane.ops.functions.images import images
+from hagane.ops.functions.images.pooling import adaptive_means
+from hagane.ops.functions.tensors.padding import padded_around
 from hagane.symbolic import Dim, floordiv, product
 from hagane.symbolic.expression import multiply
 

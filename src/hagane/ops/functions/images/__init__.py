@@ -1,0 +1,1 @@
+"""Windows and positions of pictures and sequences."""

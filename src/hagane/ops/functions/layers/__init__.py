@@ -1,0 +1,1 @@
+"""Layers, losses and random numbers made of the other functions."""

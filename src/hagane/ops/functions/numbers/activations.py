@@ -1,0 +1,128 @@
+"""Activations that are no operators themselves."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from hagane.ops.builder import dtype_of, op
+from hagane.ops.functions.numbers.elementary import add, div, exp, log, mul, neg, sub, where
+
+
+def number_like(value: float, x: Any) -> Any:
+    """Return a number as an array without axes, in the element type of ``x``."""
+    return np.array(value, dtype_of(x).numpy())
+
+
+def glu(x: Any, axis: int) -> Any:
+    """Return one half of an axis times the sigmoid of the other (Dauphin et al., 2017)."""
+    first, second = op("Split", x, axis=axis, num_outputs=2, outputs=2)
+    return mul(first, op("Sigmoid", second))
+
+
+def silu(x: Any) -> Any:
+    """Return ``x sigmoid(x)``."""
+    return mul(x, op("Sigmoid", x))
+
+
+def log_sigmoid(x: Any) -> Any:
+    """Return ``log(sigmoid(x))``, which is -softplus(-x)."""
+    low = op("Min", x, number_like(0, x))
+    return sub(low, log(add(exp(neg(op("Abs", x))), 1)))
+
+
+def softplus(x: Any, beta: float, threshold: float) -> Any:
+    """Return ``log(1 + exp(beta x)) / beta``; x itself where ``beta x`` exceeds the threshold."""
+    scaled = mul(x, beta)
+    return where(op("Greater", scaled, threshold), x, div(op("Softplus", scaled), beta))
+
+
+def clip(x: Any, low: Any, high: Any) -> Any:
+    """Return ``x`` between bounds; either may be None, both may be tensors that broadcast."""
+    if low is not None:
+        x = op("Max", x, number_like(low, x) if isinstance(low, int | float) else low)
+    if high is not None:
+        x = op("Min", x, number_like(high, x) if isinstance(high, int | float) else high)
+    return x
+
+
+def hard_sigmoid(x: Any) -> Any:
+    """Return ``x / 6 + 1 / 2`` between 0 and 1."""
+    return op("HardSigmoid", x, alpha=1 / 6, beta=0.5)
+
+
+def gelu(x: Any, approximate: str) -> Any:
+    """Return ``x`` times the normal distribution function of it (Hendrycks and Gimpel, 2016)."""
+    return op("Gelu", x, approximate=approximate)
+
+
+def celu(x: Any, alpha: float) -> Any:
+    """Return ``max(0, x) + min(0, alpha (exp(x / alpha) - 1))`` (Barron, 2017)."""
+    return op("Celu", x, alpha=alpha)
+
+
+def hard_shrink(x: Any, bound: float) -> Any:
+    """Return ``x`` where it lies outside of [-bound, bound], else 0."""
+    inside = op("LessOrEqual", op("Abs", x), bound)
+    return where(inside, number_like(0, x), x)
+
+
+def soft_shrink(x: Any, bound: float) -> Any:
+    """Return ``x`` moved toward 0 by ``bound``, 0 where it would pass it."""
+    return op("Shrink", x, lambd=bound, bias=bound)
+
+
+def threshold(x: Any, bound: float, value: float) -> Any:
+    """Return ``x`` where it exceeds the bound, else a value."""
+    return where(op("Greater", x, bound), x, number_like(value, x))
+
+
+def tanh_shrink(x: Any) -> Any:
+    """Return ``x - tanh(x)``."""
+    return sub(x, op("Tanh", x))
+
+
+def expm1(x: Any) -> Any:
+    """Return ``exp(x) - 1``, as 2 sinh(x / 2) exp(x / 2), which is exact near 0."""
+    half = div(x, 2.0)
+    return mul(op("Sinh", half), exp(half), 2.0)
+
+
+def rsqrt(x: Any) -> Any:
+    """Return ``1 / sqrt(x)``."""
+    return op("Reciprocal", op("Sqrt", x))
+
+
+def logarithm(x: Any, base: float) -> Any:
+    """Return the logarithm to a base."""
+    return div(log(x), math.log(base))
+
+
+def truncated(x: Any) -> Any:
+    """Return ``x`` rounded toward zero."""
+    return mul(op("Sign", x), op("Floor", op("Abs", x)))
+
+
+def log1p(x: Any) -> Any:
+    """Return ``log(1 + x)``, to full precision near 0 (Higham, 2002, theorem 1.9)."""
+    raised = add(x, 1.0)
+    near = op("Equal", raised, number_like(1, x))
+    divisor = where(near, number_like(1, x), sub(raised, 1.0))
+    return where(near, x, div(mul(x, log(raised)), divisor))
+
+
+def exp2(x: Any) -> Any:
+    """Return 2 to the power of ``x``."""
+    return op("Pow", number_like(2, x), x)
+
+
+def logit(x: Any) -> Any:
+    """Return ``log(x / (1 - x))``."""
+    return log(div(x, sub(1.0, x)))
+
+
+def prelu(x: Any, slope: Any) -> Any:
+    """Return ``max(0, x) + slope min(0, x)`` (He et al., 2015); the slope broadcasts."""
+    return where(op("Less", x, number_like(0, x)), mul(slope, x), x)

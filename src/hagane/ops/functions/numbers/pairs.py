@@ -1,0 +1,127 @@
+"""Functions of pairs of numbers that are no operators themselves."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from hagane.ops.builder import dtype_of, op
+from hagane.ops.functions.numbers.activations import number_like
+from hagane.ops.functions.numbers.division import log_add_exp
+from hagane.ops.functions.numbers.elementary import add, div, log, mul, neg, sub, where
+
+
+def is_negative(x: Any) -> Any:
+    """Return whether the sign of ``x`` is minus, that of -0.0 included; that of NaN is not."""
+    if not dtype_of(x).is_floating_point():
+        return op("Less", x, 0) if dtype_of(x).is_signed() else op("Less", x, x)
+    zero = number_like(0, x)
+    under = op("Less", op("Reciprocal", x), zero)
+    return op("Or", op("Less", x, zero), op("And", op("Equal", x, zero), under))
+
+
+def copy_sign(x: Any, y: Any) -> Any:
+    """Return ``|x|`` with the sign of ``y``; floats."""
+    size = op("Abs", x)
+    return where(is_negative(y), neg(size), size)
+
+
+def heaviside(x: Any, at_zero: Any) -> Any:
+    """Return 0 where ``x`` is negative, 1 where it is positive, ``at_zero`` where it is 0."""
+    step = where(op("Greater", x, 0), number_like(1, x), number_like(0, x))
+    found = where(op("Equal", x, 0), at_zero, step)
+    return where(op("IsNaN", x), x, found) if dtype_of(x).is_floating_point() else found
+
+
+def largest_number(x: Any, y: Any) -> Any:
+    """Return the larger of two floats; the other one where one is NaN."""
+    return where(op("IsNaN", x), y, where(op("IsNaN", y), x, op("Max", x, y)))
+
+
+def smallest_number(x: Any, y: Any) -> Any:
+    """Return the smaller of two floats; the other one where one is NaN."""
+    return where(op("IsNaN", x), y, where(op("IsNaN", y), x, op("Min", x, y)))
+
+
+def angle_of(y: Any, x: Any) -> Any:
+    """Return the angle of the point (x, y), from -pi to pi; signs of zeros count."""
+    zero, half = number_like(0, x), number_like(math.pi / 2, x)
+    upright = op("Equal", x, zero)
+    narrow = op("Atan", div(y, where(upright, number_like(1, x), x)))
+    turned = copy_sign(number_like(math.pi, x), y)
+    back = add(narrow, turned)
+    level = op("Equal", y, zero)
+    found = where(op("Less", x, zero), back, narrow)
+    found = where(upright, copy_sign(half, y), found)
+    on_axis = where(is_negative(x), turned, y)
+    endless = op("And", op("IsInf", x), op("IsInf", y))
+    quarter = where(op("Less", x, zero), number_like(3 * math.pi / 4, x),
+                    number_like(math.pi / 4, x))  # fmt: skip
+    return where(endless, copy_sign(quarter, y), where(level, on_axis, found))
+
+
+def log_add_exp2(x: Any, y: Any) -> Any:
+    """Return ``log2(2 ** x + 2 ** y)``."""
+    scale = math.log(2)
+    return div(log_add_exp(mul(x, scale), mul(y, scale)), scale)
+
+
+def times_log(x: Any, y: Any, shift: float = 0.0) -> Any:
+    """Return ``x log(y + shift)``, 0 where ``x`` is; NaN where ``y`` is."""
+    found = mul(x, log(add(y, shift) if shift else y))
+    none = op("And", op("Equal", x, 0), op("Not", op("IsNaN", y)))
+    return where(none, number_like(0, x), found)
+
+
+def are_close(x: Any, y: Any, relative: float, absolute: float, nan: bool) -> Any:
+    """Return where ``|x - y| <= absolute + relative |y|``, equal infinities included; floats.
+
+    Args:
+        x: Floats.
+        y: Of the same element type.
+        relative: The tolerance as a share of ``|y|``.
+        absolute: The tolerance beside that.
+        nan: Whether NaN is close to NaN.
+    """
+    bound = add(mul(op("Abs", y), relative), absolute)
+    near = op("LessOrEqual", op("Abs", sub(x, y)), bound)
+    near = op("And", near, op("Not", op("IsInf", y)))
+    found = op("Or", op("Equal", x, y), near)
+    return op("Or", found, op("And", op("IsNaN", x), op("IsNaN", y))) if nan else found
+
+
+def scaled_by_two(x: Any, exponent: Any) -> Any:
+    """Return ``x`` times 2 to the power of ``exponent``; floats."""
+    return mul(x, op("Pow", number_like(2, x), exponent))
+
+
+def float_parts(x: Any) -> tuple[Any, Any]:
+    """Return the fraction and the whole part of floats, both with their sign."""
+    whole = mul(op("Sign", x), op("Floor", op("Abs", x)))
+    endless = op("IsInf", x)
+    part = where(endless, number_like(0, x), sub(x, whole))
+    return part, where(endless, x, whole)
+
+
+def cube_root(x: Any) -> Any:
+    """Return the real cube root."""
+    return mul(op("Sign", x), op("Pow", op("Abs", x), np.array(1 / 3, dtype_of(x).numpy())))
+
+
+def with_numbers(x: Any, nan: float, high: float, low: float) -> Any:
+    """Return floats with numbers in place of NaN, infinity and minus infinity."""
+    x = where(op("IsNaN", x), number_like(nan, x), x)
+    x = where(op("IsInf", x, detect_negative=0), number_like(high, x), x)
+    return where(op("IsInf", x, detect_positive=0), number_like(low, x), x)
+
+
+def rounded(x: Any, decimals: int) -> Any:
+    """Return floats rounded to decimals, halves to the even digit."""
+    if decimals == 0:
+        return op("Round", x)
+    scale = number_like(10.0 ** abs(decimals), x)
+    if decimals > 0:
+        return div(op("Round", mul(x, scale)), scale)
+    return mul(op("Round", div(x, scale)), scale)

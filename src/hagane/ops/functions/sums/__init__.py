@@ -1,0 +1,1 @@
+"""Sums over axes: statistics, products, distances, linear algebra, normalisation."""

@@ -1,0 +1,175 @@
+"""Normalisation by mean and variance, and its gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from hagane.ops.builder import dtype_of, op, rank_of
+from hagane.ops.functions.numbers.elementary import (
+    add,
+    cast,
+    div,
+    mean_over,
+    mul,
+    sqrt,
+    square,
+    squeeze,
+    sub,
+)
+from hagane.ops.functions.tensors.shapes import reshape_like, size_as_number
+
+_NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+
+
+def widened(x: Any) -> Any:
+    """Return ``x`` in float32 where its element type is too narrow for sums."""
+    return cast(x, ir.DataType.FLOAT) if dtype_of(x) in _NARROW else x
+
+
+def moments(x: Any, axes: Sequence[int]) -> tuple[Any, Any]:
+    """Return mean and variance over axes, which stay with size 1."""
+    mean = mean_over(x, axes)
+    return mean, mean_over(square(sub(x, mean)), axes)
+
+
+def inverse_deviation(variance: Any, epsilon: float) -> Any:
+    """Return 1 / sqrt(variance + epsilon)."""
+    return op("Reciprocal", sqrt(add(variance, epsilon)))
+
+
+def normalized_gradient(
+    g: Any, normalized: Any, inverse: Any, axes: Sequence[int], *, centred: bool = True
+) -> Any:
+    """Return the gradient of what was normalised over axes.
+
+    With n = (x - mean) · inverse it is (g - mean(g) - n · mean(g · n)) · inverse
+    (Ioffe and Szegedy, 2015, section 3); without centring, mean(g) falls away.
+
+    Args:
+        g: The gradient of ``normalized``.
+        normalized: The normalised values.
+        inverse: What they were multiplied with, which depends on them.
+        axes: The axes.
+        centred: Whether the mean was subtracted.
+    """
+    rest = sub(g, mul(normalized, mean_over(mul(g, normalized), axes)))
+    if centred:
+        rest = sub(rest, mean_over(g, axes))
+    return mul(rest, inverse)
+
+
+def per_channel(value: Any, rank: int) -> Any:
+    """Return one number a channel, ready to broadcast against (batch, channels, *spatial)."""
+    if rank <= 2:
+        return value
+    return op("Unsqueeze", value, list(range(1, rank - 1)))
+
+
+def scaled_by(x: Any, weight: Any, bias: Any) -> Any:
+    """Return ``x * weight + bias``; either may be None."""
+    if weight is not None:
+        x = mul(x, weight)
+    return x if bias is None else add(x, bias)
+
+
+def layer_norm(x: Any, count: int, weight: Any, bias: Any, epsilon: float) -> Any:
+    """Return ``x`` normalised over its last axes (Ba et al., 2016, equation 4).
+
+    Args:
+        x: (..., *normalised).
+        count: How many axes are normalised.
+        weight: The scale, of the normalised axes; None for 1.
+        bias: What is added, of the same shape; None for 0.
+        epsilon: Is added to the variance.
+    """
+    rank = rank_of(x)
+    axes = list(range(rank - count, rank))
+    if weight is not None:
+        given = (weight,) if bias is None else (weight, bias)
+        return op("LayerNormalization", x, *given, axis=-count, epsilon=epsilon)
+    mean, variance = moments(x, axes)
+    return scaled_by(mul(sub(x, mean), inverse_deviation(variance, epsilon)), None, bias)
+
+
+def rms_norm(x: Any, count: int, weight: Any, epsilon: float) -> Any:
+    """Return ``x`` over its root mean square along the last axes (Zhang and Sennrich, 2019)."""
+    rank = rank_of(x)
+    squares = mean_over(square(x), list(range(rank - count, rank)))
+    return scaled_by(mul(x, inverse_deviation(squares, epsilon)), weight, None)
+
+
+def batch_norm(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, epsilon: float) -> Any:
+    """Return ``x`` normalised a channel (Ioffe and Szegedy, 2015, algorithms 1 and 2).
+
+    Args:
+        x: (batch, channels, *spatial).
+        mean: One number a channel; that of ``x`` if None.
+        variance: Likewise.
+        weight: The scale of each channel; None for 1.
+        bias: What is added to each channel; None for 0.
+        epsilon: Is added to the variance.
+    """
+    rank = rank_of(x)
+    own = [axis for axis in range(rank) if axis != 1]
+    given = (mean, variance, weight, bias)
+    if all(item is not None for item in given):
+        return op("BatchNormalization", x, weight, bias, mean, variance, epsilon=epsilon)
+    if mean is None:
+        mean, variance = moments(x, own)
+    else:
+        mean, variance = per_channel(mean, rank), per_channel(variance, rank)
+    return _normalized(x, mean, variance, weight, bias, epsilon)
+
+
+def batch_moments(x: Any) -> tuple[Any, Any]:
+    """Return the mean of each channel, and its variance over a count of one element less.
+
+    Args:
+        x: (batch, channels, *spatial).
+    """
+    own = [axis for axis in range(rank_of(x)) if axis != 1]
+    mean, spread = moments(x, own)
+    count: Any = 1.0
+    for axis in own:
+        count = mul(count, size_as_number(x, axis, x))
+    spread = mul(spread, div(count, sub(count, 1.0)))
+    return squeeze(mean, own), squeeze(spread, own)
+
+
+def moved(old: Any, new: Any, share: float) -> Any:
+    """Return a running value after ``new``, which has a share of it."""
+    return add(mul(old, 1 - share), mul(cast(new, dtype_of(old)), share))
+
+
+def instance_norm(x: Any, weight: Any, bias: Any, epsilon: float) -> Any:
+    """Return each channel of each sample normalised (Ulyanov et al., 2016, equation 3)."""
+    mean, variance = moments(x, list(range(2, rank_of(x))))
+    return _normalized(x, mean, variance, weight, bias, epsilon)
+
+
+def _normalized(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, epsilon: float) -> Any:
+    found = mul(sub(x, mean), inverse_deviation(variance, epsilon))
+    rank = rank_of(x)
+    parts = [None if part is None else per_channel(part, rank) for part in (weight, bias)]
+    return scaled_by(found, *parts)
+
+
+def group_norm(x: Any, groups: int, weight: Any, bias: Any, epsilon: float) -> Any:
+    """Return ``x`` normalised over groups of channels (Wu and He, 2018, equation 7).
+
+    Args:
+        x: (batch, channels, *spatial).
+        groups: Into how many groups the channels are split.
+        weight: The scale of each channel; None for 1.
+        bias: What is added to each channel; None for 0.
+        epsilon: Is added to the variance.
+    """
+    rows = op("Reshape", x, [0, groups, -1])
+    mean, variance = moments(rows, [2])
+    found = mul(sub(rows, mean), inverse_deviation(variance, epsilon))
+    rank = rank_of(x)
+    parts = [None if part is None else per_channel(part, rank) for part in (weight, bias)]
+    return scaled_by(reshape_like(found, x), *parts)

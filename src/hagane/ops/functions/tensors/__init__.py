@@ -1,0 +1,1 @@
+"""Elements by their position: made, taken, put, put in order."""

@@ -1,0 +1,148 @@
+"""Tensors of numbers by their position: grids, triangles, identity matrices, steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.ops.builder import dtype_of, op, rank_of, shape_of
+from hagane.ops.functions.numbers.activations import number_like
+from hagane.ops.functions.numbers.elementary import add, cast, mul, sub, unsqueeze, where
+from hagane.ops.functions.tensors.parts import resized
+from hagane.symbolic import Dim
+
+_INT64 = ir.DataType.INT64
+
+
+def filled(sizes: Sequence[Dim], number: float, dtype: ir.DataType) -> Any:
+    """Return a tensor of one number."""
+    content = np.full(1, number, dtype.numpy())
+    return op("ConstantOfShape", list(sizes) or np.zeros(0, np.int64), value=content)
+
+
+def steps(count: Dim) -> Any:
+    """Return 0, 1, … below a count; int64."""
+    return op("Range", 0, count, 1)
+
+
+def counted(start: Any, count: Dim, step: Any, dtype: ir.DataType) -> Any:
+    """Return ``count`` numbers from ``start`` on, by a step."""
+    return cast(
+        add(mul(cast(steps(count), dtype), _number(step, dtype)), _number(start, dtype)), dtype
+    )
+
+
+def _number(value: Any, dtype: ir.DataType) -> Any:
+    if isinstance(value, int | float):
+        return np.array(value, dtype.numpy())
+    return value
+
+
+def _compared(name: str, rows: Dim, columns: Dim, offset: int) -> Any:
+    """Return whether the row plus an offset compares with the column."""
+    left = add(unsqueeze(steps(rows), [1]), offset)
+    return op(name, left, unsqueeze(steps(columns), [0]))
+
+
+def identity(rows: Dim, columns: Dim, offset: int, dtype: ir.DataType) -> Any:
+    """Return a matrix with ones on a diagonal, ``offset`` above the main one, else zeros."""
+    return cast(_compared("Equal", rows, columns, offset), dtype)
+
+
+def triangle(rows: Dim, columns: Dim, offset: int, dtype: ir.DataType) -> Any:
+    """Return a matrix of ones on and below a diagonal, else zeros."""
+    return cast(_compared("GreaterOrEqual", rows, columns, offset), dtype)
+
+
+def triangle_places(rows: Dim, columns: Dim, offset: int, *, upper: bool) -> Any:
+    """Return rows and columns of a triangle of a matrix, row by row; (2, count), int64."""
+    name = "LessOrEqual" if upper else "GreaterOrEqual"
+    return op("NonZero", _compared(name, rows, columns, offset))
+
+
+def cut_to_triangle(x: Any, offset: int, *, upper: bool) -> Any:
+    """Return matrices (last two axes) with zeros beside a triangle."""
+    return op("Trilu", x, np.array(offset), upper=int(upper))
+
+
+def spaced(start: Any, stop: Any, count: Dim, dtype: ir.DataType, *, endpoint: bool = True) -> Any:
+    """Return numbers at equal distances along a new first axis.
+
+    Args:
+        start: The first number; a tensor gives one for each element.
+        stop: The last one, or the one behind the last.
+        count: How many.
+        dtype: Floats.
+        endpoint: Whether ``stop`` is the last one.
+    """
+    start, stop = (cast(x, dtype) if not isinstance(x, np.ndarray) else x for x in (start, stop))
+    rank = max(rank_of(start), rank_of(stop))
+    place = cast(steps(count), dtype)
+    place = unsqueeze(place, range(1, rank + 1))
+    parts = count - 1 if endpoint else count
+    if isinstance(parts, int):
+        total: Any = np.array(max(parts, 1), dtype.numpy())
+    else:
+        total = op("Max", op("Cast", parts, to=dtype), np.array(1, dtype.numpy()))
+    share = op("Div", place, total)
+    return add(mul(start, sub(1.0, share)), mul(stop, share))  # exact at both ends
+
+
+def grid(axes: Sequence[Any], counts: Sequence[Dim], place: int, order: Sequence[int]) -> Any:
+    """Return the coordinates along one axis of a grid.
+
+    Args:
+        axes: The coordinates by axis, each (count,).
+        counts: How many there are by axis.
+        place: The axis.
+        order: The axes of the grid, in the order of the result's.
+    """
+    return on_grid(axes[place], counts, place, order)
+
+
+def on_grid(x: Any, counts: Sequence[Dim], place: int, order: Sequence[int]) -> Any:
+    """Return the coordinates along one axis of a grid, (count,) or one of them, over the grid."""
+    sizes = [counts[axis] for axis in order]
+    ones: list[Dim] = [counts[axis] if axis == place else 1 for axis in order]
+    return op("Expand", resized(x, ones), sizes)
+
+
+def coordinates(sizes: Sequence[Dim], dtype: ir.DataType) -> Any:
+    """Return the coordinates of all places of a grid, axis by axis, along a new first axis."""
+    own = [cast(steps(n), dtype) for n in sizes]
+    order = list(range(len(sizes)))
+    found = [unsqueeze(grid(own, sizes, axis, order), [0]) for axis in order]
+    return op("Concat", *found, axis=0) if len(found) > 1 else found[0]
+
+
+def one_hot(x: Any, count: Dim, dtype: ir.DataType) -> Any:
+    """Return 1 at the place that an integer names along a new last axis, else 0."""
+    return cast(op("Equal", unsqueeze(x, [rank_of(x)]), cast(steps(count), dtype_of(x))), dtype)
+
+
+def with_corner(x: Any, sizes: Sequence[Dim]) -> Any:
+    """Return zeros of some shape with ``x`` in the corner of first elements."""
+    pads: list[Any] = [0] * len(sizes)
+    pads += [wanted - own for wanted, own in zip(sizes, shape_of(x), strict=True)]
+    return op("Pad", x, pads, number_like(0, x))
+
+
+def masked(x: Any, mask: Any, value: float) -> Any:
+    """Return ``x`` with a value where a mask holds."""
+    return where(mask, number_like(value, x), x)
+
+
+def spaced_as(start: Any, stop: Any, count: Dim, dtype: ir.DataType, endpoint: bool) -> Any:
+    """Return numbers at equal distances, computed in float64; whole numbers are rounded down."""
+    double = ir.DataType.DOUBLE
+    found = spaced(start, stop, count, double, endpoint=endpoint)
+    return cast(op("Floor", found) if dtype.is_integer() else found, dtype)
+
+
+def one_hot_of_all(x: Any) -> Any:
+    """Return one-hot vectors of as many elements as the largest number needs; int64."""
+    count = add(op("ReduceMax", op("Reshape", x, [-1]), keepdims=0), 1)
+    return cast(op("Equal", unsqueeze(x, [rank_of(x)]), op("Range", 0, count, 1)), _INT64)
