@@ -78,7 +78,9 @@ def test_a_missing_file_and_an_unknown_engine_are_named(
     assert run("check", tmp_path / "none.pml") == 2
     assert "there is no file" in capsys.readouterr().err
     assert run("check", gps, "--engine", "magic") == 2
-    assert "expected one of auto, dynamic, diagram, enumerate, storm" in capsys.readouterr().err
+    assert (
+        "expected one of auto, dynamic, diagram, enumerate, chain, storm" in capsys.readouterr().err
+    )
 
 
 def test_run_draws_a_histogram_that_its_seed_repeats(

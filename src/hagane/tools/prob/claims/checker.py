@@ -26,7 +26,7 @@ from hagane.tools.prob.engines.ledger import (
     Limits,
     Unit,
 )
-from hagane.tools.prob.engines.run import show_draws
+from hagane.tools.prob.engines.run import show_draws, show_fraction
 from hagane.tools.prob.language.parser import parse
 from hagane.tools.prob.language.program import Function, Program, Site, shown, walk
 from hagane.tools.prob.language.resolve import resolve
@@ -36,6 +36,7 @@ from hagane.tools.prob.language.source import (
     ProgramTypeError,
     Source,
     TooLarge,
+    UnboundedRecursion,
 )
 from hagane.tools.prob.language.syntax import Binary, Observe
 
@@ -131,10 +132,18 @@ class _Findings:
         """Verify that Prob(true) = 1, so that no verdict is vacuous."""
         mass = sum(choice.ledger.result.values(), Fraction(0))
         # Where nothing is observed, anything but 1 is an engine's mistake.
-        assert 0 <= mass <= 1, f"the distribution sums to {mass}"
-        assert mass == 1 or self._observing, f"the distribution sums to {mass}"
+        whole = mass + choice.ledger.unending
+        assert 0 <= whole <= 1, f"the distribution sums to {whole}"
+        assert whole == 1 or self._observing, f"the distribution sums to {whole}"
         if mass:
             return
+        if choice.ledger.unending:
+            raise UnboundedRecursion(
+                "no run ends, so nothing can be said of its value: recursion goes on for ever "
+                f"with probability {show_fraction(choice.ledger.unending)}; let a call end it",
+                self.source,
+                unit.expression.span,
+            )
         observations = [
             node
             for function in (None, *self.program.functions)
@@ -197,6 +206,13 @@ class _Findings:
                 "definitions"
             )
         ranges = () if case.by_types is None else case.by_types.ranges
+        unending = case.choice.ledger.unending
+        if unending:
+            endless = (
+                f"runs go on for ever with probability {show_fraction(unending)}; the verdict is "
+                "of those that reach the claim"
+            )
+            note = f"{note}; {endless}" if note else endless
         base = self._base(site, cases, case)
         culprit = None if judgement.holds else self._culprit(site, case)
         return replace(base, holds=not failing, ranges=ranges, note=note, culprit=culprit)

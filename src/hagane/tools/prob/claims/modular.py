@@ -25,10 +25,20 @@ from hagane.tools.prob.claims.linear import (
     requirement,
 )
 from hagane.tools.prob.claims.simplex import Constraint, maximise
-from hagane.tools.prob.engines.dynamic import run_dynamic
+from hagane.tools.prob.engines.engines import run_unit
 from hagane.tools.prob.engines.ledger import Limits, Unit, function_unit
 from hagane.tools.prob.engines.machine import Chain, State, explore
-from hagane.tools.prob.language.program import VALUE, Apply, Claim, Function, Program, Site, walk
+from hagane.tools.prob.language.program import (
+    VALUE,
+    Apply,
+    Claim,
+    Function,
+    Program,
+    Site,
+    shown,
+    walk,
+)
+from hagane.tools.prob.language.source import EndlessRecursion, TooLarge
 from hagane.tools.prob.language.syntax import Binary, Expression, Observe, Probability, Value
 
 Range: TypeAlias = "tuple[Fraction, Fraction] | None"
@@ -94,9 +104,12 @@ class Modular:
         """Return for each claim of a unit, and each value of its fixed variables, what follows.
 
         Raises:
-            TooLarge: The chain of the unit is beyond the limits.
+            TooLarge: The chain of the unit is beyond the limits, or runs in circles.
         """
-        chain = explore(self.program, unit, self.limits, self._choices)
+        try:
+            chain = explore(self.program, unit, self.limits, self._choices)
+        except EndlessRecursion as error:
+            raise TooLarge("recursion without a bound", error.source, error.span) from None
         order = _backwards(chain)
         groups: dict[tuple[Site, tuple[Any, ...]], None] = {}
         for state in chain.states:
@@ -109,7 +122,14 @@ class Modular:
             return None
         key = (function, inputs)
         if key not in self._supports:
-            ledger = run_dynamic(self.program, function_unit(function, inputs), self.limits)
+            unit = function_unit(function, inputs)
+            ledger = run_unit(self.program, unit, limits=self.limits).ledger
+            if ledger.holds_means:
+                raise TooLarge(
+                    f"the values of '{shown(function.name)}' have no bound",
+                    self.program.source,
+                    function.span,
+                )
             self._supports[key] = sorted(ledger.result, key=repr)
         return self._supports[key]
 

@@ -56,8 +56,16 @@ from hagane.tools.prob.language.syntax import (
 _RESULT = "$"
 
 
-def run_dynamic(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -> Ledger:
+def run_dynamic(
+    program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS, *, told: bool = True
+) -> Ledger:
     """Return what a unit does, exactly.
+
+    Args:
+        program: The program.
+        unit: What to run.
+        limits: How many rows a table may have.
+        told: Whether an error names a run that leads to it, for which everything runs again.
 
     Raises:
         PathError: A possible run goes wrong; the message tells that run.
@@ -68,8 +76,8 @@ def run_dynamic(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -
             return _Engine(program, shortened(unit), limits, traced=False).ledger()
         except PathError:
             # Told of the program as it is written, where that is not too large.
-            for told in (unit, shortened(unit)):
-                _retrace(program, told, limits)
+            for form in (unit, shortened(unit)) if told else ():
+                _retrace(program, form, limits)
             raise
 
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from hagane.errors import InvalidArgument
+from hagane.tools.prob.engines.chain import recurses, run_chain
 from hagane.tools.prob.engines.diagram import run_diagram
 from hagane.tools.prob.engines.dynamic import run_dynamic
 from hagane.tools.prob.engines.enumeration import run_enumeration
 from hagane.tools.prob.engines.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit
 from hagane.tools.prob.engines.storm import run_storm
 from hagane.tools.prob.language.program import Apply, Program, walk
-from hagane.tools.prob.language.source import PathError, TooLarge
+from hagane.tools.prob.language.source import EndlessRecursion, PathError, TooLarge
 from hagane.tools.prob.language.syntax import Choose, Flip, Literal, Rand, Unary
 
 Engine: TypeAlias = Callable[[Program, Unit, Limits], Ledger]
@@ -23,6 +24,7 @@ ENGINES: Mapping[str, Engine] = {
     "dynamic": run_dynamic,
     "diagram": run_diagram,
     "enumerate": run_enumeration,
+    "chain": run_chain,
     "storm": run_storm,
 }
 
@@ -36,10 +38,14 @@ _ALIASES = {
     "enum": "enumerate",
     "enumeration": "enumerate",
     "brute-force": "enumerate",
+    "markov": "chain",
 }
 
 # Up to this many runs, running all of them costs less than keeping tables.
 _FEW_RUNS = 64
+
+# Calls that may be open before recursion is taken for one without a bound.
+_OPEN = 64
 
 # Rows of the tables that are searched for a run that goes wrong.
 _FEW_ROWS = 200_000
@@ -60,7 +66,8 @@ def run_unit(
     """Run a unit on an engine, or on one chosen by the unit's size.
 
     Few runs are enumerated. Otherwise the dynamic programme goes first; where it would need more
-    rows than it may have, diagrams follow.
+    rows than it may have, diagrams follow, and where recursion has no bound, the equations of the
+    Markov chain.
 
     Raises:
         InvalidArgument: There is no such engine.
@@ -79,6 +86,10 @@ def run_unit(
         return Choice(ledger, "enumerate", f"at most {runs} run{'' if runs == 1 else 's'}")
     many = "calls functions" if runs is None else f"up to {runs} runs"
     try:
+        endless = _recursive(program, unit, limits) if recurses(unit) else None
+        if endless is not None:
+            states = f"{endless.size} state{'' if endless.size == 1 else 's'}"
+            return Choice(endless, "chain", f"recursion without a bound, {states}")
         ledger = run_dynamic(program, unit, limits)
     except TooLarge as error:
         why = error.message.partition(" here")[0]
@@ -93,6 +104,18 @@ def run_unit(
             ) from None
         return Choice(ledger, "diagram", f"{many}; {why}")
     return Choice(ledger, "dynamic", f"{many}, {ledger.size} row{'' if ledger.size == 1 else 's'}")
+
+
+def _recursive(program: Program, unit: Unit, limits: Limits) -> Ledger | None:
+    """Return what recursion without a bound does; None for other recursion, and where it fails."""
+    try:
+        run_dynamic(program, unit, replace(limits, depth=min(_OPEN, limits.depth)), told=False)
+    except EndlessRecursion:
+        with suppress(PathError, TooLarge):
+            return run_chain(program, unit, limits)
+    except (PathError, TooLarge):
+        pass
+    return None
 
 
 def _run(program: Program, unit: Unit, engine: str, limits: Limits) -> Ledger:

@@ -15,7 +15,9 @@ from hagane.tools.prob.language.program import Apply, shown
 from hagane.tools.prob.language.source import (
     BadDistribution,
     DivisionByZero,
+    EndlessRecursion,
     Source,
+    TooLarge,
     UnboundedRecursion,
 )
 from hagane.tools.prob.language.syntax import Choose, Flip, Rand
@@ -110,11 +112,9 @@ def measure_error(
     )
 
 
-def endless_call(
-    source: Source, node: Apply, inputs: Sequence[Any], run: Told
-) -> UnboundedRecursion:
+def endless_call(source: Source, node: Apply, inputs: Sequence[Any], run: Told) -> EndlessRecursion:
     """Return the error that a call is reached again from itself."""
-    return UnboundedRecursion(
+    return EndlessRecursion(
         f"'{shown(node.function.name)}' recurses without end (unbounded recursion): "
         f"{_call(node, inputs)} is reached again from itself; let an argument fall towards a "
         f"case that does not recurse{_tail(run)}",
@@ -128,6 +128,7 @@ def too_deep(
 ) -> UnboundedRecursion:
     """Return the error that too many calls of a function are open."""
     function = node.function
+    kind = EndlessRecursion if function.depth is None else UnboundedRecursion
     if function.depth is None:
         limit = "the limit"
         remedy = (
@@ -136,11 +137,22 @@ def too_deep(
         )
     else:
         limit, remedy = "its declared depth", "declare more, or let it end sooner"
-    return UnboundedRecursion(
+    return kind(
         f"'{shown(function.name)}' recurses without bound (unbounded recursion): it is {depth} "
         f"calls deep, {limit}, and calls {_call(node, inputs)}; {remedy}{_tail(run)}",
         source,
         node.span,
+    )
+
+
+def unbounded_work(error: TooLarge) -> TooLarge:
+    """Return the error that a chain of recursive calls has too many states."""
+    return TooLarge(
+        f"{error.message.partition(';')[0]}; recursion has finitely many when a call is the last "
+        "thing that its function does and arguments keep within bounds (sums that only grow are "
+        "taken apart where claims ask for E of them alone)",
+        error.source,
+        error.span,
     )
 
 

@@ -73,6 +73,8 @@ class Ledger:
         calls: The inputs that each function got from outside its own definition.
         result: The distribution of the unit's value; it sums to the probability that all
             observations hold.
+        unending: The probability of the runs that never end.
+        holds_means: Whether the last item of keys is the mean of values without a bound.
         size: How much of its measure (rows, nodes, runs) the engine used at most.
     """
 
@@ -80,6 +82,8 @@ class Ledger:
     calls: dict[Function, set[tuple[Value, ...]]] = field(default_factory=dict)
     result: dict[Value, Fraction] = field(default_factory=dict)
     size: int = 0
+    unending: Fraction = Fraction(0)
+    holds_means: bool = False
 
     def called(self, function: Function, inputs: tuple[Value, ...]) -> None:
         """Note a call from outside."""

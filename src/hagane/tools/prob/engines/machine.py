@@ -55,9 +55,9 @@ from hagane.tools.prob.language.syntax import (
 # Live variables with their values, in the order of their names.
 _Values: TypeAlias = tuple[tuple[str, Any], ...]
 # What to do with the value of an expression, and then: (frame, rest), or () at the end.
-_Stack: TypeAlias = tuple[Any, ...]
+Stack: TypeAlias = tuple[Any, ...]
 # To evaluate a node, or (None, value, stack): to go on with a value.
-_Control: TypeAlias = tuple["Expression | None", Any, _Stack]
+Control: TypeAlias = tuple["Expression | None", Any, Stack]
 # Gives the values among which an opaque call chooses, or None to look inside the function.
 Opaque: TypeAlias = Callable[[Function, tuple[Value, ...]], "Sequence[Value] | None"]
 
@@ -67,11 +67,13 @@ class State:
     """A state of the chain.
 
     Attributes:
-        kind: ``draw``, ``claim``, ``call`` (an opaque one), ``end`` or ``rejected``.
+        kind: ``draw``, ``claim``, ``call`` (an opaque one), ``end``,
+            ``rejected``, or ``endless`` (calls that go on without a draw).
         node: The draw or the call, for messages.
         site: The claim that is reached, with ``key``.
         key: What a claim records; the inputs of a call; the final value.
         options: Next states, each with its probability; of a call, each with its value.
+        gains: What going to each of these adds to sums that states do not hold.
     """
 
     kind: str
@@ -79,14 +81,19 @@ class State:
     site: Site | None = None
     key: Key = ()
     options: list[tuple[Any, int]] = field(default_factory=list)
+    gains: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Chain:
-    """States in an order in which every step leads from a state to another, the first first."""
+    """States, the first of which is the start.
+
+    ``gain`` is what sums that states do not hold amount to there.
+    """
 
     states: list[State]
     calls: Ledger
+    gain: int = 0
 
 
 def explore(
@@ -109,15 +116,17 @@ def explore(
     """
     with deep_recursion():
         try:
-            return _Machine(program, unit, limits, opaque).explore(late(unit.expression))
+            return Machine(program, unit, limits, opaque).explore(late(unit.expression))
         except PathError:
             # Told of the program as it is written, where that is not too large.
             with suppress(TooLarge):
-                _Machine(program, unit, limits, opaque).explore(unit.expression)
+                Machine(program, unit, limits, opaque).explore(unit.expression)
             raise
 
 
-class _Machine:
+class Machine:
+    """Explores a unit; :func:`explore` is its use."""
+
     def __init__(self, program: Program, unit: Unit, limits: Limits, opaque: Opaque):
         self.source = program.source
         self.unit = unit
@@ -126,13 +135,16 @@ class _Machine:
         self.liveness = Liveness()
         self.compiler = Compiler(self.liveness)
         self.book = Ledger()
+        # What the last step added to sums that states do not hold.
+        self.gain = 0
 
     def explore(self, start: Expression) -> Chain:
+        """Return the chain that begins with an expression."""
         chain = Chain([], self.book)
         numbers: dict[Any, int] = {}
-        waiting: list[tuple[int, list[tuple[Any, _Control]]]] = []
+        waiting: list[tuple[int, list[tuple[Any, Control]]]] = []
 
-        def number(control: _Control) -> int:
+        def number(control: Control) -> int:
             identity, state, nexts = self._settle(control)
             if identity not in numbers:
                 numbers[identity] = len(chain.states)
@@ -144,10 +156,12 @@ class _Machine:
 
         values = dict(self.unit.values)
         number((start, self._live(start, values), ()))
+        chain.gain = self.gain
         while waiting:
             index, nexts = waiting.pop()
             for label, control in nexts:
                 chain.states[index].options.append((label, number(control)))
+                chain.states[index].gains.append(self.gain)
         return chain
 
     def _too_large(self, node: Expression) -> TooLarge:
@@ -162,7 +176,7 @@ class _Machine:
         free = self.liveness.free(node)
         return tuple((name, values[name]) for name in sorted(free) if name in values)
 
-    def _settle(self, control: _Control) -> tuple[Any, State, list[tuple[Any, _Control]]]:
+    def _settle(self, control: Control) -> tuple[Any, State, list[tuple[Any, Control]]]:
         """Go on until something is drawn, claimed or over.
 
         Returns:
@@ -181,7 +195,7 @@ class _Machine:
                 return found[0], found[1], found[2]
             control = found
 
-    def _evaluate(self, node: Expression, values: dict[str, Any], stack: _Stack) -> Any:
+    def _evaluate(self, node: Expression, values: dict[str, Any], stack: Stack) -> Any:
         if self.compiler.is_pure(node):
             return None, self._pure(node, values), stack
         match node:
@@ -205,7 +219,7 @@ class _Machine:
             raise division_by_zero(self.source, error, values, untold) from None
 
     def _operand(
-        self, node: Expression, done: tuple[Any, ...], values: dict[str, Any], stack: _Stack
+        self, node: Expression, done: tuple[Any, ...], values: dict[str, Any], stack: Stack
     ) -> Any:
         """Evaluate the next operand of a node, or the node itself when it has them all."""
         operands = parts(node)
@@ -225,7 +239,7 @@ class _Machine:
         operand = operands[len(done)]
         return operand, self._live(operand, values), (frame, stack)
 
-    def _resume(self, frame: Any, value: Any, stack: _Stack) -> Any:
+    def _resume(self, frame: Any, value: Any, stack: Stack) -> Any:
         match frame:
             case ("let", node, kept):
                 if node.name in self.liveness.free(node.body):
@@ -241,7 +255,7 @@ class _Machine:
         raise AssertionError(frame)
 
     def _finish(
-        self, node: Expression, done: tuple[Any, ...], values: dict[str, Any], stack: _Stack
+        self, node: Expression, done: tuple[Any, ...], values: dict[str, Any], stack: Stack
     ) -> Any:
         match node:
             case Binary():
@@ -275,7 +289,7 @@ class _Machine:
                 nexts = [(share, control) for share, control in both if share]
                 return (node, done, stack), State("draw", node), nexts
             case Record():
-                if any(frame[0] == "return" for frame in _frames(stack)):
+                if any(frame[0] == "return" for frame in frames(stack)):
                     return None, done[0], stack
                 key = (*[values[name] for name in node.site.claim.variables], done[0])
                 state = State("claim", node, node.site, key)
@@ -284,7 +298,7 @@ class _Machine:
                 return self._apply(node, done, values, stack)
         raise AssertionError(type(node).__name__)
 
-    def _choose(self, node: Choose, values: dict[str, Any], stack: _Stack) -> Any:
+    def _choose(self, node: Choose, values: dict[str, Any], stack: Stack) -> Any:
         shares = [Fraction(self._pure(weight, values)) for weight, _ in node.branches]
         check_shares(self.source, node, shares, untold)
         nexts = [
@@ -295,7 +309,7 @@ class _Machine:
         return (node, self._live(node, values), stack), State("draw", node), nexts
 
     def _apply(
-        self, node: Apply, done: tuple[Any, ...], values: dict[str, Any], stack: _Stack
+        self, node: Apply, done: tuple[Any, ...], values: dict[str, Any], stack: Stack
     ) -> Any:
         function = node.function
         inputs = (*done, *[values[name] for name in function.captured])
@@ -305,10 +319,7 @@ class _Machine:
             before, after = values[node.below], evaluate(function.measure, inner)
             if not 0 <= after < before:
                 raise measure_error(self.source, node, inputs, (before, after), untold)
-        depth = next(
-            (frame[2] for frame in _frames(stack) if frame[0] == "return" and frame[1] is function),
-            int(function is self.unit.function),
-        )
+        depth = self._depth(function, stack)
         if depth == 0:
             self.book.called(function, inputs)
             choices = self.opaque(function, inputs)
@@ -317,14 +328,29 @@ class _Machine:
                 return (node, inputs, stack), State("call", node, None, inputs), nexts
         if depth >= (self.limits.depth if function.depth is None else function.depth):
             raise too_deep(self.source, node, inputs, depth, untold)
+        return self._enter(function, inputs, depth, stack)
+
+    def _depth(self, function: Function, stack: Stack) -> int:
+        """Return how many calls of a function are open."""
+        return next(
+            (frame[2] for frame in frames(stack) if frame[0] == "return" and frame[1] is function),
+            int(function is self.unit.function),
+        )
+
+    def _enter(
+        self, function: Function, inputs: tuple[Value, ...], depth: int, stack: Stack
+    ) -> Any:
+        """Go into a function that is open ``depth`` times already."""
         # A tail call of the same function needs no frame of its own.
         if stack and stack[0][0] == "return" and stack[0][1] is function:
             stack = stack[1]
+        inner = dict(zip(function.inputs, inputs, strict=True))
         frame = ("return", function, depth + 1)
         return function.definition, self._live(function.definition, inner), (frame, stack)
 
 
-def _frames(stack: _Stack) -> Any:
+def frames(stack: Stack) -> Any:
+    """Yield the frames of a stack, the innermost first."""
     while stack:
         yield stack[0]
         stack = stack[1]

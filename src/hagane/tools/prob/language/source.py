@@ -8,6 +8,7 @@ The tree::
     ├── PathError                 (ArithmeticError)      some possible run goes wrong
     │   ├── DivisionByZero        (ZeroDivisionError)
     │   ├── UnboundedRecursion    (RecursionError)
+    │   │   └── EndlessRecursion
     │   ├── ImpossibleCondition                          conditioning on probability zero
     │   └── BadDistribution                              an empty range, weights that are none
     └── TooLarge                  (MemoryError)          beyond what an engine was allowed
@@ -115,6 +116,10 @@ class DivisionByZero(PathError, ZeroDivisionError):
 
 class UnboundedRecursion(PathError, RecursionError):
     """A recursion that no measure and no depth bounds."""
+
+
+class EndlessRecursion(UnboundedRecursion):
+    """One whose calls a run may go on with for ever, and that declares nothing else."""
 
 
 class ImpossibleCondition(PathError):
