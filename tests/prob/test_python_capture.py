@@ -242,6 +242,13 @@ def endless(n: int) -> int:
     return 1 + endless(n + prob.rand(0, 1))
 
 
+def rejecting() -> int:
+    while True:
+        number = prob.rand(1, 8)
+        if number <= 6:
+            return number
+
+
 def geometric() -> int:
     n = 0
     while prob.flip(0.5):
@@ -287,6 +294,7 @@ def unbound() -> int:
     ("function", "message", "text"),
     [
         (geometric, "no end of this 'while' is in sight after 1,000 turns", "while prob.flip(0.5)"),
+        (rejecting, "no end of this 'while' is in sight after 400 turns", "while True:"),
         (filtered, "a filter has to be known before the run; count with sum", "x > 0"),
         (grown, "the length of this list depends on draws", "len(xs)"),
         (raising, "a possible run raises ValueError; to leave such runs out, use", "raise"),

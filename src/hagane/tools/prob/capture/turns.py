@@ -20,6 +20,7 @@ _MAX_TURNS = 10_000
 _MAX_ITEMS = 4 * MAX_UNROLLED  # of a comprehension
 _MAX_OPEN_TURNS = 1_000  # of turns that a draw may be the last of
 _MAX_MEETINGS = 400
+_MAX_DRAWING = 400  # of turns of a loop that its condition never ends, each with a draw
 
 
 class Turns(Arithmetic):
@@ -90,7 +91,8 @@ class Turns(Arithmetic):
             self.replace_facts(facts)
             self.core.dead = False
         if not self._follow(node, test, turn, _MAX_OPEN_TURNS, meeting=False):
-            self._endless(node)
+            always = isinstance(node, ast.While) and isinstance(node.test, ast.Constant)
+            self._endless(node, _MAX_DRAWING if always else _MAX_OPEN_TURNS)
 
     def _follow(
         self,
@@ -114,6 +116,10 @@ class Turns(Arithmetic):
             run = partial(self.core.turn, partial(turn, number), breaks)
             if condition is True:
                 run()
+                # Draws decide how often "while True" turns, by a way out of its body.
+                still_open += self.record.draws != drawn
+                if still_open > min(most, _MAX_DRAWING):
+                    return False
             elif still_open == most:
                 return False
             else:
@@ -129,7 +135,7 @@ class Turns(Arithmetic):
             if self.core.dead:
                 break
         else:
-            self._endless(node)
+            self._endless(node, _MAX_TURNS)
         if ends:
             if not self.core.dead:
                 ends.append(Exit("end", None, self.core.heap.contents, self.knowledge.path))
@@ -146,13 +152,14 @@ class Turns(Arithmetic):
             condition.op == "not" and condition.args[0].op in ("lt", "eq")
         )
 
-    def _endless(self, node: ast.For | ast.While) -> None:
+    def _endless(self, node: ast.For | ast.While, turns: int) -> None:
         word = "while" if isinstance(node, ast.While) else "for"
         assert self.core.frame is not None
         self.collector.nodes[self.core.frame.key] = node
         self.refuse(
-            f"no end of this '{word}' is in sight after {_MAX_OPEN_TURNS:,} turns: the bounds of "
-            "the draws do not limit it; bound it, as in 'for _ in range(100)' with a 'break'"
+            f"no end of this '{word}' is in sight after {turns:,} turns: the bounds of "
+            "the draws do not limit it; bound it, as in 'for _ in range(100)' with a 'break', or "
+            "write it as a recursive function in a .pml file, which may go on for ever"
         )
 
     def gather(
