@@ -4,18 +4,21 @@ from hagane.frontends.libraries.numpy import (
     creating,
     drawing,
     joining,
+    matrices,
     methods,
     products,
     reducing,
     searching,
     shaping,
+    sorting,
     ufuncs,
 )
 from hagane.frontends.libraries.numpy.table import NUMPY
 
 # Importing a module enters its functions into the table.
 PARTS = (
-    creating, drawing, joining, methods, products, reducing, searching, shaping, ufuncs,
+    creating, drawing, joining, matrices, methods, products, reducing, searching, shaping,
+    sorting, ufuncs,
 )  # fmt: skip
 
 __all__ = ["NUMPY", "PARTS"]

@@ -17,8 +17,10 @@ from hagane.frontends.libraries.torch.functions import (
     normalising,
     ordering,
     products,
+    ranges,
     recurrent,
     reducing,
+    resizing,
     shaping,
     unary,
     weighing,
@@ -40,7 +42,7 @@ from hagane.frontends.libraries.torch.table import TORCH
 PARTS = (
     asking, attributes, converting, creating, differentiating, distances, distributions,
     elementwise, fourier, gathering, joining, linalg, losses, normalising, ordering, products,
-    recurrent, reducing, shaping, unary, weighing, windows,
+    recurrent, ranges, reducing, resizing, shaping, unary, weighing, windows,
     applying, attending, convolving, initialising, layers_normalising, module, plain, recurring,
 )  # fmt: skip
 

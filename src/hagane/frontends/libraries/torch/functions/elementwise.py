@@ -30,7 +30,6 @@ from hagane.frontends.python.values.values import Tensor, Value
 from hagane.graph.types import dtype_name
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers import activations, division, integers, pairs
-from hagane.ops.functions.tensors import ordering
 
 BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "truediv": "Div", "pow": "Pow", "mod": "Mod"}
 _COMPARE = {
@@ -362,67 +361,6 @@ for _name in ("maximum", "minimum", "fmax", "fmin", "gcd", "lcm", "heaviside", "
 for _name in ("atan2", "arctan2", "hypot", "logaddexp", "logaddexp2", "xlogy", "copysign",
               "ldexp", "special.xlogy", "special.xlog1py", "special.zeta"):  # fmt: skip
     _pairwise(_name, real=True)
-
-
-@TORCH.function("isclose", methods=("isclose",))
-def isclose(
-    t: Core, input: Value, other: Value, rtol: Value = 1e-5, atol: Value = 1e-8,
-    equal_nan: Value = False,
-) -> Tensor:  # fmt: skip
-    """Return where two tensors are nearly equal."""
-    a, b = promote(t, input, other)
-    made = broadcast_typed(t, "IsClose", a, b, BOOL)
-    if category(a.dtype) == 3 or not all(isinstance(n, int | float) for n in (rtol, atol)):
-        return made
-    if category(a.dtype) < 2:
-        a, b = cast(t, a, ir.DataType.DOUBLE), cast(t, b, ir.DataType.DOUBLE)
-    return computed(t, made, pairs.are_close, a, b, float(rtol), float(atol), bool(equal_nan))
-
-
-def _both(truth: Any) -> tuple[Any, Any]:
-    """Return a truth and its opposite, of which one always holds."""
-    return truth, op("Not", truth)
-
-
-def _question(name: str, function_of: Callable[[Any], Any]) -> None:
-    def question(t: Core, input: Value) -> Tensor:
-        x = need_tensor(t, input, "input")
-        made = t.emit.typed("IsNaN", [x], BOOL, x.shape)
-        if category(x.dtype) == 3:
-            return made
-        if name == "isreal" or (name == "isfinite" and category(x.dtype) < 2):
-            return computed(t, made, lambda x: op("Or", *_both(op("Equal", x, x))), x)
-        if name != "signbit" and category(x.dtype) < 2:
-            return computed(t, made, lambda x: op("Not", op("Equal", x, x)), x)
-        if x.dtype == BOOL:
-            return made
-        return computed(t, made, function_of, x)
-
-    TORCH.function(name, methods=(name,))(question)
-
-
-for _name, _asked in (
-    ("isnan", lambda x: op("IsNaN", x)), ("isinf", lambda x: op("IsInf", x)),
-    ("isposinf", lambda x: op("IsInf", x, detect_negative=0)),
-    ("isneginf", lambda x: op("IsInf", x, detect_positive=0)),
-    ("isfinite", lambda x: op("Not", op("Or", op("IsNaN", x), op("IsInf", x)))),
-    ("isreal", lambda x: op("Equal", x, x)), ("signbit", pairs.is_negative),
-):  # fmt: skip
-    _question(_name, _asked)
-
-
-@TORCH.function("isin")
-def isin(
-    t: Core, elements: Value, test_elements: Value, *, assume_unique: Value = False,
-    invert: Value = False,
-) -> Tensor:  # fmt: skip
-    """Return which elements are among others."""
-    x, others = promote(t, to_tensor(t, elements), to_tensor(t, test_elements))
-    made = t.emit.typed("IsIn", [x], BOOL, x.shape)
-    if category(x.dtype) == 3 or not isinstance(invert, bool) or x.shape is None:
-        return made
-    among = computed(t, made, ordering.is_among, x, others)
-    return computed(t, made, lambda x: op("Not", x), among) if invert else among
 
 
 @TORCH.function("clamp", "clip", methods=("clamp", "clip", "clamp_", "clip_"))

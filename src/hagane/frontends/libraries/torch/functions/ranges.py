@@ -1,0 +1,194 @@
+"""Functions of PyTorch that make tensors of numbers by their place."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.frontends.libraries.computing import built
+from hagane.frontends.libraries.torch.functions.creating import MAX_CONTENT, made, placed
+from hagane.frontends.libraries.torch.operands import (
+    FLOAT,
+    INT64,
+    cast,
+    category,
+    device_of,
+    dtype_of,
+    need_tensor,
+    shape_of,
+)
+from hagane.frontends.libraries.torch.operands import size as size_of
+from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.values import (
+    DType,
+    Tensor,
+    Value,
+    is_plain,
+    is_size,
+)
+from hagane.ops.functions.tensors import filling
+from hagane.symbolic import Dim, Expr, ceildiv, floordiv, maximum
+
+
+@TORCH.function("range")
+def inclusive_range(
+    t: Core, start: Value, end: Value, step: Value = 1, *, dtype: Value = None,
+    device: Value = None, **_: Value,
+) -> Tensor:  # fmt: skip
+    """Return the numbers from start to end (inclusive), float32."""
+    length = floordiv(end - start, step) + 1
+    wanted = dtype_of(dtype)
+    return placed(
+        t, wanted, [length], device_of(device), filling.counted, start, length, step, wanted
+    )
+
+
+@TORCH.function("arange")
+def arange(
+    t: Core, *bounds: Value, dtype: Value = None, device: Value = None, **keywords: Value
+) -> Tensor:
+    """Return the numbers from start to end (exclusive)."""
+    given = [*bounds, *(keywords[k] for k in ("start", "end", "step") if k in keywords)]
+    values = [
+        t.tensor_number(b, whole=b.dtype.is_integer()) if isinstance(b, Tensor) else b
+        for b in given
+    ]
+    start, end, step = (0, values[0], 1) if len(values) == 1 else (*values, 1)[:3]
+    default = INT64 if all(map(is_size, (start, end, step))) else FLOAT
+    if all(map(is_plain, (start, end, step))):
+        if step == 0 or (end - start) * step < 0:
+            t.fail("value", f"arange from {start} to {end} cannot be reached with step {step}")
+        known = np.arange(start, end, step)
+        if len(known) > MAX_CONTENT and category(dtype_of(dtype, default)) < 3:
+            content = known.astype(dtype_of(dtype, default).numpy())
+            return t.op("Identity", content, device=device_of(device))
+        x = made(t, dtype_of(dtype, default), [len(known)], device_of(device))
+        if len(known) <= MAX_CONTENT:
+            x.known = known.astype(x.dtype.numpy())
+            x.value = t.op("Identity", x).value
+        return x
+    if default == INT64:
+        if isinstance(step, int) and step < 0:
+            length = ceildiv(start - end, -step)
+        else:
+            length = ceildiv(end - start, step)
+        count = _not_negative(t, length)
+        wanted = dtype_of(dtype, INT64)
+        return placed(
+            t, wanted, [count], device_of(device), filling.counted, start, count, step, wanted
+        )
+    formula = _length(start, end, step)
+    return made(
+        t,
+        dtype_of(dtype, FLOAT),
+        [formula if formula is not None else t.emit.fresh("arange")],
+        device_of(device),
+    )
+
+
+def _not_negative(t: Core, length: Dim) -> Dim:
+    if not isinstance(length, Expr):
+        return max(0, length)
+    from hagane.symbolic.path import Verdict
+
+    found = t.knowledge.ask(t.knowledge.less(0, length, strict=False))
+    return length if found.verdict is Verdict.PROVED else maximum(0, length)
+
+
+def _length(start: Value, end: Value, step: Value) -> Dim | None:
+    from hagane.frontends.python.interpret.arithmetic import exact, round_up
+    from hagane.symbolic.expression import multiply
+
+    first, last, by = exact(start), exact(end), exact(step)
+    if first is None or last is None or by is None or isinstance(by, Expr) or by <= 0:
+        return None
+    from fractions import Fraction
+
+    return round_up(multiply(last - first, 1 / Fraction(by)))
+
+
+@TORCH.function("linspace")
+def linspace(
+    t: Core, start: Value, end: Value, steps: Value, *, dtype: Value = None,
+    device: Value = None, **_: Value,
+) -> Tensor:  # fmt: skip
+    """Return ``steps`` numbers from start to end, both included."""
+    count, wanted = size_of(t, steps), dtype_of(dtype)
+    numbers = [isinstance(v, int | float | Tensor) for v in (start, end)]
+    if not all(numbers):
+        return made(t, wanted, [count], device_of(device))
+    bounds = [
+        cast(t, v, ir.DataType.DOUBLE) if isinstance(v, Tensor) else np.array(v, np.float64)
+        for v in (start, end)
+    ]
+    return placed(t, wanted, [count], device_of(device), filling.spaced_as, *bounds, count,
+                  wanted, True)  # fmt: skip
+
+
+@TORCH.function("logspace")
+def logspace(
+    t: Core, start: Value, end: Value, steps: Value, base: Value = 10.0, *, dtype: Value = None,
+    device: Value = None, **_: Value,
+) -> Tensor:  # fmt: skip
+    """Return powers of a base whose exponents are ``steps`` numbers from start to end."""
+    wanted = dtype_of(dtype)
+    exponents = linspace(t, start, end, steps, dtype=DType(ir.DataType.DOUBLE))
+    powers: Tensor = t.call_library("torch.pow", [base, exponents])
+    return t.emit.on(cast(t, powers, wanted), device_of(device))
+
+
+@TORCH.function("eye")
+def eye(
+    t: Core, n: Value, m: Value = None, *, dtype: Value = None, device: Value = None, **_: Value
+) -> Tensor:
+    """Return an identity matrix."""
+    rows = size_of(t, n)
+    shape, wanted = [rows, rows if m is None else size_of(t, m)], dtype_of(dtype)
+    return placed(
+        t, wanted, shape, device_of(device), filling.identity, *shape, 0, wanted,
+        known=lambda: np.eye(int(str(shape[0])), int(str(shape[1]))),
+    )  # fmt: skip
+
+
+@TORCH.function("meshgrid")
+def meshgrid(t: Core, *tensors: Value, indexing: Value = "ij") -> Value:
+    """Return coordinates of a grid over one-dimensional tensors."""
+    given = (
+        list(tensors[0])
+        if len(tensors) == 1 and isinstance(tensors[0], list | tuple)
+        else list(tensors)
+    )
+    lengths = [shape_of(t, need_tensor(t, x, "tensors"), 1)[0] if x.shape else 1 for x in given]
+    order = list(range(len(lengths)))
+    if indexing == "xy" and len(lengths) > 1:
+        order[0], order[1] = 1, 0
+    full = tuple(lengths[axis] for axis in order)
+    return tuple(
+        built(t, (x.dtype, full), lambda x, place=place: filling.on_grid(
+            x, lengths, place, order), x)
+        for place, x in enumerate(given)
+    )  # fmt: skip
+
+
+def _triangle(name: str) -> None:
+    upper = name == "triu_indices"
+
+    def indices(t: Core, row: Value, col: Value, offset: Value = 0, **_: Value) -> Tensor:
+        rows, columns = size_of(t, row), size_of(t, col)
+        if is_plain((rows, columns, offset)):
+            count: Dim = len(getattr(np, name)(rows, offset, columns)[0])
+        else:
+            count = t.emit.fresh("triangle")
+        if not isinstance(offset, int):
+            return made(t, INT64, [2, count], "cpu")
+        rule = partial(filling.triangle_places, upper=upper)
+        return placed(t, INT64, [2, count], "cpu", rule, rows, columns, offset)
+
+    TORCH.function(name)(indices)
+
+
+_triangle("tril_indices")
+_triangle("triu_indices")
