@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hagane.tools.cluster.errors import InvalidManifest
 from hagane.tools.cluster.fragmentation import typical
 from hagane.tools.cluster.kube.allocation import Strategy
 from hagane.tools.cluster.kube.profile import default_profile
@@ -14,7 +20,7 @@ from hagane.tools.cluster.schedulers.fgd import Fgd
 from hagane.tools.cluster.schedulers.gang import Gang
 from hagane.tools.cluster.schedulers.greedy import BestFit, Fifo, Greedy, ShortestRemaining
 from hagane.tools.cluster.state import Cluster
-from tests.cluster.manifests import objects
+from tests.cluster.manifests import node, objects, pod
 from tests.cluster.running import bound, job, machines, simulate
 
 
@@ -53,6 +59,64 @@ def test_a_gang_starts_together_or_not_at_all() -> None:
     arrivals = [(0, job("x", 2)), *((1, p) for p in gang)]
     log = bound(simulate(machines(2, 2), Gang(), *arrivals)[1])
     assert log == [(0, "x"), (10, "g0"), (10, "g1"), (10, "g2")]
+
+
+COSCHEDULING = {
+    "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+    "kind": "PodGroup",
+    "metadata": {"name": "g"},
+    "spec": {"minMember": 4, "scheduleTimeoutSeconds": 10},
+}
+VOLCANO = {
+    "apiVersion": "scheduling.volcano.sh/v1beta1",
+    "kind": "PodGroup",
+    "metadata": {"name": "g"},
+    "spec": {"minMember": 4, "queue": "default"},
+}
+
+
+@pytest.mark.parametrize(
+    ("meta", "others"),
+    [
+        ({"labels": {"scheduling.x-k8s.io/pod-group": "g"}}, []),
+        ({"labels": {"scheduling.x-k8s.io/pod-group": "g"}}, [COSCHEDULING]),
+        ({"labels": {"pod-group.scheduling.sigs.k8s.io": "g"}}, [COSCHEDULING]),
+        ({"annotations": {"scheduling.k8s.io/group-name": "g"}}, [VOLCANO]),
+        (
+            {
+                "labels": {"kueue.x-k8s.io/pod-group-name": "g"},
+                "annotations": {"kueue.x-k8s.io/pod-group-total-count": "4"},
+            },
+            [],
+        ),
+    ],
+    ids=["label alone", "coscheduling", "its first versions", "volcano", "kueue"],
+)
+def test_pods_that_name_a_group_start_together(
+    meta: dict[str, Any], others: list[dict[str, Any]]
+) -> None:
+    seconds = {"hagane.dev/duration-seconds": "10"}
+    meta = {**meta, "annotations": {**meta.get("annotations", {}), **seconds}}
+    manifests = [pod(f"g{i}", {"cpu": "1"}, **meta) for i in range(4)]
+    nodes = [node(name, has={"cpu": "2", "memory": "4Gi", "pods": 9}) for name in ("a", "b")]
+    known = objects(*others, *nodes, *manifests)
+    arrivals = [(0, job("x", 2)), *((1, p) for p in known.pods)]
+    log = bound(simulate(Cluster.of(replace(known, pods=())), Gang(), *arrivals)[1])
+    assert log == [(0, "x"), (10, "g0"), (10, "g1"), (10, "g2"), (10, "g3")]
+
+
+def test_a_group_waits_until_as_many_pods_have_come_as_its_object_says() -> None:
+    known = objects(COSCHEDULING, node("a"))
+    arrivals = [(t, job(f"g{t}", 1, group="g")) for t in range(5)]
+    log = bound(simulate(Cluster.of(known), Gang(), *arrivals)[1])
+    assert log == [(3, "g0"), (3, "g1"), (3, "g2"), (3, "g3"), (4, "g4")]
+
+
+def test_sizes_of_tasks_in_a_group_are_refused_by_name() -> None:
+    group = {**VOLCANO, "spec": {"minMember": 2, "minTaskMember": {"worker": 2}}}
+    message = r"minTaskMember: sizes of single tasks are not simulated: give each task a group of"
+    with pytest.raises(InvalidManifest, match=message):
+        objects(group)
 
 
 def test_drf_serves_the_smallest_dominant_share_and_quotas_bind() -> None:

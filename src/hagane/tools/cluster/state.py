@@ -22,6 +22,7 @@ from hagane.tools.cluster.model.objects import (
     Node,
     Objects,
     Pod,
+    PodGroup,
     Service,
     Workload,
 )
@@ -89,6 +90,7 @@ class Cluster:
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.budgets: tuple[DisruptionBudget, ...] = ()
         self.services: tuple[Service, ...] = ()
+        self.groups: dict[str, PodGroup] = {}
         self.workloads: tuple[Workload, ...] = ()
         self.caches: dict[object, object] = {}
         self._former: dict[str, int] = {}
@@ -109,6 +111,7 @@ class Cluster:
         cluster.namespaces = dict(objects.namespaces)
         cluster.budgets = objects.budgets
         cluster.services = objects.services
+        cluster.groups = {group.key: group for group in objects.groups}
         cluster.workloads = objects.workloads
         for pod in objects.pods:
             if not pod.node_name or pod.phase in ("Succeeded", "Failed"):

@@ -161,7 +161,7 @@ class Pod:
     phases: tuple[Phase, ...] | None = None
     gpu: GpuShare | None = None
     group: str = ""
-    min_member: int = 1
+    min_member: int = 0
     user: str = ""
     checkpoint: float = 0.0
     raw: Mapping[str, Any] | None = None
@@ -260,6 +260,24 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
+class PodGroup:
+    """Pods that start together.
+
+    Attributes:
+        min_member: How many of them at least.
+    """
+
+    name: str
+    namespace: str = "default"
+    min_member: int = 1
+
+    @property
+    def key(self) -> str:
+        """The name that is unique in a cluster."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
 class Objects:
     """What a set of manifests describes, in the order of the files."""
 
@@ -270,3 +288,4 @@ class Objects:
     workloads: tuple[Workload, ...] = ()
     services: tuple[Service, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    groups: tuple[PodGroup, ...] = ()

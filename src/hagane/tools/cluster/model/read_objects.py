@@ -13,6 +13,7 @@ from hagane.tools.cluster.model.objects import (
     Node,
     Objects,
     Pod,
+    PodGroup,
     PriorityClass,
     Service,
     Workload,
@@ -73,7 +74,7 @@ def collect(documents: Iterable[Document]) -> Objects:
             if found.name in classes:
                 raise (place / "metadata" / "name").error(f"duplicate PriorityClass {found.name!r}")
             classes[found.name] = found
-    nodes, pods, budgets, workloads, services = [], [], [], [], []
+    nodes, pods, budgets, workloads, services, groups = [], [], [], [], [], []
     namespaces: dict[str, dict[str, str]] = {}
     seen: dict[tuple[str, str], Place] = {}
     for value, place in flat:
@@ -95,6 +96,8 @@ def collect(documents: Iterable[Document]) -> Objects:
             budgets.append(read_budget(value, place))
         elif kind in _WORKLOADS:
             workloads.append(read_workload(kind, value, place, classes))
+        elif kind == "PodGroup":
+            groups.append(read_group(value, place))
         elif kind == "Service":
             services.append(read_service(value, place))
         elif kind == "Namespace":
@@ -108,6 +111,7 @@ def collect(documents: Iterable[Document]) -> Objects:
         tuple(workloads),
         tuple(services),
         namespaces,
+        tuple(groups),
     )
 
 
@@ -128,7 +132,8 @@ def kind_of(value: Any, place: Place) -> str:
     if kind not in SCHEMA or "metadata" not in SCHEMA[kind]:
         raise (place / "kind").error(
             f"unsupported kind {kind!r}{nearest(kind, SCHEMA)}: expected Node, Pod, PriorityClass, "
-            "PodDisruptionBudget, Job, Deployment, ReplicaSet, StatefulSet, Service or Namespace"
+            "PodDisruptionBudget, PodGroup, Job, Deployment, ReplicaSet, StatefulSet, Service or "
+            "Namespace"
         )
     return kind
 
@@ -202,6 +207,22 @@ def read_budget(value: Any, place: Place) -> DisruptionBudget:
         tuple(status.at("disruptedPods").value),
         limits["minAvailable"],
         limits["maxUnavailable"],
+    )
+
+
+def read_group(value: Any, place: Place) -> PodGroup:
+    """Return a group of coscheduling (scheduling.x-k8s.io) or Volcano; raises InvalidManifest."""
+    check_fields(value, "PodGroup", place)
+    top = Reader(value, place)
+    meta, spec = top.at("metadata"), top.at("spec")
+    if spec.at("minTaskMember").value:
+        raise (spec.place / "minTaskMember").error(
+            "sizes of single tasks are not simulated: give each task a group of its own"
+        )
+    return PodGroup(
+        meta.required("name"),
+        meta.text("namespace") or "default",
+        spec.integer("minMember", 1, low=1),
     )
 
 

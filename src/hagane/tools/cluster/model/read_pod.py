@@ -25,8 +25,21 @@ from hagane.tools.cluster.model.simspec import read_phases
 
 GPU_COUNT = "alibabacloud.com/gpu-count"
 GPU_MILLI = "alibabacloud.com/gpu-milli"
-GROUP_LABELS = ("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io")
-MIN_MEMBER = ("scheduling.x-k8s.io/min-member", "pod-group.scheduling.sigs.k8s.io/min-available")
+# The group of a pod, as a label or annotation: of coscheduling, of its first versions, of Volcano
+# and of Kueue.
+GROUP_NAMES = (
+    "scheduling.x-k8s.io/pod-group",
+    "pod-group.scheduling.sigs.k8s.io",
+    "scheduling.k8s.io/group-name",
+    "scheduling.volcano.sh/group-name",
+    "kueue.x-k8s.io/pod-group-name",
+)
+# How many pods of it start together, where the pod says so.
+MIN_MEMBER = (
+    "scheduling.x-k8s.io/min-member",
+    "pod-group.scheduling.sigs.k8s.io/min-available",
+    "kueue.x-k8s.io/pod-group-total-count",
+)
 USER_LABEL = "hagane.dev/user"
 CHECKPOINT = "hagane.dev/checkpoint-seconds"
 
@@ -101,7 +114,7 @@ def read_pod(value: Any, place: Place, classes: Mapping[str, PriorityClass] | No
         nominated=status.text("nominatedNodeName"),
         phases=read_phases(annotations, place / "metadata" / "annotations"),
         gpu=_gpu(requests, annotations),
-        group=next((labels[k] for k in GROUP_LABELS if k in labels), ""),
+        group=_group(labels, annotations),
         min_member=_whole(annotations, labels, MIN_MEMBER, place),
         user=labels.get(USER_LABEL, ""),
         checkpoint=_seconds(annotations, place),
@@ -288,6 +301,11 @@ def _gpu(requests: Mapping[str, int], annotations: Mapping[str, str]) -> GpuShar
     return GpuShare(count, milli // count) if count > 0 else None
 
 
+def _group(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
+    texts = (labels.get(name, annotations.get(name)) for name in GROUP_NAMES)
+    return next((text for text in texts if text), "")
+
+
 def _whole(
     annotations: Mapping[str, str],
     labels: Mapping[str, str],
@@ -300,7 +318,7 @@ def _whole(
             if not text.isdigit() or int(text) < 1:
                 raise (place / "metadata").error(f"{name}: expected a count, got {text!r}")
             return int(text)
-    return 1
+    return 0
 
 
 def _seconds(annotations: Mapping[str, str], place: Place) -> float:

@@ -152,7 +152,11 @@ SCHEMA: dict[str, dict[str, str]] = {
     },
     "Service": {**_TOP, "spec": "", "status": ""},
     "Namespace": {**_TOP, "spec": "", "status": ""},
-    "PodGroup": {**_TOP, "spec": "", "status": ""},
+    "PodGroup": {**_TOP, "spec": "PodGroupSpec", "status": ""},
+    "PodGroupSpec": _opaque(
+        "minMember minResources scheduleTimeoutSeconds minTaskMember queue priorityClassName "
+        "networkTopology subGroupPolicy"
+    ),
 }
 SCHEMA["ReplicaSet"] = SCHEMA["StatefulSet"] = SCHEMA["Deployment"]
 

@@ -13,10 +13,12 @@ from hagane.tools.cluster.state import Cluster
 
 
 class Gang(Greedy):
-    """Places groups (label ``scheduling.x-k8s.io/pod-group``) all at once.
+    """Places groups of pods all at once.
 
-    A group is tried when as many of its pods as its smallest size (``min-member``) are pending or
-    bound; the places of all are found before the first is bound. Pods without a group go alone.
+    A pod names its group as for coscheduling, Volcano or Kueue; its smallest size stands in the
+    pod, or in a PodGroup of that name. A group without either is as large as the pods of it that
+    have come. The places of all are found before the first is bound. Pods without a group go
+    alone.
     """
 
     name = "gang"
@@ -26,17 +28,18 @@ class Gang(Greedy):
         groups: dict[str, list[Pod]] = {}
         for entry in queue.entries():
             pod = entry.pod
-            name = f"{pod.namespace}/{pod.group}" if pod.group else f"/{pod.key}"
-            groups.setdefault(name, []).append(pod)
+            groups.setdefault(_group(pod) or f"/{pod.key}", []).append(pod)
         bound: dict[str, int] = {}
         if any(pods[0].group for pods in groups.values()):
             for record in nodes.nodes():
                 for pod in record.pods.values():
                     if pod.group:
-                        name = f"{pod.namespace}/{pod.group}"
-                        bound[name] = bound.get(name, 0) + 1
+                        bound[_group(pod)] = bound.get(_group(pod), 0) + 1
         for name, pods in groups.items():
-            least = max(p.min_member for p in pods) - bound.get(name, 0)
+            size = max(p.min_member for p in pods)
+            if not size and name in nodes.groups:
+                size = nodes.groups[name].min_member
+            least = size - bound.get(name, 0) if size else len(pods)
             if len(pods) < least or not all(self.allows(p, nodes) for p in pods):
                 continue
             places = self._places(pods, nodes)
@@ -63,3 +66,8 @@ class Gang(Greedy):
             for pod, _, _ in places:
                 nodes.unbind(pod.key)
         return places
+
+
+def _group(pod: Pod) -> str:
+    """Return the key of a pod's group, or nothing."""
+    return f"{pod.namespace}/{pod.group}" if pod.group else ""

@@ -174,6 +174,7 @@ def _objects(top: Reader, documents: list[Document], folder: Path) -> Objects:
         services=(*files.services, *more.services),
         priority_classes=(*files.priority_classes, *more.priority_classes),
         namespaces={**files.namespaces, **more.namespaces},
+        groups=(*files.groups, *more.groups),
     )
     names = [n.name for n in merged.nodes]
     if len(names) != len(set(names)):

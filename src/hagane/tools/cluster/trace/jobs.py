@@ -50,7 +50,7 @@ def read_jobs(path: Path | str, resource: str = "nvidia.com/gpu") -> Iterator[tu
                 restart_policy="Never",
                 user=str(row.get("user") or ""),
                 group=str(row.get("group") or ""),
-                min_member=max(1, int(_number(where, row, "min_member"))),
+                min_member=int(_number(where, row, "min_member")),
             ),
         )
 
