@@ -13,7 +13,7 @@ import pytest
 from hagane.events import EventLog
 from hagane.tools.cluster.link.apiserver import ApiServer
 from hagane.tools.cluster.link.outside import Outside
-from hagane.tools.cluster.link.reports import merged
+from hagane.tools.cluster.link.patching import merged
 from hagane.tools.cluster.sim.actions import Submit, SubmitterAction, Terminate
 from hagane.tools.cluster.sim.controllers import Controller
 from hagane.tools.cluster.sim.ports import Metrics, Submitter

@@ -9,7 +9,7 @@ import yaml
 from hagane.cli import main
 from hagane.tools.cluster.link.serve import ExtenderService, serve_extender
 from tests.cluster.manifests import node, pod
-from tests.cluster.servers import answering, serving
+from tests.cluster.servers import answering
 
 RESOURCES = {"cpu": "3000m", "memory": "5000"}
 
@@ -142,7 +142,8 @@ def test_an_extender_may_veto_preemption(
 def test_a_served_profile_explains_itself_through_its_own_extender(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with serving(serve_extender(ExtenderService())) as url:
+    with serve_extender(ExtenderService()) as server:
+        url = server.url
         profile = {
             **extended(),
             "extenders": [{"urlPrefix": url, "filterVerb": "filter"}],

@@ -160,7 +160,8 @@ def test_a_profile_served_as_an_extender_answers_like_kube_schedulers_extenders(
         node("tainted", taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}]),
     ]
     args = {"Pod": pod("p", {"cpu": 2}), "Nodes": {"items": items}, "NodeNames": None}
-    with serving(serve_extender(ExtenderService())) as url:
+    with serve_extender(ExtenderService()) as server:
+        url = server.url
         found = ask(url + "/filter", args)
         scores = ask(url + "/prioritize", {**args, "Nodes": {"items": items[1:2]}})
         assert ask(
@@ -191,7 +192,8 @@ def test_the_client_and_the_server_of_extenders_understand_each_other() -> None:
     service = ExtenderService(
         Cluster.of(objects(node("a"), node("b", unschedulable=True), node("c")))
     )
-    with serving(serve_extender(service)) as url:
+    with serve_extender(service) as server:
+        url = server.url
         config = ExtenderConfig(
             url, filter_verb="filter", prioritize_verb="prioritize", names_only=True
         )

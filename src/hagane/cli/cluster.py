@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -141,13 +142,9 @@ def serve_extender(
     chosen = profile_at(profile, kube_version)
     state = Cluster.of(load_objects(cluster)) if cluster is not None else None
     server = listen(ExtenderService(state, chosen, served_scheduler(scheduler, chosen)), port)
-    print(f"listening on http://127.0.0.1:{server.server_address[1]}", flush=True)
-    try:
+    print(f"listening on {server.url}", flush=True)
+    with suppress(KeyboardInterrupt):
         server.serve_forever()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        server.server_close()
 
 
 @app.command("serve-api")
@@ -157,10 +154,22 @@ def serve_api(
     quiet: Annotated[
         float, typer.Option(help="Real seconds of silence after which simulated time goes on.")
     ] = 0.5,
-    wait: Annotated[float, typer.Option(help="Real seconds to wait for the scheduler.")] = 60.0,
+    wait: Annotated[
+        float | None,
+        typer.Option(help="Real seconds in which a scheduler has to come; for ever without it."),
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="End when nothing is left to simulate.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate with an outside scheduler that connects as to a Kubernetes API server."""
+    """Simulate with an outside scheduler that connects as to a Kubernetes API server.
+
+    Serves until Ctrl-C or SIGTERM, then prints the summary; pods and nodes that clients create are
+    taken in at any time.
+    """
+    import signal
+
     from hagane.tools.cluster.link.apiserver import ApiServer
     from hagane.tools.cluster.link.outside import Outside
     from hagane.tools.cluster.link.wire import namespace_object, priority_class_object
@@ -173,9 +182,16 @@ def serve_api(
             api.store.put("priorityclasses", item.name, priority_class_object(item))
         for name, labels in settings.objects.namespaces.items():
             api.store.put("namespaces", name, namespace_object(name, labels))
+        outside = Outside(api, quiet, wait)
+        settings.scheduler = lambda seed: outside
+        prepared = prepare(settings, quiet=as_json)
+        outside.show_nodes(prepared.simulation.cluster)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         print(f"listening on {api.url}", flush=True)
-        settings.scheduler = lambda seed: Outside(api, quiet, wait)
-        summary = prepare(settings, quiet=as_json).run()
+        try:
+            summary = prepared.run(more=None if once else outside.wait)
+        except KeyboardInterrupt:
+            summary = prepared.simulation.summary()
     if as_json:
         print(json.dumps(summary))
         return

@@ -1,52 +1,43 @@
-"""A minimal Kubernetes API server, enough for a scheduler that uses the ordinary client.
+"""A Kubernetes API server: what schedulers, informers and kubectl ask for, over a store of objects.
 
-Served: list, get and watch of pods, nodes, namespaces, priority classes, disruption budgets and
-jobs; creation and deletion of pods; ``POST .../pods/NAME/binding``; patches of pods' and budgets'
-status and of nodes. Simulated time stands still while an outside scheduler is asked.
+Served are discovery, and list, get, watch, creation, change and deletion of the objects in
+:mod:`hagane.tools.cluster.link.resources`, bindings and evictions of pods. Changes of pods, nodes
+and budgets are passed on to the simulation; of other kinds they are kept as they come. Bodies are
+JSON. The interface is that of the Kubernetes API concepts page (1.34).
 """
 
 from __future__ import annotations
 
-import json
 import queue
-import re
-import time
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 from hagane.tools.cluster.errors import InvalidManifest
-from hagane.tools.cluster.link.reports import merged, read_created
-from hagane.tools.cluster.link.store import Compacted, Store
+from hagane.tools.cluster.link import resources
+from hagane.tools.cluster.link.changing import evictable, named_anew, patched, put_in_place
+from hagane.tools.cluster.link.listening import BadBody, Listening, read_json
+from hagane.tools.cluster.link.listing import Refused, lines, listed, status
+from hagane.tools.cluster.link.reports import read_created
+from hagane.tools.cluster.link.resources import Resource
+from hagane.tools.cluster.link.selecting import BadSelector, chooser
+from hagane.tools.cluster.link.store import Store
+from hagane.tools.cluster.model.documents import Place
+from hagane.tools.cluster.model.read_objects import read_node
 
-# resource -> (group/version, kind of the list)
-RESOURCES = {
-    "pods": ("v1", "PodList"),
-    "nodes": ("v1", "NodeList"),
-    "namespaces": ("v1", "NamespaceList"),
-    "events": ("v1", "EventList"),
-    "priorityclasses": ("scheduling.k8s.io/v1", "PriorityClassList"),
-    "poddisruptionbudgets": ("policy/v1", "PodDisruptionBudgetList"),
-    "jobs": ("batch/v1", "JobList"),
-}
-_PATH = re.compile(
-    r"/(?:api/v1|apis/(?P<group>[^/]+/[^/]+))"
-    r"(?:/namespaces/(?P<namespace>[^/]+)(?=/))?"
-    r"/(?P<resource>[a-z]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>[a-z]+))?/?"
-)
-# What may be patched; only the status of these but nodes.
-_PATCHED = ("pods", "nodes", "poddisruptionbudgets")
-_PATIENCE = 0.5
-_TOO_OLD = "too old resource version: list again"
+# Objects of the simulation, which clients may change but neither create nor delete.
+_SIMULATED = ("pods", "nodes", "poddisruptionbudgets")
 
 
 class ApiServer:
     """Serves a store; what clients ask to change goes into ``requests``.
 
     Each request is (verb, key, body): ("bind", "namespace/name", node), ("delete", key, None),
-    ("create", key, manifest), or, for a patch, (resource, key, patch).
+    ("create", key, manifest), ("node", name, manifest) for a new one, or, for a patch, (resource,
+    key, patch).
+
+    Args:
+        port: Where to listen on 127.0.0.1; 0 picks one.
     """
 
     def __init__(self, port: int = 0):
@@ -54,250 +45,283 @@ class ApiServer:
         self.requests: queue.Queue[tuple[str, str, Any]] = queue.Queue()
         # Says why a binding is refused, or nothing; set by whoever owns the cluster.
         self.refuse: Callable[[str, str], str] = lambda key, node: ""
-        server = self
-
-        class Handler(_Handler):
-            api = server
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-        self.http.daemon_threads = True
-        self._thread = Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.05})
+        self._listening = Listening(self, port)
 
     @property
     def url(self) -> str:
         """Where clients connect."""
-        return f"http://127.0.0.1:{self.http.server_address[1]}"
+        return self._listening.url
 
     def __enter__(self) -> ApiServer:
-        self._thread.start()
+        for name in ("default", "kube-system"):
+            if name not in self.store.objects.get("namespaces", {}):
+                self.store.put("namespaces", name, namespace(name))
+        self._listening.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
         self.store.close()
-        self.http.shutdown()
-        self._thread.join()
-        self.http.server_close()
+        self._listening.__exit__(*error)
 
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request, as an ASGI application."""
+        from starlette.requests import Request
+        from starlette.responses import JSONResponse
 
-class _Handler(BaseHTTPRequestHandler):
-    api: ApiServer
-    protocol_version = "HTTP/1.1"
-    # Headers and body leave in one packet, or small answers wait for acknowledgements.
-    wbufsize = -1
-    disable_nagle_algorithm = True
-
-    def do_GET(self) -> None:
-        split = urlsplit(self.path)
-        query = {k: v[-1] for k, v in parse_qs(split.query).items()}
-        if split.path in ("/healthz", "/readyz", "/livez"):
-            self._send(200, "ok")
-            return
-        if split.path == "/version":
-            self._send(200, {"major": "1", "minor": "34", "gitVersion": "v1.34.0"})
-            return
-        found = self._route(split.path)
-        if found is None:
-            return
-        resource, namespace, name, _ = found
-        if name:
-            key = f"{namespace}/{name}" if namespace else name
-            objects, _ = self.api.store.all(resource)
-            value = next((o for o in objects if _key(o) == key), None)
-            if value is None:
-                self._fail(404, "NotFound", f'{resource} "{name}" not found')
-            else:
-                self._send(200, value)
-            return
-        chosen = _chooser(namespace, query)
-        if query.get("watch") in ("true", "1"):
-            self._watch(resource, chosen, query)
-            return
-        objects, version = self.api.store.all(resource)
-        group, kind = RESOURCES[resource]
-        self._send(
-            200,
-            {
-                "apiVersion": group,
-                "kind": kind,
-                "metadata": {"resourceVersion": str(version)},
-                "items": [o for o in objects if chosen(o)],
-            },
-        )
-
-    def do_POST(self) -> None:
-        body = self._body()
-        found = self._route(urlsplit(self.path).path)
-        if found is None or body is None:
-            return
-        resource, namespace, name, sub = found
-        if resource == "pods" and sub == "binding":
-            self._bind(f"{namespace}/{name}", body)
-        elif resource == "pods" and not name:
-            self._create(namespace or "default", body)
-        elif resource == "events":
-            self._send(201, body)
-        else:
-            self._fail(405, "MethodNotAllowed", f"{resource} cannot be created here")
-
-    def do_DELETE(self) -> None:
-        self._body()
-        found = self._route(urlsplit(self.path).path)
-        if found is None:
-            return
-        resource, namespace, name, _ = found
-        if resource != "pods" or not name:
-            self._fail(405, "MethodNotAllowed", f"{resource} cannot be deleted here")
-            return
-        key = f"{namespace}/{name}"
-        pod = self.api.store.objects.get("pods", {}).get(key)
-        if pod is None:
-            self._fail(404, "NotFound", f'pods "{key}" not found')
-            return
-        self.api.requests.put(("delete", key, None))
-        self._send(200, pod)
-
-    def do_PATCH(self) -> None:
-        body = self._body()
-        found = self._route(urlsplit(self.path).path)
-        if found is None or body is None:
-            return
-        resource, namespace, name, _ = found
-        key = f"{namespace}/{name}" if namespace else name
-        objects, _ = self.api.store.all(resource)
-        value = next((o for o in objects if _key(o) == key), None)
-        if value is None:
-            self._fail(404, "NotFound", f'{resource} "{name}" not found')
-            return
-        if resource not in _PATCHED:
-            self._fail(405, "MethodNotAllowed", f"{resource} cannot be changed here")
-            return
-        patch = body if resource == "nodes" else {"status": body.get("status") or {}}
-        self.api.store.put(resource, key, merged(value, patch))
-        self.api.requests.put((resource, key, patch))
-        self._send(200, self.api.store.objects[resource][key])
-
-    do_PUT = do_PATCH  # noqa: N815
-
-    def _create(self, namespace: str, body: dict[str, Any]) -> None:
-        key = f"{namespace}/{(body.get('metadata') or {}).get('name', '')}"
-        if key in self.api.store.objects.get("pods", {}):
-            self._fail(409, "AlreadyExists", f'pods "{key}" already exists')
-            return
+        request = Request(scope, receive)
         try:
-            read_created(body, key)
-        except InvalidManifest as error:
-            self._fail(422, "Invalid", str(error))
-            return
-        self.api.requests.put(("create", key, body))
-        self._send(201, body)
+            response = await self._answer(request)
+        except Refused as error:
+            response = JSONResponse(error.status, error.code)
+        except BadBody as error:
+            reason = {413: "RequestEntityTooLarge", 408: "Timeout"}.get(error.status, "BadRequest")
+            response = JSONResponse(status(error.status, reason, str(error)), error.status)
+        except BadSelector as error:
+            response = JSONResponse(status(400, "BadRequest", str(error)), 400)
+        await response(scope, receive, send)
 
-    def _bind(self, key: str, body: dict[str, Any]) -> None:
-        node = (body.get("target") or {}).get("name", "")
-        pod = self.api.store.objects.get("pods", {}).get(key)
+    async def _answer(self, request: Any) -> Any:
+        from starlette.responses import JSONResponse, PlainTextResponse
+
+        path = request.url.path.rstrip("/")
+        if path in ("/healthz", "/readyz", "/livez"):
+            return PlainTextResponse("ok")
+        found = self._described(path)
+        if found is not None:
+            return JSONResponse(found)
+        target = _Target(path)
+        verb = request.method
+        if verb == "GET":
+            return await self._get(request, target)
+        if target.resource.plural != "pods" or target.sub != "binding":
+            _check_verb(target, verb)
+        body = await _body(request) if verb != "DELETE" else await _options(request)
+        if verb == "POST":
+            return JSONResponse(self._post(target, body), 201)
+        if verb == "DELETE":
+            return JSONResponse(self._delete(target))
+        kind = request.headers.get("content-type", "")
+        return JSONResponse(self._change(target, verb, body, kind))
+
+    def _described(self, path: str) -> dict[str, Any] | None:
+        steps = path.strip("/").split("/")
+        match steps:
+            case ["version"]:
+                return dict(resources.VERSION)
+            case ["api"]:
+                return resources.core_versions(self.url.removeprefix("http://"))
+            case ["apis"]:
+                return resources.groups()
+            case ["apis", group]:
+                return resources.group(group)
+            case ["api", version]:
+                return resources.resource_list("", version)
+            case ["apis", group, version]:
+                return resources.resource_list(group, version)
+        return None
+
+    # Reading
+
+    async def _get(self, request: Any, target: _Target) -> Any:
+        from starlette.responses import JSONResponse, StreamingResponse
+
+        query = dict(request.query_params)
+        kind = target.resource
+        if target.name and query.get("watch") not in ("true", "1"):
+            return JSONResponse(self._one(target))
+        if target.name:
+            query["fieldSelector"] = f"metadata.name={target.name}"
+        chosen = chooser(kind.plural, target.namespace, query)
+        if query.get("watch") in ("true", "1"):
+            return StreamingResponse(
+                lines(self.store, kind, chosen, query), media_type="application/json"
+            )
+        return JSONResponse(listed(self.store, kind, chosen, query))
+
+    def _one(self, target: _Target) -> dict[str, Any]:
+        value = self.store.get(target.resource.name, target.key)
+        if value is None:
+            raise Refused(404, "NotFound", f'{target.resource.plural} "{target.name}" not found')
+        return _typed(target.resource, value)
+
+    # Writing
+
+    def _post(self, target: _Target, body: dict[str, Any]) -> dict[str, Any]:
+        kind, name = target.resource, target.resource.name
+        if kind.plural == "pods" and target.sub == "binding":
+            return self._bind(target.key, body)
+        if kind.plural == "pods" and target.sub == "eviction":
+            return self._evict(target)
+        if target.name or target.sub:
+            raise Refused(405, "MethodNotAllowed", f"{kind.plural} cannot be created here")
+        if kind.namespaced and not target.namespace:
+            meta = body.get("metadata") or {}
+            target.namespace = str(meta.get("namespace") or "default")
+        value = named_anew(kind, target.namespace, body, self.store.version)
+        key = _key(value)
+        if kind.plural == "pods":
+            value["status"] = {"phase": "Pending", **(value.get("status") or {})}
+            _read(lambda: read_created(value, key))
+        elif kind.plural == "nodes":
+            _read(lambda: read_node(value, Place(f"POST of node {key!r}", "", 0)))
+        value["metadata"].setdefault(
+            "creationTimestamp", datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        )
+        # Stored at once: a binding may follow before the simulation has taken the pod in.
+        if not self.store.create(name, key, value):
+            raise Refused(409, "AlreadyExists", f'{kind.plural} "{key}" already exists')
+        if kind.plural == "pods":
+            self.requests.put(("create", key, value))
+        elif kind.plural == "nodes":
+            self.requests.put(("node", key, value))
+        return _typed(kind, self.store.get(name, key) or value)
+
+    def _bind(self, key: str, body: dict[str, Any]) -> dict[str, Any]:
+        node = str((body.get("target") or {}).get("name", ""))
+        pod = self.store.get("pods", key)
         if pod is None:
-            self._fail(404, "NotFound", f'pods "{key}" not found')
-            return
+            raise Refused(404, "NotFound", f'pods "{key}" not found')
         bound = pod["spec"].get("nodeName")
         if bound:
-            self._fail(409, "Conflict", f'pod {key} is already assigned to node "{bound}"')
-            return
-        why = self.api.refuse(key, node)
+            raise Refused(409, "Conflict", f'pod {key} is already assigned to node "{bound}"')
+        why = self.refuse(key, node)
         if why:
-            self._fail(409, "Conflict", why)
-            return
-        spec = {**pod["spec"], "nodeName": node}
-        self.api.store.put("pods", key, {**pod, "spec": spec})
-        self.api.requests.put(("bind", key, node))
-        self._send(201, {"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201})
+            raise Refused(409, "Conflict", why)
+        self.store.put("pods", key, {**pod, "spec": {**pod["spec"], "nodeName": node}})
+        self.requests.put(("bind", key, node))
+        return {"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201}
 
-    def _watch(
-        self, resource: str, chosen: Callable[[dict[str, Any]], bool], query: dict[str, str]
-    ) -> None:
-        version = int(query.get("resourceVersion") or 0)
-        ends = time.monotonic() + float(query.get("timeoutSeconds") or 3600)
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        self.wfile.flush()
-        try:
-            for line in self._lines(resource, chosen, version, ends):
-                self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
-                self.wfile.flush()
-            self.wfile.write(b"0\r\n\r\n")
-            self.wfile.flush()
-        except OSError:
-            # The client is gone.
-            self.close_connection = True
+    def _evict(self, target: _Target) -> dict[str, Any]:
+        pod = self._one(target)
+        why = evictable(pod, self.store.all("poddisruptionbudgets")[0])
+        if why:
+            raise Refused(429, "TooManyRequests", why)
+        self.requests.put(("delete", target.key, None))
+        return {"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201}
 
-    def _lines(
-        self,
-        resource: str,
-        chosen: Callable[[dict[str, Any]], bool],
-        version: int,
-        ends: float,
-    ) -> Iterator[bytes]:
-        while time.monotonic() < ends and not self.api.store.closed:
-            try:
-                changes = self.api.store.since(resource, version, _PATIENCE)
-            except Compacted:
-                # As an API server says it once the answer has begun.
-                event = {"type": "ERROR", "object": _status(410, "Expired", _TOO_OLD)}
-                yield json.dumps(event).encode() + b"\n"
-                return
-            for change in changes:
-                version = change.version
-                if chosen(change.object):
-                    event = {"type": change.kind, "object": change.object}
-                    yield json.dumps(event).encode() + b"\n"
-
-    def _route(self, path: str) -> tuple[str, str, str, str] | None:
-        found = _PATH.fullmatch(path)
-        resource = found["resource"] if found else ""
-        if found is None or resource not in RESOURCES:
-            self._fail(404, "NotFound", f"the server could not find {path}")
-            return None
-        return resource, found["namespace"] or "", found["name"] or "", found["sub"] or ""
-
-    def _body(self) -> dict[str, Any] | None:
-        text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        try:
-            value = json.loads(text or b"{}")
-        except ValueError:
-            value = None
-        if not isinstance(value, dict):
-            self._fail(
-                400, "BadRequest", "the body is not a JSON object; patches are merge patches"
-            )
-            return None
+    def _delete(self, target: _Target) -> dict[str, Any]:
+        if not target.name:
+            raise Refused(405, "MethodNotAllowed", "collections cannot be deleted here")
+        value = self._one(target)
+        if target.resource.plural == "pods":
+            self.requests.put(("delete", target.key, None))
+        elif target.resource.plural == "nodes":
+            raise Refused(405, "MethodNotAllowed", "nodes cannot be deleted here")
+        else:
+            self.store.drop(target.resource.name, target.key)
         return value
 
-    def _fail(self, code: int, reason: str, message: str) -> None:
-        self._send(code, _status(code, reason, message))
+    def _change(self, target: _Target, verb: str, body: Any, content: str) -> dict[str, Any]:
+        kind = target.resource
+        if verb == "PUT" and self.store.get(kind.name, target.key) is None:
+            raise Refused(404, "NotFound", f'{kind.plural} "{target.name}" not found')
+        value = self._one(target)
+        new = put_in_place(value, body) if verb == "PUT" else patched(value, body, content)
+        if target.sub == "status" or kind.plural in ("pods", "poddisruptionbudgets"):
+            # Of pods and budgets only what they report may change.
+            new = {**value, "status": new.get("status") or {}}
+        new["metadata"] = {**new["metadata"], **_identity(value)}
+        self.store.put(kind.name, target.key, new)
+        if kind.plural in _SIMULATED:
+            patch = body if isinstance(body, dict) and verb == "PATCH" else new
+            if kind.plural != "nodes":
+                patch = {"status": patch.get("status") or {}}
+            self.requests.put((kind.plural, target.key, patch))
+        return _typed(kind, self.store.get(kind.name, target.key) or new)
 
-    def _send(self, code: int, value: Any) -> None:
-        body = value.encode() if isinstance(value, str) else json.dumps(value).encode()
-        self.send_response(code)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-        self.wfile.flush()
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+class _Target:
+    """What a path names.
+
+    Raises:
+        Refused: There is nothing of that name.
+    """
+
+    def __init__(self, path: str):
+        steps = path.strip("/").split("/")
+        group, version = "", ""
+        if steps[:1] == ["api"] and len(steps) > 2:
+            version, steps = steps[1], steps[2:]
+        elif steps[:1] == ["apis"] and len(steps) > 3:
+            group, version, steps = steps[1], steps[2], steps[3:]
+        else:
+            raise _unknown(path)
+        self.namespace = ""
+        if steps[0] == "namespaces" and len(steps) > 2 and steps[2] != "status":
+            self.namespace, steps = steps[1], steps[2:]
+        found = resources.find(group, version, steps[0])
+        if found is None or len(steps) > 3:
+            raise _unknown(path)
+        self.resource: Resource = found
+        self.name = steps[1] if len(steps) > 1 else ""
+        self.sub = steps[2] if len(steps) > 2 else ""
+        if self.sub and self.sub not in (*found.subresources, "status"):
+            raise _unknown(path)
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-def _status(code: int, reason: str, message: str) -> dict[str, Any]:
+def namespace(name: str, labels: dict[str, str] | None = None) -> dict[str, Any]:
+    """Return a namespace that is active."""
+    label = {"kubernetes.io/metadata.name": name, **(labels or {})}
     return {
-        "kind": "Status",
         "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": message,
-        "reason": reason,
-        "code": code,
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": label},
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": "Active"},
     }
+
+
+def _read(read: Callable[[], object]) -> None:
+    try:
+        read()
+    except InvalidManifest as error:
+        raise Refused(422, "Invalid", str(error)) from None
+
+
+def _unknown(path: str) -> Refused:
+    return Refused(404, "NotFound", f"the server could not find {path}")
+
+
+def _check_verb(target: _Target, method: str) -> None:
+    verb = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}.get(method)
+    if verb not in target.resource.verbs:
+        done = {"create": "created", "delete": "deleted"}.get(verb or "", "changed")
+        message = f"{target.resource.plural} cannot be {done} here"
+        raise Refused(405, "MethodNotAllowed", message)
+
+
+async def _body(request: Any) -> Any:
+    content = request.headers.get("content-type", "")
+    if "protobuf" in content or "cbor" in content or "yaml" in content:
+        raise Refused(
+            415,
+            "UnsupportedMediaType",
+            f"the body is {content}: expected JSON; of a kube-scheduler set "
+            "clientConnection.contentType to application/json",
+        )
+    value = await read_json(request)
+    if "json-patch" in content and isinstance(value, list):
+        return value
+    if not isinstance(value, dict):
+        raise Refused(400, "BadRequest", "the body is not a JSON object; patches are merge patches")
+    return value
+
+
+async def _options(request: Any) -> Any:
+    """Read the options of a deletion, which may have any content."""
+    if "json" in request.headers.get("content-type", "json"):
+        await read_json(request)
+    return {}
+
+
+def _identity(value: dict[str, Any]) -> dict[str, Any]:
+    meta = value["metadata"]
+    names = ("name", "namespace", "uid", "creationTimestamp")
+    return {name: meta[name] for name in names if name in meta}
 
 
 def _key(value: dict[str, Any]) -> str:
@@ -305,25 +329,5 @@ def _key(value: dict[str, Any]) -> str:
     return f"{meta['namespace']}/{meta['name']}" if "namespace" in meta else str(meta["name"])
 
 
-def _chooser(namespace: str, query: dict[str, str]) -> Callable[[dict[str, Any]], bool]:
-    """Return a predicate for a namespace and for field and label selectors of equalities."""
-    wanted: list[tuple[tuple[str, ...], bool, str]] = []
-    for part in filter(None, query.get("fieldSelector", "").split(",")):
-        name, equal, text = re.split(r"(!=|==?)", part, maxsplit=1)
-        wanted.append((tuple(name.split(".")), equal != "!=", text))
-    for part in filter(None, query.get("labelSelector", "").split(",")):
-        name, equal, text = re.split(r"(!=|==?)", part, maxsplit=1)
-        wanted.append((("metadata", "labels", name), equal != "!=", text))
-
-    def chosen(value: dict[str, Any]) -> bool:
-        if namespace and value["metadata"].get("namespace") != namespace:
-            return False
-        for steps, equal, text in wanted:
-            here: Any = value
-            for step in steps:
-                here = (here or {}).get(step)
-            if ((here or "") == text) != equal:
-                return False
-        return True
-
-    return chosen
+def _typed(kind: Resource, value: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": kind.group_version, "kind": kind.kind, **value}

@@ -10,6 +10,7 @@ from typing import Any
 from hagane.tools.cluster.errors import SchedulerFault
 from hagane.tools.cluster.link.apiserver import ApiServer
 from hagane.tools.cluster.link.reports import (
+    add_node,
     read_created,
     report_budget,
     report_node,
@@ -24,6 +25,9 @@ from hagane.tools.cluster.sim.ports import Queue, Scheduler
 from hagane.tools.cluster.sim.simulation import Simulation
 from hagane.tools.cluster.state import Cluster
 
+# Real seconds after which a wait for ever begins anew.
+_SLICE = 60.0
+
 
 class Outside(Scheduler):
     """Shows the cluster through an API server and waits for bindings.
@@ -36,19 +40,22 @@ class Outside(Scheduler):
     Args:
         api: the running server.
         quiet: real seconds of silence that end a turn.
-        limit: real seconds in which the first request ever must come.
+        limit: real seconds in which the first request ever must come; None for ever.
     """
 
     name = "outside"
 
-    def __init__(self, api: ApiServer, quiet: float = 0.5, limit: float = 30.0):
+    def __init__(self, api: ApiServer, quiet: float = 0.5, limit: float | None = 30.0):
         self.api = api
         self.quiet = quiet
         self.limit = limit
         self._shown: dict[str, Pod] = {}
         self._heard = False
         self._nodes_version = -1
+        self._nodes: set[str] = set()
         self._sim: Simulation | None = None
+        # A request that ended a wait, and is still to be handled.
+        self._first: tuple[str, str, Any] | None = None
         self._jobs: list[Controller] = []
         self._others: dict[tuple[str, str], dict[str, Any]] = {}
 
@@ -57,11 +64,12 @@ class Outside(Scheduler):
         if nodes.version == self._nodes_version:
             return
         self._nodes_version = nodes.version
-        known = set(self.api.store.objects.get("nodes", {}))
+        known, self._nodes = self._nodes, set()
         for record in nodes.nodes():
             self.api.store.put("nodes", record.node.name, node_object(record.node))
-            known.discard(record.node.name)
-        for name in known:
+            self._nodes.add(record.node.name)
+        # A node that a client has just made is not in the simulation yet, and stays.
+        for name in known - self._nodes:
             self.api.store.drop("nodes", name)
 
     def attach(self, simulation: Simulation) -> None:
@@ -85,10 +93,18 @@ class Outside(Scheduler):
         waiting = {pod.key for pod in queue}
         started = time.monotonic()
         while True:
-            patience = (self.quiet if self._heard else self.limit) if waiting else 0.0
+            first = _SLICE if self.limit is None else self.limit
+            patience = (self.quiet if self._heard else first) if waiting else 0.0
             request = self._next(patience)
             if request is None:
-                if waiting and not self._heard and time.monotonic() - started >= self.limit:
+                if waiting and not self._heard and self.limit is None:
+                    continue
+                if (
+                    waiting
+                    and not self._heard
+                    and self.limit is not None
+                    and time.monotonic() - started >= self.limit
+                ):
                     raise SchedulerFault(
                         "a scheduler answers in time",
                         f"at {clock:g} s: no outside scheduler bound any of {len(waiting)} pods "
@@ -122,6 +138,8 @@ class Outside(Scheduler):
             case "pods":
                 report_pod(sim, key, body["status"])
                 return bool(unschedulable(body["status"]))
+            case "node":
+                add_node(sim, body)
             case "nodes":
                 report_node(sim, key, body)
             case "poddisruptionbudgets":
@@ -150,6 +168,17 @@ class Outside(Scheduler):
             self._others[resource, key] = value
             self.api.store.put(resource, key, value)
 
+    def wait(self) -> bool:
+        """Wait for a request; return whether one came before the server ended."""
+        while not self.api.store.closed:
+            try:
+                request = self.api.requests.get(timeout=_SLICE)
+            except queue.Empty:
+                continue
+            self._first = request
+            return True
+        return False
+
     def gone(self, pod: Pod, clock: float) -> None:
         """Take a pod away from the server."""
         self._shown.pop(pod.key, None)
@@ -168,6 +197,9 @@ class Outside(Scheduler):
                 self.api.store.put("pods", key, pod_object(pod))
 
     def _next(self, patience: float) -> tuple[str, str, object] | None:
+        first, self._first = self._first, None
+        if first is not None:
+            return first
         try:
             if patience <= 0:
                 return self.api.requests.get_nowait()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from hagane.tools.cluster.errors import InvalidManifest
+from hagane.tools.cluster.link.patching import merged
 from hagane.tools.cluster.link.wire import node_object
 from hagane.tools.cluster.model.objects import Pod
 from hagane.tools.cluster.model.read_objects import parse_objects
@@ -15,23 +16,6 @@ from hagane.tools.cluster.sim.simulation import Simulation
 from hagane.tools.cluster.state import Cluster
 
 _ENDED = {"Succeeded": "succeeded", "Failed": "failed"}
-
-
-def merged(value: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object with a merge patch applied; null removes, conditions merge by their type."""
-    out = dict(value)
-    for name, new in patch.items():
-        old = out.get(name)
-        if new is None:
-            out.pop(name, None)
-        elif isinstance(new, Mapping):
-            out[name] = merged(old if isinstance(old, Mapping) else {}, new)
-        elif name == "conditions" and isinstance(old, list):
-            changed = {c.get("type"): c for c in [*old, *new]}
-            out[name] = list(changed.values())
-        else:
-            out[name] = new
-    return out
 
 
 def unschedulable(status: Mapping[str, Any]) -> str:
@@ -63,6 +47,16 @@ def report_pod(sim: Simulation, key: str, status: Mapping[str, Any]) -> None:
     if "nominatedNodeName" in status:
         pending.pod = replace(pending.pod, nominated=str(status["nominatedNodeName"] or ""))
     pending.why = unschedulable(status) or pending.why
+
+
+def add_node(sim: Simulation, manifest: Mapping[str, Any]) -> None:
+    """Take in a node that a client has made; one that is there already stays as it is."""
+    (node,) = parse_objects(json.dumps({**manifest, "kind": "Node"}), "POST of a node").nodes
+    if node.name in sim.cluster.rows:
+        return
+    row = sim.cluster.add_node(node)
+    sim.log.write(sim.clock, "add", node=node.name)
+    sim.nodes_changed({row})
 
 
 def report_node(sim: Simulation, name: str, patch: Mapping[str, Any]) -> None:

@@ -8,8 +8,7 @@ the server was started with. Bound pods are learned from ``bind`` calls.
 
 from __future__ import annotations
 
-import json
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import asyncio
 from threading import Lock
 from typing import Any
 
@@ -19,6 +18,7 @@ from hagane.tools.cluster.errors import ClusterError, InvalidManifest
 from hagane.tools.cluster.kube.framework import Cycle
 from hagane.tools.cluster.kube.placement import total_scores
 from hagane.tools.cluster.kube.profile import Profile, default_profile
+from hagane.tools.cluster.link.listening import BadBody, Listening, read_json
 from hagane.tools.cluster.model.documents import Place
 from hagane.tools.cluster.model.objects import Pod
 from hagane.tools.cluster.model.read_objects import read_node
@@ -27,6 +27,7 @@ from hagane.tools.cluster.schedulers.greedy import Greedy
 from hagane.tools.cluster.state import Cluster, Ints
 
 _MOST = 10
+_VERBS = ("filter", "prioritize", "preempt", "bind")
 
 
 class ExtenderService:
@@ -157,43 +158,37 @@ class ExtenderService:
         return np.array(rows, dtype=np.int64), unknown
 
 
-def serve_extender(service: ExtenderService, port: int = 0) -> ThreadingHTTPServer:
-    """Return a server on 127.0.0.1; call ``serve_forever`` on it.
+def serve_extender(service: ExtenderService, port: int = 0) -> Listening:
+    """Return a server on 127.0.0.1; use it as a context, or call ``serve_forever`` on it.
 
     A failed call answers with the field ``Error`` where the verb has one, else with status 400.
     """
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        from starlette.requests import Request
+        from starlette.responses import JSONResponse
 
-        def do_POST(self) -> None:
-            verb = self.path.rstrip("/").rpartition("/")[2]
-            size = int(self.headers.get("Content-Length", "0"))
-            body = self.rfile.read(size)
-            if verb not in ("filter", "prioritize", "preempt", "bind"):
-                self._send(404, {"Error": f"unknown verb {verb!r}"})
-                return
-            try:
-                args = json.loads(body)
-                if not isinstance(args, dict):
-                    raise InvalidManifest(f"expected an object, got {args!r}")
-                self._send(200, service.answer(verb, args))
-            except (ClusterError, ValueError, KeyError, TypeError, AttributeError) as error:
-                status = 200 if verb in ("filter", "bind") else 400
-                self._send(status, {"Error": f"{verb}: {error}"})
+        value, code = await _answer(service, Request(scope, receive))
+        await JSONResponse(value, code)(scope, receive, send)
 
-        def _send(self, status: int, value: Any) -> None:
-            body = json.dumps(value).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    return Listening(app, port)
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
 
-    return ThreadingHTTPServer(("127.0.0.1", port), Handler)
+async def _answer(service: ExtenderService, request: Any) -> tuple[Any, int]:
+    verb = request.url.path.rstrip("/").rpartition("/")[2]
+    if verb not in _VERBS:
+        return {"Error": f"unknown verb {verb!r}: expected one of {', '.join(_VERBS)}"}, 404
+    if request.method != "POST":
+        return {"Error": f"{verb}: expected POST, got {request.method}"}, 405
+    try:
+        args = await read_json(request)
+        if not isinstance(args, dict):
+            raise InvalidManifest(f"expected an object, got {args!r}")
+        return await asyncio.to_thread(service.answer, verb, args), 200
+    except BadBody as error:
+        return {"Error": f"{verb}: {error}"}, error.status
+    except (ClusterError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return {"Error": f"{verb}: {error}"}, 200 if verb in ("filter", "bind") else 400
 
 
 def _field(args: dict[str, Any], name: str, kind: type) -> Any:

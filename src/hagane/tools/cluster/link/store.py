@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
-from threading import Condition
+from threading import Lock
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change: ADDED, MODIFIED or DELETED, and the object after (or before) it."""
+    """One change: ADDED, MODIFIED or DELETED.
+
+    Attributes:
+        object: The object after it, or as it was when it was deleted.
+        before: The object before it, if there was one.
+    """
 
     version: int
     kind: str
     resource: str
     object: dict[str, Any]
+    before: dict[str, Any] | None = None
 
 
 class Compacted(Exception):
@@ -24,7 +32,7 @@ class Compacted(Exception):
 class Store:
     """Objects by resource and name; every change gets the next version.
 
-    All threads share it; ``changed`` is notified at every change.
+    All threads share it.
 
     Args:
         history: how many changes are kept for watchers.
@@ -32,71 +40,104 @@ class Store:
 
     def __init__(self, history: int = 100_000) -> None:
         self.history = history
-        self.changed = Condition()
         self.version = 1
         self.objects: dict[str, dict[str, dict[str, Any]]] = {}
         self.changes: list[Change] = []
         # The version of the last change that is no longer kept.
         self.forgotten = 0
         self.closed = False
+        self._lock = Lock()
+        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     def put(self, resource: str, key: str, value: dict[str, Any]) -> None:
         """Add or replace an object."""
-        with self.changed:
+        with self._lock:
             known = self.objects.setdefault(resource, {})
-            kind = "MODIFIED" if key in known else "ADDED"
-            known[key] = self._record(kind, resource, value)
+            before = known.get(key)
+            kind = "ADDED" if before is None else "MODIFIED"
+            known[key] = self._record(kind, resource, value, before)
+
+    def create(self, resource: str, key: str, value: dict[str, Any]) -> bool:
+        """Add an object; return whether there was none of that name."""
+        with self._lock:
+            known = self.objects.setdefault(resource, {})
+            if key in known:
+                return False
+            known[key] = self._record("ADDED", resource, value, None)
+            return True
 
     def drop(self, resource: str, key: str) -> None:
         """Take an object away; nothing happens if there is none."""
-        with self.changed:
+        with self._lock:
             value = self.objects.get(resource, {}).pop(key, None)
             if value is not None:
-                self._record("DELETED", resource, value)
+                self._record("DELETED", resource, value, value)
+
+    def get(self, resource: str, key: str) -> dict[str, Any] | None:
+        """Return an object, or None."""
+        with self._lock:
+            return self.objects.get(resource, {}).get(key)
+
+    def items(self, resource: str) -> tuple[list[tuple[str, dict[str, Any]]], int]:
+        """Return all objects of a resource by key, and the version as of which they are."""
+        with self._lock:
+            return list(self.objects.get(resource, {}).items()), self.version
 
     def all(self, resource: str) -> tuple[list[dict[str, Any]], int]:
         """Return all objects of a resource, and the version as of which they are."""
-        with self.changed:
-            return list(self.objects.get(resource, {}).values()), self.version
+        found, version = self.items(resource)
+        return [value for _, value in found], version
 
-    def since(self, resource: str, version: int, patience: float) -> list[Change]:
-        """Return changes of a resource after a version, waiting for one if there is none yet.
+    def since(self, resource: str, version: int) -> tuple[list[Change], int]:
+        """Return the changes of a resource after a version, and the version up to which they are.
 
         Raises:
-            Compacted: if changes after the version have been forgotten; 0 stands for the oldest
-                that is there.
+            Compacted: if changes after the version have been forgotten.
         """
-        with self.changed:
+        with self._lock:
+            if self.forgotten > version:
+                raise Compacted
+            # Versions are consecutive, so the place of a change follows from its version.
+            first = max(0, version - (self.version - len(self.changes)))
+            return [c for c in self.changes[first:] if c.resource == resource], self.version
 
-            def newer() -> list[Change]:
-                # Versions are consecutive, so the place of a change follows from its version.
-                first = version - (self.version - len(self.changes))
-                if first < 0 and version > 0 and self.forgotten > version:
-                    raise Compacted
-                first = max(0, first)
-                return [c for c in self.changes[first:] if c.resource == resource]
-
-            found = newer()
-            if not found and not self.closed:
-                self.changed.wait(patience)
-                found = newer()
-            return found
+    async def wait(self, version: int, seconds: float) -> None:
+        """Wait until something changes after a version, or for some time."""
+        event = asyncio.Event()
+        entry = (asyncio.get_running_loop(), event)
+        with self._lock:
+            if self.version > version or self.closed:
+                return
+            self._waiting.append(entry)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(event.wait(), seconds)
+        with self._lock, suppress(ValueError):
+            self._waiting.remove(entry)
 
     def close(self) -> None:
         """Let all who wait go."""
-        with self.changed:
+        with self._lock:
             self.closed = True
-            self.changed.notify_all()
+            self._wake()
 
-    def _record(self, kind: str, resource: str, value: dict[str, Any]) -> dict[str, Any]:
+    def _wake(self) -> None:
+        for loop, event in self._waiting:
+            # A loop that has ended has nobody left who waits.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(event.set)
+        self._waiting.clear()
+
+    def _record(
+        self, kind: str, resource: str, value: dict[str, Any], before: dict[str, Any] | None
+    ) -> dict[str, Any]:
         self.version += 1
         meta = {**value.get("metadata", {}), "resourceVersion": str(self.version)}
         stamped = {**value, "metadata": meta}
-        self.changes.append(Change(self.version, kind, resource, stamped))
+        self.changes.append(Change(self.version, kind, resource, stamped, before))
         if len(self.changes) > self.history:
             # Half at once, so that forgetting costs little per change.
             gone = len(self.changes) - self.history // 2
             self.forgotten = self.changes[gone - 1].version
             del self.changes[:gone]
-        self.changed.notify_all()
+        self._wake()
         return stamped

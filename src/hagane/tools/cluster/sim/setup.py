@@ -44,10 +44,14 @@ class Prepared:
     close: list[Callable[[], None]] = field(default_factory=list)
     until: float | None = None
 
-    def run(self, progress: Callable[[float], None] | None = None) -> dict[str, object]:
-        """Run to the end, close all outputs, and return the summary."""
+    def run(
+        self,
+        progress: Callable[[float], None] | None = None,
+        more: Callable[[], bool] | None = None,
+    ) -> dict[str, object]:
+        """Run to the end as the simulation does, close all outputs, and return the summary."""
         try:
-            return self.simulation.run(progress)
+            return self.simulation.run(progress, more)
         finally:
             for close in self.close:
                 close()

@@ -121,8 +121,17 @@ class Simulation:
         self._background += 1
         self.at(time, act, RANK_FAULT)
 
-    def run(self, progress: Callable[[float], None] | None = None) -> dict[str, object]:
+    def run(
+        self,
+        progress: Callable[[float], None] | None = None,
+        more: Callable[[], bool] | None = None,
+    ) -> dict[str, object]:
         """Run to the end and return the summary.
+
+        Args:
+            progress: Called with the time after each instant.
+            more: Called when nothing is left to happen: waits for news from outside, on which the
+                scheduler is asked again; false ends the run.
 
         Raises:
             SchedulerFault: if the scheduler breaks a rule; the log holds all that came before.
@@ -130,9 +139,14 @@ class Simulation:
         try:
             with rare_collection():
                 self.begin()
-                while self.step():
-                    if progress is not None:
-                        progress(self.clock)
+                while True:
+                    while self.step():
+                        if progress is not None:
+                            progress(self.clock)
+                    if more is None or not more():
+                        break
+                    self.changed = True
+                    self._schedule()
             for pending in self.queue.entries():
                 if pending.why:
                     self.log.write(self.clock, "pending", pod=pending.pod.key, why=pending.why)

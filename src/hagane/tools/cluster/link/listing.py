@@ -1,0 +1,171 @@
+"""Lists, in pages, and watches of a store, as clients of an API server read them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from hagane.tools.cluster.link.resources import Resource
+from hagane.tools.cluster.link.selecting import Chosen
+from hagane.tools.cluster.link.store import Change, Compacted, Store
+
+# Seconds between bookmarks, as informers expect about one a minute.
+_BOOKMARK = 30.0
+_PATIENCE = 0.5
+_TOO_OLD = "too old resource version: list again"
+
+
+class Refused(Exception):
+    """A request that is answered with a status."""
+
+    def __init__(self, code: int, reason: str, message: str):
+        super().__init__(message)
+        self.code = code
+        self.status = status(code, reason, message)
+
+
+def status(code: int, reason: str, message: str) -> dict[str, Any]:
+    """Return a failure as an object."""
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+        "code": code,
+    }
+
+
+def number(query: Mapping[str, str], name: str) -> int | None:
+    """Return a whole number of a query, or None.
+
+    Raises:
+        Refused: It is not one.
+    """
+    text = query.get(name, "")
+    if not text:
+        return None
+    if not text.isdigit() or len(text) > 18:
+        raise Refused(400, "BadRequest", f"{name}: expected a whole number, got {text!r}")
+    return int(text)
+
+
+def listed(
+    store: Store, kind: Resource, chosen: Chosen, query: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return a list of a resource, or a page of one (``limit`` and ``continue``).
+
+    Raises:
+        Refused: ``limit``, ``continue`` or ``resourceVersion`` is malformed.
+    """
+    limit = number(query, "limit")
+    number(query, "resourceVersion")
+    objects, version = store.items(kind.name)
+    start = ""
+    if query.get("continue"):
+        start, version = _page(query["continue"])
+    items = [(key, value) for key, value in sorted(objects) if key > start and chosen(value)]
+    meta: dict[str, Any] = {"resourceVersion": str(version)}
+    if limit and len(items) > limit:
+        token = json.dumps({"start": items[limit - 1][0], "version": version}).encode()
+        meta["continue"] = base64.urlsafe_b64encode(token).decode()
+        meta["remainingItemCount"] = len(items) - limit
+        items = items[:limit]
+    return {
+        "apiVersion": kind.group_version,
+        "kind": f"{kind.kind}List",
+        "metadata": meta,
+        "items": [value for _, value in items],
+    }
+
+
+def _page(token: str) -> tuple[str, int]:
+    try:
+        found = json.loads(base64.urlsafe_b64decode(token.encode()))
+        return str(found["start"]), int(found["version"])
+    except (ValueError, TypeError, KeyError):
+        raise Refused(400, "BadRequest", "continue: not a token of this server") from None
+
+
+def lines(
+    store: Store, kind: Resource, chosen: Chosen, query: Mapping[str, str]
+) -> AsyncIterator[bytes]:
+    """Return the events of a watch, one JSON object a line, until it times out.
+
+    Without a version, or from version 0, the objects that are there come first. An object that
+    begins to be chosen is added, one that ceases to be is deleted.
+
+    Raises:
+        Refused: ``timeoutSeconds`` or ``resourceVersion`` is malformed.
+    """
+    seconds = number(query, "timeoutSeconds")
+    version = number(query, "resourceVersion") or 0
+    return _lines(store, kind, chosen, query, version, 3600 if seconds is None else seconds)
+
+
+async def _lines(
+    store: Store,
+    kind: Resource,
+    chosen: Chosen,
+    query: Mapping[str, str],
+    version: int,
+    seconds: int,
+) -> AsyncIterator[bytes]:
+    ends = time.monotonic() + seconds
+    bookmarks = query.get("allowWatchBookmarks") in ("true", "1")
+    initial = query.get("sendInitialEvents") in ("true", "1")
+    if initial or not version:
+        objects, version = store.items(kind.name)
+        for _, value in sorted(objects):
+            if chosen(value):
+                yield _line("ADDED", kind, value)
+        if initial and bookmarks:
+            yield _bookmark(kind, version, {"k8s.io/initial-events-end": "true"})
+    marked = time.monotonic()
+    while not store.closed:
+        try:
+            changes, seen = store.since(kind.name, version)
+        except Compacted:
+            # As an API server says it once the answer has begun.
+            event = {"type": "ERROR", "object": status(410, "Expired", _TOO_OLD)}
+            yield json.dumps(event).encode() + b"\n"
+            return
+        for change in changes:
+            sort = _sort(change, chosen)
+            if sort:
+                yield _line(sort, kind, change.object)
+        version = max(version, seen)
+        now = time.monotonic()
+        if bookmarks and now - marked > _BOOKMARK:
+            marked = now
+            yield _bookmark(kind, version, {})
+        if now >= ends:
+            break
+        await store.wait(version, min(_PATIENCE, ends - now))
+    if bookmarks and not store.closed:
+        yield _bookmark(kind, version, {})
+
+
+def _sort(change: Change, chosen: Chosen) -> str:
+    """Return the type of the event that a change is to a watcher, or nothing."""
+    before = change.before is not None and chosen(change.before)
+    after = change.kind != "DELETED" and chosen(change.object)
+    if after:
+        return "MODIFIED" if before else "ADDED"
+    return "DELETED" if before else ""
+
+
+def _line(sort: str, kind: Resource, value: Mapping[str, Any]) -> bytes:
+    typed = {"apiVersion": kind.group_version, "kind": kind.kind, **value}
+    return json.dumps({"type": sort, "object": typed}).encode() + b"\n"
+
+
+def _bookmark(kind: Resource, version: int, annotations: Mapping[str, str]) -> bytes:
+    meta: dict[str, Any] = {"resourceVersion": str(version), "creationTimestamp": None}
+    if annotations:
+        meta["annotations"] = dict(annotations)
+    return _line("BOOKMARK", kind, {"metadata": meta})
