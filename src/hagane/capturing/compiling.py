@@ -399,10 +399,12 @@ def _is_seen_by_others() -> bool:
 
 def _kinds(structure: Any) -> dict[str, str]:
     """Return the kinds of outputs by name, in order."""
-    from hagane.frontends.capture.structure import Leaf, Record
+    from hagane.frontends.capture.structure import Leaf, Made, Record
 
     if isinstance(structure, Leaf):
         return {structure.name: structure.kind}
+    if isinstance(structure, Made):
+        structure = (*structure.attributes.values(), structure.items)
     if isinstance(structure, Record):
         structure = structure.fields
     if isinstance(structure, Mapping):
@@ -415,12 +417,15 @@ def _kinds(structure: Any) -> dict[str, str]:
 
 def _tensors_of(structure: Any, result: Any) -> list[Any]:
     """Return the tensors in a result, in the order of the outputs."""
-    from hagane.frontends.capture.structure import Leaf, Record
+    from hagane.frontends.capture.structure import Leaf, Made, Record
 
     if isinstance(structure, Leaf):
         return [result] if structure.kind == "torch.Tensor" else []
     if isinstance(structure, Record):
         pairs = [(part, getattr(result, name)) for name, part in structure.fields.items()]
+    elif isinstance(structure, Made):
+        pairs = [(part, getattr(result, name)) for name, part in structure.attributes.items()]
+        pairs += [] if structure.items is None else [(structure.items, result)]
     elif isinstance(structure, Mapping):
         pairs = [(part, result[key]) for key, part in structure.items()]
     elif isinstance(structure, list | tuple):

@@ -148,13 +148,16 @@ def rebuilt(structure: Any, values: Mapping[str, Any], convert: Callable[[Any, s
         values: The outputs by name.
         convert: Makes of an output a value of the kind of the program.
     """
-    from hagane.frontends.capture.structure import Constant, Leaf, Record
+    from hagane.frontends.capture.structure import Constant, Leaf, Made, Record
 
     def build(part: Any) -> Any:
         if isinstance(part, Leaf):
             return convert(values[part.name], part.kind)
         if isinstance(part, Constant):
-            return part.value
+            return _real(part.value)
+        if isinstance(part, Made):
+            items = None if part.items is None else build(part.items)
+            return _made(part, {name: build(item) for name, item in part.attributes.items()}, items)
         if isinstance(part, Record):
             return _record(part, {name: build(item) for name, item in part.fields.items()})
         if isinstance(part, dict):
@@ -183,10 +186,40 @@ def _record(record: Any, fields: dict[str, Any]) -> Any:
     return made
 
 
-def can_be_rebuilt(structure: Any) -> bool:
-    """Whether the classes of all objects in a structure are known."""
-    from hagane.frontends.capture.structure import Record
+def _made(found: Any, attributes: dict[str, Any], items: Any) -> Any:
+    """Return an object of a class with its attributes, without a call of its ``__init__``."""
+    made = found.cls.__new__(found.cls)
+    if isinstance(items, dict):
+        dict.update(made, items)
+    elif items is not None:
+        list.extend(made, items)
+    for name, value in attributes.items():
+        object.__setattr__(made, name, value)
+    return made
 
+
+def _real(value: Any) -> Any:
+    """Return what a known value of the interpreter is in the running Python."""
+    from hagane.frontends.python.values.values import Device, DType
+    from hagane.graph.types import dtype_name
+
+    if isinstance(value, Device):
+        return sys.modules["torch"].device(value.name)
+    if isinstance(value, DType):
+        name = dtype_name(value.dtype)
+        return getattr(sys.modules["torch"], name) if value.library == "torch" else np.dtype(name)
+    return value
+
+
+def can_be_rebuilt(structure: Any) -> bool:
+    """Whether the classes of all objects in a structure are known, and all that they hold."""
+    from hagane.frontends.capture.structure import Made, Opaque, Record
+
+    if isinstance(structure, Opaque):
+        return False
+    if isinstance(structure, Made):
+        parts = (*structure.attributes.values(), structure.items)
+        return structure.cls is not None and all(map(can_be_rebuilt, parts))
     if isinstance(structure, Record):
         if structure.cls is None and not structure.is_tuple:
             return False

@@ -137,6 +137,28 @@ class Knowledge:
             found = self._answers[key] = self._ask(claim)
         return found
 
+    def is_nonnegative(self, value: Dim) -> bool:
+        """Whether a size is proved to be 0 or more: by the least of its parts, or by a search."""
+        if not isinstance(value, Expr):
+            return value >= 0
+        least = self._least(value)
+        if least is not None and least >= 0:
+            return True
+        return self.ask(self.less(0, value, strict=False)).verdict is Verdict.PROVED
+
+    def _least(self, value: Expr) -> Fraction | None:
+        """Return a bound below a sum of products of named sizes; None if it has other parts."""
+        total = Fraction(0)
+        for monomial, coefficient in value.terms.items():
+            part = Fraction(coefficient)
+            for atom, power in monomial:
+                low = self.lowest.get(atom.head, 1)
+                if atom.arguments or atom.head in self.joined or low is None or low < 0 or part < 0:
+                    return None
+                part *= low**power
+            total += part
+        return total
+
     def possible(self, condition: Term) -> bool:
         """Whether some sizes on the path may satisfy ``condition``; also if nobody can tell."""
         finding = self._search(logic.negate(condition))

@@ -8,21 +8,33 @@ import numpy as np
 
 from hagane.frontends.capture.emitter import GraphEmitter
 from hagane.frontends.capture.names import joined
-from hagane.frontends.capture.structure import Constant, Leaf, Record
+from hagane.frontends.capture.structure import Constant, Leaf, Made, Opaque, Record
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
+    MISSING,
+    Bound,
     Choice,
     Class,
+    Device,
     DictRef,
+    DType,
+    Function,
+    Host,
     Instance,
+    Library,
+    LibraryMethod,
     ListRef,
     Many,
+    Method,
     Real,
+    SetRef,
     Tensor,
     Truth,
     Unknown,
     Value,
+    Wrapped,
+    is_plain,
 )
 from hagane.symbolic import Expr
 
@@ -69,6 +81,10 @@ def outputs(core: Interpreter, value: Value, path: str, *, suffix: str = "") -> 
             if name in content
         }  # fmt: skip
         return Record(core.real_class(value.cls), fields, "named tuple" in value.cls.flags)
+    if isinstance(value, Instance) and isinstance(value.cls, Class):
+        if value.host is None:
+            return _made(core, value, value.cls, path, suffix, ())
+        return Constant(value.host)  # what it holds and the call changes are outputs of their own
     if isinstance(value, Expr):
         return _output(core, emit.size(value), path, suffix, "int")
     if isinstance(value, Real):
@@ -89,6 +105,56 @@ def outputs(core: Interpreter, value: Value, path: str, *, suffix: str = "") -> 
         made = emit.constant(np.array(value, dtype))
         return _output(core, made, path, suffix, type(value).__name__)
     raise CheckError("capture", f"{core.show(value)} is no tensor, number or container of such")
+
+
+def _made(
+    core: Interpreter, value: Instance, cls: Class, path: str, suffix: str, around: tuple[int, ...]
+) -> Made:
+    """Make outputs of the tensors in an object, and of its numbers that are not known."""
+    if value.key in around:
+        raise CheckError(
+            "capture", f"{core.show(value)} at '{path}' holds itself: return its tensors alone"
+        )
+    around = (*around, value.key)
+    found = {
+        name: _part(core, item, joined(path, name), suffix, around)
+        for name, item in core.heap[value].items()
+        if item is not MISSING
+    }
+    inner = core.inherited(value)
+    items = None if inner is None else _part(core, inner, path, suffix, around)
+    return Made(core.real_class(cls), found, items)
+
+
+def _part(core: Interpreter, value: Value, path: str, suffix: str, around: tuple[int, ...]) -> Any:
+    """Make outputs of a part of an object; what is known of it stays a constant."""
+    value = core.settle(value)
+    if isinstance(value, DType | Device) or (is_plain(value) and not isinstance(value, tuple)):
+        return Constant(value)
+    if isinstance(value, Host):
+        return Constant(value.object)
+    if isinstance(value, Class | Function) and value.host is not None:
+        return Constant(value.host)
+    if isinstance(value, _NO_VALUES):
+        return Opaque(f"'{path}' is {core.show(value)}")
+    if isinstance(value, SetRef):
+        return Constant(set(core.heap[value]))
+    if isinstance(value, ListRef | DictRef) and not isinstance(core.heap[value], Many):
+        content = core.heap[value]
+        if isinstance(content, dict):
+            return {k: _part(core, v, joined(path, k), suffix, around) for k, v in content.items()}
+        return [_part(core, v, joined(path, i), suffix, around) for i, v in enumerate(content)]
+    if type(value) is tuple:
+        return tuple(_part(core, v, joined(path, i), suffix, around) for i, v in enumerate(value))
+    if isinstance(value, Instance) and isinstance(value.cls, Class) and not value.cls.fields:
+        if value.host is not None:
+            return Constant(value.host)
+        return _made(core, value, value.cls, path, suffix, around)
+    return outputs(core, value, path, suffix=suffix)
+
+
+# Parts of objects that hold no tensor which a caller could read.
+_NO_VALUES = (Bound, Class, Function, Library, LibraryMethod, Method, Wrapped)
 
 
 def _output(core: Interpreter, tensor: Tensor, path: str, suffix: str, kind: str = "") -> Leaf:

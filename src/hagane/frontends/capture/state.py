@@ -124,6 +124,8 @@ class Stateful(Reading):
         super().lifted(found, value)
         if isinstance(value, Instance) and value.host is not None:
             self._objects.append(value)
+            for name, held in self.core.heap[value].items():  # what the lift has computed
+                self._first.setdefault((value.key, name), held)
         if isinstance(value, ListRef | DictRef | SetRef):
             content = self.core.heap[value]
             kept = dict(content) if isinstance(content, dict) else content

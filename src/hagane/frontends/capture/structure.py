@@ -43,6 +43,32 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class Made:
+    """An object that the program made and returns, of a class whose fields are not declared.
+
+    Attributes:
+        cls: Its real class; None where it has none.
+        attributes: Structures of its attributes.
+        items: The structure of its items, where it is a dict or list too; else None.
+    """
+
+    cls: type | None
+    attributes: Mapping[str, Any]
+    items: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A part of a returned object that is no value: a bound method, a name of a library.
+
+    Attributes:
+        shown: It in words.
+    """
+
+    shown: str
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
     """The type of an example that was given for an argument, or for a part of one.
 
@@ -55,4 +81,4 @@ class Example:
     kind: str = ""
 
 
-__all__ = ["Constant", "Example", "Leaf", "Record"]
+__all__ = ["Constant", "Example", "Leaf", "Made", "Opaque", "Record"]

@@ -263,7 +263,7 @@ def slice_length(t: Core, part: slice, size: Dim) -> Dim:
     start = _clamped(t, bounds[0], size, 0)
     stop = _clamped(t, bounds[1], size, size)
     length = stop - start
-    if not _is_nonnegative(t, length):
+    if not t.knowledge.is_nonnegative(length):
         length = maximum(0, length)
     return length if step == 1 else ceildiv(length, step)
 
@@ -292,19 +292,23 @@ def _clamped(t: Core, bound: Dim | None, size: Dim, default: Dim) -> Dim:
         return default
     if isinstance(bound, int):
         if bound < 0:
-            return size + bound if _is_nonnegative(t, size + bound) else maximum(0, size + bound)
-        return bound if _is_nonnegative(t, size - bound) else minimum(bound, size)
-    if _is_nonnegative(t, bound):
-        return bound if _is_nonnegative(t, size - bound) else minimum(bound, size)
-    if _is_nonnegative(t, -bound - 1):
-        return size + bound if _is_nonnegative(t, size + bound) else maximum(0, size + bound)
+            return (
+                size + bound
+                if t.knowledge.is_nonnegative(size + bound)
+                else maximum(0, size + bound)
+            )
+        return bound if t.knowledge.is_nonnegative(size - bound) else minimum(bound, size)
+    if t.knowledge.is_nonnegative(bound):
+        return bound if t.knowledge.is_nonnegative(size - bound) else minimum(bound, size)
+    if t.knowledge.is_nonnegative(-bound - 1):
+        return (
+            size + bound if t.knowledge.is_nonnegative(size + bound) else maximum(0, size + bound)
+        )
     return t.emit.fresh("bound")
 
 
-def _is_nonnegative(t: Core, value: Dim) -> bool:
-    if isinstance(value, int):
-        return value >= 0
-    return t.knowledge.ask(t.knowledge.less(0, value, strict=False)).verdict is Verdict.PROVED
+def _not_below_zero(t: Core, size: Dim) -> Dim:
+    return size if t.knowledge.is_nonnegative(size) else maximum(0, size)
 
 
 def set_item(t: Core, x: Tensor, index: Value, value: Value) -> None:

@@ -196,12 +196,16 @@ _STRUCTURE = frozenset(
     f"torch.nn.{name}"
     for name in (
         "Sequential.forward", "ModuleList.forward", "Module.__call__", "Module.__getattr__",
+        *(f"Module.{method}" for method in (
+            "children", "named_children", "modules", "named_modules", "parameters",
+            "named_parameters", "buffers", "named_buffers", "get_submodule")),
         *(f"{container}.{method}" for container in ("Sequential", "ModuleList", "ModuleDict",
                                                     "ParameterList", "ParameterDict")
           for method in ("__iter__", "__getitem__", "__len__", "__contains__", "items", "keys",
                          "values", "children", "modules")),
     )
-) | {"torch.Tensor.device", "torch._C._log_api_usage_once", "torch.is_grad_enabled"}  # fmt: skip
+) | {"torch.Tensor.device", "torch._C._log_api_usage_once", "torch.is_grad_enabled",
+     "torch.jit.annotate"}  # fmt: skip
 # Functions whose results share no memory with their arguments, whatever operators make them.
 _COPYING = frozenset(
     ("numpy.array", "numpy.copy", "numpy.ndarray.copy", "numpy.ndarray.flatten",

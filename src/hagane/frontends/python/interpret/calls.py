@@ -124,7 +124,7 @@ class Calls(Core):
             case Class():
                 return self._instantiate(function, arguments, keywords)
             case Instance():
-                return self._call_object(function, arguments, keywords)
+                return self._call_instance(function, arguments, keywords)
             case Library():
                 return self._library(function.name, arguments, keywords)
             case LibraryMethod():
@@ -304,7 +304,7 @@ class Calls(Core):
         if post is not MISSING:
             self.call(post, [made], {})
 
-    def _call_object(
+    def _call_instance(
         self, value: Instance, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
         for name in self.tables.call_order(self, value):

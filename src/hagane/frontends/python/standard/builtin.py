@@ -80,6 +80,9 @@ class Builtins(StandardLibrary, RealObjects):
             return handler(*arguments, **keywords)
         return self.call_real(found, arguments, keywords)
 
+    def _call_object(self) -> Value:
+        return Host(object())
+
     def call_real(
         self, found: Any, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:

@@ -192,9 +192,13 @@ def modules(t: Core, self: Value) -> Value:
 
 
 @_method("named_modules")
-def named_modules(t: Core, self: Value, *_: Value, **__: Value) -> Value:
+def named_modules(
+    t: Core, self: Value, memo: Value = None, prefix: Value = "", remove_duplicate: Value = True
+) -> Value:
     """Return all modules inside with their dotted names."""
-    return t.new_stream(list(walk(t, self)))
+    if memo is not None or remove_duplicate is not True:
+        return t.lost("named_modules with memo, or with duplicates")
+    return t.new_stream(list(walk(t, self, prefix)))
 
 
 @_method("children")
@@ -209,37 +213,53 @@ def named_children(t: Core, self: Value) -> Value:
     return t.new_stream(list(children(t, self).items()))
 
 
-def _tensors(t: Core, self: Instance, parameters: bool) -> list[tuple[str, Tensor]]:
-    found = []
-    for prefix, module in walk(t, self):
+def _tensors(
+    t: Core, self: Instance, parameters: bool, prefix: str = "", recurse: bool = True
+) -> list[tuple[str, Tensor]]:
+    found: list[tuple[str, Tensor]] = []
+    seen: set[int] = set()
+    for path, module in walk(t, self, prefix) if recurse else ((prefix, self),):
+        held = None if module.host is None else vars(module.host)
+        own = None if held is None else held["_parameters" if parameters else "_buffers"]
         for name, value in members(t, module).items():
-            if isinstance(value, Tensor) and value.parameter == parameters:
-                found.append((f"{prefix}.{name}" if prefix else name, value))
+            known = value.parameter == parameters if isinstance(value, Tensor) else False
+            if not known or (own is not None and name not in own) or id(value) in seen:
+                continue
+            seen.add(id(value))
+            found.append((f"{path}.{name}" if path else name, value))
     return found
 
 
-@_method("parameters", "buffers")
+@_method("parameters")
 def parameters(t: Core, self: Value, recurse: Value = True) -> Value:
     """Return all parameters."""
-    return t.new_stream([tensor for _, tensor in _tensors(t, self, True)])
+    return t.new_stream([tensor for _, tensor in _tensors(t, self, True, "", recurse)])
 
 
 @_method("named_parameters")
-def named_parameters(t: Core, self: Value, *_: Value, **__: Value) -> Value:
+def named_parameters(
+    t: Core, self: Value, prefix: Value = "", recurse: Value = True, remove_duplicate: Value = True
+) -> Value:
     """Return all parameters with their dotted names."""
-    return t.new_stream(_tensors(t, self, True))
+    if remove_duplicate is not True:
+        return t.lost("named_parameters with duplicates")
+    return t.new_stream(_tensors(t, self, True, prefix, recurse))
 
 
 @_method("buffers")
 def buffers(t: Core, self: Value, recurse: Value = True) -> Value:
     """Return all buffers."""
-    return t.new_stream([tensor for _, tensor in _tensors(t, self, False)])
+    return t.new_stream([tensor for _, tensor in _tensors(t, self, False, "", recurse)])
 
 
 @_method("named_buffers")
-def named_buffers(t: Core, self: Value, *_: Value, **__: Value) -> Value:
+def named_buffers(
+    t: Core, self: Value, prefix: Value = "", recurse: Value = True, remove_duplicate: Value = True
+) -> Value:
     """Return all buffers with their dotted names."""
-    return t.new_stream(_tensors(t, self, False))
+    if remove_duplicate is not True:
+        return t.lost("named_buffers with duplicates")
+    return t.new_stream(_tensors(t, self, False, prefix, recurse))
 
 
 @_method("state_dict")
