@@ -1,4 +1,4 @@
-"""Settings of all tests: patience on busy machines, Ctrl-C where it is ignored, progress, C that compiles."""
+"""Settings of all tests: patience, Ctrl-C where it is ignored, progress, C that compiles."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def _generated_c_compiles(
     """Fail a test in which the machine's compiler found an error in C.
 
     A session would then run on its reference kernels, or call by the longer way, and results would
-    be right all the same. Tests of wrong C have the mark ``wrong_c``; a compiler that a test has made
-    to fail is not the machine's.
+    be right all the same. Tests of wrong C have the mark ``wrong_c``; a compiler that a test has
+    made to fail is not the machine's.
     """
     errors: list[str] = []
     call = Compiler.call

@@ -26,7 +26,9 @@ def test_results_that_are_kept_stay_as_they_are() -> None:
         x = draw((1, 64), turn)
         rows = (300, 5, 1000, 301)[turn % 4]
         (y,) = made.run(None, {"x": x, "s": np.array([rows, 64])})
-        assert y.flags.writeable and y.flags.aligned and y.flags.c_contiguous
+        assert y.flags.writeable
+        assert y.flags.aligned
+        assert y.flags.c_contiguous
         if turn % 3:
             kept.append(y)
             want.append(np.broadcast_to(x, (rows, 64)))
