@@ -1,12 +1,17 @@
-"""Settings of all tests: patience on busy machines, Ctrl-C where it is ignored, progress."""
+"""Settings of all tests: patience, Ctrl-C where it is ignored, progress, C that compiles."""
 
 from __future__ import annotations
 
+import os
+import re
 import signal
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from hagane.machine import Compiler, NoCompiler, find_compiler
 from tests.progress import Progress
 
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -23,3 +28,44 @@ def pytest_configure(config: pytest.Config) -> None:
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Progress(terminal))
+
+
+@pytest.fixture(autouse=True)
+def _generated_c_compiles(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Fail a test in which the machine's compiler found an error in C.
+
+    A session would then run on its reference kernels, or call by the longer way, and results would
+    be right all the same. Tests of wrong C have the mark ``wrong_c``; a compiler that a test has
+    made to fail is not the machine's.
+    """
+    errors: list[str] = []
+    call = Compiler.call
+
+    def noted(self: Compiler, arguments: Sequence[str], made: Path) -> None:
+        try:
+            call(self, arguments, made)
+        except NoCompiler as error:
+            if self == _COMPILER and _ERROR.search(str(error)):
+                errors.append(str(error))
+            raise
+
+    monkeypatch.setattr(Compiler, "call", noted)
+    yield
+    if errors and request.node.get_closest_marker("wrong_c") is None:
+        pytest.fail(f"C of hagane's does not compile: {errors[0]}", pytrace=False)
+
+
+# "kernels.c:3:14: error: ..."; a full disk or a lost file has no such place.
+_ERROR = re.compile(r"\.[ch]:\d+:\d+: error:")
+
+
+def _machines_compiler() -> Compiler | None:
+    try:
+        return find_compiler(dict(os.environ))
+    except NoCompiler:
+        return None
+
+
+_COMPILER = _machines_compiler()

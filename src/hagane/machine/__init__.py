@@ -19,6 +19,7 @@ from hagane.machine.cpu import (
 )
 from hagane.machine.folder import data_folder
 from hagane.machine.lock import Lock
+from hagane.machine.notices import notice
 
 __all__ = [
     "AMX",
@@ -38,6 +39,7 @@ __all__ = [
     "level_named",
     "multiplies_bfloat16",
     "multiplies_bytes",
+    "notice",
     "processor_name",
     "usable_cores",
 ]

@@ -412,6 +412,70 @@ static PyObject *fresh(const frame *at, const port *output) {
   return made;
 }
 
+/* ---- results whose size was found ---- */
+
+/* Memory of results that were let go, for the next ones. Python's lock guards it. */
+#define SPARE 16
+#define SPARE_BYTES ((int64_t)64 << 20)
+static struct {
+  char *memory;
+  int64_t room;
+} spare[SPARE];
+static int64_t spare_bytes;
+
+static void let_go(PyObject *capsule) {
+  char *memory = PyCapsule_GetPointer(capsule, NULL);
+  int64_t room = (int64_t)(intptr_t)PyCapsule_GetContext(capsule);
+  for (int i = 0; i < SPARE && spare_bytes + room <= SPARE_BYTES; i++)
+    if (spare[i].memory == NULL) {
+      spare[i].memory = memory, spare[i].room = room;
+      spare_bytes += room;
+      return;
+    }
+  free(memory);
+}
+
+/* The memory of a result whose size a kernel has found, if nothing else lies there; null if it does. */
+static hg_moved *own_memory(const hg_context *context, int64_t which) {
+  const hgt_part *part = context->part;
+  hg_moved *own = NULL;
+  for (int32_t i = 0; i < part->n_controls; i++) {
+    const hgt_found *found = part->found + part->controls[i].find;
+    for (int32_t k = 0; k < part->controls[i].found; k++) {
+      if (found[k].result != which) continue;
+      if (own != NULL) return NULL;
+      own = &context->controls[i].moved[found[k].moved];
+      for (int32_t j = 0; j < part->controls[i].found; j++)
+        if (j != k && found[j].moved == found[k].moved) return NULL;
+    }
+  }
+  return own;
+}
+
+/* An array of the memory in which kernels left a result; the next run gets other memory. A new reference, or
+ * null, perhaps with an error. */
+static PyObject *taken(const port *output, hg_moved *from) {
+  PyObject *capsule = PyCapsule_New(from->memory, NULL, let_go);
+  if (capsule == NULL) return NULL;
+  PyCapsule_SetContext(capsule, (void *)(intptr_t)from->room);
+  int64_t bytes = output->bytes;
+  from->memory = NULL, from->room = 0;
+  for (int i = 0; i < SPARE; i++)
+    if (spare[i].memory != NULL && spare[i].room >= bytes && spare[i].room / 4 <= bytes) {
+      from->memory = spare[i].memory, from->room = spare[i].room;
+      spare[i].memory = NULL;
+      spare_bytes -= from->room;
+      break;
+    }
+  PyObject *made = PyArray_New(&PyArray_Type, output->rank, (npy_intp *)output->shape, output->type, NULL,
+                               PyCapsule_GetPointer(capsule, NULL), 0, NPY_ARRAY_CARRAY, NULL);
+  if (made == NULL)
+    Py_DECREF(capsule);
+  else if (PyArray_SetBaseObject((PyArrayObject *)made, capsule) != 0)
+    Py_CLEAR(made);
+  return made;
+}
+
 /* Which output has a name, or -1. */
 static Py_ssize_t output_of(const entry *self, PyObject *name) {
   PyObject *const *names = &PyTuple_GET_ITEM(self->names, self->n_inputs);
@@ -508,9 +572,11 @@ static PyObject *call(PyObject *capsule, PyObject *const *arguments, Py_ssize_t 
       PyErr_NoMemory();
       goto end;
     }
-    PyObject *made = fresh(at, &output);
+    hg_moved *own = output.bytes < POOLED_BYTES ? NULL : own_memory(context, output.which);
+    PyObject *made = own == NULL ? fresh(at, &output) : taken(&output, own);
     if (made == NULL) goto end;
-    if (output.bytes > 0) memcpy(PyArray_DATA((PyArrayObject *)made), from, (size_t)output.bytes);
+    if (own == NULL && output.bytes > 0)
+      memcpy(PyArray_DATA((PyArrayObject *)made), from, (size_t)output.bytes);
     Py_SETREF(outputs[which[i]], made);
   }
   results = PyList_New(n_results);

@@ -11,25 +11,38 @@ from typing import Any
 
 import numpy as np
 
-from hagane.machine import CodeCache, Compiler, NoCompiler, find_compiler
+from hagane.machine import CodeCache, Compiler, NoCompiler, find_compiler, notice
 from hagane.native.c import c_source
 from hagane.native.run.engine import TABLE_HEADERS
 
 
 def load_extension() -> Any | None:
-    """Return the module, or None where there can be none: Python's headers may be missing."""
+    """Return the module, or None where there can be none: Python's headers may be missing.
+
+    If they are there and it cannot be compiled or loaded, a notice says why.
+    """
     try:
-        return _extension(find_compiler())
-    except (NoCompiler, ImportError, OSError):
+        compiler = find_compiler()
+    except NoCompiler:
+        return None  # said of the model, which cannot be compiled either
+    include = (sysconfig.get_paths()["include"], np.get_include())
+    if not (Path(include[0]) / "Python.h").exists():
         return None
+    return _extension(compiler, include)
 
 
 @cache
-def _extension(compiler: Compiler) -> Any:
+def _extension(compiler: Compiler, include: tuple[str, str]) -> Any | None:
+    """Return the module or None; what fails once is not tried again in this process."""
+    try:
+        return _compiled(compiler, include)
+    except (ImportError, OSError) as error:
+        notice(f"calls take longer than they could: the engine's module cannot be made: {error}")
+        return None
+
+
+def _compiled(compiler: Compiler, include: tuple[str, str]) -> Any:
     source = c_source(*TABLE_HEADERS, "call.c")
-    include = (sysconfig.get_paths()["include"], np.get_include())
-    if not (Path(include[0]) / "Python.h").exists():
-        raise ImportError("Python's headers are not installed")
     flags = ("-O2", "-std=gnu11", "-fPIC", "-w", *(f"-I{folder}" for folder in include))
     key = "\0".join((source, np.__version__, *flags, *compiler.command, compiler.version))
 

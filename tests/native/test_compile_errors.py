@@ -1,0 +1,35 @@
+"""What is said where the engine's own C does not compile."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+from onnx import helper
+
+import hagane
+from hagane.native.run import caller, context, extension
+from tests.native.models import model
+
+
+@pytest.mark.wrong_c
+def test_a_module_that_does_not_compile_is_told_of_and_runs_go_the_longer_way(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("hagane.machine.notices._given", set())
+    monkeypatch.setattr(extension, "c_source", lambda *_: "int broken = of_no_value;")
+    extension._extension.cache_clear()
+    for module in (caller, context):
+        monkeypatch.setattr(module, "load_extension", extension.load_extension)
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    proto = model([helper.make_node("Relu", ["x"], ["y"])], {"x": x}, shapes={"x": ["n", 3]})
+    try:
+        with caplog.at_level(logging.WARNING, "hagane.machine"):
+            (y,) = hagane.InferenceSession(proto).run(None, {"x": x})
+    finally:
+        extension._extension.cache_clear()
+    np.testing.assert_array_equal(y, x)
+    (said,) = (record.getMessage() for record in caplog.records)
+    assert said.startswith("calls take longer than they could: the engine's module cannot be made")
+    assert "of_no_value" in said

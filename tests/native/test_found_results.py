@@ -1,0 +1,60 @@
+"""Results of sizes that kernels find: the caller has the memory in which they were made."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from tests.native.models import draw, model, session
+
+
+def expanding(outputs: tuple[str, ...] = ("y",)) -> onnx.ModelProto:
+    nodes = [helper.make_node("Expand", ["x", "s"], ["y"])]
+    if "z" in outputs:
+        nodes.append(helper.make_node("Identity", ["y"], ["z"]))
+    feed = {"x": draw((1, 64)), "s": np.array([1, 64])}
+    return model(nodes, feed, outputs, shapes={"x": ["n", 64]})
+
+
+def test_results_that_are_kept_stay_as_they_are() -> None:
+    """Larger and smaller ones follow, some are let go, and their memory serves again."""
+    made, kept, want = session(expanding()), [], []
+    for turn in range(40):
+        x = draw((1, 64), turn)
+        rows = (300, 5, 1000, 301)[turn % 4]
+        (y,) = made.run(None, {"x": x, "s": np.array([rows, 64])})
+        assert y.flags.writeable
+        assert y.flags.aligned
+        assert y.flags.c_contiguous
+        if turn % 3:
+            kept.append(y)
+            want.append(np.broadcast_to(x, (rows, 64)))
+    for y, expected in zip(kept, want, strict=True):
+        np.testing.assert_array_equal(y, expected)
+
+
+def test_a_result_outlives_its_session() -> None:
+    made, x = session(expanding()), draw((1, 64))
+    feed = {"x": x, "s": np.array([2000, 64])}
+    results = [made.run(None, feed)[0] for _ in range(2)]
+    del made
+    gc.collect()
+    for y in results:
+        np.testing.assert_array_equal(y, np.broadcast_to(x, (2000, 64)))
+
+
+def test_two_names_of_one_result_are_two_arrays() -> None:
+    made, x = session(expanding(("y", "z"))), draw((1, 64))
+    for _ in range(3):
+        y, z = made.run(None, {"x": x, "s": np.array([2000, 64])})
+        y[:] = 0
+        np.testing.assert_array_equal(z, np.broadcast_to(x, (2000, 64)))
+
+
+def test_memory_is_used_again_once_a_result_is_let_go() -> None:
+    made, feed = session(expanding()), {"x": draw((1, 64)), "s": np.array([2000, 64])}
+    places = {made.run(None, feed)[0].ctypes.data for _ in range(50)}
+    assert len(places) <= 4, places
