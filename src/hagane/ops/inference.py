@@ -43,12 +43,14 @@ class GraphTypes:
         invented: Names of dimensions that no input determines, such as NonZero's count.
         assumed: Sizes that a node needs to be equal, and that are not shown to be. Two that meet
             in a broadcast are among them: its type holds if they are, too, where one is 1.
+        broadcast: Those among them that meet in a broadcast, and nowhere else in the node.
     """
 
     types: dict[ir.Value, Type] = field(default_factory=dict)
     values: dict[ir.Value, Array] = field(default_factory=dict)
     invented: set[str] = field(default_factory=set)
     assumed: dict[ir.Node, tuple[tuple[Dim, Dim], ...]] = field(default_factory=dict)
+    broadcast: dict[ir.Node, tuple[tuple[Dim, Dim], ...]] = field(default_factory=dict)
 
 
 def infer_types(
@@ -133,18 +135,18 @@ class _Assuming:
     strict = False
 
     def __init__(self) -> None:
-        self.pairs: dict[tuple[Dim, Dim], None] = {}
+        self.pairs: dict[tuple[Dim, Dim], bool] = {}  # and whether they may broadcast
 
     def differ(self, left: Dim, right: Dim) -> bool:
         if definitely_different(left, right):
             return True
-        self.pairs[left, right] = None
+        self.pairs[left, right] = False
         return False
 
     def clash(self, left: Dim, right: Dim) -> bool:
         if definitely_different(left, 1) and definitely_different(right, 1):
             return self.differ(left, right)
-        self.pairs[left, right] = None
+        self.pairs.setdefault((left, right), True)
         return False
 
 
@@ -210,6 +212,7 @@ class _Walker:
             node, types, values, fresh=self._fresh, infer_graph=self.subgraph, judge=judge
         )
         self.result.assumed[node] = tuple(judge.pairs)
+        self.result.broadcast[node] = tuple(pair for pair, may in judge.pairs.items() if may)
         for output, (inferred, value) in zip(node.outputs, found, strict=True):
             self._assign(output, self._merge_declared(inferred, output), value)
 

@@ -27,7 +27,7 @@ from hagane.native.kernels.expression import (
     stored,
     vectorizes,
 )
-from hagane.native.kernels.kernel import Body, c_type
+from hagane.native.kernels.kernel import Body, c_type, work_of
 from hagane.native.kernels.recorder import Recorder
 from hagane.native.kernels.tensor import Tensor
 from hagane.symbolic import Dim, ceildiv, product
@@ -91,42 +91,87 @@ def emit_elementwise(
         target = replace(target, dtype=bits)
     tensors: list[Tensor] = []
     _collect(expression, tensors)
-    views = [tensor.broadcast(target.shape) for tensor in tensors]
-    axes = merged_axes(target.shape, [view.strides for view in (target, *views)])
-    axes = _ordered(axes)
     body = Body()
     out = body.pointer(target, written=True)
     names = [body.pointer(tensor) for tensor in tensors]
-    inner = axes[-1]
-    double = len(axes) > 1 and isinstance(inner.length, int) and inner.length < _SHORT
-    outer = axes[: -2 if double else -1]
-    middle = axes[-2] if double else None
     writer = _Writer(expression, target, tensors, out, names, body, store)
-    vector = vectorizes(expression) and vectorizes(Leaf(target)) and inner.strides[0] == 1
-    if isinstance(expression, Leaf) and expression.dtype == target.dtype in SMALL_TYPES:
-        vector = False  # a copy
-    elements = product([axis.length for axis in axes])
-    per_row = inner.length * (middle.length if middle else 1)
-    rows = product([axis.length for axis in outer])
-
-    if not outer and middle is None:
-        chunk = _TASK_ELEMENTS
-        tasks = ceildiv(inner.length, chunk)
+    unequal = [pair for tensor in tensors for pair in tensor.unequal(target.shape)]
+    views = [tensor.broadcast(target.shape, equal=True) for tensor in tensors]
+    loops = _Loops.over(target, views)
+    tasks = loops.tasks
+    if unequal:
+        pairs = dict.fromkeys(f"{body.size(a)} == {body.size(b)}" for a, b in unequal)
+        body.add(f"if ({' && '.join(pairs)}) {{")
+    loops.write(writer, "q")
+    if unequal:
+        # Axes that turn out to have length one repeat; as many tasks share these loops.
+        body.add("} else {")
+        again = _Loops.over(target, [tensor.broadcast(target.shape) for tensor in tensors])
         body.add(
-            f"int64_t first = q * {chunk}, last = hg_min({body.size(inner.length)}, first + {chunk});"
+            f"for (int64_t t = q; t < {body.size(again.tasks)}; t += {body.size(tasks)}) {{",
         )
-        writer.pointers(["first * " + body.size(stride) for stride in inner.strides])
-        writer.loop(inner, "last - first", vector)
-    else:
-        rows_of_task = max(1, _TASK_ELEMENTS // max(1, per_row)) if isinstance(per_row, int) else 1
-        tasks = ceildiv(rows, rows_of_task)
+        again.write(writer, "t")
+        body.add("}", "}")
+    vector = writer.vector and loops.inner.strides[0] == 1
+    work = work_of(target.size, cost_of(expression) / (16 if vector else 1) * 0.5)
+    recorder.emit(label, body, tasks, work=work, flops=work_of(target.size, 1.0), followers=nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loops:
+    """Loops over the elements of a result: axes that number rows, and one or two within a row."""
+
+    outer: Sequence[Axis]
+    middle: Axis | None
+    inner: Axis
+
+    @classmethod
+    def over(cls, target: Tensor, views: Sequence[Tensor]) -> _Loops:
+        """Return the loops over a result and operands of its shape."""
+        axes = merged_axes(target.shape, [view.strides for view in (target, *views)])
+        axes = _ordered(axes)
+        inner = axes[-1]
+        double = len(axes) > 1 and isinstance(inner.length, int) and inner.length < _SHORT
+        return cls(axes[: -2 if double else -1], axes[-2] if double else None, inner)
+
+    @property
+    def rows(self) -> Dim:
+        """How often the loops within a row are run."""
+        return product([axis.length for axis in self.outer])
+
+    @property
+    def rows_of_task(self) -> int:
+        """Rows of one task."""
+        per_row = self.inner.length * (self.middle.length if self.middle else 1)
+        return max(1, _TASK_ELEMENTS // max(1, per_row)) if isinstance(per_row, int) else 1
+
+    @property
+    def tasks(self) -> Dim:
+        """The number of tasks."""
+        if not self.outer and self.middle is None:
+            return ceildiv(self.inner.length, _TASK_ELEMENTS)
+        return ceildiv(self.rows, self.rows_of_task)
+
+    def write(self, writer: _Writer, task: str) -> None:
+        """Write one task, whose number has a C name."""
+        body, inner, middle = writer.body, self.inner, self.middle
+        if not self.outer and middle is None:
+            chunk = _TASK_ELEMENTS
+            body.add(
+                f"int64_t first = {task} * {chunk}, "
+                f"last = hg_min({body.size(inner.length)}, first + {chunk});"
+            )
+            writer.pointers(["first * " + body.size(stride) for stride in inner.strides])
+            writer.loop(inner, "last - first")
+            return
+        rows_of_task = self.rows_of_task
         body.add(
-            f"for (int64_t row = q * {rows_of_task}, end = hg_min({body.size(rows)}, "
+            f"for (int64_t row = {task} * {rows_of_task}, end = hg_min({body.size(self.rows)}, "
             f"row + {rows_of_task}); row < end; row++) {{",
             "int64_t left = row;",
         )
-        offsets = ["0"] * (len(tensors) + 1)
-        for number, axis in reversed(list(enumerate(outer))):
+        offsets = ["0"] * len(inner.strides)
+        for number, axis in reversed(list(enumerate(self.outer))):
             index = f"i{number}"
             if number == 0:
                 body.add(f"int64_t {index} = left;")
@@ -142,13 +187,10 @@ def emit_elementwise(
                 if stride != 0:
                     offsets[k] += f" + j * {body.size(stride)}"
         writer.pointers(offsets)
-        writer.loop(inner, body.size(inner.length), vector)
+        writer.loop(inner, body.size(inner.length))
         if middle is not None:
             body.add("}")
         body.add("}")
-    known = float(elements) if isinstance(elements, int) else 65536.0
-    work = known * cost_of(expression) / (16 if vector else 1) * 0.5
-    recorder.emit(label, body, tasks, work=work, flops=known, followers=nodes)
 
 
 def emit_copy(recorder: Recorder, source: Tensor, target: Tensor) -> Tensor:
@@ -196,6 +238,9 @@ class _Writer:
         self.names = names
         self.body = body
         self.own_store = bool(store)
+        self.vector = vectorizes(expression) and vectorizes(Leaf(target))
+        if isinstance(expression, Leaf) and expression.dtype == target.dtype in SMALL_TYPES:
+            self.vector = False  # a copy
         self.store = store or "v_store" + _ending(target.dtype)
 
     def pointers(self, offsets: Sequence[str]) -> None:
@@ -205,9 +250,9 @@ class _Writer:
         for i, (tensor, offset) in enumerate(zip(self.tensors, offsets[1:], strict=True)):
             body.add(f"const {c_type(tensor.dtype)} *a{i} = {self.names[i]} + ({offset});")
 
-    def loop(self, axis: Axis, count: str, vector: bool) -> None:
+    def loop(self, axis: Axis, count: str) -> None:
         """Write the innermost loop."""
-        if not vector:
+        if not self.vector or axis.strides[0] != 1:
             self._scalar_loop(axis, count)
             return
         body = self.body

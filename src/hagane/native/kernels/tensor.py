@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hagane.native.kernels.packing import Packing
-from hagane.symbolic import Dim, ceildiv, lower_bound, product
+from hagane.symbolic import Dim, Expr, ceildiv, lower_bound, minimum, product
 
 
 class Kind(enum.Enum):
@@ -163,13 +163,29 @@ class Tensor:
         strides = [0 if dim == 1 else steps.pop(0) for dim in shape]
         return replace(self, shape=tuple(shape), strides=tuple(strides))
 
-    def broadcast(self, shape: Sequence[Dim]) -> Tensor:
-        """Return a view of ``shape`` in which axes of length one repeat."""
+    def broadcast(self, shape: Sequence[Dim], *, equal: bool = False) -> Tensor:
+        """Return a view of ``shape`` in which axes of length one repeat.
+
+        Whether an axis of a length that is not known has length one, the run tells.
+
+        Args:
+            shape: Of the view.
+            equal: Take lengths that are not known for those of ``shape``.
+        """
         lead = len(shape) - len(self.shape)
         strides: list[Dim] = [0] * lead
         for dim, stride, wanted in zip(self.shape, self.strides, shape[lead:], strict=True):
-            strides.append(0 if dim == 1 and wanted != 1 else stride)
+            if isinstance(dim, Expr) and dim != wanted and not equal:
+                # (The least of the two is 1 where the axis repeats, and 0 where nothing is read.)
+                strides.append(stride * (minimum(dim, 2) - 1))
+            else:
+                strides.append(0 if dim == 1 and wanted != 1 else stride)
         return replace(self, shape=tuple(shape), strides=tuple(strides))
+
+    def unequal(self, shape: Sequence[Dim]) -> list[tuple[Dim, Dim]]:
+        """Return the lengths of axes that may be one, or those of ``shape`` beside them."""
+        pairs = zip(self.shape, shape[len(shape) - len(self.shape) :], strict=True)
+        return [(dim, wanted) for dim, wanted in pairs if isinstance(dim, Expr) and dim != wanted]
 
     def permuted(self, order: Sequence[int]) -> Tensor:
         """Return a view with its axes in another order."""

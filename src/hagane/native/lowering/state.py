@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -13,6 +13,7 @@ from hagane.native.kernels.recorder import Recorder
 from hagane.native.lowering.facts import Facts
 from hagane.native.lowering.forms import Forms
 from hagane.ops.definition import Array
+from hagane.symbolic import Dim, minimum
 
 
 @dataclass
@@ -28,6 +29,7 @@ class Lowering:
         done: Nodes that are lowered, on their own or with others.
         found: Names of sizes that kernels find in the data.
         compared: Nodes whose sizes a run compares with those that kernels find.
+        stretched: Nodes whose kernels find out in a run which operands have axes of length one.
     """
 
     facts: Facts
@@ -37,6 +39,7 @@ class Lowering:
     done: set[ir.Node] = field(default_factory=set)
     found: set[str] = field(default_factory=set)
     compared: set[ir.Node] = field(default_factory=set)
+    stretched: set[ir.Node] = field(default_factory=set)
 
     @classmethod
     def of(cls, facts: Facts, lower_nodes: LowerNodes) -> Lowering:
@@ -74,8 +77,27 @@ class Lowering:
         recorder = self.recorder.for_body()
         forms = Forms(facts, recorder, inner=True, planes=self.forms.planes, grown=self.forms.grown)
         return Lowering(
-            facts, self.lower_nodes, recorder, forms, found=set(self.found), compared=self.compared
+            facts,
+            self.lower_nodes,
+            recorder,
+            forms,
+            found=set(self.found),
+            compared=self.compared,
+            stretched=self.stretched,
         )
+
+    def equal_sizes(self, node: ir.Node) -> Iterator[tuple[Dim, Dim]]:
+        """Yield the sizes that the kernels of a node take for equal, and nothing shows to be."""
+        if node in self.compared:
+            return
+        types = self.facts.types
+        free = types.broadcast.get(node, ()) if node in self.stretched else ()
+        for left, right in types.assumed.get(node, ()):
+            if (left, right) in free:
+                # Equal, or the smaller one is 1: the larger one is the result's in either case.
+                yield (left - right) * (minimum(left, right) - 1), 0
+            else:
+                yield left, right
 
 
 LowerNodes: TypeAlias = Callable[[Lowering, Sequence[ir.Node]], dict[ir.Node, str]]

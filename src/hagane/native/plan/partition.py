@@ -261,12 +261,7 @@ def draft_nodes(
 
     if refused:
         return Draft(low, (), (), (), again), refused
-    equal = tuple(
-        pair
-        for node in all_nodes(nodes)
-        if node not in low.compared
-        for pair in types.assumed.get(node, ())
-    )
+    equal = tuple(pair for node in all_nodes(nodes) for pair in low.equal_sizes(node))
     try:
         equal = _settle_found(low, equal)
     except NotNative as reason:

@@ -45,6 +45,7 @@ def lower_elementwise(low: Lowering, node: ir.Node) -> None:
     inputs = list(node.inputs[:n_inputs])
     blocked, operands = operands_of(low, inputs, out)
     expression = _built(node, attributes, operands, low.facts.dtype(out))
+    low.stretched.add(node)
     lazy = Lazy(
         expression, low.facts.dtype(out), low.facts.shape(out), blocked, nodes_of(low, node)
     )

@@ -137,6 +137,7 @@ def lower_expand(low: Lowering, node: ir.Node) -> None:
     if low.facts.constant(wanted) is None and wanted not in low.facts.types.values:
         raise NotNative("a shape that only the data tell")
     found = low.forms.plain(node.inputs[0])
+    low.stretched.add(node)
     low.forms[node.outputs[0]] = found.broadcast(low.facts.shape(node.outputs[0]))
 
 

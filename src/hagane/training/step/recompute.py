@@ -116,6 +116,7 @@ class _Writer:
                     made[old] = new
             if node in self._types.assumed:
                 self._types.assumed[copy] = self._types.assumed[node]
+                self._types.broadcast[copy] = self._types.broadcast.get(node, ())
             self._graph.insert_before(before, copy)
             self.copies.add(copy)
         self._now.update(made)

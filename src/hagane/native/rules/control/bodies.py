@@ -117,9 +117,7 @@ class BodyKernels:
 
     def _pairs(self) -> list[tuple[Dim, Dim]]:
         """Return the sizes that kernels take for equal."""
-        assumed = self.outer.facts.types.assumed
-        nodes = [node for node in all_nodes(self.nodes) if node not in self.low.compared]
-        return [pair for node in nodes for pair in assumed.get(node, ())]
+        return [pair for node in all_nodes(self.nodes) for pair in self.low.equal_sizes(node)]
 
     def _check_sizes(self, visible: Iterable[ir.Value], sizes: SizesOfIterations | None) -> None:
         types = self.outer.facts.types

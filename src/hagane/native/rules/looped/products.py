@@ -61,6 +61,7 @@ def lower_product(low: Lowering, node: ir.Node) -> None:
     # The result lacks the axes that vectors were given.
     batch = y.shape[:batch_rank]
     (m, k), n = a.shape[-2:], b.shape[-1]
+    low.stretched.add(node)
     a, b = a.broadcast((*batch, m, k)), b.broadcast((*batch, *b.shape[-2:]))
     reads = {"a": a, "b": b}
     more: dict[str, Tensor] = {}

@@ -350,6 +350,7 @@ def _lower_general(low: Lowering, node: ir.Node) -> None:
     out = node.outputs[0]
     target = low.forms.result(out)
     batch = target.shape[:-2]
+    low.stretched.add(node)
     a = a.broadcast((*batch, *a.shape[-2:]))
     b = b.broadcast((*batch, *b.shape[-2:]))
     emit_batched(low, node, a, b, target)

@@ -24,6 +24,7 @@ def lower_typed_product(low: Lowering, node: ir.Node) -> None:
         raise NotNative("a product with a vector")
     target = low.forms.result(node.outputs[0])
     batch = target.shape[:-2]
+    low.stretched.add(node)
     a, b = a.broadcast((*batch, *a.shape[-2:])), b.broadcast((*batch, *b.shape[-2:]))
     (m, k), n = a.shape[-2:], b.shape[-1]
     kind = c_type(dtype)
