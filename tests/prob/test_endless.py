@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from hagane.cli import main
 from hagane.tools.prob import Limits, check, load_program
 from hagane.tools.prob.engines.absorbing import components, visits
 from hagane.tools.prob.engines.chain import run_chain
@@ -193,3 +196,22 @@ def test_visits_are_the_solution_of_the_equations() -> None:
 def test_components_stand_before_those_that_they_lead_to() -> None:
     graph = [[1], [2, 3], [1], [4], [3, 5], []]
     assert [sorted(each) for each in components(graph)] == [[0], [1, 2], [3, 4], [5]]
+
+
+def test_long_fractions_are_shown_by_their_digits_and_written_whole_as_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "walk.pml"
+    text = RUIN.format(p="9/19", goal=5000, start=20, chance="0").replace("= 0}", "<= 1/1000}")
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(SystemExit):
+        main(["prob", "check", str(path)])
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) < 120
+    assert "(exactly a fraction of " in shown
+    with pytest.raises(SystemExit):
+        main(["prob", "check", str(path), "--json"])
+    (found,) = json.loads(capsys.readouterr().out)["verdicts"]
+    top, _, bottom = found["probabilities"][0]["value"].partition("/")
+    assert f"fraction of {len(top):,} over {len(bottom):,} digits" in shown
+    assert len(bottom) > 4300

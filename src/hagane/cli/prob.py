@@ -17,7 +17,7 @@ from hagane.tools.prob.claims.export import export_prism
 from hagane.tools.prob.claims.verdict import Report, Verdict, show_circumstances
 from hagane.tools.prob.engines.histogram import draw_histogram
 from hagane.tools.prob.engines.ledger import main_unit
-from hagane.tools.prob.engines.run import show_decimal
+from hagane.tools.prob.engines.run import exact_text, show_fraction, show_measured
 from hagane.tools.prob.engines.sampling import sample
 from hagane.tools.prob.language.program import Program
 from hagane.tools.prob.language.source import ProgramError
@@ -178,7 +178,7 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
         "type": verdict.type,
         "holds": verdict.holds,
         "probabilities": [
-            {"event": item.event, "value": str(item.value), "decimal": _decimal(item.value)}
+            {"event": item.event, "value": exact_text(item.value), "decimal": _decimal(item.value)}
             for item in verdict.probabilities
         ],
         "engine": verdict.engine,
@@ -189,7 +189,7 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
         "cases": verdict.cases,
         "exhaustive": verdict.exhaustive,
         "from_types": [
-            None if bounds is None else [str(bounds[0]), str(bounds[1])]
+            None if bounds is None else [exact_text(bound) for bound in bounds]
             for bounds in verdict.ranges
         ],
         "note": verdict.note,
@@ -197,7 +197,7 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
         if verdict.culprit is None
         else {
             "text": verdict.culprit.text,
-            "probability": str(verdict.culprit.probability),
+            "probability": exact_text(verdict.culprit.probability),
             "run": verdict.culprit.run,
         },
     }
@@ -214,9 +214,10 @@ def _show(report: Report) -> None:
         print(f"{source.name}:{verdict.line}:{verdict.column}: {word}: {verdict.type}")
         ranges = verdict.ranges or (None,) * len(verdict.probabilities)
         for item, bounds in zip(verdict.probabilities, ranges, strict=True):
-            print(f"  {item.text} = {item.value} = {show_decimal(item.value)}")
+            print(f"  {item.text} = {show_measured(item.value)}")
             if bounds is not None:
-                print(f"    by the types of the functions called: {bounds[0]} to {bounds[1]}")
+                low, high = map(show_fraction, bounds)
+                print(f"    by the types of the functions called: {low} to {high}")
         if verdict.circumstances:
             print(f"  at {show_circumstances(verdict.circumstances)}")
         if verdict.role != "annotation" or verdict.cases > 1:
@@ -227,7 +228,8 @@ def _show(report: Report) -> None:
             print(f"  {verdict.note}")
         if verdict.culprit is not None:
             culprit = verdict.culprit
-            print(f"  contributing most: {culprit.text}, probability {culprit.probability}")
+            chance = show_fraction(culprit.probability)
+            print(f"  contributing most: {culprit.text}, probability {chance}")
             if culprit.run:
                 print(f"    for instance {culprit.run}")
         print(f"  engine: {verdict.engine} ({verdict.reason})")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
 from fractions import Fraction
+from math import log10
 from typing import TypeAlias
 
 from hagane.tools.prob.language.source import Source, Span
 from hagane.tools.prob.language.syntax import Value
+
+# Digits of a numerator or denominator that people still read.
+_MOST_DIGITS = 40
 
 # What was drawn: nothing, one draw, or two traces one after the other.
 Trace: TypeAlias = "tuple[Span, Value] | Joined | None"
@@ -72,11 +77,37 @@ def show_decimal(value: Fraction) -> str:
 
 
 def show_fraction(value: Fraction) -> str:
-    """Return a number as a fraction, or to ten digits where Python refuses to print it."""
+    """Return a number as a fraction, or to ten digits where it has more than people read."""
+    if max(abs(value.numerator), value.denominator) < 10**_MOST_DIGITS:
+        return str(value)
+    return f"about {show_decimal(value)}"
+
+
+def show_measured(value: Fraction) -> str:
+    """Return a number as ``1/3 = 0.3333333333``, or the digits alone where the fraction is long."""
+    exact = show_fraction(value)
+    if exact.startswith("about"):
+        digits = len_of(value.numerator), len_of(value.denominator)
+        return (
+            f"{show_decimal(value)} (exactly a fraction of {digits[0]:,} over {digits[1]:,} digits)"
+        )
+    return f"{exact} = {show_decimal(value)}"
+
+
+def len_of(number: int) -> int:
+    """Return how many decimal digits a whole number has."""
+    digits = max(1, int(abs(number).bit_length() * log10(2)))
+    return digits + int(abs(number) >= 10**digits)
+
+
+def exact_text(value: Fraction) -> str:
+    """Return a number as a fraction however long it is, where programs read it."""
+    before = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
     try:
         return str(value)
-    except ValueError:
-        return f"about {show_decimal(value)}"
+    finally:
+        sys.set_int_max_str_digits(before)
 
 
 def show_value(value: Value) -> str:
