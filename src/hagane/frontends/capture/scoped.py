@@ -216,6 +216,10 @@ class ScopedEmitter(Emitter):
         found, _ = self._contents.get(tensor.value, (None, None))
         return self.names.get(id(found), "")
 
+    def is_kept(self, tensor: Tensor) -> bool:
+        """Whether a real array is behind a tensor."""
+        return tensor.value in self._contents
+
     def settle(self, tensor: Tensor) -> Tensor:
         """Return a tensor with known content that is no number of the program."""
         identity = operators()["", "Identity"]

@@ -54,22 +54,23 @@ def item(t: Core, x: Tensor, index: Value) -> Tensor:
 def _parts_of(t: Core, index: Value) -> list[Value] | None:
     """Return an index as parts of numbers, slices and tensors; None if it holds anything else."""
     parts = [_as_array(t, part) for part in (index if isinstance(index, tuple) else (index,))]
-    return parts if all(map(_is_part, parts)) else None
+    return parts if all(_is_part(t, part) for part in parts) else None
 
 
-def _is_part(part: Value) -> bool:
+def _is_part(t: Core, part: Value) -> bool:
     if isinstance(part, slice):
         bounds = (part.start, part.stop, part.step)
-        return all(bound is None or is_size(bound) or _is_made(bound) for bound in bounds)
-    return part is None or part is Ellipsis or is_size(part) or _is_made(part)
+        return all(bound is None or is_size(bound) or _is_made(t, bound) for bound in bounds)
+    return part is None or part is Ellipsis or is_size(part) or _is_made(t, part)
 
 
-def _is_made(part: Value) -> bool:
+def _is_made(t: Core, part: Value) -> bool:
     """Whether a value is a tensor that the graph holds."""
     if not isinstance(part, Tensor) or part.shape is None:
         return False
     made = part.known is not None or part.value.producer() is not None
-    return made or part.origin is not None or part.value.is_graph_input()
+    held = part.value.is_graph_input() or t.emit.is_kept(part)
+    return made or part.origin is not None or held
 
 
 def _known_item(t: Core, x: Tensor, index: Value) -> Tensor | None:

@@ -243,9 +243,19 @@ class LibraryTables:
                 return made
             if name in table.transparent:
                 return Host(identity) if not arguments else arguments[0]
+            if self._is_unbound(core, table, name, arguments):
+                return self.call_method(core, name, arguments, keywords)
         if self.is_transparent(name):
             return Host(identity)
         return core.lost(f"'{name}' is not understood")
+
+    def _is_unbound(self, core: Core, table: Table, name: str, arguments: Sequence[Value]) -> bool:
+        """Whether a name is a method of a layer that is called with an object of it first."""
+        owner, _, method = name.rpartition(".")
+        known = hasattr(table.layers.get(owner), method) or method in table.methods.get(owner, {})
+        receiver = arguments[0] if arguments else None
+        fits = isinstance(receiver, Instance) and owner in self.libraries_of(core, receiver)
+        return known and fits
 
     def call_method(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]

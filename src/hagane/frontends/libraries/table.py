@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import MISSING, Instance, Tensor, Value
+from hagane.frontends.python.values.values import MISSING, Choice, Instance, Tensor, Truth, Value
 from hagane.ops.builder import interpreting
 
 Handler = Callable[..., Value]
@@ -167,8 +167,50 @@ def call_handler(
         names = list(signature.parameters.values())[hidden:]
         shown = ", ".join(str(p).partition(":")[0].partition(" =")[0] for p in names)
         raise CheckError("call", f"{name}({shown}): {error}") from None
+    open_ = _open_setting(signature, arguments, keywords, hidden)
+    if open_ is not None:
+        return _either_way(function, name, core, arguments, keywords, hidden, open_)
     with interpreting(core.emit):
         return function(core, *arguments, **keywords)
+
+
+def _open_setting(
+    signature: inspect.Signature, arguments: Sequence[Value], keywords: Mapping[str, Value],
+    hidden: int,
+) -> int | str | None:  # fmt: skip
+    """Return the place of a truth value that the data decide, where it is no operand.
+
+    What has to be given may be an operand, such as a condition; the rest are settings.
+    """
+    named = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [p for p in signature.parameters.values() if p.kind in named][1:]
+    for place, value in enumerate(arguments):
+        if isinstance(value, Truth):
+            own = parameters[place] if place < len(parameters) else None
+            if own.default is not own.empty if own is not None else place >= hidden:
+                return place
+    for name, value in keywords.items():
+        found = signature.parameters.get(name)
+        if isinstance(value, Truth) and (found is None or found.default is not found.empty):
+            return name
+    return None
+
+
+def _either_way(
+    function: Handler, name: str, core: Core, arguments: Sequence[Value],
+    keywords: Mapping[str, Value], hidden: int, setting: int | str,
+) -> Value:  # fmt: skip
+    """Call a handler with a setting that the data decide: once for each way it may be."""
+    given: dict[int | str, Value] = dict(enumerate(arguments))
+    given.update(keywords)
+
+    def call(value: Value) -> Value:
+        known: dict[int | str, Value] = {**given, setting: value}
+        plain = [known[place] for place in range(len(arguments))]
+        named = {key: known[key] for key in keywords}
+        return core.wrap(call_handler(function, name, core, plain, named, hidden))
+
+    return core.either(Choice(given[setting].term, True, False), call)
 
 
 __all__ = ["Handler", "Table", "View", "arguments_of", "call_handler"]

@@ -15,6 +15,7 @@ from hagane.frontends.python.values.printing import show_type
 from hagane.frontends.python.values.values import (
     Choice,
     DictRef,
+    Fields,
     Frame,
     Host,
     ListRef,
@@ -260,7 +261,10 @@ class Core(Parts):
                 choose(condition, self.as_term(self.truth(yes)), self.as_term(self.truth(no)))
             )
         if isinstance(yes, tuple) and isinstance(no, tuple) and len(yes) == len(no):
-            return tuple(self.join(condition, a, b) for a, b in zip(yes, no, strict=True))
+            joined = [self.join(condition, a, b) for a, b in zip(yes, no, strict=True)]
+            if isinstance(yes, Fields) and isinstance(no, Fields) and yes.names == no.names:
+                return Fields(joined, yes.names)
+            return tuple(joined)
         if isinstance(yes, Ref) and isinstance(no, Ref) and yes.key == no.key:
             return yes
         if type(yes) is type(no) and isinstance(yes, str | bytes) and yes == no:

@@ -356,6 +356,10 @@ class Emitter:
     def keep(self, tensor: Tensor, found: Any, content: Callable[[], Array]) -> None:
         """Take note of the real object behind a tensor, and of how to get at its content."""
 
+    def is_kept(self, tensor: Tensor) -> bool:
+        """Whether a real object is behind a tensor, whose content can be had."""
+        return False
+
     def type_of(self, value: Tensor) -> TensorType:
         """Return the type of a tensor."""
         return TensorType(value.dtype, value.shape)

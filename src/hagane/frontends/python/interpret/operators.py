@@ -299,9 +299,16 @@ class Operators(Core):
     def _identity_term(self, left: Value, right: Value) -> Term:
         return self.as_term(self.truth(self._identical(left, right, True)))
 
+    def _among(self, item: Value, tensor: Tensor) -> Value:
+        """Return whether an element of a tensor equals a value."""
+        same = self.compare(ast.Eq, tensor, item)
+        return self.call(self.attribute(same, "any"), [], {}) if isinstance(same, Tensor) else same
+
     def _contained(self, item: Value, container: Value) -> Value:
         if isinstance(container, str) and isinstance(item, str):
             return item in container
+        if isinstance(container, Tensor):
+            return self.as_truth(self.as_term(self.truth(self._among(item, container))))
         if isinstance(container, DictRef | ListRef | SetRef):
             content = self.heap[container]
         elif isinstance(container, Instance):
