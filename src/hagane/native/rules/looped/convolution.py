@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import onnx_ir as ir
 
@@ -11,7 +14,8 @@ from hagane.native.kernels.written import emit_written, is_real, loaded, number_
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.indexing.axes import number_input
-from hagane.symbolic import Dim, product
+from hagane.native.rules.looped.byte_sums import are_bytes, emit_byte_sums, prepared
+from hagane.symbolic import Dim, floordiv, product
 
 # Pixels of a row that are summed at once.
 _PIXELS = 128
@@ -86,6 +90,12 @@ def lower_convolution(low: Lowering, node: ir.Node) -> None:
         if bias_value is not None:
             bias = loaded(x.dtype, _number(low, bias_value, "bias", reads))
         result = stored(y.dtype, "sum[j]")
+    if (quantized or whole) and are_bytes(x, w):
+        bytes_of = _Bytes(x, w, y, strides, dilations, pads, int(attributes["group"]))
+        del reads["x"], reads["w"]
+        result = result.replace("sum[j]", "sum" if bias == "0" else f"(sum + {bias})")
+        _lower_bytes(low, node, bytes_of, (zw, zx), result.replace("[m]", "[MAP]"), reads)
+        return
     weight, pixel = loaded(w.dtype, "*weight"), loaded(x.dtype, "from[j * step]")
     weight = f"({weight} - {zw})" if zw else weight
     pixel = f"({pixel} - {zx})" if zx else pixel
@@ -151,6 +161,83 @@ for (int64_t j = 0; j < count; j++) to[j] = {result};
         reads=reads, writes={"y": y}, sizes=sizes,
         types={"T": c_type(x.dtype), "W": c_type(w.dtype), "Y": c_type(y.dtype), "S": kind},
         items=product(y.shape[:-1]), each=terms * y.shape[-1], cost=0.2,
+    )  # fmt: skip
+    low.forms[node.outputs[0]] = y
+
+
+@dataclass(frozen=True, slots=True)
+class _Bytes:
+    """A convolution of bytes; ``pads`` are C texts."""
+
+    x: Tensor
+    w: Tensor
+    y: Tensor
+    strides: Sequence[int]
+    dilations: Sequence[int]
+    pads: Sequence[str]
+    groups: int
+
+
+def _lower_bytes(
+    low: Lowering,
+    node: ir.Node,
+    conv: _Bytes,
+    zeros: tuple[str, str],
+    result: str,
+    reads: dict[str, Tensor],
+) -> None:
+    """Write the kernels of a convolution of bytes: maps times windows, as a product.
+
+    The right side has a row for each tap of each channel, and a column for each pixel.
+    """
+    x, w, y, groups = conv.x, conv.w, conv.y, conv.groups
+    rank = len(x.shape) - 2
+    last, maps = rank - 1, w.shape[0]
+    terms = product(w.shape[1:])
+    rows = prepared(low, node, w.reshaped((maps, terms)))
+    taps = [f"const int64_t k{i} = tap % W{i}; tap /= W{i};" for i in reversed(range(rank))]
+    outer = "\n".join(
+        f"{{ const int64_t at = o % Y{i} * {conv.strides[i]} + k{i} * {conv.dilations[i]} - {conv.pads[i]}; "
+        f"o /= Y{i}; inside &= at >= 0 && at < X{i}; place += at * step; step *= X{i}; }}"
+        for i in reversed(range(last))
+    )
+    by, zw = conv.strides[last], zeros[0].replace("[m]", "[MAP]").replace("MAP", "(map0 + row)")
+    start = f"""
+if (of_group * {groups} != channels || M * {groups} != maps) {{ hg_fail(thread, channels); return; }}
+const int64_t group = piece % {groups}, map0 = group * M, row0 = map0;
+const uint8_t *image = (const uint8_t *)b + (piece / {groups} * channels + group * of_group) * plane;
+Y *out = y + piece * M * N;
+const uint8_t outside = (uint8_t)({zeros[1]}) ^ FLIP;"""
+    line = f"""
+int64_t tap = k;
+{" ".join(taps)}
+const uint8_t *of_channel = image + tap * plane;
+for (int64_t j = 0; j < w;) {{
+int64_t o = (n0 + j) / Y{last}, place = 0, step = X{last}; (void)step;
+const int64_t o0 = n0 + j - o * Y{last}, count = hg_min(Y{last} - o0, w - j);
+int inside = 1;
+{outer}
+const int64_t from = o0 * {by} + k{last} * {conv.dilations[last]} - {conv.pads[last]};
+const int64_t low = !inside ? count : from >= 0 ? 0 : hg_min(count, (-from + {by - 1}) / {by});
+const int64_t high = !inside || X{last} <= from ? low : hg_max(low, hg_min(count, (X{last} - from + {by - 1}) / {by}));
+const uint8_t *row = of_channel + place + from;
+uint8_t *at = to + j;
+for (int64_t i = 0; i < low; i++) at[i] = outside;
+for (int64_t i = low; i < high; i++) at[i] = row[i * {by}] ^ FLIP;
+for (int64_t i = high; i < count; i++) at[i] = outside;
+j += count;
+}}"""
+    emit_byte_sums(
+        low, node, rows, x, y, start=start, line=line, zeros=(zw, zeros[1]),
+        signed=(w.dtype == np.int8, x.dtype == np.int8),
+        result=result.replace("MAP", "(map0 + row)"), reads=reads, pieces=x.shape[0] * groups,
+        sizes={
+            "M": floordiv(maps, groups), "K": terms, "N": product(y.shape[2:]), "maps": maps,
+            "channels": x.shape[1], "of_group": w.shape[1], "plane": product(x.shape[2:]),
+            **{f"X{i}": dim for i, dim in enumerate(x.shape[2:])},
+            **{f"Y{i}": dim for i, dim in enumerate(y.shape[2:])},
+            **{f"W{i}": dim for i, dim in enumerate(w.shape[2:])},
+        },
     )  # fmt: skip
     low.forms[node.outputs[0]] = y
 

@@ -13,6 +13,7 @@ from hagane.native.kernels.written import emit_written, is_real, loaded, number_
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.indexing.axes import number_input
+from hagane.native.rules.looped.byte_sums import are_bytes, emit_byte_sums, prepared
 from hagane.symbolic import Dim, ceildiv, product
 
 # Rows of one task, and columns that are summed at once.
@@ -98,6 +99,9 @@ def lower_product(low: Lowering, node: ir.Node) -> None:
                 f"{texts[3]}, {limits.min}, {limits.max})"
             )
     lengths = {f"{name}_n": tensor.size for name, tensor in more.items()}
+    if node.op_type != "MatMul" and are_bytes(a, b):
+        _byte_product(low, node, b, y, batch_rank, (za, zb), result, more, lengths)
+        return
     chunks = ceildiv(m, _ROWS)
     at = "\n".join(
         f"{{ int64_t at = index % B{i}; index /= B{i}; a0 += at * A{i}; b0 += at * C{i}; }}"
@@ -138,6 +142,56 @@ for (int64_t j = 0; j < w; j++) out[row * N + c + j] = {result}; }}"""
         tasks=tasks, cost=known / max(pieces, 1.0) / 4,
     )  # fmt: skip
     low.forms[out] = y
+
+
+def _byte_product(
+    low: Lowering,
+    node: ir.Node,
+    b: Tensor,
+    y: Tensor,
+    batch_rank: int,
+    zeros: tuple[str, str],
+    result: str,
+    more: dict[str, Tensor],
+    lengths: dict[str, Dim],
+) -> None:
+    """Write the kernels of a stack of products of bytes; ``b`` has the axes of the stack."""
+    batch = y.shape[:batch_rank]
+    left = low.forms.contiguous(node.inputs[0])
+    if len(left.shape) == 1:
+        left = left.reshaped((1, left.shape[0]))
+    m, k = left.shape[-2:]
+    rows, sums = prepared(low, node, left)
+    matrices = Tensor(rows.buffer, rows.dtype, rows.shape[:-1], sums.strides)
+    step = matrices.broadcast((*batch, m)).strides
+    n, (bk, bn) = b.shape[-1], b.strides[-2:]
+    at = "\n".join(
+        f"{{ int64_t at = index % B{i}; index /= B{i}; row0 += at * A{i}; b0 += at * C{i}; }}"
+        for i in reversed(range(batch_rank))
+    )
+    start = f"""
+if (K != K_right) {{ hg_fail(thread, K); return; }}
+int64_t index = piece, row0 = 0; (void)index;
+const uint8_t *b0 = (const uint8_t *)b;
+{at}
+Y *out = y + piece * M * N;"""
+    line = """
+const uint8_t *from = b0 + k * bk + n0 * bn;
+if (bn == 1 && w == 64) for (int64_t j = 0; j < 64; j++) to[j] = from[j] ^ FLIP;
+else for (int64_t j = 0; j < w; j++) to[j] = from[j * bn] ^ FLIP;"""
+    emit_byte_sums(
+        low, node, (rows, sums), b, y, start=start, line=line,
+        zeros=(zeros[0], zeros[1].replace("c + j", "c")),
+        signed=(left.dtype == np.int8, b.dtype == np.int8),
+        result=result.replace("sum[j]", "sum").replace("c + j", "c"), reads=more, pieces=product(batch),
+        sizes={
+            "M": m, "K": k, "N": n, "K_right": b.shape[-2], "bk": bk, "bn": bn, **lengths,
+            **{f"B{i}": dim for i, dim in enumerate(batch)},
+            **{f"A{i}": stride for i, stride in enumerate(step[:batch_rank])},
+            **{f"C{i}": stride for i, stride in enumerate(b.strides[:batch_rank])},
+        },
+    )  # fmt: skip
+    low.forms[node.outputs[0]] = y
 
 
 def lower_matmul_nbits(low: Lowering, node: ir.Node) -> None:
