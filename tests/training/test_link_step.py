@@ -128,6 +128,18 @@ def test_models_of_the_zoo_learn_the_same(make: Any, loss: Any, data: Any) -> No
     np.testing.assert_allclose(losses, expected, rtol=1e-4)
 
 
+def test_dropout_between_recurrent_layers_follows_from_the_seed() -> None:
+    batches = [words(4), words(4)]
+    curves = [
+        trained(
+            optimizers.SGD(), True, lambda: zoo.LSTMLanguageModel(20, 16, 2, 0.5), loss_of_words,
+            batches,
+        )[0]
+        for _ in range(2)
+    ]  # fmt: skip
+    assert curves[0] == curves[1]
+
+
 def test_a_learning_rate_may_change_without_compiling() -> None:
     model = Rows()
     optimizer = optimizers.SGD(0.1).setup(model)

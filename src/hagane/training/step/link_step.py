@@ -251,6 +251,7 @@ class LinkStep:
             for value in made.model.graph.inputs
             if value.name in inputs
             and not str(value.name).startswith("mask.")
+            and value.name != "seed"
             and value.name not in {a.path for a, _ in captured.state}
         ]
         choice = None
