@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hagane.capturing.compiling import (
         CompileNotice,
         compile,  # noqa: A004
+        jit,
     )
     from hagane.capturing.exported import from_torch
     from hagane.capturing.trace import trace
@@ -149,6 +150,7 @@ _PUBLIC = {
     "is_arrays_compatible": "hagane.nn.names",
     "is_debug": "hagane.nn.autograd.configuration",
     "load_built": "hagane.ship",
+    "jit": "hagane.capturing.compiling",
     "kl_divergence": "hagane.nn.distributions.distribution",
     "mixed16": "hagane.nn.autograd.configuration",
     "no_backprop_mode": "hagane.nn.autograd.configuration",
@@ -188,6 +190,7 @@ __all__ = [
     "get_device",
     "gradient",
     "install_as_onnxruntime",
+    "jit",
     "load_built",
     "prob",
     "rl",

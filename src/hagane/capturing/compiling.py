@@ -304,12 +304,13 @@ def compile(
     A model in training runs in Python then.
 
     With an optimizer, a step of training is compiled: ``step = compile(loss, optimizer)``, then
-    ``step(module, *tensors)`` (:class:`hagane.training.step.TorchStep`).
+    ``step(module, *tensors)`` (:class:`hagane.training.step.TorchStep`, or
+    :class:`hagane.training.step.LinkStep` for links).
 
     Args:
         model: A function or a module; without one, a decorator is returned. With an optimizer, the
             function ``loss(module, *tensors)``.
-        optimizer: An optimizer of ``torch.optim``.
+        optimizer: An optimizer of ``torch.optim``, or of ``hagane.optimizers`` for links.
         fullgraph: Whether a call that cannot become a graph is an error.
         explain: Whether to print each graph that is captured, with what it assumes.
         dynamic: Sizes that are open from the start: all if True, none ever if False, or names by
@@ -322,25 +323,43 @@ def compile(
         InvalidArgument: ``model`` cannot be called.
     """
     if model is None:
-        return lambda found: compile(found, fullgraph=fullgraph, explain=explain, dynamic=dynamic)
+        return lambda found: compile(
+            found, optimizer, fullgraph=fullgraph, explain=explain, dynamic=dynamic,
+            memory_budget=memory_budget,
+        )  # fmt: skip
     if not callable(model):
         raise InvalidArgument(
             f"hagane.compile: expected a function or a module, got {type(model).__name__}"
         )
     if optimizer is not None:
-        from hagane.training.step import TorchStep
-
         if fullgraph or explain or dynamic is not None:
             raise InvalidArgument(
                 "hagane.compile: fullgraph, explain and dynamic are not for a step of training, "
                 "which is always one graph"
             )
-        return TorchStep(model, optimizer, memory_budget=memory_budget)
+        from hagane.training import step
+
+        own = any(kind.__module__.startswith("hagane.nn.") for kind in type(optimizer).__mro__)
+        make: Any = step.LinkStep if own else step.TorchStep
+        return make(model, optimizer, memory_budget=memory_budget)
     if memory_budget is not None:
         raise InvalidArgument(
             "hagane.compile: memory_budget is for a step of training; give an optimizer too"
         )
     return Compiled(model, fullgraph=fullgraph, explain=explain, dynamic=dynamic)
+
+
+def jit(function: Any = None, optimizer: Any = None, **options: Any) -> Any:
+    """Compile a function, as a decorator: ``@hagane.jit``, ``@hagane.jit(optimizer=…)``.
+
+    With an optimizer, the function is a loss of (model, *arrays) and becomes a step of training.
+
+    Args:
+        function: As for :func:`compile`.
+        optimizer: As for :func:`compile`.
+        options: The other arguments of :func:`compile`.
+    """
+    return compile(function, optimizer, **options)
 
 
 def _ladder(free: Pattern, found: Sequence[TensorLeaf | NumberLeaf]) -> Iterator[Pattern]:
@@ -450,4 +469,4 @@ def _guards(variant: Variant) -> str:
     return "guards:\n" + "\n".join(dict.fromkeys(lines))
 
 
-__all__ = ["CompileNotice", "Compiled", "compile"]
+__all__ = ["CompileNotice", "Compiled", "compile", "jit"]

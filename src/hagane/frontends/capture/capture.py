@@ -118,6 +118,8 @@ def capture_object(
         noted = Reads() if reads is None else reads
         attempt = Attempt(tables, names, partial(Stateful, noted, paths, wanted, seeds))
         attempt.graph.training = training
+        if training is not None:
+            training.begin()
         result, state = _attempt(attempt, found, types, named, later)
         again = {key: own.get(a.path, text) for key, (a, text) in state.items() if text}
         unchanged = own.keys() - {attribute.path for attribute, _ in state.values()}

@@ -327,6 +327,20 @@ class ScopedEmitter(Emitter):
         training.draws += 1
         return training.seed, training.draws
 
+    def mask(self, x: Tensor, ratio: float) -> Tensor:
+        """Return an input ``mask.N`` of a tensor's sizes, what dropout multiplies it by.
+
+        Raises:
+            CheckError: It is drawn in a branch or a loop.
+        """
+        masks = self._at_root("random numbers are drawn").masks
+        assert masks is not None
+        assert x.shape is not None
+        made = self.new(x.dtype, x.shape, name=f"mask.{len(masks)}")
+        self.add_input(made, f"mask.{len(masks)}")
+        masks.append((made, ratio))
+        return made
+
     def change(self, buffer: Tensor, new: Callable[[Tensor], Tensor]) -> None:
         """Give a buffer of a model a new content, which follows from its present one.
 

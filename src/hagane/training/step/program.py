@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +63,7 @@ def step_program(
     trained: Mapping[str, int],
     groups: Sequence[Group],
     rule: Rule,
+    prepare: Callable[[Mapping[str, tuple[Any, Any]]], Mapping[str, Any]] | None = None,
 ) -> StepProgram:
     """Return the step of a captured loss.
 
@@ -73,6 +74,8 @@ def step_program(
         trained: The names of parameters to update, with the number of their group.
         groups: The optimizer's settings.
         rule: The optimizer's rule.
+        prepare: Is given parameters and gradients by name and returns the gradients to follow,
+            over the builder; those that it leaves out are of parameters that stay as they are.
 
     Raises:
         InvalidArgument: The loss is no floating-point number, or depends on no parameter.
@@ -95,6 +98,7 @@ def step_program(
     gradients = {name: g for name, g in zip(wanted, found, strict=True) if g is not None}
     if not gradients:
         raise InvalidArgument("the loss does not depend on any parameter of the optimizer")
+    missing = tuple(name for name in trained if name not in gradients)
     nodes = Nodes(graph, types, name="update")
     scalars: list[dict[str, str]] = []
     at: list[dict[str, ir.Value]] = []
@@ -106,6 +110,9 @@ def step_program(
         )
     updated = []
     before = set(graph)
+    if prepare is not None:
+        with interpreting(nodes):
+            gradients = dict(prepare({n: (inputs[n], g) for n, g in gradients.items()}))
     for name, gradient in gradients.items():
         number = trained[name]
         updated.append(_update(nodes, name, number, inputs[name], gradient, rule, groups[number],
@@ -116,7 +123,6 @@ def step_program(
     separate_names(graph)
     for node in all_nodes(graph):
         model.opset_imports.setdefault(node.domain, CURRENT_OPSETS.get(node.domain, 1))
-    missing = tuple(name for name in trained if name not in gradients)
     return StepProgram(model, tuple(updated), missing, tuple(scalars))
 
 

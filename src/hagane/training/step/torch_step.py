@@ -20,6 +20,7 @@ from hagane.frontends.python.interpret.emit import Training
 from hagane.ops.definition import Array
 from hagane.runtime import InferenceSession, SessionOptions
 from hagane.training.step.budget import MemoryChoice, StepMemory, parse_budget, within_budget
+from hagane.training.step.byte_counts import bytes_of_results, bytes_of_states, sizes_of
 from hagane.training.step.program import StepProgram, step_program
 from hagane.training.step.rules import RULES, Group, Rule, rule_of
 from hagane.training.step.sizes import Sizes
@@ -185,9 +186,9 @@ class TorchStep:
             )
         choice = None
         if self._budget is not None:
-            sizes = _sizes_of(made.model.graph, self._names[1:], tensors)
-            results = _bytes_of_results(made.model.graph, sizes)
-            beside = results + max(0, _bytes_of_states(made.model.graph, made) - self._resident)
+            sizes = sizes_of(made.model.graph, self._names[1:], tensors)
+            results = bytes_of_results(made.model.graph, sizes)
+            beside = results + max(0, bytes_of_states(made.model.graph, made) - self._resident)
             choice = within_budget(made.model, sizes, self._budget, beside, self._options)
             made = replace(made, model=choice.model)
             gc.collect()  # the graphs that were tried would stay for a while
@@ -244,12 +245,12 @@ class _Program:
                 if name in self._inputs
             }
             plan = self._session.memory_plan(given)
-            sizes = _sizes_of(graph, self._arguments[1:], tensors)
+            sizes = sizes_of(graph, self._arguments[1:], tensors)
             choice = self._choice
             self._memories[shapes] = StepMemory(
                 run=plan.peak,
-                results=_bytes_of_results(graph, sizes),
-                states=max(0, _bytes_of_states(graph, self._made) - resident),
+                results=bytes_of_results(graph, sizes),
+                states=max(0, bytes_of_states(graph, self._made) - resident),
                 saved=0 if choice is None else choice.everything - choice.arena,
                 again=() if choice is None else choice.again,
                 stages=0 if choice is None else choice.stages,
@@ -338,38 +339,6 @@ class _Program:
 def _state_tensors(optimizer: Any) -> Iterator[Any]:
     for states in optimizer.state.values():
         yield from (value for value in states.values() if hasattr(value, "nbytes"))
-
-
-def _sizes_of(graph: ir.Graph, names: Sequence[str], tensors: Sequence[Any]) -> dict[str, int]:
-    """Return the numbers of the named sizes of a graph's inputs, as the arguments have them."""
-    shapes = {str(value.name): value.shape for value in graph.inputs}
-    return {
-        str(dim.value): int(size)
-        for name, item in zip(names, tensors, strict=True)
-        if (shape := shapes.get(name)) is not None
-        for dim, size in zip(shape, getattr(item, "shape", ()), strict=False)
-        if isinstance(dim, ir.SymbolicDim)
-    }
-
-
-def _bytes_of(value: ir.Value, sizes: Mapping[str, int]) -> int:
-    assert value.type is not None
-    assert value.shape is not None
-    count = value.type.dtype.itemsize
-    for dim in value.shape:
-        count *= dim if isinstance(dim, int) else sizes.get(str(dim.value), 1)
-    return int(count)
-
-
-def _bytes_of_results(graph: ir.Graph, sizes: Mapping[str, int]) -> int:
-    """Return the bytes of everything that a step computes for the caller."""
-    return sum(_bytes_of(value, sizes) for value in graph.outputs)
-
-
-def _bytes_of_states(graph: ir.Graph, made: StepProgram) -> int:
-    """Return the bytes of the tensors that the optimizer keeps."""
-    names = {f"{item.name}.{state}" for item in made.updated for state in item.states}
-    return sum(_bytes_of(value, {}) for value in graph.inputs if value.name in names)
 
 
 def _arrays(module: Any, prefix: str) -> Iterator[tuple[str, Any]]:

@@ -29,7 +29,8 @@ class StandardUpdater(Updater):
         optimizer: An optimizer, or optimizers by name, ``main`` among them.
         converter: Makes arrays from a batch and a device.
         device: The CPU, or None.
-        loss_func: Called with the arrays; returns the loss. By default the optimizer's target.
+        loss_func: Called with the arrays; returns the loss. By default the optimizer's target. A
+            compiled step of a link, ``hagane.compile(model, optimizer)``, updates by itself.
         loss_scale: What the loss is multiplied by; see ``Optimizer.set_loss_scale``.
         auto_new_epoch: Call the optimizer's ``new_epoch`` at the end of each epoch.
         input_device: The device of the arrays, by default ``device``.
@@ -137,7 +138,10 @@ class StandardUpdater(Updater):
         self.seconds_waited += time.perf_counter() - began
         optimizer = self._optimizers["main"]
         loss = self.loss_func or optimizer.target
-        call_with(lambda *args, **kwds: optimizer.update(loss, *args, **kwds), batch)
+        if getattr(loss, "updates", False):  # a compiled step
+            call_with(loss, batch)
+        else:
+            call_with(lambda *args, **kwds: optimizer.update(loss, *args, **kwds), batch)
         if self.auto_new_epoch and iterator.is_new_epoch:
             optimizer.new_epoch(auto=True)
 

@@ -258,6 +258,8 @@ def dropout(t: Core, x: Value, ratio: Value = 0.5, *, mask: Value = None,
 def drawn(t: Core, name: str, x: Tensor, ratio: Value) -> Tensor:
     """Return a variable with random elements set to zero and the others raised."""
     if t.emit.builds and t.emit.training is not None and isinstance(ratio, int | float):
+        if t.emit.training.masks is not None:
+            return same(t, x, mul, x, t.emit.mask(x, float(ratio)))
         seed, number = t.emit.draw()
         return same(t, x, lambda x: drawing.dropped(x, float(ratio), seed, number), x)
     if t.emit.builds:

@@ -43,11 +43,21 @@ class Training:
         updates: The new content of buffers that it changes, by their names.
         seed: Two numbers of type uint32 that random numbers follow from, once some are drawn.
         draws: How many arrays of random numbers are drawn.
+        masks: Inputs for what dropout multiplies by, with the share that is dropped, where the
+            caller draws them; None where they follow from the seed.
     """
 
     updates: dict[str, Tensor] = field(default_factory=dict)
     seed: Tensor | None = None
     draws: int = 0
+    masks: list[tuple[Tensor, float]] | None = None
+
+    def begin(self) -> None:
+        """Forget what was told before."""
+        self.updates.clear()
+        self.seed, self.draws = None, 0
+        if self.masks is not None:
+            self.masks.clear()
 
 
 class Emitter:
@@ -82,6 +92,10 @@ class Emitter:
 
     def draw(self) -> tuple[Tensor, int]:
         """Return the numbers that random numbers follow from, and the number of this draw."""
+        raise NotImplementedError
+
+    def mask(self, x: Tensor, ratio: float) -> Tensor:
+        """Return what dropout multiplies a tensor by, which the caller draws."""
         raise NotImplementedError
 
     def change(self, buffer: Tensor, new: Callable[[Tensor], Tensor]) -> None:

@@ -1,0 +1,42 @@
+"""How many bytes the inputs and outputs of a step's graph take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from hagane.training.step.program import StepProgram
+
+
+def sizes_of(graph: ir.Graph, names: Sequence[str], tensors: Sequence[Any]) -> dict[str, int]:
+    """Return the numbers of the named sizes of a graph's inputs, as the arguments have them."""
+    shapes = {str(value.name): value.shape for value in graph.inputs}
+    return {
+        str(dim.value): int(size)
+        for name, item in zip(names, tensors, strict=True)
+        if (shape := shapes.get(name)) is not None
+        for dim, size in zip(shape, getattr(item, "shape", ()), strict=False)
+        if isinstance(dim, ir.SymbolicDim)
+    }
+
+
+def _bytes_of(value: ir.Value, sizes: Mapping[str, int]) -> int:
+    assert value.type is not None
+    assert value.shape is not None
+    count = value.type.dtype.itemsize
+    for dim in value.shape:
+        count *= dim if isinstance(dim, int) else sizes.get(str(dim.value), 1)
+    return int(count)
+
+
+def bytes_of_results(graph: ir.Graph, sizes: Mapping[str, int]) -> int:
+    """Return the bytes of everything that a step computes for the caller."""
+    return sum(_bytes_of(value, sizes) for value in graph.outputs)
+
+
+def bytes_of_states(graph: ir.Graph, made: StepProgram) -> int:
+    """Return the bytes of the tensors that the optimizer keeps."""
+    names = {f"{item.name}.{state}" for item in made.updated for state in item.states}
+    return sum(_bytes_of(value, {}) for value in graph.inputs if value.name in names)
