@@ -1,10 +1,14 @@
 """Resize by scales or sizes that come with the data, of parts of images, and keeping proportions.
 
-Interpolation is separable: each axis is a kernel of its own, whose items are the coordinates of the
-result along it. Interpolated numbers are float64 until the last kernel rounds them.
+A kernel for each axis finds the elements that each coordinate of the result is made of; another one
+follows these tables row by row. Of antialiased ones, made of any number of elements, each axis is a
+kernel of its own instead, whose numbers are float64 until the last kernel rounds them.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -12,8 +16,6 @@ import onnx_ir as ir
 from hagane.native.kernels.kernel import c_type
 from hagane.native.kernels.tensor import Tensor
 from hagane.native.kernels.written import (
-    as_bits,
-    bits_type,
     emit_written,
     is_real,
     loaded,
@@ -23,7 +25,8 @@ from hagane.native.kernels.written import (
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.indexing.axes import around, number_input, whole_numbers
-from hagane.native.rules.shaping.numbers import found_numbers, length_of
+from hagane.native.rules.shaping.numbers import INT64, found_numbers, length_of
+from hagane.native.rules.vision.resized_rows import Table, blend_rows, pick_rows
 from hagane.symbolic import Dim
 
 # C of the input coordinate at output coordinate ``j``; ONNX computes it in float32.
@@ -152,50 +155,53 @@ def lower_resize(low: Lowering, node: ir.Node) -> None:
         low, node, finding, [shape[axis] for axis in plan.axes], reads=plan.reads, sizes=plan.sizes
     )
     y = low.forms.result(out)
-    step = x
-    for number, axis in enumerate(plan.axes):
-        part = (*step.shape[:axis], shape[axis], *step.shape[axis + 1 :])
-        kind = dtype if nearest else np.dtype(np.float64)
-        last = nearest and number == len(plan.axes) - 1
-        into = y if last else low.recorder.new(f"{out.name} along {axis}", kind, part)
-        if nearest:
-            _pick(low, node, plan, number, step, into)
-        else:
+    if nearest:
+        pick_rows(low, node, x, y, _nearest_tables(low, node, plan, x, y))
+    elif attributes["antialias"]:
+        step = x
+        for number, axis in enumerate(plan.axes):
+            part = (*step.shape[:axis], shape[axis], *step.shape[axis + 1 :])
+            into = low.recorder.new(f"{out.name} along {axis}", np.dtype(np.float64), part)
             _blend(low, node, plan, number, step, into)
-        step = into
-    if not nearest:
+            step = into
         _round(low, node, step, y)
+    else:
+        narrow = is_real(dtype) and dtype.itemsize < 8
+        kind = np.dtype(np.float32 if narrow else np.float64)
+        tables = _weight_tables(low, node, plan, kind, x, y)
+        blend_rows(low, node, x, y, tables, c_type(kind), _rounded(y.dtype))
     if plan.crops:
-        value = float(attributes["extrapolation_value"])
+        value = float(low.facts.attributes(node)["extrapolation_value"])
         for number in range(len(plan.axes)):
             _fill_outside(low, node, plan, number, y, value)
     low.forms[out] = y
 
 
-def _pick(low: Lowering, node: ir.Node, plan: _Plan, number: int, x: Tensor, y: Tensor) -> None:
-    nearest = low.facts.choice(node, "nearest_mode", frozenset(_NEAREST))
-    sizes = plan.along(number, x, y)
-    text = f"""
+def _nearest_tables(
+    low: Lowering, node: ir.Node, plan: _Plan, x: Tensor, y: Tensor
+) -> dict[int, Table]:
+    """Write kernels that find the nearest element to each coordinate of each axis."""
+    nearest, tables = low.facts.choice(node, "nearest_mode", frozenset(_NEAREST)), {}
+    for number, axis in enumerate(plan.axes):
+        places = low.recorder.new(f"{node.outputs[0].name} at {axis}", INT64, (y.shape[axis],))
+        text = f"""
 {plan.text(number)}
 for (int64_t j = first; j < last; j++) {{
 const float x = {_COORDINATES[plan.mode]};
 const float near = {_NEAREST[nearest]};
-int64_t at = near >= (float)(have - 1) ? have - 1 : near > 0 ? (int64_t)near : 0;
-if ({_SAME}) at = j;
-for (int64_t o = 0; o < outer; o++)
-memcpy(to + (o * want + j) * inner, from + (o * have + at) * inner, (size_t)inner * sizeof(T));
+places[j] = {_SAME} ? j : near >= (float)(have - 1) ? have - 1 : near > 0 ? (int64_t)near : 0;
 }}"""
-    emit_written(
-        low.recorder, node, text,
-        reads={"from": as_bits(x), **plan.reads}, writes={"to": as_bits(y)}, sizes=sizes,
-        types={"T": bits_type(x.dtype)}, items=sizes["want"],
-        each=sizes["outer"] * sizes["inner"],
-    )  # fmt: skip
+        emit_written(
+            low.recorder, node, text,
+            reads=plan.reads, writes={"places": places}, sizes=plan.along(number, x, y),
+            items=y.shape[axis],
+        )  # fmt: skip
+        tables[axis] = Table(places)
+    return tables
 
 
-def _blend(low: Lowering, node: ir.Node, plan: _Plan, number: int, x: Tensor, y: Tensor) -> None:
-    attributes = low.facts.attributes(node)
-    antialias, exclude = bool(attributes["antialias"]), bool(attributes["exclude_outside"])
+def _weighing(attributes: Mapping[str, Any]) -> tuple[str, str, int]:
+    """Return C of a weight function, that of its value at a tap, and how far it reaches."""
     a = float(attributes["cubic_coeff_a"])
     weight, reach = "d < 1 ? 1 - d : 0", 1
     if attributes["mode"] == "cubic":  # equation 4 of Keys, 1981
@@ -205,14 +211,57 @@ def _blend(low: Lowering, node: ir.Node, plan: _Plan, number: int, x: Tensor, y:
     helper = f"INLINE double KERNEL_weight(double d) {{ d = fabs(d); return {weight}; }}"
     tap = "int64_t at = base + k;\n"
     tap += "double w = KERNEL_weight(((double)at - (double)x) * stretch);\n"
-    tap += "if (at < 0 || at >= have) w = 0;\n" if exclude else ""
-    total = "double total = 1;"
-    if antialias or exclude:
-        total = f"double total = 0;\nfor (int64_t k = least; k < 2 - least; k++) {{ {tap} total += w; }}"
+    tap += "if (at < 0 || at >= have) w = 0;\n" if attributes["exclude_outside"] else ""
+    return helper, tap, reach
+
+
+def _weight_tables(
+    low: Lowering, node: ir.Node, plan: _Plan, kind: np.dtype[Any], x: Tensor, y: Tensor
+) -> dict[int, Table]:
+    """Write kernels that find the elements and weights of each coordinate of each axis."""
+    attributes = low.facts.attributes(node)
+    helper, tap, reach = _weighing(attributes)
+    tables = {}
+    for number, axis in enumerate(plan.axes):
+        shape = (2 * reach, y.shape[axis])
+        places = low.recorder.new(f"{node.outputs[0].name} at {axis}", INT64, shape)
+        weights = low.recorder.new(f"{node.outputs[0].name} by {axis}", kind, shape)
+        total = "double total = 1;"
+        if attributes["exclude_outside"]:
+            total = f"double total = 0;\nfor (int64_t k = {1 - reach}; k <= {reach}; k++) {{ {tap} total += w; }}"
+        text = f"""
+{plan.text(number)}
+const double stretch = 1;
+for (int64_t j = first; j < last; j++) {{
+float x = {_COORDINATES[plan.mode]};
+if ({_SAME}) x = (float)j;
+const int64_t base = (int64_t)floorf(x);
+{total}
+for (int64_t k = {1 - reach}; k <= {reach}; k++) {{
+{tap}
+const int64_t to = (k - {1 - reach}) * want + j;
+places[to] = at < 0 ? 0 : at >= have ? have - 1 : at;
+weights[to] = ({c_type(kind)})(w / total);
+}} }}"""
+        emit_written(
+            low.recorder, node, text,
+            reads=plan.reads, writes={"places": places, "weights": weights},
+            sizes=plan.along(number, x, y), items=y.shape[axis], each=4 * reach, helper=helper,
+        )  # fmt: skip
+        tables[axis] = Table(places, weights, 2 * reach)
+    return tables
+
+
+def _blend(low: Lowering, node: ir.Node, plan: _Plan, number: int, x: Tensor, y: Tensor) -> None:
+    attributes = low.facts.attributes(node)
+    helper, tap, reach = _weighing(attributes)
+    total = (
+        f"double total = 0;\nfor (int64_t k = least; k < 2 - least; k++) {{ {tap} total += w; }}"
+    )
     sizes = plan.along(number, x, y)
     text = f"""
 {plan.text(number)}
-const double stretch = {"factor < 1 ? factor : 1" if antialias else "1"};
+const double stretch = factor < 1 ? factor : 1;
 const int64_t least = 1 - (int64_t)ceil({reach} / stretch);
 for (int64_t j = first; j < last; j++) {{
 float x = {_COORDINATES[plan.mode]};
@@ -239,16 +288,20 @@ for (int64_t i = 0; i < inner; i++) sums[i] += w * (double){loaded(x.dtype, "row
     )  # fmt: skip
 
 
+def _rounded(dtype: np.dtype[Any]) -> str:
+    """Return C of a result from the number ``v``."""
+    number = number_type(dtype)
+    if is_real(dtype):
+        return stored(dtype, f"({number})v")
+    # Towards zero after clipping, as ONNX's own reference has it for integer pictures.
+    limits = np.iinfo(dtype)
+    least = "INT64_MIN" if limits.min == -(2**63) else f"{limits.min}"
+    most = f"{limits.max}ULL"
+    return f"v <= {limits.min}.0 ? ({number}){least} : v >= {limits.max}.0 ? ({number}){most} : ({number})v"
+
+
 def _round(low: Lowering, node: ir.Node, x: Tensor, y: Tensor) -> None:
-    number = number_type(y.dtype)
-    if is_real(y.dtype):
-        value = stored(y.dtype, f"({number})v")
-    else:
-        # Towards zero after clipping, as ONNX's own reference has it for integer pictures.
-        limits = np.iinfo(y.dtype)
-        least = "INT64_MIN" if limits.min == -(2**63) else f"{limits.min}"
-        most = f"{limits.max}ULL"
-        value = f"v <= {limits.min}.0 ? ({number}){least} : v >= {limits.max}.0 ? ({number}){most} : ({number})v"
+    value = _rounded(y.dtype)
     text = f"for (int64_t i = first; i < last; i++) {{ const double v = x[i]; y[i] = {value}; }}"
     emit_written(low.recorder, node, text, reads={"x": x}, writes={"y": y}, items=y.size)
 
