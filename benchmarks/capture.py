@@ -15,49 +15,28 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime
 import torch
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from library_models import CLASSIFIERS, TIMM, import_torchvision
+
 import hagane
 from hagane.graph import to_proto
 
 BATCHES = (2, 3, 5)
-_OPERATORS = torch.library.Library("torchvision", "FRAGMENT")
-TORCHVISION = {
-    "alexnet": 64, "vgg11": 32, "vgg13_bn": 32, "resnet18": 32, "resnet50": 32,
-    "resnext50_32x4d": 32, "wide_resnet50_2": 32, "squeezenet1_1": 64, "densenet121": 32,
-    "googlenet": 64, "inception_v3": 80, "mobilenet_v2": 32, "mobilenet_v3_small": 32,
-    "mnasnet0_5": 32, "shufflenet_v2_x0_5": 32, "efficientnet_b0": 32, "efficientnet_v2_s": 32,
-    "regnet_x_400mf": 32, "regnet_y_400mf": 32, "convnext_tiny": 32, "vit_b_32": 224, "swin_t": 32,
-    "swin_v2_t": 64, "maxvit_t": 224,
-}  # fmt: skip
-TIMM = {
-    "resnet18": 32, "resnet50d": 32, "resnetv2_50": 32, "seresnet18": 32, "ecaresnet26t": 32,
-    "efficientnet_b0": 32, "mobilenetv3_small_100": 32, "mobilenetv4_conv_small": 32,
-    "convnext_atto": 32, "convnextv2_atto": 32, "vit_tiny_patch16_224": 224,
-    "deit_tiny_patch16_224": 224, "swin_tiny_patch4_window7_224": 224, "mixer_s32_224": 224,
-    "resmlp_12_224": 224, "gmlp_s16_224": 224, "poolformer_s12": 64, "regnety_002": 32,
-    "densenet121": 32, "ghostnet_050": 32, "hrnet_w18_small": 64, "levit_128s": 224,
-    "xcit_nano_12_p16_224": 224, "cait_xxs24_224": 224, "coat_tiny": 224, "crossvit_tiny_240": 240,
-    "edgenext_xx_small": 64, "efficientformer_l1": 224, "fastvit_t8": 64, "repvgg_a0": 32,
-}  # fmt: skip
 
 
 def torchvision_models() -> Iterator[tuple[str, Callable[[], Any], int]]:
     """Yield names, makers and sizes of pictures."""
-    try:
-        import torchvision
-    except RuntimeError:  # its operators are built for another PyTorch: classifiers need none
-        for name in ("nms", "qnms"):
-            text = f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
-            _OPERATORS.define(text)
-        for name in [n for n in sys.modules if n.startswith("torchvision")]:
-            del sys.modules[name]
-        import torchvision
-    for name, size in TORCHVISION.items():
+    import_torchvision()
+    import torchvision
+
+    for name, size in CLASSIFIERS.items():
         settings = {"init_weights": True} if name in ("googlenet", "inception_v3") else {}
 
         def make(name: str = name, settings: dict[str, Any] = settings) -> Any:

@@ -23,7 +23,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,40 +31,12 @@ import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from library_models import SIZES, Case, cases
+from library_models import SIZES, Case, cases, import_torchvision
 
 import hagane
 from hagane.graph import to_proto
 
-_OPERATORS = torch.library.Library("torchvision", "FRAGMENT")
 _TYPE = re.compile(r"(\w+)\[(.*)\]")
-
-
-def import_torchvision() -> None:
-    """Import torchvision, also where its operators are built for another PyTorch."""
-    try:
-        importlib.import_module("torchvision")
-    except RuntimeError:
-        for name in ("nms", "qnms"):
-            text = f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
-            _OPERATORS.define(text)
-        for name in [n for n in sys.modules if n.startswith("torchvision")]:
-            del sys.modules[name]
-        importlib.import_module("torchvision")
-        _OPERATORS.impl("nms", suppressed, "CPU")
-
-
-def suppressed(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> torch.Tensor:
-    """Return the boxes that non-maximum suppression keeps, the best first."""
-    kept: list[int] = []
-    area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-    for place in scores.argsort(descending=True, stable=True).tolist():
-        low = torch.maximum(boxes[place, :2], boxes[kept, :2])
-        high = torch.minimum(boxes[place, 2:], boxes[kept, 2:])
-        shared = (high - low).clamp(min=0).prod(1)
-        if not (shared / (area[place] + area[kept] - shared) > threshold).any():
-            kept.append(place)
-    return torch.tensor(kept, dtype=torch.int64)
 
 
 def drawn(case: Case, types: Any, turn: int) -> Any:
@@ -95,18 +67,28 @@ def leaves(value: Any) -> Iterator[torch.Tensor]:
     """Yield the tensors of a result in their order."""
     if isinstance(value, torch.Tensor):
         yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from leaves(item)
+        return
+    if isinstance(value, Mapping):
+        parts = list(value.values())
     elif isinstance(value, list | tuple):
-        for item in value:
-            yield from leaves(item)
-    elif hasattr(value, "layers"):  # a cache of transformers
-        for layer in value.layers:
-            yield from leaves([layer.keys, layer.values])
-    elif hasattr(value, "__dict__"):
-        for item in vars(value).values():
-            yield from leaves(item)
+        parts = list(value)
+    else:
+        plain = isinstance(value, type) or callable(value)
+        parts = [] if plain else list(getattr(value, "__dict__", {}).values())
+    for part in parts:
+        yield from leaves(part)
+
+
+def part_of(result: Any, path: str) -> Any:
+    """Return the part of a result that an output is called by."""
+    if isinstance(result, Mapping) and path in result:
+        return result[path]
+    name, _, rest = path.partition(".")
+    if name.isdigit():
+        found = result[int(name)]
+    else:
+        found = result[name] if isinstance(result, Mapping) else getattr(result, name)
+    return part_of(found, rest) if rest else found
 
 
 def problem(error: BaseException) -> str:
@@ -119,11 +101,26 @@ def problem(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error)[:300]}{where}"
 
 
-def agreement(case: Case, model: Any, run: Callable[[dict[str, Any]], list[Any]]) -> str:
-    """Return how something differs from the model at three sizes; empty if it does not."""
+def agreement(
+    case: Case,
+    model: Any,
+    run: Callable[[dict[str, Any]], list[Any]],
+    names: Sequence[str] = (),
+) -> str:
+    """Return how something differs from the model at three sizes; empty if it does not.
+
+    Results are compared by the paths that are their names, where they have names.
+    """
     for turn in range(3):
         inputs = inputs_of(case, turn)
-        expected = [*leaves(model(**inputs))]
+        result = model(**inputs)
+        expected = [*leaves(result)]
+        if names and names[0].removesuffix(".new") != "output":
+            parts = [part_of(result, name.removesuffix(".new")) for name in names]
+            missing = len(expected) - sum(isinstance(part, torch.Tensor) for part in parts)
+            if missing:
+                return f"{missing} tensors of the result are no outputs"
+            expected = [torch.as_tensor(part) for part in parts]
         try:
             found = run(inputs)
         except Exception as error:
@@ -154,8 +151,8 @@ def typed(case: Case, model: Any) -> str:
             return f"{where}{kind}: {one.message}"
     if not report.checked:
         one = report.notices[-1]
-        place = one.place
-        return f"{place.file}:{place.line}: " * bool(place) + f"not checked: {one.message}"
+        where = f"{one.place.file}:{one.place.line}: " if one.place else ""
+        return f"{where}not checked: {one.message}"
     return ""
 
 
@@ -185,7 +182,7 @@ def captured(case: Case, model: Any) -> tuple[str, str]:
                 given[name] = np.asarray(value)
         return list(session.run(None, {n: v for n, v in given.items() if n in names}))
 
-    return "", agreement(case, model, run)
+    return "", agreement(case, model, run, [value.name for value in session.get_outputs()])
 
 
 def exported(case: Case, model: Any) -> str:
