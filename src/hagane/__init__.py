@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hagane.checking import Report, Shaped, check
     from hagane.gradients import gradient
     from hagane.onnxruntime.aliasing import install_as_onnxruntime
+    from hagane.plugins import register_operator
     from hagane.runtime import (
         ExecutionMode,
         GraphOptimizationLevel,
@@ -154,6 +155,7 @@ _PUBLIC = {
     "no_backprop_mode": "hagane.nn.autograd.configuration",
     "print_runtime_info": "hagane.nn.names",
     "register_kl": "hagane.nn.distributions.distribution",
+    "register_operator": "hagane.plugins",
     "report": "hagane.reporter",
     "report_scope": "hagane.reporter",
     "set_debug": "hagane.nn.autograd.configuration",
@@ -190,6 +192,7 @@ __all__ = [
     "install_as_onnxruntime",
     "load_built",
     "prob",
+    "register_operator",
     "rl",
     "trace",
 ]
