@@ -302,6 +302,7 @@ def test_a_second_registration_takes_the_place_of_the_first() -> None:
         op("Odd", np.float32([1]), domain="mine")
 
 
+@pytest.mark.wrong_c
 def test_c_source_that_does_not_compile_is_shown(caplog: pytest.LogCaptureFixture) -> None:
     register_delay(source="static int64_t delay( {", reference=None)
     session = hagane.InferenceSession(model_of("Delay", ["n", 5]).SerializeToString())

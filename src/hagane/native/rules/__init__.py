@@ -9,7 +9,6 @@ from hagane.native.rules import (
     attention,
     elementwise,
     movement,
-    own,
     recurrent,
     resize,
     rotary,
@@ -90,5 +89,7 @@ def rules_of(node: ir.Node) -> list[Rule]:
     key = node.domain, node.op_type
     found = [table[key] for table in (RULES, WRITTEN) if key in table]
     if not found and key in operators().own and find(node).source is not None:
-        return [own.lower_source]
+        from hagane.native.rules.own import lower_source  # few models need it
+
+        return [lower_source]
     return found
