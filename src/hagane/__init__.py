@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hagane.checking import Report, Shaped, check
     from hagane.gradients import gradient
     from hagane.onnxruntime.aliasing import install_as_onnxruntime
+    from hagane.plugins import register_operator
     from hagane.runtime import (
         ExecutionMode,
         GraphOptimizationLevel,
@@ -156,6 +157,7 @@ _PUBLIC = {
     "no_backprop_mode": "hagane.nn.autograd.configuration",
     "print_runtime_info": "hagane.nn.names",
     "register_kl": "hagane.nn.distributions.distribution",
+    "register_operator": "hagane.plugins",
     "report": "hagane.reporter",
     "report_scope": "hagane.reporter",
     "set_debug": "hagane.nn.autograd.configuration",
@@ -193,6 +195,7 @@ __all__ = [
     "jit",
     "load_built",
     "prob",
+    "register_operator",
     "rl",
     "trace",
 ]

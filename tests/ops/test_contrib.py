@@ -14,8 +14,8 @@ from hagane.graph import load
 from hagane.ops import infer_types, operators
 from hagane.ops.definition import Unsupported
 from hagane.ops.registry import schema
+from hagane.ops.vjp import call_composed
 from hagane.passes import optimize
-from hagane.passes.expanding.expand_composed import call_composed
 from hagane.passes.legalise import legalise
 from hagane.runtime import InferenceSession
 from tests.native.models import refused, session

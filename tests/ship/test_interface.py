@@ -63,6 +63,19 @@ def test_no_manifest_and_no_weights_crash_a_program(builds: Maker, tmp_path: Pat
     assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
 
 
+@pytest.mark.parametrize("threads", ["1", "4"])
+@pytest.mark.parametrize("case", ["any_batch", "images", "loop"])
+def test_all_memory_is_the_callers_and_none_is_an_error(
+    builds: Maker, tmp_path: Path, case: str, threads: str
+) -> None:
+    shapes = ("x=1..8,33",) if case == "any_batch" else ()
+    folder = builds(case, shapes=shapes) if shapes else builds(case)
+    compile_c(HERE / "memory.c", folder, tmp_path / "memory", "-std=c99")
+    done = run_c(tmp_path / "memory", folder, str(folder), threads)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 15
+
+
 @pytest.mark.parametrize("runs", [20_000, pytest.param(1_000_000, marks=pytest.mark.long)])
 def test_memory_stays_flat_over_many_runs(builds: Maker, tmp_path: Path, runs: int) -> None:
     folder = builds("any_batch", shapes=("x=1..8,33",))

@@ -41,10 +41,17 @@ _COMMANDS = {
 
 def _root(
     version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+    plugin: list[str] = typer.Option(  # noqa: B008
+        [], help="FILE.py that registers operators, before the subcommand; may come again."
+    ),
 ) -> None:
     if version:
         print(f"hagane {hagane.__version__}")
         raise typer.Exit
+    for path in plugin:
+        from hagane.plugins import load_plugin
+
+        load_plugin(path)
 
 
 def build_app(wanted: str) -> typer.Typer:
@@ -73,12 +80,25 @@ def build_app(wanted: str) -> typer.Typer:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; a hagane error ends it with its message and status 2."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    app = build_app(next((word for word in words if not word.startswith("-")), ""))
+    app = build_app(_subcommand(words))
     try:
         app(words, prog_name="hagane")
     except HaganeError as error:
         print(f"hagane: error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
+
+
+def _subcommand(words: Sequence[str]) -> str:
+    """Return the first word that is no option of ``hagane`` itself, nor the value of one."""
+    before = ["", *words]
+    return next(
+        (
+            word
+            for last, word in zip(before, words, strict=False)
+            if not word.startswith("-") and last != "--plugin"
+        ),
+        "",
+    )
 
 
 def _placeholder() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from hagane.errors import KernelError
 from hagane.graph.types import Shape, Type
 from hagane.ops.traits import Trait
 
@@ -31,6 +32,24 @@ class Unsupported:
     """A facet that an operator lacks, with the reason."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CSource:
+    """An operator's kernel in C, of a user's.
+
+    Attributes:
+        text: The C source; functions other than ``entry`` are static, with names of their own.
+        entry: The function that computes items, as ``docs/ship.md`` states its signature.
+        parallel: So many leading axes of the first output are shared out: an item is an element
+            of them. 0: all is one item.
+        cost: Nanoseconds that an element of the first output takes; decides on waking threads.
+    """
+
+    text: str
+    entry: str
+    parallel: int = 0
+    cost: float = 1.0
 
 
 _OPEN = Unsupported("its gradient is not written yet")
@@ -58,6 +77,7 @@ class OpDef:
         compose: The operator as other operators over the builder, called as the reference is; it
             may return None for a call that it cannot write so. None where the operator is not made
             of others, ``Unsupported`` where it would serve and cannot be had.
+        source: Its kernel in C, where a user gave one.
         traits: What passes and engines may take for granted of it.
     """
 
@@ -68,6 +88,7 @@ class OpDef:
     data: DataRule | None = None
     vjp: VjpRule | Unsupported = _OPEN
     compose: Kernel | Unsupported | None = None
+    source: CSource | None = None
     traits: Trait = Trait.NONE
     keywords: frozenset[str] = field(init=False, default=frozenset())
 
@@ -94,8 +115,13 @@ class OpDef:
     def __call__(
         self, inputs: Sequence[RuntimeValue], attributes: dict[str, Any], n_outputs: int
     ) -> tuple[RuntimeValue, ...]:
-        """Run the reference kernel and return its outputs."""
-        assert not isinstance(self.reference, Unsupported)
+        """Run the reference kernel and return its outputs.
+
+        Raises:
+            KernelError: There is none.
+        """
+        if isinstance(self.reference, Unsupported):
+            raise KernelError(f"{self.name} cannot be run: {self.reference.reason}")
         keywords = {name: attributes[name] for name in self.keywords if name in attributes}
         if "attributes" in self.keywords:
             keywords["attributes"] = attributes

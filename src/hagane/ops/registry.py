@@ -8,7 +8,7 @@ from importlib import import_module
 
 import onnx_ir as ir
 
-from hagane.errors import UnsupportedModel
+from hagane.errors import InvalidArgument, UnsupportedModel
 from hagane.graph.verify import describe
 from hagane.graph.walk import all_nodes
 from hagane.ops.definition import OpDef
@@ -28,22 +28,46 @@ class Operators(Mapping[tuple[str, str], OpDef]):
             for name in names.split()
         }
         self._loaded: dict[tuple[str, str], OpDef] = {}
+        self._own: dict[tuple[str, str], OpDef] = {}
+
+    def add(self, op: OpDef) -> None:
+        """Take up an operator of a user's, in place of an earlier one of that name.
+
+        Raises:
+            InvalidArgument: hagane defines the operator itself.
+        """
+        if op.key in self._families:
+            raise InvalidArgument(
+                f"operator '{op.name}' of domain '{op.domain or 'ai.onnx'}' is hagane's own: "
+                "register yours in another domain"
+            )
+        self._own[op.key] = op
+
+    def remove(self, key: tuple[str, str]) -> None:
+        """Take out an operator of a user's, if it is there."""
+        self._own.pop(key, None)
+
+    @property
+    def own(self) -> Mapping[tuple[str, str], OpDef]:
+        """The operators of users."""
+        return self._own
 
     def __getitem__(self, key: tuple[str, str]) -> OpDef:
-        found = self._loaded.get(key)
+        found = self._own.get(key) or self._loaded.get(key)
         if found is None:
             self._loaded |= {op.key: op for op in definitions(self._families[key])}
             found = self._loaded[key]
         return found
 
     def __contains__(self, key: object) -> bool:
-        return key in self._families
+        return key in self._own or key in self._families
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        return iter(self._families)
+        yield from self._families
+        yield from self._own
 
     def __len__(self) -> int:
-        return len(self._families)
+        return len(self._families) + len(self._own)
 
 
 def definitions(family: str) -> tuple[OpDef, ...]:
@@ -59,8 +83,30 @@ def schemas() -> Mapping[tuple[str, str], Schema]:
     return contrib.SCHEMAS
 
 
+# Of the operators of users.
+_OWN_SCHEMAS: dict[tuple[str, str], Schema] = {}
+
+
+def add_operator(op: OpDef, its_schema: Schema) -> None:
+    """Let every part of hagane know an operator of a user's.
+
+    Raises:
+        InvalidArgument: hagane defines the operator itself.
+    """
+    operators().add(op)
+    _OWN_SCHEMAS[op.key] = its_schema
+    schema.cache_clear()
+
+
+def forget_operator(key: tuple[str, str]) -> None:
+    """Take an operator of a user's out again."""
+    operators().remove(key)
+    _OWN_SCHEMAS.pop(key, None)
+    schema.cache_clear()
+
+
 @cache
-def operators() -> Mapping[tuple[str, str], OpDef]:
+def operators() -> Operators:
     """Return all operators by domain and name."""
     return Operators()
 
@@ -88,7 +134,7 @@ def schema(domain: str, name: str) -> Schema:
     """Return the schema of an operator: ONNX's, or ours for domains that ONNX does not define."""
     found = onnx_schema(domain, name)
     if found is None:
-        found = schemas().get((domain, name))
+        found = _OWN_SCHEMAS.get((domain, name)) or schemas().get((domain, name))
     if found is None:
         raise UnsupportedModel([f"operator {domain}::{name} has no schema"])
     return found

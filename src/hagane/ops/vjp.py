@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +89,21 @@ def through(composed: Callable[..., Any]) -> VjpRule:
         return pull([*gradients, *(None for _ in results[len(gradients) :])])
 
     return vjp
+
+
+def call_composed(
+    compose: Callable[..., Any],
+    inputs: Sequence[Any],
+    attributes: Mapping[str, Any],
+    n_outputs: int,
+) -> Sequence[Any] | None:
+    """Call a composition with those keywords that it names, as reference kernels are called."""
+    parameters = signature(compose).parameters.values()
+    names = {one.name for one in parameters if one.kind is one.KEYWORD_ONLY}
+    keywords = {name: attributes[name] for name in names if name in attributes}
+    more = {"attributes": attributes, "n_outputs": n_outputs}
+    result = compose(*inputs, **keywords, **{key: more[key] for key in more if key in names})
+    return result if isinstance(result, tuple) or result is None else (result,)
 
 
 def reshaped(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:

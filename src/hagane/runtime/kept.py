@@ -14,6 +14,7 @@ import json
 import mmap
 import os
 import platform
+import sys
 import time
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -109,6 +110,9 @@ def key_of(path: str, options: SessionOptions) -> str | None:
         return None
     if options.tune != "off" or not is_native(options):
         return None
+    registry = sys.modules.get("hagane.ops.registry")  # much else would load with it
+    if registry is not None and registry.operators().own:
+        return None  # the key tells nothing of what their functions compute
     cache = CodeCache(_CACHE)
     if cache.limit == 0:
         return None

@@ -182,8 +182,7 @@ def _cached_object(name: str, source: str, compiler: Compiler, work: Path) -> Pa
 def runtime_source() -> str:
     """Return the C that all builds share: the engine and the interface."""
     header = own_source("hagane.h")
-    text = c_source(*ENGINE_PARTS)
-    text += own_source(*_OWN)
+    text = own_source("memory.c") + c_source(*ENGINE_PARTS) + own_source(*_OWN)
     return text.replace('#include "hagane.h"', header)
 
 

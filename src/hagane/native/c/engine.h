@@ -27,6 +27,13 @@
 #define PAUSE() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #endif
 #define MAX_THREADS 64
+/* Of builds, whose callers may have an allocator: what this thread allocates by, having it allocate by
+ * that, and whether all memory then comes from there. */
+#ifndef HG_MEMORY
+#define HG_MEMORY() NULL
+#define HG_ENTER(memory) ((void)(memory))
+#define HG_PLAIN() 0
+#endif
 /* A small program that has run so often, each time so soon after the last one, is shared. */
 #define OFTEN 16
 #define SOON_NS 100000
@@ -155,6 +162,7 @@ typedef struct {
   int64_t depth, alone; /* how many bodies it lies in, and how many of these one thread runs */
   hg_body *bodies;
   char *scratch[MAX_THREADS];
+  const void *memory; /* what threads allocate by that go on with it */
   int64_t scratch_bytes;
   volatile int64_t failure[2];
   int64_t *times; /* [2][phase]: nanoseconds, and how often it ran; or null */

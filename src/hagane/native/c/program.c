@@ -12,7 +12,7 @@ int64_t hg_allocated(void) { return atomic_load(&allocated); }
 /* Zeroed memory on 2 MiB pages where the system grants them; null if there is none. Without
  * MAP_NORESERVE, the system refuses at once what all its memory could not hold. */
 void *hg_allocate(size_t bytes) {
-  if (bytes < HUGE) {
+  if (bytes < HUGE || HG_PLAIN()) {
     void *small = NULL;
     if (posix_memalign(&small, 64, bytes + 64) != 0) return NULL;
     atomic_fetch_add(&allocated, (int64_t)bytes);
@@ -34,7 +34,7 @@ void *hg_allocate(size_t bytes) {
 void hg_release(void *memory, size_t bytes) {
   if (memory == NULL) return;
   atomic_fetch_sub(&allocated, (int64_t)bytes);
-  if (bytes < HUGE)
+  if (bytes < HUGE || HG_PLAIN())
     free(memory);
   else
     munmap(memory, (bytes + HUGE - 1) & ~(HUGE - 1));
@@ -84,6 +84,7 @@ hg_program *hg_create(int64_t n_phases, int64_t threads, int64_t scratch_bytes) 
   if (program == NULL) return NULL;
   if (threads < 1) threads = 1;
   if (threads > MAX_THREADS) threads = MAX_THREADS;
+  program->memory = HG_MEMORY();
   program->n_phases = n_phases;
   program->threads = threads;
   program->scratch_bytes = scratch_bytes;

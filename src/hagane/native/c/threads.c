@@ -107,6 +107,7 @@ static int open_phase(hg_job *job, int64_t index) {
  */
 static int32_t proceed(hg_program *program, hg_job *job, int64_t self) {
   hg_thread thread = {program->scratch[self], program->failure, 0};
+  HG_ENTER(program->memory);
   for (;;) {
     int64_t at = program->at;
     const hg_body *body = program->depth > 0 ? &program->bodies[program->depth - 1] : NULL;

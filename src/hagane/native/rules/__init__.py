@@ -32,6 +32,7 @@ from hagane.native.rules.selecting import boxes, chosen
 from hagane.native.rules.shaping import filling, slicing
 from hagane.native.rules.signal import fourier
 from hagane.native.rules.vision import grids, resizing, sampling, windows
+from hagane.ops.registry import find, operators
 
 _FAMILIES = (
     attention,
@@ -86,4 +87,9 @@ WRITTEN: dict[tuple[str, str], Rule] = {
 def rules_of(node: ir.Node) -> list[Rule]:
     """Return the rules that may make kernels of a node, in order of preference."""
     key = node.domain, node.op_type
-    return [table[key] for table in (RULES, WRITTEN) if key in table]
+    found = [table[key] for table in (RULES, WRITTEN) if key in table]
+    if not found and key in operators().own and find(node).source is not None:
+        from hagane.native.rules.own import lower_source  # few models need it
+
+        return [lower_source]
+    return found

@@ -11,7 +11,7 @@ from hagane.errors import HaganeError, KernelError
 from hagane.graph.types import SequenceType, TensorType, Type
 from hagane.ops.builder.interpreter import Call
 from hagane.ops.builder.types import check_call
-from hagane.ops.definition import Array, OpDef, RuntimeValue, Unsupported
+from hagane.ops.definition import Array, OpDef, RuntimeValue
 from hagane.ops.registry import schema
 from hagane.ops.values import array_dtype, describe_value
 
@@ -26,8 +26,6 @@ def reference_kernel(
     op: OpDef, inputs: Sequence[RuntimeValue], attributes: dict[str, Any], n_outputs: int
 ) -> Sequence[RuntimeValue]:
     """Run the reference kernel of an operator."""
-    if isinstance(op.reference, Unsupported):
-        raise KernelError(f"{op.name} cannot be run: {op.reference.reason}")
     return op(inputs, attributes, n_outputs)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache, wraps
 from typing import Any
 
@@ -16,6 +15,7 @@ from hagane.ops.definition import Kernel, OpDef
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import find
 from hagane.ops.schema import onnx_schema
+from hagane.ops.vjp import call_composed
 from hagane.passes import WRITTEN_IN_OTHERS
 from hagane.passes.edit import attributes_of, name_of, nodes_before, remove_unread, replace_value
 
@@ -94,18 +94,6 @@ def _expand(
     if made is not None:
         remove_unread(graph, node)
     return made is not None
-
-
-def call_composed(
-    compose: Kernel, inputs: Sequence[Any], attributes: Mapping[str, Any], n_outputs: int
-) -> Sequence[Any] | None:
-    """Call a composition with those keywords that it names, as reference kernels are called."""
-    parameters = inspect.signature(compose).parameters.values()
-    names = {one.name for one in parameters if one.kind is one.KEYWORD_ONLY}
-    keywords = {name: attributes[name] for name in names if name in attributes}
-    more = {"attributes": attributes, "n_outputs": n_outputs}
-    result = compose(*inputs, **keywords, **{key: more[key] for key in more if key in names})
-    return result if isinstance(result, tuple) or result is None else (result,)
 
 
 def _typed(

@@ -15,12 +15,12 @@ static int has_message_key;
 
 static void make_message_key(void) { has_message_key = pthread_key_create(&message_key, free) == 0; }
 
-/* This thread's memory for a message; null if there is none. */
+/* This thread's memory for a message, which outlives models; null if there is none. */
 static char *message_room(int wanted) {
   pthread_once(&message_once, make_message_key);
   if (!has_message_key) return NULL;
   char *room = pthread_getspecific(message_key);
-  if (room == NULL && wanted && (room = calloc(1, MESSAGE)) != NULL) pthread_setspecific(message_key, room);
+  if (room == NULL && wanted && (room = (calloc)(1, MESSAGE)) != NULL) pthread_setspecific(message_key, room);
   return room;
 }
 

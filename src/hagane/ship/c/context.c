@@ -170,5 +170,7 @@ static int32_t fail_kernel(const part_context *context, int64_t index) {
     at = close;
   }
   text[n] = 0;
-  return fail(context->model, HAGANE_INVALID_ARGUMENT, "%s failed: %s", part->labels[index], text);
+  /* Loops say so of values that grow. */
+  int32_t code = strncmp(text, "no memory", 9) == 0 ? HAGANE_MEMORY : HAGANE_INVALID_ARGUMENT;
+  return fail(context->model, code, "%s failed: %s", part->labels[index], text);
 }

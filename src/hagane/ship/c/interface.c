@@ -116,7 +116,9 @@ static int32_t find_tables(const char *folder, const described *found, const hgb
 static int32_t make_model(const hgb_model *tables, const hagane_options *options, const char *weights,
                           hagane_model **model) {
   if (tables->format != HGB_FORMAT) return fail(NULL, HAGANE_VERSION, "the library is of another version");
+  const hagane_options *before = hgb_enter(options);
   hagane_model *made = calloc(1, sizeof *made);
+  hgb_enter(before);
   if (made == NULL) return fail(NULL, HAGANE_MEMORY, "there is no memory for a model");
   made->tables = tables;
   made->options = *options;
@@ -218,7 +220,10 @@ HAGANE_API int32_t hagane_open_memory(const void *manifest, size_t manifest_byte
       return fail(NULL, HAGANE_DAMAGED, "memory: the weights are damaged, or of another build");
     content = weights;
     if ((uintptr_t)weights % 64 != 0) {
-      if (posix_memalign(&copied, 64, weight_bytes) != 0)
+      const hagane_options *before = hgb_enter(&own);
+      int none = posix_memalign(&copied, 64, weight_bytes);
+      hgb_enter(before);
+      if (none)
         return fail(NULL, HAGANE_MEMORY, "there is no memory for %zu bytes of weights", weight_bytes);
       content = memcpy(copied, weights, weight_bytes);
     }
@@ -233,6 +238,8 @@ HAGANE_API int32_t hagane_open_memory(const void *manifest, size_t manifest_byte
 
 HAGANE_API void hagane_close(hagane_model *model) {
   if (model == NULL) return;
+  hagane_options own = model->options;
+  const hagane_options *before = hgb_enter(&own);
   for (run_context *next; model->idle != NULL; model->idle = next) {
     next = model->idle->next;
     close_run(model, model->idle);
@@ -245,6 +252,7 @@ HAGANE_API void hagane_close(hagane_model *model) {
   free(model->copied);
   pthread_mutex_destroy(&model->lock);
   free(model);
+  hgb_enter(before);
 }
 
 /* ---- describing ---- */
@@ -357,10 +365,8 @@ static int32_t check_outputs(const hagane_model *model, const hgb_program *progr
   return HAGANE_OK;
 }
 
-HAGANE_API int32_t hagane_run(hagane_model *model, const hagane_tensor *inputs, size_t input_count,
-                              hagane_tensor *outputs, size_t output_count) {
-  if (model == NULL || (inputs == NULL && input_count > 0) || (outputs == NULL && output_count > 0))
-    return fail(model, HAGANE_INVALID_ARGUMENT, "hagane_run: model, inputs or outputs is NULL");
+static int32_t run_model(hagane_model *model, const hagane_tensor *inputs, size_t input_count,
+                         hagane_tensor *outputs, size_t output_count) {
   const hgb_model *tables = model->tables;
   size_t n_inputs = (size_t)tables->n_inputs;
   if (output_count > 65536) return fail(model, HAGANE_INVALID_ARGUMENT, "hagane_run: too many outputs");
@@ -406,3 +412,20 @@ HAGANE_API int32_t hagane_run(hagane_model *model, const hagane_tensor *inputs, 
   free(values), free(wants), free(copies), free(found);
   return code;
 }
+
+HAGANE_API int32_t hagane_run(hagane_model *model, const hagane_tensor *inputs, size_t input_count,
+                              hagane_tensor *outputs, size_t output_count) {
+  if (model == NULL || (inputs == NULL && input_count > 0) || (outputs == NULL && output_count > 0))
+    return fail(model, HAGANE_INVALID_ARGUMENT, "hagane_run: model, inputs or outputs is NULL");
+  const hagane_options *before = hgb_enter(&model->options);
+  int32_t code = run_model(model, inputs, input_count, outputs, output_count);
+  hgb_enter(before);
+  return code;
+}
+
+/* What follows uses the C library's memory. */
+#undef malloc
+#undef calloc
+#undef realloc
+#undef free
+#undef posix_memalign
