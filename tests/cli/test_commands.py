@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -69,6 +70,7 @@ def test_run_takes_values_and_prints_json(model: Path, capsys: pytest.CaptureFix
     report = json.loads(out)
     assert report["outputs"]["y"] == {"dtype": "float32", "shape": [2, 2], "data": Y.tolist()}
     assert report["seconds"] > 0
+    assert report["first_seconds"] > 0
 
 
 def test_run_makes_random_inputs_of_a_wanted_shape(
@@ -176,15 +178,38 @@ def test_inspect_shows_tables_values_and_text(
 
 
 def test_bench_reports_medians_and_ratios(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = call(
-        capsys, "bench", model, "--rounds", 2, "--seconds", 0.02, "--threads", 1, "--json"
-    )
+    quick = ["--rounds", 2, "--seconds", 0.02, "--threads", 1]
+    status, out, _ = call(capsys, "bench", model, "--shape", "x=3,3", *quick, "--json")
     assert status == 0
     report = json.loads(out)
-    assert set(report) == {"model", "threads", "results", "ratios", "skipped"}
+    assert set(report) == {"model", "threads", "shapes", "results", "ratios", "skipped"}
+    assert report["shapes"] == {"x": [3, 3]}
     assert [row["engine"] for row in report["results"]] == ["hagane", "onnxruntime"]
     first, second = (row["median_ms"] for row in report["results"])
     assert report["ratios"]["onnxruntime/hagane"] == pytest.approx(second / first)
     assert set(report["results"][0]) == {
         "engine", "version", "precision", "median_ms", "min_ms", "peak_share",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [[], ["--profile"]])
+def test_bench_asks_for_open_sizes_and_prints_those_it_runs(
+    model: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    quick = ["--vs", "none", "--rounds", 1, "--seconds", 0.01, *options]
+    status, _, err = call(capsys, "bench", model, *quick)
+    assert status == 2
+    text = " ".join(err.split())
+    assert "the model leaves sizes open, and its time depends on them" in text
+    assert "--shape x=batch,3" in text
+    status, out, _ = call(capsys, "bench", model, "--shape", "x=5,3", *quick)
+    assert status == 0
+    assert "inputs: x[5, 3]" in out
+    status, _, err = call(capsys, "bench", model, "--shape", "z=5,3", *quick)
+    assert status == 2
+    assert "the model has no input 'z'; it has: x" in " ".join(err.split())
+
+
+def test_run_times_a_second_run_too(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = call(capsys, "run", model, "--random", 1, "--shape", "x=2,3")
+    assert re.search(r"run: [\d.]+ ms \(the first: [\d.]+ ms\)", out)

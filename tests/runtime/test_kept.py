@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
+import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,8 @@ import hagane
 from hagane.errors import HaganeError
 from hagane.machine import CodeCache
 from hagane.runtime import pipeline
-from hagane.runtime.kept import key_of
+from hagane.runtime.kept import key_of, named_files
+from hagane.runtime.repeats import RUNS
 
 
 def write(path: Path, scale: float = 1.0, rows: int | str = "n") -> Path:
@@ -208,18 +212,111 @@ def test_a_file_that_changes_under_a_session_is_not_taken_for_the_old_one(path: 
         second.memory_plan({"x": (3, 16)})
 
 
-def test_a_model_whose_weights_lie_in_another_file_is_not_kept(
-    path: Path, reads: list[object]
-) -> None:
+def beside(path: Path, location: str = "w.bin") -> Path:
+    """Move the weights of a model into a file beside it."""
     model = onnx.load(path)
     path.unlink()
-    onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    onnx.save(model, path, save_as_external_data=True, location=location, size_threshold=0)
+    return path.with_name(location)
+
+
+def test_a_model_whose_weights_lie_in_another_file_is_kept_under_both_contents(
+    path: Path, reads: list[object]
+) -> None:
+    weights = beside(path)
     first = hagane.InferenceSession(path).run(None, feed(2))[0]
-    weights = path.with_name("w.bin")
+    np.testing.assert_array_equal(hagane.InferenceSession(path).run(None, feed(2))[0], first)
+    assert len(reads) == 1
     weights.write_bytes((2 * np.frombuffer(weights.read_bytes(), np.float32)).tobytes())
     second = hagane.InferenceSession(path).run(None, feed(2))[0]
     np.testing.assert_allclose(second, 2 * first, rtol=1e-5)
     assert len(reads) == 2
+
+
+def test_a_session_whose_other_file_is_gone_says_so(path: Path) -> None:
+    weights = beside(path)
+    hagane.InferenceSession(path)
+    weights.unlink()
+    with pytest.raises(HaganeError, match=r"w\.bin"):
+        hagane.InferenceSession(path)
+
+
+def test_names_of_other_files_are_found_whatever_their_length(path: Path) -> None:
+    for name in ("w", "w" * 127, "w" * 200, "Gewichte für x.bin"):
+        write(path)
+        assert named_files(path) == set()
+        beside(path, name)
+        assert named_files(path) == {name}
+
+
+def test_weights_outside_the_folder_are_never_kept(path: Path) -> None:
+    beside(path)
+    content = path.read_bytes()
+    assert content.count(b"w.bin") == 2
+    path.write_bytes(content.replace(b"w.bin", b"../w2"))
+    assert key_of(str(path), hagane.SessionOptions()) is None
+
+
+def write_layers(path: Path) -> None:
+    """Write a model of a convolution of open sizes, which specialises."""
+    weights = np.random.default_rng(0).standard_normal((8, 3, 3, 3)).astype(np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])],
+        "layers",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, "h", "w2"])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 8, "h", "w2"])],
+        [numpy_helper.from_array(weights, "w")],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), path)
+
+
+def image(height: int) -> dict[str, np.ndarray]:
+    values = np.random.default_rng(height).standard_normal((1, 3, height, 9))
+    return {"x": values.astype(np.float32)}
+
+
+def test_a_session_that_specialises_is_kept_and_specialises_later(
+    path: Path, reads: list[object]
+) -> None:
+    write_layers(path)
+    want = {rows: hagane.InferenceSession(path).run(None, image(rows))[0] for rows in (4, 11)}
+    assert len(reads) == 1
+    session = hagane.InferenceSession(path)
+    for rows in (4, 11, 4):
+        np.testing.assert_array_equal(session.run(None, image(rows))[0], want[rows])
+    assert len(reads) == 1, "shapes that came a few times read nothing"
+    for _ in range(3 * RUNS):
+        np.testing.assert_allclose(session.run(None, image(11))[0], want[11], 1e-4, 1e-4)
+    for thread in threading.enumerate():
+        if thread.name == "hagane-specialize":
+            thread.join()
+    assert len(reads) == 2
+    assert len(session._programs._own) == 1
+    np.testing.assert_allclose(session.run(None, image(11))[0], want[11], 1e-4, 1e-4)
+    np.testing.assert_allclose(session.run(None, image(4))[0], want[4], 1e-4, 1e-4)
+
+
+def test_a_session_that_may_not_specialise_never_reads_the_model(
+    path: Path, reads: list[object]
+) -> None:
+    write_layers(path)
+    options = hagane.SessionOptions(specialize=False)
+    hagane.InferenceSession(path, options)
+    session = hagane.InferenceSession(path, options)
+    for _ in range(3 * RUNS):
+        session.run(None, image(5))
+    assert len(reads) == 1
+
+
+def test_a_session_that_counts_shapes_is_freed_with_its_last_reference(path: Path) -> None:
+    write_layers(path)
+    hagane.InferenceSession(path)
+    session = hagane.InferenceSession(path)
+    session.run(None, image(5))
+    gone = weakref.ref(session)
+    del session
+    gc.collect()
+    assert gone() is None
 
 
 def test_models_of_several_parts_are_not_kept(path: Path, reads: list[object]) -> None:

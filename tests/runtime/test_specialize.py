@@ -13,7 +13,7 @@ from onnx import helper
 import hagane
 from hagane.errors import InvalidArgument
 from hagane.native.run.engine import load_engine
-from hagane.runtime import specialize
+from hagane.runtime import repeats, specialize
 from tests.native.agreement import no_compilation, same
 from tests.native.models import draw, model
 
@@ -63,7 +63,7 @@ def test_a_shape_that_comes_again_and_again_has_a_program_of_its_own() -> None:
     want, other = plain.run(None, often)[0], plain.run(None, once)[0]
     programs = session._programs
     with no_compilation():
-        for _ in range(specialize.RUNS - 1):
+        for _ in range(repeats.RUNS - 1):
             same("y", session.run(None, often)[0], want, length=2000)
     assert not programs._own
     session.run(None, often)
@@ -81,7 +81,7 @@ def test_no_shape_has_a_program_of_its_own_where_that_is_switched_off() -> None:
     session = made(specialize=False)
     feed = {"x": draw((1, 3, 12, 12))}
     with no_compilation():
-        for _ in range(2 * specialize.RUNS):
+        for _ in range(2 * repeats.RUNS):
             session.run(None, feed)
         session.prepare({"x": (1, 3, 12, 12)})
     session._programs.wait()

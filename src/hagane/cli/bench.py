@@ -5,14 +5,17 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from hagane.cli.feeds import parse_shapes
+from hagane.cli.width import show
 from hagane.errors import InvalidArgument
 from hagane.runtime.bench import BUILD, ENGINES, compare
+from hagane.runtime.feeds import check_sizes, feed_shapes
 from hagane.runtime.options import Precision
 
 
@@ -81,6 +84,7 @@ def _profile(
 
     options = SessionOptions(intra_op_num_threads=threads, precision=precision)
     session = InferenceSession(model, options)
+    check_sizes(session.get_inputs(), shapes)
     feed = random_feed(session.get_inputs(), shapes, np.random.default_rng(0))
     report = session.profile(feed)
     if trace is not None:
@@ -88,6 +92,7 @@ def _profile(
     if as_json:
         print(json.dumps(dataclasses.asdict(report), indent=1))
     else:
+        show(_inputs_line(feed_shapes(session.get_inputs(), shapes)))
         print(report)
         if trace is not None:
             print(f"trace: {trace}")
@@ -111,6 +116,10 @@ class _progress:  # noqa: N801  # reads as a verb at its only call
         self._bar.stop()
 
 
+def _inputs_line(shapes: Mapping[str, Sequence[int]]) -> str:
+    return "inputs: " + ", ".join(f"{name}[{', '.join(map(str, s))}]" for name, s in shapes.items())
+
+
 def _show(report: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -127,6 +136,7 @@ def _show(report: dict[str, Any]) -> None:
             share,
         )
     console = Console()
+    show(_inputs_line(report["shapes"]))
     console.print(table)
     for name, ratio in report["ratios"].items():
         console.print(f"{name}: {ratio:.2f}")

@@ -20,9 +20,9 @@ from hagane.machine import NoCompiler, best_level, usable_cores
 from hagane.native.tuning.peak import peak_flops
 from hagane.ops import infer_types
 from hagane.ops.cost import flops
-from hagane.runtime.feeds import random_feed
+from hagane.runtime.feeds import check_sizes, feed_shapes, random_feed
 from hagane.runtime.options import Precision
-from hagane.runtime.pipeline import read
+from hagane.runtime.pipeline import ReadModel, read
 from hagane.runtime.settings import Settings
 from hagane.symbolic import Dim
 
@@ -51,11 +51,18 @@ def compare(
     all of them.
 
     Returns:
-        ``model``, ``threads``, ``results`` (``engine``, ``version``, ``precision``,
-        ``median_ms``, ``min_ms``, ``peak_share``: achieved over measured peak FLOP/s of a
-        matrix product on as many threads), ``ratios`` (``"other/hagane"``: the other's median
+        ``model``, ``threads``, ``shapes`` (of the inputs), ``results`` (``engine``, ``version``,
+        ``precision``, ``median_ms``, ``min_ms``, ``peak_share``: achieved over measured peak FLOP/s
+        of a matrix product on as many threads), ``ratios`` (``"other/hagane"``: the other's median
         over ours), ``skipped`` (engine to reason).
+
+    Raises:
+        InvalidArgument: An engine cannot run the model, or ``shapes`` leaves a size open.
     """
+    found = read(model, Settings())
+    initializers = found.model.graph.initializers
+    inputs = [item for name, item in found.arguments.items() if name not in initializers]
+    check_sizes(inputs, shapes)
     skipped = {
         name: f"not installed: pip install {name}"
         for name in engines
@@ -77,7 +84,7 @@ def compare(
     finally:
         for worker in workers.values():
             worker.stop()
-    work = _work(model, shapes)
+    work = _work(found, shapes)
     peak = max(peaks)
     results = []
     for name in present:
@@ -96,6 +103,7 @@ def compare(
     return {
         "model": str(model),
         "threads": threads,
+        "shapes": feed_shapes(inputs, shapes),
         "results": results,
         "ratios": {
             f"{name}/hagane": medians[name] / medians["hagane"]
@@ -106,14 +114,9 @@ def compare(
     }
 
 
-def _work(model: Path, shapes: Mapping[str, tuple[int, ...]]) -> int | None:
+def _work(found: ReadModel, shapes: Mapping[str, tuple[int, ...]]) -> int | None:
     """Return the arithmetic of one run, or None where a size is not known before it."""
-    found = read(model, Settings())
     given: dict[str, Sequence[Dim | str]] = dict(shapes)
-    for argument in found.arguments.values():
-        # Sizes that the model leaves open are 1, as in random inputs.
-        fixed = [dim if isinstance(dim, int) else 1 for dim in argument.shape]
-        given.setdefault(argument.name, fixed)
     types = infer_types(found.model, shapes=given, lenient=True).types
     total: Dim = 0
     for node in found.model.graph:

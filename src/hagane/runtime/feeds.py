@@ -143,6 +143,42 @@ def _check_tensor(name: str, expected: TensorType, array: Array) -> None:
             )
 
 
+def check_sizes(inputs: Sequence[NodeArg], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse measuring a model some of whose sizes nobody chose, and shapes of inputs it lacks.
+
+    Raises:
+        InvalidArgument: An input has open sizes that ``shapes`` leaves so; the text names all.
+    """
+    unknown = shapes.keys() - {item.name for item in inputs}
+    if unknown:
+        raise InvalidArgument(
+            f"--shape: the model has no input {', '.join(map(repr, sorted(unknown)))}; it has: "
+            f"{', '.join(item.name for item in inputs)}"
+        )
+    asked = [
+        f"--shape {item.name}={','.join('?' if dim is None else str(dim) for dim in item.shape)}"
+        for item in inputs
+        if item.name not in shapes and any(not isinstance(dim, int) for dim in item.shape)
+    ]
+    if asked:
+        raise InvalidArgument(
+            "the model leaves sizes open, and its time depends on them; give each a number: "
+            f"{' '.join(asked)}"
+        )
+
+
+def feed_shapes(
+    inputs: Sequence[NodeArg], shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each input: the one given, or its own, open sizes as 1."""
+    return {
+        item.name: shapes.get(
+            item.name, tuple(dim if isinstance(dim, int) else 1 for dim in item.shape)
+        )
+        for item in inputs
+    }
+
+
 def random_feed(
     inputs: Sequence[NodeArg],
     shapes: Mapping[str, tuple[int, ...]],

@@ -2,7 +2,8 @@
 
 What a session is made of is kept under the content of the model's file, the settings and hagane's
 own source, if the whole model is one native part for all shapes: tables, machine code, packed
-weights, and what the session tells about the model. ``HAGANE_SESSION_CACHE=off``, or the session's
+weights, and what the session tells about the model. Weights in files beside the model's count with
+its content. ``HAGANE_SESSION_CACHE=off``, or the session's
 configuration entry ``hagane.cache`` of ``off``, does without.
 """
 
@@ -16,6 +17,7 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -83,6 +85,8 @@ class Kept:
         outputs: Those of the outputs.
         metadata: What the model says of itself.
         largest: The node whose output takes most memory.
+        specializes: Whether shapes that come again and again get programs of their own.
+        beside: The files beside the model's in which it has weights, as it names them.
     """
 
     loaded: Loaded
@@ -94,6 +98,8 @@ class Kept:
     outputs: tuple[NodeArg, ...]
     metadata: ModelMetadata
     largest: str
+    specializes: bool
+    beside: tuple[str, ...] = ()
 
 
 def key_of(path: str, options: SessionOptions) -> str | None:
@@ -117,7 +123,7 @@ def key_of(path: str, options: SessionOptions) -> str | None:
     if cache.limit == 0:
         return None
     try:
-        content = _content(Path(path), cache)
+        content = _contents(Path(path), cache)
     except (OSError, NoCompiler):
         return None
     chosen = {
@@ -137,18 +143,38 @@ def key_of(path: str, options: SessionOptions) -> str | None:
     )
 
 
-def _content(path: Path, cache: CodeCache) -> str:
-    """Return the hash of a file's content, computed again once the file is not as it was."""
+def _contents(path: Path, cache: CodeCache) -> list[str]:
+    """Return the hashes of a model's file, and the names and hashes of those that it names."""
+    own, *names = _content(path, cache, _describe_model).split("\n")
+    found = [own]
+    for name in names:
+        if _leads_out(name):
+            raise OSError(f"{name!r} lies outside the model's folder")
+        found += [name, _content(path.parent / name, cache, _digest)]
+    return found
+
+
+def _leads_out(name: str) -> bool:
+    return os.path.isabs(name) or ".." in Path(name).parts
+
+
+def _content(path: Path, cache: CodeCache, describe: Callable[[Path], str]) -> str:
+    """Return what a function says of a file, asked again once the file is not as it was."""
     found = path.stat()
     state = [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
     if time.time() - max(found.st_mtime, found.st_ctime) < _SETTLED:
-        return _digest(path)
-    key = json.dumps(["content", state])
+        return describe(path)
+    key = json.dumps(["content", describe.__name__, state])
 
     def make(folder: Path) -> None:
-        (folder / "content").write_text(_digest(path), encoding="utf-8")
+        (folder / "content").write_text(describe(path), encoding="utf-8")
 
     return (cache.get_folder(key, make) / "content").read_text(encoding="utf-8")
+
+
+def _describe_model(path: Path) -> str:
+    """Return a model's hash and the names of the files beside it that it names, one a line."""
+    return "\n".join([_digest(path), *sorted(named_files(path))])
 
 
 def _digest(path: Path) -> str:
@@ -176,13 +202,38 @@ def _state(item: os.DirEntry[str] | Path) -> str:
     return f"{os.fspath(item)}:{status.st_size}:{status.st_mtime_ns}"
 
 
-def stands_alone(path: str) -> bool:
-    """Whether no tensor of a model's file lies in another file, whose content no key would tell."""
-    with open(path, "rb") as file:
+def named_files(path: Path) -> set[str]:
+    """Return the files in which a model's file says that tensors lie.
+
+    The model is searched for, not read: that takes milliseconds. Bytes of a weight that look like
+    a name give a file that does not exist, with which nothing is kept.
+    """
+    names: set[str] = set()
+    with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
-            return True
+            return names
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return content.find(_LOCATION) < 0
+            at = content.find(_LOCATION)
+            while at >= 0:
+                at += len(_LOCATION)
+                name = _text_at(content, at)
+                # A line break would part it from what follows; no tool writes one.
+                names.add("/" if name is None or "\n" in name else name)
+                at = content.find(_LOCATION, at)
+    return names
+
+
+def _text_at(content: mmap.mmap, at: int) -> str | None:
+    """Return a text of the wire format, with its length before it, or None if it is none."""
+    size = 0
+    for i, byte in enumerate(content[at : at + 3]):
+        size |= (byte & 0x7F) << 7 * i
+        if byte < 0x80:
+            try:
+                return content[at + i + 1 : at + i + 1 + size].decode()
+            except UnicodeDecodeError:
+                return None
+    return None
 
 
 def find(key: str) -> Kept | None:
@@ -203,15 +254,17 @@ def find(key: str) -> Kept | None:
         )
         metadata = ModelMetadata(**about["metadata"])
         own, order = tuple(about["own"]), tuple(about["order"])
+        largest, specializes = str(about["largest"]), bool(about["specializes"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None  # made by another version, or taken away meanwhile
-    return Kept(
-        loaded, own, order, inputs, overridable, arguments, outputs, metadata, about["largest"]
-    )
+    described = (inputs, overridable, arguments, outputs, metadata)
+    return Kept(loaded, own, order, *described, largest, specializes)
 
 
-def keep(key: str, kept: Kept) -> None:
-    """Keep a session under a key, if it can be, and there is room."""
+def keep(key: str, kept: Kept, path: str) -> None:
+    """Keep the session of a file under a key, if it can be, and there is room."""
+    if not set(kept.beside) <= named_files(Path(path)):
+        return  # it was written in an order that no search finds
     _live[key] = kept.loaded
     cache = CodeCache(_CACHE)
     if not may_be_kept(kept.loaded) or len(kept.loaded.packed()) > cache.limit // _SHARE:
@@ -225,6 +278,7 @@ def keep(key: str, kept: Kept) -> None:
         "own": kept.own,
         "order": kept.order,
         "largest": kept.largest,
+        "specializes": kept.specializes,
     }
     try:
         cache.get_folder(key, lambda folder: write_loaded(kept.loaded, folder, about))

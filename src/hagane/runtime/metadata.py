@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from hagane.graph.types import Type, from_ir_shape
+from hagane.graph.walk import all_graphs
 from hagane.ops.inference import declared_type
 from hagane.ops.schema import type_string
 from hagane.runtime.described import ModelMetadata, NodeArg
@@ -80,3 +81,14 @@ def output_argument(value: ir.Value) -> NodeArg:
     """Return the description of an output."""
     dims = from_ir_shape(value.shape)
     return node_arg(str(value.name), declared_type(value.type, ()), dims)
+
+
+def files_beside(model: ir.Model) -> tuple[str, ...]:
+    """Return the files beside the model's in which initializers lie, as the model names them."""
+    found = (
+        value.const_value
+        for graph in all_graphs(model.graph)
+        for value in graph.initializers.values()
+    )
+    names = {str(each.location) for each in found if isinstance(each, ir.ExternalTensor)}
+    return tuple(sorted(names))

@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,11 @@ from hagane.native.run.caller import Caller, make_entry, make_frame
 from hagane.runtime.binding import IOBinding
 from hagane.runtime.chosen import level_of, threads_of
 from hagane.runtime.described import ModelMetadata, NodeArg
-from hagane.runtime.kept import Fed, Kept, keep, key_of, stands_alone
+from hagane.runtime.kept import Fed, Kept, keep, key_of
 from hagane.runtime.kept import find as find_kept
 from hagane.runtime.options import RunOptions, SessionOptions
 from hagane.runtime.port import CPU, Memory, Observer, Part, Timed, Value
+from hagane.runtime.repeats import LEASE, Met
 from hagane.runtime.value import OrtValue
 
 # What reads, builds and profiles models is imported where it is used: a session from the cache
@@ -99,7 +101,7 @@ class InferenceSession:
         """Read the model and build it."""
         from hagane.graph import save
         from hagane.runtime.feeds import Input
-        from hagane.runtime.metadata import model_metadata, output_argument
+        from hagane.runtime.metadata import files_beside, model_metadata, output_argument
         from hagane.runtime.pipeline import read
         from hagane.runtime.profile import Profile
         from hagane.runtime.room import largest_value
@@ -114,6 +116,7 @@ class InferenceSession:
         inputs = [Input(name, type_) for name, type_ in read_model.inputs.items()]
         initializers = model.graph.initializers
         self._input_args = read_model.arguments
+        self._beside = files_beside(model)
         self._metadata = model_metadata(model)
         self._inputs: list[Input] = [item for item in inputs if item.name not in initializers]
         self._fed = [item.name for item in self._inputs]
@@ -159,14 +162,26 @@ class InferenceSession:
         self._output_names = [arg.name for arg in self._output_args]
         self._largest = kept.largest
 
+        met = Met(weakref.WeakMethod(self._prepare_beside)) if kept.specializes else None
+        lease = 0 if met is None else LEASE
+
         def fit(
             arrays: Sequence[Array], owner: object, full: bool, runs: int
         ) -> tuple[Any, ...] | None:
             if not all(item.takes(each) for item, each in zip(kept.inputs, arrays, strict=True)):
                 return None
-            return make_frame(kept.loaded, arrays, kept.own, kept.order, owner, full)
+            if met is not None:
+                met.count(tuple(array.shape for array in arrays), runs + 1)
+            return make_frame(kept.loaded, arrays, kept.own, kept.order, owner, full, lease)
 
         self._call = make_entry(self._fed, self._output_names, fit, OrtValue, CPU)
+
+    def _prepare_beside(self, shapes: tuple[tuple[int, ...], ...]) -> None:
+        """Read the model, which the cache spared so far, and give a shape a program of its own."""
+        try:
+            self.prepare(dict(zip(self._fed, shapes, strict=True)))
+        except Exception:  # what was kept serves; nobody waits for this one
+            self._logger.warning("no program of its own for shapes %s", shapes, exc_info=True)
 
     def _keep(self, key: str) -> None:
         """Put the session into the cache, if it is one native part."""
@@ -183,8 +198,8 @@ class InferenceSession:
         found = self._programs.whole(fed)
         if found is None or not isinstance(found[0], NativePart) or self._call is None:
             return
-        if not stands_alone(self._model_path):
-            return
+        if key_of(self._model_path, self._options) != key:
+            return  # a file was written to meanwhile
         part, own, order = found
         assert isinstance(part, NativePart)
         keep(
@@ -199,7 +214,10 @@ class InferenceSession:
                 tuple(self._output_args),
                 self._metadata,
                 self._largest,
+                self._programs.specializes,
+                self._beside,
             ),
+            self._model_path,
         )
 
     def _check_providers(

@@ -7,10 +7,8 @@ the forms of kernels depend on sizes. It is built beside the runs, which go on m
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import logging
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,24 +28,18 @@ from hagane.ops.definition import RuntimeValue
 from hagane.runtime.pipeline import Built, ReadModel, build
 from hagane.runtime.port import Memory, Part
 from hagane.runtime.program import Planner, Program
+from hagane.runtime.repeats import LEASE, MOST_COUNTED, RUNS, Shapes, step_back
 from hagane.runtime.settings import Settings
 from hagane.symbolic import Expr
 
-Shapes = tuple[tuple[int, ...], ...]
 # A size, or the least and the largest of a range.
 Sizes = int | tuple[int, int]
 
-# The run of a shape at which a program of its own is begun.
-RUNS = 8
-# For how many runs a short way is not asked for again: of the program for all shapes, so that the
-# run at which another one is begun is counted, and of others, so that those in use are known.
-_LEASE, _LONG_LEASE = RUNS - 1, 64
+# For how many runs the short way of a program for one shape is not asked for again, so that those
+# in use are known.
+_LONG_LEASE = 64
 # How many shapes have programs of their own, and the bytes that these take together, at most.
 _MOST_PROGRAMS, _MOST_BYTES = 8, 256 << 20
-# How many shapes are counted.
-_MOST_COUNTED = 1024
-# How far a program for one shape is put behind all else.
-_NICE = 10
 # Sizes that a plan of memory is made for, of ranges.
 _MOST_PLANS = 256
 # Operators whose kernels are faster, or of another form, where sizes are numbers.
@@ -148,8 +140,13 @@ class Programs:
         part, own, order = found
         lease = 0
         if self._specializes:
-            lease = _LEASE if program is self.general else _LONG_LEASE
+            lease = LEASE if program is self.general else _LONG_LEASE
         return part.frame(arrays, own, order, owner, full, lease, general=program is self.general)
+
+    @property
+    def specializes(self) -> bool:
+        """Whether shapes that come again and again get programs of their own."""
+        return self._specializes
 
     def whole(self, fed: Sequence[int]) -> tuple[Part, tuple[int, ...], tuple[int, ...]] | None:
         """Return the part that is the model for all shapes, if there is one.
@@ -159,7 +156,7 @@ class Programs:
         Args:
             fed: Which of the graph's inputs are given in each run.
         """
-        return _whole(self.general, fed) if self.native and not self._specializes else None
+        return _whole(self.general, fed) if self.native else None
 
     def may_have_frames(self) -> bool:
         """Whether there may be a short way for some shapes."""
@@ -231,7 +228,7 @@ class Programs:
                 self._own.move_to_end(key)
                 return own.program
             count = self._met[key] = self._met.pop(key, 0) + runs
-            if len(self._met) > _MOST_COUNTED:
+            if len(self._met) > MOST_COUNTED:
                 self._met.popitem(last=False)
             # (Another one is being built: the next run of this shape asks again.)
             if count >= RUNS and self._building is None:
@@ -265,8 +262,7 @@ class Programs:
             thread.join()
 
     def _build_beside(self, names: Sequence[str], key: Shapes) -> None:
-        with contextlib.suppress(OSError, AttributeError):  # a wish, which not every system grants
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+        step_back()
         try:
             self._keep(key, self._build_own(names, key))
         except Exception:  # the general program serves; nobody waits for this one
