@@ -212,6 +212,18 @@ CASES: Mapping[str, Callable[[], tuple[onnx.ModelProto, Feed]]] = {
             "q": np.array(9, np.uint8),
         },
     ),
+    "Resize, linear": lambda: case(
+        "Resize",
+        {"x": draw(2, 3, 100, 120), "r": draw(0), "s": np.float32([1, 1, 1.37, 1.37])},
+        ["r", "s"],
+        mode="linear",
+    ),
+    "Resize, nearest": lambda: case(
+        "Resize",
+        {"x": draw(1, 32, 56, 56), "r": draw(0), "s": np.float32([1, 1, 2, 2])},
+        ["r", "s"],
+        mode="nearest",
+    ),
     "CumSum": lambda: case("CumSum", {"x": draw(200, 500), "a": np.array(1)}, ["a"]),
     "OneHot": lambda: case(
         "OneHot", {"i": indices(100, 2000), "d": numbers(100), "v": np.float32([0, 1])}, ["d", "v"]

@@ -9,6 +9,7 @@ from hagane.native.kernels.kernel import c_type
 from hagane.native.kernels.tensor import Tensor
 from hagane.native.kernels.written import (
     as_bits,
+    bits_type,
     emit_written,
     is_real,
     loaded,
@@ -238,16 +239,19 @@ def lower_one_hot(low: Lowering, node: ir.Node) -> None:
     y = low.forms.result(node.outputs[0])
     text = f"""
 if (n < 1) {{ hg_fail(thread, n); return; }}
-for (int64_t row = first; row < last; row++) {{
-int64_t o = row / n, k = row % n;
+for (int64_t o = first; o < last; o++) {{
+T *to = y + o * n * inner;
+for (int64_t i = 0; i < n * inner; i++) to[i] = values[0];
 for (int64_t j = 0; j < inner; j++) {{
 int64_t at = (int64_t){loaded(index.dtype, "index[o * inner + j]")};
-y[row * inner + j] = values[at == k || at + n == k];
+at += at < 0 ? n : 0;
+if (at >= 0 && at < n) to[at * inner + j] = values[1];
 }} }}"""
     emit_written(
         low.recorder, node, text,
         reads={"index": index, "values": as_bits(values)}, writes={"y": as_bits(y)},
-        sizes={"n": n, "inner": inner}, items=outer * n, each=inner,
+        sizes={"n": n, "inner": inner}, types={"T": bits_type(y.dtype)}, items=outer,
+        each=n * inner, cost=0.2,
     )  # fmt: skip
     low.forms[node.outputs[0]] = y
 
