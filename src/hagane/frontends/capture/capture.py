@@ -20,6 +20,7 @@ from hagane.frontends.capture.outputs import outputs
 from hagane.frontends.capture.prune import prune
 from hagane.frontends.capture.reads import Reads
 from hagane.frontends.capture.roots import root_of
+from hagane.frontends.capture.scans import scan_appended
 from hagane.frontends.capture.state import Attribute, Stateful, type_of_state
 from hagane.frontends.python.enter.check import DeepRecursion, call_with
 from hagane.frontends.python.enter.interpreter import Interpreter
@@ -214,6 +215,8 @@ def _finished(attempt: Attempt, result: Value, state: Sequence[Attribute]) -> Ca
     first = [value for value in graph.inputs if value.name not in inputs]
     last = [value for value in graph.inputs if value.name in inputs]
     graph.inputs[:] = [*first, *last]
+    prune(graph)
+    scan_appended(graph, emit.types, emit.fresh)
     prune(graph)
     separate_names(graph)
     reads, weights = attempt.state.reads, emit._real
