@@ -171,7 +171,7 @@ def test_sessions_of_one_file_share_their_weights(path: Path) -> None:
     third = hagane.InferenceSession(path)
     part = next(first._programs.general.parts())
     engine = part.segment.engine  # type: ignore[attr-defined]
-    # (The count is the process's: sessions of other tests may be garbage that nobody collected yet.)
+    # (The count is the process's: sessions of other tests may be garbage not collected yet.)
     gc.collect()
     before = engine.allocated()
     more = [hagane.InferenceSession(path) for _ in range(5)]
