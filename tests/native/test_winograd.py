@@ -13,8 +13,9 @@ from onnx import helper
 
 from hagane.native.rules.convolution import choose
 from hagane.native.rules.convolution.filtering import axis, combine, sizes_of, transform
-from hagane.native.rules.convolution.winograd import Shape, tile_size
+from hagane.native.rules.convolution.winograd_sizes import Shape, tile_size
 from hagane.native.tiles.contraction import Pool
+from tests.native.agreement import agree_over
 from tests.native.models import RUNNABLE, compare, compiled, draw, every_level, model, session
 from tests.native.test_shapes_rounding import largest_error
 
@@ -185,3 +186,59 @@ def test_sums_of_multiples_begin_with_a_plain_term() -> None:
     assert combine((-1, 0, 1), "abc") == "(c) - a"
     assert combine((2, -1), "ab") == "(a * 0x1.0000000000000p+1f) - b"
     assert combine((0, 0.5, 1), "abc") == "v_fma(b, v_set1(0x1.0000000000000p-1f), c)"
+
+
+@pytest.mark.parametrize(("kernel", "size"), list(forms())[::2])
+def test_tiles_of_images_of_any_size(force: Any, kernel: tuple[int, int], size: int) -> None:
+    force(size)
+    pads = [k // 2 for k in kernel] * 2
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=pads),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Conv", ["r", "v"], ["d"], pads=[*pads[:2], 0, 0]),
+        helper.make_node("Conv", ["x", "u"], ["s"], pads=[*pads[:2], 0, 0]),
+        helper.make_node("Add", ["d", "s"], ["y"]),
+    ]
+    constants = {
+        "w": draw((40, 21, *kernel), 1) / np.float32(20),
+        "b": draw((40,), 3),
+        "v": draw((24, 40, *kernel), 2) / np.float32(20),
+        "u": draw((24, 21, *kernel), 4) / np.float32(20),
+    }
+    sizes = [(1, 9, 9), (3, 8, 21), (1, 30, 7), (2, 7, 40), (1, 16, 16)]
+    feeds = [{"x": draw((n, 21, h, w), h)} for n, h, w in sizes]
+    agree_over(
+        nodes, feeds, RUNNABLE[0], {"x": ["n", 21, "h", "w"]},
+        constants=constants, outputs=["r", "y"], length=400,
+    )  # fmt: skip
+
+
+@every_level
+@pytest.mark.parametrize("names", [["n", 21, 11, "w"], ["n", 21, "h", 6], [1, 21, "h", "h"]])
+def test_tiles_of_images_of_which_some_sizes_are_numbers(
+    force: Any, level: str, names: list[int | str]
+) -> None:
+    force(4)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])]
+    feeds = [
+        {"x": draw(tuple(each.get(d, d) if isinstance(d, str) else d for d in names), 2)}
+        for each in ({"n": 1, "h": 5, "w": 5}, {"n": 3, "h": 18, "w": 33})
+    ]
+    constants = {"w": draw((40, 21, 3, 3), 1) / np.float32(20)}
+    agree_over(nodes, feeds, level, {"x": names}, constants=constants, length=400)
+
+
+def test_signals_of_any_length_are_tiled(force: Any) -> None:
+    force(4)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"], pads=[2, 2])]
+    feeds = [{"x": draw((n, 17, length), length)} for n, length in ((1, 5), (2, 64), (1, 301))]
+    constants = {"w": draw((33, 17, 5), 1) / np.float32(20)}
+    agree_over(nodes, feeds, RUNNABLE[0], {"x": ["n", 17, "l"]}, constants=constants, length=400)
+
+
+def test_an_image_of_open_sizes_is_tiled_by_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"], "conv", pads=[1, 1, 1, 1])]
+    x, w = draw((1, 64, 56, 56)), draw((64, 64, 3, 3), 1)
+    proto = model(nodes, {"x": x}, constants={"w": w}, shapes={"x": [1, 64, "h", "w"]})
+    kernels = compiled(monkeypatch, lambda: session(proto))
+    assert any("input transform" in kernel.label for kernel in kernels)

@@ -174,9 +174,11 @@ def test_sessions_of_one_file_share_their_weights(path: Path) -> None:
     third = hagane.InferenceSession(path)
     part = next(first._programs.general.parts())
     engine = part.segment.engine  # type: ignore[attr-defined]
+    # (The count is the process's: sessions of other tests may be garbage not collected yet.)
+    gc.collect()
     before = engine.allocated()
     more = [hagane.InferenceSession(path) for _ in range(5)]
-    assert engine.allocated() == before
+    assert engine.allocated() <= before
     for session in (first, second, third, *more):
         assert session.run(None, feed(2))[0].shape == (2, 24)
 

@@ -26,6 +26,7 @@ from hagane.native.rules.indexing import elements, tuples
 from hagane.native.rules.looped import convolution as looped_convolution
 from hagane.native.rules.looped import einsum as looped_einsum
 from hagane.native.rules.looped import products as looped_products
+from hagane.native.rules.looped import transposed as looped_transposed
 from hagane.native.rules.ordering import along, reducing
 from hagane.native.rules.products import matrix
 from hagane.native.rules.selecting import boxes, chosen
@@ -65,6 +66,7 @@ _WRITTEN = (
     looped_convolution,
     looped_einsum,
     looped_products,
+    looped_transposed,
     reducing,
     resizing,
     sampling,

@@ -51,7 +51,7 @@ def _scatter_add(
 
 def _geometry(
     sizes: Sequence[Dim],
-    kernel: Sequence[int],
+    kernel: Sequence[Dim],
     strides: Sequence[int],
     dilations: Sequence[int],
     pads: Sequence[int],
@@ -149,7 +149,7 @@ def _crop(canvas: Array, before: Sequence[int], sizes: Sequence[int]) -> Array:
     return np.pad(canvas, [(0, 0)] * (canvas.ndim - rank) + short)
 
 
-def _check_extra(ctx: InferContext, sizes: Sequence[Dim], kernel: Sequence[int]) -> None:
+def _check_extra(ctx: InferContext, sizes: Sequence[Dim], kernel: Sequence[Dim]) -> None:
     """Refuse more elements behind the last window than a further step would need."""
     rank = len(kernel)
     strides = ctx.attr("strides") or (1,) * rank
@@ -162,7 +162,7 @@ def _check_extra(ctx: InferContext, sizes: Sequence[Dim], kernel: Sequence[int])
             )
     for axis, size in enumerate((ctx.attr("output_shape") or ())[-rank:]):
         given = sizes[axis]
-        if not isinstance(given, int):
+        if not isinstance(given, int) or not isinstance(kernel[axis], int):
             continue
         full = (given - 1) * strides[axis] + (kernel[axis] - 1) * dilations[axis] + 1
         if not 0 < size < full + max(strides[axis], dilations[axis]):
@@ -181,9 +181,7 @@ def _infer_conv_transpose(ctx: InferContext) -> Sequence[Any]:
     maps = w_shape[1] * ctx.attr("group")
     if ctx.has(2):
         ctx.unify(ctx.shape(2, rank=1)[0], maps, f"expected one bias a map ({maps})")
-    kernel = [k for k in ctx.attr("kernel_shape") or w_shape[2:] if isinstance(k, int)]
-    if len(kernel) != rank:
-        return [(x_shape[0], maps, *(ctx.fresh() for _ in range(rank)))]
+    kernel = list(ctx.attr("kernel_shape") or w_shape[2:])
     for name, length in (("strides", 1), ("dilations", 1), ("pads", 2), ("output_padding", 1)):
         values = ctx.attr(name)
         if values is not None and len(values) != length * rank:

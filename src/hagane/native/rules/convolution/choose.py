@@ -38,7 +38,8 @@ from hagane.native.rules.convolution.window import (
     needed_pads,
     window_of,
 )
-from hagane.native.rules.convolution.winograd import Shape, lower_winograd, tile_size
+from hagane.native.rules.convolution.winograd import lower_winograd
+from hagane.native.rules.convolution.winograd_sizes import Shape, tile_size
 from hagane.native.rules.elementwise import function_of
 from hagane.native.rules.onednn.convolution import calls_library as is_chosen
 from hagane.native.rules.onednn.convolution import lower_by_library
@@ -59,7 +60,7 @@ def winograd_sizes(window: Window) -> tuple[int, ...]:
     """Return the tiles of Winograd's algorithm that there are for a convolution."""
     if window.strides != (1, 1) or window.dilations != (1, 1) or window.groups != 1:
         return ()
-    if window.is_open:
+    if not all(isinstance(pad, int) for pad in window.pads):
         return ()
     return _winograd_shape(window).sizes
 
@@ -81,7 +82,10 @@ def winograd_size(low: Lowering, window: Window) -> int:
     if _direct_words(low, window) is Words.TRIPLE:
         direct = tiles_ns(*_product_of(window), low.facts.threads)
     return tile_size(
-        _winograd_shape(window), low.facts.threads, 2.0 if low.facts.pairs else 1.0, direct
+        _winograd_shape(window),
+        low.facts.threads,
+        2.0 if low.facts.pairs and not window.is_open else 1.0,
+        direct,
     )
 
 
@@ -146,13 +150,12 @@ def _has_whole_blocks(low: Lowering, window: Window) -> bool:
 
 
 def _winograd_shape(window: Window) -> Shape:
-    _, _, out_height, out_width = window.sizes
     return Shape(
         window.images,
         window.channels,
         window.out_channels,
-        out_height,
-        out_width,
+        window.out_height,
+        window.out_width,
         window.kernel,
     )
 
@@ -166,6 +169,8 @@ def conv_pads(low: Lowering, window: Window) -> Pads:
     if size:
         shape = _winograd_shape(window)
         (rows, columns), (high, wide) = shape.tiles(size), shape.axes(size)
+        if window.is_open:  # whatever the sizes, the last tiles reach no farther
+            return top, left, bottom + high.size - 1, right + wide.size - 1
         bottom = maximum(bottom, rows * high.size + high.taps - 1 - top - window.height)
         right = maximum(right, columns * wide.size + wide.taps - 1 - left - window.width)
     return top, left, bottom, right

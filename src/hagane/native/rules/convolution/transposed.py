@@ -11,7 +11,7 @@ import onnx_ir as ir
 from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.tensor import Blocked, Buffer, Kind, Tensor, blocked_floats, keep_border
 from hagane.native.lowering.epilogue import Epilogue, follow
-from hagane.native.lowering.facts import AT_RUN_TIME, NotNative
+from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.convolution.direct import Source, emit_direct
 from hagane.native.rules.convolution.window import Window, needed_pads
@@ -32,6 +32,8 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
     bias_value = node.inputs[2] if len(node.inputs) > 2 else None
     bias = low.facts.constant(bias_value) if bias_value is not None else None
     attributes = low.facts.attributes(node)
+    if not all(isinstance(dim, int) for dim in low.facts.shape(node.inputs[1])):
+        raise NotNative("a filter of open sizes")  # which loops compute
     if x is None or weight is None or (bias_value is not None and bias is None):
         given = [value for value in node.inputs[1:3] if value is not None]
         lower_varying(low, node, lower_conv_transpose, dict.fromkeys(given))
@@ -42,7 +44,7 @@ def lower_conv_transpose(low: Lowering, node: ir.Node) -> None:
     if 0 in (*shape, *out):
         raise NotNative("an empty image")
     if not isinstance(shape[1], int) or not isinstance(out[1], int):
-        raise NotNative(AT_RUN_TIME)
+        raise NotNative("an open number of channels")
     rank = weight.ndim - 2
     weight = weight.reshape(*weight.shape[:2], *(1,) * (2 - rank), *weight.shape[2:])
     kernel = weight.shape[2:]

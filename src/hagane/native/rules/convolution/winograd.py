@@ -23,114 +23,17 @@ from hagane.native.kernels.tensor import Blocked, Buffer, Tensor
 from hagane.native.layouts.pairs import STORE, Paired
 from hagane.native.lowering.epilogue import Epilogue
 from hagane.native.lowering.state import Lowering
-from hagane.native.rules.convolution.filtering import Axis, Matrix, axis, sizes_of, transform
+from hagane.native.rules.convolution.filtering import Matrix, transform
+from hagane.native.rules.convolution.winograd_sizes import Shape
 from hagane.native.tiles.contraction import Contraction, Group, Pixels, Pool, split_blocks
+from hagane.native.tiles.open_pixels import OpenContraction, Place, emit_open
 from hagane.native.tiles.register_loops import emit_contraction
 from hagane.native.tiles.tile import Tile, bounded
 from hagane.ops.definition import Array
-from hagane.symbolic import Dim
+from hagane.symbolic import Dim, product
 
-# What a machine of this class does in a nanosecond, for choosing: operations of one thread, bytes
-# of weights from memory for all threads, bytes of a transform for one.
-_FLOPS, _WEIGHT_BYTES, _TRANSFORM_BYTES = 105.0, 18.0, 15.0
-# The same operations and bytes of one with matrix tiles.
-_WITH_TILES = 180.0, 12.0
-
-
-# So many points are as many as are transformed at once.
-_MOST_POINTS = 36
 # Filters that are transformed at once when weights are packed.
 _CHUNK = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """The sizes of a convolution of stride one, without dilation, and of its tiles.
-
-    Attributes:
-        images: How many images.
-        channels: Of an image.
-        out_channels: Of a result.
-        out_height: Rows of a result.
-        out_width: Columns of a result.
-        kernel: Rows and columns of the filter.
-    """
-
-    images: Dim
-    channels: int
-    out_channels: int
-    out_height: int
-    out_width: int
-    kernel: tuple[int, int]
-
-    def name(self, step: str) -> str:
-        """Return the name of a kernel: ``winograd_input_3x3_56x56x64``."""
-        kernel = "x".join(map(str, self.kernel))
-        return f"winograd_{step}_{kernel}_{self.out_height}x{self.out_width}x{self.out_channels}"
-
-    def axes(self, size: int) -> tuple[Axis, Axis]:
-        """Return the transforms of rows and of columns, for ``size`` pixels where there are taps."""
-        rows, columns = (axis(size if taps > 1 else 1, taps) for taps in self.kernel)
-        return rows, columns
-
-    def tiles(self, size: int) -> tuple[int, int]:
-        """Return rows and columns of tiles."""
-        rows, columns = self.axes(size)
-        return -(-self.out_height // rows.size), -(-self.out_width // columns.size)
-
-    def points(self, size: int) -> int:
-        """Return how many points a tile has."""
-        rows, columns = self.axes(size)
-        return rows.side * columns.side
-
-    def pools(self, size: int, pool: Pool) -> bool:
-        """Whether tiles are made of whole windows."""
-        rows, columns = self.axes(size)
-        whole = rows.size % pool.rows == 0 and columns.size % pool.columns == 0
-        return whole and self.out_width > 1
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The sizes that tiles may have."""
-        taps = {taps for taps in self.kernel if taps > 1}
-        if len(taps) != 1:
-            return ()
-        return tuple(n for n in sizes_of(*taps) if self.points(n) <= _MOST_POINTS)
-
-
-def tile_size(
-    shape: Shape, threads: int, direct_speed: float = 1.0, in_tiles: float | None = None
-) -> int:
-    """Return 4 or 2 where that many pixels at once are estimated to be fastest, else 0.
-
-    The direct form does ``direct_speed`` times the arithmetic in the same time. In matrix tiles it
-    takes ``in_tiles`` nanoseconds of a processor that has them.
-    """
-    pairs = shape.channels * shape.out_channels
-    images = shape.images if isinstance(shape.images, int) else 1
-    speed, memory = (_FLOPS, _WEIGHT_BYTES) if in_tiles is None else _WITH_TILES
-    if not shape.sizes or shape.channels < 16 or shape.out_channels < 16:
-        return 0
-
-    def estimate(size: int) -> float:
-        rows, columns = shape.tiles(size)
-        pixels = images * rows * columns
-        points = shape.points(size)
-        multiply = 2.0 * points * pairs * pixels / (speed * threads)
-        moved = 4.0 * points * pixels * (shape.channels + shape.out_channels)
-        load = 4.0 * points * pairs / memory
-        return max(multiply, load) + moved / (_TRANSFORM_BYTES * threads) + 4000.0
-
-    pixels = images * shape.out_height * shape.out_width
-    taps = shape.kernel[0] * shape.kernel[1]
-    direct = max(
-        2.0 * taps * pairs * pixels / (_FLOPS * threads), 4.0 * taps * pairs / _WEIGHT_BYTES
-    )
-    direct /= direct_speed
-    if in_tiles is not None:
-        direct = in_tiles
-    best = min(shape.sizes, key=estimate)
-    return 0 if estimate(best) > 0.9 * direct else best
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,23 +43,52 @@ class _Place:
     An image of one column is transposed to one of one row.
     """
 
-    image: int
-    block: int
-    row: int
-    step: int
+    image: Dim
+    block: Dim
+    row: Dim
+    step: Dim
 
     @classmethod
     def of(cls, image: Blocked | Paired, *, transposed: bool) -> _Place:
         """Return the place of an image."""
-        row, step = image.row_stride, image.step
+        row: Dim = image.row_stride
+        step: Dim = image.step
         if transposed:
             row, step = step, row
-        plane = int(image.plane_stride)
-        return cls(image.blocks * plane, plane, int(row), int(step))
+        return cls(image.blocks * image.plane_stride, image.plane_stride, row, step)
 
-    def tile(self, pointer: str, rows: int) -> str:
+    def tile(self, body: Body, pointer: str, rows: int) -> str:
         """Return C text of a pointer to the first of a row of tiles, some rows high."""
-        return f"{pointer} + image * {self.image} + block * {self.block} + ty * {rows * self.row}"
+        n = body.number
+        return f"{pointer} + image * {n(self.image)} + block * {n(self.block)} + ty * {n(rows * self.row)}"
+
+    def names(self, body: Body, ending: str) -> _Lengths:
+        """Return the distances of rows and pixels, with C names where only a run knows them."""
+        return _Lengths.of(body, **{f"row{ending}": self.row, f"step{ending}": self.step})
+
+
+@dataclass(frozen=True, slots=True)
+class _Lengths:
+    """Distances, each a number or the C name of one."""
+
+    found: tuple[int | str, ...]
+
+    @classmethod
+    def of(cls, body: Body, **lengths: Dim) -> _Lengths:
+        """Return distances by the C names that they are given where they are no numbers."""
+        found: list[int | str] = []
+        for name, length in lengths.items():
+            if not isinstance(length, int):
+                body.add(f"const int64_t {name} = {body.size(length)};")
+            found.append(length if isinstance(length, int) else name)
+        return cls(tuple(found))
+
+    def at(self, *counts: int) -> str:
+        """Return C text of the sum of multiples of the distances."""
+        pairs = list(zip(counts, self.found, strict=True))
+        fixed = sum(count * length for count, length in pairs if isinstance(length, int))
+        texts = [f"{count} * {name}" for count, name in pairs if isinstance(name, str) and count]
+        return " + ".join([*texts, f"{fixed}L"] if fixed or not texts else texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,32 +104,33 @@ class _Tiles:
 
     shape: Shape
     size: int
-    plane: int
+    plane: Dim
     transposed: bool
 
     @property
     def apart(self) -> bool:
         """Whether each image has planes of its own, because only a run knows how many there are."""
-        return not isinstance(self.shape.images, int)
+        return not (isinstance(self.shape.images, int) or self.shape.is_open)
 
-    def planes(self, blocks: int) -> int:
+    def planes(self, blocks: int) -> Dim:
         """Return the floats of all planes of an image, or of all images."""
         return self.shape.points(self.size) * blocks * self.plane
 
-    def loops(self, blocks: int) -> tuple[str, ...]:
+    def loops(self, body: Body, blocks: int) -> str:
         """Return the beginning of a kernel with a task for each row of tiles, block and image."""
         rows = self.shape.tiles(self.size)[0]
-        return (
-            f"int64_t ty = q % {rows}, block = q / {rows} % {blocks}, image = q / {rows * blocks};",
-        )
+        n = body.number(rows)
+        last = f"image = q / {body.number(rows * blocks)}"
+        return f"int64_t ty = q % {n}, block = q / {n} % {blocks}, {last};"
 
-    def points(self, pointer: str, lanes: int, blocks: int) -> str:
+    def points(self, body: Body, pointer: str, lanes: int, blocks: int) -> str:
         """Return C text of a pointer to the first point of a row of tiles."""
         rows, columns = self.shape.tiles(self.size)
+        n = body.number
+        row, first = n(columns * lanes), f"{pointer} + block * {n(self.plane)}"
         if self.apart:
-            own = f"image * {self.planes(blocks)} + block * {self.plane}"
-            return f"{pointer} + {own} + ty * {columns * lanes}"
-        return f"{pointer} + block * {self.plane} + (image * {rows} + ty) * {columns * lanes}"
+            return f"{first} + image * {n(self.planes(blocks))} + ty * {row}"
+        return f"{first} + (image * {n(rows)} + ty) * {row}"
 
     def tasks(self, blocks: int) -> Dim:
         """Return the number of tasks."""
@@ -251,7 +184,7 @@ def lower_winograd(
         shape = replace(shape, out_height=high, out_width=wide)
     rows, columns = shape.tiles(size)
     points, taps = shape.points(size), shape.kernel[0] * shape.kernel[1]
-    together = shape.images if isinstance(shape.images, int) else 1
+    together = shape.images if shape.is_open or isinstance(shape.images, int) else 1
     pixels = together * rows * columns
     in_blocks, out_blocks = -(-shape.channels // lanes), -(-shape.out_channels // lanes)
     # Planes a power of two apart would fall into the same few sets of the cache.
@@ -263,7 +196,8 @@ def lower_winograd(
     products = low.recorder.new(f"{node.name} M", floats, (alone * points * out_blocks * plane,))
     _transform_input(low, node, tiles, source, start, transformed)
 
-    sizes = split_blocks(out_blocks, pixels, level)
+    likely = pixels if isinstance(pixels, int) else product(shape.likely.tiles(size))
+    sizes = split_blocks(out_blocks, int(likely), level)
     count = out_blocks * lanes * shape.channels
 
     matrices = tuple(each.weight for each in shape.axes(size))
@@ -280,7 +214,7 @@ def lower_winograd(
     for point in range(points):
         first, at = point * out_blocks, point * count
         for blocks in sizes:
-            groups.append(Group(first, blocks, at, point * in_blocks * plane))
+            groups.append(Group(first, blocks, at, point * in_blocks))
             at += blocks * lanes * shape.channels
             first += blocks
     tile = Tile(
@@ -291,21 +225,10 @@ def lower_winograd(
         depth=shape.channels // lanes,
         channels=lanes,
         rest=shape.channels % lanes,
-        source_plane=plane,
-        target_plane=plane,
+        source_plane=0,
+        target_plane=0,
     )
-    plan = Contraction(
-        tile,
-        Pixels(lambda i: i * lanes, lambda i: i * lanes, None, pixels, 0),
-        tuple(groups),
-        images=alone,
-        source_image=tiles.planes(in_blocks) if tiles.apart else 0,
-        target_image=tiles.planes(out_blocks) if tiles.apart else 0,
-        residual_image=0,
-        width=points * out_blocks * lanes,
-        padded=True,
-        source_floats=0,
-    )
+    width = points * out_blocks * lanes
     body = Body()
     names = (
         body.pointer(transformed),
@@ -314,7 +237,27 @@ def lower_winograd(
         "0",
         body.pointer(products, written=True),
     )
-    tasks, work = emit_contraction(body, plan, level, names)
+    if isinstance(plane, int) and isinstance(pixels, int):
+        plan = Contraction(
+            replace(tile, source_plane=plane, target_plane=plane),
+            Pixels(lambda i: i * lanes, lambda i: i * lanes, None, pixels, 0),
+            tuple(replace(group, source=group.source * plane) for group in groups),
+            images=alone,
+            source_image=tiles.planes(in_blocks) if tiles.apart else 0,
+            target_image=tiles.planes(out_blocks) if tiles.apart else 0,
+            residual_image=0,
+            width=width,
+            padded=True,
+            source_floats=0,
+        )
+        tasks, work = emit_contraction(body, plan, level, names)
+    else:
+        # Each point has weights of its own: a task that took several would read all of them.
+        at_pixel = Place(0, plane, 0, lanes)
+        opened = OpenContraction(
+            tile, tuple(groups), 1, 1, pixels, at_pixel, 0, at_pixel, None, width, order="groups"
+        )
+        tasks, work = emit_open(body, opened, level, names)
     flops = 2.0 * taps * shape.channels * shape.out_channels
     low.recorder.emit(
         label_of(node, *epilogue.nodes),
@@ -344,28 +287,27 @@ def _transform_input(
     s = body.pointer(source.view(), offset=start)
     d = body.pointer(transformed, written=True)
     body.add(
-        *tiles.loops(source.blocks),
-        f"const float *s = {place.tile(s, rows.size)};",
-        f"float *d = {tiles.points(d, lanes, source.blocks)};",
-        f"for (int64_t tx = 0; tx < {tiles.shape.tiles(tiles.size)[1]}; tx++, "
-        f"s += {columns.size * place.step}, d += {lanes}) {{",
+        tiles.loops(body, source.blocks),
+        f"const float *s = {place.tile(body, s, rows.size)};",
+        f"float *d = {tiles.points(body, d, lanes, source.blocks)};",
+    )
+    steps, point = place.names(body, ""), _Lengths.of(body, point=source.blocks * tiles.plane)
+    body.add(
+        f"for (int64_t tx = 0; tx < {body.number(tiles.shape.tiles(tiles.size)[1])}; tx++, "
+        f"s += {steps.at(0, columns.size)}, d += {lanes}) {{",
     )
     for x in range(columns.side):
         loads = [f"d{y}_{x}" for y in range(rows.side)]
         body.add(
-            " ".join(
-                f"vf {name} = v_load(s + {y * place.row + x * place.step});"
-                for y, name in enumerate(loads)
-            ),
+            " ".join(f"vf {name} = v_load(s + {steps.at(y, x)});" for y, name in enumerate(loads)),
             *transform(rows.input, loads, [f"e{a}_{x}" for a in range(rows.side)]),
         )
-    step = source.blocks * tiles.plane
     for a in range(rows.side):
         names = [f"e{a}_{x}" for x in range(columns.side)]
         made = [f"f{a}_{b}" for b in range(columns.side)]
         body.add(*transform(columns.input, names, made))
         for b, name in enumerate(made):
-            body.add(f"v_store(d + {(a * columns.side + b) * step}L, {name});")
+            body.add(f"v_store(d + {point.at(a * columns.side + b)}, {name});")
     body.add("}")
     low.recorder.emit(
         f"Conv '{node.name}' (input transform)",
@@ -403,26 +345,27 @@ def _transform_output(
     name = STORE if isinstance(target, Paired) else "v_store"
     kind = "uint16_t" if isinstance(target, Paired) else "float"
     body.add(
-        *tiles.loops(target.blocks),
-        f"const float *s = {tiles.points(s, lanes, target.blocks)};",
-        f"float *d = {place.tile(d, high)};",
+        tiles.loops(body, target.blocks),
+        f"const float *s = {tiles.points(body, s, lanes, target.blocks)};",
+        f"float *d = {place.tile(body, d, high)};",
     )
+    steps, point = place.names(body, ""), _Lengths.of(body, point=target.blocks * tiles.plane)
     added = None
     if residual is not None:
-        added = _Place.of(residual, transposed=tiles.transposed)
-        body.add(f"const float *r = {added.tile(str(r), rows.size)};")
+        other = _Place.of(residual, transposed=tiles.transposed)
+        body.add(f"const float *r = {other.tile(body, str(r), rows.size)};")
+        added = other.names(body, "_added")
     body.add(
         f"vf bias = v_load({b} + block * {lanes});",
-        f"const int64_t down = {height} - ty * {high}; (void)down;",
-        f"for (int64_t tx = 0; tx < {shape.tiles(tiles.size)[1]}; tx++, s += {lanes}) {{",
-        f"const int64_t right = {width} - tx * {wide}; (void)right;",
+        f"const int64_t down = {body.number(height)} - ty * {high}; (void)down;",
+        f"for (int64_t tx = 0; tx < {body.number(shape.tiles(tiles.size)[1])}; tx++, s += {lanes}) {{",
+        f"const int64_t right = {body.number(width)} - tx * {wide}; (void)right;",
     )
-    step = target.blocks * tiles.plane
     for x in range(columns.side):
         loads = [f"d{y}_{x}" for y in range(rows.side)]
         body.add(
             " ".join(
-                f"vf {name} = v_load(s + {(y * columns.side + x) * step}L);"
+                f"vf {name} = v_load(s + {point.at(y * columns.side + x)});"
                 for y, name in enumerate(loads)
             ),
             *transform(rows.output, loads, [f"e{a}_{x}" for a in range(rows.size)]),
@@ -434,15 +377,15 @@ def _transform_output(
     def result(a: int, c: int) -> str:
         value = f"f{a}_{c} + bias"
         if added is not None:
-            value += f" + v_load(r + {a * added.row} + (tx * {columns.size} + {c}) * {added.step})"
+            value += f" + v_load(r + {added.at(a, c)} + tx * ({added.at(0, columns.size)}))"
         return bounded(value, epilogue.activation)
 
     for i, j in itertools.product(range(high), range(wide)):
-        conditions = [f"{i} < down"] * bool(height % high) + [f"{j} < right"] * bool(width % wide)
+        conditions = [f"{i} < down"] * (height % high != 0) + [f"{j} < right"] * (width % wide != 0)
         pixels = itertools.product(range(window[0]), range(window[1]))
         values = [result(i * window[0] + a, j * window[1] + c) for a, c in pixels]
         value = values[0] if pool is None else pool.reduced(values)
-        at = f"d + {i * place.row} + (tx * {wide} + {j}) * {place.step}"
+        at = f"d + {steps.at(i, j)} + tx * ({steps.at(0, wide)})"
         body.add(
             f"if ({' && '.join(conditions)})" if conditions else "",
             f"{name}(({kind} *)({at}), {value});",

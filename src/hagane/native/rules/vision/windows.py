@@ -40,6 +40,7 @@ def lower_pool(low: Lowering, node: ir.Node) -> None:
     y = low.forms.result(out)
     sizes: dict[str, Dim] = {f"X{i}": dim for i, dim in enumerate(x.shape[2:])}
     sizes |= {f"Y{i}": dim for i, dim in enumerate(y.shape[2:])}
+    sizes |= {f"K{i}": size for i, size in enumerate(kernel)}
     pads = [str(pad) for pad in _list(low, node, "pads", 2 * rank, 0)]
     mode = attributes.get("auto_pad", "NOTSET")
     if mode in ("SAME_UPPER", "SAME_LOWER"):
