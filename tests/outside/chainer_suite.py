@@ -63,7 +63,14 @@ def substitute(folder: Path) -> None:
     chainer.utils._format_array_props = lambda arrays: ", ".join(
         f"{getattr(one, 'dtype', None)}:{getattr(one, 'shape', None)}" for one in arrays
     )
+    chainer.initializers._check_is_initializer_like = _check_is_initializer_like
     chainer.testing = importlib.import_module("chainer.testing")
+
+
+def _check_is_initializer_like(initializer: Any) -> None:
+    from hagane.initializers import get_initializer
+
+    get_initializer(initializer)
 
 
 def _raise_from(kind: type[Exception], message: str, cause: Exception) -> None:

@@ -1,5 +1,6 @@
 """Links, under the names of Chainer."""
 
+from hagane.nn.links.attention import MultiHeadAttention, TransformerBlock
 from hagane.nn.links.classifier import (
     Classifier,
 )
@@ -32,6 +33,8 @@ from hagane.nn.links.convolution import (
     LocalConvolution2D,
     MLPConvolution2D,
 )
+from hagane.nn.links.decorrelation import DecorrelatedBatchNormalization
+from hagane.nn.links.deformable import DeformableConvolution2D
 from hagane.nn.links.losses import (
     BinaryHierarchicalSoftmax,
     BlackOut,
@@ -86,6 +89,8 @@ __all__ = [
     "Deconvolution2D",
     "Deconvolution3D",
     "DeconvolutionND",
+    "DecorrelatedBatchNormalization",
+    "DeformableConvolution2D",
     "DepthwiseConvolution2D",
     "DilatedConvolution2D",
     "EmbedID",
@@ -97,6 +102,7 @@ __all__ = [
     "LocalConvolution2D",
     "MLPConvolution2D",
     "Maxout",
+    "MultiHeadAttention",
     "NStepBiGRU",
     "NStepBiLSTM",
     "NStepBiRNNReLU",
@@ -120,4 +126,5 @@ __all__ = [
     "StatelessMGU",
     "Swish",
     "TheanoFunction",
+    "TransformerBlock",
 ]
