@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,16 +17,20 @@ def _pair(x: Any) -> tuple[Any, ...]:
     return tuple(x) if isinstance(x, Iterable) else (x, x)
 
 
+def _is_size(x: Any) -> bool:
+    return isinstance(x, int | np.integer) and int(x) > 0
+
+
 def _outsize(outsize: Any) -> tuple[int, int]:
     pair = _pair(outsize)
     for i, size in enumerate(pair):
-        if not (isinstance(size, numbers.Integral) and size > 0):
+        if not _is_size(size):
             raise TypeError(f"outsize[{i}] must be positive integer: {type(size)}, {size}")
     return int(pair[0]), int(pair[1])
 
 
 def _scale(spatial_scale: Any) -> float:
-    if not (isinstance(spatial_scale, numbers.Real) and spatial_scale > 0):
+    if not isinstance(spatial_scale, int | float | np.number) or not float(spatial_scale) > 0:
         raise TypeError(
             f"spatial_scale must be a positive float number: {type(spatial_scale)}, {spatial_scale}"
         )
@@ -36,7 +39,7 @@ def _scale(spatial_scale: Any) -> float:
 
 def _ratios(sampling_ratio: Any) -> tuple[Any, ...]:
     pair = _pair(sampling_ratio)
-    if not all(s is None or (isinstance(s, numbers.Integral) and s >= 1) for s in pair):
+    if not all(s is None or _is_size(s) for s in pair):
         raise TypeError(f"sampling_ratio must be integer >= 1 or a pair of it: {sampling_ratio}")
     return pair
 
@@ -171,7 +174,7 @@ def roi_pooling_2d(x: Any, rois: Any, outh: Any, outw: Any, spatial_scale: float
     """
     where = "roi_pooling_2d"
     for name, size in (("outh", outh), ("outw", outw)):
-        if not (isinstance(size, numbers.Integral) and size > 0):
+        if not _is_size(size):
             raise TypeError(f"{name} must be positive integer: {type(size)}, {size}")
     require(where, "x", x, kind="f", ndim=4)
     boxes = array_of(rois)

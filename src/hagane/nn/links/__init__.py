@@ -4,6 +4,7 @@ from hagane.nn.links.attention import MultiHeadAttention, TransformerBlock
 from hagane.nn.links.classifier import (
     Classifier,
 )
+from hagane.nn.links.composed import Inception, MLPConvolution2D
 from hagane.nn.links.connection import (
     Bias,
     Bilinear,
@@ -29,9 +30,7 @@ from hagane.nn.links.convolution import (
     DeconvolutionND,
     DepthwiseConvolution2D,
     DilatedConvolution2D,
-    Inception,
     LocalConvolution2D,
-    MLPConvolution2D,
 )
 from hagane.nn.links.decorrelation import DecorrelatedBatchNormalization
 from hagane.nn.links.deformable import DeformableConvolution2D
