@@ -13,12 +13,6 @@ TABLE = {line.split()[0]: line.split()[1:] for line in LINES if line}
 
 # What is not there yet, by reason.
 ABSENT = {
-    "regions of interest": "roi_average_pooling_2d roi_max_align_2d"
-    " roi_max_pooling_2d roi_pooling_2d",
-    "deformable convolution": "deformable_convolution_2d_sampler DeformableConvolution2D",
-    "decorrelation": "decorrelated_batch_normalization fixed_decorrelated_batch_normalization"
-    " DecorrelatedBatchNormalization",
-    "recomputing, strides, sparse matrices": "forget as_strided sparse_matmul",
     "models of images": "GoogLeNet InceptionBN ResNet101Layers ResNet152Layers ResNet50Layers"
     " VGG16Layers VGG19Layers",
     "distributions": "Beta Chisquare Dirichlet Gamma Independent MultivariateNormal"

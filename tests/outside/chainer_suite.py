@@ -63,7 +63,26 @@ def substitute(folder: Path) -> None:
     chainer.utils._format_array_props = lambda arrays: ", ".join(
         f"{getattr(one, 'dtype', None)}:{getattr(one, 'shape', None)}" for one in arrays
     )
+    chainer.initializers._check_is_initializer_like = _check_is_initializer_like
+    chainer.gradient_check._check_backward_with_params = _check_backward_with_params
     chainer.testing = importlib.import_module("chainer.testing")
+
+
+def _check_backward_with_params(
+    func: Any, x_data: Any, y_grad: Any, params: Any = (), **options: Any
+) -> None:
+    from hagane.gradient_check import check_backward
+
+    count = len(x_data)
+    check_backward(
+        lambda *given: func(given[:count], given[count:]), (*x_data, *params), y_grad, **options
+    )
+
+
+def _check_is_initializer_like(initializer: Any) -> None:
+    from hagane.initializers import get_initializer
+
+    get_initializer(initializer)
 
 
 def _raise_from(kind: type[Exception], message: str, cause: Exception) -> None:

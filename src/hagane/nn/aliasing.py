@@ -27,6 +27,12 @@ _FOLDED = {
 }
 
 
+# Classes in files of Chainer that programs use, beside the functions of these files.
+_CLASSES = {
+    "functions.math.sparse_matmul": {"CooMatMul": "hagane.nn.functions.sparse"},
+}
+
+
 class _Finder(MetaPathFinder, Loader):
     """Finds ``chainer`` and what lies in it."""
 
@@ -72,6 +78,17 @@ def _folded(name: str, inner: str) -> types.ModuleType:
     whole = importlib.import_module(_FOLDED[first])
     module = types.ModuleType(name)
     module.__path__ = []
+
+    def missing(one: str) -> Any:
+        # Chainer's packages import the files in them, so that these are attributes too.
+        if one.startswith("_"):
+            raise AttributeError(f"module '{name}' has no attribute '{one}'")
+        return importlib.import_module(f"{name}.{one}")
+
+    if len(rest) == 1 and first in ("functions", "links"):
+        vars(module)["__getattr__"] = missing
+    for one, place in _CLASSES.get(inner, {}).items():
+        setattr(module, one, getattr(importlib.import_module(place), one))
     for one in dir(whole):
         # A folder holds files of the same names as its functions, which are found as modules.
         shown = len(rest) > 1 or first not in ("functions", "links")

@@ -309,7 +309,11 @@ def check_double_backward(
                 ]
             )
 
-    second = [g for g, skip in zip(x_grads, skipped, strict=True) if not skip]
+    # Gradients of gradients are given for all inputs, or for those only that have a gradient.
+    if len(x_grads) == len(skipped):
+        second = [g for g, skip in zip(x_grads, skipped, strict=True) if not skip]
+    else:
+        second = list(x_grads)
     try:
         check_backward(
             with_graph,

@@ -58,6 +58,10 @@ class Device:
             return np.asarray(arrays)
         raise TypeError(f"cannot send {type(arrays)} to a device: expected a numpy.ndarray")
 
+    def send_array(self, array: Any) -> Any:
+        """Return an array on the device."""
+        return self.send(array)
+
 
 class CpuDevice(Device):
     """This machine's memory."""

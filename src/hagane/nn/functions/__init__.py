@@ -65,6 +65,10 @@ from hagane.nn.functions.array import (
     vstack,
     where,
 )
+from hagane.nn.functions.attention import (
+    rotary,
+    scaled_dot_product_attention,
+)
 from hagane.nn.functions.connection import (
     convolution_1d,
     convolution_2d,
@@ -79,6 +83,10 @@ from hagane.nn.functions.connection import (
     im2col,
     local_convolution_2d,
     shift,
+)
+from hagane.nn.functions.decorrelation import (
+    decorrelated_batch_normalization,
+    fixed_decorrelated_batch_normalization,
 )
 from hagane.nn.functions.evaluation import (
     accuracy,
@@ -198,6 +206,16 @@ from hagane.nn.functions.products import (
     matmul,
     tensordot,
 )
+from hagane.nn.functions.recomputing import (
+    forget,
+)
+from hagane.nn.functions.regions import (
+    roi_average_align_2d,
+    roi_average_pooling_2d,
+    roi_max_align_2d,
+    roi_max_pooling_2d,
+    roi_pooling_2d,
+)
 from hagane.nn.functions.rnn import (
     n_step_bigru,
     n_step_bilstm,
@@ -215,10 +233,13 @@ from hagane.nn.functions.sampled import (
     negative_sampling,
 )
 from hagane.nn.functions.sampling import (
+    deformable_convolution_2d_sampler,
     resize_images,
-    roi_average_align_2d,
     spatial_transformer_grid,
     spatial_transformer_sampler,
+)
+from hagane.nn.functions.sparse import (
+    sparse_matmul,
 )
 from hagane.nn.functions.special import (
     batch_det,
@@ -242,6 +263,9 @@ from hagane.nn.functions.special import (
     polygamma,
     zeta,
 )
+from hagane.nn.functions.strides import (
+    as_strided,
+)
 
 __all__ = [
     "absolute",
@@ -256,6 +280,7 @@ __all__ = [
     "argmax",
     "argmax_crf1d",
     "argmin",
+    "as_strided",
     "average",
     "average_pooling_1d",
     "average_pooling_2d",
@@ -299,7 +324,9 @@ __all__ = [
     "deconvolution_2d",
     "deconvolution_3d",
     "deconvolution_nd",
+    "decorrelated_batch_normalization",
     "decov",
+    "deformable_convolution_2d_sampler",
     "depth2space",
     "depthwise_convolution_2d",
     "det",
@@ -325,12 +352,14 @@ __all__ = [
     "fix",
     "fixed_batch_normalization",
     "fixed_batch_renormalization",
+    "fixed_decorrelated_batch_normalization",
     "flatten",
     "flip",
     "fliplr",
     "flipud",
     "floor",
     "fmod",
+    "forget",
     "gaussian",
     "gaussian_kl_divergence",
     "gaussian_nll",
@@ -402,10 +431,16 @@ __all__ = [
     "resize_images",
     "rms_norm",
     "roi_average_align_2d",
+    "roi_average_pooling_2d",
+    "roi_max_align_2d",
+    "roi_max_pooling_2d",
+    "roi_pooling_2d",
     "rollaxis",
+    "rotary",
     "rrelu",
     "rsqrt",
     "scale",
+    "scaled_dot_product_attention",
     "scatter_add",
     "select_item",
     "selu",
@@ -423,6 +458,7 @@ __all__ = [
     "softmax_cross_entropy",
     "softplus",
     "space2depth",
+    "sparse_matmul",
     "spatial_pyramid_pooling_2d",
     "spatial_transformer_grid",
     "spatial_transformer_sampler",

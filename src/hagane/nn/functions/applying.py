@@ -168,6 +168,20 @@ def as_dtype_of(x: Any, parameter: Any) -> Any:
     return op("Cast", parameter, to=array_dtype(x.array))
 
 
+def promoted(where: str, a: Any, b: Any) -> tuple[Any, Any]:
+    """Return two operands in the wider of their floating-point types, as NumPy promotes them.
+
+    Raises:
+        InvalidType: One of them holds no floating-point numbers.
+    """
+    require(where, "a", a, kind="f")
+    require(where, "b", b, kind="f")
+    if not (isinstance(a, Variable) and isinstance(b, Variable)) or a.dtype == b.dtype:
+        return a, b
+    wider = a if np.result_type(a.dtype, b.dtype) == a.dtype else b
+    return as_dtype_of(wider, a), as_dtype_of(wider, b)
+
+
 def array_of(x: Any) -> Any:
     """Return the array of a variable; an array as it is."""
     return x.array if isinstance(x, Variable) else np.asarray(x)

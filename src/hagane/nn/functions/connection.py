@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from hagane.nn.autograd import type_check
-from hagane.nn.functions.applying import as_dtype_of, function, pop_options, require, shape_of
-from hagane.nn.functions.array import concat, reshape
+from hagane.nn.functions.applying import function, pop_options, require, shape_of
 from hagane.nn.functions.products import bilinear, embed_id, linear
-from hagane.nn.functions.windows import as_tuple, end_pads, get_conv_outsize, get_deconv_outsize
-from hagane.ops.builder import op
+from hagane.nn.functions.windows import as_tuple, get_conv_outsize, get_deconv_outsize
+from hagane.ops.functions.chainer import windows
 
 __all__ = ["bilinear", "embed_id", "linear"]
 
@@ -53,12 +50,7 @@ def _convolve(
                 "the padded x to hold a window",
                 f"x.shape == {shape_of(x)}, W: {shape_of(W)}",
             )
-    ends = end_pads(sizes, kernel, strides, pads, cover_all, dilations) if cover_all else pads
-    W, b = as_dtype_of(x, W), as_dtype_of(x, b)
-    W, b = as_dtype_of(x, W), as_dtype_of(x, b)
-    return op(
-        "Conv", x, W, b, strides=strides, pads=(*pads, *ends), dilations=dilations, group=groups
-    )
+    return windows.convolution(x, W, b, strides, pads, dilations, groups, cover_all=cover_all)
 
 
 @function("x", "W", "b")
@@ -158,7 +150,6 @@ def _transposed(
     _check_convolved(where, x, W, b, ndim, inputs, maps * groups)
     strides, pads, dilations = as_tuple(stride, ndim), as_tuple(pad, ndim), as_tuple(dilate, ndim)
     sizes = shape_of(x)[2:]
-    ends, more = list(pads), [0] * ndim
     wanted = None if outsize is None else tuple(outsize)
     for i, size in enumerate(sizes):
         natural = get_deconv_outsize(size, kernel[i], strides[i], pads[i], d=dilations[i])
@@ -171,22 +162,7 @@ def _transposed(
             get_conv_outsize(made, kernel[i], strides[i], pads[i], True, dilations[i]) != size
         ):
             raise type_check.refuse(where, f"outsize[{i}] of which {size} windows come", f"{made}")
-        if made >= natural:
-            more[i] = made - natural
-        else:
-            ends[i] += natural - made
-    W, b = as_dtype_of(x, W), as_dtype_of(x, b)
-    return op(
-        "ConvTranspose",
-        x,
-        W,
-        b,
-        strides=strides,
-        pads=(*pads, *ends),
-        dilations=dilations,
-        group=groups,
-        output_padding=tuple(more),
-    )
+    return windows.deconvolution(x, W, b, strides, pads, dilations, groups, wanted)
 
 
 @function("x", "W", "b")
@@ -286,10 +262,10 @@ def depthwise_convolution_2d(x: Any, W: Any, b: Any = None, stride: Any = 1, pad
         pad: Zeros around the image.
     """
     require("depthwise_convolution_2d", "W", W, kind="f", ndim=4)
-    multiplier, channels, *kernel = shape_of(W)
+    multiplier, channels, *_ = shape_of(W)
     require("depthwise_convolution_2d", "x", x, kind="f", shape=(None, channels, None, None))
-    filters = reshape(op("Transpose", W, perm=(1, 0, 2, 3)), (multiplier * channels, 1, *kernel))
-    return convolution_2d(x, filters, b, stride, pad, groups=channels)
+    _check_convolved("depthwise_convolution_2d", x, W, b, 2, channels, multiplier * channels)
+    return windows.depthwise(x, W, b, as_tuple(stride, 2), as_tuple(pad, 2), channels)
 
 
 @function("x")
@@ -298,33 +274,13 @@ def im2col(
 ) -> Any:
     """Return the windows of images as columns: (batch, channels * kh * kw, rows, columns)."""
     require("im2col", "x", x, kind="f", ndim=4)
-    columns, (rows, width) = _windows(x, ksize, stride, pad, cover_all, dilate)
-    n, c = shape_of(x)[:2]
-    kh, kw = as_tuple(ksize, 2)
-    return reshape(columns, (n, c * kh * kw, rows, width))
-
-
-def _windows(
-    x: Any, ksize: Any, stride: Any, pad: Any, cover_all: bool, dilate: Any
-) -> tuple[Any, tuple[int, int]]:
-    """Return windows (batch, channels, kh * kw, rows, columns), and their numbers."""
     kernel, strides, pads = as_tuple(ksize, 2), as_tuple(stride, 2), as_tuple(pad, 2)
     dilations = as_tuple(dilate, 2)
-    sizes = shape_of(x)[2:]
     counts = [
         get_conv_outsize(size, k, s, p, cover_all, d)
-        for size, k, s, p, d in zip(sizes, kernel, strides, pads, dilations, strict=True)
+        for size, k, s, p, d in zip(shape_of(x)[2:], kernel, strides, pads, dilations, strict=True)
     ]
-    ends = end_pads(sizes, kernel, strides, pads, cover_all, dilations)
-    padded = op("Pad", x, [0, 0, *pads, 0, 0, *ends])
-    pieces = []
-    for i in range(kernel[0]):
-        for j in range(kernel[1]):
-            starts = [i * dilations[0], j * dilations[1]]
-            stops = [a + (n - 1) * s + 1 for a, n, s in zip(starts, counts, strides, strict=True)]
-            piece = op("Slice", padded, starts, stops, [2, 3], list(strides))
-            pieces.append(op("Unsqueeze", piece, [2]))
-    return concat(pieces, axis=2), (counts[0], counts[1])
+    return windows.image_columns(x, kernel, strides, pads, dilations, counts, cover_all)
 
 
 @function("x", "W", "b")
@@ -343,14 +299,16 @@ def local_convolution_2d(x: Any, W: Any, b: Any = None, stride: Any = 1) -> Any:
     require("local_convolution_2d", "x", x, shape=(None, channels, None, None))
     if b is not None:
         require("local_convolution_2d", "b", b, shape=(maps, rows, columns))
-    found = im2col(x, kernel, stride)
-    if shape_of(found)[2:] != (rows, columns):
+    strides = as_tuple(stride, 2)
+    places = tuple(
+        get_conv_outsize(size, k, s, 0)
+        for size, k, s in zip(shape_of(x)[2:], kernel, strides, strict=True)
+    )
+    if places != (rows, columns):
         raise type_check.refuse(
-            "local_convolution_2d", f"{shape_of(found)[2:]} places in W", f"{(rows, columns)}"
+            "local_convolution_2d", f"{places} places in W", f"{(rows, columns)}"
         )
-    weights = reshape(W, (maps, rows, columns, channels * kernel[0] * kernel[1]))
-    y = op("Einsum", found, weights, equation="nkij,oijk->noij")
-    return y if b is None else op("Add", y, b)
+    return windows.local_convolution(x, W, b, strides)
 
 
 @function("x")
@@ -364,11 +322,4 @@ def shift(x: Any, ksize: Any = 3, dilate: Any = 1) -> Any:
     _n, c, _h, _w = shape_of(x)
     if c < kh * kw:
         raise type_check.refuse("shift", f"x.shape[1] >= {kh * kw}", f"{c}")
-    taps = np.zeros((c, 1, kh, kw), x.dtype)
-    places = np.minimum(np.arange(c) // (c // (kh * kw)), kh * kw - 1)
-    # The group that stays in place is the last, which may be the largest.
-    last, middle = kh * kw - 1, (kh * kw - 1) // 2
-    places = np.where(places == middle, last, np.where(places == last, middle, places))
-    taps[np.arange(c), 0, kh - 1 - places // kw, kw - 1 - places % kw] = 1
-    pads = (kh // 2 * dy, kw // 2 * dx)
-    return op("Conv", x, taps, strides=(1, 1), pads=(*pads, *pads), dilations=(dy, dx), group=c)
+    return windows.shifted(x, (kh, kw), (dy, dx), c)

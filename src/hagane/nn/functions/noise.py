@@ -11,6 +11,7 @@ from hagane.nn.autograd.configuration import config
 from hagane.nn.functions.activation import gumbel_softmax, rrelu
 from hagane.nn.functions.applying import (
     array_of,
+    as_dtype_of,
     constant_like,
     function,
     pop_options,
@@ -21,6 +22,14 @@ from hagane.nn.functions.products import linear
 from hagane.ops.builder import op
 
 __all__ = ["gumbel_softmax", "rrelu"]
+
+
+def _noted(y: Any, **drawn: Any) -> Any:
+    """Return a result; programs find what was drawn for it in the function that made it."""
+    creator = getattr(y, "creator", None)
+    for name, item in drawn.items() if creator is not None else ():
+        setattr(creator, name, item)
+    return y
 
 
 @function("x")
@@ -47,7 +56,7 @@ def dropout(x: Any, ratio: float = 0.5, **kwargs: Any) -> Any:
         raise type_check.refuse(
             "dropout", f"mask: {x.dtype} {x.shape}", f"{mask.dtype} {mask.shape}"
         )
-    y = op("Mul", x, mask)
+    y = _noted(op("Mul", x, mask), mask=mask)
     return (y, mask) if return_mask else y
 
 
@@ -85,7 +94,8 @@ def zoneout(h: Any, x: Any, ratio: float = 0.5, **kwargs: Any) -> Any:
     require("zoneout", "x", x, dtype_as=("h", h), shape_as=("h", h))
     if config.train:
         kept = (np.random.rand(*shape_of(x)) >= ratio).astype(x.dtype)
-        return op("Add", op("Mul", h, 1 - kept), op("Mul", x, kept))
+        y = op("Add", op("Mul", h, 1 - kept), op("Mul", x, kept))
+        return _noted(y, flag_h=1 - kept, flag_x=kept)
     return op("Identity", x)
 
 
@@ -124,6 +134,7 @@ def simplified_dropconnect(
         raise type_check.refuse(
             "simplified_dropconnect", f"{shape_of(W)[1]} features", f"x.shape == {shape_of(x)}"
         )
+    W, b = as_dtype_of(x, W), as_dtype_of(x, b)
     rows = reshape(x, (n, features))
     shape = (n, *shape_of(W)) if use_batchwise_mask else tuple(shape_of(W))
     if mask is None:
@@ -140,4 +151,4 @@ def simplified_dropconnect(
         )
     else:
         y = op("MatMul", rows, op("Transpose", kept, perm=(1, 0)))
-    return y if b is None else op("Add", y, b)
+    return _noted(y if b is None else op("Add", y, b), mask=mask)

@@ -205,6 +205,13 @@ def fixed_batch_renormalization(
     x: Any, gamma: Any, beta: Any, mean: Any, var: Any, eps: float = 2e-5
 ) -> Any:
     """Return a batch normalization with given moments."""
+    import warnings
+
+    warnings.warn(
+        "fixed_batch_renormalization is deprecated. Use fixed_batch_normalization instead.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
     return fixed_batch_normalization(x, gamma, beta, mean, var, eps)
 
 

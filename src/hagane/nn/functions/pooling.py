@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from hagane.nn.autograd import type_check
-from hagane.nn.functions.applying import array_of, constant_like, function, require, shape_of
-from hagane.nn.functions.array import concat, reshape
-from hagane.nn.functions.windows import as_tuple, end_pads, get_conv_outsize, get_deconv_outsize
-from hagane.ops.builder import op
+from hagane.nn.functions.applying import array_of, function, lift, require, shape_of
+from hagane.nn.functions.windows import as_tuple, get_conv_outsize, get_deconv_outsize
+from hagane.ops.functions.chainer import windows
 
 
 def _prepare(where: str, x: Any, ndim: int, ksize: Any, stride: Any, pad: Any) -> Any:
@@ -37,33 +34,12 @@ def _max_pool(
     ]
     if min(counts, default=1) <= 0:
         raise type_check.refuse(where, "the padded x to hold a window", f"x.shape == {shape_of(x)}")
-    ends = end_pads(sizes, kernel, strides, pads, cover_all)
     if ndim == 0:
         return x
-    if any(p >= k for p, k in zip((*pads, *ends), (*kernel, *kernel), strict=True)):
-        filler = constant_like(-np.inf, x)
-        x = op("Pad", x, [0, 0, *pads, 0, 0, *ends], filler)
-        pads = ends = (0,) * ndim
+    y = windows.max_pool(x, kernel, strides, pads, cover_all)
     if not return_indices:
-        return op("MaxPool", x, kernel_shape=kernel, strides=strides, pads=(*pads, *ends))
-    y, places = op(
-        "MaxPool", x, kernel_shape=kernel, strides=strides, pads=(*pads, *ends), outputs=2
-    )
-    return y, _within_windows(array_of(places), shape_of(x), kernel, strides, pads)
-
-
-def _within_windows(places: Any, shape: Any, kernel: Any, strides: Any, pads: Any) -> Any:
-    """Return places in whole arrays as places in their windows."""
-    sizes = shape[2:]
-    flat = places % int(np.prod(sizes))
-    found = np.zeros_like(flat)
-    coordinates = np.unravel_index(flat, sizes)
-    for axis, coordinate in enumerate(coordinates):
-        first = np.arange(places.shape[2 + axis]) * strides[axis] - pads[axis]
-        view = [1] * places.ndim
-        view[2 + axis] = -1
-        found = found * kernel[axis] + coordinate - first.reshape(view)
-    return found.astype(np.int64)
+        return y
+    return y, array_of(windows.max_places(x, kernel, strides, pads, counts, cover_all))
 
 
 @function("x")
@@ -146,17 +122,7 @@ def _average_pool(
     kernel, strides, pads = _prepare(where, x, ndim, ksize, stride, pad)
     if ndim == 0:
         return x
-    if any(p >= k for p, k in zip(pads, kernel, strict=True)) and pad_value == 0:
-        x = op("Pad", x, [0, 0, *pads, 0, 0, *pads])
-        pads = (0,) * ndim
-    return op(
-        "AveragePool",
-        x,
-        kernel_shape=kernel,
-        strides=strides,
-        pads=(*pads, *pads),
-        count_include_pad=int(pad_value == 0),
-    )
+    return windows.average_pool(x, kernel, strides, pads, pad_value == 0)
 
 
 @function("x")
@@ -205,7 +171,7 @@ def _spread(
 ) -> Any:
     """Return elements put at all places of their windows, or at one place."""
     kernel, strides, pads = _prepare(where, x, ndim, ksize, stride, pad)
-    n, c, *counts = shape_of(x)
+    counts = shape_of(x)[2:]
     if outsize is None:
         sizes = tuple(
             get_deconv_outsize(m, k, s, p, cover_all)
@@ -216,22 +182,7 @@ def _spread(
     for i, (size, m) in enumerate(zip(sizes, counts, strict=True)):
         if get_conv_outsize(size, kernel[i], strides[i], pads[i], cover_all) != m:
             raise type_check.refuse(where, f"outsize[{i}] of which {m} windows come", f"{size}")
-    taps = int(np.prod(kernel))
-    flat = reshape(x, (n, c, 1, int(np.prod(counts))))
-    if indexes is None:
-        columns = op("Expand", flat, [n, c, taps, int(np.prod(counts))])
-    else:
-        chosen = array_of(indexes).reshape(n, c, 1, -1) == np.arange(taps).reshape(1, 1, taps, 1)
-        columns = op("Mul", flat, chosen.astype(x.dtype))
-    columns = reshape(columns, (n, c * taps, int(np.prod(counts))))
-    # Col2Im counts windows by itself: the image is as large as they need, and cut then.
-    whole = [(m - 1) * s + k for m, s, k in zip(counts, strides, kernel, strict=True)]
-    made = op("Col2Im", columns, whole, list(kernel), strides=strides)
-    ends = [max(p + size - w, 0) for p, size, w in zip(pads, sizes, whole, strict=True)]
-    if any(ends):
-        made = op("Pad", made, [0] * (2 + ndim) + [0, 0, *ends])
-    stops = [p + size for p, size in zip(pads, sizes, strict=True)]
-    return op("Slice", made, list(pads), stops, list(range(2, 2 + ndim)))
+    return windows.unpool(x, kernel, strides, pads, sizes, indexes)
 
 
 @function("x")
@@ -314,7 +265,9 @@ def upsampling_2d(
         raise type_check.refuse(
             "upsampling_2d", f"indexes.shape == {shape_of(x)}", f"{array_of(indexes).shape}"
         )
-    return _spread("upsampling_2d", x, 2, ksize, stride, pad, outsize, cover_all, indexes)
+    return _spread(
+        "upsampling_2d", x, 2, ksize, stride, pad, outsize, cover_all, lift(array_of(indexes))
+    )
 
 
 @function("x")
@@ -325,12 +278,5 @@ def spatial_pyramid_pooling_2d(x: Any, pyramid_height: int, pooling: Any = None)
     if pooling != "max":
         raise ValueError(f"Unsupported pooling operation: {pooling}")
     require("spatial_pyramid_pooling_2d", "x", x, kind="f", ndim=4)
-    n, _c, h, w = shape_of(x)
-    levels = []
-    for level in range(pyramid_height):
-        bins = 2**level
-        kernel = (-(-h // bins), -(-w // bins))
-        pads = ((kernel[0] * bins - h) // 2, (kernel[1] * bins - w) // 2)
-        y = max_pooling_2d(x, kernel, kernel, pads, True)
-        levels.append(reshape(y, (n, int(np.prod(shape_of(y)[1:])), 1, 1)))
-    return concat(levels)
+    _n, _c, height, width = shape_of(x)
+    return windows.pyramid(x, pyramid_height, height, width)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hagane.nn.autograd import type_check
-from hagane.nn.functions.applying import as_dtype_of, function, lift, require, shape_of
+from hagane.nn.functions.applying import as_dtype_of, function, lift, promoted, require, shape_of
 from hagane.nn.functions.array import reshape
 from hagane.ops.builder import op
 
@@ -22,8 +22,7 @@ def matmul(a: Any, b: Any, transa: bool = False, transb: bool = False) -> Any:
         transa: Whether the matrices of ``a`` are transposed first.
         transb: Whether those of ``b`` are.
     """
-    require("matmul", "a", a, kind="f")
-    require("matmul", "b", b, dtype_as=("a", a))
+    a, b = promoted("matmul", a, b)
     first, second = tuple(shape_of(a)), tuple(shape_of(b))
     if not first or not second:
         raise type_check.refuse("matmul", "one or more axes", f"{first} and {second}")
@@ -75,8 +74,7 @@ def batch_matmul(a: Any, b: Any, transa: bool = False, transb: bool = False) -> 
 @function("a", "b")
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """Return the sum of products over axes of two arrays, as ``numpy.tensordot``."""
-    require("tensordot", "a", a, kind="f")
-    require("tensordot", "b", b, dtype_as=("a", a))
+    a, b = promoted("tensordot", a, b)
     first, second = tuple(shape_of(a)), tuple(shape_of(b))
     if isinstance(axes, int):
         over_a = list(range(len(first) - axes, len(first)))

@@ -11,10 +11,11 @@ from hagane.nn.autograd import type_check
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.functions.applying import array_of, constant_like, function, lift, require
 from hagane.nn.functions.array import concat, reshape, split_axis, stack
-from hagane.nn.functions.loss import check_reduce, folded, total
+from hagane.nn.functions.loss import check_reduce
 from hagane.nn.functions.math import logsumexp, sum
 from hagane.nn.functions.products import embed_id
 from hagane.ops.builder import op
+from hagane.ops.functions.chainer.losses import folded, total
 
 
 @function("x", "W")

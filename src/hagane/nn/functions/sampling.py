@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hagane.nn.autograd import type_check
-from hagane.nn.functions.applying import array_of, function, pop_options, require
+import numpy as np
+
+from hagane.nn.functions.applying import function, pop_options, require, shape_of
+from hagane.nn.functions.windows import as_tuple
+from hagane.ops.builder import op
 from hagane.ops.functions.chainer import images
 
 
@@ -61,33 +64,46 @@ def spatial_transformer_sampler(x: Any, grid: Any, **kwargs: Any) -> Any:
     return images.sampled(x, grid)
 
 
-@function("x")
-def roi_average_align_2d(
-    x: Any,
-    rois: Any,
-    roi_indices: Any,
-    outsize: Any,
-    spatial_scale: float,
-    sampling_ratio: Any = None,
+@function("x", "offset", "W", "b")
+def deformable_convolution_2d_sampler(
+    x: Any, offset: Any, W: Any, b: Any = None, stride: Any = 1, pad: Any = 0
 ) -> Any:
-    """Return the means of sampled parts of regions (He et al. 2017).
+    """Return a convolution whose taps are moved by offsets (Dai et al. 2017).
 
     Args:
         x: (batch, channels, height, width).
-        rois: Regions (top, left, bottom, right), (regions, 4).
-        roi_indices: The image of each region, int32 (regions,).
-        outsize: Rows and columns of parts.
-        spatial_scale: Pixels of ``x`` in a unit of ``rois``.
-        sampling_ratio: How many samples a part has each way; as many as pixels if None.
+        offset: How far each tap is moved, first along the width:
+            (batch, 2 * kernel height * kernel width, rows, columns).
+        W: (maps, channels, kernel height, kernel width).
+        b: (maps,).
+        stride: Of the window.
+        pad: Zeros around the image.
     """
-    where = "roi_average_align_2d"
+    where = "deformable_convolution_2d_sampler"
     require(where, "x", x, kind="f", ndim=4)
-    rows, columns = (outsize, outsize) if isinstance(outsize, int) else outsize
-    both = sampling_ratio if isinstance(sampling_ratio, tuple | list) else (sampling_ratio,) * 2
-    if both[0] != both[1]:
-        raise NotImplementedError(f"{where}: expected one sampling_ratio for both axes, got {both}")
-    regions = array_of(rois)
-    if regions.ndim != 2 or regions.shape[1] != 4:
-        raise type_check.refuse(where, "rois.shape == (…, 4)", f"rois.shape == {regions.shape}")
-    places, scale = array_of(roi_indices), float(spatial_scale)
-    return images.roi_average(x, regions, places, (rows, columns), scale, both[0] or 0)
+    require(where, "offset", offset, dtype_as=("x", x), ndim=4)
+    (sy, sx), (ph, pw) = as_tuple(stride, 2), as_tuple(pad, 2)
+    n, c, h, w = shape_of(x)
+    require(where, "W", W, dtype_as=("x", x), shape=(None, c, None, None))
+    maps, _, kh, kw = shape_of(W)
+    _, moves, rows, columns = shape_of(offset)
+    taps = kh * kw
+    if moves != 2 * taps:
+        raise ValueError(
+            f"The shape of the offset does not match the kernel size: expected {2 * taps} "
+            f"channels, got {moves}"
+        )
+    tap_y, tap_x = np.divmod(np.arange(taps), kw)
+    places = np.empty((1, 2, taps, rows, columns), x.dtype)
+    places[0, 0] = tap_x[:, None, None] + np.arange(columns) * sx
+    places[0, 1] = tap_y[:, None, None] + (np.arange(rows) * sy)[:, None]
+    moved = op("Add", op("Reshape", offset, [n, 2, taps, rows, columns]), places)
+    # Places between -1 and 1 of the padded image.
+    extent = np.array([w + 2 * pw - 1, h + 2 * ph - 1], x.dtype).reshape(1, 2, 1, 1, 1)
+    grid = op("Sub", op("Mul", moved, 2 / extent), np.ones((), x.dtype))
+    padded = op("Pad", x, [0, 0, ph, pw, 0, 0, ph, pw])
+    found = images.sampled(padded, op("Reshape", grid, [n, 2, taps, rows * columns]))
+    filters = op("Reshape", W, [maps, c, taps])
+    y = op("Einsum", found, filters, equation="nctp,oct->nop")
+    y = op("Reshape", y, [n, maps, rows, columns])
+    return y if b is None else op("Add", y, op("Unsqueeze", b, [1, 2]))

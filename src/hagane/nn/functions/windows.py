@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 
@@ -45,21 +44,3 @@ def as_tuple(x: Any, n: int) -> tuple[int, ...]:
             raise ValueError(f"expected {n} numbers, got {x}")
         return found
     return (int(x),) * n
-
-
-def end_pads(
-    sizes: Sequence[int],
-    kernel: Sequence[int],
-    strides: Sequence[int],
-    pads: Sequence[int],
-    cover_all: bool,
-    dilations: Sequence[int] | None = None,
-) -> tuple[int, ...]:
-    """Return the padding after each axis that makes all windows whole."""
-    found = []
-    for i, size in enumerate(sizes):
-        d = 1 if dilations is None else dilations[i]
-        count = get_conv_outsize(size, kernel[i], strides[i], pads[i], cover_all, d)
-        extent = (kernel[i] - 1) * d + 1
-        found.append(max((count - 1) * strides[i] + extent - size - pads[i], 0))
-    return tuple(found)

@@ -1,8 +1,10 @@
 """Links, under the names of Chainer."""
 
+from hagane.nn.links.attention import MultiHeadAttention, TransformerBlock
 from hagane.nn.links.classifier import (
     Classifier,
 )
+from hagane.nn.links.composed import Inception, MLPConvolution2D
 from hagane.nn.links.connection import (
     Bias,
     Bilinear,
@@ -28,10 +30,10 @@ from hagane.nn.links.convolution import (
     DeconvolutionND,
     DepthwiseConvolution2D,
     DilatedConvolution2D,
-    Inception,
     LocalConvolution2D,
-    MLPConvolution2D,
 )
+from hagane.nn.links.decorrelation import DecorrelatedBatchNormalization
+from hagane.nn.links.deformable import DeformableConvolution2D
 from hagane.nn.links.losses import (
     BinaryHierarchicalSoftmax,
     BlackOut,
@@ -86,6 +88,8 @@ __all__ = [
     "Deconvolution2D",
     "Deconvolution3D",
     "DeconvolutionND",
+    "DecorrelatedBatchNormalization",
+    "DeformableConvolution2D",
     "DepthwiseConvolution2D",
     "DilatedConvolution2D",
     "EmbedID",
@@ -97,6 +101,7 @@ __all__ = [
     "LocalConvolution2D",
     "MLPConvolution2D",
     "Maxout",
+    "MultiHeadAttention",
     "NStepBiGRU",
     "NStepBiLSTM",
     "NStepBiRNNReLU",
@@ -120,4 +125,5 @@ __all__ = [
     "StatelessMGU",
     "Swish",
     "TheanoFunction",
+    "TransformerBlock",
 ]

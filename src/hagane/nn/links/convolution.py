@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from hagane.nn import functions as F
@@ -9,9 +12,7 @@ from hagane.nn.autograd.parameter import Parameter
 from hagane.nn.functions.windows import as_tuple, get_conv_outsize
 from hagane.nn.initializers import Constant, get_initializer
 from hagane.nn.links.connection import bias_initializer
-from hagane.nn.model.chain import Chain
 from hagane.nn.model.link import Link
-from hagane.nn.model.sequential import Sequential
 
 
 def _pop(where: str, options: dict[str, Any], **defaults: Any) -> tuple[Any, ...]:
@@ -19,6 +20,18 @@ def _pop(where: str, options: dict[str, Any], **defaults: Any) -> tuple[Any, ...
     if options:
         raise TypeError(f"{where}() got unexpected keyword argument(s) {', '.join(options)}")
     return found
+
+
+def _of_rank(construct: Callable[..., None], ndim: int) -> Any:
+    """Return a constructor of links over any number of axes as that of links over ``ndim``."""
+
+    @functools.wraps(construct)
+    def constructed(self: Any, *args: Any, **kwargs: Any) -> None:
+        construct(self, ndim, *args, **kwargs)
+
+    own, _, *rest = inspect.signature(construct).parameters.values()
+    vars(constructed)["__signature__"] = inspect.Signature([own, *rest])
+    return constructed
 
 
 class ConvolutionND(Link):
@@ -101,67 +114,13 @@ class ConvolutionND(Link):
 class Convolution1D(ConvolutionND):
     """A convolution over one axis."""
 
-    def __init__(
-        self,
-        in_channels: Any,
-        out_channels: Any,
-        ksize: Any,
-        stride: Any = 1,
-        pad: Any = 0,
-        nobias: bool = False,
-        initialW: Any = None,
-        initial_bias: Any = None,
-        cover_all: bool = False,
-        dilate: Any = 1,
-        groups: int = 1,
-    ):
-        super().__init__(
-            1,
-            in_channels,
-            out_channels,
-            ksize,
-            stride,
-            pad,
-            nobias,
-            initialW,
-            initial_bias,
-            cover_all,
-            dilate,
-            groups,
-        )
+    __init__ = _of_rank(ConvolutionND.__init__, 1)
 
 
 class Convolution3D(ConvolutionND):
     """A convolution over three axes."""
 
-    def __init__(
-        self,
-        in_channels: Any,
-        out_channels: Any,
-        ksize: Any,
-        stride: Any = 1,
-        pad: Any = 0,
-        nobias: bool = False,
-        initialW: Any = None,
-        initial_bias: Any = None,
-        cover_all: bool = False,
-        dilate: Any = 1,
-        groups: int = 1,
-    ):
-        super().__init__(
-            3,
-            in_channels,
-            out_channels,
-            ksize,
-            stride,
-            pad,
-            nobias,
-            initialW,
-            initial_bias,
-            cover_all,
-            dilate,
-            groups,
-        )
+    __init__ = _of_rank(ConvolutionND.__init__, 3)
 
 
 class Convolution2D(ConvolutionND):
@@ -353,67 +312,13 @@ class DeconvolutionND(Link):
 class Deconvolution1D(DeconvolutionND):
     """A transposed convolution over one axis."""
 
-    def __init__(
-        self,
-        in_channels: Any,
-        out_channels: Any,
-        ksize: Any,
-        stride: Any = 1,
-        pad: Any = 0,
-        nobias: bool = False,
-        outsize: Any = None,
-        initialW: Any = None,
-        initial_bias: Any = None,
-        dilate: Any = 1,
-        groups: int = 1,
-    ):
-        super().__init__(
-            1,
-            in_channels,
-            out_channels,
-            ksize,
-            stride,
-            pad,
-            nobias,
-            outsize,
-            initialW,
-            initial_bias,
-            dilate,
-            groups,
-        )
+    __init__ = _of_rank(DeconvolutionND.__init__, 1)
 
 
 class Deconvolution3D(DeconvolutionND):
     """A transposed convolution over three axes."""
 
-    def __init__(
-        self,
-        in_channels: Any,
-        out_channels: Any,
-        ksize: Any,
-        stride: Any = 1,
-        pad: Any = 0,
-        nobias: bool = False,
-        outsize: Any = None,
-        initialW: Any = None,
-        initial_bias: Any = None,
-        dilate: Any = 1,
-        groups: int = 1,
-    ):
-        super().__init__(
-            3,
-            in_channels,
-            out_channels,
-            ksize,
-            stride,
-            pad,
-            nobias,
-            outsize,
-            initialW,
-            initial_bias,
-            dilate,
-            groups,
-        )
+    __init__ = _of_rank(DeconvolutionND.__init__, 3)
 
 
 class Deconvolution2D(DeconvolutionND):
@@ -561,75 +466,3 @@ class LocalConvolution2D(Link):
         if self.W.array is None:
             self._initialize_params(x.shape[1], x.shape[2:])
         return F.local_convolution_2d(x, self.W, self.b, self.stride)
-
-
-class MLPConvolution2D(Sequential):
-    """A convolution, and then convolutions of single pixels (Lin et al. 2013)."""
-
-    def __init__(
-        self,
-        in_channels: Any,
-        out_channels: Any,
-        ksize: Any = None,
-        stride: Any = 1,
-        pad: Any = 0,
-        activation: Any = F.relu,
-        *args: Any,
-        **kwargs: Any,
-    ):
-        conv_init, bias_init = _pop("MLPConvolution2D", kwargs, conv_init=None, bias_init=None)
-        if ksize is None:
-            out_channels, ksize, in_channels = in_channels, out_channels, None
-        if not callable(activation):
-            raise TypeError(f"MLPConvolution2D: activation must be callable, got {activation!r}")
-        first, *rest = out_channels
-        layers: list[Any] = [
-            Convolution2D(
-                in_channels, first, ksize, stride, pad, initialW=conv_init, initial_bias=bias_init
-            )
-        ]
-        before = first
-        for count in rest:
-            layers += [
-                activation,
-                Convolution2D(before, count, 1, initialW=conv_init, initial_bias=bias_init),
-            ]
-            before = count
-        super().__init__(*layers)
-        self.activation = activation
-
-
-class Inception(Chain):
-    """A block of GoogLeNet (Szegedy et al. 2014)."""
-
-    def __init__(
-        self,
-        in_channels: Any,
-        out1: int,
-        proj3: int,
-        out3: int,
-        proj5: int,
-        out5: int,
-        proj_pool: int,
-        conv_init: Any = None,
-        bias_init: Any = None,
-    ):
-        super().__init__()
-        given = {"initialW": conv_init, "initial_bias": bias_init}
-        with self.init_scope():
-            self.conv1 = Convolution2D(in_channels, out1, 1, **given)
-            self.proj3 = Convolution2D(in_channels, proj3, 1, **given)
-            self.conv3 = Convolution2D(proj3, out3, 3, pad=1, **given)
-            self.proj5 = Convolution2D(in_channels, proj5, 1, **given)
-            self.conv5 = Convolution2D(proj5, out5, 5, pad=2, **given)
-            self.projp = Convolution2D(in_channels, proj_pool, 1, **given)
-
-    def forward(self, x: Any) -> Any:
-        """Return the outputs of all four ways, joined."""
-        ways = (
-            self.conv1(x),
-            self.conv3(F.relu(self.proj3(x))),
-            self.conv5(F.relu(self.proj5(x))),
-            self.projp(F.max_pooling_2d(x, 3, stride=1, pad=1)),
-        )
-        return F.relu(F.concat(ways, axis=1))

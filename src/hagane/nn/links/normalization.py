@@ -197,7 +197,7 @@ class BatchRenormalization(BatchNormalization):
         """Return the normalized array."""
         gamma, beta = self._scale_and_shift()
         if not config.train:
-            return F.fixed_batch_renormalization(
+            return F.fixed_batch_normalization(
                 x, gamma, beta, self.avg_mean, self.avg_var, self.eps
             )
         decay = self._next_decay(finetune)

@@ -45,9 +45,12 @@ def folded(x: Any, reduce: str) -> Any:
 
 def _over_valid(loss: Any, valid: Any, normalize: bool) -> Any:
     """Return the sum of losses over the number of valid ones, or over the size of the batch."""
-    mask = mask_like(valid, loss)
-    count = total(mask) if normalize else size_as_number(loss, 0, loss)
-    return div(total(mul(loss, mask)), op("Max", count, number_like(1, loss)))
+    # Counts of more than 2,048 are not exact in half precision, and sums of so many overflow.
+    wide = loss if dtype_of(loss) == ir.DataType.DOUBLE else cast(loss, ir.DataType.FLOAT)
+    mask = mask_like(valid, wide)
+    count = total(mask) if normalize else size_as_number(loss, 0, wide)
+    found = div(total(mul(wide, mask)), op("Max", count, number_like(1, wide)))
+    return cast(found, dtype_of(loss))
 
 
 def softmax_cross_entropy(

@@ -1,0 +1,84 @@
+"""Attention, and positions as rotations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hagane.nn.autograd import type_check
+from hagane.nn.functions.applying import array_of, constant_like, function, require, shape_of
+from hagane.nn.functions.noise import dropout
+from hagane.ops.builder import op
+from hagane.ops.functions.layers import attention
+
+
+@function("query", "key", "value", "attn_mask")
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> Any:
+    """Return means of values, weighted by how queries fit keys (Vaswani et al. 2017, equation 1).
+
+    Args:
+        query: (..., queries, features).
+        key: (..., keys, features).
+        value: (..., keys, size).
+        attn_mask: Truth values, true for what is seen, or numbers that are added to the scores:
+            (..., queries, keys).
+        dropout_p: The share of weights that is dropped in training.
+        is_causal: Whether a query sees only keys that do not come after it.
+        scale: Of the products; 1 / sqrt(features) if None.
+
+    Returns:
+        (..., queries, size); zeros for a query that sees no key.
+    """
+    where = "scaled_dot_product_attention"
+    require(where, "query", query, kind="f", at_least=2)
+    features = shape_of(query)[-1]
+    for name, x in (("key", key), ("value", value)):
+        require(where, name, x, dtype_as=("query", query), at_least=2)
+    if shape_of(key)[-1] != features or shape_of(key)[-2] != shape_of(value)[-2]:
+        raise type_check.refuse(
+            where,
+            f"key: (…, keys, {features}), value: (…, keys, size)",
+            f"key.shape == {shape_of(key)}, value.shape == {shape_of(value)}",
+        )
+    mask = None if attn_mask is None else attention.additive(attn_mask, query, hidden=False)
+    if is_causal:
+        seen = attention.additive(attention.causal_mask(query, key), query, hidden=False)
+        mask = seen if mask is None else op("Add", mask, seen)
+    y, weights = attention.attend(query, key, value, mask, scale)
+    return op("MatMul", dropout(weights, dropout_p), value) if dropout_p else y
+
+
+@function("x")
+def rotary(x: Any, positions: Any = None, base: float = 10000.0) -> Any:
+    """Return vectors whose halves are turned by angles of their position (Su et al. 2021).
+
+    Args:
+        x: (..., length, features), with an even number of features.
+        positions: Integers (length,), or of the shape of ``x`` but for features; 0, 1, … if None.
+        base: Feature ``i`` of ``features / 2`` turns by ``base ** (-2 i / features)`` a step.
+    """
+    require("rotary", "x", x, kind="f", at_least=2)
+    *_, length, features = shape_of(x)
+    if features % 2:
+        raise type_check.refuse("rotary", "an even number of features", f"{features}")
+    places = np.arange(length) if positions is None else array_of(positions)
+    half = features // 2
+    angles = places[..., None] * base ** (-np.arange(half) / half)
+    cos, sin = constant_like(np.cos(angles), x), constant_like(np.sin(angles), x)
+    last = [len(shape_of(x)) - 1]
+    first, second = op("Slice", x, [0], [half], last), op("Slice", x, [half], [features], last)
+    return op(
+        "Concat",
+        op("Sub", op("Mul", first, cos), op("Mul", second, sin)),
+        op("Add", op("Mul", second, cos), op("Mul", first, sin)),
+        axis=-1,
+    )

@@ -1,0 +1,164 @@
+"""Regions, sparse products, deformable windows, decorrelation, recomputing, strides."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hagane
+import hagane.functions as F  # noqa: N812
+import hagane.links as L  # noqa: N812
+from hagane.gradient_check import check_backward, check_double_backward
+from hagane.utils import to_coo
+
+N = np.random.default_rng(1)
+
+
+@pytest.mark.parametrize("name", ["max", "average"])
+def test_a_region_of_the_whole_image_is_pooled_as_by_windows(name: str) -> None:
+    x = N.normal(size=(2, 3, 6, 8))
+    boxes, images = np.array([[0.0, 0, 12, 16], [0, 0, 12, 16]]), np.array([1, 0], np.int32)
+    found = getattr(F, f"roi_{name}_pooling_2d")(x, boxes, images, (3, 4), 0.5)
+    pooled = F.max_pooling_2d(x, 2) if name == "max" else F.average_pooling_2d(x, 2)
+    np.testing.assert_allclose(found.array, pooled.array[[1, 0]])
+
+
+@pytest.mark.parametrize("ratio", [None, 2, (1, 3)])
+@pytest.mark.parametrize("name", ["roi_max_align_2d", "roi_average_align_2d"])
+def test_gradients_of_aligned_regions_are_those_of_differences(name: str, ratio: object) -> None:
+    x = N.permutation(2 * 2 * 5 * 7).reshape(2, 2, 5, 7) / 10.0
+    boxes = np.array([[0.3, 1.1, 4.2, 5.3], [-3, -3, 9, 9], [2, 2, 2.5, 2.5]])
+    images = np.array([0, 1, 1], np.int32)
+
+    def pool(x: object) -> object:
+        return getattr(F, name)(x, boxes, images, (2, 3), 1.0, ratio)
+
+    check_backward(pool, x, N.normal(size=(3, 2, 2, 3)), eps=1e-4, atol=1e-4)
+
+
+def test_an_empty_part_of_a_region_is_minus_infinity_or_zero() -> None:
+    x, box = np.ones((1, 1, 4, 4)), np.array([[6.0, 0, 8, 4]])
+    found = F.roi_max_pooling_2d(x, box, np.zeros(1, np.int32), 2, 1.0)
+    assert (found.array == -np.inf).all()
+    old = F.roi_pooling_2d(x, np.array([[0.0, 0, 6, 4, 8]]), 2, 2, 1.0)
+    assert (old.array == 0).all()
+
+
+@pytest.mark.parametrize("batch", [(), (3,)])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_sparse_products_are_those_of_whole_matrices(
+    batch: tuple[int, ...], transposed: bool
+) -> None:
+    sparse = np.where(N.random((*batch, 4, 4)) > 0.6, N.normal(size=(*batch, 4, 4)), 0)
+    dense = N.normal(size=(*batch, 4, 4)).astype("f")
+    coo = to_coo(sparse, requires_grad=True)
+    np.testing.assert_array_equal(coo.to_dense(), sparse)
+    left = F.sparse_matmul(coo, dense, transa=transposed)
+    other = sparse.swapaxes(-1, -2) if transposed else sparse
+    assert left.dtype == np.float64
+    np.testing.assert_allclose(left.array, other @ dense, atol=1e-12)
+    right = F.sparse_matmul(dense, coo, transb=transposed)
+    np.testing.assert_allclose(right.array, dense @ other, atol=1e-12)
+    F.sum(left).backward()
+    assert coo.data.grad.shape == coo.row.shape
+    with pytest.raises(ValueError, match="expected one CooMatrix and one dense array"):
+        F.sparse_matmul(dense, dense)
+
+
+def test_without_offsets_a_deformable_convolution_is_a_convolution() -> None:
+    x, w, b = N.normal(size=(2, 3, 6, 7)), N.normal(size=(4, 3, 3, 2)), N.normal(size=4)
+    plain = F.convolution_2d(x, w, b, stride=(2, 1), pad=1)
+    offsets = np.zeros((2, 12, *plain.shape[2:]))
+    found = F.deformable_convolution_2d_sampler(x, offsets, w, b, (2, 1), 1)
+    np.testing.assert_allclose(found.array, plain.array, atol=1e-10)
+    link = L.DeformableConvolution2D(None, 5, 3, pad=1)
+    assert link(x.astype("f")).shape == (2, 5, 6, 7)
+
+
+def test_decorrelated_channels_have_the_unit_covariance() -> None:
+    x = N.normal(size=(20, 6, 3)) @ np.diag([1.0, 3.0, 0.2])
+    y = F.decorrelated_batch_normalization(x, groups=2, eps=1e-12)
+    rows = y.array.transpose(1, 0, 2).reshape(2, 3, -1)
+    covariance = rows @ rows.swapaxes(1, 2) / rows.shape[-1]
+    np.testing.assert_allclose(covariance, np.stack([np.eye(3)] * 2), atol=1e-8)
+    check_backward(
+        lambda x: F.decorrelated_batch_normalization(x, groups=2),
+        x[:5],
+        N.normal(size=(5, 6, 3)),
+        eps=1e-5,
+        atol=1e-4,
+    )
+    link = L.DecorrelatedBatchNormalization(6, groups=2)
+    for _ in range(200):
+        link(x.astype("f"))
+    with hagane.using_config("train", False):
+        fixed = link(x.astype("f"))
+    np.testing.assert_allclose(fixed.array, y.array, atol=0.1)
+
+
+def test_forgotten_results_are_computed_again_with_the_same_gradients() -> None:
+    x, link, calls = hagane.Variable(N.normal(size=(2, 3)).astype("f")), L.Linear(3, 4), []
+
+    def twice(x: hagane.Variable) -> hagane.Variable:
+        calls.append(1)
+        return F.tanh(link(x)) * 2
+
+    link.cleargrads()
+    F.sum(twice(x)).backward()
+    wanted = x.grad.copy(), link.W.grad.copy()
+    x.cleargrad()
+    link.cleargrads()
+    F.sum(F.forget(twice, x)).backward()
+    np.testing.assert_allclose(x.grad, wanted[0], rtol=1e-6)
+    np.testing.assert_allclose(link.W.grad, wanted[1], rtol=1e-6)
+    assert len(calls) == 3
+    with pytest.raises(RuntimeError, match="2nd element of a returned tuple is not Variable"):
+        F.forget(lambda x: (x, 1), x)
+
+
+def test_strided_elements_that_overlap_add_their_gradients() -> None:
+    x = hagane.Variable(np.arange(4.0))
+    y = F.as_strided(x, (3, 2), (1, 1), 0)
+    np.testing.assert_array_equal(y.array, [[0, 1], [1, 2], [2, 3]])
+    F.sum(y).backward()
+    np.testing.assert_array_equal(x.grad, [1, 2, 2, 1])
+    with pytest.raises(ValueError, match="a memory of 4 elements, got 0 to 4"):
+        F.as_strided(x, (5,), (1,), 0)
+
+
+@pytest.mark.parametrize("other", [np.float16, np.float64])
+def test_products_of_different_types_have_the_wider_one(other: type) -> None:
+    a, b = (
+        hagane.Variable(N.normal(size=(2, 3)).astype("f")),
+        hagane.Variable(np.ones((3, 2), other)),
+    )
+    y = F.matmul(a, b)
+    assert y.dtype == np.result_type(np.float32, other)
+    F.sum(y).backward()
+    assert (a.grad.dtype, b.grad.dtype) == (np.float32, np.dtype(other))
+    assert F.tensordot(a, b, axes=1).dtype == y.dtype
+
+
+def test_labels_in_half_precision_count_beyond_what_it_can_add() -> None:
+    x = hagane.Variable(np.zeros((70_000, 2), np.float16))
+    loss = F.softmax_cross_entropy(x, np.zeros(70_000, np.int32))
+    assert abs(float(loss.array) - np.log(2)) < 1e-3
+    loss.backward()
+    assert np.isfinite(x.grad).all()
+
+
+def test_targets_of_losses_get_no_gradient() -> None:
+    x, t = hagane.Variable(N.normal(size=(3, 2))), hagane.Variable(np.full((3, 2), 0.5))
+    F.softmax_cross_entropy(x, t).backward()
+    assert x.grad is not None
+    assert t.grad is None
+
+
+def test_second_derivatives_take_gradients_of_those_inputs_only_that_have_one() -> None:
+    labels = np.array([1, 0, 1], np.int32)
+    check_double_backward(
+        lambda x, t: F.sigmoid_cross_entropy(x, t, reduce="no"),
+        (N.normal(size=3), labels),
+        N.normal(size=3),
+        (N.normal(size=3),),
+    )
