@@ -1,4 +1,4 @@
-"""What can go wrong with a simulated cluster.
+"""Errors of simulated clusters.
 
 ::
 

@@ -184,7 +184,7 @@ class BackoffQueue:
 
 
 def signature(pod: Pod) -> tuple[object, ...]:
-    """Return what pods have in common that can be placed on the same nodes."""
+    """Return the needs of pods that can be placed on the same nodes."""
     if pod.gpu is None:
         return tuple(sorted(pod.requests.items()))
     return (*sorted(pod.requests.items()), pod.gpu.count, pod.gpu.milli)

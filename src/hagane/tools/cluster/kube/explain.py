@@ -30,11 +30,11 @@ class Asked(Protocol):
 
     @property
     def name(self) -> str:
-        """What filters and scores are called after."""
+        """The name under which filters and scores appear."""
 
     @property
     def weight(self) -> int:
-        """What its scores are multiplied with."""
+        """The factor of its scores."""
 
     def filter(self, cycle: Cycle, rows: Ints) -> tuple[Ints, dict[str, str]]:
         """Return the rows it leaves, and its reasons by node."""
@@ -50,7 +50,7 @@ class Asked(Protocol):
 
 @dataclass(slots=True)
 class Verdict:
-    """What one node made of a pod.
+    """One node's answer to a pod.
 
     Attributes:
         filters: reasons by failing filter or extender.
@@ -105,7 +105,7 @@ def explain(
     seed: int = 0,
     extenders: Sequence[Asked] = (),
 ) -> Explanation:
-    """Return what every node makes of a pod; nothing is bound.
+    """Return every node's answer to a pod; nothing is bound.
 
     Every filter is asked about every node, where kube-scheduler would stop at the first that
     fails, and no node is left out by sampling. Extenders are asked about the nodes that are left,

@@ -47,7 +47,7 @@ class FitFilter(Filter):
         return ", ".join(self.shortages(cycle, row))
 
     def shortages(self, cycle: Cycle, row: int) -> list[str]:
-        """Return what a node lacks, in kube-scheduler's order and words."""
+        """Return the resources that a node lacks, in kube-scheduler's order and words."""
         cluster, requests = cycle.cluster, cycle.pod.requests
         out = []
         if cluster.counts[row] >= cluster.allocatable[PODS, row]:
@@ -98,7 +98,7 @@ class GpuShareFilter(Filter):
         return ok
 
     def reason(self, cycle: Cycle, row: int) -> str:
-        """Return what is short."""
+        """Return the resources in short supply."""
         gpu = cycle.pod.gpu
         assert gpu is not None
         return f"Insufficient GPU devices with {gpu.milli} thousandths free"

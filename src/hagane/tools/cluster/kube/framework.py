@@ -1,4 +1,4 @@
-"""What a plugin is: a filter or a score over many nodes at once.
+"""Plugins: filters and scores over many nodes at once.
 
 Source: the scheduling framework of kube-scheduler (``pkg/scheduler/framework``). A filter answers
 for an array of rows with a mask, a score with an array of integers; what a plugin computes once
@@ -25,7 +25,7 @@ class Cycle:
     """One attempt to place one pod.
 
     Attributes:
-        store: what plugins computed for this pod, by plugin.
+        store: results of plugins for this pod, by plugin.
     """
 
     pod: Pod
@@ -34,7 +34,7 @@ class Cycle:
     store: dict[str, Any] = field(default_factory=dict)
 
     def once(self, name: str, compute: Callable[[], Any]) -> Any:
-        """Return what ``compute`` gave the first time."""
+        """Return the result of the first call of ``compute``."""
         if name not in self.store:
             self.store[name] = compute()
         return self.store[name]

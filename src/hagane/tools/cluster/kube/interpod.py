@@ -141,7 +141,7 @@ class InterPodScore(Score):
     """Preferred terms, the pod's own and those of pods already there, as sums of weights.
 
     Args:
-        hard_weight: what a required affinity of a bound pod is worth.
+        hard_weight: the worth of a required affinity of a bound pod.
         ignore_existing: skip pods that have no preferred terms of their own.
     """
 

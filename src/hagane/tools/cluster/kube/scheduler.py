@@ -117,7 +117,7 @@ class KubeScheduler(Scheduler):
             pending.why = why
 
     def _kind(self, pod: Pod) -> tuple[object, ...] | None:
-        """Return what decides where a pod fits; None if other pods or extenders have a say."""
+        """Return the facts that decide a pod's place; None if others have a say."""
         if pod.affinity or pod.anti_affinity or pod.spread or pod.ports or self.extra_filters:
             return None
         own = (pod.priority, pod.node_name, pod.node_selector, pod.node_affinity, pod.tolerations)

@@ -35,7 +35,7 @@ class Defaults:
 
 
 def default_selector(pod: Pod, cluster: Cluster) -> Selector | None:
-    """Return what a pod's services and owner select, or None if nothing does."""
+    """Return the selector of a pod's services and owner, or None if nothing selects it."""
     parts: list[Requirement] = []
     for service in cluster.services:
         chosen = service.selector if service.namespace == pod.namespace else None

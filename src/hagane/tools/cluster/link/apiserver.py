@@ -231,7 +231,7 @@ class ApiServer:
 
 
 class _Target:
-    """What a path names.
+    """The object or list that a path names.
 
     Raises:
         Refused: There is nothing of that name.

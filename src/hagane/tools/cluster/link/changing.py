@@ -1,4 +1,4 @@
-"""What clients write: new objects, replaced and patched ones, pods that may be evicted."""
+"""Writes of clients: new objects, replaced and patched ones, evictions of pods."""
 
 from __future__ import annotations
 

@@ -37,12 +37,12 @@ class Extender:
 
     @property
     def name(self) -> str:
-        """What explanations call it."""
+        """The name in explanations."""
         return f"extender {self.config.url}"
 
     @property
     def weight(self) -> int:
-        """What its scores are multiplied with."""
+        """The factor of its scores."""
         return self.config.weight
 
     def wants(self, pod: Pod) -> bool:

@@ -82,7 +82,7 @@ class Outside(Scheduler):
         ]
 
     def schedule(self, clock: float, queue: Queue, nodes: Cluster) -> Iterator[SchedulerAction]:
-        """Show what has changed, then pass on what clients do.
+        """Show the changes of the cluster, then pass on the requests of clients.
 
         A turn ends when every pending pod is bound or declared unschedulable.
 

@@ -1,4 +1,4 @@
-"""What clients of the API server write, as changes of the simulation."""
+"""Writes of clients of the API server, as changes of the simulation."""
 
 from __future__ import annotations
 

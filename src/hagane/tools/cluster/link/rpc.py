@@ -71,7 +71,7 @@ class RemoteSubmitter(Submitter):
                     raise place.error(f"unknown event {kind!r}")
 
     def next_time(self, clock: float) -> float | None:
-        """Return what the other process said."""
+        """Return the answer of the other process."""
         return self._next
 
     def _ask(self, question: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the API server serves: objects with versions, and the changes to them in order."""
+"""The store of the API server: objects with versions, and the changes to them in order."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class Pod:
         scored: CPU and memory as scores count them: containers without a request count 100m and
             200Mi.
         priority: the resolved priority.
-        phases: what the pod does once it runs; None runs for ever.
+        phases: the work of the pod once it runs; None runs for ever.
         raw: the object as it was read, for those who speak the Kubernetes API; None for pods that
             a program made.
     """
@@ -279,7 +279,7 @@ class PodGroup:
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """What a set of manifests describes, in the order of the files."""
+    """The objects of a set of manifests, in the order of the files."""
 
     nodes: tuple[Node, ...] = ()
     pods: tuple[Pod, ...] = ()

@@ -1,4 +1,4 @@
-"""What a pod asks for, counted as ``k8s.io/component-helpers/resource.PodRequests`` counts it."""
+"""Requests of a pod, counted as ``k8s.io/component-helpers/resource.PodRequests`` counts them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pod_requests(
     Args:
         containers: the containers of the pod.
         init_containers: its init containers, in order.
-        overhead: what the runtime class adds.
+        overhead: the addition of the runtime class.
         pod_level: the pod's own ``resources.requests``.
         defaults: amounts for containers that name no amount of a resource.
     """

@@ -82,7 +82,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """What a pod puts up with."""
+    """A taint that a pod puts up with."""
 
     key: str = ""
     operator: str = "Equal"

@@ -1,4 +1,4 @@
-"""What a pod does over time, from its annotations.
+"""The work of a pod over time, from its annotations.
 
 ``simSpec`` is the format of k8s-cluster-simulator: a YAML list of ``seconds`` and
 ``resourceUsage``. ``hagane.dev/duration-seconds`` gives a plain duration instead.

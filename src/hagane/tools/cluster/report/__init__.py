@@ -1,1 +1,1 @@
-"""What a run leaves behind: metrics lines, tables over time and by pod, a page to look at."""
+"""Results of a run: metrics lines, tables over time and by pod, a page to look at."""

@@ -33,7 +33,7 @@ METRICS = (
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What B has more than A in one metric.
+    """The lead of B over A in one metric.
 
     Attributes:
         a: mean over seeds.

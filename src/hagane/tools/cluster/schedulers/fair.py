@@ -22,11 +22,11 @@ from hagane.tools.cluster.state import Cluster
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What a user is sure of, and how much more may be borrowed.
+    """A user's guaranteed share, and how much more may be borrowed.
 
     Attributes:
         amounts: the guarantee, by resource; a resource that is absent is unlimited.
-        borrow: whether what others leave may be used beyond it.
+        borrow: whether resources that others leave may be used beyond it.
         weight: of the user's share.
     """
 
@@ -42,7 +42,7 @@ class Drf(Greedy):
 
     Args:
         quotas: by user.
-        profile: whose filters and scores are used.
+        profile: the filters and scores.
         seed: of ties among nodes.
     """
 
@@ -86,7 +86,7 @@ class Drf(Greedy):
                 heapq.heappush(heap, (*rank, user))
 
     def held(self, nodes: Cluster) -> dict[str, dict[str, int]]:
-        """Return what every user holds."""
+        """Return the holdings of every user."""
         out: dict[str, dict[str, int]] = {}
         for record in nodes.nodes():
             for pod in record.pods.values():

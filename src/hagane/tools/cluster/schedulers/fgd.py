@@ -41,7 +41,7 @@ class Fgd(Greedy):
 
     Args:
         workload: the pods to expect; learned from those that come, if None.
-        profile: whose filters are used.
+        profile: the filters.
         seed: unused; ties go to the node whose name is first.
     """
 

@@ -25,7 +25,7 @@ class Greedy(Scheduler):
     Subclasses override :meth:`order`, :meth:`pick` and :meth:`allows`.
 
     Args:
-        profile: whose filters and scores are used.
+        profile: the filters and scores.
         seed: of ties.
         strict: stop at the first pod that fits nowhere, as a plain FIFO does.
     """

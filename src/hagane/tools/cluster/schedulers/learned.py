@@ -33,7 +33,7 @@ class Learned(Greedy):
 
     Args:
         model: path of the ONNX model.
-        profile: whose filters are used.
+        profile: the filters.
         seed: unused; ties go to the first row.
 
     Raises:

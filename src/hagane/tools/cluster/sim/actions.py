@@ -1,4 +1,4 @@
-"""What submitters and schedulers tell the cluster to do."""
+"""Orders of submitters and schedulers to the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong, and what people do to nodes: failures, repairs, drains, additions."""
+"""Events of nodes: failures, repairs, drains, additions."""
 
 from __future__ import annotations
 

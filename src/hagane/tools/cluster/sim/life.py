@@ -46,7 +46,7 @@ class Running:
         return clock - self.bound
 
     def usage(self, clock: float) -> Amounts:
-        """Return what the pod uses now, by its phases."""
+        """Return the present use of the pod, by its phases."""
         if self.pod.phases is None:
             return self.pod.requests
         at = self.done + (clock - self.origin)
@@ -219,7 +219,7 @@ class Life:
             self.end(running, outcome)
 
     def remember(self, running: Running) -> None:
-        """Keep what a pod that lost its node had saved, and count the work it lost."""
+        """Keep the saved work of a pod that lost its node, and count the work it lost."""
         pod = running.pod
         done = running.done + max(0.0, self.sim.clock - running.origin)
         saved = done // pod.checkpoint * pod.checkpoint if pod.checkpoint else 0.0
@@ -230,7 +230,7 @@ class Life:
         self.sim.books.lost_gpu_seconds += lost * gpus_of(pod.requests)
 
     def shortage(self, pod: Pod, row: int) -> str:
-        """Return what a node lacks for a pod, or nothing."""
+        """Return the resources that a node lacks for a pod, or nothing."""
         cluster = self.sim.cluster
         if cluster.counts[row] >= cluster.allocatable[3, row]:
             return "Too many pods"

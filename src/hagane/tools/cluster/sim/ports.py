@@ -48,7 +48,7 @@ class Queue:
         return key in self._pods
 
     def get(self, key: str) -> Pending | None:
-        """Return what is known of a pending pod."""
+        """Return the queue's entry of a pending pod."""
         return self._pods.get(key)
 
     def add(self, pending: Pending) -> None:
@@ -73,7 +73,7 @@ class Submitter:
     name = "submitter"
 
     def submit(self, clock: float, nodes: Cluster, metrics: Metrics) -> Iterable[SubmitterAction]:
-        """Return what to do now.
+        """Return the actions of this moment.
 
         Args:
             clock: seconds of simulated time.
@@ -105,7 +105,7 @@ class Scheduler:
         """Learn of the simulation; for schedulers that stand for more than a scheduler."""
 
     def schedule(self, clock: float, queue: Queue, nodes: Cluster) -> Iterable[SchedulerAction]:
-        """Return what to bind and what to evict, in order."""
+        """Return the bindings and evictions of this moment, in order."""
         raise NotImplementedError
 
     def added(self, pod: Pod, clock: float) -> None:

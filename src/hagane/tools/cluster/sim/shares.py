@@ -1,4 +1,4 @@
-"""What users hold of the cluster: their dominant shares over time, and what they got done.
+"""Users' holdings of the cluster: dominant shares over time, and work done.
 
 The dominant share of a user is the largest of the user's shares of GPUs, CPU and memory (Ghodsi
 et al., "Dominant Resource Fairness", NSDI 2011).
@@ -15,7 +15,7 @@ GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "alibabacloud.com/gpu-milli")
 
 
 def user_of(pod: Pod) -> str:
-    """Return who a pod belongs to: its label ``hagane.dev/user``, else its namespace."""
+    """Return the user of a pod: its label ``hagane.dev/user``, else its namespace."""
     return pod.user or pod.namespace
 
 

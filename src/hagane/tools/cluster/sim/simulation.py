@@ -41,7 +41,7 @@ class Options:
         until: where to stop, in seconds after the start.
         metrics_every: seconds between metrics; None writes none.
         resubmit: pods that lose their node, by failure or preemption, wait for another.
-        overcommit: what binding to a full node is: "fault" stops the run, "fail" fails the pod.
+        overcommit: the effect of a full node: "fault" stops the run, "fail" fails the pod.
     """
 
     tick: float | None = None
@@ -59,8 +59,8 @@ class Simulation:
 
     Args:
         cluster: the nodes, and pods that already run.
-        scheduler: what places pods.
-        submitters: what sends pods, in the order in which they are asked.
+        scheduler: places pods.
+        submitters: send pods; asked in this order.
         options: how to run.
         log: where events go.
         on_metrics: called with (clock, metrics) at the interval of the options.

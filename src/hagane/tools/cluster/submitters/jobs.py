@@ -1,4 +1,4 @@
-"""What arrives: pods drawn from published distributions, or copies of one manifest.
+"""Arriving jobs: pods drawn from published distributions, or copies of one manifest.
 
 ``openb``: Weng et al., "Beware of Fragmentation" (USENIX ATC 2023), the trace's shares of GPUs and
 a lognormal(6.56, 1.88) of seconds. ``philly``: the subset of Microsoft's Philly trace that Gavel

@@ -1,4 +1,4 @@
-"""What is known of draws on a path: ranges of integers, and conditions that are decided.
+"""Facts of draws on a path: ranges of integers, and conditions that are decided.
 
 Ranges decide most branches that are decided at all, and show that a loop ends; nothing is taken
 for granted that the path and the bounds of the draws do not say.
@@ -20,11 +20,11 @@ _ANY: Range = (None, None)
 
 @dataclass(frozen=True)
 class Facts:
-    """What holds on one path.
+    """The facts of one path.
 
     Attributes:
         ranges: The range of each name wherever it has a meaning; shared by all paths.
-        definitions: What a named truth value stands for; shared by all paths.
+        definitions: The conditions that named truth values stand for; shared by all paths.
         narrowed: Ranges that this path narrows.
         known: Conditions that this path decides.
     """
@@ -114,7 +114,7 @@ class Facts:
         return values[1] if values[1] == values[2] else None
 
     def assuming(self, condition: Term) -> Facts:
-        """Return what holds where a condition does as well."""
+        """Return the facts with a condition added."""
         narrowed, known = dict(self.narrowed), dict(self.known)
         made = Facts(self.ranges, self.definitions, narrowed, known)
         made._assume(condition, True, narrowed, known)

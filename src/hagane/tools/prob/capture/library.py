@@ -13,7 +13,7 @@ from hagane.tools.prob.capture.draws import fraction_of
 
 
 class Drawing(Protocol):
-    """What a captured function may use: the domain does it."""
+    """A function that captured ones may use: the domain does its work."""
 
     def rand(self, low: Value, high: Value) -> Value:
         """Return an integer drawn between two bounds, both included."""
@@ -32,7 +32,7 @@ class Drawing(Protocol):
         ...
 
     def lifted(self, found: Any) -> Value:
-        """Return what stands for a real object here; ``MISSING`` for others."""
+        """Return the stand-in of a real object; ``MISSING`` for others."""
         ...
 
 
@@ -77,7 +77,7 @@ class DrawTables(LibraryTables):
     """The one table that a captured function may use."""
 
     def lift_object(self, core: Core, found: Any) -> Value:
-        """Return what stands for a real object: a typed function, the items of an array."""
+        """Return the stand-in of a real object: a typed function, the items of an array."""
         special = _drawing(core).lifted(found)
         return super().lift_object(core, found) if special is MISSING else special
 

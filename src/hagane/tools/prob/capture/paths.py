@@ -86,7 +86,7 @@ class Paths(Plain):
 
     @property
     def facts(self) -> Facts:
-        """What is known on the current path."""
+        """The facts of the current path."""
         return self._facts_on(self.knowledge.path)
 
     def _facts_on(self, path: PathCondition) -> Facts:

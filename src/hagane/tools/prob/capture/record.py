@@ -1,4 +1,4 @@
-"""What a captured function did, in order: named values, draws, observations, calls.
+"""The steps of a captured function, in order: named values, draws, observations, calls.
 
 Every value that is not a plain formula of earlier ones becomes a step. Steps that can fail, or
 that condition, are guarded by the path that they stand on, so running all of them in order has the

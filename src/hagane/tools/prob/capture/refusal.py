@@ -1,4 +1,4 @@
-"""What cannot be captured, told at the line of Python that asks for it."""
+"""Refusals of capture, told at the line of Python that asks for it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Refusing(Collector):
     """Ends the capture at the first error of the program; records nothing.
 
     Args:
-        knowledge: What is known of numbers.
+        knowledge: The facts of numbers.
         found: The function that is captured.
         frame: Says where the interpreter is.
     """
@@ -75,7 +75,7 @@ class NoTensors(Emitter):
     """Ends the capture where the interpreter would invent a number.
 
     Args:
-        knowledge: What is known of numbers.
+        knowledge: The facts of numbers.
         collector: Ends the capture.
     """
 

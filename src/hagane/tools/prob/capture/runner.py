@@ -58,8 +58,8 @@ class Typed:
 
     Args:
         original: The function itself.
-        name: What the program calls it.
-        kind: What it returns.
+        name: Its name in the program.
+        kind: The kind of its result.
     """
 
     def __init__(self, original: Any, name: str, kind: Kind):
@@ -202,7 +202,7 @@ class Draws(Strict):
     # Typed functions.
 
     def lifted(self, found: Any) -> Value:
-        """Return what stands for a real object here; ``MISSING`` for others."""
+        """Return the stand-in of a real object; ``MISSING`` for others."""
         original = getattr(found, "__wrapped__", found) if callable(found) else found
         if _is_hashable(original) and original in self.typed:
             return Host(self.typed[original])
@@ -228,7 +228,7 @@ class Draws(Strict):
         return name in own.__code__.co_freevars or own.__qualname__ == name
 
     def named_value(self, node: ast.Name) -> Value:
-        """Return what a name stands for; the function's own name is its own."""
+        """Return the value of a name; the function's own name is its own."""
         frame = self.core.frame
         assert frame is not None
         if node.id == self.found.function.__name__ and self._is_own(node.id):

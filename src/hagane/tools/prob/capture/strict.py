@@ -1,4 +1,4 @@
-"""What a captured function may not do, because following it would give another distribution."""
+"""Statements that capture refuses, because following them would give another distribution."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Strict(Turns):
         return self.core.visit(node)
 
     def named_value(self, node: ast.Name) -> Value:
-        """Return what a name stands for, if it is bound on every path to here."""
+        """Return the value of a name, if it is bound on every path to here."""
         value = self.core.visit(node)
         if _unknown_in(value) is not None:
             self.refuse(f"'{node.id}' is not defined on every path to here")

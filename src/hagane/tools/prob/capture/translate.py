@@ -95,7 +95,7 @@ def _arguments(draws: Draws, parameters: tuple[Parameter, ...]) -> dict[str, Val
 
 
 def kind_of(written: Type) -> Kind:
-    """Return what values of a type are, whatever else it claims."""
+    """Return the kind of a type's values, without its claims."""
     match written:
         case BaseType(name=name):
             return name

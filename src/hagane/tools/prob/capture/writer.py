@@ -16,14 +16,14 @@ class Writer:
     """Writes terms down.
 
     Args:
-        names: What a variable is called in the program, where that differs from its own name.
+        names: Names of variables in the program, where these differ from their own.
     """
 
     def __init__(self, names: Mapping[str, str]):
         self.names = names
 
     def name(self, name: str) -> str:
-        """Return what a variable is called in the program."""
+        """Return the name of a variable in the program."""
         return self.names.get(name, name)
 
     def written(self, term: Term, span: Span) -> Expression:

@@ -61,7 +61,7 @@ def check(program: Program, engine: str = "auto", limits: Limits = DEFAULT_LIMIT
     Args:
         program: The program.
         engine: ``auto``, or one of ``engines.ENGINES``.
-        limits: What the engine may use.
+        limits: The resources of the engine.
 
     Raises:
         PathError: Some possible run goes wrong.

@@ -47,7 +47,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What came out for one claim under one set of circumstances.
+    """The outcome of one claim under one set of circumstances.
 
     Attributes:
         holds: Whether the claim is true.
@@ -77,7 +77,7 @@ def judge(
 
     Args:
         source: The program.
-        claim: What is claimed.
+        claim: The claim.
         table: The weight of each key; weights of one group are taken relative to their sum.
         given: The parameters of the function around the claim.
 
@@ -133,7 +133,7 @@ def _judge_group(
 
 
 def evaluated(source: Source, node: Expression, values: Mapping[str, Any]) -> Any:
-    """Return what a part of a claim is for given values.
+    """Return the value of a part of a claim for given values.
 
     Raises:
         DivisionByZero: It divides by zero.
@@ -157,7 +157,7 @@ def _divides_by_zero(
 
 
 def term_text(source: Source, term: Term) -> str:
-    """Return what a Prob or E is of, as written."""
+    """Return the text of a Prob or E, as written."""
     subject = term.event if isinstance(term, Probability) else term.term
     text = source.slice(subject.span)
     if isinstance(term, Expectation):

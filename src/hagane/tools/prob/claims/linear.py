@@ -52,7 +52,7 @@ class Linear:
     condition: Expression | None
 
     def gain(self, values: Mapping[str, Any]) -> Fraction:
-        """Return what an outcome adds to the sum, times the probability of the condition."""
+        """Return an outcome's share of the sum, times the probability of the condition."""
         if self.condition is not None and not evaluate(self.condition, values):
             return Fraction(0)
         total = self.constant
@@ -80,7 +80,7 @@ Requirement: TypeAlias = "Sure | Linear | All | Some"
 
 
 def requirement(formula: Expression, given: Mapping[str, Any], wanted: bool = True) -> Requirement:
-    """Return what a formula asks of a distribution.
+    """Return the requirement of a formula on a distribution.
 
     Args:
         formula: The formula of a claim.

@@ -1,4 +1,4 @@
-"""What follows from the types of the functions that a unit calls.
+"""Consequences of the types of the functions that a unit calls.
 
 A call of a function with a refined result is opaque: the caller knows the values that it may give
 and that their distribution obeys the type. Whatever distribution an adversary picks there, anew
@@ -49,7 +49,7 @@ Extremes: TypeAlias = Callable[[Reward], tuple[Fraction, Fraction]]
 
 @dataclass(frozen=True, slots=True)
 class ByTypes:
-    """What the types of the called functions say of a claim.
+    """A claim judged by the types of the called functions.
 
     Attributes:
         holds: Whether it holds for all that the types admit; None where that is not linear.

@@ -25,7 +25,7 @@ def maximise(gains: Sequence[Fraction], constraints: Sequence[Constraint]) -> Fr
 
     Args:
         gains: The gain of each outcome.
-        constraints: What the probabilities of the outcomes obey, beside being a distribution.
+        constraints: Conditions on the probabilities of the outcomes, beside being a distribution.
 
     Returns:
         The maximum, or None where no distribution meets the constraints.

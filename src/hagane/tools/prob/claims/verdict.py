@@ -1,4 +1,4 @@
-"""What a check says."""
+"""Verdicts and reports of a check."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Culprit:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came out for one claim.
+    """The outcome of one claim.
 
     Attributes:
         line: Where the claim stands, from 1.
         column: The same, in the line.
         type: The type as written.
-        subject: What it is about: an expression, a function, an argument.
+        subject: Its subject: an expression, a function, an argument.
         role: annotation, result or argument.
         holds: Whether it is true, and follows from the types of the functions called.
         probabilities: Each Prob and E of the claim with its true value, in the circumstances
@@ -48,7 +48,7 @@ class Verdict:
         exhaustive: Whether these are all that the types admit.
         engine: The engine used.
         reason: Why this engine.
-        note: What else there is to say, or "".
+        note: A remark, or "".
         culprit: For a failure, the outcome that contributes most.
     """
 

@@ -55,7 +55,7 @@ _OPEN = 200
 
 
 def run_chain(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -> Ledger:
-    """Return what a unit does, exactly, recursion without an end included.
+    """Return the distributions of a unit, exactly, recursion without an end included.
 
     Where sums grow without bound, the keys of claims hold means in place of values, which is all
     that such claims ask for.

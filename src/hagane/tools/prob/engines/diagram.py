@@ -55,7 +55,7 @@ _Guarded: TypeAlias = "dict[Any, _Node]"
 
 
 def run_diagram(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -> Ledger:
-    """Return what a unit does, exactly.
+    """Return the distributions of a unit, exactly.
 
     Raises:
         PathError: A possible run goes wrong.
@@ -147,7 +147,7 @@ class _Engine:
     # Values.
 
     def value(self, node: Expression, values: dict[str, _Guarded], path: _Node) -> _Guarded:
-        """Return what an expression may give where ``path`` holds."""
+        """Return the possible values of an expression where ``path`` holds."""
         match node:
             case Literal(value=value):
                 return {value: path}
@@ -215,7 +215,7 @@ class _Engine:
     def _joined(
         self, operands: Sequence[_Guarded], path: _Node, function: Callable[..., Any]
     ) -> _Guarded:
-        """Return what a function gives for all values that operands may have together."""
+        """Return the results of a function for all values that operands may have together."""
         partial: list[tuple[tuple[Any, ...], _Node]] = [((), path)]
         for operand in operands:
             extended = []

@@ -59,11 +59,11 @@ _RESULT = "$"
 def run_dynamic(
     program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS, *, told: bool = True
 ) -> Ledger:
-    """Return what a unit does, exactly.
+    """Return the distributions of a unit, exactly.
 
     Args:
         program: The program.
-        unit: What to run.
+        unit: The unit to run.
         limits: How many rows a table may have.
         told: Whether an error names a run that leads to it, for which everything runs again.
 

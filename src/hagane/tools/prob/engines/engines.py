@@ -107,7 +107,7 @@ def run_unit(
 
 
 def _recursive(program: Program, unit: Unit, limits: Limits) -> Ledger | None:
-    """Return what recursion without a bound does; None for other recursion, and where it fails."""
+    """Return the ledger of recursion without a bound; None for other recursion."""
     try:
         run_dynamic(program, unit, replace(limits, depth=min(_OPEN, limits.depth)), told=False)
     except EndlessRecursion:

@@ -74,7 +74,7 @@ def _next_possible(options: _Options, index: int) -> int:
 
 
 def run_enumeration(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -> Ledger:
-    """Return what a unit does, by running it once for each sequence of draws.
+    """Return the distributions of a unit, by running it once for each sequence of draws.
 
     Raises:
         PathError: A possible run goes wrong.

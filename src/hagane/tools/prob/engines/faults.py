@@ -1,4 +1,4 @@
-"""What can go wrong on a run, in the words of every engine.
+"""Errors of a run, in the words of every engine.
 
 ``run`` is a function that tells the run so far; engines that don't know it return "".
 """

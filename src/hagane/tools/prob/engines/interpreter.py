@@ -114,7 +114,7 @@ class Interpreter:
     """Runs a unit once for each call of ``run``.
 
     Attributes:
-        draws: What the latest run drew.
+        draws: The draws of the latest run.
         records: The claims that the latest run reached, each with its key.
         ledger: Calls of functions, over all runs.
     """
@@ -170,11 +170,11 @@ class Interpreter:
         return self._functions[function]
 
     def told(self) -> str:
-        """Return what the run has drawn."""
+        """Return the draws of the run."""
         return show_draws(self.source, self.draws)
 
     def apply(self, node: Apply) -> Callable[[tuple[Value, ...]], Any]:
-        """Return what a call does with its inputs."""
+        """Return the result of a call for its inputs."""
         function = node.function
         body = self.body(function)
         opened = self._open.setdefault(function, set())

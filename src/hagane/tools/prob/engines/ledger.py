@@ -1,4 +1,4 @@
-"""What an engine is asked, and what it finds."""
+"""The units that engines run, and the ledgers of their results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Key: TypeAlias = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What is checked as one piece: the main expression, or a function for given arguments.
+    """A piece that is checked as a whole: the main expression, or a function for given arguments.
 
     Claims inside its own text are recorded; those of functions that it calls are checked in
     units of their own.
@@ -45,7 +45,7 @@ def function_unit(function: Function, inputs: tuple[Value, ...]) -> Unit:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What an engine may use.
+    """The resources of an engine.
 
     Attributes:
         states: Rows of a table, or states of a machine.
@@ -65,7 +65,7 @@ DEFAULT_LIMITS = Limits()
 
 @dataclass(slots=True)
 class Ledger:
-    """What running a unit found.
+    """The results of running a unit.
 
     Attributes:
         tables: For each claim, the probability of reaching it with each key; the sum over all

@@ -71,9 +71,9 @@ class State:
             ``rejected``, or ``endless`` (calls that go on without a draw).
         node: The draw or the call, for messages.
         site: The claim that is reached, with ``key``.
-        key: What a claim records; the inputs of a call; the final value.
+        key: The record of a claim; the inputs of a call; the final value.
         options: Next states, each with its probability; of a call, each with its value.
-        gains: What going to each of these adds to sums that states do not hold.
+        gains: The amount that going to each of these adds to sums that states do not hold.
     """
 
     kind: str
@@ -106,7 +106,7 @@ def explore(
 
     Args:
         program: The program.
-        unit: What to explore.
+        unit: The unit to explore.
         limits: How many states there may be.
         opaque: Which calls stay calls.
 

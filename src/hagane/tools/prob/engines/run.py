@@ -57,7 +57,7 @@ class Run:
     __rmul__ = __mul__
 
     def draws(self) -> list[tuple[Span, Value]]:
-        """Return what was drawn, in order."""
+        """Return the draws, in order."""
         found: list[tuple[Span, Value]] = []
         stack: list[Trace] = [self.trace]
         while stack:

@@ -42,7 +42,7 @@ def sample(
 
     Args:
         program: The program.
-        unit: What to run.
+        unit: The unit to run.
         runs: How many runs.
         random: The random numbers.
         watch: Called after each run that is not rejected.

@@ -31,7 +31,7 @@ class NoStorm(HaganeError, ImportError):
 
 
 def run_storm(program: Program, unit: Unit, limits: Limits = DEFAULT_LIMITS) -> Ledger:
-    """Return what a unit does, exactly, as Storm computes it.
+    """Return the distributions of a unit, exactly, as Storm computes them.
 
     Raises:
         NoStorm: stormpy is not installed, or too old.

@@ -1,4 +1,4 @@
-"""What operators take, what they give, and what they mean."""
+"""Operators: their operands, their results and their meaning."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class ZeroDivisor(Exception):
 
 
 def combine(node: Binary, left: Any, right: Any) -> Any:
-    """Return what an operator gives for two values.
+    """Return the result of an operator for two values.
 
     ``//`` and ``%`` round towards minus infinity, so ``(-7) // 2 = -4`` and ``(-7) % 2 = 1``;
     ``/`` is exact and stands in claims and probabilities.

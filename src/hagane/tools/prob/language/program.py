@@ -36,7 +36,7 @@ VALUE = "$value"
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """What a type says beyond int, bool and tuples.
+    """The claim of a type beyond int, bool and tuples.
 
     ``formula`` speaks of ``VALUE`` and of variables in scope; None claims nothing. Variables that
     it uses outside Prob and E are ``fixed``: the claim is made for each of their values. Those

@@ -1,4 +1,4 @@
-"""What names mean at a place, and which variables functions and formulas take from around them."""
+"""Meanings of names at a place, and the variables that functions and formulas take from around."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_NAMES = 12
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What names mean here, and what may be written here.
+    """The meanings of names here, and the forms that may be written here.
 
     ``exact`` is set where numbers are rationals and ``/`` divides exactly: claims outside Prob
     and E, and probabilities. ``pure`` says why nothing may be drawn here, or is empty.
@@ -34,7 +34,7 @@ class Scope:
 
 
 def close_functions(functions: Sequence[Function]) -> None:
-    """Find what each function captures: a fixed point, since functions call each other."""
+    """Find the captured variables of each function, a fixed point: functions call each other."""
     calls = {
         function: [n.function for n in walk(function.definition) if isinstance(n, Apply)]
         for function in functions

@@ -79,7 +79,7 @@ class ProgramError(HaganeError, ValueError):
     """A probabilistic program that cannot be checked.
 
     Args:
-        message: What is wrong, what was expected, and the remedy where there is one.
+        message: The fault, the expectation, and the remedy where there is one.
         source: The program.
         span: Where it is wrong.
     """
