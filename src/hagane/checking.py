@@ -59,7 +59,7 @@ def explore(request: Request, *, seconds: float = 60.0, replay: bool = True) -> 
     """Check a program, then look for sizes that reach its other branches.
 
     Args:
-        request: What to check; plain numbers in its inputs are sizes of the first example.
+        request: The object to check; plain numbers in its inputs are sizes of the first example.
         seconds: How long to look for further examples.
         replay: Whether to run the real program with the inputs of each error. This imports the
             file.

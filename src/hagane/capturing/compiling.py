@@ -90,7 +90,7 @@ class Compiled:
     # Calls.
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what the original returns."""
+        """Return the result of the original."""
         if _is_seen_by_others():
             return self._model(*args, **kwargs)
         try:
@@ -312,7 +312,7 @@ def compile(
             function ``loss(module, *tensors)``.
         optimizer: An optimizer of ``torch.optim``, or of ``hagane.optimizers`` for links.
         fullgraph: Whether a call that cannot become a graph is an error.
-        explain: Whether to print each graph that is captured, with what it assumes.
+        explain: Whether to print each captured graph, with its assumptions.
         dynamic: Sizes that are open from the start: all if True, none ever if False, or names by
             argument and axis, ``{"x": {0: "batch"}}``.
         memory_budget: With an optimizer: the most bytes that a step may take, beyond those at hand

@@ -117,7 +117,7 @@ def leaves(tree: Tree) -> list[Leaf]:
 
 
 def outline(tree: Tree) -> Any:
-    """Return what calls that one graph may serve have in common: all but sizes and numbers."""
+    """Return the common part of calls that one graph may serve: all but sizes and numbers."""
     if isinstance(tree, TensorLeaf):
         return (tree.kind, tree.dtype, len(tree.shape))
     if isinstance(tree, NumberLeaf):
@@ -141,7 +141,7 @@ def replaced(tree: Tree, change: Callable[[Leaf], Any]) -> Any:
 
 
 def rebuilt(structure: Any, values: Mapping[str, Any], convert: Callable[[Any, str], Any]) -> Any:
-    """Return what a program returns, from the outputs of its graph.
+    """Return the result of a program, from the outputs of its graph.
 
     Args:
         structure: As :class:`hagane.frontends.capture.capture.Captured` has it.
@@ -199,7 +199,7 @@ def _made(found: Any, attributes: dict[str, Any], items: Any) -> Any:
 
 
 def _real(value: Any) -> Any:
-    """Return what a known value of the interpreter is in the running Python."""
+    """Return the object of the running Python that a known value of the interpreter stands for."""
     from hagane.frontends.python.values.values import Device, DType
     from hagane.graph.types import dtype_name
 

@@ -113,7 +113,7 @@ def with_gradients(
         run: Returns the outputs of the graph.
         again: Runs the original with other tensors; returns its outputs and the tensors to which
             gradients go.
-        tensors: What gradients may go to.
+        tensors: Where gradients may go.
     """
     found: Sequence[Any] = _recomputed().apply(run, again, *tensors)
     return found

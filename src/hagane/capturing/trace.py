@@ -22,7 +22,7 @@ from hagane.ops.values import array_dtype
 
 
 def trace(function: Any, *examples: Any, opset: int | None = None) -> ir.Model:
-    """Return what one call of define-by-run code computes, as a model with fixed sizes.
+    """Return the computation of one call of define-by-run code, as a model with fixed sizes.
 
     The call is run and its operators are recorded, for what has no source to capture. It is run
     again with other numbers: where they decide what is computed, or reach the result past the
@@ -162,7 +162,7 @@ class _Traced:
 
 
 def _key(value: Any) -> int:
-    """Return what tells values apart: several variables may stand for one node."""
+    """Return the mark that tells values apart: several variables may stand for one node."""
     return id(value.node) if isinstance(value, Variable) else id(value)
 
 

@@ -87,8 +87,8 @@ class Variant:
     """A graph, or the reasons why there is none.
 
     Attributes:
-        pattern: What it serves; None if it is none for all.
-        reads: What it read from the running Python.
+        pattern: The calls that it serves; None if it serves none but this one.
+        reads: The values that it read from the running Python.
         problems: Why there is no graph; empty if there is one.
     """
 
@@ -254,7 +254,7 @@ def made_variant(
 
 
 def example_of(pattern: Pattern) -> Callable[[TensorLeaf | NumberLeaf], Any]:
-    """Return what makes types of the leaves of a call."""
+    """Return the function that makes types of the leaves of a call."""
 
     def made(leaf: TensorLeaf | NumberLeaf) -> Any:
         if isinstance(leaf, NumberLeaf):

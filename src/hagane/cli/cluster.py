@@ -102,7 +102,7 @@ def compare(
     plot: Annotated[Path | None, typer.Option(help="Write plots into this HTML page.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what B changes against A: paired differences with confidence intervals."""
+    """Show the changes of B against A: paired differences with confidence intervals."""
     from hagane.tools.cluster.report import compare as comparing
 
     with working("comparing"):

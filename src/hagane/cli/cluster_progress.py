@@ -13,7 +13,7 @@ _EVERY = 0.1
 
 @contextmanager
 def simulating(until: float | None) -> Iterator[Callable[[float], None] | None]:
-    """Yield what a simulation calls with its clock; None where standard error is no terminal.
+    """Yield the function that a simulation calls with its clock; None without a terminal.
 
     Args:
         until: the simulated second at which it ends, if that is known.

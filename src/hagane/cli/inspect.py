@@ -101,7 +101,7 @@ def command(
 
 
 def _pass_lines(changes: Sequence[Change]) -> Iterator[str]:
-    """Yield what each pass did, with the names of the first nodes that it changed."""
+    """Yield the effects of each pass, with the names of the first nodes that it changed."""
     for change in changes:
         yield f"{change.name} {change.count}: {change.effect}"
         if change.nodes:
@@ -127,7 +127,7 @@ def _shapes(texts: list[str]) -> dict[str, list[Dim | str]]:
 
 
 def describe_model(model: ir.Model, types: GraphTypes, opsets: Mapping[str, int]) -> dict[str, Any]:
-    """Return what ``hagane inspect`` knows of a graph, ready for JSON."""
+    """Return the facts of a graph for ``hagane inspect``, ready for JSON."""
     nodes = list(all_nodes(model.graph))
     costs = [flops(node, types.types) for node in nodes]
     known = [cost for cost in costs if cost is not None]
@@ -158,7 +158,7 @@ def describe_model(model: ir.Model, types: GraphTypes, opsets: Mapping[str, int]
 
 
 def describe_session(built: Built) -> dict[str, Any]:
-    """Return what a session makes of a model, ready for JSON.
+    """Return a session's plan of a model, ready for JSON.
 
     Returns:
         ``engines``: how many nodes each backend computes, after the passes.

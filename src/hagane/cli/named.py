@@ -15,7 +15,7 @@ def named_function(target: str, option: str) -> Callable[..., Any]:
 
     Args:
         target: ``FILE.py:function``.
-        option: What errors call it.
+        option: Its name in errors.
 
     Raises:
         InvalidArgument: There is no such file or function.

@@ -1,4 +1,4 @@
-"""What can be wrong with a regular expression or a lexer's specification."""
+"""Errors of regular expressions and of lexers' specifications."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class CodeCache:
     def load(
         self, key: str, make: Callable[[Path], Path], load: Callable[[Path], Loaded]
     ) -> Loaded:
-        """Return what ``load`` makes of the library of ``key``.
+        """Return the result of ``load`` for the library of ``key``.
 
         Where it cannot be loaded from the cache, as from a file system that forbids to run code,
         it is made anew in a temporary folder.
@@ -255,13 +255,13 @@ def _checksum(path: Path) -> str:
 
 
 def _stated(path: Path) -> str:
-    """Return what a manifest says of a file."""
+    """Return a manifest's entry of a file."""
     checksum = _checksum(path)
     return f"{checksum}  {_state(path)}  {path.name}\n"
 
 
 def _state(path: Path) -> str:
-    """Return what changes whenever a large file is written to; '?' for small ones.
+    """Return a stamp that changes whenever a large file is written to; '?' for small ones.
 
     The time of the last change of an inode cannot be set, so a large file that is still in the
     state in which its checksum was computed is not read again.

@@ -67,7 +67,7 @@ FUNCTIONS: dict[str, str] = {
 
 
 def absent(name: str) -> Any:
-    """Return what stands for a name: a class or function that says why when it is used."""
+    """Return the stand-in of a name: a class or function that says why when it is used."""
     if name in CLASSES:
         return refusing_class(name, CLASSES[name])
     if name in FUNCTIONS:

@@ -52,7 +52,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class _Distribution(metadata.Distribution):
-    """What ``importlib.metadata`` says of ``onnxruntime`` where hagane stands in for it."""
+    """The metadata of ``onnxruntime`` where hagane stands in for it."""
 
     def read_text(self, filename: str) -> str | None:
         if filename != "METADATA":

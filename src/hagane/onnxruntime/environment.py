@@ -41,7 +41,7 @@ def get_version_string() -> str:
 
 
 def get_build_info() -> str:
-    """Return what stands in ONNX Runtime's place."""
+    """Return the stand-in of ONNX Runtime."""
     return f"hagane {hagane.__version__}, in the place of ONNX Runtime {package_version()}"
 
 

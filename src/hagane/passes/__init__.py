@@ -41,7 +41,7 @@ class Pass:
     Attributes:
         room: The package beside this module that holds its module.
         name: The name of the module, and of the function in it.
-        effect: What it does, in words.
+        effect: Its effect, in words.
         makes: The operator that it makes of several, which an engine may lack.
         needs: Operators of ONNX without which there is nothing to do; of a set, one will do.
             ``FOREIGN`` stands for those of other domains.
@@ -234,7 +234,7 @@ def optimize(
 
     Args:
         graph: Changed in place; its values' types must be inferred anew afterwards.
-        types: What inference found for it.
+        types: The types that inference found for it.
         lacking: Operators that no pass may make, since the engine has them in parts only.
     """
     applied = [one for one in PASSES if one.makes not in lacking]

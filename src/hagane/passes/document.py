@@ -1,4 +1,4 @@
-"""What every pass recognises and refuses, as ``docs/passes.md`` shows it.
+"""The patterns that every pass recognises and refuses, as ``docs/passes.md`` shows them.
 
 ``python -m hagane.passes.document > docs/passes.md`` writes it anew; a test compares the two.
 """

@@ -1,4 +1,4 @@
-"""What passes share: reading types, constants and users, making nodes, replacing values."""
+"""Common work of passes: reading types, constants and users, making nodes, replacing values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hagane.ops.values import tensor_to_array
 
 
 def name_of(node: ir.Node) -> str:
-    """Return what a reader of the model calls a node: its name, or that of its first output."""
+    """Return a reader's name of a node: its own, or that of its first output."""
     return node.name or next((value.name for value in node.outputs if value.name), node.op_type)
 
 
@@ -162,7 +162,7 @@ def nodes_before(
     name: str = "",
     added: Callable[[ir.Node], None] = lambda node: None,
 ) -> Nodes:
-    """Return what inserts nodes in front of another, which knows the sizes that this one reads."""
+    """Return the builder that inserts nodes in front of another, and knows the sizes it reads."""
     nodes = Nodes(graph, types, before=before, name=name, added=added)
     for value in before.inputs:
         if value is not None:

@@ -14,7 +14,7 @@ _VERSION = 1
 
 
 def fingerprint(problem: Problem, root: Path) -> str:
-    """Return what identifies a finding while the lines around it move.
+    """Return a mark that identifies a finding while the lines around it move.
 
     It is of the file, the code, the source line and the message.
     """

@@ -63,7 +63,7 @@ def key_of(read: Mapping[Path, bytes], asked: str) -> str:
 
     Args:
         read: The files that it reads, with their content.
-        asked: What is checked, and how.
+        asked: The objects to check, and how.
     """
     digest = hashlib.sha256()
     for text in (str(_FORM), asked, _checker()):
@@ -75,7 +75,7 @@ def key_of(read: Mapping[Path, bytes], asked: str) -> str:
 
 @once
 def _checker() -> str:
-    """Return what identifies the checker and the libraries whose tables it reads."""
+    """Return a mark of the checker and the libraries whose tables it reads."""
     folder = Path(hagane.__file__).parent
     parts = ("frontends", "ops", "symbolic", "reviewing")
     stamps = [

@@ -22,7 +22,7 @@ _NOTHING = "nothing to check in "
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """What was found in one file.
+    """The findings in one file.
 
     Attributes:
         file: The file.
@@ -59,7 +59,7 @@ class Review:
         files: All files that may import each other.
         cache: Where results are kept.
         known: Findings of the baseline.
-        asked: What the command line asks of every target; it goes before the settings.
+        asked: Requests of the command line for every target; they go before the settings.
     """
 
     settings: Settings

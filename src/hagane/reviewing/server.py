@@ -33,7 +33,7 @@ def file_of(uri: str) -> Path:
 
 
 class Documents:
-    """What was found in each open document."""
+    """The findings in each open document."""
 
     def __init__(self) -> None:
         self._reports: dict[str, Report] = {}

@@ -15,7 +15,7 @@ TABLE = "tool.hagane.check"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked of one class or function of a file.
+    """The request for one class or function of a file.
 
     Attributes:
         name: ``Class``, ``Class.method`` or a function's name; empty for all that is annotated.
@@ -36,13 +36,13 @@ class Settings:
 
     Attributes:
         root: The folder of ``pyproject.toml``; the working directory if there is none.
-        paths: What is checked when nothing is named.
+        paths: The files to check when none is named.
         exclude: Patterns of paths that folders leave out.
         ignore: Codes of findings that are not reported, such as ``raises``.
         baseline: The file of findings that are known already; empty for none.
         allow_unknown: Whether expressions that could not be typed leave the status at 0.
         no_import: Whether files are never imported.
-        targets: What is asked of files, by their path from the root.
+        targets: The requests of files, by their path from the root.
     """
 
     root: Path
@@ -55,7 +55,7 @@ class Settings:
     targets: Mapping[str, tuple[Asked, ...]] = field(default_factory=dict)
 
     def asked_of(self, file: Path) -> tuple[Asked, ...]:
-        """Return what the settings ask of a file."""
+        """Return the settings' request of a file."""
         try:
             inside = file.resolve().relative_to(self.root.resolve()).as_posix()
         except ValueError:

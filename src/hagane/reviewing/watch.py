@@ -16,11 +16,11 @@ def watch(
     targets: Callable[[], Sequence[Target]],
     wait: Callable[[], None] = lambda: time.sleep(0.5),
 ) -> Iterator[tuple[list[Path], list[Reviewed]]]:
-    """Yield what was found in all targets, then in those that each change concerns.
+    """Yield the findings in all targets, then in those that each change concerns.
 
     Args:
         review: The check.
-        targets: What is checked; asked for again after each wait, since files come and go.
+        targets: The files to check; asked for again after each wait, since files come and go.
         wait: Waits between two looks at the files.
 
     Yields:

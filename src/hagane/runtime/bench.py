@@ -207,7 +207,7 @@ def _serve(
 
 
 def time_runs(run: Callable[[], Any], seconds: float) -> list[float]:
-    """Return what each of the runs took, in seconds, that fit into some time."""
+    """Return the times of the runs that fit into some time, in seconds."""
     times: list[float] = []
     end = time.perf_counter() + seconds
     while not times or time.perf_counter() < end:

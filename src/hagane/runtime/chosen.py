@@ -1,4 +1,4 @@
-"""What the options of a session and the environment choose: engine, threads, instructions."""
+"""Choices by the options of a session and the environment: engine, threads, instructions."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class _Tensor(ctypes.Structure):
 
 
 class _Offer:
-    """What ``numpy.from_dlpack`` takes: a capsule with its device."""
+    """The argument of ``numpy.from_dlpack``: a capsule with its device."""
 
     def __init__(self, capsule: Any):
         self._capsule = capsule

@@ -23,7 +23,7 @@ def execute(
     """Run ``program`` and return its outputs.
 
     Args:
-        program: What to run.
+        program: The program to run.
         inputs: One value an input.
         captured: Values of outer graphs, by slot.
         observe: Called after each part with its inputs and outputs; may raise to stop the run.

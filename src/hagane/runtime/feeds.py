@@ -32,8 +32,8 @@ def bind(
     """Return the values of ``feed``, each checked and in native byte order.
 
     Args:
-        inputs: What has to be fed.
-        optional: What may be fed: initializers that are declared as inputs too.
+        inputs: The inputs that have to be fed.
+        optional: The inputs that may be fed: initializers that are declared as inputs too.
         feed: Values by name.
 
     Raises:

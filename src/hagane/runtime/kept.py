@@ -73,17 +73,17 @@ class Fed:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a session needs for its runs, and tells about its model.
+    """The parts of a session for its runs, and the facts of its model.
 
     Attributes:
         loaded: The part that is the model.
         own: Which of the inputs that have to be fed it reads, in its order.
         order: Which of its outputs are those of the model.
-        inputs: What has to be fed.
+        inputs: The inputs that have to be fed.
         overridable: Initializers that may be fed too.
         arguments: The declaration of each of both.
         outputs: Those of the outputs.
-        metadata: What the model says of itself.
+        metadata: The model's description of itself.
         largest: The node whose output takes most memory.
         specializes: Whether shapes that come again and again get programs of their own.
         beside: The files beside the model's in which it has weights, as it names them.

@@ -1,4 +1,4 @@
-"""What a session tells about its model."""
+"""A session's facts of its model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def node_arg(name: str, type_: Type | None, dims: Sequence[Dim | None] | None) -
 
 
 def model_metadata(model: ir.Model) -> ModelMetadata:
-    """Return what ``model`` says of itself."""
+    """Return the model's description of itself."""
     return ModelMetadata(
         producer_name=model.producer_name or "",
         graph_name=model.graph.name or "",

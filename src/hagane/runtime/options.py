@@ -1,4 +1,4 @@
-"""What a caller may set for a session and for a run."""
+"""Options of a session and of a run."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Stage:
     Attributes:
         name: ``load``, ``legalise``, ``infer``, ``passes``, ``adapt``, ``plan`` or ``open``.
         seconds: Its time.
-        changes: What each pass did.
+        changes: The effects of each pass.
     """
 
     name: str
@@ -60,7 +60,7 @@ class ReadModel:
         opsets: Versions that the file imports, by domain.
         inputs: The declared type of each input by name, initializers included.
         arguments: The declaration of each input by name.
-        stages: What was done.
+        stages: The work done.
     """
 
     model: ir.Model
@@ -81,7 +81,7 @@ class Built:
         program: The parts.
         backends: That planned them, in order of preference.
         refused: Nodes that a backend claimed and did not take, with the reason of the first.
-        stages: What was done.
+        stages: The work done.
         obstacle: Why nothing was compiled, if that was tried and failed.
     """
 
@@ -154,7 +154,7 @@ def build(
 
     Args:
         model: Changed in place.
-        types: What inference found for it.
+        types: The types that inference found for it.
         settings: Its backends, and whether passes are applied.
         wait_for_sizes: Give up if some node could be taken by a backend once sizes are known.
         ready: Compile the parts and load their weights. If a compiler is needed and there is none,

@@ -171,8 +171,8 @@ class Part:
         backend: The name of the backend that made it.
         device: The place of the values that it reads and writes.
         nodes: The nodes that it computes.
-        inputs: What ``run`` takes, in order; None for an input that is absent.
-        outputs: What ``run`` returns, in order.
+        inputs: The arguments of ``run``, in order; None for an input that is absent.
+        outputs: The results of ``run``, in order.
         varies: Whether ``run`` may raise ``ShapeMismatch``; the reference kernels then step in.
         bodies: Bodies of its nodes that other parts compute.
     """
@@ -258,7 +258,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What a backend makes of a region.
+    """A backend's part of a region.
 
     Attributes:
         parts: In order of execution; together they compute the region unless nodes are refused.

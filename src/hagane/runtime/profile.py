@@ -81,7 +81,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class KernelTime:
-    """What a kernel took.
+    """The time of a kernel.
 
     Attributes:
         name: The nodes that it computes.
@@ -189,7 +189,7 @@ def _label(part: Part) -> tuple[str, str]:
 
 
 def measure(run: Callable[[Observer], Any], peak: float, runs: int) -> ProfileReport:
-    """Return what the kernels of a model take.
+    """Return the times of the kernels of a model.
 
     Args:
         run: Runs the model once, and calls what it is given after each step.

@@ -1,4 +1,4 @@
-"""What to say when there is no memory for a model's values."""
+"""The message when there is no memory for a model's values."""
 
 from __future__ import annotations
 

@@ -243,7 +243,7 @@ class InferenceSession:
         return [self._input_args[name] for name in self._optional]
 
     def get_modelmeta(self) -> ModelMetadata:
-        """Return what the model says of itself."""
+        """Return the model's description of itself."""
         return self._metadata
 
     def get_providers(self) -> list[str]:

@@ -43,7 +43,7 @@ def settings_of(options: SessionOptions, logger: logging.Logger) -> Settings:
     """Return the settings of a session.
 
     Args:
-        options: What the caller set.
+        options: The caller's settings.
         logger: Where notices go, such as that of a precision that the processor lacks.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What tuning found, kept between runs: a file of choices by processor and layer."""
+"""The findings of tuning, kept between runs: a file of choices by processor and layer."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class TuningCache:
         self._processor = processor_name()
 
     def load(self) -> dict[str, Choice]:
-        """Return what is known of this processor; nothing if the file is not usable."""
+        """Return the findings for this processor; none if the file is not usable."""
         found = self._read().get(self._processor, {})
         choices: dict[str, Choice] = {}
         for key, item in found.items():
@@ -123,7 +123,7 @@ class Tuning:
     Attributes:
         mode: ``fast`` measures the likely forms, ``full`` all.
         seconds: Time for that; layers that are left are decided by rule.
-        cache: What is known is kept there.
+        cache: The file of findings.
         logger: Where notices go.
     """
 
@@ -134,7 +134,7 @@ class Tuning:
     _said: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def choices(self, graph: ir.Graph, types: GraphTypes, target: Target) -> Choices:
-        """Return what was measured of a graph's layers, now or before."""
+        """Return the measurements of a graph's layers, of now or before."""
         if not has_numbers(types, graph):
             return {}
         known = self.cache.load()

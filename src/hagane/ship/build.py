@@ -65,7 +65,7 @@ DEFAULT_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """What a build may be told.
+    """The settings of a build.
 
     Attributes:
         shapes: ``INPUT=1..8,3,224,224`` each.
@@ -98,7 +98,7 @@ class Generated:
     """Everything of a build but the compiled library.
 
     Attributes:
-        sources: What to compile.
+        sources: The sources to compile.
         structure: Names all of it but the weights.
         weight_bytes: The size of the weights' file.
         inputs: Of the model.
@@ -218,7 +218,7 @@ def generate(
     Args:
         model: An ONNX file, or a folder of ModelRetriever's.
         options: How it is built.
-        target: What it is built for.
+        target: The machine that it is built for.
         weights: The file that is written.
         measured: Whether the engine, which takes a compiler, tells the memory of a run.
     """
@@ -253,7 +253,7 @@ def generate(
 
 
 def _node_texts(found: ReadModel) -> tuple[str, ...]:
-    """Return what a model computes as texts, content of weights left out."""
+    """Return the computation of a model as texts, content of weights left out."""
     types = found.types.types
 
     def text(value: ir.Value | None) -> str:

@@ -82,8 +82,8 @@ def build_library(
     """Compile and link the library of a build; an archive if its name ends in ``.a``.
 
     Args:
-        sources: What to compile.
-        target: What for.
+        sources: The sources to compile.
+        target: The machine to compile for.
         library: Where to write.
         weights: The file to embed, if it is to be.
         jobs: How many compilers run at a time.

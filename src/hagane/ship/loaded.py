@@ -70,7 +70,7 @@ class BuiltModel:
     """A build that is open; ``run`` may be called from several threads at once.
 
     Args:
-        folder: What ``hagane build`` wrote.
+        folder: The folder that ``hagane build`` wrote.
         threads: How many threads a run uses; all cores that this process may use if 0.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a build says of itself: ``manifest.json`` and ``README.md``."""
+"""A build's description of itself: ``manifest.json`` and ``README.md``."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Argument:
         return [LARGEST_NUMBER if axis is None else axis.most for axis in self.axes]
 
     def as_json(self) -> dict[str, Any]:
-        """Return what the manifest says of it."""
+        """Return its entry in the manifest."""
         return {
             "name": self.name,
             "type": self.type,
@@ -88,7 +88,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def readme_text(manifest: Mapping[str, Any], name: str, program: str) -> str:
-    """Return what the folder's README says, with the line that compiles a program."""
+    """Return the text of the folder's README, with the line that compiles a program."""
     outputs = manifest["outputs"]
     static = str(manifest["library"]).endswith(".a")
     line = f"cc program.c -I DIR -L DIR -l{name}"

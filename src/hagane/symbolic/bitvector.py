@@ -274,7 +274,7 @@ def divide(a: Term, b: Term, *, signed: bool) -> Term:
 
 
 def remainder(a: Term, b: Term, *, signed: bool) -> Term:
-    """Return what division leaves, with the sign of ``a``; zero where ``b`` is zero."""
+    """Return the remainder of a division, with the sign of ``a``; zero where ``b`` is zero."""
     if a.is_const and b.is_const:
         return value(remainder_ints(number(a, signed), number(b, signed)), a.width)
     if b.is_const and not signed and b.data & (b.data - 1) == 0 and b.data:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Verdict(Enum):
-    """What a solver says about a claim."""
+    """A solver's answer on a claim."""
 
     PROVED = "proved"
     REFUTED = "refuted"

@@ -38,7 +38,7 @@ class Joined:
 
 @dataclass
 class Knowledge:
-    """What is known of named sizes, and what follows from it.
+    """The facts of named sizes, and their consequences.
 
     Attributes:
         lowest: The least value of a name, where it is not 1; None for no bound.

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sort:
-    """What values a term takes: ``bool``, ``int``, or ``bits`` with a width.
+    """The kind of a term's values: ``bool``, ``int``, or ``bits`` with a width.
 
     There is one object of each: BOOL, INT and those of :func:`bits`.
     """

@@ -1,4 +1,4 @@
-"""What goes wrong while batches are made.
+"""Errors of making batches.
 
 The tree continues that of ``hagane.errors``::
 

@@ -1,4 +1,4 @@
-"""What a trainer calls after updates."""
+"""Functions that a trainer calls after updates."""
 
 from __future__ import annotations
 

@@ -11,13 +11,13 @@ import numpy as np
 def optional(
     serializer: Any, key: str, value: Any, missing: Any = None, warning: str | None = None
 ) -> Any:
-    """Return what a serializer makes of a value; ``missing`` where the snapshot lacks it.
+    """Return a serializer's form of a value; ``missing`` where the snapshot lacks it.
 
     Args:
         serializer: Reads or writes.
         key: The name of the value.
         value: The value as it is.
-        missing: What stands in for it.
+        missing: Its stand-in.
         warning: Text of the warning that it is missing, None for none.
     """
     try:

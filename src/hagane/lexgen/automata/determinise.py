@@ -23,7 +23,7 @@ MAX_STATES = 200_000
 
 
 class Before(IntEnum):
-    """What stands before the place where a match starts."""
+    """The kind of character before the place where a match starts."""
 
     TEXT_START = 0
     NEWLINE = 1
@@ -240,7 +240,7 @@ def _preference(accept: Accept) -> tuple[int, int, int]:
 
 
 def _guard_for(look: Look, before: Before) -> int | None:
-    """Return what a condition asks of the next character; None where it fails already."""
+    """Return the demand of a condition on the next character; None where it fails already."""
     line_start = before in (Before.TEXT_START, Before.NEWLINE)
     match look:
         case Look.LINE_START:

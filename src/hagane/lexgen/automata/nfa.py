@@ -24,7 +24,7 @@ MAX_STATES = 400_000
 
 
 class Accept(NamedTuple):
-    """What an accepting state says: the rule, and how much of the match the token keeps.
+    """The mark of an accepting state: the rule, and how much of the match the token keeps.
 
     ``back`` symbols at the end belong to what follows. Where that differs from match to match it is
     None, and the token is the first ``head`` symbols; where ``head`` is None too, the place is

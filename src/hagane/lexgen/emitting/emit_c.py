@@ -258,7 +258,7 @@ class _Emitter:
         ]
 
     def _wide_tables(self) -> str:
-        """Return what first bytes of characters beyond ASCII lead to, and what later ones do."""
+        """Return the targets of first bytes of characters beyond ASCII, and of later bytes."""
         if not self.leads:
             return ""
         inner = [tuple(row[128:192]) for row in self.rows[self.n_plain :]]

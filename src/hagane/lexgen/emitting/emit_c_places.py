@@ -84,7 +84,7 @@ static const uint8_t *cut(const part *body, const part *following, const uint8_t
 
 
 def place_source(dfas: Sequence[Dfa], cuts: bool) -> str:
-    """Return what the lexer needs to tell places apart, and to cut matches."""
+    """Return the code by which the lexer tells places apart, and cuts matches."""
     if not cuts and not any(needs_place(row) for dfa in dfas for row in dfa.starts):
         return ""
     borders = ",".join(f"{low},{high + 1}" for low, high in word_characters(False))

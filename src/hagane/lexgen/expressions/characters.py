@@ -19,7 +19,7 @@ _CONTROLS = {"n": 10, "t": 9, "r": 13, "f": 12, "v": 11, "a": 7, "e": 27}
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What ``(?imsxa)`` switches."""
+    """The switches of ``(?imsxa)``."""
 
     ignore_case: bool = False
     dot_all: bool = False

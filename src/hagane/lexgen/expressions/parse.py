@@ -58,7 +58,7 @@ def parse(
     Args:
         source: The expression.
         dialect: ``python`` or ``flex``, see the module.
-        flags: What holds from the start; ``(?i)`` and the like change it.
+        flags: The switches at the start; ``(?i)`` and the like change them.
         definitions: Named expressions that ``{name}`` refers to.
 
     Raises:

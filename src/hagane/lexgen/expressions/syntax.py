@@ -65,7 +65,7 @@ EMPTY = Concat(())
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """What matches, and what must follow it (None: anything may)."""
+    """An expression, and the one that must follow it (None: anything may)."""
 
     body: Node
     following: Node | None = None

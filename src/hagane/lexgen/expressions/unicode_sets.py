@@ -83,17 +83,17 @@ def category(name: str) -> Ranges | None:
 
 
 def digits(ascii_only: bool) -> Ranges:
-    r"""Return what ``\d`` stands for."""
+    r"""Return the characters of ``\d``."""
     return ASCII_DIGIT if ascii_only else _categories()["Nd"]
 
 
 def spaces(ascii_only: bool) -> Ranges:
-    r"""Return what ``\s`` stands for."""
+    r"""Return the characters of ``\s``."""
     return ASCII_SPACE if ascii_only else where(str.isspace)
 
 
 def word_characters(ascii_only: bool) -> Ranges:
-    r"""Return what ``\w`` stands for."""
+    r"""Return the characters of ``\w``."""
     return ASCII_WORD if ascii_only else union(where(str.isalnum), of("_"))
 
 

@@ -1,4 +1,4 @@
-"""What is suspicious about a lexer, found on its automaton, with a text that shows it."""
+"""Suspicious parts of a lexer, found on its automaton, with a text that shows each."""
 
 from __future__ import annotations
 

@@ -310,7 +310,7 @@ class _Reader:
         return Action(code=code)
 
     def _braced(self, line: str, at: int) -> str:  # noqa: RET503
-        """Return what stands between a brace and its partner, maybe lines below."""
+        """Return the text between a brace and its partner, maybe lines below."""
         first = self.line
         rest = "\n".join([line[at:], *self.lines[self.line :]])
         depth = 0

@@ -1,4 +1,4 @@
-"""What a lexer is made from: rules, start conditions, code."""
+"""Specifications of lexers: rules, start conditions, code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ERROR = "ERROR"
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a match does, in this order.
+    """The effects of a match, in this order.
 
     ``code`` (Python source) or ``function`` (of the scanner and the text) runs first, if there is
     one, and returns the kind; ``begin``, ``push`` and ``pop``

@@ -59,7 +59,7 @@ class Arrays:
     weak: bool = field(default=False, compare=False)
 
     def item(self, place: int) -> Conjunction:
-        """Return what holds of the item at a place."""
+        """Return the conditions on the item at a place."""
         return self.prefix[place] if place < len(self.prefix) else self.rest
 
 
@@ -68,7 +68,7 @@ class Objects:
     """Objects of ``low`` to ``high`` members.
 
     Attributes:
-        members: What holds of the values of named members, in the order of the schema.
+        members: Conditions on the values of named members, in the order of the schema.
         required: The members that must be there.
         others: Disjoint sets of names that together are all, with what holds of members of such
             names that are not among ``members``, and whether a keyword speaks of them.
@@ -88,7 +88,7 @@ class Objects:
     weak: bool = field(default=False, compare=False)
 
     def member(self, name: str) -> Conjunction:
-        """Return what holds of the value of a member."""
+        """Return the conditions on the value of a member."""
         for known, value in self.members:
             if known == name:
                 return value

@@ -87,7 +87,7 @@ class GrammarStates:
         return list(zip(a.call_low.tolist(), a.call_high.tolist(), strict=True))
 
     def _key(self, threads: Threads, looked: tuple[int, ...]) -> object:
-        """Return what the tokens that may follow depend on: states, and the frames looked at."""
+        """Return the facts that decide the next tokens: states, and the frames looked at."""
         return tuple(
             (thread[0], self._near(self._machine.frames(thread, most)) if most else ())
             for thread, most in zip(threads, looked, strict=True)

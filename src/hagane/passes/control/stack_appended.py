@@ -59,7 +59,7 @@ class _Appended:
     Attributes:
         index: Which of the states.
         maker: The node that adds, a Concat or SequenceInsert.
-        items: What it adds.
+        items: The items that it adds.
         type: Of all that one iteration adds.
         axis: Of the Concat.
         front: Whether it adds in front.
@@ -161,7 +161,7 @@ def _only(body: ir.Graph, value: ir.Value | None, source: ir.Value, reader: ir.N
         body: The body.
         value: Where the chain ends.
         source: Where it begins.
-        reader: Who alone may read it; None for the body's outputs.
+        reader: The only node that may read it; None for the body's outputs.
     """
     assert value is not None
     outputs = [output for output in body.outputs if output is value]

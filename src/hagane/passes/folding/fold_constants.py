@@ -59,7 +59,7 @@ def _held(node: ir.Node) -> ir.TensorProtocol | None:
 
 
 def _results(node: ir.Node, types: GraphTypes) -> list[Array] | None:
-    """Return what all outputs of a node hold, if that is known and not too large."""
+    """Return the contents of all outputs of a node, if they are known and not too large."""
     if (
         find(node).random
         or has_bodies(node)

@@ -263,7 +263,7 @@ def _unscaled_once(node: ir.Node, types: GraphTypes) -> tuple[ir.Value | None, f
 
 
 def _unscaled(value: ir.Value | None, types: GraphTypes) -> tuple[ir.Value | None, float]:
-    """Return what products and quotients by positive constants scale, and by how much."""
+    """Return the operand of products and quotients by positive constants, and the whole factor."""
     scale = 1.0
     while (node := producer(value, "Mul") or producer(value, "Div")) is not None:
         inner, factor = _unscaled_once(node, types)

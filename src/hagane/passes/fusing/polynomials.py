@@ -92,7 +92,7 @@ def tolerance_of(x: ir.Value, types: GraphTypes) -> float:
 
 
 def ingredients(value: ir.Value | None, types: GraphTypes) -> Iterator[ir.Value]:
-    """Yield what arithmetic a value is made of, itself first: each may be its ``x``."""
+    """Yield the values that arithmetic makes a value of, itself first: each may be its ``x``."""
     waiting = [(value, _MOST_STEPS)]
     seen: set[ir.Value] = set()
     while waiting:
@@ -142,7 +142,7 @@ def completions(
 
 
 def _after(state: _State, node: ir.Node, x: ir.Value, types: GraphTypes) -> _State | None:
-    """Return what a reader of a value computes, if that goes on to what is looked for."""
+    """Return the result of a reader of a value, if that goes on to the pattern looked for."""
     if node.op_type not in ("Add", "Mul", "Div") or len(node.inputs) != 2:
         return None
     left, right = node.inputs

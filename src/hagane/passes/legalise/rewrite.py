@@ -1,4 +1,4 @@
-"""What an adapter needs to rewrite one node: attributes out, constants and nodes in."""
+"""The view that an adapter has of one node: attributes out, constants and nodes in."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def _convolution(graph: ir.Graph, node: ir.Node, types: GraphTypes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """What a rectification or a clip keeps its input between, and its name."""
+    """The bounds of a rectification or a clip, and its name."""
 
     low: float | None = None
     high: float | None = None

@@ -51,7 +51,7 @@ def join_reshapes(graph: ir.Graph, types: GraphTypes) -> list[str]:
 
 
 def _sources(node: ir.Node) -> list[ir.Value]:
-    """Return what the reshapes before a node read, the nearest first."""
+    """Return the inputs of the reshapes before a node, the nearest first."""
     found: list[ir.Value] = []
     value = node.inputs[0]
     while value is not None and (maker := value.producer()) is not None:

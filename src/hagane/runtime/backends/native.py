@@ -124,7 +124,7 @@ class NativePart(Part):
         *,
         general: bool,
     ) -> tuple[Any, ...] | None:
-        """Return what the C function needs that checks a feed and runs the kernels."""
+        """Return the arguments of the C function that checks a feed and runs the kernels."""
         return make_frame(self.segment, arrays, own, order, owner, full, lease, general=general)
 
 
@@ -133,7 +133,7 @@ class NativeBackend:
     """Takes nodes that have native kernels.
 
     Attributes:
-        target: What kernels are generated for.
+        target: The machine that kernels are generated for.
         tuning: How forms of kernels are measured; they are chosen by rule if None.
         store: Packed weights that the programs of a session share.
     """

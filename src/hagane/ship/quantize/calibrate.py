@@ -22,7 +22,7 @@ def checked_feeds(given: Iterable[Feed], where: str) -> tuple[Feed, ...]:
     """Return feeds that a calibration can use.
 
     Args:
-        given: What the user's function returned.
+        given: The result of the user's function.
         where: Its name.
 
     Raises:
@@ -70,7 +70,7 @@ def checked_feeds(given: Iterable[Feed], where: str) -> tuple[Feed, ...]:
 def observe(
     source: Source, names: Sequence[str], feeds: Sequence[Feed], *, counted: bool
 ) -> dict[str, Observed]:
-    """Return what some values of a model were.
+    """Return the observations of some values of a model.
 
     Args:
         source: The model.

@@ -34,7 +34,7 @@ class Layer:
         weight: The name of its weights.
         axis: That of output channels in these.
         bias: The name of its bias; empty if there is none.
-        output: What it writes, a following activation included.
+        output: Its result, a following activation included.
         second: The name of the weights of the state, of recurrent layers.
     """
 

@@ -78,7 +78,7 @@ def quantize(
         options: Settings.
         metric: Gets a function from a feed to the list of outputs, and returns a number of which
             larger is better.
-        where: What errors call the data.
+        where: The name of the data in errors.
 
     Raises:
         InvalidArgument: The data cannot be used, or an option does not fit.

@@ -1,4 +1,4 @@
-"""What a quantisation cost, as data and as a page."""
+"""The cost of a quantisation, as data and as a page."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LayerReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was quantised.
+    """The quantised layers and their cost.
 
     Attributes:
         layers: All that could be.

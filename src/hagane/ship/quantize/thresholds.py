@@ -130,7 +130,7 @@ def range_of(observed: Observed, method: str, percentile: float) -> tuple[float,
     """Return the smallest and the largest number that shall not be clipped.
 
     Args:
-        observed: What a tensor was.
+        observed: The observations of a tensor.
         method: ``minmax``, ``entropy``, ``percentile`` or ``mse``.
         percentile: For that method.
     """

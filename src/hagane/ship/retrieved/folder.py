@@ -24,7 +24,7 @@ DESCRIPTION = "model.json"
 
 
 def model_source(path: Path) -> Path | ir.Model:
-    """Return what a session opens for a path: that of a folder of ModelRetriever is its model.
+    """Return the model that a session opens for a path, a ModelRetriever's folder included.
 
     Raises:
         ModelError: As ``read_retrieved``.

@@ -1,4 +1,4 @@
-"""What can go wrong while an agent is watched.
+"""Errors of watching an agent.
 
 ::
 

@@ -58,7 +58,7 @@ class Status:
 
 @dataclass(slots=True)
 class Result:
-    """What ``cover`` returns."""
+    """The result of ``cover``."""
 
     top: str
     statuses: list[Status]
@@ -329,7 +329,7 @@ def _judge(
 def _outputs(
     model: CycleModel, simulator: Simulator, replay: Replay | None
 ) -> list[list[dict[str, int]]]:
-    """Return what the simulator gave on the outputs, row by row, test by test."""
+    """Return the simulator's outputs, row by row, test by test."""
     where = {name: index for index, name in enumerate(simulator.signal_names)}
     return [
         [{name: cycle.signals[where[name]] for name in model.outputs} for cycle in cycles]

@@ -1,4 +1,4 @@
-"""What can be wrong with a circuit or with the simulator that replays its tests."""
+"""Errors of a circuit or of the simulator that replays its tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What datasets share: one sample, or several, by index."""
+"""Common parts of datasets: one sample, or several, by index."""
 
 from __future__ import annotations
 

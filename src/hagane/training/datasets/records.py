@@ -150,7 +150,7 @@ class TextDataset(DatasetMixin):
     Args:
         paths: A path, or several.
         encoding: Of all files, or one for each; None is UTF-8.
-        errors: What to do with bytes that are no text, as for ``open``.
+        errors: The treatment of bytes that are no text, as for ``open``.
         newline: Which ends of lines are kept, as for ``open``.
         filter_func: Called with the lines of a place, one argument for each file; says whether
             to keep it.

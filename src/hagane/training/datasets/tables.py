@@ -149,7 +149,7 @@ class Transformed(_ByExamples):
 
     @property
     def mode(self) -> Mode:  # type: ignore[override]  # settled by the function, not by setting it
-        """What a sample looks like; asks for the first one if there was none yet."""
+        """The form of a sample; asks for the first one if there was none yet."""
         if self._known is None and len(self):
             self.get_examples([0], [0])
         return "tuple" if self._known is None else self._known[0]

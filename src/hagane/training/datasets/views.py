@@ -18,7 +18,7 @@ class TransformDataset(DatasetMixin):
     """Samples of a dataset, passed through a function.
 
     Args:
-        dataset: What to transform.
+        dataset: The dataset to transform.
         keys: Left out, the function gets the sample; else names (or a name) for what it returns.
         transform: Called with a sample. It runs again each time the sample is asked for.
     """
@@ -73,7 +73,7 @@ class SubDataset(DatasetMixin):
     """The samples from ``start`` to ``finish`` of a dataset, or of an order over it.
 
     Args:
-        dataset: What to take samples from.
+        dataset: The source of the samples.
         start: First place.
         finish: Place after the last.
         order: For each place the index of its sample; None is the order of the indices.

@@ -108,7 +108,7 @@ class ParameterStatistics(Extension):
             and percentiles.
         report_params: Whether parameters are observed.
         report_grads: Whether gradients are.
-        prefix: What names begin with.
+        prefix: The beginning of names.
         trigger: When an interval ends.
         skip_nan_params: Report NaN for arrays that hold a NaN, without calling the functions.
     """

@@ -156,7 +156,7 @@ class QueueWriter(Writer):
 
     Args:
         savefun: Called with a path and the values.
-        task: What writes, called as a writer is; by default a ``SimpleWriter`` of ``savefun``.
+        task: The writer, called as a writer is; by default a ``SimpleWriter`` of ``savefun``.
     """
 
     def __init__(self, savefun: Callable[..., None] = save_npz, task: Any = None):
@@ -179,7 +179,7 @@ class QueueWriter(Writer):
         self._queue.put((filename, outdir, _own(target)))
 
     def create_task(self, savefun: Callable[..., None]) -> Any:
-        """Return what writes."""
+        """Return the writer."""
         return SimpleWriter(savefun=savefun)
 
     def create_queue(self) -> Any:

@@ -166,7 +166,7 @@ def snapshot(
     Args:
         savefun: Called with a path and the values by path, by default ``save_npz``.
         filename: A format string for the trainer, or a function of it.
-        target: What is saved instead of the trainer.
+        target: The object to save instead of the trainer.
         condition: Called before each snapshot; returns whether to take it.
         writer: Writes the values; see ``extensions.snapshot_writers``.
         snapshot_on_error: Save when an update or an extension raised.

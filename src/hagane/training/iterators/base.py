@@ -1,4 +1,4 @@
-"""What all iterators share: epochs, saved states, and how they are put back."""
+"""Common parts of iterators: epochs, saved states, and how they are put back."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Sources:
     """Arrays to take rows from.
 
     Attributes:
-        tree: What a sample looks like.
+        tree: The form of a sample.
         arrays: One array for each leaf.
         tensors: For each leaf whether its rows are tensors.
         rows: For each index of the dataset the row it stands for; None if they are the same.

@@ -28,7 +28,7 @@ class Lender:
         """Return a finished batch, and its notice.
 
         Args:
-            pool: Whose slot it is.
+            pool: The owner of the slot.
             task: A task with a result.
             copy: Give out a copy; so it is done anyway when ``LEASES`` batches are lent.
             build: Makes the batch from its layout and memory.

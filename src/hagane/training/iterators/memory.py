@@ -79,7 +79,7 @@ def sparse_file(name: str, length: int, folder: str | None) -> int:
     """Return the descriptor of a file that no folder lists.
 
     Args:
-        name: What the system shows in lists of open files.
+        name: Its name in the system's lists of open files.
         length: Bytes that may be written; none of them exist yet.
         folder: Where the file lives; None takes anonymous memory where the system has it (Linux),
             else ``/dev/shm``, else the folder for temporary files.

@@ -277,7 +277,7 @@ class Sharded:
         return shared if self.computed else shared[0 : len(shared)]
 
     def capture(self) -> Any:
-        """Return what the sampler of the whole captures."""
+        """Return the captured state of the sampler of the whole."""
         return self._whole.capture()
 
     def restore(self, captured: Any) -> None:

@@ -64,7 +64,7 @@ class Setting:
         slots: Number of batches there is room for.
         collate: Called in the worker on the list of samples; None leaves the samples as columns.
         begin: Called in each worker with its number, or None.
-        work: What the workers do.
+        work: The work of the workers.
         method: ``forkserver``, ``spawn`` or ``fork``.
         folder: Where shared memory lives; None is anonymous memory.
         warns: Whether ``fork`` beside threads is warned of.
@@ -147,7 +147,7 @@ class _Revoked:
 
 @dataclass(slots=True)
 class _Plumbing:
-    """What must be given back whatever happens; apart from the pool so that it can outlive it."""
+    """The resources to give back in any case; apart from the pool, so that they can outlive it."""
 
     owner: int
     descriptors: list[int] = field(default_factory=list)
@@ -385,7 +385,7 @@ class Pool:
             self._look_for_lost()
 
     def awaited(self, task: Task) -> tuple[Task, Progress] | None:
-        """Return what a task waits for, and how far the worker at it has come.
+        """Return the need of a task, and how far the worker at it has come.
 
         That is the task itself or, while no worker is at it, the one that has been longest at its
         sample; it may be one that was abandoned. None if no worker is at anything.

@@ -1,4 +1,4 @@
-"""What the parent and its workers say to each other: fixed-size messages and a control page.
+"""Messages between the parent and its workers, of fixed size, and a control page.
 
 Tasks go through one pipe that all workers read, results through one that all write. Reads and
 writes of a pipe that are no longer than ``PIPE_BUF`` are atomic, so a worker that is killed at
@@ -49,7 +49,7 @@ class TaskMessage(NamedTuple):
 
 
 class ResultMessage(NamedTuple):
-    """What became of a task.
+    """The outcome of a task.
 
     Attributes:
         kind: READY, DONE, FAILED, SKIPPED, RETIRED, UNUSABLE or ENDED; the last says that the
@@ -83,7 +83,7 @@ class ResultMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a worker is doing: ``ticket`` is -1 between tasks; ``since`` in nanoseconds."""
+    """A worker's activity: ``ticket`` is -1 between tasks; ``since`` in nanoseconds."""
 
     ticket: int
     place: int
@@ -119,7 +119,7 @@ class Control:
         return (worker + 1) * _ENTRY
 
     def progress(self, worker: int) -> Progress:
-        """Return what a worker is doing."""
+        """Return the activity of a worker."""
         base = self.base(worker)
         return Progress(*self.words[base : base + 3].tolist())
 

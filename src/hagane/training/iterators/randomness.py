@@ -119,7 +119,7 @@ class Loader:
 
         Args:
             seed: Seed of the iterator.
-            indices: What the dataset is asked for, unless ``asked`` says that.
+            indices: The indices that the dataset is asked for, unless ``asked`` gives them.
             sweeps: For each index the sweep it belongs to.
             begin: Called before the first sample, and again if the batch is started over.
             entering: Called with the place of a sample before it is made.

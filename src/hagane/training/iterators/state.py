@@ -43,7 +43,7 @@ class Sampler(Protocol):
         """Return the order after ``order``, which was left at ``position``."""
 
     def capture(self) -> Any:
-        """Return what ``restore`` needs to go on from here."""
+        """Return the state from which ``restore`` goes on."""
 
     def restore(self, captured: Any) -> None:
         """Go back to a captured state."""
@@ -60,7 +60,7 @@ class IteratorState:
         order: Order of this epoch; None is the order of the indices.
         sweep: Epochs begun in the iterator's life. ``reset`` doesn't set it back, so that an
             iterator that is reset before every epoch still shuffles anew.
-        sampler: What the sampler captured of itself once it had given ``order``.
+        sampler: The sampler's capture of itself once it had given ``order``.
     """
 
     current_position: int

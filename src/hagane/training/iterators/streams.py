@@ -18,7 +18,7 @@ class WorkerInfo:
     Attributes:
         id: Its number, from 0.
         num_workers: Number of workers.
-        seed: What the generators of this worker were seeded from.
+        seed: The seed of the generators of this worker.
         dataset: The dataset in this process; what is changed in it stays here.
     """
 

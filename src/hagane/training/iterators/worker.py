@@ -47,7 +47,7 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What workers do with the dataset.
+    """The workers' use of the dataset.
 
     Attributes:
         stacked: Whether batches are trees of stacked columns.
@@ -73,7 +73,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a worker is started with.
+    """The start of a worker.
 
     Attributes:
         number: Its place among the workers.
@@ -84,7 +84,7 @@ class Assignment:
         parent: Process id of the parent.
         tied: Whether the kernel may end the worker with the thread that started it.
         dataset: The dataset, what is called on a list of samples, and on the worker's number.
-        work: What it does with them.
+        work: Its use of them.
     """
 
     number: int

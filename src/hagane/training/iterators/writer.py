@@ -270,7 +270,7 @@ class BatchWriter:
         return Layout(self.count, None, (ObjectColumn(batch),), True)
 
     def _notice(self, columns: tuple[Column, ...]) -> str:
-        """Say what keeps samples from going through shared memory as arrays."""
+        """Say why samples cannot go through shared memory as arrays."""
         if self._overflow:
             wanted = -(-(self.slot.used + self._overflow) // max(1, self.count))
             return (

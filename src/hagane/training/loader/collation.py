@@ -107,7 +107,7 @@ def _tensor(values: Any, path: Callable[[], str]) -> Any:
 
 
 def _objects(values: list[Any], path: Callable[[], str]) -> Any:
-    """Return what becomes of values that make no array."""
+    """Return the form of values that make no array."""
     first = values[0]
     if isinstance(first, str | bytes):
         return values
@@ -155,7 +155,7 @@ def _unlike(samples: Sequence[Any]) -> Any:
 
 
 def _shape_of(sample: Any) -> str:
-    """Say what a sample is made of, shortly."""
+    """Return the parts of a sample, in few words."""
     if isinstance(sample, Mapping):
         return f"a {type(sample).__name__} of {', '.join(map(repr, list(sample)[:6])) or 'nothing'}"
     if isinstance(sample, tuple | list):

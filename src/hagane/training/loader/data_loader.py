@@ -134,7 +134,7 @@ class DataLoader:
 
     @property
     def index_sampler(self) -> Iterable[Any]:
-        """What is iterated for an epoch: keys, or lists of them."""
+        """The source of an epoch: keys, or lists of them."""
         chosen = self.sampler if self.batch_sampler is None else self.batch_sampler
         assert chosen is not None
         return chosen

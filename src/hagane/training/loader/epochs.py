@@ -33,7 +33,7 @@ class FirstOf:
         self._function = function
 
     def __call__(self, samples: list[Any]) -> Any:
-        """Return what the function makes of the first sample."""
+        """Return the function's result for the first sample."""
         return samples[0] if self._function is None else self._function(samples[0])
 
 
@@ -68,7 +68,7 @@ class Epoch:
         raise NotImplementedError
 
     def _keys(self) -> list[Any] | None:
-        """Return what the next batch asks the dataset for; None at the end."""
+        """Return the next batch's request to the dataset; None at the end."""
         try:
             drawn = next(self._draws)
         except StopIteration:

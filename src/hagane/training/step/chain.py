@@ -45,7 +45,7 @@ class Stage:
 
 
 class Act(Enum):
-    """What is done with a stage."""
+    """The treatment of a stage."""
 
     KEEP = "keep"  # forward; what going back needs is kept
     PASS = "pass"  # forward; the output alone is left
@@ -154,7 +154,7 @@ class Chain:
         return float(self._time[0, -1, min(pieces, self._slots)])
 
     def bytes(self, pieces: int) -> float:
-        """Return what pieces of memory are in bytes."""
+        """Return the bytes of pieces of memory."""
         return pieces * self._unit
 
     def pieces(self, size: float) -> int:

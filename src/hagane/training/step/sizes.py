@@ -8,7 +8,7 @@ Shape = tuple[int, ...]
 
 
 class Sizes:
-    """What the shapes of a call's tensors had in common so far.
+    """The common part of the shapes of calls so far.
 
     The first axis of all tensors is open if it has one size in all of them, the batch. Another one
     is fixed until it differs from its first size. Axes that were always equal share a name.

@@ -54,7 +54,7 @@ def forward_of(graph: ir.Graph, kernels: Sequence[Kernel], number: Number) -> Fo
 
     Args:
         graph: A step as the passes left it.
-        kernels: What the engine makes of it, for bytes and times.
+        kernels: The engine's kernels of it, for bytes and times.
         number: Gives sizes their numbers.
     """
     nodes = _until_loss(graph)

@@ -27,7 +27,7 @@ class ParallelUpdater(StandardUpdater):
             one for each device.
         devices: Devices by the same names, ``main`` among them.
         loss_func: Called with the arrays; by default each model.
-        loss_scale: What losses are multiplied by.
+        loss_scale: The factor of losses.
         auto_new_epoch: As for ``StandardUpdater``.
 
     Raises:

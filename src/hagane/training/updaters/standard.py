@@ -31,7 +31,7 @@ class StandardUpdater(Updater):
         device: The CPU, or None.
         loss_func: Called with the arrays; returns the loss. By default the optimizer's target. A
             compiled step of a link, ``hagane.compile(model, optimizer)``, updates by itself.
-        loss_scale: What the loss is multiplied by; see ``Optimizer.set_loss_scale``.
+        loss_scale: The factor of the loss; see ``Optimizer.set_loss_scale``.
         auto_new_epoch: Call the optimizer's ``new_epoch`` at the end of each epoch.
         input_device: The device of the arrays, by default ``device``.
 

@@ -38,7 +38,7 @@ class ChainerRLAgent:
         self.agent.stop_episode()
 
     def explain(self, observation: Any) -> dict[str, Any]:
-        """Return what the model gives for one observation; a recurrent state stays as it is."""
+        """Return the model's outputs for one observation; a recurrent state stays as it is."""
         return {key: value[0] for key, value in self._outputs([observation]).items()}
 
     def _forward(self, batch: Array, state: State = None) -> tuple[Outputs, State]:

@@ -22,7 +22,7 @@ def load_agent(reference: str, environment: Any = None) -> tuple[Watched, Any]:
 
     Args:
         reference: ``FILE.py:make``, ``module:make``, ``FILE.onnx`` or ``FILE.zip``.
-        environment: what ``make`` gets if it takes an argument.
+        environment: the argument of ``make``, if it takes one.
 
     Raises:
         AgentFault: there is no such file or function, it fails, or it returns no agent.

@@ -1,4 +1,4 @@
-"""What an agent is: ``act``, and whatever more it can show.
+"""The protocol of agents: ``act``, and whatever more they can show.
 
 An agent is any object with ``act(observation)``. It may have, each on its own:
 
@@ -70,7 +70,7 @@ class Watched:
         return self.agent.act(observation)
 
     def explain(self, observation: Any) -> dict[str, Any]:
-        """Return what it shows of one observation, as it goes into the log; {} if nothing."""
+        """Return its outputs for one observation, as they go into the log; {} if nothing."""
         explain = getattr(self.agent, "explain", None)
         if explain is None:
             return {}

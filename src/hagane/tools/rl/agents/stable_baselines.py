@@ -62,7 +62,7 @@ class StableBaselinesAgent:
         return int(action) if np.ndim(action) == 0 else action
 
     def explain(self, observation: Any) -> dict[str, Any]:
-        """Return what the policy shows of one observation."""
+        """Return the policy's outputs for one observation."""
         outputs, _ = self.forward(np.asarray(observation)[None])
         return {key: value[0] for key, value in outputs.items()}
 

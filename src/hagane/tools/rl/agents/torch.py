@@ -24,7 +24,7 @@ class TorchAgent:
         outputs: ``(module, batch, state) -> (tensors by keys of the log, state)``.
         sample: whether actions are drawn from a policy.
         recurrent: the state of one sequence at an episode's start, None if there is none.
-        scale: what observations of bytes are divided by.
+        scale: the divisor of observations of bytes.
     """
 
     def __init__(

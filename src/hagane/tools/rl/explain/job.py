@@ -46,7 +46,7 @@ Maps = dict[str, Floats]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is to be explained.
+    """The request of an explanation.
 
     Attributes:
         first: step.

@@ -32,7 +32,7 @@ class Verdict:
 
     Attributes:
         name: of the check.
-        value: what was measured.
+        value: the measurement.
         holds: whether it passes; None if it could not be made.
         words: one sentence.
     """
@@ -95,7 +95,7 @@ def randomised(
     """Check a map against those of the same network with random weights.
 
     Args:
-        subject: what was explained.
+        subject: the subject of the explanation.
         explain: the method.
         found: its map.
         seed: of the weights.
@@ -131,7 +131,7 @@ def intervention(
     """Check whether changes of the state where the map is strong change the output most.
 
     Args:
-        subject: what was explained.
+        subject: the subject of the explanation.
         target: the output.
         found: the map.
         others: observations of other states.

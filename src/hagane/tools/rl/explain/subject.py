@@ -1,4 +1,4 @@
-"""What is explained: an agent at one observation, and one of its outputs."""
+"""The subject of an explanation: an agent at one observation, and one of its outputs."""
 
 from __future__ import annotations
 

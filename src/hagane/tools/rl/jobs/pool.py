@@ -36,7 +36,7 @@ class Job:
     """One job and how far it is.
 
     Attributes:
-        request: what the worker is told.
+        request: the worker's orders.
         hidden: whether it is the server's own and shown to nobody unless it fails.
     """
 
@@ -54,7 +54,7 @@ class Job:
     over: threading.Event = field(default_factory=threading.Event)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the page is shown."""
+        """Return its description for the page."""
         return {
             "id": self.id,
             "kind": self.kind,
@@ -74,7 +74,7 @@ class Pool:
 
     Args:
         starter: starts workers.
-        files: whose change makes a prepared worker stale.
+        files: a change of any of them makes a prepared worker stale.
         most: jobs that run at once; more wait.
         waiting: jobs that may wait; more are refused.
         patience: seconds without a word after which a worker counts as stuck.

@@ -1,4 +1,4 @@
-"""What a worker process needs to know before its job: which agents, which environment, limits."""
+"""The setting of a worker process before its job: agents, environment, limits."""
 
 from __future__ import annotations
 

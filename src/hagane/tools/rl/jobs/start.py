@@ -67,7 +67,7 @@ class Fresh:
     """Starts each worker as an interpreter of its own, which loads the agent from its file.
 
     Args:
-        setting: what it loads.
+        setting: the agents and the environment to load.
         limit: of its memory, in bytes.
     """
 

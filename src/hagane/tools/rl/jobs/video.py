@@ -36,7 +36,7 @@ def make_video(
         first: step.
         last: step, included.
         fps: pictures a second.
-        explanation: whose maps lie over the pictures; '' for none.
+        explanation: its maps lie over the pictures; '' for none.
         progress: called with pictures read and pictures wanted.
 
     Raises:

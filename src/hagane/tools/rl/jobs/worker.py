@@ -29,14 +29,14 @@ _TRACE = 4000
 
 
 class Making(Protocol):
-    """What yields the agent and the environment of a job."""
+    """The function that yields the agent and the environment of a job."""
 
     @property
     def meanings(self) -> dict[str, str]:
         """Names of actions that were given."""
 
     def prepare(self) -> None:
-        """Do what takes time and is the same for every job."""
+        """Do the slow work that is the same for every job."""
 
     def make(self, index: int = 0) -> tuple[Watched, World]:
         """Return both."""
@@ -141,7 +141,7 @@ def do(
 
 
 def profile(agent: Watched, world: World, given: dict[str, str]) -> dict[str, Any]:
-    """Return what the page has to know of an agent, found by asking it about one observation."""
+    """Return the page's facts of an agent, found by asking it about one observation."""
     seed_all(0)
     agent.end_episode()
     observation = world.reset(0)

@@ -152,7 +152,7 @@ class Log:
         return found
 
     def warnings(self) -> list[str]:
-        """Return what is wrong with the log, in words."""
+        """Return the faults of the log, in words."""
         words = list(self.problems)
         if self.broken > len(self.problems):
             words.append(f"{self.broken - len(self.problems)} more lines could not be read")

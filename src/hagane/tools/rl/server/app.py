@@ -24,7 +24,7 @@ def make_app(state: State, token: str, port: int) -> ASGIApp:
     """Return the application, guarded.
 
     Args:
-        state: what it shows and starts.
+        state: the logs and jobs that it shows and starts.
         token: that every request carries.
         port: under which it is reached.
     """

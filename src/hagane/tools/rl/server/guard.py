@@ -1,4 +1,4 @@
-"""What every request passes before anything looks at it: Host, token, Origin, size.
+"""Checks of every request before anything looks at it: Host, token, Origin, size.
 
 The server listens on 127.0.0.1 only. A page of another site could still send requests there from
 its visitor's browser, under a name of its own that resolves to 127.0.0.1; hence ``Host`` and
@@ -35,7 +35,7 @@ class Guard:
     """Refuses what does not come from the page that this server gave out.
 
     Args:
-        app: what answers the rest.
+        app: the application behind it.
         token: that every request carries, as ``?token=`` or ``Authorization: Bearer``.
         port: under which the server is reached.
         most: bytes of a body.

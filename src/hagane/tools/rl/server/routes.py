@@ -1,4 +1,4 @@
-"""What routes share: answers of JSON, made in a thread so that nothing waits for a disk."""
+"""Common parts of routes: answers of JSON, made in a thread so that nothing waits for a disk."""
 
 from __future__ import annotations
 

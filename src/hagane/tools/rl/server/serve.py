@@ -24,7 +24,7 @@ from hagane.tools.rl.server.state import State
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a job may take.
+    """The limits of a job.
 
     Attributes:
         patience: seconds without a sign of life.
@@ -76,7 +76,7 @@ def serve(
         listening: from ``listen_on``.
         folder: of the logs.
         starter: starts workers.
-        files: whose change makes a prepared worker stale.
+        files: a change of any of them makes a prepared worker stale.
         agents: their names.
         given: fields of the agent's profile that are known beforehand.
         limits: of jobs.

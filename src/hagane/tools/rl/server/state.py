@@ -1,4 +1,4 @@
-"""What the server knows: the log folder, the jobs, the agent's profile, the logs that were read."""
+"""The state of the server: the log folder, the jobs, the agent's profile, the logs read so far."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class State:
         return latest is not None and count_observations(self.folder.rollouts / latest) > 0
 
     def server_state(self) -> dict[str, Any]:
-        """Return what ``GET /api/server_state`` answers."""
+        """Return the answer to ``GET /api/server_state``."""
         jobs = self.pool.jobs()
         shown = [job for job in jobs if not job.hidden]
         running = any(job.status in ("running", "waiting") for job in shown)

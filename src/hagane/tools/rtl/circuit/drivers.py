@@ -20,7 +20,7 @@ _SHOWN = 6
 
 
 class Drivers:
-    """What the combinational processes drive, by the names of unknowns.
+    """The terms that the combinational processes drive, by the names of unknowns.
 
     A bit that nothing drives, or that a procedural process reads before it writes it, keeps its
     value; its value before stands in the terms as another unknown, listed by :meth:`kept`.
@@ -105,7 +105,7 @@ class Drivers:
         }
 
     def describe(self, loop: Sequence[Term]) -> str:
-        """Return what to say of bits each of which depends on the next, the last on the first."""
+        """Return a message on bits each of which depends on the next, the last on the first."""
         steps = []
         for node in [*loop, loop[0]]:
             unknown, at = (node.args[0], node.data[1]) if node.op == "extract" else (node, 0)

@@ -13,7 +13,7 @@ from hagane.tools.rtl.errors import InvalidDesign
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What is compiled: files in order, the top module, and the preprocessor's settings."""
+    """The sources of a circuit: files in order, the top module, and the preprocessor's settings."""
 
     files: tuple[Path, ...]
     top: str
@@ -140,7 +140,7 @@ def _check_text(path: Path) -> None:
 
 
 def _remedy(report: str) -> str:
-    """Return what may help against the errors of a report, on a line of its own."""
+    """Return the remedy for the errors of a report, on a line of its own."""
     if "No such file" in report:
         return "\nName the folder of an included file with -I."
     if "unknown module" in report or "unknown package" in report or "unknown interface" in report:

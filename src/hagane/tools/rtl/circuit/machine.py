@@ -49,7 +49,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class PointKey:
-    """What a coverage point is: its kind, place, label and instance."""
+    """A coverage point: its kind, place, label and instance."""
 
     kind: str
     position: Position
@@ -157,7 +157,7 @@ class Machine:
         layer.own[variable] = store(old, variable.layout, target.steps, value)
 
     def written(self, variable: Variable) -> Value | None:
-        """Return what the execution leaves in a variable, if it wrote it."""
+        """Return a variable's value after the execution, if it wrote it."""
         later = self.later.own.get(variable)
         return self.now.own.get(variable) if later is None else later
 

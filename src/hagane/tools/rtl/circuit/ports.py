@@ -39,7 +39,7 @@ def interface_instances(ports: Any) -> Iterator[tuple[str, Any]]:
 
 
 def ports_of(port: Any, find: Find, position: Callable[[Any], Any]) -> list[Port]:
-    """Return what a port of the top module is made of: itself, or its interface's members.
+    """Return the parts of a port of the top module: itself, or its interface's members.
 
     Raises:
         Outside: The port has no direction, or a type that a test bench cannot drive.

@@ -43,7 +43,7 @@ class Selects:
         return method(e, m)
 
     def _method(self, e: Any) -> Callable[[Any, Machine], Value]:
-        """Return what evaluates expressions of the class of ``e``: slang has one for each kind."""
+        """Return the evaluator of expressions of the class of ``e``; slang has one a kind."""
         method: Any = getattr(self, "_" + e.kind.name, None)
         if method is None:
             self.refuse(e, f"expression of kind {e.kind.name}")

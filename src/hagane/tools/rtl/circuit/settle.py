@@ -84,7 +84,7 @@ class Settling:
                 stack += [(inner, False) for inner in behind if inner not in memo]
 
     def _behind(self, term: Term) -> Sequence[Term]:
-        """Return what has to be settled before ``term``."""
+        """Return the terms that have to be settled before ``term``."""
         if term.op == "var":
             definition = self._definitions.get(term.data)
             if definition is None:
@@ -131,7 +131,7 @@ class Settling:
         return node.op == "var" and node.data in self._definitions
 
     def _resolve(self) -> list[list[Term]]:
-        """Find what the guessed bits settle to; return the loops of those that do not settle."""
+        """Settle the guessed bits; return the loops of those that do not settle."""
         if not self._guesses and not self._kept:
             return []
         behind = {node: self._memo[self._behind(node)[0]] for node in self._guesses}

@@ -387,5 +387,5 @@ class Statements:
 
 
 def _lvalue(e: Any) -> Any:
-    """Return what an output argument is connected to."""
+    """Return the target that an output argument is connected to."""
     return e.left if e.kind.name == "Assignment" else e

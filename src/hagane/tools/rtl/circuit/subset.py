@@ -44,7 +44,7 @@ _CALLS = frozenset(
 
 
 def outside(node: Any, position: Callable[[Any], Position]) -> list[str]:
-    """Return what in ``node`` (a statement or expression) is outside, with positions."""
+    """Return the parts of ``node`` (statement or expression) outside the subset, with positions."""
     found: list[str] = []
 
     def look(item: Any) -> None:

@@ -23,7 +23,7 @@ SILENT = frozenset(
 
 
 def system_call(x: Expressions, scope: Scope, e: Any, m: Machine) -> Any:
-    """Return what a system function gives; tasks that only print give one bit of zero."""
+    """Return the result of a system function; tasks that only print give one bit of zero."""
     name = str(e.subroutineName)
     arguments = list(e.arguments)
     if name in SILENT:

@@ -74,7 +74,7 @@ def layout_of(type_: Any) -> Layout | None:
 
 
 def parts(layout: Layout) -> Iterator[tuple[str, Layout]]:
-    """Yield what an unpacked layout is made of, each with the text that selects it."""
+    """Yield the parts of an unpacked layout, each with the text that selects it."""
     if isinstance(layout, Array):
         for position in range(layout.size):
             yield f"[{layout.index(position)}]", layout.element

@@ -32,7 +32,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What the simulator's waves say, row by row; ``missing`` are signals that are not in them."""
+    """The simulator's waves, row by row; ``missing`` are signals that are not in them."""
 
     cycles: tuple[tuple[Cycle, ...], ...]
     differences: tuple[Difference, ...]

@@ -50,7 +50,7 @@ class LinePoint:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a simulator did: its line points with counts, the wave file, what it printed."""
+    """The results of a simulator: its line points with counts, the wave file, its prints."""
 
     simulator: str
     lines: Mapping[LinePoint, int]

@@ -41,7 +41,7 @@ class Budget:
 
 @dataclass(slots=True)
 class Found:
-    """What the search has found so far."""
+    """The findings of the search so far."""
 
     tests: list[Test] = field(default_factory=list)
     covered: dict[Goal, int] = field(default_factory=dict)

@@ -45,7 +45,7 @@ class Dead:
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """What one row does: points met, assertions violated, signals, and the state after it."""
+    """The effect of one row: points met, assertions violated, signals, and the state after it."""
 
     points: tuple[int, ...]
     violations: tuple[int, ...]
