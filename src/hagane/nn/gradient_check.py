@@ -120,7 +120,7 @@ def check_backward(
         eps: How far the inputs are moved.
         atol: How much both may differ.
         rtol: The same, in relation to them.
-        no_grads: Which inputs have no gradient, by default those that are integers.
+        no_grads: The inputs without gradient, by default those that are integers.
         dtype: The element type in which differences are computed.
         detect_nondifferentiable: Whether a point without a derivative is an error.
 

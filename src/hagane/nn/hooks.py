@@ -117,7 +117,7 @@ class PrintHook(FunctionHook):
 
     Args:
         sep: Kept for programs that give it.
-        end: What ends a line.
+        end: The end of a line.
         file: Where to.
         flush: Whether the file is flushed after each function.
     """

@@ -66,7 +66,7 @@ class Reporter:
 
         Args:
             values: By name.
-            observer: Who reports them; their name is put before.
+            observer: The reporter; its name is put before.
 
         Raises:
             KeyError: The observer has no name here.

@@ -1,4 +1,4 @@
-"""What a type rule sees of one node."""
+"""A type rule's view of one node."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class InferContext:
         fresh: Makes a dimension that nothing is known about.
         infer_graph: Infers a subgraph from the types and values of its inputs and returns the
             types and values of its outputs.
-        parameter_names: What the operator calls its inputs.
+        parameter_names: The operator's names of its inputs.
         judge: Says whether two dimensions differ.
     """
 
@@ -160,7 +160,7 @@ class InferContext:
         return self.attributes.get(name, default)
 
     def name(self, index: int) -> str:
-        """Return what the operator calls input ``index``."""
+        """Return the operator's name of input ``index``."""
         return self._names[min(index, len(self._names) - 1)] if self._names else str(index)
 
     def fresh(self, label: str = "") -> Expr:

@@ -1,4 +1,4 @@
-"""What an operator is: one frozen record that holds every meaning hagane gives it."""
+"""Operators: frozen records that hold every meaning hagane gives them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class OpDef:
             may return None for a call that it cannot write so. None where the operator is not made
             of others, ``Unsupported`` where it would serve and cannot be had.
         source: Its kernel in C, where a user gave one.
-        traits: What passes and engines may take for granted of it.
+        traits: The properties that passes and engines may take for granted of it.
     """
 
     name: str

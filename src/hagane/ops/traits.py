@@ -1,4 +1,4 @@
-"""What passes and engines may take for granted of an operator, whatever else it computes."""
+"""Properties of operators, the only ones that passes and engines may take for granted."""
 
 from __future__ import annotations
 

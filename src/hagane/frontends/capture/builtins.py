@@ -456,7 +456,7 @@ class Calling(Paths):
         return _NONE
 
     def _integers(self, kind: Operation, left: Dim, right: Dim) -> Value:
-        """Return what integers of which one is not known make, where no formula says it."""
+        """Return the result of integers of which one is not known, where no formula gives it."""
         if kind in _BITS or (kind is ast.Pow and not isinstance(right, int)):
             name = _BITS.get(kind, "Pow")
             return self._whole(name, left, right)

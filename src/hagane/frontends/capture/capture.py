@@ -39,10 +39,10 @@ class Captured:
 
     Attributes:
         graph: Its graph; names are set, nothing in it is unused.
-        report: What the interpretation found: assumptions and notices.
+        report: The findings of the interpretation: assumptions and notices.
         structure: How its outputs make up what the program returns: a tuple, list or dict of
             structures, a :class:`Record`, a :class:`Leaf` or a :class:`Constant`.
-        reads: What it read from the running Python.
+        reads: The values that it read from the running Python.
         weights: The real arrays behind initializers, by identity, with these.
         state: The attributes that it changes, with the structures of their new values.
         names: The names of the initializers of real arrays, by the identity of the arrays.
@@ -92,7 +92,7 @@ def capture_object(
         found: The function, method or model.
         types: Types of its arguments as text, or examples, by position.
         named: The same by name; attributes that a call changes may be among them, by their path.
-        tables: What names of libraries mean.
+        tables: The meanings of names of libraries.
         training: Is told of random numbers and of buffers that the program changes, whose new
             content are outputs after those of its result; both are refused if None.
         reads: Is filled with what was read from the running Python, if it fails too.

@@ -1,4 +1,4 @@
-"""What a loop hands from one iteration to the next, as attempts show it."""
+"""The state that a loop hands from one iteration to the next, as attempts show it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Odd = tuple[Any, Value, Value]  # a name, its value before and after
 
 
 class Carried:
-    """What the iterations of a loop hand on, as far as attempts have shown it.
+    """The state that the iterations of a loop hand on, as far as attempts have shown it.
 
     Args:
         start: The contents before the loop.
@@ -162,7 +162,7 @@ def _lists(slot: Slot | None) -> Iterator[Listed]:
 
 
 def at(contents: dict[int, Any], key: int, part: Any) -> Value:
-    """Return what an object contains, or a name of it."""
+    """Return the contents of an object, or a name of it."""
     return contents[key] if part is None else contents[key][part]
 
 

@@ -91,7 +91,7 @@ class GraphEmitter(ScalarEmitter):
         return self.open_scope(ir.Graph([], [], nodes=[], name="scratch"), self.scope)
 
     def marked(self) -> tuple[Any, ...]:
-        """Return what :meth:`back_to` goes back to."""
+        """Return the mark that :meth:`back_to` goes back to."""
         kept = (self.numbers, self.truths, self.sizes, self._counts, self._keys, self._computations)
         return tuple(dict(one) for one in kept)
 
@@ -110,7 +110,7 @@ class GraphEmitter(ScalarEmitter):
             one.update(before)  # type: ignore[attr-defined]
 
     def choose(self, condition: Term, yes: Tensor, no: Tensor, shape: Shape | None) -> Tensor:
-        """Return what is one tensor where a condition holds, and another one elsewhere."""
+        """Return a value that is one tensor where a condition holds, and another one elsewhere."""
         scope = self.scope
         branch = scope.branches.get(condition)
         if branch is None or not (

@@ -26,7 +26,7 @@ def given(
     Args:
         core: The interpreter.
         kinds: Is filled with the kinds of tensors that examples say.
-        root: What is called.
+        root: The root of the call.
         types: Types as text, examples, or known values, by position.
         named: The same by name.
 

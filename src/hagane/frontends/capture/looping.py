@@ -31,7 +31,7 @@ from hagane.symbolic.term import Term
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """What an iteration left: how it ended, and the contents then.
+    """The end of an iteration: how it ended, and the contents then.
 
     Attributes:
         going: Whether another one follows.

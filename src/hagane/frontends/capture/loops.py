@@ -107,7 +107,7 @@ class Graph(Calling):
         *,
         plain: bool,
     ) -> Many | list[Value]:
-        """Return what a comprehension makes of items of which data decide the number."""
+        """Return the result of a comprehension over items of which data decide the number."""
         del step, plain
         heap = self.core.heap
         made = self.core.new_list()
@@ -219,7 +219,7 @@ class Graph(Calling):
         return found
 
     def _attempted(self, looping: Looping) -> tuple[Odd | None, bool, bool]:
-        """Return what an attempt shows, and whether it met an error."""
+        """Return the findings of an attempt, and whether it met an error."""
         errors = self.collector.raised
         with self._scratch():
             try:

@@ -1,4 +1,4 @@
-"""What arrays that an object holds are called in its graph."""
+"""Names of an object's arrays in its graph."""
 
 from __future__ import annotations
 

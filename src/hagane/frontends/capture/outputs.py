@@ -1,4 +1,4 @@
-"""What a program returns as outputs of its graph."""
+"""A program's results as outputs of its graph."""
 
 from __future__ import annotations
 

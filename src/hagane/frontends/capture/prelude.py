@@ -17,7 +17,7 @@ def listed(items: Any) -> Any:
 
 
 def mapped(function: Any, items: Any) -> Any:
-    """Return what a function makes of each item."""
+    """Return the function's result for each item."""
     made = []
     for item in items:
         made.append(function(item))
@@ -65,7 +65,7 @@ def folded(function: Any, items: Any) -> Any:
 
 
 def accumulated(function: Any, items: Any) -> Any:
-    """Return what the items combine to, up to each."""
+    """Return the combination of the items up to each."""
     found = items[0]
     made = [found]
     for item in items[1:]:

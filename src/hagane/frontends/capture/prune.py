@@ -1,4 +1,4 @@
-"""What nothing needs, taken out of a graph."""
+"""Parts of a graph that nothing needs, taken out."""
 
 from __future__ import annotations
 

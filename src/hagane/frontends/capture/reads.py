@@ -1,4 +1,4 @@
-"""What a capture read from the running Python: what has to stay as it was for its graph to hold."""
+"""Reads of a capture from the running Python, which have to stay as they were for its graph."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class NameRead:
     Attributes:
         names: The namespace: the attributes of an object or a class, the globals of a module.
         name: The name.
-        value: What it stood for; ``MISSING`` if it was not there.
+        value: The value then; ``MISSING`` if it was not there.
         place: How the reader is told of it, ``scale`` or ``Net.scale``.
     """
 
@@ -173,7 +173,7 @@ class Reading:
 
 
 def version(tensor: Any) -> tuple[int, int]:
-    """Return what changes whenever the content of a tensor of PyTorch does."""
+    """Return a mark that changes whenever the content of a tensor of PyTorch does."""
     return tensor._version, tensor.data_ptr()
 
 

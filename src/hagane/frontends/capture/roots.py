@@ -1,4 +1,4 @@
-"""What a capture starts from: a function with source, or a layer of a library alone."""
+"""Roots of captures: functions with source, or layers of a library alone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NAMED = (
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """What is called.
+    """The callee of a capture.
 
     Attributes:
         value: The callable.
@@ -52,7 +52,7 @@ class Root:
 def root_of(
     interpreter: Interpreter, found: Any, types: Sequence[Any], named: Mapping[str, Any]
 ) -> Root:
-    """Return what a call of a real object runs.
+    """Return the function that a call of a real object runs.
 
     Raises:
         CheckError: It has no source, and no library that is known has it.
@@ -90,7 +90,7 @@ def _arguments(interpreter: Interpreter, found: Any, name: str, count: int) -> d
 
     Args:
         interpreter: Knows the arguments of functions that are written in C.
-        found: What is called.
+        found: The callee.
         name: Its name in the table of its library.
         count: How many arguments are given by position, which any number of ``*args`` takes.
     """

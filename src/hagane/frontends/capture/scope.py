@@ -13,10 +13,10 @@ from hagane.symbolic.term import Term
 
 
 class Owner(Protocol):
-    """What a scope is part of: a branch or a loop, which hands values of it to the scope around."""
+    """The owner of a scope: a branch or a loop, which hands values of it to the scope around."""
 
     def export(self, value: ir.Value, scope: Scope) -> ir.Value:
-        """Return what stands for a value of the inside in the scope around."""
+        """Return the stand-in of an inner value in the scope around."""
         ...
 
 

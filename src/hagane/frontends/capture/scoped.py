@@ -81,7 +81,7 @@ class ScopedEmitter(Emitter):
     """Makes nodes where the path of the interpretation lies.
 
     Args:
-        knowledge: What is known of sizes, and the path.
+        knowledge: The facts of sizes, and the path.
         assume: Told of what had to be assumed.
         place: Says where in the source the interpretation is.
         names: Names of real arrays, by their identity.
@@ -156,7 +156,7 @@ class ScopedEmitter(Emitter):
         self._born[value] = len(self._born)
 
     def visible(self, value: ir.Value, scope: Scope | None = None) -> ir.Value:
-        """Return what stands for a value in a scope; branches and loops hand theirs out."""
+        """Return the stand-in of a value in a scope; branches and loops hand theirs out."""
         scope = self.scope if scope is None else scope
         while value in self.homes and not scope.is_within(self.homes[value]):
             home = self.homes[value]

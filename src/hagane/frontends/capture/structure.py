@@ -13,7 +13,7 @@ class Leaf:
 
     Attributes:
         name: Its name.
-        kind: What the program has for it: the class of a tensor, or ``int``, ``float``, ``bool``.
+        kind: Its form in the program: the class of a tensor, or ``int``, ``float``, ``bool``.
     """
 
     name: str

@@ -1,1 +1,1 @@
-"""What the checker knows of other libraries: names, and the operators they stand for."""
+"""The checker's knowledge of other libraries: names, and the operators they stand for."""

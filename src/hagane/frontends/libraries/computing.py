@@ -22,7 +22,7 @@ def built(
     function: Callable[..., Any],
     *operands: Any,
 ) -> Tensor:
-    """Return what a function over the builder makes of operands, where a graph is built.
+    """Return the result of a function over the builder for operands, where a graph is built.
 
     The checker takes the promise: with open sizes, parts of such a function would have to be
     assumed to fit each other, which the reader of a program should not hear of. Arguments are those
@@ -41,7 +41,7 @@ def computed(
     function: Callable[..., Any],
     *operands: Any,
 ) -> Tensor:
-    """Return what a function over the builder makes of operands.
+    """Return the result of a function over the builder for operands.
 
     The checker runs it over types, capture over the values of a graph.
 
@@ -50,7 +50,7 @@ def computed(
         promised: The type of the result by the library's own rule, in the sizes that the reader
             of the program knows; or a tensor of that type.
         function: The function.
-        operands: What it is called with.
+        operands: Its arguments.
 
     Raises:
         AssertionError: The function gives a tensor of another element type or rank.

@@ -111,7 +111,7 @@ class LibraryTables:
     # Names.
 
     def member(self, core: Core, library: Library, name: str) -> Value:
-        """Return what a dotted name stands for."""
+        """Return the meaning of a dotted name."""
         whole = self._canonical(f"{library.name}.{name}")
         table = self.table_of(whole)
         if table is not None and whole in table.constants:
@@ -167,7 +167,7 @@ class LibraryTables:
                 core.call(leave, [None, None, None], {})
 
     def class_flags(self, base: Library | Host) -> set[str]:
-        """Return what deriving from a class means for the interpreter."""
+        """Return the effect of deriving from a class."""
         real = base.object if isinstance(base, Host) else None
         if isinstance(real, type) and issubclass(real, enum.Enum):
             return {"enum"}
@@ -323,7 +323,7 @@ class LibraryTables:
         return names
 
     def object_attribute(self, core: Core, value: Instance, name: str) -> Value:
-        """Return what an object has from its library's classes, ``MISSING`` if nothing."""
+        """Return an object's member by its library's classes, ``MISSING`` without one."""
         for owner in self.libraries_of(core, value):
             table = self.tables[owner.partition(".")[0]]
             layer = table.layers.get(owner)
@@ -363,7 +363,7 @@ class LibraryTables:
     # Questions.
 
     def is_instance(self, core: Core, value: Value, option: Value) -> bool | None:
-        """Return what ``isinstance`` says; None where nobody can tell."""
+        """Return the result of ``isinstance``; None where nobody can tell."""
         if isinstance(value, Unknown) or isinstance(option, Unknown):
             return None
         if isinstance(option, Class):
@@ -431,7 +431,7 @@ class LibraryTables:
         return known[1] if known is not None and known[0] is found else None
 
     def lift_object(self, core: Core, found: Any) -> Value:
-        """Return what stands for a real tensor, layer, element type or device."""
+        """Return the stand-in of a real tensor, layer, element type or device."""
         root = type(found).__module__.partition(".")[0]
         if "torch" in sys.modules and (
             root == "torch" or isinstance(found, sys.modules["torch"].Tensor)

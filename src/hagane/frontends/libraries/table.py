@@ -52,7 +52,7 @@ class View:
 
 @dataclass
 class Table:
-    """What is known of one library.
+    """The table of one library.
 
     Attributes:
         root: The name it is imported by.
@@ -154,7 +154,7 @@ def call_handler(
 
     Args:
         function: The handler.
-        name: What the program calls it.
+        name: Its name in the program.
         core: The interpreter, its first argument.
         arguments: Positional arguments of the program.
         keywords: Named arguments of the program.

@@ -27,7 +27,7 @@ def check_writable(core: Core, x: Tensor, remedy: str, *, by_statement: bool = F
     Args:
         core: The interpreter.
         x: The tensor.
-        remedy: What to write instead.
+        remedy: The code to write instead.
         by_statement: Whether the innermost function does it by a statement of its own.
 
     Raises:

@@ -162,7 +162,7 @@ def settle(
 
 
 class _Settling:
-    """What follows from one find."""
+    """The consequences of one find."""
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ from hagane.symbolic import Dim, product, symbol, symbols_of
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What kernels are generated for.
+    """The machine and the form that kernels are generated for.
 
     Attributes:
         level: Vector instructions.
@@ -231,9 +231,9 @@ def draft_nodes(
         graph: The graph or body that they belong to.
         nodes: In order.
         outputs: The values of these that others read.
-        types: What inference found.
+        types: The types that inference found.
         constants: Arrays that are known.
-        target: What to generate for.
+        target: The machine to generate for.
     """
     facts = Facts(
         target.level,

@@ -46,12 +46,12 @@ def emit_attention_tiles(
 
     Args:
         low: Takes the kernel.
-        node: What it computes.
+        node: The node that it computes.
         body: Has the pointers ``Q``, ``K``, ``V``, ``O`` of a head, their distances ``q2`` and so on,
             ``LQ``, ``LK``, ``first`` and ``last``.
         softmax: Lines that turn the scores ``x`` of ``row`` into probabilities.
         sizes: Batch, heads, queries, keys, size of a head, columns of values.
-        scale: What scores are multiplied by.
+        scale: The factor of scores.
         tasks: How many there are.
     """
     batch, heads, queries, keys, size, width = sizes

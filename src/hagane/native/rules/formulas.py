@@ -1,4 +1,4 @@
-"""What elementwise operators compute, as expressions over their operands."""
+"""Elementwise operators as expressions over their operands."""
 
 from __future__ import annotations
 

@@ -82,11 +82,11 @@ class Compiled:
         needs: Features of the processor, by the names of ``/proc/cpuinfo``.
         threads: How many threads a run uses at most.
         kernels: In order.
-        inputs: What a run reads.
-        outputs: What a run gives.
+        inputs: The inputs of a run.
+        outputs: The outputs of a run.
         equal: Sizes that the kernels take for equal.
         weights: Packed weights; arrays in their recipes are ``View``s of the sources.
-        weight_bytes: What all take together.
+        weight_bytes: The bytes of all together.
         sources: The arrays that these are made of.
         library: The kernels' machine code.
         engine: The machine code of the engine that runs them.

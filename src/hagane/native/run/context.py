@@ -28,7 +28,7 @@ class Refused(Exception):
 
 
 class Spent(NamedTuple):
-    """What a kernel took in one run: kernels of a loop run often.
+    """The time of a kernel in one run: kernels of a loop run often.
 
     ``flops`` are the operations of all its runs.
     """

@@ -27,7 +27,7 @@ def disassemble(
 
     Args:
         kernels: With code; compiled unless they are in the cache.
-        level: What they were generated for.
+        level: The instructions that they were generated for.
         functions: The names of their C functions; see ``function_names``.
 
     Raises:

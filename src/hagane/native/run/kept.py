@@ -60,7 +60,7 @@ def write_loaded(loaded: Loaded, folder: Path, about: Any) -> None:
 
 
 def read_about(folder: Path) -> Any:
-    """Return what was written beside a part, and its tables."""
+    """Return the data beside a part, and its tables."""
     tables = json.loads((folder / _TABLES).read_text(encoding="utf-8"))
     return tables["about"], tables
 

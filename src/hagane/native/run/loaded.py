@@ -43,7 +43,7 @@ class Loaded:
     """A process's hold on a compiled part: code mapped, weights packed, memory for runs.
 
     Args:
-        compiled: What to load.
+        compiled: The part to load.
         settle: Called now and then while weights are copied, to let go of pages that were read.
         library: The kernels' code, if it is mapped already.
         engine: The engine, if it is mapped already.
@@ -209,7 +209,7 @@ class Loaded:
         return self._weights.size, found.values + ARENA_SLACK + scratch
 
     def measured(self, sizes: Mapping[str, int]) -> Measured:
-        """Return what runs of some sizes need, by named dimensions of the inputs."""
+        """Return the memory of runs of some sizes, by named dimensions of the inputs."""
         return Fitted(self.engine, self.table, self.threads).measure(sizes)
 
     def run(

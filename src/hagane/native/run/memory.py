@@ -25,7 +25,7 @@ _SET_ONCE, _SET_IN_RUNS = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What runs of some sizes need.
+    """The memory of runs of some sizes.
 
     Attributes:
         values: Bytes for values.
@@ -51,7 +51,7 @@ class Clearing:
     Attributes:
         kernel: Index of the first kernel that writes pixels.
         offset: Of the buffer, in bytes.
-        border: What to clear.
+        border: The border to clear.
     """
 
     kernel: int
@@ -103,7 +103,7 @@ class Fitted:
         return int(self._engine.fit(self.address, flat.ctypes.data))
 
     def measure(self, sizes: Mapping[str, int]) -> Measured:
-        """Return what runs of named sizes need; no run is possible then.
+        """Return the memory of runs of named sizes; no run is possible then.
 
         Raises:
             KeyError: A name has no size.
@@ -120,7 +120,7 @@ class Fitted:
         return Measured(values, scratch, threads, whole, shared, lonely)
 
     def tell(self) -> tuple[int, ...]:
-        """Return what ``hg_tell`` tells."""
+        """Return the figures of ``hg_tell``."""
         found = np.zeros(8, np.int64)
         self._engine.tell(self.address, found.ctypes.data)
         return tuple(map(int, found))
@@ -171,7 +171,7 @@ def plan_memory(kernels: Sequence[AnyKernel], sizes: Mapping[str, int]) -> Memor
 
 
 def measure(kernels: Sequence[AnyKernel], sizes: Mapping[str, int]) -> Measured:
-    """Return what a run of some kernels needs on one thread.
+    """Return the memory of a run of some kernels on one thread.
 
     Args:
         kernels: In order.

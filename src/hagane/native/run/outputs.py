@@ -54,7 +54,7 @@ class OutputPool:
 
 
 class _Block:
-    """What an array of a pool looks into; NumPy holds it as long as any view lives."""
+    """The owner of a pool's array; NumPy holds it as long as any view lives."""
 
     __slots__ = ("__array_interface__", "_memory", "_pool", "given")
 

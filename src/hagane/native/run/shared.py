@@ -48,7 +48,7 @@ class WeightStore:
 
 
 def keys_of(weights: Sequence[Weight], sources: Sequence[Source]) -> list[object]:
-    """Return what tells apart the content of weights; None for one that belongs to its program."""
+    """Return a mark of the content of weights; None for weights that belong to their program."""
     marks = [_mark(source) for source in sources]
 
     def key(weight: Weight) -> object:
@@ -70,7 +70,7 @@ def keys_of(weights: Sequence[Weight], sources: Sequence[Source]) -> list[object
 
 
 def _mark(source: Source) -> tuple[object, ...]:
-    """Return what tells a source apart from the others of a session."""
+    """Return a mark that tells a source apart from the others of a session."""
     array = source.array
     if array.dtype == object:
         return (object(),)

@@ -87,7 +87,7 @@ def pack_weights(
         sizes: Channel blocks of each group.
         level: Gives the lanes of a block.
         channels: Input channels of one block.
-        words: What they are multiplied as.
+        words: The form in which they are multiplied.
 
     Yields:
         A row of floats: ``(in blocks, rows, columns, channels, group lanes)``; a last, partial

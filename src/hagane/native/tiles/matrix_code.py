@@ -124,7 +124,7 @@ def finish_function(
     Args:
         name: The function's name.
         wide: Tiles of channels.
-        tile: What is done with the sums, and how blocks of channels lie.
+        tile: The use of the sums, and how blocks of channels lie.
         row_step: Words between neighbouring pixels at ``p``.
         steps: Words between neighbouring pixels at ``d`` and at ``r``.
         partial: Whether some channels may not exist. Nothing is added to these, and functions of

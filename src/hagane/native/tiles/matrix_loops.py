@@ -37,7 +37,7 @@ _GROUPS = 6
 
 
 class Tiles(Protocol):
-    """What the loops ask of the rows that they go over, as C text."""
+    """The loops' view of the rows that they go over, as C text."""
 
     step: int
     rows: str
@@ -51,10 +51,10 @@ class Tiles(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Loops:
-    """What is fixed about the loops of one kernel.
+    """The fixed facts of the loops of one kernel.
 
     Attributes:
-        tile: What is summed.
+        tile: The sums.
         groups: Groups of output channels.
         stretch: Blocks of inputs that are summed at once.
         chunk: Blocks of inputs that are summed for all groups of a task before others are.
@@ -127,7 +127,7 @@ def emit_loops(
 
     Args:
         body: The kernel's body; it has ``c0`` and ``c1``, ``g0`` and ``g1``, ``n_tiles``.
-        loops: What is summed.
+        loops: The sums.
         tiles: Over which rows.
         names: C pointers of source, weights, bias, residual and target.
         steps: Words between neighbouring pixels in the target, and in the residual.

@@ -77,7 +77,7 @@ def emit_open(
 
     Args:
         body: The kernel's body.
-        plan: What to compute.
+        plan: The tiles to compute.
         level: For which vector instructions.
         names: C pointers of source, weights, bias, residual and target.
 

@@ -35,7 +35,7 @@ def emit_contraction(
 
     Args:
         body: The kernel's body.
-        plan: What to compute.
+        plan: The tiles to compute.
         level: For which vector instructions.
         names: C pointers of source, weights, bias, residual and target.
         after: Computed on results before they are stored, where they come from matrix tiles.

@@ -31,7 +31,7 @@ NO_ACTIVATION = Activation()
 
 
 class Words(enum.Enum):
-    """What a 32-bit word of inputs and weights holds, by the instruction that multiplies it."""
+    """The contents of a 32-bit word of inputs and weights, by the multiplying instruction."""
 
     FLOAT = "vfmadd231ps"
     PAIR = "vdpbf16ps"  # two bfloat16
@@ -106,7 +106,7 @@ class Tile:
         prefetch: Cache lines of later weights to fetch for each block of input channels and tap.
         streams: Parts of the input channels that are summed side by side, each from weights of its
             own: memory gives more to several streams than to one.
-        words: What a word holds; "channels" above count words.
+        words: The contents of a word; "channels" above count words.
         store: How results are kept.
         missing: Inputs of the last block that there are no weights for, where they are cut.
         parameters: Bytes from the biases to the factors of the channels, and from there to their
@@ -212,7 +212,7 @@ class Parameters:
     """Numbers of each output channel that a tile of quads reads, in one buffer.
 
     Attributes:
-        buffer: What sums start from, then the factors, and so on as ``Tile`` has it.
+        buffer: The starts of sums, then the factors, and so on as ``Tile`` has it.
         distance: Bytes from one row of numbers to the next.
         limited: Whether there is a largest result before rounding.
     """

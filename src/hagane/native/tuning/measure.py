@@ -55,7 +55,7 @@ _ROUNDS = {"fast": 6, "full": 20}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is tuned for.
+    """The conditions of tuning.
 
     Attributes:
         level: Vector instructions.
@@ -74,7 +74,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What was found.
+    """The findings.
 
     Attributes:
         choices: Of the layers that were measured; by rule where nothing was faster.
@@ -114,9 +114,9 @@ def tune(
 
     Args:
         graph: Legalised and type-checked, with sizes that are numbers.
-        types: What inference found for it.
+        types: The types that inference found for it.
         constants: Arrays of its initializers.
-        settings: What is tuned for.
+        settings: The conditions of tuning.
         known: Choices that were made before.
         advance: Called with the layers done and the layers in all.
     """

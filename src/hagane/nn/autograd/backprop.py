@@ -33,7 +33,7 @@ class _Pending:
 
 
 class _Gradients:
-    """What was found so far of the gradient of each node.
+    """The parts of each node's gradient found so far.
 
     Args:
         from_leaves: Whether leaves begin with the gradient that they have.

@@ -1,4 +1,4 @@
-"""What is called before and after every function."""
+"""Hooks, called before and after every function."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class VariableNode:
-    """What a recorded computation keeps of a variable: type, creator, and the array if asked.
+    """A recorded computation's notes of a variable: type, creator, and the array if asked.
 
     Variables hold their node and not the other way round, so that arrays that no gradient needs are
     freed as soon as the program drops them.

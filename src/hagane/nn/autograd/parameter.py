@@ -22,7 +22,7 @@ class Parameter(Variable):
         name: The parameter's name.
 
     Attributes:
-        initializer: What fills the array.
+        initializer: The filler of the array.
         update_rule: How an optimizer updates it; None before ``Optimizer.setup``.
     """
 

@@ -28,8 +28,8 @@ class InvalidType(TypeInferenceError):
     """Arguments whose types a function does not take.
 
     Attributes:
-        expect: What was expected.
-        actual: What came.
+        expect: The expectation.
+        actual: The value that came.
     """
 
     def __init__(self, expect: Any, actual: Any, msg: str | None = None):
@@ -526,7 +526,7 @@ def refuse(function: str, expected: str, actual: str) -> InvalidType:
     Args:
         function: The function.
         expected: The condition on an argument, with its name.
-        actual: What holds instead.
+        actual: The actual condition.
     """
     with get_function_check_context(function):
         return InvalidType(expected, actual)

@@ -75,7 +75,7 @@ class Variable:
 
     @property
     def interpreter(self) -> Interpreter:
-        """What gives operators on variables a meaning: they are computed and recorded."""
+        """The interpreter of operators on variables: they are computed and recorded."""
         from hagane.nn.autograd.tape import TAPE
 
         return TAPE

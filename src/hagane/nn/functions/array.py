@@ -359,7 +359,7 @@ def pad_sequence(xs: Any, length: int | None = None, padding: Any = 0) -> Any:
     Args:
         xs: Arrays of shape (length, …).
         length: The common length, by default the largest.
-        padding: What fills.
+        padding: The filler.
 
     Returns:
         An array of shape (number of arrays, length, …).

@@ -143,7 +143,7 @@ def r2_score(
 
     Args:
         pred: Predictions.
-        true: What was observed, of the same sizes.
+        true: The observations, of the same sizes.
         sample_weight: Only None.
         multioutput: ``uniform_average`` of all columns, or ``raw_values``.
     """

@@ -1,4 +1,4 @@
-"""What fills the arrays of parameters."""
+"""Initializers: fillers of the arrays of parameters."""
 
 from hagane.nn.initializers.constant import Constant, Identity, NaN, One, Zero
 from hagane.nn.initializers.drawn import (

@@ -1,4 +1,4 @@
-"""What fills the arrays of parameters."""
+"""The base of initializers, which fill the arrays of parameters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def generate_array(
     """Return an array that an initializer filled.
 
     Args:
-        initializer: What fills it.
+        initializer: The filler.
         shape: Its sizes; a number for one axis.
         xp: NumPy.
         dtype: Its element type, by default the initializer's, else the configured one.

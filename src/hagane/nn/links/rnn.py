@@ -22,7 +22,7 @@ def _zeros(rows: int, columns: int, dtype: Any) -> Variable:
 
 
 class _LSTM(Chain):
-    """What LSTM links share: linear maps of inputs and outputs to four gates, interleaved."""
+    """Common parts of LSTM links: linear maps of inputs and outputs to four gates, interleaved."""
 
     def __init__(
         self,

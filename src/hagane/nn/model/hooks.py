@@ -1,4 +1,4 @@
-"""What is called before and after every link."""
+"""Hooks, called before and after every link."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def get_link_hooks() -> dict[str, LinkHook]:
 
 @dataclass
 class ForwardPreprocess:
-    """What a hook is told before a link runs.
+    """A hook's news before a link runs.
 
     Attributes:
         link: The link.
@@ -43,7 +43,7 @@ class ForwardPreprocess:
 
 @dataclass(repr=False)
 class ForwardPostprocess(ForwardPreprocess):
-    """What a hook is told after a link ran.
+    """A hook's news after a link ran.
 
     Attributes:
         out: Its result.

@@ -1,4 +1,4 @@
-"""What readers of snapshots share: which keys are there, and which were missed."""
+"""Common parts of readers of snapshots: the keys that are there, and the missing ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Reader(Deserializer):
     Args:
         names: The paths there are.
         read: Returns the array of one.
-        path: What paths begin with.
+        path: The beginning of paths.
         strict: Whether a missing path is an error.
         ignore_names: Paths, or functions that tell them, that are not read.
     """

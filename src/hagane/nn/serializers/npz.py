@@ -19,7 +19,7 @@ class DictionarySerializer(Serializer):
 
     Args:
         target: The dictionary, a new one if None.
-        path: What paths begin with.
+        path: The beginning of paths.
     """
 
     def __init__(self, target: dict[str, Any] | None = None, path: str = ""):
@@ -64,7 +64,7 @@ class NpzDeserializer(Reader):
 
     Args:
         npz: The open file, or a dictionary.
-        path: What paths begin with.
+        path: The beginning of paths.
         strict: Whether a missing path is an error.
         ignore_names: Paths, or functions that tell them, that are not read.
     """

@@ -72,8 +72,8 @@ def copy_node(node: ir.Node, inputs: Sequence[ir.Value | None], name: str) -> ir
     """Return a node of the same operator and attributes, which is in no graph yet.
 
     Args:
-        node: What is copied.
-        inputs: What the copy reads.
+        node: The node to copy.
+        inputs: The inputs of the copy.
         name: Of the copy.
     """
     return ir.Node(

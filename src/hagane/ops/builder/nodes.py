@@ -25,9 +25,9 @@ class Nodes:
 
     Args:
         graph: The graph, or a subgraph.
-        types: What is known of its values; the new ones are added.
+        types: The types of its values; the new ones are added.
         before: The node in front of which new ones are inserted; they are appended if None.
-        name: What the nodes are called; the operator's name and a number follow.
+        name: The beginning of the nodes' names; the operator's name and a number follow.
         added: Is called with each new node.
         outer: The interpreter of the graph around this one.
         typed: Whether nodes are checked and typed as they come; a graph whose values have no

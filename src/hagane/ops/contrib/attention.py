@@ -328,7 +328,7 @@ def _join_heads(x: Any) -> Any:
 
 
 def _bias_of(mask: Any, attention_bias: Any, q: Any, k: Any, *, causal: bool, filler: float) -> Any:
-    """Return what is added to the scores, None for nothing."""
+    """Return the summand of the scores, None for nothing."""
     batch, length, total = size_of(q, 0), size_of(q, 2), size_of(k, 2)
     found = [] if attention_bias is None else [attention_bias]
     if causal:

@@ -44,7 +44,7 @@ def walk_back(
     """Return the gradients of first states, of slices (stacked in order), of captured values.
 
     Args:
-        iterations: What is kept of the iterations.
+        iterations: The record of the iterations.
         of_states: The gradients of the last states; None for those that have none.
         of_items: The gradients of the items of each iteration, stacked; None where there is none.
     """

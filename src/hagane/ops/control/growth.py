@@ -24,9 +24,9 @@ class Growth:
     """A size of a state.
 
     Attributes:
-        start: What it is before the first iteration.
-        before: What it is before an iteration: a name, perhaps with a number added.
-        after: What it is then.
+        start: Its value before the first iteration.
+        before: Its value before an iteration: a name, perhaps with a number added.
+        after: Its value then.
     """
 
     start: Dim

@@ -197,7 +197,7 @@ def _global_lp(x: Array, *, p: int = 2) -> Array:
 
 
 def _summed_windows(call: Call, g: Any) -> Any:
-    """Return what each element gets from the windows that it is in, in the shape of the input."""
+    """Return each element's share of the windows that it is in, in the shape of the input."""
     x, kernel = call.inputs[0], call.attr("kernel_shape")
     strides = call.attr("strides") or (1,) * len(kernel)
     dilations = call.attr("dilations") or (1,) * len(kernel)

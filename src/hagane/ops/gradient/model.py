@@ -24,8 +24,8 @@ def add_gradients(
 
     Args:
         graph: A legalised graph, whose values ``types`` knows.
-        types: What is known of its values; the new ones are added.
-        of: What is differentiated.
+        types: The types of its values; the new ones are added.
+        of: The value to differentiate.
         seeds: The gradient of each of these; 1 for None.
         with_respect_to: By what: inputs, initializers or values on the way.
 

@@ -53,12 +53,12 @@ class Recorder:
             return interpreter_of(()).constant(content)
 
     def type_of(self, value: Any) -> Type | None:
-        """Return what the value's own interpreter knows of its type."""
+        """Return the value's type by its own interpreter."""
         with interpreting(self._outer):
             return interpreter_of((value,)).type_of(value)
 
     def content_of(self, value: Any) -> Array | None:
-        """Return what the value's own interpreter knows of its content."""
+        """Return the value's content by its own interpreter."""
         with interpreting(self._outer):
             return interpreter_of((value,)).content_of(value)
 

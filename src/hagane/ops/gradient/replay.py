@@ -35,7 +35,7 @@ def replayed(graph: ir.Graph, outer: Mapping[ir.Value, Any]) -> Callable[..., li
 
     Args:
         graph: The subgraph.
-        outer: What to take for values from outside; others stand for themselves.
+        outer: The stand-ins of values from outside; others stand for themselves.
     """
 
     def function(*arguments: Any) -> list[Any]:

@@ -81,7 +81,7 @@ def _reverse_sequence(
 
 
 def _wrong_lengths(lengths: Array, steps: int) -> str:
-    """Say what is wrong with the lengths of sequences of some steps; nothing if all is well."""
+    """Return the faults of the lengths of sequences of some steps; nothing if all is well."""
     if not lengths.size or (lengths.min() >= 0 and lengths.max() <= steps):
         return ""
     return f"expected sequence lengths from 0 to {steps}, got {lengths.tolist()}"

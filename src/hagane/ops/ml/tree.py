@@ -40,7 +40,7 @@ class Forest:
     Attributes:
         feature: Column that a node looks at.
         mode: How it compares, by number; ``_LEAF`` for leaves.
-        value: What it compares with.
+        value: The number that it compares with.
         true: Node to go to when the comparison holds; a leaf points at itself.
         false: Node to go to otherwise.
         missing_true: Whether NaN counts as holding.

@@ -1,4 +1,4 @@
-"""What the recurrent layers share: directions, layouts, lengths, activations, type rule."""
+"""Common parts of recurrent layers: directions, layouts, lengths, activations, type rule."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _chosen(
     betas: Sequence[float] | None,
     make: Callable[[str, float, float], Any],
 ) -> list[list[Any]]:
-    """Return what is made of the names, one list a direction.
+    """Return the activations of the names, one list a direction.
 
     ``alphas`` and ``betas`` are handed out in order to the functions that take one.
     """

@@ -38,7 +38,7 @@ def _alike(t: Core, found: list[Tensor], what: str) -> None:
 
 
 def _of_many(t: Core, xs: Many, what: str) -> Tensor:
-    """Return what stands for all of a list, which must not be empty."""
+    """Return the stand-in of all items of a list, which must not be empty."""
     t.emit.require_size(xs.length, 1, f"number of variables of {what}")
     return variable(t, t.settle(xs.element), "xs")
 

@@ -1,4 +1,4 @@
-"""What Chainer does to operands before it computes, and what its type checks ask of them."""
+"""Chainer's treatment of operands before it computes, and its type checks of them."""
 
 from __future__ import annotations
 

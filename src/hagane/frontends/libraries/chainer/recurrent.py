@@ -85,7 +85,7 @@ class Stack:
         return bool(settings(t)["train"] and len(self.ws) > self.directions and self.ratio != 0)
 
     def between(self, t: Core) -> Callable[[Any], Any]:
-        """Return what is done between layers."""
+        """Return the function between layers."""
         if not self.drops(t):
             return lambda x: x
         seed, number = t.emit.draw()
@@ -98,7 +98,7 @@ class Stack:
     def run(
         self, t: Core, over: Callable[..., Any], promised: Sequence[Any], *operands: Any
     ) -> list[Tensor]:
-        """Return what a function over the builder makes of operands and the weights."""
+        """Return the result of a function over the builder for operands and the weights."""
         kind, activation = self.operator
         between = self.between(t)
 

@@ -150,7 +150,7 @@ def pad(t: Core, x: Value, pad_width: Value, mode: Value, **keywords: Value) -> 
 
 
 def _pairs(given: Value, rank: int) -> list[tuple[Any, Any]] | None:
-    """Return what is given for both sides of each axis, spread as NumPy spreads it."""
+    """Return the amounts for both sides of each axis, spread as NumPy spreads them."""
     if isinstance(given, Tensor):
         given = given.known.tolist() if given.known is not None else None
     if given is None:

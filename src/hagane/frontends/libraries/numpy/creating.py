@@ -65,7 +65,7 @@ def made(
         shape: Its shape.
         content: Gives its content, asked for where all sizes are known and small.
         function: The function over the builder that computes it.
-        operands: What that is called with.
+        operands: Its arguments.
     """
     counts = [n for n in shape if isinstance(n, int)]
     if len(counts) == len(shape) and math.prod(counts) <= MAX_CONTENT:

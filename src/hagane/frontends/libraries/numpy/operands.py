@@ -1,4 +1,4 @@
-"""What NumPy does to operands before it computes: element types, axes, sizes, content."""
+"""NumPy's treatment of operands before it computes: element types, axes, sizes, content."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def _many_array(t: Core, value: Many, dtype: ir.DataType | None) -> Tensor:
 
 
 def leaves(value: Value) -> list[Value]:
-    """Return what nested lists hold."""
+    """Return the contents of nested lists."""
     if isinstance(value, list | tuple):
         return [leaf for part in value for leaf in leaves(part)]
     return [value]

@@ -57,7 +57,7 @@ def reduced(
         dtype: The element type of the result.
         function: The function over the builder that computes it from the array, the axes, whether
             they stay, and the operands.
-        operands: What else it takes.
+        operands: Its other arguments.
     """
     shape = shape_of(t, x)
     places = axes(t, place, len(shape), x)

@@ -113,7 +113,7 @@ _BY_KIND = {
 
 
 def rule_of(name: str, dtype: ir.DataType) -> Rule | None:
-    """Return what computes a universal function of elements of a type; None if nothing does.
+    """Return the function that computes a ufunc for elements of a type; None without one.
 
     Several names of one function have one rule.
     """

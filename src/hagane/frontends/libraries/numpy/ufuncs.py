@@ -73,7 +73,7 @@ _ARITHMETIC = {
 
 
 def elementwise(t: Core, name: str, *values: Value) -> Any:
-    """Return what a ufunc returns: an array, or a tuple of them."""
+    """Return the result of a ufunc: an array, or a tuple of them."""
     values = tuple(v if is_number(v) else to_array(t, v) for v in values)
     dtypes = resolved(t, name, values)
     count = len(values)
@@ -97,7 +97,7 @@ def elementwise(t: Core, name: str, *values: Value) -> Any:
 
 
 def _part(rule: Rule | None, number: int, count: int) -> Rule | None:
-    """Return what computes one of several results."""
+    """Return the function that computes one of several results."""
     if rule is None or count == 1:
         return rule
     return lambda *operands: rule(*operands)[number]

@@ -25,7 +25,7 @@ _MAX_KNOWN = 256
 
 
 def lift_torch(core: Core, found: Any) -> Value:
-    """Return what stands for a real object of PyTorch, ``MISSING`` if nothing special does."""
+    """Return the stand-in of a real object of PyTorch, ``MISSING`` if it has no special one."""
     torch = sys.modules["torch"]
     if isinstance(found, torch.Tensor):
         return _tensor(core, torch, found)

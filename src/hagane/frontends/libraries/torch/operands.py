@@ -1,4 +1,4 @@
-"""What PyTorch does to operands before it computes: element types, scalars, sizes."""
+"""PyTorch's treatment of operands before it computes: element types, scalars, sizes."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _MAX_DEPTH = 12_000  # of Python's own stack: interpreted calls nest a dozen of 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to check.
+    """The request of a check.
 
     Attributes:
         file: The source file.

@@ -42,8 +42,8 @@ def explore(
     """Check a program, then look for sizes that reach its other branches.
 
     Args:
-        request: What to check; plain numbers in its inputs are sizes of the first example.
-        tables: What names of libraries mean.
+        request: The object to check; plain numbers in its inputs are sizes of the first example.
+        tables: The meanings of names of libraries.
         seconds: How long to look for further examples.
         replay: Whether to run the real program with the inputs of each error. This imports the
             file.

@@ -51,7 +51,7 @@ class Interpreter(
 
     Args:
         root: The folder that imports start from, beside that of the importing file.
-        tables: What names of libraries mean.
+        tables: The meanings of names of libraries.
         domain: Makes what values are, given the interpreter.
         observer: Makes the observer of what is read of the running Python, given the interpreter.
     """

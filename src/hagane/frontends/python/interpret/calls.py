@@ -408,7 +408,7 @@ class Calls(Core):
         return value
 
     def wrap(self, value: Value) -> Value:
-        """Return what a library function returned as a value of the program."""
+        """Return the result of a library function as a value of the program."""
         if isinstance(value, list):
             return self.new_list([self.wrap(item) for item in value])
         if isinstance(value, Many):

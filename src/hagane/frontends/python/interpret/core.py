@@ -48,7 +48,7 @@ class Exit:
 
 
 class Core(Parts):
-    """What every part of the interpreter shares.
+    """The common state of all parts of the interpreter.
 
     Args:
         domain: Makes the domain of the interpretation, given the interpreter.

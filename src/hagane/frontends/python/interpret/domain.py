@@ -37,11 +37,11 @@ Visit: TypeAlias = Callable[[Value, Callable[[list[Value] | Many], None]], None]
 
 
 class Domain(Protocol):
-    """What a program is interpreted over."""
+    """The domain that a program is interpreted over."""
 
     @property
     def knowledge(self) -> Knowledge:
-        """What is known of numbers, and the path that is followed."""
+        """The facts of numbers, and the path that is followed."""
         ...
 
     @property
@@ -121,7 +121,7 @@ class Domain(Protocol):
         *,
         plain: bool,
     ) -> Many | list[Value]:
-        """Return what a comprehension makes of items of which only the run knows the number.
+        """Return the result of a comprehension over items of which only the run knows the number.
 
         A list, which comes where nodes are built (``Emitter.builds``), holds known items of which
         only the run knows which are kept.

@@ -37,7 +37,7 @@ Input = Tensor | Array | Sequence[int] | None
 
 @dataclass(slots=True)
 class Training:
-    """What a program does in training besides computing its result.
+    """The effects of a program in training besides its result.
 
     Attributes:
         updates: The new content of buffers that it changes, by their names.
@@ -64,7 +64,7 @@ class Emitter:
     """Makes nodes and knows what sizes are known to be.
 
     Args:
-        knowledge: What is known of sizes.
+        knowledge: The facts of sizes.
         assume: Told of what had to be assumed, in words.
     """
 

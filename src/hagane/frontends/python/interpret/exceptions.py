@@ -174,7 +174,7 @@ class Exceptions(Core):
         return any(isinstance(k, type) and issubclass(k, option.object) for k in kinds)
 
     def attempt(self, run: Callable[[], Value]) -> Value:
-        """Return what a call gives, ``MISSING`` where it raises an AttributeError."""
+        """Return the result of a call, ``MISSING`` where it raises an AttributeError."""
         assert self.frame is not None
         tried = Handling(_ATTEMPT, self.knowledge.path, self.frame, len(self.loops))
         frame = self.frame

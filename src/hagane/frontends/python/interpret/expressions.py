@@ -115,7 +115,7 @@ class Expressions(Core):
         return self.settle(self.look_up(node.id))
 
     def look_up(self, name: str) -> Value:
-        """Return what a name stands for in the current frame."""
+        """Return the value of a name in the current frame."""
         assert self.frame is not None
         where: Frame | None = self.frame
         while where is not None:

@@ -88,7 +88,7 @@ class Objects(Core):
         return self._from_python(value, name) if base is MISSING else base
 
     def _computed(self, value: Instance, name: str) -> Value:
-        """Return what ``__getattr__`` gives."""
+        """Return the result of ``__getattr__``."""
         if not isinstance(value.cls, Class):
             return MISSING
         getter = self.find_in_class(value.cls, "__getattr__")
@@ -205,7 +205,7 @@ class Objects(Core):
         return known
 
     def bind(self, found: Value, receiver: Value, cls: Class) -> Value:
-        """Return what a name of a class is when it is reached through ``receiver``."""
+        """Return the value of a name of a class when it is reached through ``receiver``."""
         if isinstance(found, Function | Generated):
             return Bound(found, receiver)
         if isinstance(found, Wrapped):
@@ -245,7 +245,7 @@ class Objects(Core):
         return MISSING
 
     def super_attribute(self, start: Class, receiver: Value, name: str) -> Value:
-        """Return what ``super().name`` gives."""
+        """Return the value of ``super().name``."""
         cls = receiver.cls if isinstance(receiver, Instance) else receiver
         if isinstance(cls, Class):
             found = self.find_in_class(cls, name, after=start)

@@ -1,4 +1,4 @@
-"""What the parts of the interpreter ask of each other; each is filled in by one of them."""
+"""Questions of the interpreter's parts to each other; each is answered by one of them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Parts:
         raise NotImplementedError
 
     def lift(self, found: Any) -> Value:
-        """Return what stands for a real object."""
+        """Return the stand-in of a real object."""
         raise NotImplementedError
 
     def call_library(
@@ -80,7 +80,7 @@ class Parts:
         raise NotImplementedError
 
     def wrap(self, value: Value) -> Value:
-        """Return what a library function returned as a value of the program."""
+        """Return the result of a library function as a value of the program."""
         raise NotImplementedError
 
     def unwrap(self, value: Value) -> Value:
@@ -229,7 +229,7 @@ class Parts:
         raise NotImplementedError
 
     def attempt(self, run: Callable[[], Value]) -> Value:
-        """Return what a call gives, ``MISSING`` where it raises an AttributeError."""
+        """Return the result of a call, ``MISSING`` where it raises an AttributeError."""
         raise NotImplementedError
 
     def catches(self, error: Any) -> bool:
@@ -253,11 +253,11 @@ class Parts:
     def real_call(
         self, found: Any, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
-        """Return what a real function returns, ``MISSING`` where it may not be asked."""
+        """Return the result of a real function, ``MISSING`` where it may not be asked."""
         raise NotImplementedError
 
     def bind(self, found: Value, receiver: Value, cls: Class) -> Value:
-        """Return what a name of a class is when it is reached through ``receiver``."""
+        """Return the value of a name of a class when it is reached through ``receiver``."""
         raise NotImplementedError
 
     def set_item(self, receiver: Value, index: Value, value: Value) -> None:

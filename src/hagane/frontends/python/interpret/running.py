@@ -25,7 +25,7 @@ class Observer(Protocol):
         Later reads, and reads after the program has set it, find it in the heap.
 
         Args:
-            value: What stands for the object, which is ``value.host``.
+            value: The stand-in of the object, which is ``value.host``.
             name: The name; that of a method or a class attribute is looked up here first.
             held: Returns what stands for the object's own, ``MISSING`` where it has none.
         """

@@ -1,4 +1,4 @@
-"""What names of libraries mean: the port through which the interpreter asks."""
+"""Meanings of names of libraries: the port through which the interpreter asks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Tables(Protocol):
         ...
 
     def member(self, core: Core, library: Library, name: str) -> Value:
-        """Return what a dotted name stands for."""
+        """Return the meaning of a dotted name."""
         ...
 
     def set_member(self, core: Core, library: Library, name: str, value: Value) -> None:
@@ -55,7 +55,7 @@ class Tables(Protocol):
         ...
 
     def class_flags(self, base: Library | Host) -> set[str]:
-        """Return what deriving from a class means for the interpreter."""
+        """Return the effect of deriving from a class."""
         ...
 
     def tensor_attribute(self, core: Core, value: Tensor, name: str) -> Value:
@@ -110,7 +110,7 @@ class Tables(Protocol):
         ...
 
     def object_attribute(self, core: Core, value: Instance, name: str) -> Value:
-        """Return what an object has from its library's classes, ``MISSING`` if nothing."""
+        """Return an object's member by its library's classes, ``MISSING`` without one."""
         ...
 
     def call_order(self, core: Core, value: Instance) -> Sequence[str]:
@@ -122,7 +122,7 @@ class Tables(Protocol):
         ...
 
     def is_instance(self, core: Core, value: Value, option: Value) -> bool | None:
-        """Return what ``isinstance`` says; None where nobody can tell."""
+        """Return the result of ``isinstance``; None where nobody can tell."""
         ...
 
     def name_of(self, found: Any) -> str | None:
@@ -130,7 +130,7 @@ class Tables(Protocol):
         ...
 
     def lift_object(self, core: Core, found: Any) -> Value:
-        """Return what stands for a real tensor, layer, element type or device."""
+        """Return the stand-in of a real tensor, layer, element type or device."""
         ...
 
     def lift_array(self, core: Core, found: Any, kind: str) -> Value:

@@ -59,7 +59,7 @@ class Lift(Core):
         self._mixins: dict[type, Value] = {}
 
     def lift(self, found: Any) -> Value:
-        """Return what stands for a real object."""
+        """Return the stand-in of a real object."""
         if isinstance(found, _ABSTRACT) or (is_plain(found) and not isinstance(found, tuple)):
             return found
         known = self.lifted.get(id(found))
@@ -150,7 +150,7 @@ class Lift(Core):
         return self.modules[key]
 
     def lift_function(self, found: types.FunctionType) -> Value:
-        """Return what stands for a function: its source, or the function itself."""
+        """Return the stand-in of a function: its source, or the function itself."""
         plain: Any = found
         while hasattr(plain, "__wrapped__") and _adds_nothing(plain):
             plain = plain.__wrapped__
@@ -272,7 +272,7 @@ class Lift(Core):
         return base
 
     def _default(self, info: dataclasses.Field[Any]) -> Value:
-        """Return what a field of a dataclass is where it is not given."""
+        """Return the value of a field of a dataclass where it is not given."""
         if info.default is not dataclasses.MISSING:
             return self.lift(info.default)
         if info.default_factory is not dataclasses.MISSING:

@@ -167,7 +167,7 @@ class Modules(Core):
             self.lost("the names of 'import *'")
 
     def import_module(self, name: str) -> Value:
-        """Return what ``import name`` gives, without running code outside the standard library."""
+        """Return the result of ``import name``; only the standard library's code runs."""
         top = name.partition(".")[0]
         if self.tables.knows(name):
             return Library(name)

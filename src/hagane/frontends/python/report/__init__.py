@@ -1,1 +1,1 @@
-"""What the reader sees: findings, types of expressions, their form."""
+"""The reader's view: findings, types of expressions, their form."""

@@ -26,7 +26,7 @@ class Collector:
     """Findings so far; nothing is taken in while it is muted.
 
     Args:
-        knowledge: What is known of sizes, for printing.
+        knowledge: The facts of sizes, for printing.
     """
 
     def __init__(self, knowledge: Knowledge):

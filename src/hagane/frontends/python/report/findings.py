@@ -1,4 +1,4 @@
-"""What a check found: errors, the type of every expression, what was assumed, what stayed open."""
+"""Findings of a check: errors, types of expressions, assumptions, questions left open."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class CheckError(HaganeError, TypeError):
     """An expression of the program that cannot be right.
 
     Args:
-        code: What kind of mistake, such as ``shape-mismatch``.
-        message: What was expected and what came.
-        remedy: What would mend it, where that is plain.
+        code: The kind of mistake, such as ``shape-mismatch``.
+        message: The expectation, and the value that came.
+        remedy: The remedy, where it is plain.
         tensors: The tensors it is about, whose origins the reader is shown.
         counterexample: Sizes with which it fails.
-        claim: What has to hold for it not to fail.
+        claim: The condition under which it does not fail.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class Problem:
 
     Attributes:
         place: Where.
-        code: What kind of mistake.
-        message: What was expected and what came.
+        code: The kind of mistake.
+        message: The expectation, and the value that came.
         text: The source line.
         steps: Where the tensors in question came from, oldest first.
-        remedy: What would mend it; may be empty.
+        remedy: The remedy; may be empty.
         counterexample: Sizes with which it fails; empty if it always does.
         condition: The decisions on the way; empty if it is always reached.
         calls: The calls on the way, innermost first.
@@ -105,11 +105,11 @@ class Report:
     """The result of a check.
 
     Attributes:
-        errors: What cannot be right, in order of place.
+        errors: Places that cannot be right, in order.
         types: The type of every expression that was reached.
-        assumptions: What has to hold of the inputs and was not proved.
+        assumptions: Conditions on the inputs that were not proved.
         unknown: Expressions whose type could not be told, with the reason.
-        notices: What the reader should know of how the check went.
+        notices: Remarks on how the check went.
         returned: The printed type of what came back; None if nothing could be run.
         result: The value that came back.
         conditions: The decisions that branches depend on, as written.

@@ -24,7 +24,7 @@ class Shapes(Loops):
     """Follows a program over types: of tensors it knows sizes, as formulas, and no content.
 
     Args:
-        knowledge: What is known of sizes.
+        knowledge: The facts of sizes.
         core: The interpreter.
     """
 

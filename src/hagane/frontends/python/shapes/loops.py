@@ -51,7 +51,7 @@ class Loops(Plain):
         *,
         plain: bool,
     ) -> Many:
-        """Return what a comprehension makes of items whose number is not known."""
+        """Return the result of a comprehension over items whose number is not known."""
         del visit, plain
         assert isinstance(items, Many)
         core = self.core

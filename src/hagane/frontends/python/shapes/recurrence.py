@@ -31,7 +31,7 @@ class Recurrence:
     Args:
         core: The interpreter.
         turn: The name of the turn's number, counted from 0.
-        start: What objects contain before the loop.
+        start: The contents of objects before the loop.
     """
 
     def __init__(self, core: Core, turn: str, start: dict[int, Any]):
@@ -69,7 +69,7 @@ class Recurrence:
         return self._first_differs(before, after)
 
     def _first_differs(self, before: Value, after: Value) -> Rule:
-        """What is set in the first turn: None, then always of one type."""
+        """A value that is set in the first turn: None, then always of one type."""
         self.regular = False
 
         def rule(k: Dim) -> Value:

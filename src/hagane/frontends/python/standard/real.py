@@ -99,7 +99,7 @@ class RealObjects(Core):
     def real_call(
         self, found: Any, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
-        """Return what a real function returns, ``MISSING`` where it may not be asked."""
+        """Return the result of a real function, ``MISSING`` where it may not be asked."""
         if found is dataclasses.fields:
             return self._fields(arguments[0])
         if not _only_tells(found):

@@ -1,4 +1,4 @@
-"""What the standard library offers models: functools, itertools, math, copy, dataclasses."""
+"""The standard library's offers to models: functools, itertools, math, copy, dataclasses."""
 
 from __future__ import annotations
 

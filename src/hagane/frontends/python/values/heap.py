@@ -1,4 +1,4 @@
-"""What objects contain, and how two versions of it become one where paths meet."""
+"""Contents of objects, and how two versions of them become one where paths meet."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def _show_named(value: Value) -> str | None:
 
 
 def name_of(value: Value) -> str:
-    """Return what a function is called."""
+    """Return the name of a function."""
     match value:
         case Function(name=name) | Method(name=name) | LibraryMethod(name=name):
             return name

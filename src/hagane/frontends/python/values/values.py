@@ -53,7 +53,7 @@ class Tensor:
         shape: Sizes; None when not even the rank is known.
         kind: The class it has in the program: ``torch.Tensor``, ``numpy.ndarray``, ...
         value: The graph value it stands for.
-        interpreter: What gives operators on it a meaning.
+        interpreter: Gives operators on it a meaning.
         known: Its content, if that is known and small; object arrays hold sizes.
         device: ``cpu``, ``cuda:0``, ...; empty if unknown.
         origin: The expression it came from.
@@ -244,7 +244,7 @@ class Frame:
         is_user: Whether expressions here belong in the report.
         outer: Names declared ``global`` or ``nonlocal``.
         exits: How the activation ended so far.
-        function: What runs, None for a module.
+        function: The function that runs, None for a module.
         call: The place of the call.
         caller: The calling frame.
         resume: Runs the body of a ``with`` where the generator behind it yields.

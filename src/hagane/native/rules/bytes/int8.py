@@ -108,7 +108,7 @@ def emit_int8_product(
     Args:
         low: Takes the kernel.
         node: The node it computes.
-        packed: What ``pack_rows`` returned.
+        packed: The result of ``pack_rows``.
         rows: How many rows.
         weight: The constant right side, ``(k, n)`` of int8 or uint8.
         zeros: The C text of the left zero point, given the body; the right one.

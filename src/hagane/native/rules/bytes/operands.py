@@ -1,4 +1,4 @@
-"""What the products of bytes share: constant weights, scales and zero points; bringing sums back."""
+"""Common parts of products of bytes: constant weights, scales, zero points; sums brought back."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def may_overflow(weight: Array, start: Array, factor: Array) -> bool:
 
     Args:
         weight: ``(out, in, rows, columns)``.
-        start: What sums start from, one number a channel.
+        start: The starts of sums, one number a channel.
         factor: The same of their factor.
     """
     signed = weight.astype(np.int64)

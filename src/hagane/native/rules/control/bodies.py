@@ -207,7 +207,7 @@ class LoopKernels:
         node: The node.
         body: Its body.
         wanted: Outputs of the body and their places.
-        states: What is carried in: values around, before an iteration, after it, and the results.
+        states: The values of a state: around, before an iteration, after it, and the results.
         count: Where the number of the iteration lies.
         iterations: How many iterations there are, if that is known before the run.
     """

@@ -161,7 +161,7 @@ class SizesOfIterations:
         Args:
             kernels: Of the body.
             carried: The loop's states.
-            temporaries: What ``temporaries`` returned.
+            temporaries: The result of ``temporaries``.
             count: Where the number of the iteration lies.
         """
         scratch = maximum(*(kernel.scratch for kernel in kernels)) if kernels else 0

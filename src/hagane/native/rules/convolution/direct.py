@@ -84,7 +84,7 @@ class Source:
         channels: Channels of a block.
         row: From one row to the next.
         image: From one image to the next.
-        words: What a word of it holds; "floats" and "channels" count words.
+        words: The contents of a word of it; "floats" and "channels" count words.
         floats: Where the image lies in blocks of float32 and is split by the task that reads it, the
             distance of the blocks and how many channels they hold; ``start`` and ``image`` then count
             floats.
@@ -125,7 +125,7 @@ def emit_direct(
         weight: ``(out, in / groups, rows, columns)``, or without rows.
         bias: One number a channel; of quads all the numbers that a tile of them reads.
         source: The image.
-        epilogue: What is computed with it.
+        epilogue: The operations computed with it.
         residual: An image that is added.
         target: The result.
         key: Names the layer among the forms that were found to be fastest, if it is measured.

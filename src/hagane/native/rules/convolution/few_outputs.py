@@ -54,7 +54,7 @@ def has_few_outputs(low: Lowering, window: Window) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What a tile computes: some maps, side by side some vectors of results, for each one of a window.
+    """A tile's results: some maps, side by side some vectors of results, for each one of a window.
 
     Attributes:
         maps: Output channels at once.

@@ -106,7 +106,7 @@ def filtered_pads(window: Window, found: Axis) -> Pads:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """What a task computes, and the memory that it needs, in floats.
+    """A task's results, and the memory that it needs, in floats.
 
     Attributes:
         axis: The transforms.

@@ -51,7 +51,7 @@ def folded(
         window: The convolution's sizes.
         weight: ``(out, in, rows, columns)``.
         words: Pairs or quads.
-        zero: What the border of quads holds.
+        zero: The contents of the border of quads.
 
     Returns:
         Sizes, weights ``(out, block, rows, steps)`` and source of a convolution whose columns are
@@ -89,7 +89,7 @@ def by_pixels(low: Lowering, x: ir.Value, window: Window, zero: int) -> Source:
         low: Takes the kernel.
         x: The image.
         window: The convolution's sizes.
-        zero: What the border holds.
+        zero: The contents of the border.
     """
     (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
     top, left = window.pads[:2]

@@ -168,8 +168,8 @@ def lower_winograd(
         start: Floats from the image's first pixel to the filter's first tap.
         weight: ``(out, in, rows, columns)``.
         bias: Packed, one number a channel.
-        epilogue: What follows.
-        residual: What is added, or None.
+        epilogue: The operations that follow.
+        residual: The summand, or None.
         target: The result.
         pool: Windows that tiles are made of, if they are pooled.
     """

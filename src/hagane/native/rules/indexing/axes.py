@@ -1,4 +1,4 @@
-"""What rules of operators along an axis share: the parts of a shape around it, and its operands."""
+"""Common parts of rules along an axis: the parts of a shape around it, and its operands."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def copied(low: Lowering, node: ir.Node) -> Tensor:
 
 
 def put(low: Lowering, node: ir.Node, y: Tensor) -> tuple[Tensor, str, dict[str, str]]:
-    """Return what is scattered, C text that joins ``u`` with ``*to``, and its types."""
+    """Return the scattered values, C text that joins ``u`` with ``*to``, and its types."""
     updates = low.forms.contiguous(node.inputs[2])
     reduction = str(low.facts.attributes(node)["reduction"])
     dtype = y.dtype

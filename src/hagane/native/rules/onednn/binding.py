@@ -57,7 +57,7 @@ class OneDnnError(HaganeError, RuntimeError):
     """A call of oneDNN that failed, or a library that cannot be used.
 
     Attributes:
-        status: What the call returned, if it was one.
+        status: The status of the call, if there was one.
     """
 
     def __init__(self, message: str, status: int = 0):

@@ -130,7 +130,7 @@ def lower_by_library(
         window: Its sizes.
         weight: ``(out, in / groups, rows, columns)``, or without rows.
         bias: One number a channel, or None.
-        epilogue: What is computed with it.
+        epilogue: The operations computed with it.
         target: The result.
     """
     order = low.facts.choices.get(convolution_key(low, window), BY_RULE).order

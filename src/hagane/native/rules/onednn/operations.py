@@ -33,8 +33,8 @@ class Operation:
     """A product or convolution of fixed sizes.
 
     Attributes:
-        library: What it was made by.
-        implementation: What oneDNN calls the kernel that it chose.
+        library: Its maker.
+        implementation: oneDNN's name of the kernel that it chose.
         weights_bytes: Bytes of packed weights.
         scratch_bytes: Bytes of scratch memory for a call.
     """

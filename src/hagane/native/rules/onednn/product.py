@@ -103,9 +103,9 @@ def lower_product(
         node: The product.
         source: Its left side.
         weight: Its right side, ``(k, n)``.
-        bias: What is added to each row, or None.
+        bias: The summand of each row, or None.
         epilogue: Its bounds are kept.
-        residual: What is added before these, ``(rows, n)``, or None.
+        residual: The summand before these, ``(rows, n)``, or None.
         target: The result, in row-major order.
         followers: Nodes that are computed with it.
     """

@@ -210,7 +210,7 @@ def emit_product(
 
     Args:
         low: Takes the kernel.
-        node: What it computes.
+        node: The node that it computes.
         rows: The left side.
         constants: The packed weights, and the starts of sums, one number a column.
         residual: Rows that are added, or None.

@@ -313,7 +313,7 @@ for (int64_t j = 0; j < n; j++) y[row * n + j] = {stored(y.dtype, f"j == row + (
 
 
 def lower_trilu(low: Lowering, node: ir.Node) -> None:
-    """Keep what lies above or below a diagonal that the data name."""
+    """Keep the elements above or below a diagonal that the data name."""
     out, x = node.outputs[0], low.forms.contiguous(node.inputs[0])
     k = number_input(low, node, 1)
     if len(x.shape) < 2:

@@ -114,7 +114,7 @@ for (int64_t i = 0; i < bins; i++) {{ {write} }}
 def _find_axis(
     low: Lowering, node: ir.Node, x: Tensor, *, real: bool, half: bool
 ) -> tuple[Dim, Dim, Dim, Dim, Dim]:
-    """Find what lies around an axis that the data name, and the lengths of signal and result."""
+    """Find the axes around one that the data name, and the lengths of signal and result."""
     out, rank = node.outputs[0], len(x.shape)
     names = ("outer", "have", "inner", "length", "bins")
     outer, have, inner, size, bins = (new_size(low, out, name) for name in names)

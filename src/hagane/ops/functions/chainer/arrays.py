@@ -68,7 +68,7 @@ def scatter_add(x: Any, places: Any, values: Any) -> Any:
     Args:
         x: A tensor.
         places: The number of each element of ``values`` in the order of those of ``x``.
-        values: What is added, of the shape of ``places``, or broadcast to it.
+        values: The summands, of the shape of ``places``, or broadcast to it.
     """
     spread = op("Expand", values, op("Shape", places))
     rows = op("Reshape", places, [-1, 1])

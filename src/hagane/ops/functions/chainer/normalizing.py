@@ -48,7 +48,7 @@ def batch_normalization(x: Any, gamma: Any, beta: Any, axes: Sequence[int], epsi
     Args:
         x: A tensor.
         gamma: The scale, of the sizes of the other axes.
-        beta: What is added, of the same sizes.
+        beta: The summands, of the same sizes.
         axes: Those that are averaged over.
         epsilon: Is added to the variance.
     """

@@ -43,7 +43,7 @@ def averages(
         counts: How many windows there are, where the last ones may reach beyond the padded image;
             what lies beyond is not counted. None for those that fit.
         include_pads: Whether zeros around count.
-        divisor: What sums are divided by, in place of counts.
+        divisor: The divisor of sums, in place of counts.
     """
     area = math.prod(kernel)
     settings: dict[str, Any] = {"kernel_shape": list(kernel), "strides": list(strides)}

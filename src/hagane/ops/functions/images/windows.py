@@ -189,7 +189,7 @@ def spread_taps(
     """Return images to which windows give: the reverse of :func:`tap`, with sums where they meet.
 
     Args:
-        taps: What elements get, (batch, channels, *counts), by their offset in the window.
+        taps: The values of elements, (batch, channels, *counts), by their offset in the window.
         like: An image of the shape of the result; what lies outside of it is left out.
         strides: Distance between neighbouring windows.
         before: How far the first window begins before the first element, along each axis.

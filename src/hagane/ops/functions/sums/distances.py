@@ -41,7 +41,7 @@ def cosine(x: Any, y: Any, axis: int, least: float) -> Any:
         x: Floats.
         y: Of a shape that broadcasts with that of ``x``.
         axis: The axis of the vectors, of the broadcast shape.
-        least: What the length of a vector counts as where it is less.
+        least: The least length that a vector counts as.
     """
     wide = op("Expand", x, list(shape_of(y))), op("Expand", y, list(shape_of(x)))
     first, second = (normalized(vectors, [axis], 2, least) for vectors in wide)

@@ -51,7 +51,7 @@ def normalized_gradient(
     Args:
         g: The gradient of ``normalized``.
         normalized: The normalised values.
-        inverse: What they were multiplied with, which depends on them.
+        inverse: Their factors, which depend on them.
         axes: The axes.
         centred: Whether the mean was subtracted.
     """
@@ -82,7 +82,7 @@ def layer_norm(x: Any, count: int, weight: Any, bias: Any, epsilon: float) -> An
         x: (..., *normalised).
         count: How many axes are normalised.
         weight: The scale, of the normalised axes; None for 1.
-        bias: What is added, of the same shape; None for 0.
+        bias: The summand, of the same shape; None for 0.
         epsilon: Is added to the variance.
     """
     rank = rank_of(x)
@@ -109,7 +109,7 @@ def batch_norm(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, epsilon
         mean: One number a channel; that of ``x`` if None.
         variance: Likewise.
         weight: The scale of each channel; None for 1.
-        bias: What is added to each channel; None for 0.
+        bias: The summand of each channel; None for 0.
         epsilon: Is added to the variance.
     """
     rank = rank_of(x)
@@ -164,7 +164,7 @@ def group_norm(x: Any, groups: int, weight: Any, bias: Any, epsilon: float) -> A
         x: (batch, channels, *spatial).
         groups: Into how many groups the channels are split.
         weight: The scale of each channel; None for 1.
-        bias: What is added to each channel; None for 0.
+        bias: The summand of each channel; None for 0.
         epsilon: Is added to the variance.
     """
     rows = op("Reshape", x, [0, groups, -1])

@@ -246,7 +246,7 @@ def covariance(x: Any, correction: float) -> Any:
 
     Args:
         x: (rows, count) or (count,), floats.
-        correction: What the count is less by.
+        correction: The amount that the count is less by.
 
     Returns:
         (rows, rows) or ().

@@ -136,7 +136,7 @@ def accumulated(x: Any, axis: int, start: Any, combine: Callable[[Any, Any], Any
     Args:
         x: A tensor of one axis or more.
         axis: The axis.
-        start: What the first element is combined with: one number of the element type.
+        start: The partner of the first element: one number of the element type.
         combine: Combines what came before with an element.
     """
     rank = rank_of(x)

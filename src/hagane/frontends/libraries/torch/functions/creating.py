@@ -136,7 +136,7 @@ def placed(
         shape: The shape.
         device: Where it lies.
         function: The function over the builder that computes it.
-        operands: What that is called with.
+        operands: Its arguments.
         known: Gives the content, asked for where all sizes are known and small.
     """
     numbers = [dim for dim in shape if isinstance(dim, int)]

@@ -86,7 +86,7 @@ def cdist(t: Core, x1: Value, x2: Value, p: Value = 2.0, compute_mode: Value = N
 
 
 def _broadcast_front(t: Core, a: Tensor, b: Tensor) -> tuple[Value, ...]:
-    """Return what all axes but the last two of two tensors broadcast to."""
+    """Return the shape that all axes but the last two of two tensors broadcast to."""
     fronts = [t.emit.new(x.dtype, shape_of(t, x)[:-2]) for x in (a, b)]
     return tuple(broadcast_shape(t, *fronts))
 

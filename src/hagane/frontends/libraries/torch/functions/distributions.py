@@ -79,7 +79,7 @@ for _name in ("mean", "variance", "stddev", "mode"):
 
 
 class _Kind(NamedTuple):
-    """What a distribution is told by.
+    """The parameters of a distribution.
 
     Attributes:
         parameters: Names of the parameters with the number of axes of one event in them.

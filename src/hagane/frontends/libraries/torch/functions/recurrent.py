@@ -223,7 +223,7 @@ def _is_computed(self: View) -> bool:
 def _computed_steps(
     t: Core, self: View, x: Tensor, hx: Value, batch_first: bool, directions: int
 ) -> tuple[Tensor, Value]:
-    """Return what a layer computes: the outputs of all steps, and the last states."""
+    """Return the results of a layer: the outputs of all steps, and the last states."""
     kind = _kind(self)
     names = ("h", "c") if kind == "LSTM" else ("h",)
     given = [] if hx is None else list(hx) if kind == "LSTM" else [hx]

@@ -64,7 +64,7 @@ def over_axes(
         dim: The axes as the program gave them.
         keepdim: Whether they stay with size 1.
         function: Called with the tensor, the axes, whether they stay, and the operands.
-        operands: What else it takes.
+        operands: Its other arguments.
     """
     places = axes(t, dim, len(shape_of(t, x)), x) if shape_of(t, x) else []
     return computed(t, made, function, x, places, bool(keepdim), *operands)

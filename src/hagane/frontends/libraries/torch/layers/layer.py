@@ -1,4 +1,4 @@
-"""What the layers of ``torch.nn`` are declared with."""
+"""The form in which the layers of ``torch.nn`` are declared."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ def add_module(t: Core, self: Value, name: Value, module: Value) -> Value:
 
 @_method("get_submodule", "get_parameter", "get_buffer")
 def get_submodule(t: Core, self: Value, target: Value) -> Value:
-    """Return what a dotted name stands for."""
+    """Return the meaning of a dotted name."""
     found = self
     for part in target.split(".") if target else ():
         found = t.attribute(found, part)
