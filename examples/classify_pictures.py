@@ -63,7 +63,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         path = Path(temporary) / "mobilenet_v2.onnx"
         onnx.save(model, path)
-        report = compare(path, ["hagane", "onnxruntime"], {}, threads=2, rounds=3, seconds=0.5)
+        report = compare(
+            path,
+            ["hagane", "onnxruntime"],
+            {"image": (1, *batch.shape[1:])},
+            threads=2,
+            rounds=3,
+            seconds=0.5,
+        )
     for row in report["results"]:
         print(f"{row['engine']} {row['version']}: {row['median_ms']:.1f} ms a picture")
     for name, ratio in report["ratios"].items():
