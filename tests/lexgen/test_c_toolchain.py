@@ -52,6 +52,7 @@ def test_a_damaged_library_is_compiled_anew(
 
 
 @needs_compiler
+@pytest.mark.wrong_c
 def test_code_that_the_compiler_refuses_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
