@@ -176,6 +176,62 @@ def test_an_expression_has_the_kernels_of_its_operators_written_out() -> None:
     assert kernels_of(model_of("Mish", ["n", 5])) == kernels_of(plain)
 
 
+@pytest.mark.parametrize("shape", [["n", 5], [3, 5], ["n", "k", 5], [1, 5]])
+@pytest.mark.parametrize(
+    ("text", "fixed"),
+    [("x * tanh(softplus(x))", 1), ("tanh(x + 1) / 3", 1), ("where(x > 1, x, exp(x) * by)", 2)],
+)
+def test_an_expression_is_computed_with_its_neighbours(
+    shape: list[Any], text: str, fixed: int
+) -> None:
+    register_operator("Odd", domain="mine", expression=text, attributes={"by": 2.0})
+    model = model_of("Odd", shape)
+    relu, own, exp = model.graph.node
+    add = helper.make_node("Add", ["r", "b"], ["a"])
+    own.input[0] = "a"
+    nodes = [relu, add, own, exp]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    bias = np.float32([1, -2, 0, 4, 0.5])
+    model.graph.initializer.append(onnx.numpy_helper.from_array(bias, "b"))
+    # (What an expression reads at several places is computed once, by a kernel of its own.)
+    assert len(kernels_of(model)) == fixed
+    x = data(*(dim if isinstance(dim, int) else 3 for dim in shape))
+    a = np.maximum(x, 0) + bias
+    expected = np.exp(op("Odd", a, domain="mine", by=2.0))
+    found = hagane.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_parts_of_a_composition_are_computed_with_its_neighbours() -> None:
+    def centred(x: Any, *, by: float) -> Any:
+        halved = op("Mul", x, np.float32(by))
+        return op("Sub", halved, op("ReduceMean", halved, np.int64([-1])))
+
+    register_operator(
+        "Centred", domain="mine", signature="x:T -> y:T", compose=centred, attributes={"by": 0.5}
+    )
+    model = model_of("Centred", ["n", 5])
+    # Relu and Mul; the mean; Sub and Exp.
+    assert len(kernels_of(model)) == 3
+    x = data(4, 5)
+    r = np.maximum(x, 0) / 2
+    expected = np.exp(r - r.mean(-1, keepdims=True))
+    found = hagane.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_an_operand_that_is_stretched_is_computed_once() -> None:
+    model = model_of("Odd", [5])
+    register_operator("Odd", domain="mine", signature="x:T, bias:T -> y:T", expression="x + bias")
+    model.graph.node[1].input.append("bias")
+    model.graph.input.append(helper.make_tensor_value_info("bias", FLOAT, ["n", 5]))
+    assert len(kernels_of(model)) == 2
+    x, bias = data(5), data(4, 5)
+    found = hagane.InferenceSession(model.SerializeToString()).run(None, {"x": x, "bias": bias})[0]
+    np.testing.assert_allclose(found, np.exp(np.maximum(x, 0) + bias), rtol=1e-5)
+
+
 def test_gradients_go_through_compositions() -> None:
     register_operator("Odd", domain="mine", expression="x * x * x")
     x = np.float32([0.5, 1.0, -1.0, 0.25])

@@ -22,7 +22,7 @@ def is_build(folder: Path) -> bool:
     """Whether a folder has the manifest of a build."""
     try:
         found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(found, dict) and found.get("kind") == KIND
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from hagane.errors import InvalidModel, NoSuchFile
 from hagane.ship.folder import KIND, MANIFEST
+from hagane.ship.keys import fault_of
 from hagane.ship.ranges import Axis
 from hagane.ship.sum import sum_of
 
@@ -68,22 +69,25 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
     Raises:
         NoSuchFile: There is none.
-        InvalidModel: It is damaged.
+        InvalidModel: It is damaged, or a key does not hold what it should.
     """
+    path = folder / MANIFEST
     try:
-        text = (folder / MANIFEST).read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
+        found = json.loads(text)
+        head = text[: text.rindex('"check": "')]
+        whole = found["check"] == sum_of(head.encode()) and found["kind"] == KIND
     except OSError:
         raise NoSuchFile(
             f"'{folder}' has no {MANIFEST}; expected a folder that hagane build wrote"
         ) from None
-    try:
-        found = json.loads(text)
-        head = text[: text.rindex('"check": "')]
-        whole = found["check"] == sum_of(head.encode()) and found["kind"] == KIND
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         whole = False
     if not whole:
-        raise InvalidModel(f"'{folder / MANIFEST}' is damaged: build the model again")
+        raise InvalidModel(f"'{path}' is damaged: build the model again")
+    fault = fault_of(found)
+    if fault is not None:
+        raise InvalidModel(f"'{path}' {fault}: build the model again")
     return dict(found)
 
 

@@ -191,7 +191,7 @@ def operands_of(
             for found, value in zip(operands, inputs, strict=True)
         ):
             return True, operands
-    return False, [None if value is None else _plain_operand(low, value) for value in inputs]
+    return False, [None if value is None else _plain_operand(low, value, out) for value in inputs]
 
 
 def _scalar(low: Lowering, value: ir.Value) -> Constant | None:
@@ -205,20 +205,17 @@ def _scalar(low: Lowering, value: ir.Value) -> Constant | None:
     return Constant(bool(item) if dtype == BOOL else int(item), dtype)
 
 
-def _plain_operand(low: Lowering, value: ir.Value) -> Expression:
+def _plain_operand(low: Lowering, value: ir.Value, out: ir.Value) -> Expression:
     scalar = _scalar(low, value)
     if scalar is not None:
         return scalar
     found = low.forms.get(value)
     if isinstance(found, Lazy) and not found.blocked:
-        # The reader's shape may be larger; then computing it once is cheaper.
-        return found.expression if _fits(low, value) else operand(low.forms.stored(value))
+        # The result's shape may be larger; then computing it once is cheaper. (What was held back
+        # has one reader: the node at hand, which counts as done by now.)
+        fits = low.facts.shape(out) == low.facts.shape(value)
+        return found.expression if fits else operand(low.forms.stored(value))
     return Leaf(low.forms.plain(value))
-
-
-def _fits(low: Lowering, value: ir.Value) -> bool:
-    reader = low.only_use(value)
-    return reader is not None and low.facts.shape(reader.outputs[0]) == low.facts.shape(value)
 
 
 def _blocked_operand(low: Lowering, value: ir.Value | None, out: ir.Value) -> Expression | None:
