@@ -118,13 +118,33 @@ def words(n: int) -> tuple[Any, Any]:
     [
         (zoo.LeNet, loss_of, images),
         (lambda: zoo.LSTMLanguageModel(20, 16, 2, 0.0), loss_of_words, words),
+        (lambda: zoo.GPT(20, 16, 8, 1, 2), loss_of_words, words),
     ],
-    ids=["lenet", "lstm"],
+    ids=["lenet", "lstm", "gpt"],
 )
 def test_models_of_the_zoo_learn_the_same(make: Any, loss: Any, data: Any) -> None:
     batches = [data(n) for n in (4, 4, 3)]
     expected, _, _ = trained(optimizers.MomentumSGD(), False, make, loss, batches)
     losses, _, _ = trained(optimizers.MomentumSGD(), True, make, loss, batches)
+    np.testing.assert_allclose(losses, expected, rtol=1e-4)
+
+
+class Words(hagane.Chain):
+    def __init__(self) -> None:
+        super().__init__()
+        with self.init_scope():
+            self.embed = L.EmbedID(20, 8)
+            self.block = L.TransformerBlock(8, 2, dropout=0.2, rotary=True)
+            self.out = L.Linear(8, 20)
+
+    def forward(self, tokens: Any) -> Any:
+        return self.out(self.block(self.embed(tokens), is_causal=True), n_batch_axes=2)
+
+
+def test_a_transformer_learns_the_same_with_the_same_dropout() -> None:
+    batches = [words(n) for n in (4, 4, 3)]
+    expected, _, _ = trained(optimizers.Adam(), False, Words, loss_of_words, batches)
+    losses, _, _ = trained(optimizers.Adam(), True, Words, loss_of_words, batches)
     np.testing.assert_allclose(losses, expected, rtol=1e-4)
 
 
