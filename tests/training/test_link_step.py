@@ -118,14 +118,89 @@ def words(n: int) -> tuple[Any, Any]:
     [
         (zoo.LeNet, loss_of, images),
         (lambda: zoo.LSTMLanguageModel(20, 16, 2, 0.0), loss_of_words, words),
+        (lambda: zoo.GPT(20, 16, 8, 1, 2), loss_of_words, words),
     ],
-    ids=["lenet", "lstm"],
+    ids=["lenet", "lstm", "gpt"],
 )
 def test_models_of_the_zoo_learn_the_same(make: Any, loss: Any, data: Any) -> None:
     batches = [data(n) for n in (4, 4, 3)]
     expected, _, _ = trained(optimizers.MomentumSGD(), False, make, loss, batches)
     losses, _, _ = trained(optimizers.MomentumSGD(), True, make, loss, batches)
     np.testing.assert_allclose(losses, expected, rtol=1e-4)
+
+
+class Words(hagane.Chain):
+    def __init__(self) -> None:
+        super().__init__()
+        with self.init_scope():
+            self.embed = L.EmbedID(20, 8)
+            self.block = L.TransformerBlock(8, 2, dropout=0.2, rotary=True)
+            self.out = L.Linear(8, 20)
+
+    def forward(self, tokens: Any) -> Any:
+        return self.out(self.block(self.embed(tokens), is_causal=True), n_batch_axes=2)
+
+
+def test_a_transformer_learns_the_same_with_the_same_dropout() -> None:
+    batches = [words(n) for n in (4, 4, 3)]
+    expected, _, _ = trained(optimizers.Adam(), False, Words, loss_of_words, batches)
+    losses, _, _ = trained(optimizers.Adam(), True, Words, loss_of_words, batches)
+    np.testing.assert_allclose(losses, expected, rtol=1e-4)
+
+
+def pictures(n: int, dtype: str, size: int = 32) -> tuple[Any, Any]:
+    drawn = np.random.RandomState(n)
+    return drawn.randn(n, 3, size, size).astype(dtype), drawn.randint(0, 10, n).astype("i")
+
+
+class Residual(zoo.ResNet18):
+    blocks = (1, 1)  # a stem, overlapping windows, strides and shortcuts, in less time
+
+
+def gradients_of(make: Any, batch: Any, compiled: bool) -> dict[str, Any]:
+    """Return what a step of plain descent at rate 1 subtracts from each parameter."""
+    np.random.seed(3)
+    model = make()
+    before = {name: param.array.copy() for name, param in model.namedparams()}
+    optimizer = optimizers.SGD(1.0).setup(model)
+    if compiled:
+        LinkStep(loss_of, optimizer)(model, *batch)
+    else:
+        optimizer.update(loss_of, model, *batch)
+    return {name: before[name] - param.array for name, param in model.namedparams()}
+
+
+@pytest.mark.parametrize(
+    "kind", [Residual, pytest.param(zoo.ResNet18, marks=pytest.mark.long)]
+)  # fmt: skip
+def test_gradients_of_a_residual_network_agree_in_double_precision(kind: Any) -> None:
+    # Nothing is left to rounding: the norms of three images of one pixel magnify it in float32.
+    with hagane.using_config("dtype", np.float64):
+        batch = pictures(3, "d")
+        make = lambda: kind(10, width=4)  # noqa: E731
+        expected, found = (gradients_of(make, batch, compiled) for compiled in (False, True))
+    assert found.keys() == expected.keys()
+    for name, gradient in expected.items():
+        size = np.abs(gradient).max()
+        np.testing.assert_allclose(found[name], gradient, atol=1e-9 * size, rtol=0, err_msg=name)
+
+
+def test_a_residual_network_follows_eager_training_over_changing_batches() -> None:
+    with hagane.using_config("dtype", np.float64):
+        batches = [pictures(n, "d") for n in (4, 4, 3, 5)]
+        make = lambda: Residual(10, width=4)  # noqa: E731
+        expected, _, _ = trained(optimizers.MomentumSGD(), False, make, loss_of, batches)
+        losses, _, _ = trained(optimizers.MomentumSGD(), True, make, loss_of, batches)
+    np.testing.assert_allclose(losses, expected, rtol=1e-6)
+
+
+@pytest.mark.long
+def test_a_residual_network_follows_eager_training_for_twenty_steps() -> None:
+    batches = [pictures(n, "f", 16) for n in (32, 31, 30, 32) * 5]
+    make = lambda: zoo.ResNet18(10, small=True, width=8)  # noqa: E731
+    expected, _, _ = trained(optimizers.MomentumSGD(0.0003), False, make, loss_of, batches)
+    losses, _, _ = trained(optimizers.MomentumSGD(0.0003), True, make, loss_of, batches)
+    np.testing.assert_allclose(losses, expected, rtol=1e-3)
 
 
 def test_dropout_between_recurrent_layers_follows_from_the_seed() -> None:

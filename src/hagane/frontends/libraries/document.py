@@ -19,7 +19,8 @@ checker knows which element type and shape comes out, and what the library refus
 of them in the library and through the checker, and compare the types. A name that is missing here
 gives a notice and a value of unknown type, never a wrong one.
 """
-_NAMES = {"torch": "PyTorch", "einops": "einops", "numpy": "NumPy", "chainer": "Chainer"}
+_NAMES = {"torch": "PyTorch", "einops": "einops", "numpy": "NumPy", "chainer": "Chainer",
+          "hagane": "hagane, beside Chainer's"}  # fmt: skip
 
 
 def known_names(table: Table) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hagane.frontends.libraries.additions import HAGANE
 from hagane.frontends.libraries.chainer import CHAINER
 from hagane.frontends.libraries.einops import EINOPS
 from hagane.frontends.libraries.numpy import NUMPY
@@ -13,4 +14,5 @@ TABLES: dict[str, Table] = {
     "numpy": NUMPY,
     "chainer": CHAINER,
     "einops": EINOPS,
+    "hagane": HAGANE,
 }

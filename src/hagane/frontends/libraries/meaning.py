@@ -15,6 +15,7 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.frontends.libraries import meant
+from hagane.frontends.libraries.additions import MEANT as ADDITIONS
 from hagane.frontends.libraries.chainer.meant import MEANT as CHAINERS
 from hagane.frontends.libraries.chainer.uncomputed import UNCOMPUTED
 from hagane.frontends.libraries.registry import LibraryTables
@@ -25,7 +26,7 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import DType, Many, Tensor, Value
 
-MEANT = meant.MEANT | CHAINERS
+MEANT = meant.MEANT | CHAINERS | ADDITIONS
 # What makes objects: the operators are in what is done with them.
 _MAKING = ("__init__",)
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from hagane.nn.autograd import type_check
-from hagane.nn.functions.applying import array_of, constant_like, function, require, shape_of
+from hagane.nn.functions.applying import array_of, function, require, shape_of
 from hagane.nn.functions.noise import dropout
 from hagane.ops.builder import op
 from hagane.ops.functions.layers import attention
@@ -49,10 +47,7 @@ def scaled_dot_product_attention(
             f"key: (…, keys, {features}), value: (…, keys, size)",
             f"key.shape == {shape_of(key)}, value.shape == {shape_of(value)}",
         )
-    mask = None if attn_mask is None else attention.additive(attn_mask, query, hidden=False)
-    if is_causal:
-        seen = attention.additive(attention.causal_mask(query, key), query, hidden=False)
-        mask = seen if mask is None else op("Add", mask, seen)
+    mask = attention.hiding(query, key, attn_mask, causal=is_causal)
     y, weights = attention.attend(query, key, value, mask, scale)
     return op("MatMul", dropout(weights, dropout_p), value) if dropout_p else y
 
@@ -67,18 +62,8 @@ def rotary(x: Any, positions: Any = None, base: float = 10000.0) -> Any:
         base: Feature ``i`` of ``features / 2`` turns by ``base ** (-2 i / features)`` a step.
     """
     require("rotary", "x", x, kind="f", at_least=2)
-    *_, length, features = shape_of(x)
+    features = shape_of(x)[-1]
     if features % 2:
         raise type_check.refuse("rotary", "an even number of features", f"{features}")
-    places = np.arange(length) if positions is None else array_of(positions)
-    half = features // 2
-    angles = places[..., None] * base ** (-np.arange(half) / half)
-    cos, sin = constant_like(np.cos(angles), x), constant_like(np.sin(angles), x)
-    last = [len(shape_of(x)) - 1]
-    first, second = op("Slice", x, [0], [half], last), op("Slice", x, [half], [features], last)
-    return op(
-        "Concat",
-        op("Sub", op("Mul", first, cos), op("Mul", second, sin)),
-        op("Add", op("Mul", second, cos), op("Mul", first, sin)),
-        axis=-1,
-    )
+    places = None if positions is None else array_of(positions)
+    return attention.rotary(x, places, base)

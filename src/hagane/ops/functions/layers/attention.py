@@ -11,10 +11,12 @@ import onnx_ir as ir
 from hagane.ops.builder import dtype_of, op, rank_of, shape_of
 from hagane.ops.functions.numbers.elementary import (
     add,
+    cast,
     div,
     mean_over,
     mul,
     sqrt,
+    sub,
     swapped,
     transpose,
     unsqueeze,
@@ -43,6 +45,44 @@ def causal_mask(query: Any, key: Any) -> Any:
     """Return which keys each query sees that do not come after it: (queries, keys), bool."""
     rows = unsqueeze(positions_along(query, rank_of(query) - 2), [1])
     return op("GreaterOrEqual", rows, positions_along(key, rank_of(key) - 2))
+
+
+def hiding(query: Any, key: Any, mask: Any, *, causal: bool) -> Any:
+    """Return what is added to the scores; None for nothing.
+
+    Args:
+        query: (..., queries, features).
+        key: (..., keys, features).
+        mask: Truth values, true for what is seen, or numbers that are added; or None.
+        causal: Whether a query sees only keys that do not come after it.
+    """
+    added = None if mask is None else additive(mask, query, hidden=False)
+    if not causal:
+        return added
+    seen = additive(causal_mask(query, key), query, hidden=False)
+    return seen if added is None else add(added, seen)
+
+
+def rotary(x: Any, positions: Any, base: float) -> Any:
+    """Return vectors whose halves are turned by angles of their position (Su et al., 2021).
+
+    Args:
+        x: (..., length, features), with an even number of features.
+        positions: Integers (length,), or of the shape of ``x`` but for features; 0, 1, … if None.
+        base: Feature ``i`` of ``features / 2`` turns by ``base ** (-2 i / features)`` a step.
+    """
+    rank, features = rank_of(x), shape_of(x)[-1]
+    assert isinstance(features, int), "its callers ask for a number of features that is known"
+    half = features // 2
+    places = positions_along(x, rank - 2) if positions is None else positions
+    # In double precision: an angle of a late position has few digits behind the point.
+    places = unsqueeze(cast(places, ir.DataType.DOUBLE), [rank_of(places)])
+    angles = mul(places, np.asarray(base ** (-np.arange(half) / half)))
+    cos, sin = (cast(op(name, angles), dtype_of(x)) for name in ("Cos", "Sin"))
+    first = op("Slice", x, [0], [half], [rank - 1])
+    second = op("Slice", x, [half], [2 * half], [rank - 1])
+    turned = sub(mul(first, cos), mul(second, sin)), add(mul(second, cos), mul(first, sin))
+    return op("Concat", *turned, axis=-1)
 
 
 def attend(

@@ -371,9 +371,7 @@ def _attended(
     if grouped:
         heads = size_of(q, 1)
         k, v = (repeat_heads(x, floordiv(heads, size_of(x, 1))) for x in (k, v))
-    if causal:
-        mask = attention.causal_mask(q, k)
-    added = None if mask is None else attention.additive(mask, q, hidden=False)
+    added = attention.hiding(q, k, None if causal else mask, causal=causal)
     found: Tensor = attention.attend(q, k, v, added, scale)[0]
     return found
 
