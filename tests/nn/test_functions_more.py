@@ -162,3 +162,32 @@ def test_second_derivatives_take_gradients_of_those_inputs_only_that_have_one() 
         N.normal(size=3),
         (N.normal(size=3),),
     )
+
+
+@pytest.mark.parametrize(
+    ("shape", "kernel", "stride", "pad", "cover_all"),
+    [
+        ((2, 3, 7, 9), (3, 3), 2, 1, True),
+        ((2, 3, 7, 9), (3, 3), 2, 1, False),
+        ((3, 1, 8, 5), (2, 4), 3, 1, True),
+        ((3, 2, 5, 5), (2, 2), 4, 1, True),
+        ((1, 2, 6), (3,), 3, 3, True),
+        ((2, 2, 5, 6, 4), (2, 2, 2), 3, 1, True),
+    ],
+)
+def test_indices_of_max_pooling_are_the_first_largest_places_of_windows(
+    shape: tuple[int, ...], kernel: tuple[int, ...], stride: int, pad: int, cover_all: bool
+) -> None:
+    x = np.random.RandomState(0).randint(0, 5, shape).astype(np.float32)
+    margins = [(0, 0)] * 2 + [(pad, pad + stride)] * len(kernel)
+    wide = np.pad(x, margins, constant_values=-np.inf)
+    y, places = F.max_pooling_nd(
+        x, kernel, stride=stride, pad=pad, cover_all=cover_all, return_indices=True
+    )
+    assert places.dtype == np.int64
+    assert places.shape == y.shape
+    for index in np.ndindex(*y.shape[2:]):
+        cut = tuple(slice(i * stride, i * stride + k) for i, k in zip(index, kernel, strict=True))
+        window = wide[(..., *cut)].reshape(*shape[:2], -1)
+        np.testing.assert_array_equal(places[(..., *index)], window.argmax(-1))
+        np.testing.assert_array_equal(y.array[(..., *index)], window.max(-1))

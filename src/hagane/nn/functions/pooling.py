@@ -36,10 +36,10 @@ def _max_pool(
         raise type_check.refuse(where, "the padded x to hold a window", f"x.shape == {shape_of(x)}")
     if ndim == 0:
         return x
-    y = windows.max_pool(x, kernel, strides, pads, cover_all)
     if not return_indices:
-        return y
-    return y, array_of(windows.max_places(x, kernel, strides, pads, counts, cover_all))
+        return windows.max_pool(x, kernel, strides, pads, cover_all)
+    y, places = windows.max_pool_with_places(x, kernel, strides, pads, cover_all)
+    return y, array_of(places)
 
 
 @function("x")

@@ -97,7 +97,7 @@ def max_pool(t: Core, w: Windows, return_indices: Value = False) -> Value:
         return y
     places = (INT64, result[1])
     run = functions.max_places
-    return (y, computed(t, places, run, w.x, *known, list(w.counts), w.cover_all))
+    return (y, computed(t, places, run, w.x, *known, w.cover_all))
 
 
 def average_pool(t: Core, w: Windows, pad_value: Value = 0) -> Tensor:

@@ -14,8 +14,17 @@ import onnx_ir as ir
 
 from hagane.ops.builder import dtype_of, op, shape_of
 from hagane.ops.functions.images.windows import padded, planes, tap
-from hagane.ops.functions.numbers.elementary import add, cast, mask_like, mul, transpose, unsqueeze
-from hagane.symbolic import Dim
+from hagane.ops.functions.numbers.elementary import (
+    add,
+    cast,
+    mask_like,
+    mul,
+    sub,
+    transpose,
+    unsqueeze,
+)
+from hagane.ops.functions.tensors.positions import positions_along
+from hagane.symbolic import Dim, product
 
 
 def margins(strides: Sequence[int], pads: Sequence[int], cover_all: bool) -> list[int]:
@@ -95,7 +104,7 @@ def deconvolution(
 
 def taps_of(
     x: Any, kernel: Sequence[int], strides: Sequence[int], pads: Sequence[int],
-    dilations: Sequence[int], counts: Sequence[Dim], *, cover_all: bool, fill: float = 0.0,
+    dilations: Sequence[int], counts: Sequence[Dim], *, cover_all: bool,
 ) -> Any:  # fmt: skip
     """Return windows: (batch, channels, taps, *counts), taps in the order of rows.
 
@@ -107,9 +116,8 @@ def taps_of(
         dilations: Distance between neighbouring taps.
         counts: How many windows there are along each axis.
         cover_all: Whether the last window may reach over the end.
-        fill: The content of the margins.
     """
-    image = padded(x, margins(strides, pads, cover_all), fill)
+    image = padded(x, margins(strides, pads, cover_all))
     found = [
         tap(image, [n * d for n, d in zip(place, dilations, strict=True)], counts, strides)
         for place in np.ndindex(*kernel)
@@ -166,20 +174,56 @@ def max_pool(
     x: Any, kernel: Sequence[int], strides: Sequence[int], pads: Sequence[int], cover_all: bool
 ) -> Any:
     """Return the largest element of each window of (batch, channels, *sizes)."""
-    around = margins(strides, pads, cover_all)
-    if any(amount >= size for amount, size in zip(around, (*kernel, *kernel), strict=True)):
-        x, around = padded(x, around, -np.inf), [0] * len(around)
+    x, around = _poolable(x, kernel, strides, pads, cover_all)
     return op("MaxPool", x, kernel_shape=list(kernel), strides=list(strides), pads=around)
 
 
+def max_pool_with_places(
+    x: Any, kernel: Sequence[int], strides: Sequence[int], pads: Sequence[int], cover_all: bool
+) -> tuple[Any, Any]:
+    """Return the largest element of each window, and where in its window it lies, int64.
+
+    The operator counts places in whole arrays, which cost no window to be built.
+    """
+    x, around = _poolable(x, kernel, strides, pads, cover_all)
+    y, rest = op(
+        "MaxPool", x, kernel_shape=list(kernel), strides=list(strides), pads=around, outputs=2
+    )
+    sizes = shape_of(x)[2:]
+    rank, rest = len(kernel), op("Mod", rest, product(sizes))
+    found: Any = None
+    weight = 1
+    for axis in reversed(range(rank)):
+        place, rest = op("Mod", rest, sizes[axis]), op("Div", rest, sizes[axis])
+        starts = sub(mul(positions_along(y, 2 + axis), strides[axis]), around[axis])
+        inside = sub(place, unsqueeze(starts, list(range(1, rank - axis))))
+        inside = mul(inside, weight)
+        found = inside if found is None else add(found, inside)
+        weight *= kernel[axis]
+    return y, found
+
+
 def max_places(
-    x: Any, kernel: Sequence[int], strides: Sequence[int], pads: Sequence[int],
-    counts: Sequence[Dim], cover_all: bool,
-) -> Any:  # fmt: skip
+    x: Any, kernel: Sequence[int], strides: Sequence[int], pads: Sequence[int], cover_all: bool
+) -> Any:
     """Return where in its window each maximum lies, int64: (batch, channels, *counts)."""
-    ones = [1] * len(kernel)
-    found = taps_of(x, kernel, strides, pads, ones, counts, cover_all=cover_all, fill=-np.inf)
-    return op("ArgMax", found, axis=2, keepdims=0)
+    return max_pool_with_places(x, kernel, strides, pads, cover_all)[1]
+
+
+def _poolable(
+    x: Any, kernel: Sequence[int], strides: Sequence[int], pads: Sequence[int], cover_all: bool
+) -> tuple[Any, list[int]]:
+    """Return an array and its margins; the operator takes narrow ones only, others are filled."""
+    around = margins(strides, pads, cover_all)
+    sizes = shape_of(x)[2:]
+    for axis, (size, k, s) in enumerate(zip(sizes, kernel, strides, strict=True)):
+        if isinstance(size, int):  # no more than the windows reach: margins cost a copy
+            before, behind = pads[axis], around[len(pads) + axis]
+            reach = (size + before + behind - k) // s * s + k
+            around[len(pads) + axis] = max(reach - size - before, 0)
+    if any(amount >= size for amount, size in zip(around, (*kernel, *kernel), strict=True)):
+        return padded(x, around, -np.inf), [0] * len(around)
+    return x, around
 
 
 def average_pool(
