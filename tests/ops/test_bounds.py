@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
 
 import hagane
 from hagane.errors import HaganeError, InvalidGraph, InvalidModel, OutOfMemory, TypeInferenceError
+from hagane.ops.folding import fold_nodes
+from hagane.ops.inference import infer_types
 
 onnxruntime.set_default_logger_severity(4)
 
@@ -134,6 +138,25 @@ def test_attributes_without_meaning_are_refused_before_anything_counts_with_them
 def test_a_stride_of_a_million_is_loaded_at_once_or_refused() -> None:
     data, _ = model("ConvTranspose", [X, W], [1], strides=[10**6, 10**6])
     with pytest.raises(TypeInferenceError, match=r"output 0 would be .* 784,000,672,000,144 bytes"):
+        hagane.InferenceSession(data)
+
+
+@pytest.mark.parametrize("stride", [10**9, 2**31 - 1])
+def test_strides_of_open_axes_whose_product_passes_64_bits_are_loaded(stride: int) -> None:
+    data, feed = model("ConvTranspose", [X, W], [1], symbolic=True, strides=[stride, stride])
+    session = hagane.InferenceSession(data)
+    with pytest.raises(HaganeError, match="ConvTranspose 'it'"):
+        session.run(None, feed)
+    (found,) = session.run(None, {"x0": X[..., :1, :1]})
+    assert found.shape == (1, 4, 3, 3)
+
+
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
+@pytest.mark.parametrize("kernel", [[10**6, 10**6], [3, 2], [3]])
+def test_a_kernel_shape_that_is_not_the_weights_is_refused(op: str, kernel: list[int]) -> None:
+    data, feed = model(op, [X, W], [1], kernel_shape=kernel)
+    assert refused(onnxruntime, data, feed) is not None
+    with pytest.raises(TypeInferenceError, match=rf"{op} 'it': expected .*kernel_shape.*got"):
         hagane.InferenceSession(data)
 
 
@@ -367,3 +390,60 @@ def test_hardmax_of_nothing_is_nothing() -> None:
     data, feed = model("Hardmax", [x], axis=2)
     (found,) = hagane.InferenceSession(data).run(None, feed)
     assert found.shape == (5, 6, 0)
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "attributes"),
+    [
+        ("Resize", [X, None, np.array([1, 1, 1e5, 1e3], np.float32)], {"mode": "cubic"}),
+        ("Resize", [X, None, None, np.array([1, 4, 10**9, 8])], {}),
+        ("Resize", [X, None, np.array([1, 1, 1e-9, 1], np.float32)], {"antialias": 1}),
+        ("Range", [np.array(v) for v in (0, 10**9, 1)], {}),
+        ("Range", [np.float32(v) for v in (0, 1e9, 1)], {}),
+        ("Expand", [ROWS, np.array([10**9, 2, 3])], {}),
+    ],
+)
+def test_constants_that_numbers_in_the_file_blow_up_are_not_computed_at_load(
+    op: str, inputs: Any, attributes: Any
+) -> None:
+
+    if attributes.get("antialias"):
+        attributes = {**attributes, "mode": "linear"}
+    data, _ = model(op, inputs, range(len(inputs)), **attributes)
+    tracemalloc.start()
+    hagane.InferenceSession(data)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 128 << 20
+
+
+def test_many_constants_of_which_each_is_large_are_not_all_computed_ahead() -> None:
+    shape = numpy_helper.from_array(np.array([4 << 20]), "shape")
+    nodes = [helper.make_node("ConstantOfShape", ["shape"], [f"y{i}"]) for i in range(40)]
+    outputs = [onnx.ValueInfoProto(name=f"y{i}") for i in range(40)]
+    graph = helper.make_graph(nodes, "g", [], outputs, [shape])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    model = ir.serde.deserialize_model(made)
+    constants = {model.graph.initializers["shape"]: np.array([4 << 20])}
+    folded = fold_nodes(list(model.graph), constants, infer_types(model).types)
+    assert 0 < sum(array.nbytes for array in folded.values()) <= 128 << 20
+
+
+def test_a_reshape_to_a_negative_size_of_the_run_is_refused_by_name() -> None:
+    data, feed = model("Reshape", [ROWS, np.array([-2, 3])])
+    assert refused(onnxruntime, data, feed) is not None
+    with pytest.raises(HaganeError, match="Reshape 'it' .*negative size other than -1"):
+        hagane.InferenceSession(data).run(None, feed)
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize("what", ["scales", "sizes"])
+def test_a_resize_to_negative_numbers_of_the_run_is_refused_by_name(
+    what: str, symbolic: bool
+) -> None:
+    scales = np.array([1, 1, -1, 1], np.float32)
+    inputs = [X, None, scales] if what == "scales" else [X, None, None, np.array([1, 4, -1, 8])]
+    data, feed = model("Resize", inputs, symbolic=symbolic)
+    assert refused(onnxruntime, data, feed) is not None
+    with pytest.raises(HaganeError, match=f"Resize 'it' .*expected positive {what}"):
+        hagane.InferenceSession(data).run(None, feed)

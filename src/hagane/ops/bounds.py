@@ -6,11 +6,12 @@ depends on the size of a model and not on the numbers in it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from hagane.graph.types import TensorType, Type
 from hagane.ops.context import InferContext
-from hagane.symbolic import Expr
+from hagane.symbolic import Dim, Expr
 
 # Sizes and counts of kernels are 32-bit numbers in every engine.
 MOST = 2**31 - 1
@@ -41,6 +42,10 @@ _LEAST = {
 # Expressions beyond these are not followed: what they stand for is computed when the model runs.
 _MOST_TERMS = 64
 _MOST_POWER = 16
+# The product of the numbers in the sizes of one tensor; bytes take up to sixteen times as many.
+_MOST_FACTOR = 2**56
+# Sizes with numbers beyond it give way when the product is too large.
+_WIDE = 2**10
 
 
 def unwieldy(dim: object) -> bool:
@@ -53,11 +58,27 @@ def unwieldy(dim: object) -> bool:
 
 
 def handy(type_: Type | None, fresh: Callable[[str], Expr]) -> Type | None:
-    """Return a type whose unwieldy sizes are dimensions that nothing is known about."""
-    if not isinstance(type_, TensorType) or not any(map(unwieldy, type_.shape or ())):
+    """Return a type whose unwieldy sizes are dimensions that nothing is known about.
+
+    So are sizes like ``1000000000*a`` and ``1000000000*b`` together: formulas of engines multiply
+    them, in 64-bit numbers.
+    """
+    if not isinstance(type_, TensorType) or type_.shape is None:
         return type_
-    sizes = tuple(fresh("size") if unwieldy(dim) else dim for dim in type_.shape or ())
-    return TensorType(type_.dtype, sizes)
+    sizes = tuple(fresh("size") if unwieldy(dim) else dim for dim in type_.shape)
+    if math.prod(map(_factor, sizes)) > _MOST_FACTOR:
+        sizes = tuple(
+            fresh("size") if isinstance(dim, Expr) and _factor(dim) > _WIDE else dim
+            for dim in sizes
+        )
+    return type_ if sizes == type_.shape else TensorType(type_.dtype, sizes)
+
+
+def _factor(dim: Dim) -> int:
+    """Return a size, or the sum of the numbers in an expression, whatever their signs."""
+    if not isinstance(dim, Expr):
+        return max(1, dim)
+    return math.ceil(sum(n if n > 0 else -n for n in dim.terms.values()))
 
 
 def check_attributes(ctx: InferContext) -> None:

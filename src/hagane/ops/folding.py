@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
+from hagane.graph.types import TensorType, Type
 from hagane.graph.walk import has_bodies
 from hagane.ops.context import known_attributes
+from hagane.ops.cost import flops
 from hagane.ops.definition import Array, OpDef, RuntimeValue, Unsupported
-from hagane.ops.registry import find, schema_of
+from hagane.ops.registry import find, has_trait, schema_of
+from hagane.ops.traits import Trait
 
 # Folding may make a constant larger by this much, in bytes, but not more.
 _MOST_ADDED = 64 << 20
+# The same of operators that compute each element that they add, as Resize does.
+_MOST_COMPUTED = 4 << 20
+# What results may have together that are many times as large as the constants they are made of:
+# a small file may name any number of them.
+_MOST_BLOWN, _BLOWN = 128 << 20, 16
+# Operations of one node that loading does in a second or two.
+_MOST_OPERATIONS = 10**10
 
 
 def fold_call(
@@ -42,32 +53,88 @@ def fold_call(
     return None
 
 
-def fold_node(node: ir.Node, inputs: Sequence[Array | None]) -> list[Array] | None:
-    """Return the tensors that a node without bodies makes of known inputs, as ``fold_call``."""
-    if has_bodies(node) or not node.outputs:
+def fold_node(
+    node: ir.Node, inputs: Sequence[Array | None], types: Mapping[ir.Value, Type]
+) -> list[Array] | None:
+    """Return the tensors that a node without bodies makes of known inputs, as ``fold_call``.
+
+    None also where they would be much larger than the inputs, or take long to compute.
+    """
+    if has_bodies(node) or not node.outputs or _is_costly(node, inputs, types):
         return None
     attributes = known_attributes(node, schema_of(node).defaults)
     return fold_call(find(node), inputs, attributes, len(node.outputs))
 
 
+def _is_costly(
+    node: ir.Node, inputs: Sequence[Array | None], types: Mapping[ir.Value, Type]
+) -> bool:
+    """Say from the types, before anything is computed, whether folding is worth its cost."""
+    size = _expected_bytes(node, types)
+    computes = has_trait(node, Trait.EXPANDING) and not has_trait(node, Trait.FREE)
+    most = _MOST_COMPUTED if computes else _MOST_ADDED
+    if size is None or size > most + _bytes(inputs):
+        return True
+    with contextlib.suppress(Exception):
+        operations = flops(node, types)
+        return isinstance(operations, int) and operations > _MOST_OPERATIONS
+    return False
+
+
+def _expected_bytes(node: ir.Node, types: Mapping[ir.Value, Type]) -> int | None:
+    """Return what is known of the outputs' bytes; None where they might be any number."""
+    total = 0
+    for value in node.outputs:
+        type_ = types.get(value)
+        if (
+            not isinstance(type_, TensorType)
+            or type_.shape is None
+            or not all(isinstance(dim, int) for dim in type_.shape)
+        ):
+            if has_trait(node, Trait.EXPANDING):
+                return None
+            continue
+        bits = 8 if type_.dtype.name in ("UNDEFINED", "STRING") else type_.dtype.bitwidth
+        total += math.prod(int(dim) for dim in type_.shape if isinstance(dim, int)) * bits // 8
+    return total
+
+
+def _bytes(arrays: Sequence[Array | None]) -> int:
+    return sum(array.nbytes for array in arrays if array is not None)
+
+
 def fold_nodes(
-    nodes: Sequence[ir.Node], constants: Mapping[ir.Value, Array]
+    nodes: Sequence[ir.Node],
+    constants: Mapping[ir.Value, Array],
+    types: Mapping[ir.Value, Type],
 ) -> dict[ir.Value, Array]:
     """Return the outputs of those nodes, in order, that read constants and each other only.
 
-    Left out are results that are much larger than the constants that they are made of.
+    Left out are results that are much larger than the constants that they are made of, or that take
+    long to compute: loading costs by the size of the file, not by the numbers in it.
+
+    Args:
+        nodes: In order.
+        constants: Those that are known.
+        types: Of the nodes' values.
     """
     known = dict(constants)
     folded: dict[ir.Value, Array] = {}
+    blown = 0
     for node in nodes:
-        inputs = [value for value in node.inputs if value is not None]
-        if any(value not in known for value in inputs):
+        if any(value is not None and value not in known for value in node.inputs):
             continue
-        arrays = fold_node(node, [None if v is None else known[v] for v in node.inputs])
+        inputs = [None if value is None else known[value] for value in node.inputs]
+        given = _bytes(inputs)
+        expected = _expected_bytes(node, types) or 0
+        if expected > _BLOWN * given:
+            blown += expected
+            if blown > _MOST_BLOWN:
+                continue
+        arrays = fold_node(node, inputs, types)
         if arrays is None:
             continue
-        size = sum(array.nbytes for array in arrays)
-        if size <= _MOST_ADDED + sum(known[value].nbytes for value in inputs):
+        if _bytes(arrays) <= _MOST_ADDED + given:
             found = dict(zip(node.outputs, arrays, strict=False))
             known.update(found)
             folded.update(found)

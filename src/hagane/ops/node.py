@@ -102,7 +102,7 @@ def _known_values(ctx: InferContext) -> Sequence[Array | None] | None:
             outputs = _fold(op, inputs, ctx)
             if outputs is not None:
                 return outputs
-    if op.data is None:
+    if op.data is None or not _is_small(ctx):
         return None
     with contextlib.suppress(RankUnknown, ZeroDivisionError, TypeError, ValueError, IndexError):
         return op.data(ctx)

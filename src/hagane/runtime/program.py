@@ -152,7 +152,7 @@ class Planner:
         known = {**(outer or {}), **arrays}
         nodes = list(graph)
         if self.backends:
-            folded = fold_nodes(nodes, known)
+            folded = fold_nodes(nodes, known, self.types.types)
             nodes = [node for node in nodes if not all(v in folded for v in node.outputs)]
         else:
             constant = [node for node in nodes if (node.domain, node.op_type) == ("", "Constant")]

@@ -10,7 +10,7 @@ import numpy as np
 
 from hagane.ops.builder import Call, rank_of, shape_of
 from hagane.ops.context import InferContext
-from hagane.ops.convolution.window import Window, check_window, pad_spatial
+from hagane.ops.convolution.window import Window, check_kernel_shape, check_window, pad_spatial
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.images.windows import add_windows, explicit_pads, weight_gradient
 from hagane.ops.functions.numbers.elementary import sum_over
@@ -120,9 +120,8 @@ def infer_conv(ctx: InferContext, x: int = 0, w: int = 1, bias: int | None = 2) 
         if not all(isinstance(dim, int) for dim in w_shape[2:]):
             return [(x_shape[0], w_shape[0], *(ctx.fresh() for _ in x_shape[2:]))]
         kernel = w_shape[2:]
-    elif len(kernel) == len(w_shape) - 2:
-        for axis, (given, found) in enumerate(zip(kernel, w_shape[2:], strict=True)):
-            ctx.unify(given, found, f"expected kernel_shape to be that of the weight (axis {axis})")
+    else:
+        check_kernel_shape(ctx, kernel, w_shape[2:])
     window = Window.of(
         kernel, ctx.attr("strides"), ctx.attr("dilations"), ctx.attr("pads"), ctx.attr("auto_pad")
     )

@@ -13,6 +13,7 @@ from hagane.errors import NotDifferentiable
 from hagane.ops.builder import Call, content_of, dtype_of, op, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.convolution.conv import bias_gradient
+from hagane.ops.convolution.window import check_kernel_shape
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.images.windows import planes, weight_gradient
 from hagane.ops.functions.tensors.shapes import sizes_of
@@ -181,7 +182,10 @@ def _infer_conv_transpose(ctx: InferContext) -> Sequence[Any]:
     maps = w_shape[1] * ctx.attr("group")
     if ctx.has(2):
         ctx.unify(ctx.shape(2, rank=1)[0], maps, f"expected one bias a map ({maps})")
-    kernel = list(ctx.attr("kernel_shape") or w_shape[2:])
+    given = ctx.attr("kernel_shape")
+    if given is not None:
+        check_kernel_shape(ctx, given, w_shape[2:])
+    kernel = list(given or w_shape[2:])
     for name, length in (("strides", 1), ("dilations", 1), ("pads", 2), ("output_padding", 1)):
         values = ctx.attr(name)
         if values is not None and len(values) != length * rank:

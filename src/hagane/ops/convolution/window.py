@@ -111,6 +111,17 @@ class Window:
         return windows[(*lead, *(slice(0, n) for n in output))]
 
 
+def check_kernel_shape(ctx: InferContext, given: Sequence[int], found: Sequence[Dim]) -> None:
+    """Fail unless the attribute ``kernel_shape`` is the spatial shape of the weight."""
+    if len(given) != len(found):
+        ctx.fail(
+            f"expected {len(found)} numbers in kernel_shape for {len(found)} spatial axes, "
+            f"got {list(given)}"
+        )
+    for axis, (one, other) in enumerate(zip(given, found, strict=True)):
+        ctx.unify(one, other, f"expected kernel_shape to be that of the weight (axis {axis})")
+
+
 def check_window(ctx: InferContext, window: Window, sizes: Sequence[Dim]) -> None:
     """Fail unless the window's attributes fit the number of axes and the sizes."""
     rank = len(sizes)

@@ -52,6 +52,8 @@ def _reshape(x: Array, shape: Array, *, allowzero: int = 0) -> Array:
     target = [int(dim) for dim in shape]
     if not allowzero:
         target = [x.shape[i] if dim == 0 else dim for i, dim in enumerate(target)]
+    if any(dim < -1 for dim in target):  # NumPy takes -2 for -1
+        raise ValueError(f"shape {target} has a negative size other than -1")
     return x.reshape(target)
 
 

@@ -156,6 +156,7 @@ def _resize(
     nearest_mode: str = "round_prefer_floor",
 ) -> Array:
     chosen = [a % x.ndim for a in (range(x.ndim) if axes is None else axes)]
+    _check_numbers([x.shape[a] for a in chosen], scales, sizes)
     plan = _plan(
         x.shape,
         chosen,
@@ -169,6 +170,9 @@ def _resize(
     outside: list[tuple[int, Array]] = []
     for where, axis in zip(chosen, plan, strict=True):
         if axis.source == axis.target and axis.scale == 1 and (axis.start, axis.end) == (0, 1):
+            continue
+        if axis.target == 0:  # a scale of 1e-9 would have its kernel cover a billion elements
+            y = np.take(y, np.zeros(0, np.int64), where)
             continue
         at = coordinates(axis, coordinate_transformation_mode)
         if coordinate_transformation_mode == "tf_crop_and_resize":
@@ -188,6 +192,15 @@ def _resize(
         place[where] = mask
         y[tuple(place)] = extrapolation_value
     return y
+
+
+def _check_numbers(sources: Sequence[int], scales: Array | None, sizes: Array | None) -> None:
+    for name, values in (("scales", scales), ("sizes", sizes)):
+        for source, value in zip(sources, [] if values is None else values.ravel(), strict=False):
+            empty = name == "sizes" and value == 0 and source == 0
+            if not empty and not 0 < float(value) < float("inf"):
+                assert values is not None
+                raise ValueError(f"expected positive {name}, got {values.ravel().tolist()}")
 
 
 def _round_to(y: Array, dtype: np.dtype[Any]) -> Array:
@@ -290,7 +303,8 @@ def _scaled(dim: Dim, scale: Any) -> Dim:
     if isinstance(scale, Expr):
         return floor(dim * scale)
     if isinstance(dim, int):
-        return int(np.floor(np.float32(dim) * np.float32(scale)))
+        with np.errstate(over="ignore"):  # infinity is no size, and is refused as such
+            return int(np.floor(np.float32(dim) * np.float32(scale)))
     return floor(dim * Fraction(float(scale)))
 
 

@@ -97,7 +97,7 @@ def _computed(node: ir.Node, types: GraphTypes) -> list[Array] | None:
         for value, array in zip(node.inputs, arguments, strict=True)
     ):
         return None
-    return fold_node(node, arguments)
+    return fold_node(node, arguments, types.types)
 
 
 def _freed_bytes(value: ir.Value) -> int:

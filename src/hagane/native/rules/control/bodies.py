@@ -66,7 +66,7 @@ class BodyKernels:
             if value.const_value is not None:
                 known[value] = tensor_to_array(value.const_value)
         known.update(given or {})
-        folded = fold_nodes(list(graph), known)
+        folded = fold_nodes(list(graph), known, low.facts.types.types)
         known.update(folded)
         self.nodes = [node for node in graph if not all(value in folded for value in node.outputs)]
         self.low = low.for_body(self.nodes, known)
