@@ -234,6 +234,12 @@ CASES: Mapping[str, Callable[[], tuple[onnx.ModelProto, Feed]]] = {
     "Pad": lambda: case("Pad", {"x": draw(64, 100, 100), "p": numbers(0, 1, 2, 0, 3, 4)}, ["p"]),
     "ReduceSum, axes": lambda: case("ReduceSum", {"x": draw(64, 100, 64), "a": numbers(1)}, ["a"]),
     "ReduceProd": lambda: case("ReduceProd", {"x": draw(64, 100, 64)}),
+    "ReduceMean, two axes": lambda: case(
+        "ReduceMean", {"x": draw(64, 100, 64), "a": numbers(0, 2)}, ["a"]
+    ),
+    "ReduceMax, last axes": lambda: case(
+        "ReduceMax", {"x": draw(64, 100, 64), "a": numbers(1, 2)}, ["a"]
+    ),
     "ArgMax, int64": lambda: case("ArgMax", {"x": indices(1000, 100, 1000)}, axis=1),
     "Trilu, k": lambda: case("Trilu", {"x": draw(8, 128, 128), "k": np.array(1)}, ["k"]),
 }

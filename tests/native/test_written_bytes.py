@@ -114,6 +114,30 @@ def test_products_of_bytes_of_any_shape(
 
 
 @every_level
+@pytest.mark.parametrize("constant", [False, True])
+def test_sums_of_long_rows_of_bytes_do_not_wrap_around(level: str, constant: bool) -> None:
+    k, one = 70001, np.uint8(255)
+    a = np.full((7, k), one)
+    a[1:] -= np.arange(6, dtype=np.uint8)[:, None]
+    feed = {"a": a, "b": np.full((k, 3), one)}
+    feed["b"][:, 2] = 0
+    scales = {"s": np.float32(1), "z": np.uint8(0), "r": np.float32(2**25)}
+    node = helper.make_node(
+        "QLinearMatMul", ["a", "s", "z", "b", "s", "z", "r", "z"], ["y"], "node"
+    )
+    if constant:
+        scales["b"] = feed.pop("b")
+    proto = model([node], feed, constants=scales, shapes=opened(feed, ("a:1",)))
+    made = session(proto, instructions=level)
+    assert refused(made) == {}
+    with natively():
+        (got,) = made.run(None, feed)
+    want = a.astype(np.int64).sum(1) * 255 / 2**25
+    np.testing.assert_allclose(got[:, 0], want, atol=0.51)
+    np.testing.assert_array_equal(got[:, 2], 0)
+
+
+@every_level
 def test_zero_points_may_differ_by_row_and_column(level: str) -> None:
     random = np.random.default_rng(3)
     feed = {

@@ -257,6 +257,22 @@ def test_reductions_have_axes_from_the_data(name: str, dtype: str) -> None:
     check(node(f"Reduce{name}", ["x", "a"]), feeds, fixed=["a"], length=40)
 
 
+@pytest.mark.parametrize("name", ["LogSumExp", "Max", "Mean", "Sum"])
+def test_reductions_walk_long_axes_in_parts(name: str) -> None:
+    # Results beside one another and along an axis, few results of many numbers, axes of one kind
+    # that meet, and none that is kept.
+    drawn = [
+        ((3, 5, 7, 2), [0, 2]), ((3, 5, 7, 2), [1, -1]), ((2, 40, 3, 300), [1, 2]),
+        ((70, 3, 1, 400), [0, 3]), ((90, 2, 2, 250), [3, 1]), ((1, 1, 1, 1), [0, 1]),
+        ((0, 2, 2, 3), [3, 1]), ((33, 1, 2, 2000), [2, 3]),
+    ]  # fmt: skip
+    feeds = [{"x": draw(*shape), "a": np.array(axes)} for shape, axes in drawn]
+    for feed in feeds:
+        if feed["x"].size:  # a number that is none reaches its result
+            feed["x"].reshape(-1)[feed["x"].size // 2] = np.nan
+    check(node(f"Reduce{name}", ["x", "a"]), feeds, fixed=["a"], length=4000)
+
+
 @pytest.mark.parametrize("name", ["CumSum", "CumProd"])
 def test_totals_run_along_an_axis(name: str) -> None:
     for exclusive, reverse in ((0, 0), (1, 1)):

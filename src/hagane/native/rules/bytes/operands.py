@@ -21,6 +21,9 @@ _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 # The largest result before rounding; larger ones are as far outside of a byte.
 MOST = 1.0e6
 
+# 32 bits hold a sum of so many products of two bytes less their zero points, each of 255 * 255 at most.
+INT32_TERMS = 32768
+
 
 def has_quads(low: Lowering) -> bool:
     """Whether this processor multiplies quads of bytes at the level that is generated for."""

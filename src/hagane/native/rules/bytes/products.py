@@ -19,6 +19,7 @@ from hagane.native.lowering.forms import Lazy
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.bytes.int8 import emit_int8_product, pack_rows
 from hagane.native.rules.bytes.operands import (
+    INT32_TERMS,
     byte_weight,
     has_quads,
     one_for_all,
@@ -173,6 +174,8 @@ def lower_qlinear_matmul(low: Lowering, node: ir.Node) -> None:
     y_scale, y_zero = scale_and_zero(low, node, 6)
     if weight.ndim != 2 or len(low.facts.shape(node.inputs[0])) < 2 or a_scale.size != 1:
         raise NotNative("operands that are not a stack of rows and a matrix")
+    if weight.shape[0] > INT32_TERMS:
+        raise NotNative("sums that 32 bits may not hold")
     out, n = node.outputs[0], weight.shape[1]
     factor = a_scale.astype(np.float64) * b_scale.astype(np.float64)
     signed = signed_weight(weight, b_zero)

@@ -18,6 +18,7 @@ from hagane.native.kernels.kernel import c_type
 from hagane.native.kernels.tensor import Tensor
 from hagane.native.kernels.written import emit_written
 from hagane.native.lowering.state import Lowering
+from hagane.native.rules.bytes.operands import INT32_TERMS
 from hagane.symbolic import Dim, ceildiv, product
 
 # Columns of one task, rows of one task, and rows of one tile.
@@ -114,6 +115,7 @@ def emit_byte_sums(
     reads: Mapping[str, Tensor],
     sizes: Mapping[str, Dim],
     pieces: Dim,
+    exact: bool = False,
     helper: str = "",
 ) -> None:
     """Append the kernel of a stack of products ``(M, K)`` times ``(K, N)``.
@@ -134,12 +136,27 @@ def emit_byte_sums(
         reads: Further operands by name.
         sizes: ``M``, ``K``, ``N`` and others by name.
         pieces: How many products there are.
+        exact: Make ``sum`` of 64 bits where 32 may not hold it; else it wraps around.
         helper: Functions before the kernel.
     """
     m, k, n = sizes["M"], sizes["K"], sizes["N"]
     rows, sums = a
     quads, chunks, blocks = ceildiv(k, 4), ceildiv(n, COLUMNS), ceildiv(m, ROWS)
     shift_a, shift_b = 0 if signed[0] else 128, 128 if signed[1] else 0
+    long = exact and not (isinstance(k, int) and k <= INT32_TERMS)
+    wide, sums_name = ("int64_t", "total") if long else ("int32_t", "made")
+    tile = f"int32_t made[{_TILE_ROWS} * 64] __attribute__((aligned(64)));\n"
+    if long:
+        # (Four products of signed and unsigned bytes make a quad: a piece's sum fits 32 bits.)
+        tile += f"""
+int64_t total[{_TILE_ROWS} * 64] = {{0}};
+for (int64_t quad = 0; quad < quads; quad += {INT32_TERMS // 4}) {{
+KERNEL_tile(rows + (row0 + r0) * (4 * quads) + 4 * quad, 4 * quads, count, packed + quad * 256, hg_min({INT32_TERMS // 4}, quads - quad), made);
+for (int64_t j = 0; j < count * 64; j++) total[j] += made[j]; }}"""
+    else:
+        tile += (
+            "KERNEL_tile(rows + (row0 + r0) * (4 * quads), 4 * quads, count, packed, quads, made);"
+        )
     text = f"""
 enum {{ FLIP = {shift_b} }};
 int64_t left = q;
@@ -164,15 +181,14 @@ for (int64_t j = 0; j < w; j++) {{ const int64_t c = n0 + j; (void)c; zero_b[j] 
 memcpy(sum_b, columns, sizeof columns);
 for (int64_t r0 = first; r0 < end; r0 += {_TILE_ROWS}) {{
 const int64_t count = hg_min({_TILE_ROWS}, end - r0);
-int32_t made[{_TILE_ROWS} * 64] __attribute__((aligned(64)));
-KERNEL_tile(rows + (row0 + r0) * (4 * quads), 4 * quads, count, packed, quads, made);
+{tile}
 for (int64_t r = 0; r < count; r++) {{
 const int64_t row = r0 + r;
-const int32_t za = (int32_t){zeros[0]} - {shift_a}, of_row = row_sums[row0 + row], more = (int32_t)K * za;
-int32_t *sums = made + r * 64;
+const {wide} za = (int32_t){zeros[0]} - {shift_a}, of_row = row_sums[row0 + row], more = ({wide})K * za;
+{wide} *sums = {sums_name} + r * 64;
 for (int64_t j = 0; j < 64; j++) sums[j] += zero_b[j] * (more - of_row) - za * sum_b[j];
 Y *to = out + row * N + n0;
-for (int64_t j = 0; j < w; j++) {{ const int64_t c = n0 + j; const int32_t sum = sums[j]; (void)c; to[j] = {result}; }}
+for (int64_t j = 0; j < w; j++) {{ const int64_t c = n0 + j; const {wide} sum = sums[j]; (void)c; to[j] = {result}; }}
 }} }}"""
     own: dict[str, Dim] = {"quads": quads, "chunks": chunks, "blocks": blocks}
     work = [float(each) if isinstance(each, int) else 64.0 for each in (k, m)]

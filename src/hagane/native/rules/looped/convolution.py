@@ -229,7 +229,7 @@ j += count;
 }}"""
     emit_byte_sums(
         low, node, rows, x, y, start=start, line=line, zeros=(zw, zeros[1]),
-        signed=(w.dtype == np.int8, x.dtype == np.int8),
+        signed=(w.dtype == np.int8, x.dtype == np.int8), exact=node.op_type == "QLinearConv",
         result=result.replace("MAP", "(map0 + row)"), reads=reads, pieces=x.shape[0] * groups,
         sizes={
             "M": floordiv(maps, groups), "K": terms, "N": product(y.shape[2:]), "maps": maps,

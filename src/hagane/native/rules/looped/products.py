@@ -182,7 +182,7 @@ else for (int64_t j = 0; j < w; j++) to[j] = from[j * bn] ^ FLIP;"""
     emit_byte_sums(
         low, node, (rows, sums), b, y, start=start, line=line,
         zeros=(zeros[0], zeros[1].replace("c + j", "c")),
-        signed=(left.dtype == np.int8, b.dtype == np.int8),
+        signed=(left.dtype == np.int8, b.dtype == np.int8), exact=node.op_type == "QLinearMatMul",
         result=result.replace("sum[j]", "sum").replace("c + j", "c"), reads=more, pieces=product(batch),
         sizes={
             "M": m, "K": k, "N": n, "K_right": b.shape[-2], "bk": bk, "bn": bn, **lengths,
