@@ -114,13 +114,6 @@ def aliased(x: Any) -> Any:
     return y
 
 
-def viewed(x: Any) -> Any:
-    y = torch.exp(x)
-    first = y[0:1]
-    first += 1
-    return y
-
-
 def within(x: Any) -> Any:
     y = torch.exp(x)
     return y, torch.nn.functional.relu(y, inplace=True)
@@ -166,7 +159,6 @@ def numbered(x: Any) -> Any:
         (stored, 1, r"changes an argument, which the caller sees; make a new tensor"),
         (in_place, 1, r"changes an argument, which the caller sees; use its.* x = x\.exp\("),
         (aliased, 2, r"changes an argument, which the caller sees; write x = x \+ y for x \+= y"),
-        (viewed, 3, r"changes a tensor that is part of another one, which changes with it"),
         (within, 2, r"follows others in one expression.* give it a statement of its own"),
         (rectified, 1, r"changes an argument, which the caller sees; leave out inplace=True"),
         (ragged, 2, r"tensors whose sizes differ; pad them to one size, or join them in the loop"),

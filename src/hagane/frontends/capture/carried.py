@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -22,12 +22,15 @@ from hagane.frontends.capture.slots import (
     unified,
 )
 from hagane.frontends.python.interpret.loops import changes
+from hagane.frontends.python.values.memory import memory_of, share
 from hagane.frontends.python.values.values import (
     MISSING,
+    Choice,
     DictRef,
     Instance,
     ListRef,
     Ref,
+    Tensor,
     Unknown,
     Value,
 )
@@ -57,6 +60,8 @@ class Carried:
         self.slots: dict[tuple[int, Any], Slot] = {}  # by object, and name or None
         self.loose: set[int] = set()  # changed lists whose items are not stacked before the loop
         self.doubtful: dict[tuple[int, Any], Odd] = {}  # names of which no slot holds the value
+        self._memory: dict[tuple[int, Any], set[ir.Value]] = {}  # before a turn, and after it
+        self._count = holding.emit.made_so_far()
 
     def learn(self, after: dict[int, Any]) -> tuple[Odd | None, bool]:
         """Note what an iteration changed.
@@ -84,7 +89,42 @@ class Carried:
                 more |= known is None
                 self.slots[key, part] = slot
         added = self._added_key(after)
+        more |= self._learn_memory(after)
         return (added, False) if added is not None else (None, more)
+
+    def _learn_memory(self, after: dict[int, Any]) -> bool:
+        """Note whose memory what is handed on may have; return whether more is known now."""
+        before = self._together()
+        known = {key: self._older(found) for key, found in self._memory.items()}
+        for key, part in self.slots:
+            found = self._memory.setdefault((key, part), set())
+            found |= _memory(at(self.start, key, part), self.start)
+            if key in after:
+                found |= _memory(at(after, key, part), after)
+        older = {key: self._older(found) for key, found in self._memory.items()}
+        return older != known or self._together() != before
+
+    def _older(self, memory: set[ir.Value]) -> set[ir.Value]:
+        return {value for value in memory if self.emit.born(value) < self._count}
+
+    def _together(self) -> list[set[tuple[int, Any]]]:
+        """Return groups of what may have memory in common."""
+        groups: list[tuple[set[tuple[int, Any]], set[ir.Value]]] = []
+        for name, memory in self._memory.items():
+            near = [group for group in groups if group[1] & memory]
+            groups = [group for group in groups if not group[1] & memory]
+            groups.append(
+                ({name}.union(*(g[0] for g in near)), memory.union(*(g[1] for g in near)))
+            )
+        return [names for names, _ in groups]
+
+    def share(self, values: Mapping[tuple[int, Any], Sequence[ir.Value]]) -> None:
+        """Note whose memory the inputs of an iteration, or what comes after the last one, have."""
+        for names in self._together():
+            all_of = [v for name in names for v in values.get(name, ())]
+            memory = {m for name in names for m in self._memory[name]}
+            for value in all_of:
+                share(value, [*all_of, *memory])
 
     def _slot(
         self, key: int, part: Any, before: Value, value: Value, after: Contents, known: Slot | None
@@ -141,6 +181,11 @@ class Carried:
             for tensor in self.holding.apart(slot, at(contents, key, part), contents)
         ]
 
+    def divided(self, values: Sequence[ir.Value]) -> dict[tuple[int, Any], list[ir.Value]]:
+        """Return the values that hold each part."""
+        left = iter(values)
+        return {name: [next(left) for _ in leaves(slot)] for name, slot in self.slots.items()}
+
     def made(self, part: Any, slot: Slot, inputs: Iterator[ir.Value]) -> Value:
         """Return the value, or the content, that graph values hold."""
         tensors = (self.emit.tensor(value) for value in inputs)
@@ -151,6 +196,28 @@ class Carried:
 
 def _items(content: Any) -> tuple[Value, ...]:
     return content if isinstance(content, tuple) else ()
+
+
+def _memory(value: Value, contents: Contents) -> set[ir.Value]:
+    """Return what stands for the memory of all tensors in a value or a content."""
+    found: set[ir.Value] = set()
+    waiting, seen = [value], set[int]()
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Tensor):
+            found |= memory_of(one.value)
+        elif isinstance(one, Rows):
+            waiting += one.columns
+        elif isinstance(one, Choice):
+            waiting += [one.yes, one.no]
+        elif isinstance(one, tuple):
+            waiting += one
+        elif isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, Ref) and one.key not in seen and one.key in contents:
+            seen.add(one.key)
+            waiting.append(contents[one.key])
+    return found
 
 
 def _lists(slot: Slot | None) -> Iterator[Listed]:

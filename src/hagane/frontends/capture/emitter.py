@@ -10,6 +10,7 @@ import onnx_ir as ir
 from hagane.frontends.capture.scalars import ScalarEmitter
 from hagane.frontends.capture.scope import Branch, Scope
 from hagane.frontends.capture.terms import as_value
+from hagane.frontends.python.values.memory import Written, mark_stale, share, written_since
 from hagane.frontends.python.values.values import Tensor
 from hagane.graph.types import Shape, TensorType
 from hagane.ops.builder import node_of
@@ -109,8 +110,24 @@ class GraphEmitter(ScalarEmitter):
             one.clear()  # type: ignore[attr-defined]
             one.update(before)  # type: ignore[attr-defined]
 
-    def choose(self, condition: Term, yes: Tensor, no: Tensor, shape: Shape | None) -> Tensor:
-        """Return a value that is one tensor where a condition holds, and another one elsewhere."""
+    def choose(
+        self,
+        condition: Term,
+        yes: Tensor,
+        no: Tensor,
+        shape: Shape | None,
+        *,
+        written: tuple[Written, Written] = (frozenset(), frozenset()),
+    ) -> Tensor:
+        """Return a value that is one tensor where a condition holds, and another one elsewhere.
+
+        Args:
+            condition: The condition.
+            yes: The tensor where it holds.
+            no: The other one.
+            shape: The sizes of either.
+            written: What each of the two paths wrote in place.
+        """
         scope = self.scope
         branch = scope.branches.get(condition)
         if branch is None or not (
@@ -121,8 +138,13 @@ class GraphEmitter(ScalarEmitter):
         sides = []
         for tensor, side in ((yes, branch.yes), (no, branch.no)):
             with self.at(side):
-                sides.append(self.value_of(tensor))
+                sides.append(self.standing_for(tensor))
         value = branch.pair(*sides)
+        share(value, (yes.value, no.value))
+        for tensor, done in zip((yes, no), written, strict=True):
+            place = written_since(tensor.value, self.born(tensor.value), done)
+            if place is not None:
+                mark_stale(value, place)
         self.set_type(value, TensorType(yes.dtype, shape))
         scope.nodes.note_sizes(value)
         kind = yes.kind

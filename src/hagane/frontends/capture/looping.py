@@ -24,6 +24,7 @@ from hagane.frontends.capture.slots import (
 from hagane.frontends.capture.terms import as_value
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.memory import WRITTEN
 from hagane.frontends.python.values.values import MISSING, Value, is_plain
 from hagane.symbolic import Dim, Expr
 from hagane.symbolic.term import Term
@@ -94,12 +95,12 @@ class Looping:
         assert core.frame is not None
         inside = self.knowledge.path = self.knowledge.path.within(body.inner)
         self.rewind()
-        inputs = iter(body.inputs)
-        k = emit.number(emit.tensor(next(inputs)), "iteration")
-        next(inputs)
+        k = emit.number(emit.tensor(body.inputs[0]), "iteration")
         self.knowledge.lowest[str(k)] = 0
+        parts = carried.divided(body.inputs[2:])
+        carried.share(parts)
         for (key, part), slot in carried.slots.items():
-            self._set(key, part, carried.made(part, slot, inputs))
+            self._set(key, part, carried.made(part, slot, iter(parts[key, part])))
         if self.length is not None:
             inside = self.knowledge.path = inside.taking(core.within(k, self.length))
         core.dead = False
@@ -154,7 +155,10 @@ class Looping:
         first += body.add_states([leaf_type(leaf, emit.fresh) for leaf in more])
         self.knowledge.path = entry
         types = carried.leaf_types() + [leaf_type(leaf, emit.fresh) for leaf in more]
-        outputs = iter(body.close(limit, going, first, types))
+        made = body.close(limit, going, first, types)
+        parts = carried.divided(made)
+        carried.share(parts)
+        outputs = iter(made)
         self._leave(found.contents, outputs)
         finals = {how: carried.made(how, slot, outputs) for how, (_, slot) in ends.items()}
         core.dead = False
@@ -186,7 +190,7 @@ class Looping:
             if type(content) is dict:
                 new = {n: v for n, v in after.get(key, {}).items() if n not in content}
                 contents[key] = {**content, **new}
-            else:
+            elif key != WRITTEN:
                 contents[key] = content
         self.core.heap.restore(contents)
         some = self.length is not None and (

@@ -117,7 +117,7 @@ class Graph(Calling):
             heap[made] = self.lists.chained(heap[made], more)
 
         if isinstance(items, list):
-            for item in items:
+            for item in self.core.in_turn(items):
                 visit(item, give)
         else:
             many = items

@@ -19,6 +19,7 @@ from hagane.frontends.python.interpret.domain import Plain
 from hagane.frontends.python.report.collect import Collector
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.heap import join_contents
+from hagane.frontends.python.values.memory import WRITTEN
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
@@ -55,6 +56,7 @@ class Paths(Plain):
         self.knowledge = Knowledge()
         self.collector = Collector(self.knowledge)
         self.emit = GraphEmitter(self.knowledge, core.assume, core.here, names)
+        self.emit.written = lambda: core.heap.contents[WRITTEN]
         self.lists = Lists(core, self.emit)
         self._sides: tuple[dict[int, Any], dict[int, Any]] | None = None  # paths that meet
 
@@ -105,8 +107,9 @@ class Paths(Plain):
             self.knowledge.path = path_a
             return a
         self.knowledge.path = entry
-        core.heap.restore(self._met(condition, contents_a, core.heap.contents))
-        value = core.join(condition, a, b)
+        contents_b = core.heap.contents
+        core.heap.restore(self._met(condition, contents_a, contents_b))
+        value = self._joined(condition, a, b, (contents_a, contents_b))
         if path_a.scope is not branch.yes or path_b.scope is not branch.no:
             # Some of what came in has left: what follows is for the rest.
             rest = either(
@@ -147,14 +150,14 @@ class Paths(Plain):
         return last.value
 
     def _merged(self, one: Exit, other: Exit, entry: PathCondition) -> Exit:
-        core = self.core
         scope = meeting_scope(one.path.scope, other.path.scope)
         if entry.scope.is_within(scope):
             scope = entry.scope
         condition = self._condition(one.path.scope, scope)
         self.knowledge.path = entry.within(scope)
         contents = self._met(condition, one.contents, other.contents)
-        value = core.join(condition, one.value, other.value)
+        sides = one.contents, other.contents
+        value = self._joined(condition, one.value, other.value, sides)
         return Exit(other.kind, value, contents, self.knowledge.path)
 
     # Joins.
@@ -170,6 +173,16 @@ class Paths(Plain):
         before, self._sides = self._sides, (yes, no)
         try:
             return join_contents(yes, no, partial(core.join, condition), condition, lists)
+        finally:
+            self._sides = before
+
+    def _joined(
+        self, condition: Term, yes: Value, no: Value, sides: tuple[dict[int, Any], dict[int, Any]]
+    ) -> Value:
+        """Return the results of two paths joined, given what objects contain on each."""
+        before, self._sides = self._sides, sides
+        try:
+            return self.core.join(condition, yes, no)
         finally:
             self._sides = before
 
@@ -260,7 +273,8 @@ class Paths(Plain):
         shape = tuple(
             self._join_sizes(condition, a, b) for a, b in zip(yes.shape, no.shape, strict=True)
         )
-        return self.emit.choose(condition, yes, no, shape)
+        left, right = self._sides or (self.core.heap.contents,) * 2
+        return self.emit.choose(condition, yes, no, shape, written=(left[WRITTEN], right[WRITTEN]))
 
     def _join_sizes(self, condition: Term, yes: Dim, no: Dim) -> Dim:
         made = self.core.join_sizes(condition, yes, no)

@@ -13,6 +13,7 @@ from hagane.errors import TypeInferenceError
 from hagane.frontends.capture.scope import Scope
 from hagane.frontends.capture.terms import as_value
 from hagane.frontends.python.interpret.emit import Emitter, Training
+from hagane.frontends.python.values.memory import Lazy, Written, memory_of, share, written_since
 from hagane.frontends.python.values.values import Place, Tensor
 from hagane.graph.types import Shape, TensorType, Type, to_ir_shape, to_ir_type
 from hagane.ops.builder import Nodes, node_of
@@ -40,7 +41,7 @@ class ScopeNodes(Nodes):
     def _named(self, name: str) -> ir.Value:
         emitter = self.emitter
         if name in emitter.numbers:
-            return emitter.visible(emitter.value_of(emitter.numbers[name]))
+            return emitter.visible(emitter.standing_for(emitter.numbers[name]))
         if name in emitter.knowledge.joined:
             found = emitter.knowledge.joined[name]
             condition = as_value(emitter, found.condition)
@@ -107,6 +108,9 @@ class ScopedEmitter(Emitter):
         self.shared: dict[object, ir.Value] = {}  # small constants by content
         self.homes: dict[ir.Value, Scope] = {}
         self._born: dict[ir.Value, int] = {}
+        self._lazy: list[Lazy] = []  # what is interpreted now, and may be run later
+        self._late: set[ir.Value] = set()  # memory that may be read later than it seems
+        self.written: Callable[[], Written] = frozenset  # what the path has written in place
         self._contents: dict[ir.Value, tuple[Any, Callable[[], Array]]] = {}
         self._real: dict[int, tuple[Any, ir.Value]] = {}
         self._reasons: dict[ir.Value, str] = {}
@@ -155,13 +159,66 @@ class ScopedEmitter(Emitter):
         self.homes[value] = scope
         self._born[value] = len(self._born)
 
+    def born(self, value: ir.Value) -> int:
+        """Return how many values there were before one."""
+        return self._born.get(value, -1)
+
+    def made_so_far(self) -> int:
+        """Return how many values there are."""
+        return len(self._born)
+
+    @contextmanager
+    def lazily(self) -> Iterator[None]:
+        """Note that the program may run later what is interpreted inside the block."""
+        lazy = Lazy(self.made_so_far())
+        self._lazy.append(lazy)
+        try:
+            yield
+        finally:
+            self._lazy.pop()
+            self._late |= lazy.read
+
+    @contextmanager
+    def consumed(self) -> Iterator[None]:
+        """Note that what is made lazily inside the block is used up at its end."""
+        before = set(self._late)
+        try:
+            yield
+        finally:
+            self._late = before
+
+    def handed(self, value: Any) -> None:
+        """Note that what is run lazily has given out a value."""
+        if isinstance(value, Tensor) and self._lazy:
+            self._lazy[-1].handed.update(memory_of(value.value))
+        elif isinstance(value, tuple):
+            for item in value:
+                self.handed(item)
+
+    def is_late(self, value: ir.Value) -> bool:
+        """Whether the program may read or write the memory of a value in another order."""
+        memory = memory_of(value)
+        outside = any(
+            memory & lazy.handed or any(self.born(base) < lazy.since for base in memory)
+            for lazy in self._lazy
+        )
+        return outside or bool(memory & self._late)
+
+    def leaves_loop(self, value: ir.Value) -> bool:
+        """Whether a value lies outside of the loop of the graph that is being made."""
+        home = self.homes.get(value, self.root)
+        inner = self.scope.chain()
+        loops = [s for s in inner if s.condition is None and s.parent is not None]
+        return bool(loops) and not home.is_within(loops[0])
+
     def visible(self, value: ir.Value, scope: Scope | None = None) -> ir.Value:
         """Return the stand-in of a value in a scope; branches and loops hand theirs out."""
         scope = self.scope if scope is None else scope
         while value in self.homes and not scope.is_within(self.homes[value]):
             home = self.homes[value]
             assert home.owner is not None
-            value = home.owner.export(value, home)
+            inner, value = value, home.owner.export(value, home)
+            share(value, (inner,))
         return value
 
     # The values of nodes.
@@ -177,6 +234,26 @@ class ScopedEmitter(Emitter):
 
     def value_of(self, tensor: Tensor) -> ir.Value:
         """Return the graph value that stands for a tensor where the next node lies.
+
+        Raises:
+            CheckError: Nothing in the graph computes it, or its content is written since.
+        """
+        value = tensor.value
+        if not self._only_types:
+            for lazy in self._lazy:
+                lazy.read |= memory_of(value)
+            place = written_since(value, self.born(value), self.written())
+            if place is not None:
+                self.fail(
+                    "capture",
+                    f"the operation in place at {place} changes a tensor that shares its memory "
+                    "with this one, which is read later; make a new tensor there, as in x = x + y "
+                    "for x += y",
+                )
+        return self.standing_for(tensor)
+
+    def standing_for(self, tensor: Tensor) -> ir.Value:
+        """Return the graph value of a tensor as it was made.
 
         Raises:
             CheckError: Nothing in the graph computes it.

@@ -11,14 +11,8 @@ import onnx_ir as ir
 
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.memory import WRITTEN, base_of, has_others, memory_of, own
 from hagane.frontends.python.values.values import Tensor, Value
-
-# Operators whose results may share memory with their input.
-_VIEWS = frozenset(
-    ("Reshape", "Transpose", "Slice", "Gather", "Squeeze", "Unsqueeze", "Expand", "Identity",
-     "Split", "Flatten")
-)  # fmt: skip
-_COPY = "hagane.copy"  # marks values whose memory is their own
 
 
 def check_writable(core: Core, x: Tensor, remedy: str, *, by_statement: bool = False) -> None:
@@ -39,13 +33,19 @@ def check_writable(core: Core, x: Tensor, remedy: str, *, by_statement: bool = F
             "capture",
             f"an operation in place changes an argument, which the caller sees; {remedy}",
         )
+    if core.emit.is_late(x.value):
+        raise CheckError(
+            "capture",
+            "an operation in place changes a tensor that a generator reads or hands out, whose "
+            f"turns come in between; {remedy}",
+        )
     if not _is_first(core, x, by_statement=by_statement):
         raise CheckError(
             "capture",
             "an operation in place follows others in one expression, which may hold what it "
             "changes; give it a statement of its own",
         )
-    if _base(x.value) is not x.value:
+    if base_of(x.value) is not x.value and not _is_own(x):
         raise CheckError(
             "capture",
             "an operation in place changes a tensor that is part of another one, which changes "
@@ -59,7 +59,7 @@ def copied(core: Core, made: Value, x: Tensor | None) -> Value:
         return made
     if x is not None and made.value is x.value:
         made = core.op("Identity", made)
-    made.value.meta[_COPY] = True
+    own(made.value)
     return made
 
 
@@ -75,10 +75,19 @@ def write(core: Core, x: Tensor, made: Value) -> Value:
             f"an operation in place makes {core.show(made)} of {core.show(x)}; in place, type and "
             "shape stay",
         )
+    if not core.collector.muted and core.emit.leaves_loop(base_of(x.value)):
+        raise CheckError(
+            "capture",
+            "an operation in place in a loop changes a tensor that iterations have no name for "
+            "to hand it on; give it one before the loop",
+        )
     held = [t for content in core.heap.contents.values() for t in _tensors(content)]
+    if base_of(made.value) is not made.value or any(t.value is made.value for t in held):
+        made = copied(core, core.op("Identity", made), None)
+    _note(core, x, made)
     fresh = {x.value: made}
     for view in held:
-        if view.value not in fresh and view.value is not x.value and _base(view.value) is x.value:
+        if view.value not in fresh and view.value is not x.value and base_of(view.value) is x.value:
             value = core.emit.again(view.value, x.value, made.value)
             fresh[view.value] = replace(view, value=value)
             core.emit.tensors[value] = fresh[view.value]
@@ -86,6 +95,16 @@ def write(core: Core, x: Tensor, made: Value) -> Value:
         if any(tensor.value in fresh for tensor in _tensors(content)):
             core.heap.contents[key] = _replaced(content, fresh)
     return made
+
+
+def _note(core: Core, x: Tensor, made: Tensor) -> None:
+    """Note that the memory of a tensor has the content of a new value from here on."""
+    here = core.here()
+    place = "" if here is None else f"{here.file}:{here.line}"
+    when = core.emit.born(made.value)
+    when = core.emit.made_so_far() if when < 0 else when
+    marks = {(part, when, place) for part in memory_of(x.value)}
+    core.heap.contents[WRITTEN] = core.heap.contents[WRITTEN] | marks
 
 
 def _is_first(core: Core, x: Tensor, *, by_statement: bool) -> bool:
@@ -130,20 +149,15 @@ def _leads(top: ast.expr, inner: ast.AST) -> bool:
     return next(iter(ast.iter_child_nodes(top)), None) is inner
 
 
+def _is_own(x: Tensor) -> bool:
+    """Whether all the memory that a tensor may have was made by the program itself."""
+    return all(part.producer() is not None or has_others(part) for part in memory_of(x.value))
+
+
 def _is_argument(x: Tensor) -> bool:
     """Whether a tensor is an input of the graph that the caller holds."""
     graph = x.value.graph if x.value.is_graph_input() else None
     return graph is not None and graph.name == "captured" and "hagane.state" not in x.value.meta
-
-
-def _base(value: ir.Value) -> ir.Value:
-    """Return the value whose memory a value may share."""
-    while True:
-        producer = value.producer()
-        copied = _COPY in value.meta or producer is None or producer.op_type not in _VIEWS
-        if copied or producer is None or producer.inputs[0] is None:
-            return value
-        value = producer.inputs[0]
 
 
 def _tensors(content: Any) -> Iterator[Tensor]:

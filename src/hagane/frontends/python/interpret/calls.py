@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Core, Exit
@@ -41,6 +42,7 @@ from hagane.frontends.python.values.values import (
 from hagane.graph.types import dtype_name
 
 _MAX_RECURSION = 40
+_CONSUMERS = (list, tuple, set, dict, sorted, sum, max, min, any, all)
 
 
 class Calls(Core):
@@ -55,7 +57,8 @@ class Calls(Core):
         arguments: list[Value] = []
         for argument in node.args:
             if not isinstance(argument, ast.Starred):
-                arguments.append(self.evaluate(argument))
+                with self._used_up(function, argument):
+                    arguments.append(self.evaluate(argument))
                 continue
             items = self.sequence(self.evaluate(argument.value))
             if isinstance(items, Many):
@@ -75,6 +78,12 @@ class Calls(Core):
             keywords.update(content)
         self.emit.label = self.collector.text(node.func)
         return self.settle(self.call(function, arguments, keywords))
+
+    def _used_up(self, function: Value, argument: ast.expr) -> AbstractContextManager[None]:
+        """Return a block for an argument, an iterator made for a call that runs it to its end."""
+        host = function.object if isinstance(function, Host) else None
+        made = isinstance(argument, ast.GeneratorExp | ast.Call)
+        return self.emit.consumed() if made and host in _CONSUMERS else nullcontext()
 
     def _unpacked_many(self, function: Value, arguments: list[Value], items: Many) -> Value:
         if isinstance(function, Host) and function.object is zip:
@@ -216,7 +225,8 @@ class Calls(Core):
             self.heap[frame.key]["<yielded>"] = self.new_list()
         self.check_arguments(frame, function)
         entry = self.knowledge.path
-        self.execute(node.body)
+        with self.emit.lazily() if generator else nullcontext():
+            self.execute(node.body)
         exits = list(frame.exits)
         if not self.dead:
             exits.append(Exit("return", None, self.heap.contents, self.knowledge.path))

@@ -19,9 +19,14 @@ class Comprehensions(Core):
         return self.new_list(self._comprehension(node.generators, lambda: self.evaluate(node.elt)))
 
     def _GeneratorExp(self, node: ast.GeneratorExp) -> Value:
-        return self.new_stream(
-            self._comprehension(node.generators, lambda: self.evaluate(node.elt))
-        )
+        with self.emit.lazily():
+            items = self._comprehension(node.generators, lambda: self._given(node.elt))
+        return self.new_stream(items)
+
+    def _given(self, node: ast.expr) -> Value:
+        value = self.evaluate(node)
+        self.emit.handed(value)
+        return value
 
     def _SetComp(self, node: ast.SetComp) -> Value:
         items = self._comprehension(node.generators, lambda: self.evaluate(node.elt))
@@ -70,7 +75,7 @@ class Comprehensions(Core):
         many: Many | None = None
         if generator.ifs and self.emit.builds:
             return self._generate_many(generators, place, items, result)
-        for item in items:
+        for item in self.in_turn(items):
             self.assign(generator.target, item)
             kept = self._kept(generator)
             if kept is False:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,6 +89,16 @@ class Core(Parts):
     def new_stream(self, items: Sequence[Value] | Many) -> Stream:
         """Return a new iterator."""
         return Stream(self.heap.new(items if isinstance(items, Many) else tuple(items)))
+
+    def in_turn(self, items: Sequence[Value]) -> Iterator[Value]:
+        """Yield items one by one; what an iteration writes into later ones is in them."""
+        if not self.emit.builds or not any(isinstance(item, Tensor | tuple) for item in items):
+            yield from items
+            return
+        key = self.heap.new(dict(enumerate(items)))
+        for place, item in enumerate(items):
+            yield self.heap.contents.get(key, {}).get(place, item)
+        self.heap.contents.pop(key, None)
 
     # Reporting.
 

@@ -358,6 +358,38 @@ class Emitter:
         made: Tensor = self.op("Identity", tensor)
         return made
 
+    def born(self, value: ir.Value) -> int:
+        """Return how many values there were before one; -1 where nobody counts."""
+        del value
+        return -1
+
+    def made_so_far(self) -> int:
+        """Return how many values there are."""
+        return 0
+
+    @contextmanager
+    def lazily(self) -> Iterator[None]:
+        """Note that the program may run later what is interpreted inside the block."""
+        yield
+
+    @contextmanager
+    def consumed(self) -> Iterator[None]:
+        """Note that what is made lazily inside the block is used up at its end."""
+        yield
+
+    def handed(self, value: Value) -> None:
+        """Note that what is run lazily has given out a value."""
+
+    def is_late(self, value: ir.Value) -> bool:
+        """Whether the program may read or write the memory of a value in another order."""
+        del value
+        return False
+
+    def leaves_loop(self, value: ir.Value) -> bool:
+        """Whether a value lies outside of the loop of the graph that is being made."""
+        del value
+        return False
+
     def again(self, value: ir.Value, old: ir.Value, new: ir.Value) -> ir.Value:
         """Return a view of one value as the same view of another one."""
         del old, new

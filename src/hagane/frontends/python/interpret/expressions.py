@@ -218,6 +218,7 @@ class Expressions(Core):
             self.frame.resume(value)
         else:
             self._yielded([value])
+            self.emit.handed(value)
         return None
 
     def _YieldFrom(self, node: ast.YieldFrom) -> Value:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Core, Exit
+from hagane.frontends.python.values.memory import WRITTEN
 from hagane.frontends.python.values.values import MISSING, Many, Value
 from hagane.symbolic import Dim
 from hagane.symbolic.path import PathCondition
@@ -60,7 +61,7 @@ class Loops(Core):
         """Run a loop over known items."""
         entry = self.knowledge.path
         breaks: list[Exit] = []
-        for item in items:
+        for item in self.in_turn(items):
             if self.dead:
                 break
             self.turn(partial(self.item_turn, node, item), breaks)
@@ -137,7 +138,7 @@ def changes(start: dict[int, Any], after: dict[int, Any]) -> list[tuple[int, Any
     found: list[tuple[int, Any, Any, Any]] = []
     for key, before in start.items():
         content = after.get(key, before)
-        if content is before:
+        if content is before or key == WRITTEN:
             continue
         if type(before) is dict and type(content) is dict:
             found += [

@@ -102,7 +102,11 @@ class Statements(Core):
             if own is not MISSING:
                 self.assign(node.target, self.call(own, [right], {}))
                 return
-        in_place = not (self.emit.builds and isinstance(node.target, ast.Subscript))
+        in_place = not (
+            self.emit.builds
+            and isinstance(node.target, ast.Subscript)
+            and isinstance(self.evaluate(node.target.value), Tensor)
+        )
         if isinstance(left, Tensor) and in_place and not isinstance(right, Unknown):
             right = self.settle(right)
             name = BINARY[type(node.op)][0]

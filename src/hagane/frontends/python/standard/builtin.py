@@ -288,7 +288,9 @@ class Builtins(StandardLibrary, RealObjects):
 
         if isinstance(items, Many):
             return self.new_stream(Many(apply(items.item(0)), items.length))
-        return self.new_stream([apply(item) for item in items])
+        with self.emit.lazily():
+            made = [apply(item) for item in items]
+        return self.new_stream(made)
 
     def _call_filter(self, function: Value, value: Value) -> Value:
         items = self.sequence(value)

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+from hagane.frontends.python.values.memory import WRITTEN
 from hagane.frontends.python.values.values import MISSING, Choice, Many, Ref, Value
 from hagane.symbolic.term import Term
 
@@ -16,7 +17,7 @@ class Heap:
     """Contents by key: a dict is changed in place, every other content is replaced."""
 
     def __init__(self) -> None:
-        self.contents: dict[int, Any] = {}
+        self.contents: dict[int, Any] = {WRITTEN: frozenset()}
         self._keys = itertools.count(1)
 
     def new(self, content: Any) -> int:
@@ -62,6 +63,8 @@ def join_contents(
         other = result.get(key, MISSING)
         if other is MISSING or other is content:
             result[key] = content
+        elif key == WRITTEN:
+            result[key] = content | other
         elif type(content) is dict and type(other) is dict:
             result[key] = _join_names(content, other, join, condition)
         else:

@@ -1,0 +1,106 @@
+"""Memory that tensors share, and what of it was written since a tensor was made.
+
+A graph has values, no memory. A view of a tensor, and what may be one of several tensors, have the
+memory of others. A write in place makes new values for every name of the memory that the heap
+holds; a value that is still read under its old content (by an iteration, a default of a function)
+is found here, so that no graph computes with content that the program does not have any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+# Operators whose results may share memory with their input.
+_VIEWS = frozenset(
+    ("Reshape", "Transpose", "Slice", "Gather", "Squeeze", "Unsqueeze", "Expand", "Identity",
+     "Split", "Flatten")
+)  # fmt: skip
+_COPY = "hagane.copy"  # marks values whose memory is their own
+_SHARED = "hagane.memory"  # the other values that a value may have the memory of
+_STALE = "hagane.stale"  # marks what may be a value whose content is written since
+
+# Memory that was written: a value of it, how many values there were then, and the place.
+Written = frozenset[tuple[ir.Value, int, str]]
+WRITTEN = 0  # the key of it among the contents of objects
+
+
+@dataclass(slots=True)
+class Lazy:
+    """A generator that is interpreted at once, while the program runs it turn by turn.
+
+    Attributes:
+        since: How many values there were before it.
+        read: The memory that it reads.
+        handed: The memory that it has given out.
+    """
+
+    since: int
+    read: set[ir.Value] = field(default_factory=set)
+    handed: set[ir.Value] = field(default_factory=set)
+
+
+def own(value: ir.Value) -> None:
+    """Note that a value has a memory of its own, whatever made it."""
+    value.meta[_COPY] = True
+
+
+def share(value: ir.Value, others: Iterable[ir.Value]) -> None:
+    """Note that a value may have the memory of others."""
+    known = value.meta.get(_SHARED, ())
+    value.meta[_SHARED] = tuple(dict.fromkeys((*known, *others)))
+
+
+def has_others(value: ir.Value) -> bool:
+    """Whether a value may have the memory of others."""
+    return bool(value.meta.get(_SHARED))
+
+
+def base_of(value: ir.Value) -> ir.Value:
+    """Return the value whose memory a value may share."""
+    while True:
+        producer = value.producer()
+        copied = _COPY in value.meta or producer is None or producer.op_type not in _VIEWS
+        if copied or producer is None or producer.inputs[0] is None:
+            return value
+        value = producer.inputs[0]
+
+
+def memory_of(value: ir.Value) -> set[ir.Value]:
+    """Return values that stand for all the memory that a value may have."""
+    found: set[ir.Value] = set()
+    waiting = [value]
+    while waiting:
+        base = base_of(waiting.pop())
+        if base not in found:
+            found.add(base)
+            waiting += base.meta.get(_SHARED, ())
+    return found
+
+
+def mark_stale(value: ir.Value, place: str) -> None:
+    """Note that a value may be one whose content was written since, at a place."""
+    value.meta[_STALE] = place
+
+
+def written_since(value: ir.Value, born: int, written: Written) -> str | None:
+    """Return where the memory of a value was written after the value was made; None if it was not.
+
+    Args:
+        value: The value.
+        born: How many values there were before it.
+        written: What was written on the path.
+    """
+    memory = memory_of(value)
+    for part in memory:
+        if _STALE in part.meta:
+            return str(part.meta[_STALE])
+    return next((place for base, when, place in written if when > born and base in memory), None)
+
+
+__all__ = [
+    "WRITTEN", "Lazy", "Written", "base_of", "has_others", "mark_stale", "memory_of", "own",
+    "share", "written_since",
+]  # fmt: skip
