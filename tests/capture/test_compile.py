@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 import hagane
-from hagane.errors import CaptureError
+from hagane.capturing.sessions import Sessions
+from hagane.errors import CaptureError, KernelError
 
 pytestmark = pytest.mark.filterwarnings("ignore::hagane.CompileNotice")
 
@@ -368,3 +369,67 @@ def test_errors_are_those_of_the_original() -> None:
         compiled(torch.ones(3), torch.tensor([0, 5]))
     with pytest.raises(TypeError, match="missing a required argument"):
         compiled(torch.ones(3))
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.count = np.zeros((), np.int64)
+
+    def __call__(self, x: Any) -> Any:
+        self.count = self.count + 1
+        return x * self.count
+
+
+def failed(*_: Any) -> Any:
+    raise KernelError("Mul 'm' failed")
+
+
+def test_a_graph_that_fails_by_itself_is_told_once_and_changes_nothing(monkeypatch: Any) -> None:
+    counter = Counter()
+    compiled = hagane.compile(counter)
+    x = np.ones(2, np.float32)
+    compiled(x)
+    monkeypatch.setattr(Sessions, "run", failed)
+    with pytest.warns(hagane.CompileNotice, match="Counter ran in Python: the graph failed, Mul"):
+        np.testing.assert_array_equal(compiled(x), [2, 2])
+    assert counter.count == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(compiled(x), [3, 3])
+    strict = hagane.compile(Counter(), fullgraph=True)
+    with pytest.raises(KernelError, match="Mul 'm' failed"):
+        strict(x)
+
+
+def test_other_errors_of_the_engine_are_not_hidden(monkeypatch: Any) -> None:
+    def broken(*_: Any) -> Any:
+        raise hagane.errors.InvalidFeed("x does not fit")
+
+    compiled = hagane.compile(scaled)
+    compiled(np.ones(2, np.float32))
+    monkeypatch.setattr(Sessions, "run", broken)
+    with pytest.raises(hagane.errors.InvalidFeed, match="x does not fit"):
+        compiled(np.ones(2, np.float32))
+
+
+def test_weights_that_keep_changing_are_given_to_one_session(monkeypatch: Any) -> None:
+    from hagane.capturing import sessions
+
+    made: list[Any] = []
+    own = sessions.InferenceSession
+    monkeypatch.setattr(sessions, "InferenceSession", lambda m: made.append(m) or own(m))
+    monkeypatch.setattr(sessions, "_AT_REST", 3)
+    net = nn.Linear(3, 2).eval()
+    net.bias.data.zero_()
+    compiled = hagane.compile(net, fullgraph=True)
+    x = torch.randn(4, 3)
+    counts = []
+    for change in (0, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1):
+        if change:
+            with torch.no_grad():
+                net.weight.mul_(2)
+                net.bias.add_(1)
+        agree(compiled, net, x)
+        counts.append(len(made))
+    # A first change makes a session anew; later ones share one, until the weights rest.
+    assert counts == [1, 2, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4]

@@ -24,8 +24,14 @@ from hagane.capturing.leaves import (
     replaced,
 )
 from hagane.capturing.tensors import is_casting, returned, wants_gradients, with_gradients
-from hagane.capturing.variant import Pattern, Variant, example_of, made_variant
-from hagane.errors import CaptureError, HaganeError, InvalidArgument
+from hagane.capturing.variant import (
+    GraphFailed,
+    Pattern,
+    Variant,
+    example_of,
+    made_variant,
+)
+from hagane.errors import CaptureError, InvalidArgument, KernelError
 
 _MAX_VARIANTS = 16  # graphs for one kind of call
 _OWN = frozenset(
@@ -135,8 +141,23 @@ class Compiled:
                     (reason + "torch.no_grad() for the graph",), args, kwargs, always=True
                 )
             return self._recorded(variant, tree, tensors)
-        except HaganeError:  # such as an index out of range, which Python words better
-            return self._model(*args, **kwargs)
+        except GraphFailed as error:  # nothing was changed yet
+            return self._instead(error.error, args, kwargs)
+
+    def _instead(self, error: KernelError, args: Any, kwargs: Any) -> Any:
+        """Run the original after its graph failed on what the arguments hold.
+
+        Data may be out of range: the original then raises what Python says of it. Where it does
+        not, the graph failed by itself, which is told.
+
+        Raises:
+            KernelError: With ``fullgraph``, where the original would not fail.
+        """
+        result = self._model(*args, **kwargs)
+        if self._fullgraph:
+            raise error
+        self._tell(f"{_name(self._model)} ran in Python: the graph failed, {error}")
+        return result
 
     def _recorded(self, variant: Variant, tree: Mapping[str, Tree], tensors: Sequence[Any]) -> Any:
         """Run the graph such that PyTorch can go back through it."""
