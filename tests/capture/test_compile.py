@@ -433,3 +433,105 @@ def test_weights_that_keep_changing_are_given_to_one_session(monkeypatch: Any) -
         counts.append(len(made))
     # A first change makes a session anew; later ones share one, until the weights rest.
     assert counts == [1, 2, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4]
+
+
+class Shifted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(3, 3)
+        self.act = nn.ReLU()
+
+    def forward(self, x: Any) -> Any:
+        return self.act(self.inner(x)) + 1
+
+
+@pytest.mark.parametrize("part", ["", "inner", "act"])
+def test_a_forward_that_an_object_has_of_its_own_is_followed(part: str) -> None:
+    net = Shifted().eval()
+    compiled = hagane.compile(net, fullgraph=True)
+    x = torch.randn(4, 3)
+    agree(compiled, net, x)
+    net.get_submodule(part).forward = lambda x: x * 2
+    with pytest.warns(hagane.CompileNotice, match=r"forward' was not there and is of type"):
+        agree(compiled, net, x)
+    agree(hagane.compile(net, fullgraph=True), net, x)
+
+
+def test_another_class_of_an_object_is_noticed() -> None:
+    class Doubled(Shifted):
+        def forward(self, x: Any) -> Any:
+            return super().forward(x) * 2
+
+    net = Shifted().eval()
+    compiled = hagane.compile(net)
+    agree(compiled, net, torch.randn(4, 3))
+    net.__class__ = Doubled
+    with pytest.warns(hagane.CompileNotice, match="an object is a Doubled, and was a Shifted"):
+        agree(compiled, net, torch.randn(4, 3))
+
+
+def test_hooks_of_all_modules_run() -> None:
+    net = Shifted().eval()
+    compiled = hagane.compile(net)
+    agree(compiled, net, torch.randn(4, 3))
+    handle = nn.modules.module.register_module_forward_hook(lambda m, i, o: o * 2)
+    with pytest.warns(hagane.CompileNotice, match="forward hooks for all modules"):
+        agree(compiled, net, torch.randn(4, 3))
+    with pytest.raises(CaptureError, match="forward hooks for all modules"):
+        hagane.capture(net, torch.randn(4, 3))
+    handle.remove()
+    agree(compiled, net, torch.randn(4, 3))
+
+
+def test_lists_and_dicts_of_the_caller_are_changed_as_python_changes_them() -> None:
+    def appended(items: Any, y: Any) -> Any:
+        items.append(y)
+        return items[0] + y
+
+    def noted(table: Any, y: Any) -> Any:
+        table["parts"]["y"] = y
+        return y + 1
+
+    def cut(items: Any) -> Any:
+        return sum([*items[1:], items[0] * 2])
+
+    y = np.ones(2, np.float32)
+    items, table = [y], {"parts": {}}
+    with pytest.warns(hagane.CompileNotice, match="changes the list 'items', which the caller"):
+        hagane.compile(appended)(items, y)
+    assert len(items) == 2
+    with pytest.warns(hagane.CompileNotice, match=r"changes the dict 'table.parts', which the"):
+        hagane.compile(noted)(table, y)
+    assert [*table["parts"]] == ["y"]
+    np.testing.assert_array_equal(hagane.compile(cut, fullgraph=True)([y, y]), [3, 3])
+
+
+def test_an_ordered_dict_comes_back_as_one() -> None:
+    from collections import OrderedDict
+
+    def ordered(x: Any) -> Any:
+        return OrderedDict(b=x, a=OrderedDict([("c", x + 1)]))
+
+    found = hagane.compile(ordered, fullgraph=True)(torch.ones(2))
+    same(found, ordered(torch.ones(2)))
+
+
+def test_texts_among_the_arguments_are_texts_and_guarded() -> None:
+    def chosen(x: Any, mode: str = "a", *, unit: str = "") -> Any:
+        y = x if mode == "a" else -x
+        return y * 2 if unit == "float32[3]" else y
+
+    compiled = hagane.compile(chosen, fullgraph=True)
+    for mode in ("a", "b", "float32[n]", "c"):
+        agree(compiled, chosen, torch.ones(3), mode)
+        agree(compiled, chosen, torch.ones(3), mode=mode, unit="float32[3]")
+
+
+def test_whole_numbers_beyond_64_bits_stay_right() -> None:
+    def counted(x: Any, n: int) -> Any:
+        return x * (n // 3) + n % 3
+
+    compiled = hagane.compile(counted)
+    with quiet():
+        for n in (4, 5, -7, 2**63, 2**62, 8):
+            agree(compiled, counted, torch.ones(3), n)

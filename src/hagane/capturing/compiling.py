@@ -32,6 +32,7 @@ from hagane.capturing.variant import (
     made_variant,
 )
 from hagane.errors import CaptureError, InvalidArgument, KernelError
+from hagane.frontends.capture.capture import GLOBAL_HOOKS, has_global_hooks
 
 _MAX_VARIANTS = 16  # graphs for one kind of call
 _OWN = frozenset(
@@ -112,6 +113,8 @@ class Compiled:
     def _read(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Tree]:
         if is_casting():
             raise Obstacle("torch.autocast is on, whose types the source does not show")
+        if has_global_hooks():
+            raise Obstacle(GLOBAL_HOOKS)
         bound = self._signature.bind(*args, **kwargs)
         return read_arguments(bound)
 
@@ -282,6 +285,7 @@ class Compiled:
                 values.add(leaf.value)
                 is_free = self._dynamic is not False and len(values) > 1
                 free = is_free and not isinstance(leaf.value, bool) and leaf.value == leaf.value
+                free = free and (isinstance(leaf.value, float) or abs(leaf.value) < 2**62)
                 numbers[leaf.path] = None if free else leaf.value
                 continue
             given = _names_of(self._dynamic, leaf.path)

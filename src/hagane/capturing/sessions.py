@@ -50,10 +50,8 @@ class Sessions:
         Raises:
             KernelError: A node failed.
         """
-        session, fed = self._fixed, self._fed
-        if self._weights:
-            with self._lock:
-                session, fed = self._chosen()
+        with self._lock:
+            session, fed = self._chosen()
         if fed:
             feeds = {**feeds, **{name: array_of(tensor) for name, tensor in fed.items()}}
         found: list[Any] = session.run(None, feeds)

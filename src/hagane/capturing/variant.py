@@ -27,7 +27,7 @@ from hagane.errors import CaptureError, KernelError
 from hagane.frontends.capture.capture import Captured, capture_object
 from hagane.frontends.capture.reads import NameRead, Reads
 from hagane.frontends.capture.state import Attribute
-from hagane.frontends.capture.structure import Example
+from hagane.frontends.capture.structure import Example, Text
 from hagane.frontends.libraries.meaning import MeaningTables
 
 # What a program may ask that guards do not see.
@@ -152,7 +152,8 @@ class Variant:
         Raises:
             GraphFailed: A node failed; no attribute was changed.
         """
-        assert self.captured is not None and self.sessions is not None
+        assert self.captured is not None
+        assert self.sessions is not None
         feeds: dict[str, Any] = dict(self.arrays)
         for leaf in leaves(tree):
             feeds[leaf.path] = as_array(leaf) if isinstance(leaf, TensorLeaf) else leaf.value
@@ -240,7 +241,10 @@ def made_variant(
         CaptureError: It cannot become a graph. The reads so far are in its attribute ``reads``.
     """
     reads, used = Reads(), set[str]()
-    named = {name: replaced(item, examples) for name, item in tree.items()}
+    named = {
+        name: Text(item) if isinstance(item, str) else replaced(item, examples)
+        for name, item in tree.items()
+    }
     try:
         captured = capture_object(
             model, (), named, MeaningTables(used.add), reads=reads, later=True
