@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 import hagane
-from hagane.errors import CaptureError
+from hagane.capturing.sessions import Sessions
+from hagane.errors import CaptureError, KernelError
 
 pytestmark = pytest.mark.filterwarnings("ignore::hagane.CompileNotice")
 
@@ -368,3 +369,169 @@ def test_errors_are_those_of_the_original() -> None:
         compiled(torch.ones(3), torch.tensor([0, 5]))
     with pytest.raises(TypeError, match="missing a required argument"):
         compiled(torch.ones(3))
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.count = np.zeros((), np.int64)
+
+    def __call__(self, x: Any) -> Any:
+        self.count = self.count + 1
+        return x * self.count
+
+
+def failed(*_: Any) -> Any:
+    raise KernelError("Mul 'm' failed")
+
+
+def test_a_graph_that_fails_by_itself_is_told_once_and_changes_nothing(monkeypatch: Any) -> None:
+    counter = Counter()
+    compiled = hagane.compile(counter)
+    x = np.ones(2, np.float32)
+    compiled(x)
+    monkeypatch.setattr(Sessions, "run", failed)
+    with pytest.warns(hagane.CompileNotice, match="Counter ran in Python: the graph failed, Mul"):
+        np.testing.assert_array_equal(compiled(x), [2, 2])
+    assert counter.count == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(compiled(x), [3, 3])
+    strict = hagane.compile(Counter(), fullgraph=True)
+    with pytest.raises(KernelError, match="Mul 'm' failed"):
+        strict(x)
+
+
+def test_other_errors_of_the_engine_are_not_hidden(monkeypatch: Any) -> None:
+    def broken(*_: Any) -> Any:
+        raise hagane.errors.InvalidFeed("x does not fit")
+
+    compiled = hagane.compile(scaled)
+    compiled(np.ones(2, np.float32))
+    monkeypatch.setattr(Sessions, "run", broken)
+    with pytest.raises(hagane.errors.InvalidFeed, match="x does not fit"):
+        compiled(np.ones(2, np.float32))
+
+
+def test_weights_that_keep_changing_are_given_to_one_session(monkeypatch: Any) -> None:
+    from hagane.capturing import sessions
+
+    made: list[Any] = []
+    own = sessions.InferenceSession
+    monkeypatch.setattr(sessions, "InferenceSession", lambda m: made.append(m) or own(m))
+    monkeypatch.setattr(sessions, "_AT_REST", 3)
+    net = nn.Linear(3, 2).eval()
+    net.bias.data.zero_()
+    compiled = hagane.compile(net, fullgraph=True)
+    x = torch.randn(4, 3)
+    counts = []
+    for change in (0, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1):
+        if change:
+            with torch.no_grad():
+                net.weight.mul_(2)
+                net.bias.add_(1)
+        agree(compiled, net, x)
+        counts.append(len(made))
+    # A first change makes a session anew; later ones share one, until the weights rest.
+    assert counts == [1, 2, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4]
+
+
+class Shifted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(3, 3)
+        self.act = nn.ReLU()
+
+    def forward(self, x: Any) -> Any:
+        return self.act(self.inner(x)) + 1
+
+
+@pytest.mark.parametrize("part", ["", "inner", "act"])
+def test_a_forward_that_an_object_has_of_its_own_is_followed(part: str) -> None:
+    net = Shifted().eval()
+    compiled = hagane.compile(net, fullgraph=True)
+    x = torch.randn(4, 3)
+    agree(compiled, net, x)
+    net.get_submodule(part).forward = lambda x: x * 2
+    with pytest.warns(hagane.CompileNotice, match=r"forward' was not there and is of type"):
+        agree(compiled, net, x)
+    agree(hagane.compile(net, fullgraph=True), net, x)
+
+
+def test_another_class_of_an_object_is_noticed() -> None:
+    class Doubled(Shifted):
+        def forward(self, x: Any) -> Any:
+            return super().forward(x) * 2
+
+    net = Shifted().eval()
+    compiled = hagane.compile(net)
+    agree(compiled, net, torch.randn(4, 3))
+    net.__class__ = Doubled
+    with pytest.warns(hagane.CompileNotice, match="an object is a Doubled, and was a Shifted"):
+        agree(compiled, net, torch.randn(4, 3))
+
+
+def test_hooks_of_all_modules_run() -> None:
+    net = Shifted().eval()
+    compiled = hagane.compile(net)
+    agree(compiled, net, torch.randn(4, 3))
+    handle = nn.modules.module.register_module_forward_hook(lambda m, i, o: o * 2)
+    with pytest.warns(hagane.CompileNotice, match="forward hooks for all modules"):
+        agree(compiled, net, torch.randn(4, 3))
+    with pytest.raises(CaptureError, match="forward hooks for all modules"):
+        hagane.capture(net, torch.randn(4, 3))
+    handle.remove()
+    agree(compiled, net, torch.randn(4, 3))
+
+
+def test_lists_and_dicts_of_the_caller_are_changed_as_python_changes_them() -> None:
+    def appended(items: Any, y: Any) -> Any:
+        items.append(y)
+        return items[0] + y
+
+    def noted(table: Any, y: Any) -> Any:
+        table["parts"]["y"] = y
+        return y + 1
+
+    def cut(items: Any) -> Any:
+        return sum([*items[1:], items[0] * 2])
+
+    y = np.ones(2, np.float32)
+    items, table = [y], {"parts": {}}
+    with pytest.warns(hagane.CompileNotice, match="changes the list 'items', which the caller"):
+        hagane.compile(appended)(items, y)
+    assert len(items) == 2
+    with pytest.warns(hagane.CompileNotice, match=r"changes the dict 'table.parts', which the"):
+        hagane.compile(noted)(table, y)
+    assert [*table["parts"]] == ["y"]
+    np.testing.assert_array_equal(hagane.compile(cut, fullgraph=True)([y, y]), [3, 3])
+
+
+def test_an_ordered_dict_comes_back_as_one() -> None:
+    from collections import OrderedDict
+
+    def ordered(x: Any) -> Any:
+        return OrderedDict(b=x, a=OrderedDict([("c", x + 1)]))
+
+    found = hagane.compile(ordered, fullgraph=True)(torch.ones(2))
+    same(found, ordered(torch.ones(2)))
+
+
+def test_texts_among_the_arguments_are_texts_and_guarded() -> None:
+    def chosen(x: Any, mode: str = "a", *, unit: str = "") -> Any:
+        y = x if mode == "a" else -x
+        return y * 2 if unit == "float32[3]" else y
+
+    compiled = hagane.compile(chosen, fullgraph=True)
+    for mode in ("a", "b", "float32[n]", "c"):
+        agree(compiled, chosen, torch.ones(3), mode)
+        agree(compiled, chosen, torch.ones(3), mode=mode, unit="float32[3]")
+
+
+def test_whole_numbers_beyond_64_bits_stay_right() -> None:
+    def counted(x: Any, n: int) -> Any:
+        return x * (n // 3) + n % 3
+
+    compiled = hagane.compile(counted)
+    with quiet():
+        for n in (4, 5, -7, 2**63, 2**62, 8):
+            agree(compiled, counted, torch.ones(3), n)

@@ -24,8 +24,15 @@ from hagane.capturing.leaves import (
     replaced,
 )
 from hagane.capturing.tensors import is_casting, returned, wants_gradients, with_gradients
-from hagane.capturing.variant import Pattern, Variant, example_of, made_variant
-from hagane.errors import CaptureError, HaganeError, InvalidArgument
+from hagane.capturing.variant import (
+    GraphFailed,
+    Pattern,
+    Variant,
+    example_of,
+    made_variant,
+)
+from hagane.errors import CaptureError, InvalidArgument, KernelError
+from hagane.frontends.capture.capture import GLOBAL_HOOKS, has_global_hooks
 
 _MAX_VARIANTS = 16  # graphs for one kind of call
 _OWN = frozenset(
@@ -106,6 +113,8 @@ class Compiled:
     def _read(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Tree]:
         if is_casting():
             raise Obstacle("torch.autocast is on, whose types the source does not show")
+        if has_global_hooks():
+            raise Obstacle(GLOBAL_HOOKS)
         bound = self._signature.bind(*args, **kwargs)
         return read_arguments(bound)
 
@@ -135,8 +144,23 @@ class Compiled:
                     (reason + "torch.no_grad() for the graph",), args, kwargs, always=True
                 )
             return self._recorded(variant, tree, tensors)
-        except HaganeError:  # such as an index out of range, which Python words better
-            return self._model(*args, **kwargs)
+        except GraphFailed as error:  # nothing was changed yet
+            return self._instead(error.error, args, kwargs)
+
+    def _instead(self, error: KernelError, args: Any, kwargs: Any) -> Any:
+        """Run the original after its graph failed on what the arguments hold.
+
+        Data may be out of range: the original then raises what Python says of it. Where it does
+        not, the graph failed by itself, which is told.
+
+        Raises:
+            KernelError: With ``fullgraph``, where the original would not fail.
+        """
+        result = self._model(*args, **kwargs)
+        if self._fullgraph:
+            raise error
+        self._tell(f"{_name(self._model)} ran in Python: the graph failed, {error}")
+        return result
 
     def _recorded(self, variant: Variant, tree: Mapping[str, Tree], tensors: Sequence[Any]) -> Any:
         """Run the graph such that PyTorch can go back through it."""
@@ -261,6 +285,7 @@ class Compiled:
                 values.add(leaf.value)
                 is_free = self._dynamic is not False and len(values) > 1
                 free = is_free and not isinstance(leaf.value, bool) and leaf.value == leaf.value
+                free = free and (isinstance(leaf.value, float) or abs(leaf.value) < 2**62)
                 numbers[leaf.path] = None if free else leaf.value
                 continue
             given = _names_of(self._dynamic, leaf.path)

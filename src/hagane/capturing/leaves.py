@@ -161,7 +161,7 @@ def rebuilt(structure: Any, values: Mapping[str, Any], convert: Callable[[Any, s
         if isinstance(part, Record):
             return _record(part, {name: build(item) for name, item in part.fields.items()})
         if isinstance(part, dict):
-            return {key: build(item) for key, item in part.items()}
+            return type(part)((key, build(item)) for key, item in part.items())
         return type(part)(build(item) for item in part)
 
     return build(structure)

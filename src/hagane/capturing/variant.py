@@ -21,19 +21,31 @@ from hagane.capturing.leaves import (
     rebuilt,
     replaced,
 )
+from hagane.capturing.sessions import Sessions
 from hagane.capturing.tensors import array_of, as_array, returned
-from hagane.errors import CaptureError
+from hagane.errors import CaptureError, KernelError
 from hagane.frontends.capture.capture import Captured, capture_object
-from hagane.frontends.capture.reads import NameRead, Reads, version
+from hagane.frontends.capture.reads import NameRead, Reads
 from hagane.frontends.capture.state import Attribute
-from hagane.frontends.capture.structure import Example
+from hagane.frontends.capture.structure import Example, Text
 from hagane.frontends.libraries.meaning import MeaningTables
-from hagane.runtime import InferenceSession
 
 # What a program may ask that guards do not see.
 _ASKED = ("torch.is_grad_enabled", "torch.is_inference_mode_enabled", "torch.Tensor.requires_grad")
 # Arrays of NumPy tell nobody when they are changed: small ones are compared, others are inputs.
 _COMPARED = 4096
+
+
+class GraphFailed(Exception):
+    """A node of a graph failed on what a call gave it.
+
+    Attributes:
+        error: The engine's error.
+    """
+
+    def __init__(self, error: KernelError):
+        super().__init__(str(error))
+        self.error = error
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +109,16 @@ class Variant:
     problems: tuple[str, ...] = ()
     captured: Captured | None = None
     model: ir.Model | None = None
-    session: Any = None
+    sessions: Sessions | None = None
     asked_gradients: bool | None = None
     arrays: Mapping[str, Any] = field(default_factory=dict)
-    _weights: list[tuple[Any, ir.Value, Any]] = field(default_factory=list)
+    _weights: list[tuple[Any, ir.Value]] = field(default_factory=list)
     _state: list[tuple[Attribute, ir.Value]] = field(default_factory=list)
 
     @property
     def parameters(self) -> list[Any]:
         """The tensors that it computes with, apart from the inputs."""
-        return [tensor for tensor, _, _ in self._weights]
+        return [tensor for tensor, _ in self._weights]
 
     def broken(self) -> str:
         """Return which of its assumptions no longer holds; empty if all do."""
@@ -121,7 +133,7 @@ class Variant:
         for module in self.reads.modules:
             if module._forward_hooks or module._forward_pre_hooks:
                 return f"a {type(module).__name__} has a forward hook now"
-        for tensor, value, _ in self._weights:
+        for tensor, value in self._weights:
             if tuple(tensor.shape) != tuple(value.shape.numpy()):  # type: ignore[union-attr]
                 return f"the weight '{value.name}' has another shape"
             if str(tensor.dtype) != self._dtypes[str(value.name)]:
@@ -135,32 +147,28 @@ class Variant:
     _dtypes: dict[str, str] = field(default_factory=dict)
 
     def run(self, tree: Mapping[str, Tree]) -> dict[str, Any]:
-        """Return the outputs by name."""
-        self._refresh()
+        """Return the outputs by name.
+
+        Raises:
+            GraphFailed: A node failed; no attribute was changed.
+        """
         assert self.captured is not None
+        assert self.sessions is not None
         feeds: dict[str, Any] = dict(self.arrays)
         for leaf in leaves(tree):
             feeds[leaf.path] = as_array(leaf) if isinstance(leaf, TensorLeaf) else leaf.value
         feeds.update((str(v.name), _state_array(a.now())) for a, v in self._state)
-        names = [value.name for value in self.captured.graph.inputs]
+        names = [str(value.name) for value in self.captured.graph.inputs]
         outputs = [value.name for value in self.captured.graph.outputs]
-        found = self.session.run(None, {str(name): feeds[str(name)] for name in names})
+        try:
+            found = self.sessions.run({name: feeds[name] for name in names})
+        except KernelError as error:
+            raise GraphFailed(error) from error
         made = dict(zip(map(str, outputs), found, strict=True))
-        for attribute, structure in self.captured.state:
-            setattr(attribute.owner, attribute.name, rebuilt(structure, made, returned))
+        state = [(a, rebuilt(structure, made, returned)) for a, structure in self.captured.state]
+        for attribute, value in state:
+            setattr(attribute.owner, attribute.name, value)
         return made
-
-    def _refresh(self) -> None:
-        """Take over weights that were changed in place."""
-        changed = False
-        for place, (tensor, value, seen) in enumerate(self._weights):
-            now = version(tensor)
-            if now != seen:
-                value.const_value = ir.tensor(array_of(tensor), name=value.name)
-                self._weights[place] = tensor, value, now
-                changed = True
-        if changed:
-            self.session = InferenceSession(self.model)
 
     @property
     def state(self) -> list[Any]:
@@ -184,14 +192,14 @@ class Variant:
         arrays = {}
         for found, value in self.captured.weights.values():
             if hasattr(found, "_version"):
-                self._weights.append((found, value, version(found)))
+                self._weights.append((found, value))
                 self._dtypes[str(value.name)] = str(found.dtype)
             elif getattr(found, "size", 0) > _COMPARED or any(
                 found is a for a in self.reads.arrays
             ):
                 arrays[str(value.name)] = _as_input(self.captured.graph, value, found)
         self.arrays = {name: array for name, array in arrays.items() if array is not None}
-        self.session = InferenceSession(self.model)
+        self.sessions = Sessions(self.model, self._weights)
 
 
 def _state_array(value: Any) -> Any:
@@ -233,7 +241,10 @@ def made_variant(
         CaptureError: It cannot become a graph. The reads so far are in its attribute ``reads``.
     """
     reads, used = Reads(), set[str]()
-    named = {name: replaced(item, examples) for name, item in tree.items()}
+    named = {
+        name: Text(item) if isinstance(item, str) else replaced(item, examples)
+        for name, item in tree.items()
+    }
     try:
         captured = capture_object(
             model, (), named, MeaningTables(used.add), reads=reads, later=True
@@ -266,4 +277,4 @@ def example_of(pattern: Pattern) -> Callable[[TensorLeaf | NumberLeaf], Any]:
     return made
 
 
-__all__ = ["Pattern", "Variant", "example_of", "made_variant"]
+__all__ = ["GraphFailed", "Pattern", "Variant", "example_of", "made_variant"]

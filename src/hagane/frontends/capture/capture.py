@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -223,6 +224,19 @@ def _finished(attempt: Attempt, result: Value, state: Sequence[Attribute]) -> Ca
     return Captured(graph, report, structure, reads, weights, tuple(changed), attempt.names)
 
 
+GLOBAL_HOOKS = (
+    "PyTorch has forward hooks for all modules, which are not followed; remove them first"
+)
+
+
+def has_global_hooks() -> bool:
+    """Whether hooks of PyTorch run in the calls of all modules."""
+    module = sys.modules.get("torch.nn.modules.module")
+    return module is not None and bool(
+        module._global_forward_hooks or module._global_forward_pre_hooks
+    )
+
+
 def _refuse_hooks(found: Any) -> None:
     """Refuse modules whose calls run more than their source says."""
     owner = getattr(found, "__self__", found)
@@ -232,6 +246,8 @@ def _refuse_hooks(found: Any) -> None:
         names = function.__code__.co_names
         owners += [function.__globals__[n] for n in names if n in function.__globals__]
     problems = []
+    if has_global_hooks() and any(hasattr(type(one), "named_modules") for one in owners):
+        problems.append(GLOBAL_HOOKS)
     for one in owners:
         if not hasattr(type(one), "named_modules"):
             continue
@@ -266,4 +282,4 @@ def _told(report: Report) -> list[str]:
     ]
 
 
-__all__ = ["Captured", "capture_object"]
+__all__ = ["GLOBAL_HOOKS", "Captured", "capture_object", "has_global_hooks"]

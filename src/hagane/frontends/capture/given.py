@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from hagane.frontends.capture.names import joined
 from hagane.frontends.capture.roots import Root
-from hagane.frontends.capture.structure import Example
+from hagane.frontends.capture.state import Stateful
+from hagane.frontends.capture.structure import Example, Text
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.type_text import parse_type
-from hagane.frontends.python.values.values import Value
+from hagane.frontends.python.values.values import DictRef, ListRef, Value
+
+Container = TypeVar("Container", ListRef, DictRef)
 
 
 def given(
@@ -47,6 +50,8 @@ def given(
 def _argument(core: Interpreter, kinds: dict[str, str], value: Any, name: str) -> Any:
     if isinstance(value, str):
         return parse_type(value)
+    if isinstance(value, Text):
+        return value.value
     if isinstance(value, Example):
         kinds[name] = value.kind
         return parse_type(value.text)
@@ -58,12 +63,21 @@ def _part(core: Interpreter, value: Any, name: str) -> Value:
     if isinstance(value, Example):
         return core.make_value(parse_type(value.text), name, value.kind)
     if isinstance(value, list):
-        return core.new_list([_part(core, v, joined(name, i)) for i, v in enumerate(value)])
+        parts = [_part(core, v, joined(name, i)) for i, v in enumerate(value)]
+        return _seen(core, name, core.new_list(parts))
     if type(value) is tuple:
         return tuple(_part(core, v, joined(name, i)) for i, v in enumerate(value))
     if type(value) is dict:
-        return core.new_dict({k: _part(core, v, joined(name, k)) for k, v in value.items()})
+        items = {k: _part(core, v, joined(name, k)) for k, v in value.items()}
+        return _seen(core, name, core.new_dict(items))
     return core.lift(value)
+
+
+def _seen(core: Interpreter, name: str, made: Container) -> Container:
+    """Return a container whose changes the caller would see."""
+    assert isinstance(core.observer, Stateful)
+    core.observer.given(name, made)
+    return made
 
 
 __all__ = ["given"]

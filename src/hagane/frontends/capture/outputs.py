@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -69,9 +70,9 @@ def outputs(core: Interpreter, value: Value, path: str, *, suffix: str = "") -> 
             return parts
         return Record(None, dict(zip(names, parts, strict=True)), is_tuple=True)
     if isinstance(value, DictRef) and isinstance(core.heap[value], dict):
-        return {
-            k: outputs(core, v, joined(path, k), suffix=suffix) for k, v in core.heap[value].items()
-        }
+        items = core.heap[value].items()
+        named = {k: outputs(core, v, joined(path, k), suffix=suffix) for k, v in items}
+        return OrderedDict(named) if value.kind == "OrderedDict" else named
     if isinstance(value, Instance) and isinstance(value.cls, Class) and value.cls.fields:
         content = core.heap[value]
         fields = {

@@ -51,7 +51,7 @@ class NameRead:
 
 @dataclass(frozen=True, slots=True)
 class ContentRead:
-    """A list, dict or set whose items were read, a function's cell, or a small array."""
+    """Items of a list, dict or set, cells of a function, a small array, the class of an object."""
 
     found: Any
     content: Any
@@ -63,6 +63,10 @@ class ContentRead:
         now = self.now(self.found)
         if self.kind == "array":
             same = now.shape == self.content.shape and np.array_equal(now, self.content)
+        elif self.kind == "class":
+            same = now is self.content
+            if not same:
+                return f"an object is a {now.__name__}, and was a {self.content.__name__}"
         elif self.kind == "version":
             same = bool(now == self.content)
         else:
@@ -143,6 +147,8 @@ class Reading:
     def lifted(self, found: Any, value: Value) -> None:
         """Note the content of an object that a value stands for."""
         reads = self.reads
+        if isinstance(value, Instance) and value.host is found:
+            reads.content(found, type, "class")
         match found:
             case list() | tuple():
                 reads.content(found, list, "items")

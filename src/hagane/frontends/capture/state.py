@@ -28,6 +28,8 @@ from hagane.frontends.python.values.values import (
 from hagane.graph.types import dtype_name
 from hagane.symbolic import Expr, definitely_equal
 
+_KINDS: Mapping[type, str] = {ListRef: "list", DictRef: "dict"}
+
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
@@ -82,6 +84,7 @@ class Stateful(Reading):
         self._first: dict[tuple[int, str], Value] = {}
         self._objects: list[Instance] = []
         self._containers: list[tuple[Any, Any, Any]] = []
+        self._given: list[tuple[str, ListRef | DictRef, Any]] = []
         self._inputs: dict[tuple[int, str], Value] = {}
 
     def attribute(self, value: Instance, name: str, held: Callable[[], Value]) -> Value:
@@ -131,6 +134,11 @@ class Stateful(Reading):
             kept = dict(content) if isinstance(content, dict) else content
             self._containers.append((found, value, kept))
 
+    def given(self, name: str, value: ListRef | DictRef) -> None:
+        """Hold a container that the caller gives and sees changes of."""
+        content = self.core.heap[value]
+        self._given.append((name, value, dict(content) if isinstance(content, dict) else content))
+
     def changed(self) -> dict[tuple[int, str], tuple[Attribute, Value, Value]]:
         """Return the attributes that the call changed, with their old and new values.
 
@@ -168,6 +176,13 @@ class Stateful(Reading):
                     "capture",
                     f"the call changes a {type(found).__name__} that it did not make; return the "
                     "new one, or keep a tensor in an attribute",
+                )
+        for name, ref, content in self._given:
+            if not _same_content(content, heap[ref]):
+                raise CheckError(
+                    "capture",
+                    f"the call changes the {_KINDS[type(ref)]} '{name}', which the caller sees; "
+                    "return the new one",
                 )
         return made
 

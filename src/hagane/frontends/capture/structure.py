@@ -81,4 +81,11 @@ class Example:
     kind: str = ""
 
 
-__all__ = ["Constant", "Example", "Leaf", "Made", "Opaque", "Record"]
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text that is an argument, not the type of one."""
+
+    value: str
+
+
+__all__ = ["Constant", "Example", "Leaf", "Made", "Opaque", "Record", "Text"]

@@ -216,6 +216,9 @@ def function_of(interpreter: Interpreter, value: Value) -> tuple[Function | None
         return _described(interpreter, value.function), True
     if isinstance(value, Instance):
         for name in interpreter.tables.call_order(interpreter, value):
+            own = interpreter.own_attribute(value, name) if name == "forward" else MISSING
+            if isinstance(own, Function | Bound):
+                return function_of(interpreter, own)
             found = interpreter.method_of(value, name)
             if isinstance(found, Bound) and isinstance(found.function, Function):
                 return _described(interpreter, found.function), True

@@ -318,7 +318,9 @@ class Calls(Core):
         self, value: Instance, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
         for name in self.tables.call_order(self, value):
-            method = self.method_of(value, name)
+            # (Python looks for __call__ in the class alone; that looks for forward in the object.)
+            own = self.own_attribute(value, name) if name == "forward" else MISSING
+            method = self.method_of(value, name) if own is MISSING else own
             if method is not MISSING:
                 return self.call(method, arguments, keywords)
         raise CheckError("call", f"an object of {value.cls.name} cannot be called")

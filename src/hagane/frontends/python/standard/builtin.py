@@ -267,7 +267,11 @@ class Builtins(StandardLibrary, RealObjects):
         content = self.mapping(value)
         return self.new_dict({**(self._pairs(value) if content is None else content), **keywords})
 
-    _call_OrderedDict = _call_dict
+    def _call_OrderedDict(self, *arguments: Value, **keywords: Value) -> Value:
+        made = self._call_dict(*arguments, **keywords)
+        if isinstance(made, DictRef) and isinstance(self.heap[made], dict):
+            return self.new_dict(self.heap[made], "OrderedDict")
+        return made
 
     def _call_defaultdict(self, factory: Value = None, **_: Value) -> Value:
         return self.new_dict({}, f"defaultdict:{self.heap.new(factory)}")

@@ -1,0 +1,97 @@
+"""The engine behind a captured graph, and weights that change in place.
+
+Weights that rest are constants of a session, which folds and packs them ahead. Passes look at what
+constants hold (zeros, equal ones), so other content may ask for another program: a first change
+makes a session anew. Weights that change again are inputs of one session that serves whatever they
+hold, packed in each run, until they rest for some runs.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from hagane.capturing.tensors import array_of
+from hagane.frontends.capture.reads import version
+from hagane.runtime import InferenceSession
+
+# Runs without a change after which weights are taken for constants again. A session takes about as
+# long to make as some dozens of runs take longer with weights that are inputs.
+_AT_REST = 32
+
+
+class Sessions:
+    """Runs a model with its weights as they are at each run.
+
+    Args:
+        model: The model, whose initializers hold the weights as they are now.
+        weights: Tensors of PyTorch, and the initializers that they are.
+    """
+
+    def __init__(self, model: ir.Model, weights: Sequence[tuple[Any, ir.Value]]):
+        self._model, self._weights = model, tuple(weights)
+        self._lock = threading.Lock()
+        self._seen = [version(tensor) for tensor, _ in weights]
+        self._held = list(self._seen)  # versions that the constants hold
+        self._fixed: Any = InferenceSession(model)
+        self._open: Any = None
+        self._fed: dict[str, Any] = {}  # tensors that the open session is given, by name
+        self._changes = self._rested = 0
+
+    def run(self, feeds: Mapping[str, Any]) -> list[Any]:
+        """Return the outputs, in the order of the graph.
+
+        Args:
+            feeds: The inputs by name.
+
+        Raises:
+            KernelError: A node failed.
+        """
+        with self._lock:
+            session, fed = self._chosen()
+        if fed:
+            feeds = {**feeds, **{name: array_of(tensor) for name, tensor in fed.items()}}
+        found: list[Any] = session.run(None, feeds)
+        return found
+
+    def _chosen(self) -> tuple[Any, Mapping[str, Any]]:
+        """Return the session for the weights as they are, and the tensors that it is given."""
+        now = [version(tensor) for tensor, _ in self._weights]
+        self._rested += 1
+        if now != self._seen:
+            self._seen, self._rested = now, 0
+            self._changes += 1
+        if now == self._held:
+            return self._fixed, {}
+        if self._changes > 1 and self._rested < _AT_REST:
+            self._open_for(now)
+            return self._open, self._fed
+        for (tensor, value), old, new in zip(self._weights, self._held, now, strict=True):
+            if old != new:
+                value.const_value = ir.tensor(array_of(tensor), name=value.name)
+        self._fixed = InferenceSession(self._model)
+        self._held = now
+        return self._fixed, {}
+
+    def _open_for(self, now: Sequence[object]) -> None:
+        """Have a session to which all weights are inputs that the constants no longer hold."""
+        changed = {
+            str(value.name): tensor
+            for (tensor, value), old, new in zip(self._weights, self._held, now, strict=True)
+            if old != new
+        }
+        if changed.keys() <= self._fed.keys():
+            return
+        fed = {**self._fed, **changed}
+        model = self._model.clone()
+        for name in fed:
+            value = model.graph.initializers.pop(name)
+            value.const_value = None
+            model.graph.inputs.append(value)
+        self._open, self._fed = InferenceSession(model), fed
+
+
+__all__ = ["Sessions"]
