@@ -4,7 +4,7 @@ from hagane.nn.links.attention import MultiHeadAttention, TransformerBlock
 from hagane.nn.links.classifier import (
     Classifier,
 )
-from hagane.nn.links.composed import Inception, MLPConvolution2D
+from hagane.nn.links.composed import Inception, InceptionBN, MLPConvolution2D
 from hagane.nn.links.connection import (
     Bias,
     Bilinear,
@@ -67,6 +67,14 @@ from hagane.nn.links.rnn import (
     StatelessLSTM,
     StatelessMGU,
 )
+from hagane.nn.links.vision import (
+    GoogLeNet,
+    ResNet50Layers,
+    ResNet101Layers,
+    ResNet152Layers,
+    VGG16Layers,
+    VGG19Layers,
+)
 
 __all__ = [
     "GRU",
@@ -93,9 +101,11 @@ __all__ = [
     "DepthwiseConvolution2D",
     "DilatedConvolution2D",
     "EmbedID",
+    "GoogLeNet",
     "GroupNormalization",
     "Highway",
     "Inception",
+    "InceptionBN",
     "LayerNormalization",
     "Linear",
     "LocalConvolution2D",
@@ -114,6 +124,9 @@ __all__ = [
     "NegativeSampling",
     "PReLU",
     "Parameter",
+    "ResNet50Layers",
+    "ResNet101Layers",
+    "ResNet152Layers",
     "Scale",
     "SimplifiedDropconnect",
     "StatefulGRU",
@@ -126,4 +139,6 @@ __all__ = [
     "Swish",
     "TheanoFunction",
     "TransformerBlock",
+    "VGG16Layers",
+    "VGG19Layers",
 ]
