@@ -51,6 +51,15 @@ from hagane.nn.links.rnn import (
     LSTM,
     ChildSumTreeLSTM,
     NaryTreeLSTM,
+    StatefulGRU,
+    StatefulMGU,
+    StatefulPeepholeLSTM,
+    StatefulZoneoutLSTM,
+    StatelessGRU,
+    StatelessLSTM,
+    StatelessMGU,
+)
+from hagane.nn.links.sequences import (
     NStepBiGRU,
     NStepBiLSTM,
     NStepBiRNNReLU,
@@ -59,13 +68,6 @@ from hagane.nn.links.rnn import (
     NStepLSTM,
     NStepRNNReLU,
     NStepRNNTanh,
-    StatefulGRU,
-    StatefulMGU,
-    StatefulPeepholeLSTM,
-    StatefulZoneoutLSTM,
-    StatelessGRU,
-    StatelessLSTM,
-    StatelessMGU,
 )
 from hagane.nn.links.vision import (
     GoogLeNet,
