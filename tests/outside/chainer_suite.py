@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,12 @@ def substitute(folder: Path) -> None:
     )
     chainer.initializers._check_is_initializer_like = _check_is_initializer_like
     chainer.gradient_check._check_backward_with_params = _check_backward_with_params
+    # Layouts of cuDNN, which hagane has none of; files of tests import their names.
+    layouts = types.ModuleType("chainer.memory_layouts")
+    for place in "XW":
+        setattr(layouts, f"CUDNN_CHANNEL_FIRST_{place}", None)
+        setattr(layouts, f"CUDNN_CHANNEL_LAST_{place}", f"CUDNN_CHANNEL_LAST_{place}")
+    sys.modules[layouts.__name__] = chainer.memory_layouts = layouts
     chainer.testing = importlib.import_module("chainer.testing")
 
 

@@ -30,6 +30,12 @@ _FOLDED = {
 # Classes in files of Chainer that programs use, beside the functions of these files.
 _CLASSES = {
     "functions.math.sparse_matmul": {"CooMatMul": "hagane.nn.functions.sparse"},
+    **{
+        f"links.model.vision.{name}": dict.fromkeys(
+            ("available", "prepare"), f"hagane.nn.links.vision.{name}"
+        )
+        for name in ("vgg", "resnet", "googlenet")
+    },
 }
 
 
@@ -114,6 +120,7 @@ _FINDER = _Finder()
 _FOLDERS = {
     "functions": "activation array connection evaluation loss math noise normalization pooling rnn"
     " util",
+    "initializers": "constant normal orthogonal sampling uniform",
     "links": "activation connection loss model normalization rnn",
 }
 

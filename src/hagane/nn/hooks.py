@@ -184,6 +184,7 @@ class WeightStandardization(LinkHook):
     def forward_preprocess(self, args: Any) -> None:
         """Put the standardized weight in the place of the weight."""
         link = args.link
+        _fill(link, self.weight_name, args.args[0])
         weight = getattr(link, self.weight_name)
         self._original = weight
         rows = F.reshape(weight, (weight.shape[0], -1))
@@ -202,6 +203,12 @@ def _weight(link: Any, name: str) -> Any:
     if not hasattr(link, name):
         raise ValueError(f"Weight '{name}' does not exist in {type(link).__name__}")
     return getattr(link, name)
+
+
+def _fill(link: Any, name: str, x: Any) -> None:
+    """Fill a weight whose sizes come with the first input, of (batch, channels, …)."""
+    if getattr(link, name).array is None:
+        link._initialize_params(x.shape[1] if len(x.shape) > 2 else int(np.prod(x.shape[1:])))
 
 
 class SpectralNormalization(LinkHook):
@@ -268,9 +275,7 @@ class SpectralNormalization(LinkHook):
     def forward_preprocess(self, args: Any) -> None:
         """Put the normalized weight in the place of the weight."""
         link = args.link
-        if getattr(link, self.weight_name).array is None:
-            x = args.args[0]
-            link._initialize_params(x.shape[1] if len(x.shape) > 2 else int(np.prod(x.shape[1:])))
+        _fill(link, self.weight_name, args.args[0])
         if not hasattr(link, self.vector_name):
             self._prepare(link)
         weight = getattr(link, self.weight_name)

@@ -12,6 +12,7 @@ import numpy as np
 
 from hagane.nn.autograd.configuration import config
 from hagane.nn.autograd.variable import Variable
+from hagane.nn.serializers.serializer import Deserializer
 
 _LOCAL = threading.local()
 
@@ -193,6 +194,8 @@ class DictSummary:
         import warnings
 
         names = list(self._summaries)
+        if isinstance(serializer, Deserializer):  # what is read replaces what is there
+            self._summaries.clear()
         try:
             written = serializer("_names", json.dumps(names))
         except KeyError:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from hagane.nn.autograd.devices import cpu
+
 
 class WalkerAlias:
     """Walker's alias method (1977): each draw looks at two entries of a table.
@@ -51,6 +53,11 @@ class WalkerAlias:
 
     def device_resident_accept(self, visitor: Any) -> None:
         """There is nothing to move."""
+
+    @property
+    def device(self) -> Any:
+        """The device: this machine."""
+        return cpu
 
     @property
     def xp(self) -> Any:

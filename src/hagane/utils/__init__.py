@@ -12,7 +12,7 @@ import numpy as np
 from hagane.nn.functions.sparse import CooMatrix, get_order, to_coo
 from hagane.nn.functions.windows import get_conv_outsize, get_deconv_outsize
 from hagane.nn.walker_alias import WalkerAlias
-from hagane.utils import argument, conv, type_check
+from hagane.utils import argument, conv, conv_nd, type_check
 
 __all__ = [
     "CooMatrix",
@@ -20,6 +20,7 @@ __all__ = [
     "argument",
     "collections_abc",
     "conv",
+    "conv_nd",
     "force_array",
     "force_type",
     "get_conv_outsize",

@@ -59,9 +59,9 @@ def absolute(self: Any) -> Any:
 
 @function("*xs")
 def add(*xs: Any) -> Any:
-    """Return the sum of two or more arrays, which broadcast; at most one of two is a number."""
-    if len(xs) < 2:
-        raise type_check.refuse("add", "two or more arguments", f"{len(xs)}")
+    """Return the sum of arrays; two broadcast, and at most one of them is a number."""
+    if not xs:
+        raise type_check.refuse("add", "one or more arguments", "0")
     total, *rest = xs
     for x in rest:
         if len(xs) > 2:

@@ -4,7 +4,7 @@ from hagane.nn.links.attention import MultiHeadAttention, TransformerBlock
 from hagane.nn.links.classifier import (
     Classifier,
 )
-from hagane.nn.links.composed import Inception, MLPConvolution2D
+from hagane.nn.links.composed import Inception, InceptionBN, MLPConvolution2D
 from hagane.nn.links.connection import (
     Bias,
     Bilinear,
@@ -51,6 +51,15 @@ from hagane.nn.links.rnn import (
     LSTM,
     ChildSumTreeLSTM,
     NaryTreeLSTM,
+    StatefulGRU,
+    StatefulMGU,
+    StatefulPeepholeLSTM,
+    StatefulZoneoutLSTM,
+    StatelessGRU,
+    StatelessLSTM,
+    StatelessMGU,
+)
+from hagane.nn.links.sequences import (
     NStepBiGRU,
     NStepBiLSTM,
     NStepBiRNNReLU,
@@ -59,13 +68,14 @@ from hagane.nn.links.rnn import (
     NStepLSTM,
     NStepRNNReLU,
     NStepRNNTanh,
-    StatefulGRU,
-    StatefulMGU,
-    StatefulPeepholeLSTM,
-    StatefulZoneoutLSTM,
-    StatelessGRU,
-    StatelessLSTM,
-    StatelessMGU,
+)
+from hagane.nn.links.vision import (
+    GoogLeNet,
+    ResNet50Layers,
+    ResNet101Layers,
+    ResNet152Layers,
+    VGG16Layers,
+    VGG19Layers,
 )
 
 __all__ = [
@@ -93,9 +103,11 @@ __all__ = [
     "DepthwiseConvolution2D",
     "DilatedConvolution2D",
     "EmbedID",
+    "GoogLeNet",
     "GroupNormalization",
     "Highway",
     "Inception",
+    "InceptionBN",
     "LayerNormalization",
     "Linear",
     "LocalConvolution2D",
@@ -114,6 +126,9 @@ __all__ = [
     "NegativeSampling",
     "PReLU",
     "Parameter",
+    "ResNet50Layers",
+    "ResNet101Layers",
+    "ResNet152Layers",
     "Scale",
     "SimplifiedDropconnect",
     "StatefulGRU",
@@ -126,4 +141,6 @@ __all__ = [
     "Swish",
     "TheanoFunction",
     "TransformerBlock",
+    "VGG16Layers",
+    "VGG19Layers",
 ]

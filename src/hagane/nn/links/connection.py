@@ -188,6 +188,8 @@ class Bilinear(Link):
                     v1 = v2 = b = None
                 else:
                     raise ValueError("initial_bias must be tuple or None")
+                if isinstance(b, np.ndarray):
+                    assert b.shape == (out_size,), f"b: expected {(out_size,)}, got {b.shape}"
                 for name, array, size in (("V1", v1, left_size), ("V2", v2, right_size)):
                     if isinstance(array, np.ndarray):
                         assert array.shape == (size, out_size), f"{name}: {array.shape}"
@@ -227,6 +229,9 @@ class EmbedID(Link):
         initialW: Fills the weight; standard normal if None.
         ignore_label: An index that gives zeros.
     """
+
+    # Links that were pickled before there was the argument lack it.
+    ignore_label: Any = None
 
     def __init__(self, in_size: int, out_size: int, initialW: Any = None, ignore_label: Any = None):
         super().__init__()
@@ -286,8 +291,12 @@ class Maxout(Chain):
         super().__init__()
         rows = out_size * pool_size
         if initialW is not None and not callable(initialW) and not np.isscalar(initialW):
+            if initialW.ndim != 3:
+                raise ValueError(f"initialW: expected three axes, got shape {initialW.shape}")
             initialW = initialW.reshape(rows, in_size)
         if initial_bias is not None and isinstance(initial_bias, np.ndarray):
+            if initial_bias.ndim != 2:
+                raise ValueError(f"initial_bias: expected two axes, got {initial_bias.shape}")
             initial_bias = initial_bias.reshape(rows)
         self.out_size = out_size
         self.pool_size = pool_size

@@ -52,6 +52,9 @@ class ConvolutionND(Link):
         groups: Into how many independent parts channels split.
     """
 
+    # Whether the constructor knows the number of axes, which then is no argument.
+    _has_rank = False
+
     def __init__(
         self,
         ndim: int,
@@ -110,16 +113,50 @@ class ConvolutionND(Link):
             x, self.W, self.b, self.stride, self.pad, self.cover_all, self.dilate, self.groups
         )
 
+    @classmethod
+    def from_params(
+        cls,
+        W: Any,
+        b: Any = None,
+        stride: Any = 1,
+        pad: Any = 0,
+        nobias: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """Return a link on given arrays."""
+        groups = kwargs.get("groups", 1)
+        out_channels, in_channels, *kernel = W.shape
+        if b is not None and out_channels != b.size:
+            raise ValueError(
+                f"`out_channels` does not match the size of `b`: {out_channels} and {b.size}"
+            )
+        rank = () if cls._has_rank else (len(kernel),)
+        make: Any = cls
+        return make(
+            *rank,
+            in_channels * groups,
+            out_channels,
+            tuple(kernel),
+            stride,
+            pad,
+            nobias or b is None,
+            initialW=Constant(getattr(W, "array", W)),
+            initial_bias=None if b is None else Constant(getattr(b, "array", b)),
+            **kwargs,
+        )
+
 
 class Convolution1D(ConvolutionND):
     """A convolution over one axis."""
 
+    _has_rank = True
     __init__ = _of_rank(ConvolutionND.__init__, 1)
 
 
 class Convolution3D(ConvolutionND):
     """A convolution over three axes."""
 
+    _has_rank = True
     __init__ = _of_rank(ConvolutionND.__init__, 3)
 
 
@@ -137,6 +174,8 @@ class Convolution2D(ConvolutionND):
         initial_bias: Fills the bias.
         kwargs: ``dilate`` and ``groups``, both 1 by default.
     """
+
+    _has_rank = True
 
     def __init__(
         self,
@@ -164,35 +203,6 @@ class Convolution2D(ConvolutionND):
             False,
             dilate,
             groups,
-        )
-
-    @classmethod
-    def from_params(
-        cls,
-        W: Any,
-        b: Any = None,
-        stride: Any = 1,
-        pad: Any = 0,
-        nobias: bool = False,
-        **kwargs: Any,
-    ) -> Convolution2D:
-        """Return a link on given arrays."""
-        groups = kwargs.get("groups", 1)
-        out_channels, in_channels, *kernel = W.shape
-        if b is not None and out_channels != b.size:
-            raise ValueError(
-                f"`out_channels` does not match the size of `b`: {out_channels} and {b.size}"
-            )
-        return cls(
-            in_channels * groups,
-            out_channels,
-            tuple(kernel),
-            stride,
-            pad,
-            nobias or b is None,
-            initialW=Constant(getattr(W, "array", W)),
-            initial_bias=None if b is None else Constant(getattr(b, "array", b)),
-            **kwargs,
         )
 
     def forward(self, x: Any) -> Any:

@@ -14,7 +14,7 @@ from hagane.nn.autograd.parameter import Parameter
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.functions.applying import array_of
 from hagane.nn.initializers import Uniform, Zero
-from hagane.nn.links.rnn import argsort_list_descent, permutate_list
+from hagane.nn.links.sequences import argsort_list_descent, permutate_list
 from hagane.nn.model.link import Link
 from hagane.nn.walker_alias import WalkerAlias
 

@@ -38,7 +38,12 @@ class DeviceResident:
         return np
 
     def to_cpu(self) -> Any:
-        """Return itself: arrays lie in this machine's memory."""
+        """Return itself: arrays lie in this machine's memory; ``to_device`` is the newer name."""
+        warnings.warn(
+            "to_cpu is deprecated. Use to_device('@numpy') instead.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
         return self
 
     def to_gpu(self, device: Any = None) -> Any:

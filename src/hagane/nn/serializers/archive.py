@@ -32,7 +32,12 @@ def into(value: Any, data: Any, key: str) -> Any:
             raise ValueError(
                 f"'{key}': expected an array of shape {value.shape}, the snapshot has {data.shape}"
             )
-        np.copyto(value, data, casting="unsafe")
+        if not np.can_cast(data.dtype, value.dtype, "same_kind"):
+            raise TypeError(
+                f"'{key}': expected {value.dtype}, the snapshot has {data.dtype}, which would lose "
+                "more than precision"
+            )
+        np.copyto(value, data, casting="same_kind")
         return value
     kind = type(np.asarray(value))
     assert kind is np.ndarray

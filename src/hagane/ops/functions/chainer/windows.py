@@ -136,7 +136,7 @@ def image_columns(
 
 
 def local_convolution(x: Any, weight: Any, bias: Any, strides: Sequence[int]) -> Any:
-    """Return a convolution with a filter of its own at every place.
+    """Return a convolution with a filter of its own at every place, in the type of ``x``.
 
     Args:
         x: (batch, channels, height, width).
@@ -147,9 +147,10 @@ def local_convolution(x: Any, weight: Any, bias: Any, strides: Sequence[int]) ->
     maps, rows, columns, channels, *kernel = shape_of(weight)
     sizes = [int(str(size)) for size in kernel]
     found = image_columns(x, sizes, strides, [0, 0], [1, 1], [rows, columns], False)
+    weight = cast(weight, dtype_of(x))
     filters = op("Reshape", weight, [maps, rows, columns, channels * sizes[0] * sizes[1]])
     y = op("Einsum", found, filters, equation="nkij,oijk->noij")
-    return y if bias is None else add(y, bias)
+    return y if bias is None else add(y, cast(bias, dtype_of(x)))
 
 
 def shifted(x: Any, kernel: Sequence[int], dilations: Sequence[int], channels: int) -> Any:
