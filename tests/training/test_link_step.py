@@ -203,6 +203,13 @@ def test_a_residual_network_follows_eager_training_for_twenty_steps() -> None:
     np.testing.assert_allclose(losses, expected, rtol=1e-3)
 
 
+def test_a_model_of_lists_of_sequences_compiles_once_for_all_batches() -> None:
+    batches = [words(n) for n in (4, 3, 5)]
+    make = lambda: zoo.LSTMLanguageModel(20, 16, 2, 0.5)  # noqa: E731
+    _, _, step = trained(optimizers.SGD(), True, make, loss_of_words, batches)
+    assert len(step._programs) == 1
+
+
 def test_dropout_between_recurrent_layers_follows_from_the_seed() -> None:
     batches = [words(4), words(4)]
     curves = [

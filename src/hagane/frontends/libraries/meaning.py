@@ -248,9 +248,10 @@ def _stacked(
     x, last = many.stacked, name.rpartition(".")[2]
     if name in _ARRAYS:
         return _as_array(core, x, name, arguments, keywords)
-    if last not in _AXIS or name.partition(".")[0] not in ("torch", "numpy"):
+    if last not in _AXIS or name.partition(".")[0] not in ("torch", "numpy", "chainer"):
         return None
-    axis = keywords.get("dim", keywords.get("axis", arguments[1] if len(arguments) > 1 else 0))
+    default = 1 if name == "chainer.functions.concat" else 0
+    axis = keywords.get("dim", keywords.get("axis", (*arguments, default)[1]))
     axis = {"vstack": 0, "hstack": 0 if len(x.shape or ()) == 2 else 1}.get(last, axis)
     rank = len(many.stacked.shape)
     if not isinstance(axis, int):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import partial
+from typing import Any
 
 from hagane.frontends.libraries.chainer.operands import (
     BOOL,
@@ -181,7 +182,16 @@ def separate(t: Core, x: Value, axis: Value = 0) -> Value:
     if isinstance(count, int):
         run = lambda x: [element(x, place, i) for i in range(count)]  # noqa: E731
         return tuple(computed_parts(t, [(found.dtype, part)] * count, run, found))
-    return Many(made(t, "Split", [found], found.dtype, part), count)
+    if not t.emit.builds:
+        return Many(made(t, "Split", [found], found.dtype, part), count)
+    order = [place, *(axis for axis in range(len(shape)) if axis != place)]
+    stacked = computed(t, (found.dtype, (count, *part)), partial(transposed, order=order), found)
+    return t.domain.many(stacked, Many(None, count))
+
+
+def transposed(x: Any, order: list[int]) -> Any:
+    """Return a variable with its axes in another order."""
+    return x if order == sorted(order) else op("Transpose", x, perm=order)
 
 
 @function("pad_sequence")

@@ -124,7 +124,11 @@ def steps(
     """
     width = out_size * stack.directions
     found = None if isinstance(xs, Many) else variables(t, xs, "xs")
-    first = floating(t, xs.element, "xs") if found is None else found[0]
+    rows = xs.stacked if isinstance(xs, Many) else None
+    if rows is not None and rows.shape:
+        first = floating(t, t.emit.new(rows.dtype, rows.shape[1:], kind=rows.kind), "xs")
+    else:
+        first = floating(t, xs.element, "xs") if found is None else found[0]
     for x in found or [first]:
         _checked(t, floating(t, x, "xs"), in_size, "xs")
         same_dtype(t, first, x, "the sequences")
@@ -132,13 +136,18 @@ def steps(
     for name, state in states.items():
         _state(t, state, expected, name)
     last = [(first.dtype, expected)] * len(states)
+    initial = [None if one is None else variable(t, one) for one in states.values()]
+    if rows is not None and stack.computes(t):
+        x = variable(t, rows)
+        whole = (x.dtype, (*shape_of(t, x)[:2], width))
+        *results, y = stack.run(t, functions.over_rows, [*last, whole], x, initial)
+        return results, t.domain.many(y, Many(None, xs.length))
     if found is None or not stack.computes(t):
         kept = [made(t, "RNN", [first], *one) for one in last]
         ys = [made(t, "RNN", [x], x.dtype, (shape_of(t, x)[0], width)) for x in found or [first]]
         return kept, Many(ys[0], xs.length) if found is None else ys
     counts = [shape_of(t, x)[0] for x in found]
     outputs = [(x.dtype, (count, width)) for x, count in zip(found, counts, strict=True)]
-    initial = [None if one is None else variable(t, one) for one in states.values()]
     results = stack.run(
         t, functions.over_sequences, [*last, *outputs], found, maximum(*counts), initial
     )

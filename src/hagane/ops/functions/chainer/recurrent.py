@@ -123,6 +123,26 @@ def over_sequences(
     )
 
 
+def over_rows(
+    kind: str, x: Any, initial: Sequence[Any], weights: Sequence[Weights], directions: int,
+    activation: str, between: Between,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Return the last states, then the outputs of sequences of one length, (batch, length, units).
+
+    Args:
+        kind: LSTM, GRU or RNN.
+        x: The sequences, (batch, length, features).
+        initial: The first states, see :func:`layers`.
+        weights: The parameters of each direction of each layer.
+        directions: 2 if the sequences are also read backwards.
+        activation: Of RNN: ``tanh`` or ``relu``.
+        between: Is applied to the inputs of all layers but the first.
+    """
+    steps = op("Transpose", x, perm=[1, 0, 2])
+    last, y = layers(kind, steps, None, initial, weights, directions, activation, between)
+    return *last, op("Transpose", y, perm=[1, 0, 2])
+
+
 def over_steps(
     kind: str, xs: Sequence[Any], initial: Sequence[Any], weights: Sequence[Weights],
     directions: int, activation: str, between: Between,
