@@ -72,6 +72,35 @@ def test_convolutions_take_images_of_any_size(
     )
 
 
+SHORT = [(height, width) for height in (1, 2, 5, 7) for width in (1, 3, 4, 7, 8, 15)]
+
+
+@pytest.mark.parametrize(("outside", "stride"), [(32, 1), (40, 2), (11, 1)])
+@every_level
+def test_rows_too_short_for_a_tile_share_one(level: str, outside: int, stride: int) -> None:
+    """Tiles take two rows where registers hold them; borders lie between rows of all images."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["c"], strides=[stride] * 2),
+        helper.make_node("Conv", ["c", "v"], ["d"], pads=[1, 1, 1, 1]),
+        helper.make_node("Conv", ["d", "u"], ["e"], pads=[2, 1, 0, 1], strides=[1, 2]),
+        helper.make_node("Conv", ["d", "w1"], ["f"], strides=[1, 2]),
+        helper.make_node("Add", ["e", "f"], ["g"]),
+        helper.make_node("Relu", ["g"], ["y"]),
+    ]
+    constants = {
+        "w": draw((outside, 35, 1, 1), 1),
+        "b": draw((outside,), 2),
+        "v": draw((48, outside, 3, 3), 3) / 8,
+        "u": draw((outside, 48, 3, 3), 4) / 8,
+        "w1": draw((outside, 48, 1, 1), 5),
+    }
+    feeds = [{"x": draw((2, 35, height, width), height)} for height, width in SHORT]
+    agree_over(
+        nodes, feeds, level, {"x": ["n", 35, "h", "w"]}, constants=constants, outputs=["y"],
+        length=30000,
+    )  # fmt: skip
+
+
 @every_level
 @FEW
 @given(windows(2), st.booleans(), st.booleans())

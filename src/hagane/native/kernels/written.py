@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.expression import is_real, loaded, number_type, stored
-from hagane.native.kernels.kernel import BY_REFERENCE, Body, c_type
+from hagane.native.kernels.kernel import BY_REFERENCE, Body, Work, c_type, work_of
 from hagane.native.kernels.recorder import Recorder
 from hagane.native.kernels.tensor import Tensor
 from hagane.symbolic import Dim, ceildiv, floordiv, maximum
@@ -32,8 +32,6 @@ __all__ = [
 
 # One task handles about this many steps of a loop.
 _TASK_STEPS = 8192
-# Steps of a kernel whose sizes are open.
-_LIKELY_STEPS = 65536.0
 
 
 def emit_written(
@@ -49,6 +47,7 @@ def emit_written(
     items: Dim | None = None,
     each: Dim = 1,
     cost: float = 1.0,
+    work: Work | None = None,
     scratch: Dim = 0,
     helper: str = "",
     failure: str = BY_REFERENCE,
@@ -70,6 +69,7 @@ def emit_written(
         items: How many equal pieces of work it has, which are shared out; in place of ``tasks``.
         each: Steps of a loop that an item takes.
         cost: Nanoseconds of a step.
+        work: Nanoseconds of all of it, where that is not ``cost`` for each step or task.
         scratch: Bytes of memory that each thread needs, ``thread->scratch``.
         helper: Functions before the kernel; ``KERNEL`` in them stands for its name.
         failure: The meaning of ``hg_fail``; the reference kernel says it if not given.
@@ -98,13 +98,12 @@ def emit_written(
         steps = items * each
     assert tasks is not None
     body.add(*text.strip().splitlines())
-    known = float(steps) if isinstance(steps, int) else _LIKELY_STEPS
     failure = failure if "hg_fail" in text else ""
     recorder.emit(
         node,
         body,
         tasks,
-        work=max(known, float(tasks) if isinstance(tasks, int) else 0.0) * cost,
+        work=work_of(maximum(steps, tasks), cost) if work is None else work,
         scratch=scratch,
         failure=failure,
         failure_sizes=failure_sizes,

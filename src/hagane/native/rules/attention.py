@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from hagane.native.kernels.elementwise_loops import emit_elementwise
 from hagane.native.kernels.expression import BOOL, FLOAT32, Leaf, float_text
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.tensor import Tensor
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
@@ -235,9 +235,15 @@ def _emit(low: Lowering, node: ir.Node, at: _Shapes) -> None:
     )
     g_keys, g_values = ceildiv(keys, wide), ceildiv(width, wide)
     floats = g_keys * size * wide + g_values * keys * wide + rows * (size + g_keys * wide + keys)
-    work = product((batch, heads, queries, keys, size + width))
-    flops = 2.0 * work if isinstance(work, int) else 2.0e6
-    low.recorder.emit(node, body, tasks, work=flops / 60, flops=flops, scratch=floats * 4 + 64)
+    whole = product((batch, heads, queries, keys, size + width))
+    low.recorder.emit(
+        node,
+        body,
+        tasks,
+        work=work_of(whole, 2.0 / 60),
+        flops=work_of(whole, 2.0),
+        scratch=floats * 4 + 64,
+    )
 
 
 def _few_queries(body: Body, at: _Shapes, softmax: list[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from hagane.native.kernels.expression import float_text
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.tensor import Tensor
 from hagane.native.lowering.state import Lowering
 from hagane.native.tiles.matrix_code import ROWS, product_function
@@ -100,9 +100,15 @@ def emit_attention_tiles(
     )
     key_blocks = ceildiv(keys, _WIDE)
     count = key_blocks * ((words + groups) * plane + plane + _WIDE * _WIDE) + words * plane
-    work = product((batch, heads, queries, keys, size + width))
-    flops = 2.0 * work if isinstance(work, int) else 2.0e6
-    low.recorder.emit(node, body, tasks, work=flops / 300, flops=flops, scratch=count * 4 + 64)
+    whole = product((batch, heads, queries, keys, size + width))
+    low.recorder.emit(
+        node,
+        body,
+        tasks,
+        work=work_of(whole, 2.0 / 300),
+        flops=work_of(whole, 2.0),
+        scratch=count * 4 + 64,
+    )
 
 
 def _pack_keys(size: int, words: int, plane: int) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.elementwise_loops import emit_copy
-from hagane.native.kernels.kernel import Body, c_type
+from hagane.native.kernels.kernel import Body, c_type, work_of
 from hagane.native.kernels.tensor import Blocked, Tensor
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.forms import Lazy
@@ -182,12 +182,11 @@ def lower_gather(low: Lowering, node: ir.Node) -> None:
         f"for (int64_t k = 0; k < {n}; k++) to[k] = from[k];",
     )
     outer = product(source.shape[:axis])
-    known = target.size if isinstance(target.size, int) else 65536
     low.recorder.emit(
         node,
         body,
         outer * indices.size,
-        work=known * 0.2,
+        work=work_of(target.size, 0.2),
         failure=f"index {{value}} is out of range for axis {axis} with size {{0}}",
         failure_sizes=(source.shape[axis],),
     )
@@ -353,8 +352,7 @@ def lower_trilu(low: Lowering, node: ir.Node) -> None:
         f"{d}[q * {columns} + j] = j - i {sign} {shift} ? {s}[q * {columns} + j] : 0;",
     )
     tasks = product(source.shape[:-1])
-    known = source.shape[-1] if isinstance(source.shape[-1], int) else 256
-    low.recorder.emit(node, body, tasks, work=known * 0.1)
+    low.recorder.emit(node, body, tasks, work=work_of(source.size, 0.1))
     low.forms[node.outputs[0]] = target
 
 

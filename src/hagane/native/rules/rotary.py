@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.attention import with_heads
@@ -71,8 +71,8 @@ def lower_rotary(low: Lowering, node: ir.Node) -> None:
         )
     body.add(f"for (int64_t i = {2 * half}; i < {size}; i++) y[i] = x[i];")
     tasks = product((batch, heads, length))
-    known = tasks * size if isinstance(tasks, int) else 65536
-    low.recorder.emit(node, body, tasks, work=known * 0.3, flops=3.0 * known, failure=failure)
+    work, flops = work_of(tasks, 0.3 * size), work_of(tasks, 3.0 * size)
+    low.recorder.emit(node, body, tasks, work=work, flops=flops, failure=failure)
     low.forms[node.outputs[0]] = whole
 
 

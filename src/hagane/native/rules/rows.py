@@ -140,8 +140,8 @@ def emit_reduction(
             f"{d}[row] = {last.format(p='s_')};",
             "}",
         )
-    size = source.size if isinstance(source.size, int) else 65536
-    low.recorder.emit(node, body, tasks, work=size * 0.1, flops=float(size))
+    size = source.size
+    low.recorder.emit(node, body, tasks, work=work_of(size, 0.1), flops=work_of(size, 1.0))
 
 
 def _inner_loops(body: Body, axes: Sequence[object]) -> str:

@@ -1,6 +1,7 @@
 """The loops around register tiles over images whose rows and columns are known only at run time.
 
-A row of results is cut into near-equal tiles, of any number of pixels that registers hold.
+A row of results is cut into near-equal tiles, of any number of pixels that registers hold; where
+rows are so short that registers hold two of them, a tile takes two.
 Distances between pixels of a row are fixed, those between rows and planes are arguments.
 """
 
@@ -14,7 +15,7 @@ from hagane.native.kernels.kernel import Body, Work, work_of
 from hagane.native.tiles.contraction import Group
 from hagane.native.tiles.register_code import tile_function
 from hagane.native.tiles.tile import Tile, tile_pixels
-from hagane.symbolic import Dim, ceildiv, maximum, minimum
+from hagane.symbolic import Dim, ceildiv, floordiv, maximum, minimum
 
 # One task should take about this long, at this many operations a nanosecond.
 _TASK_NS = 12_000.0
@@ -90,7 +91,7 @@ def emit_open(
     blocks = sum(group.blocks for group in groups)
     widths = sorted({group.blocks for group in groups})
     most = min(min(_MOST, tile_pixels(level, width)) for width in widths)
-    tiles = plan.rows * ceildiv(plan.columns, most)
+    tiles = _bands(plan, most) * ceildiv(plan.columns, most)
     flops = 2.0 * most * lanes * plan.depth  # of a tile and block of channels
     each = [
         max(1, round(_TASK_NS * _FLOPS_PER_NS / (flops * count)))
@@ -143,6 +144,20 @@ def _on_one_row(plan: OpenContraction) -> OpenContraction:
     return replace(plan, rows=1, columns=plan.rows * plan.columns)
 
 
+def _takes_two(plan: OpenContraction, most: int) -> bool:
+    """Whether there may be rows so short that tiles of ``most`` pixels take two of them."""
+    short = not isinstance(plan.columns, int) or plan.columns <= most // 2
+    return most > 1 and plan.rows != 1 and short
+
+
+def _bands(plan: OpenContraction, most: int) -> Dim:
+    """Return how many tiles of ``most`` pixels lie below one another."""
+    if not _takes_two(plan, most):
+        return plan.rows
+    is_short = minimum(1, floordiv(most // 2, maximum(1, plan.columns)))
+    return ceildiv(plan.rows, 1 + is_short)
+
+
 def _by_group(plan: OpenContraction, channels: int) -> Dim:
     """Return 1 where a task is one group of channels and some pixels, 0 where it is all groups."""
     if len(plan.groups) == 1:
@@ -165,39 +180,43 @@ def _first_block(plan: OpenContraction, plane: str) -> str:
 def _emit_tiles(body: Body, plan: OpenContraction, level: Level, width: int, most: int) -> None:
     """Write the loop over the tiles of a task for one group of ``width`` blocks of channels."""
     n, added = body.number, plan.residual
-    tiles, across = (
-        body.number(plan.rows * ceildiv(plan.columns, most)),
-        f"(columns + {most - 1}) / {most}",
-    )
+    bands = n(_bands(plan, most))
+    rows = {1: most, 2: most // 2} if _takes_two(plan, most) else {1: most}
+    if 2 in rows:
+        body.add(
+            f"const int64_t source_row = {n(plan.source.row)} * 4;",
+            f"const int64_t target_row = {n(plan.target.row)} * 4;",
+            f"const int64_t residual_row = {n(added.row)} * 4;" if added is not None else "",
+        )
     cases = [
-        f"case {count}: {_tile(body, plan, level, width, count)}"
-        f"(s, w, b, r, d, 0{_distances(plan)}); break;"
-        for count in range(1, most + 1)
+        f"case {count + (high - 1) * _MOST}: {_tile(body, plan, level, width, count, high)}; break;"
+        for high, widest in rows.items()
+        for count in range(1, widest + 1)
     ]
     body.add(
-        f"const int64_t across = {across}, t1 = (chunk + 1) * {tiles} / chunks;",
-        f"for (int64_t t = chunk * {tiles} / chunks; t < t1; t++) {{",
-        "const int64_t y = t / across, i = t % across, x = i * columns / across;",
+        f"const int64_t across = (columns + {most - 1}) / {most}, tiles = {bands} * across;",
+        "const int64_t t1 = (chunk + 1) * tiles / chunks;",
+        "for (int64_t t = chunk * tiles / chunks; t < t1; t++) {",
+        "const int64_t band = t / across, i = t % across, x = i * columns / across;",
+        f"const int64_t y = band * {n(plan.rows)} / {bands};",
+        f"const int64_t high = (band + 1) * {n(plan.rows)} / {bands} - y;",
         f"const float *s = s0 + y * {n(plan.source.row)} + x * {plan.source.step};",
         f"float *d = d0 + y * {n(plan.target.row)} + x * {plan.target.step};",
         f"const float *r = r0 + y * {n(added.row)} + x * {added.step};"
         if added is not None
         else "const float *r = 0;",
-        "switch ((i + 1) * columns / across - x) {",
+        f"switch ((i + 1) * columns / across - x + (high - 1) * {_MOST}) {{",
         *cases,
         "} }",
     )
 
 
-def _distances(plan: OpenContraction) -> str:
-    names = ["plane", "row", "target_plane", *(["residual_plane"] if plan.residual else [])]
-    return "".join(f", {name}" for name in names)
-
-
-def _tile(body: Body, plan: OpenContraction, level: Level, width: int, count: int) -> str:
-    """Return the name of the tile of some pixels and blocks of channels."""
-    name = f"KERNEL_tile{width}x{count}"
-    pixels: Sequence[int] = range(count)
+def _tile(
+    body: Body, plan: OpenContraction, level: Level, width: int, count: int, high: int
+) -> str:
+    """Return the call of the tile of some blocks of channels, rows, and pixels of each row."""
+    name = f"KERNEL_tile{width}x{count}" + (f"x{high}" if high > 1 else "")
+    pixels: Sequence[int] = [*range(count)] * high
     added = plan.residual
     tile = replace(
         plan.tile,
@@ -209,6 +228,7 @@ def _tile(body: Body, plan: OpenContraction, level: Level, width: int, count: in
         row_step=None,
         target_plane=None,
         residual_plane=0 if added is None else None,
+        rows=high,
     )
     body.helper(tile_function(name, tile, level))
-    return name
+    return f"{name}({', '.join(('s', 'w', 'b', 'r', 'd', '0', *tile.distances))})"

@@ -72,6 +72,12 @@ class _Assembler:
         chain = stream % self.chains * self.tile.blocks
         return f"%%{self.register}{(chain + block) * self.pixels + pixel}"
 
+    def place(self, pointer: str, at: int, pixel: int, row: str) -> str:
+        """Return the operand ``at`` bytes behind a pointer, in the row that a pixel lies in."""
+        return (
+            f"{at}(%[{pointer}],%[{row}])" if self.tile.is_below(pixel) else f"{at}(%[{pointer}])"
+        )
+
     def start(self) -> None:
         tile = self.tile
         for j in range(tile.blocks):
@@ -96,15 +102,14 @@ class _Assembler:
                 self.lines.append(f"prefetcht0 {at + _AHEAD}(%[w])")
         for t in range(self.pixels):
             at = (begin * (tile.source_plane or 0) + channel + tile.sources[t]) * 4
+            place = self.place("p", at, t, "source_row")
             if tile.blocks == 1 and self.wide and tile.words is not Words.QUAD:
-                broadcast = f"{at}(%[p])%{{1to16%}}"
-                self.lines.append(
-                    f"{self.product} {broadcast}, {self.weights[0]}, {self.accumulator(0, t, stream)}"
-                )
+                acc = self.accumulator(0, t, stream)
+                self.lines.append(f"{self.product} {place}%{{1to16%}}, {self.weights[0]}, {acc}")
                 continue
             x = self.spare[self.next_spare % len(self.spare)]
             self.next_spare += 1
-            self.lines.append(f"vbroadcastss {at}(%[p]), {x}")
+            self.lines.append(f"vbroadcastss {place}, {x}")
             for j in range(tile.blocks):
                 acc = self.accumulator(j, t, stream)
                 self.lines.append(f"{self.product} {self.weights[j]}, {x}, {acc}")
@@ -123,7 +128,7 @@ class _Assembler:
                 place, plane = "kw", 0
             for t in range(self.pixels):
                 at = (tile.sources[t] + 2 * plane) * 4
-                self.lines.append(f"prefetcht0 {at}(%[{place}])")
+                self.lines.append(f"prefetcht0 {self.place(place, at, t, 'source_row')}")
 
     def section(self, blocks: int, channels: int, streams: int = 1) -> None:
         """Sum over some blocks of input channels, all taps of each."""
@@ -209,6 +214,9 @@ class _Assembler:
     def finish(self) -> None:
         tile, lines = self.tile, self.lines
         low, high = self.weights[0], (self.spare or [""])[0]
+        if tile.rows > 1:  # these counted taps
+            lines.append("mov %[target_row], %[kh]")
+            lines += ["mov %[residual_row], %[kw]"] if tile.residuals is not None else []
         if tile.activation.low is not None:
             self._constant(low, tile.activation.low)
         if tile.activation.high is not None:
@@ -230,13 +238,14 @@ class _Assembler:
                 if tile.residuals is not None:
                     # Large beside the products: each of them would be rounded to its steps.
                     at = (j * (tile.residual_plane or 0) + tile.residuals[t]) * 4
-                    lines.append(f"vaddps {at}(%[r]), {acc}, {acc}")
+                    lines.append(f"vaddps {self.place('r', at, t, 'kw')}, {acc}, {acc}")
                 # The data come last: these instructions return it where it is NaN.
                 if tile.activation.low is not None:
                     lines.append(f"vmaxps {acc}, {low}, {acc}")
                 if tile.activation.high is not None:
                     lines.append(f"vminps {acc}, {high}, {acc}")
-                self._store(acc, j, (j * (tile.target_plane or 0) + tile.targets[t]) * 4)
+                at = (j * (tile.target_plane or 0) + tile.targets[t]) * 4
+                self._store(acc, self.place("d", at, t, "kh"))
             self._next_block()
 
     def _next_block(self) -> None:
@@ -257,13 +266,13 @@ class _Assembler:
         for register, offset in ((factor, at), (shift, 2 * at)):
             self.lines.append(f"vmovups {offset + block * self.vector}(%[b]), {register}")
 
-    def _store(self, acc: str, block: int, at: int) -> None:
+    def _store(self, acc: str, place: str) -> None:
         tile, lines = self.tile, self.lines
         if tile.store is Store.PAIR:
             half = acc.replace("zmm", "ymm")
-            lines += [f"vcvtneps2bf16 {acc}, {half}", f"vmovups {half}, {at}(%[d])"]
+            lines += [f"vcvtneps2bf16 {acc}, {half}", f"vmovups {half}, {place}"]
         else:
-            lines.append(f"vmovups {acc}, {at}(%[d])")
+            lines.append(f"vmovups {acc}, {place}")
 
     def _bytes(self) -> None:
         """Scale sums, round them, and store the bytes of four pixels together."""
@@ -293,13 +302,17 @@ class _Assembler:
                     f"vpmaxub {3 * tile.parameters}(%[b]), {y}, {y}",
                     f"vpermd {y}, {order}, {y}",
                 ]
-                places = [(j * (tile.target_plane or 0) + tile.targets[t]) * 4 for t in pixels]
-                if places == [places[0] + 16 * i for i in range(QUAD)]:
-                    lines.append(f"vmovdqu32 {y}, {places[0]}(%[d])")
+                offsets = [(j * (tile.target_plane or 0) + tile.targets[t]) * 4 for t in pixels]
+                places = [
+                    self.place("d", at, t, "kh") for t, at in zip(pixels, offsets, strict=True)
+                ]
+                in_row = tile.is_below(pixels[0]) == tile.is_below(pixels[-1])
+                if in_row and offsets == [offsets[0] + 16 * i for i in range(QUAD)]:
+                    lines.append(f"vmovdqu32 {y}, {places[0]}")
                     continue
-                lines.append(f"vmovdqu32 {y.replace('zmm', 'xmm')}, {places[0]}(%[d])")
-                for i, at in enumerate(places[1:], 1):
-                    lines.append(f"vextracti32x4 ${i}, {y}, {at}(%[d])")
+                lines.append(f"vmovdqu32 {y.replace('zmm', 'xmm')}, {places[0]}")
+                for i, place in enumerate(places[1:], 1):
+                    lines.append(f"vextracti32x4 ${i}, {y}, {place}")
             self._next_block()
 
     def _constant(self, register: str, value: float) -> None:
@@ -333,7 +346,9 @@ def _assembly(name: str, tile: Tile, level: Level) -> str:
     writer.finish()
     text = "\n".join(f'    "{line}\\n\\t"' for line in writer.lines)
     clobbered = ", ".join(f'"{writer.register}{i}"' for i in range(level.registers))
-    distances = "".join(f', [{each}] "rm"({each})' for each in tile.distances)
+    distances = "".join(
+        f', [{each}] "{"r" if each == "source_row" else "rm"}"({each})' for each in tile.distances
+    )
     count = tile.blocks * writer.pixels * level.lanes
     sums = stretches = folded = moved = still = ""
     for pointer, distance in (("r", tile.residual_plane), ("d", tile.target_plane)):
@@ -366,6 +381,11 @@ def _at(plane: int | None, name: str, block: int, offset: int) -> str:
     return str(block * plane + offset)
 
 
+def _below(tile: Tile, name: str, pixel: int) -> str:
+    """Return C text of the words to a pixel's row, which other words are added to."""
+    return f"{name}_row / 4 + " if tile.is_below(pixel) else ""
+
+
 def _portable(name: str, tile: Tile, level: Level) -> str:
     assert tile.words is Words.FLOAT, "low precision needs instructions of its own"
     lanes, pixels = level.lanes, len(tile.sources)
@@ -396,7 +416,9 @@ def _portable(name: str, tile: Tile, level: Level) -> str:
         for j in range(tile.blocks):
             out.append(f"          vf w{j} = v_load(w + {j * lanes});")
         for t in range(pixels):
-            out.append(f"          float x{t} = p[c + {tile.sources[t]}];")
+            out.append(
+                f"          float x{t} = p[c + {_below(tile, 'source', t)}{tile.sources[t]}];"
+            )
             for j in range(tile.blocks):
                 out.append(f"          a{j}_{t} += x{t} * w{j};")
         out.append("        }")
@@ -405,14 +427,13 @@ def _portable(name: str, tile: Tile, level: Level) -> str:
         for t in range(pixels):
             value = f"(s{j}_{t} + a{j}_{t})"
             if tile.residuals is not None:
-                value += (
-                    f" + v_load(r + {_at(tile.residual_plane, 'residual', j, tile.residuals[t])})"
-                )
+                at = _at(tile.residual_plane, "residual", j, tile.residuals[t])
+                value += f" + v_load(r + {_below(tile, 'residual', t)}{at})"
             if tile.activation.low is not None:
                 value = f"v_max2(v_set1({float_text(tile.activation.low)}), {value})"
             if tile.activation.high is not None:
                 value = f"v_min2(v_set1({float_text(tile.activation.high)}), {value})"
             at = _at(tile.target_plane, "target", j, tile.targets[t])
-            out.append(f"  v_store(d + {at}, {value});")
+            out.append(f"  v_store(d + {_below(tile, 'target', t)}{at}, {value});")
     out.append("}\n")
     return "\n".join(out)

@@ -113,6 +113,9 @@ class Tile:
             shifts. For bytes to the zero point instead, 16 bits each, from there to the least
             byte, to the largest result before rounding, and to ``IN_ROWS``.
         limited: Whether there is a largest result before rounding.
+        rows: Rows of an image that share the pixels, 1 or 2. Offsets then count from a row's first
+            pixel, and the distances to the second row are known at run time only: ``source_row``,
+            ``target_row`` and ``residual_row``, behind the other arguments.
     """
 
     blocks: int
@@ -139,6 +142,11 @@ class Tile:
     target_parts: int = 1
     residual_parts: int = 1
     residual_words: Words = Words.FLOAT
+    rows: int = 1
+
+    def is_below(self, pixel: int) -> bool:
+        """Whether a pixel lies in the second row."""
+        return self.rows == 2 and pixel >= len(self.sources) // 2
 
     @property
     def known(self) -> tuple[int, int, int]:
@@ -157,7 +165,9 @@ class Tile:
             "target_plane": self.target_plane,
             "residual_plane": self.residual_plane,
         }
-        return tuple(name for name, distance in found.items() if distance is None)
+        below = ("source_row", "target_row", *(["residual_row"] if self.residuals else []))
+        names = [name for name, distance in found.items() if distance is None]
+        return (*names, *(below if self.rows > 1 else ()))
 
     @property
     def part(self) -> int:

@@ -98,9 +98,10 @@ def _lower_quads(low: Lowering, node: ir.Node, weight: Array, zero: ir.Value | N
     read = packed_rows(low, a, rows, k, Words.QUAD)
     sizes = product_groups(n, rows, low.facts.level, words=Words.QUAD)
     weights = packed_quads(low, node, weight, sizes)
-    flops = 2.0 * n * k * (rows if isinstance(rows, int) else 64)
     low.forms[out] = target
-    emit_product(low, node, read, (weights, first), None, target, tile, followers, flops, sizes)
+    emit_product(
+        low, node, read, (weights, first), None, target, tile, followers, 2.0 * n * k, sizes
+    )
 
 
 def packed_quads(low: Lowering, node: ir.Node, weight: Array, sizes: list[int]) -> Buffer:
@@ -192,8 +193,8 @@ def lower_qlinear_matmul(low: Lowering, node: ir.Node) -> None:
         sizes = product_groups(n, rows, low.facts.level, words=Words.QUAD)
         weights = packed_quads(low, node, signed, sizes)
         wide = low.recorder.new(f"{node.name} scaled", FLOAT32, low.facts.shape(out))
-        flops = 2.0 * weight.size * (rows if isinstance(rows, int) else 64)
-        emit_product(low, node, read, (weights, kept.buffer), None, wide, tile, (), flops, sizes)
+        each = 2.0 * weight.size
+        emit_product(low, node, read, (weights, kept.buffer), None, wide, tile, (), each, sizes)
         least, most = np.iinfo(low.facts.dtype(out)).min, np.iinfo(low.facts.dtype(out)).max
         text = f"v_quantize({{0}}, {{1}}, {least}.f, {most}.f)"
         terms = (Leaf(wide), Constant(float(y_zero), FLOAT32))

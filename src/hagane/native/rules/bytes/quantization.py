@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.native.kernels.expression import FLOAT32, Apply, Constant, Expression, Leaf
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.tensor import Blocked
 from hagane.native.layouts.image_kernels import emit_image
 from hagane.native.layouts.quads import shifted
@@ -133,8 +133,7 @@ def lower_dynamic_quantize(low: Lowering, node: ir.Node) -> None:
         "float step = (high - low) / 255.f;",
         f"{s}[0] = step; {z}[0] = step == 0 ? 0 : hg_saturate(-low / step, 0, 0, 255);",
     )
-    known = source.size if isinstance(source.size, int) else 65536
-    low.recorder.emit(f"range '{node.name}'", body, 1, work=known * 0.1)
+    low.recorder.emit(f"range '{node.name}'", body, 1, work=work_of(source.size, 0.1))
     low.forms[scale_value], low.forms[zero_value] = scale, zero
     byte = np.dtype(np.uint8)
     arguments = (Leaf(source), Leaf(scale), Leaf(zero))

@@ -14,12 +14,12 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.machine import multiplies_bytes
-from hagane.native.kernels.kernel import c_type
+from hagane.native.kernels.kernel import c_type, work_of
 from hagane.native.kernels.tensor import Tensor
 from hagane.native.kernels.written import emit_written
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.bytes.operands import INT32_TERMS
-from hagane.symbolic import Dim, ceildiv, product
+from hagane.symbolic import Dim, ceildiv, minimum, product
 
 # Columns of one task, rows of one task, and rows of one tile.
 COLUMNS, ROWS, _TILE_ROWS = 64, 256, 6
@@ -191,11 +191,11 @@ Y *to = out + row * N + n0;
 for (int64_t j = 0; j < w; j++) {{ const int64_t c = n0 + j; const {wide} sum = sums[j]; (void)c; to[j] = {result}; }}
 }} }}"""
     own: dict[str, Dim] = {"quads": quads, "chunks": chunks, "blocks": blocks}
-    work = [float(each) if isinstance(each, int) else 64.0 for each in (k, m)]
+    tasks = pieces * chunks * blocks
     emit_written(
         low.recorder, node, text,
         reads={"rows": rows, "row_sums": sums, "b": b, **reads}, writes={"y": y},
-        sizes={**sizes, **own}, types={"Y": c_type(y.dtype)}, tasks=pieces * chunks * blocks,
-        cost=work[0] * (min(work[1], ROWS) * 0.5 + 20), scratch=quads * 256 + 64,
+        sizes={**sizes, **own}, types={"Y": c_type(y.dtype)}, tasks=tasks,
+        work=work_of(tasks * k * (minimum(m, ROWS) + 40), 0.5), scratch=quads * 256 + 64,
         helper=(_VNNI if multiplies_bytes(low.facts.level) else _PLAIN) + helper,
     )  # fmt: skip

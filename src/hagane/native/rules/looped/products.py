@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from hagane.native.kernels.elementwise_loops import emit_elementwise
 from hagane.native.kernels.expression import FLOAT32, HALVES, Apply, Leaf
-from hagane.native.kernels.kernel import c_type
+from hagane.native.kernels.kernel import c_type, work_of
 from hagane.native.kernels.tensor import Tensor
 from hagane.native.kernels.written import emit_written, is_real, loaded, number_type, stored
 from hagane.native.lowering.facts import NotNative
@@ -132,14 +132,11 @@ for (int64_t j = 0; j < w; j++) out[row * N + c + j] = {result}; }}"""
         **{f"C{i}": stride for i, stride in enumerate(b.strides[:batch_rank])},
     }  # fmt: skip
     whole = product((*batch, m, k, n))
-    known = float(whole) if isinstance(whole, int) else 1e6
-    tasks = product(batch) * chunks
-    pieces = float(tasks) if isinstance(tasks, int) else 16.0
     emit_written(
         low.recorder, node, text,
         reads=reads | more, writes={"y": y}, sizes=sizes,
         types={"A": c_type(a.dtype), "B": c_type(b.dtype), "Y": c_type(y.dtype), "S": kind},
-        tasks=tasks, cost=known / max(pieces, 1.0) / 4,
+        tasks=product(batch) * chunks, work=work_of(whole, 0.25),
     )  # fmt: skip
     low.forms[out] = y
 
@@ -328,11 +325,11 @@ for (int64_t j = 0; j < w; j++) {{ const int64_t c = c0 + j; y[(row + r) * {n} +
 }}"""
     reads["sums"] = sums
     x = apart
-    known = float(rows) if isinstance(rows, int) else 16.0
+    tasks = -(-n // columns)
     emit_written(
         low.recorder, node, text,
-        reads=reads | {"x": x}, writes={"y": y}, sizes={"rows": rows}, tasks=-(-n // columns),
-        cost=columns * k * (0.1 + known * 0.03), scratch=columns * padded * 4 + 256,
+        reads=reads | {"x": x}, writes={"y": y}, sizes={"rows": rows}, tasks=tasks,
+        work=work_of(rows * 3 + 10, tasks * columns * k * 0.01), scratch=columns * padded * 4 + 256,
     )  # fmt: skip
     if y is not result:
         rounded = Apply(f"v_round_{HALVES[result.dtype]}({{0}})", (Leaf(y),), result.dtype)

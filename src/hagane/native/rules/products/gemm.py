@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import onnx_ir as ir
 
 from hagane.machine import Level
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.names import sizes
 from hagane.native.kernels.tensor import Tensor
 from hagane.native.tiles.tile import tile_pixels
@@ -187,14 +187,13 @@ def emit_batched(low: Lowering, node: ir.Node, a: Tensor, b: Tensor, target: Ten
     )
     count = product(batch)
     whole = product((count, m, n, k))
-    flops = 2.0 * whole if isinstance(whole, int) else 2.0e6
     scratch: Dim = (k * wide * _GROUPS + k * rows) * 4
     low.recorder.emit(
         node,
         body,
         count * row_tasks * column_tasks,
-        work=flops / 50,
-        flops=flops,
+        work=work_of(whole, 2.0 / 50),
+        flops=work_of(whole, 2.0),
         scratch=scratch,
         name=f"matmul_{sizes((*batch, m, k, n))}",
     )

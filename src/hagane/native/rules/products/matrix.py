@@ -12,7 +12,7 @@ import onnx_ir as ir
 from hagane.machine import Level
 from hagane.native.kernels.elementwise_loops import emit_copy
 from hagane.native.kernels.expression import Expression
-from hagane.native.kernels.kernel import Body
+from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.names import sizes as sizes_text
 from hagane.native.kernels.packing import Packing, padded_rows
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor
@@ -143,11 +143,10 @@ def _lower_product(
     missing = whole_words(k, words, level) * 2 - k if words is Words.TRIPLE else 0
     tile = replace(row_tile(level, words), activation=epilogue.activation, missing=missing)
     low.forms[epilogue.value] = target
-    flops = 2.0 * n * k * (rows if isinstance(rows, int) else 64)
 
     def emit(to: Tensor | Rows, after: Expression | None = None) -> None:
         emit_product(
-            low, node, read, (weights, row), residual, to, tile, followers, flops, sizes,
+            low, node, read, (weights, row), residual, to, tile, followers, 2.0 * n * k, sizes,
             choice.order, after, plain,
         )  # fmt: skip
 
@@ -200,7 +199,7 @@ def emit_product(
     target: Tensor | Rows,
     tile: Tile,
     followers: Sequence[ir.Node],
-    flops: float,
+    each: float,
     sizes: Sequence[int],
     order: str | None = None,
     after: Expression | None = None,
@@ -218,7 +217,7 @@ def emit_product(
             matrix tiles write.
         tile: Words, activation and store; sizes and offsets are filled in.
         followers: Nodes that are computed with it.
-        flops: Operations, for profiles.
+        each: Operations of a row.
         sizes: Blocks of columns of each group, as the weights are packed.
         order: The loop order, if it is not left to the rules.
         after: Computed on results before they are stored, by matrix tiles.
@@ -259,6 +258,7 @@ def emit_product(
         ),
     )
     count, step = rows.count, rows.step
+    flops = work_of(count, each)
     if plain is not None:
         few = body.pointer(plain.tensor)
         chunks = ceildiv(count, _TASK_ROWS)
@@ -285,17 +285,20 @@ def emit_product(
             body, vectors, count, n, groups, level, (few, *names[1:]), plain.step, lanes, chunks
         )
         body.add("}")
-        low.recorder.emit(node, body, tasks, work=flops / 100, followers=followers, name=name)
+        work = work_of(count, each / 100)
+        low.recorder.emit(node, body, tasks, work=work, flops=flops, followers=followers, name=name)
         return
     if not isinstance(count, int) and uses_tiles(level, tile.words):
         tasks = emit_tile_rows(
             body, tile, count, n, groups, names, step, rows.plane, (step_out, plane_out), after
         )
-        low.recorder.emit(node, body, tasks, work=flops / 1000, followers=followers, name=name)
+        work = work_of(count, each / 1000)
+        low.recorder.emit(node, body, tasks, work=work, flops=flops, followers=followers, name=name)
         return
     if not isinstance(count, int):
         tasks = emit_rows(body, tile, count, n, groups, level, names, step, rows.plane)
-        low.recorder.emit(node, body, tasks, work=flops / 100, followers=followers, name=name)
+        work = work_of(count, each / 100)
+        low.recorder.emit(node, body, tasks, work=work, flops=flops, followers=followers, name=name)
         return
     pixels = Pixels(
         lambda i: i * step,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from hagane.native.kernels.kernel import Body, c_type
+from hagane.native.kernels.kernel import Body, c_type, work_of
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering
 from hagane.symbolic import ceildiv, product
@@ -57,6 +57,6 @@ def lower_typed_product(low: Lowering, node: ir.Node) -> None:
         f"for (int64_t j = 0; j < w; j++) out[row * N + c + j] = ({kind})sum[j]; }}",
     )
     whole = product((*batch, m, k, n))
-    flops = 2.0 * whole if isinstance(whole, int) else 2.0e6
-    low.recorder.emit(node, body, product(batch) * chunks, work=flops / 4, flops=flops)
+    tasks = product(batch) * chunks
+    low.recorder.emit(node, body, tasks, work=work_of(whole, 0.5), flops=work_of(whole, 2.0))
     low.forms[node.outputs[0]] = target
