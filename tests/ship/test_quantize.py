@@ -191,6 +191,15 @@ def files(folder: Path) -> tuple[str, str]:
         "def constant():\n    return [{'x': np.full((8, 16), 2, np.float32)}] * 2\n"
         "def nan():\n    return [{'x': np.full((8, 16), np.nan, np.float32)}]\n"
         "def wrong():\n    return [3]\n"
+        "def other():\n    return [feeds[0], {'z': feeds[0]['x']}]\n"
+        "def missing():\n    return [{}]\n"
+        "def wide():\n    return [{'x': np.ones((8, 17), np.float32)}]\n"
+        "def flat():\n    return [{'x': np.ones(16, np.float32)}]\n"
+        "def double():\n    return [{'x': np.ones((8, 16))}]\n"
+        "def number():\n    return 3\n"
+        "def late():\n"
+        "    spoilt = feeds[1]['x'].copy()\n    spoilt[3, 5] = -np.inf\n"
+        "    return [feeds[0], {'x': spoilt}]\n"
     )
     return str(folder / "m.onnx"), str(folder / "data.py")
 
@@ -236,6 +245,13 @@ def test_layers_stay_in_fp32_until_accuracy_is_kept(
         ("constant", "input 'x' is 2 everywhere in all 2 feeds: calibrate with data as"),
         ("nan", "input 'x' of feed 0 has 128 numbers that are NaN or infinite: leave such feeds"),
         ("wrong", "expected a feed {input: array}, got int as number 0"),
+        ("other", "data.py:other: feed 1: unknown input 'z'; the model takes: x: float32[8, 16]"),
+        ("missing", "data.py:missing: feed 0: missing input 'x' (float32[8, 16])"),
+        ("wide", "feed 0: input 'x': expected float32[8, 16], got float32[8, 17]: axis 1 has"),
+        ("flat", "feed 0: input 'x': expected float32[8, 16] (2 axes), got float32[16] (1 axes)"),
+        ("double", "got float64[8, 16]; convert it first, for instance with .astype('float32')"),
+        ("number", "data.py:number: expected an iterable of feeds {input: array}, got int"),
+        ("late", "input 'x' of feed 1 has 1 numbers that are NaN or infinite: leave such feeds"),
         ("none", "has no function 'none'"),
     ],
 )

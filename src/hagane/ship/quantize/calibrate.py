@@ -7,27 +7,35 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 from onnx import helper
 
-from hagane.errors import InvalidArgument
+from hagane.errors import InvalidArgument, InvalidFeed
+from hagane.graph.types import from_ir_shape
 from hagane.ops.definition import Array
+from hagane.ops.inference import declared_type
 from hagane.runtime import InferenceSession
+from hagane.runtime.feeds import Input, bind
 from hagane.ship.quantize.graph import Source
 from hagane.ship.quantize.thresholds import Observed
+from hagane.symbolic import Dim, symbol
 
 Feed = Mapping[str, Any]
 
 
-def checked_feeds(given: Iterable[Feed], where: str) -> tuple[Feed, ...]:
+def checked_feeds(source: Source, given: Iterable[Feed], where: str) -> tuple[Feed, ...]:
     """Return feeds that a calibration can use.
 
     Args:
+        source: The model.
         given: The result of the user's function.
         where: Its name.
 
     Raises:
-        InvalidArgument: There is none, one is no feed, has NaN, or an input never changes.
+        InvalidArgument: There is none, one is no feed of the model, has NaN, or an input never
+            changes.
     """
+    inputs, optional = _inputs(source.model)
     try:
         feeds = tuple(given)
     except TypeError:
@@ -45,6 +53,12 @@ def checked_feeds(given: Iterable[Feed], where: str) -> tuple[Feed, ...]:
                 f"{where}: expected a feed {{input: array}}, got {type(feed).__name__} as number "
                 f"{number}"
             )
+        try:
+            bind(inputs, optional, feed)
+        except InvalidFeed as error:
+            raise InvalidArgument(
+                f"{where}: feed {number}: {error}; expected a feed as the model itself takes it"
+            ) from None
         for name, value in feed.items():
             array = np.asarray(value)
             if array.dtype.kind != "f" or not array.size:
@@ -65,6 +79,23 @@ def checked_feeds(given: Iterable[Feed], where: str) -> tuple[Feed, ...]:
             "calibrate with data as the model will see them"
         )
     return feeds
+
+
+def _inputs(model: onnx.ModelProto) -> tuple[list[Input], dict[str, Input]]:
+    """Return the inputs that have to be fed, and those that may be."""
+    constant = {item.name for item in model.graph.initializer}
+    bare = onnx.GraphProto(name="inputs")
+    bare.input.extend(model.graph.input)
+    graph = ir.serde.deserialize_graph(bare)
+    found = {}
+    for value in graph.inputs:
+        name, dims = str(value.name), from_ir_shape(value.shape)
+        shape: tuple[Dim, ...] | None = None
+        if dims is not None:
+            shape = tuple(symbol(f"{name}_{i}") if d is None else d for i, d in enumerate(dims))
+        found[name] = Input(name, declared_type(value.type, shape))
+    needed = [item for name, item in found.items() if name not in constant]
+    return needed, {name: item for name, item in found.items() if name in constant}
 
 
 def observe(

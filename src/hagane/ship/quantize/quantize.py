@@ -98,7 +98,7 @@ def quantize(
         )
     scheme = options.scheme
     _check_options(options, data)
-    feeds = checked_feeds(data(), where) if data is not None else ()
+    feeds = checked_feeds(source, data(), where) if data is not None else ()
     before = _measured(metric, source.model) if metric is not None else None
     if options.equalize:
         equalize(source)
