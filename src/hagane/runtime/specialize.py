@@ -265,9 +265,10 @@ class Programs:
         step_back()
         try:
             self._keep(key, self._build_own(names, key))
-        except Exception:  # the general program serves; nobody waits for this one
-            self._logger.warning("no program of its own for shapes %s", key, exc_info=True)
+        except Exception as error:  # the general program serves; nobody waits for this one
             self._specializes = False
+            if "interpreter shutdown" not in str(error):  # (Python ends: no compiler starts then.)
+                self._logger.warning("no program of its own for shapes %s", key, exc_info=True)
         finally:
             self._building = None
 
