@@ -188,7 +188,7 @@ for (int64_t item = first; item < last; item += w) {{
 int64_t left = item, base = 0;
 for (int64_t i = axes_left - 1; i >= 0; i--) if (!kind[i]) {{ base += left % size[i] * steps[i]; left /= size[i]; }}
 w = hg_min(hg_min({_RESULTS}, row - item % row), last - item);
-const int64_t lanes = along ? hg_min({_LANES}, length) : w;
+const int64_t lanes = along ? hg_max(1, hg_min({_LANES}, length)) : w;
 S sums[{_RESULTS}], top[{_RESULTS}]; (void)top;
 {_each(f"sums[j] = {start};", "lanes")}
 {making}
