@@ -150,7 +150,7 @@ class _Assembler:
 
     def _fold(self) -> None:
         for i in range(self.tile.blocks * self.pixels):
-            acc, at = f"%%{self.register}{i}", f"{i * self.vector}(%[sums])"
+            acc, at = f"%%{self.register}{i}", f"{i * self.vector}+%[sums]"
             self.lines += [f"vaddps {at}, {acc}, {acc}", f"vmovaps {acc}, {at}", _cleared(acc)]
 
     def _blocks(self, blocks: int, channels: int, streams: int = 1) -> None:
@@ -342,7 +342,7 @@ def _assembly(name: str, tile: Tile, level: Level) -> str:
     if writer.folds:
         for i in range(tile.blocks * writer.pixels):
             acc = f"%%{writer.register}{i}"
-            writer.lines.append(f"vaddps {i * writer.vector}(%[sums]), {acc}, {acc}")
+            writer.lines.append(f"vaddps {i * writer.vector}+%[sums], {acc}, {acc}")
     writer.finish()
     text = "\n".join(f'    "{line}\\n\\t"' for line in writer.lines)
     clobbered = ", ".join(f'"{writer.register}{i}"' for i in range(level.registers))
@@ -350,7 +350,7 @@ def _assembly(name: str, tile: Tile, level: Level) -> str:
         f', [{each}] "{"r" if each == "source_row" else "rm"}"({each})' for each in tile.distances
     )
     count = tile.blocks * writer.pixels * level.lanes
-    sums = stretches = folded = moved = still = ""
+    sums = stretches = moved = still = ""
     for pointer, distance in (("r", tile.residual_plane), ("d", tile.target_plane)):
         if distance is None:
             moved += f', [{pointer}] "+r"({pointer})'
@@ -360,7 +360,8 @@ def _assembly(name: str, tile: Tile, level: Level) -> str:
         sums = (
             f"\n  float sums[{count}] __attribute__((aligned(64))) = {{0}};\n  int64_t stretches;"
         )
-        stretches, folded = ', [stretches] "=m"(stretches)', ', [sums] "r"(sums)'
+        # (In place, not by a register: two rows of open sizes leave none.)
+        stretches = f', [stretches] "=m"(stretches), [sums] "+m"(*(float (*)[{count}])sums)'
     return f"""{_signature(name, tile)} {{
   const float *p;
   int64_t ib, kh, kw, c;{sums}
@@ -368,7 +369,7 @@ def _assembly(name: str, tile: Tile, level: Level) -> str:
 {text}
     : [s] "+r"(s), [w] "+r"(w), [pf] "+r"(pf), [p] "=&r"(p), [ib] "=&r"(ib), [kh] "=&r"(kh),
       [kw] "=&r"(kw), [c] "=&r"(c){moved}{stretches}
-    : [b] "r"(b){still}{distances}{folded}
+    : [b] "r"(b){still}{distances}
     : "memory", "cc", {clobbered});
 }}
 """
