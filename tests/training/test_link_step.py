@@ -129,6 +129,27 @@ def test_models_of_the_zoo_learn_the_same(make: Any, loss: Any, data: Any) -> No
     np.testing.assert_allclose(losses, expected, rtol=1e-4)
 
 
+class Held(Rows):
+    def forward(self, x: Any) -> Any:
+        y = F.relu(self.norm(self.first(x)))
+        return self.second(F.zoneout(F.tanh(y), y, 0.3))
+
+
+def test_zoneout_holds_the_same_elements() -> None:
+    expected, _, _ = trained(optimizers.MomentumSGD(), False, Held)
+    losses, _, _ = trained(optimizers.MomentumSGD(), True, Held)
+    np.testing.assert_allclose(losses, expected, rtol=1e-4)
+
+
+def test_a_variational_autoencoder_learns_from_the_same_samples() -> None:
+    batches = [(np.random.RandomState(n).rand(n, 6).astype("f"),) for n in (4, 4, 3)]
+    make = lambda: zoo.VAE(6, 2, 8)  # noqa: E731
+    loss = lambda model, x: model(x)  # noqa: E731
+    expected, _, _ = trained(optimizers.Adam(), False, make, loss, batches)
+    losses, _, _ = trained(optimizers.Adam(), True, make, loss, batches)
+    np.testing.assert_allclose(losses, expected, rtol=1e-4)
+
+
 class Words(hagane.Chain):
     def __init__(self) -> None:
         super().__init__()

@@ -404,8 +404,12 @@ class ScopedEmitter(Emitter):
         training.draws += 1
         return training.seed, training.draws
 
-    def mask(self, x: Tensor, ratio: float) -> Tensor:
-        """Return an input ``mask.N`` of a tensor's sizes, what dropout multiplies it by.
+    def mask(self, x: Tensor, ratio: float | None) -> Tensor:
+        """Return an input ``mask.N`` of a tensor's sizes: what dropout multiplies it by.
+
+        Args:
+            x: The tensor.
+            ratio: The share that is dropped; None for normal numbers in place of a mask.
 
         Raises:
             CheckError: It is drawn in a branch or a loop.

@@ -328,8 +328,11 @@ class _Program:
         feed = self._fed(given)
         sizes = sizes_of(self._made.model.graph, list(feed), list(feed.values()))
         for name, tensor, ratio in self._masks:
-            kept = np.random.rand(*_shape(tensor, sizes)) >= ratio
             dtype = tensor.dtype.numpy()
+            if ratio is None:
+                feed[name] = np.random.standard_normal(_shape(tensor, sizes)).astype(dtype)
+                continue
+            kept = np.random.rand(*_shape(tensor, sizes)) >= ratio
             feed[name] = np.asarray(kept * dtype.type(1 / (1 - ratio)), dtype)
         if "seed" in self._inputs:
             feed["seed"] = np.random.randint(0, 2**32, 2, np.uint32)

@@ -19,14 +19,15 @@ from hagane.frontends.libraries.chainer.operands import (
     variable,
 )
 from hagane.frontends.libraries.chainer.operands import axis as checked_axis
-from hagane.frontends.libraries.chainer.table import function
+from hagane.frontends.libraries.chainer.table import VARIABLE, function
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.chainer import elementwise as functions
 from hagane.ops.functions.layers import drawing
 from hagane.ops.functions.numbers import activations
-from hagane.ops.functions.numbers.elementary import add, div, exp, mul
+from hagane.ops.functions.numbers.activations import number_like
+from hagane.ops.functions.numbers.elementary import add, div, exp, mul, where
 from hagane.ops.functions.numbers.elementary import cast as cast_to
 from hagane.ops.functions.tensors.shapes import filled_like
 from hagane.symbolic import Dim, floordiv, product
@@ -273,6 +274,9 @@ def zoneout(t: Core, h: Value, x: Value, ratio: Value = 0.5, **_: Value) -> Tens
     before, found = floating(t, h, "h"), floating(t, x)
     same_shape(t, before, found, "h and x")
     if settings(t)["train"]:
+        if _is_drawn_by_caller(t) and isinstance(ratio, int | float) and 0 <= ratio < 1:
+            mask = t.emit.mask(found, float(ratio))
+            return same(t, found, _chosen, mask, found, before)
         return made(t, "Zoneout", [before, found], found.dtype, found.shape)
     return same(t, found, lambda x: op("Identity", x), found)
 
@@ -288,9 +292,22 @@ def gaussian(
     if isinstance(eps, Tensor):
         noise = floating(t, eps, "eps")
         y = same(t, m, lambda m, v, e: add(m, mul(exp(mul(v, 0.5)), e)), m, v, noise)
+    elif _is_drawn_by_caller(t):
+        noise = t.emit.mask(m, None).seen_as(VARIABLE)
+        y = same(t, m, lambda m, v, e: add(m, mul(exp(mul(v, 0.5)), e)), m, v, noise)
     else:
         y = noise = made(t, "Gaussian", [m, v], m.dtype, m.shape)
     return (y, noise) if return_eps else y
+
+
+def _is_drawn_by_caller(t: Core) -> bool:
+    training = t.emit.training if t.emit.builds else None
+    return training is not None and training.masks is not None
+
+
+def _chosen(mask: Any, x: Any, y: Any) -> Any:
+    """Return elements of x where a mask is not zero, else of y."""
+    return where(op("Greater", mask, number_like(0, mask)), x, y)
 
 
 @function("gumbel_softmax")

@@ -43,14 +43,15 @@ class Training:
         updates: The new content of buffers that it changes, by their names.
         seed: Two numbers of type uint32 that random numbers follow from, once some are drawn.
         draws: How many arrays of random numbers are drawn.
-        masks: Inputs for what dropout multiplies by, with the share that is dropped, where the
-            caller draws them; None where they follow from the seed.
+        masks: Inputs for what dropout multiplies by, with the share that is dropped, and for
+            normal numbers, with None, where the caller draws them; None where they follow from
+            the seed.
     """
 
     updates: dict[str, Tensor] = field(default_factory=dict)
     seed: Tensor | None = None
     draws: int = 0
-    masks: list[tuple[Tensor, float]] | None = None
+    masks: list[tuple[Tensor, float | None]] | None = None
 
     def begin(self) -> None:
         """Forget what was told before."""
@@ -94,8 +95,8 @@ class Emitter:
         """Return the numbers that random numbers follow from, and the number of this draw."""
         raise NotImplementedError
 
-    def mask(self, x: Tensor, ratio: float) -> Tensor:
-        """Return what dropout multiplies a tensor by, which the caller draws."""
+    def mask(self, x: Tensor, ratio: float | None) -> Tensor:
+        """Return what dropout multiplies a tensor by, or normal numbers, which the caller draws."""
         raise NotImplementedError
 
     def change(self, buffer: Tensor, new: Callable[[Tensor], Tensor]) -> None:
