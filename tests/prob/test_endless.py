@@ -202,7 +202,7 @@ def test_long_fractions_are_shown_by_their_digits_and_written_whole_as_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "walk.pml"
-    text = RUIN.format(p="9/19", goal=5000, start=20, chance="0").replace("= 0}", "<= 1/1000}")
+    text = RUIN.format(p="999/1999", goal=1500, start=20, chance="0").replace("= 0}", "<= 1/100}")
     path.write_text(text, encoding="utf-8")
     with pytest.raises(SystemExit):
         main(["prob", "check", str(path)])

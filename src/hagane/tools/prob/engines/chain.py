@@ -50,6 +50,9 @@ _FEW = 200_000
 # What follows a call that comes again and again without a draw.
 _ENDLESS: Control = (None, None, (("endless",), ()))
 
+# Calls that may follow each other without a draw.
+_CALLS = 20_000
+
 # Calls that may be open at once: states are compared by all that is left to do.
 _OPEN = 200
 
@@ -217,7 +220,7 @@ class _Endless(Machine):
         if call in self.entered:
             return _ENDLESS
         self.entered.add(call)
-        if len(self.entered) > self.limits.states:
+        if len(self.entered) > min(_CALLS, self.limits.states):
             raise self._too_large(function.definition)
         return super()._enter(function, inputs, self._depth(function, stack), stack)
 
