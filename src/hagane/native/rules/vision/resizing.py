@@ -8,7 +8,7 @@ kernel of its own instead, whose numbers are float64 until the last kernel round
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx_ir as ir
@@ -26,8 +26,10 @@ from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.indexing.axes import around, number_input, whole_numbers
 from hagane.native.rules.shaping.numbers import INT64, found_numbers, length_of
-from hagane.native.rules.vision.resized_rows import Table, blend_rows, pick_rows
 from hagane.symbolic import Dim
+
+if TYPE_CHECKING:
+    from hagane.native.rules.vision.resized_rows import Table
 
 # C of the input coordinate at output coordinate ``j``; ONNX computes it in float32.
 _COORDINATES = {
@@ -138,6 +140,8 @@ def _given(low: Lowering, node: ir.Node, index: int) -> ir.Value | None:
 
 def lower_resize(low: Lowering, node: ir.Node) -> None:
     """Lower Resize: one axis after the other."""
+    from hagane.native.rules.vision.resized_rows import blend_rows, pick_rows  # few models need it
+
     attributes = low.facts.attributes(node)
     plan, out = _Plan(low, node), node.outputs[0]
     mode = low.facts.choice(node, "mode", ("nearest", "linear", "cubic"))
@@ -181,6 +185,8 @@ def _nearest_tables(
     low: Lowering, node: ir.Node, plan: _Plan, x: Tensor, y: Tensor
 ) -> dict[int, Table]:
     """Write kernels that find the nearest element to each coordinate of each axis."""
+    from hagane.native.rules.vision.resized_rows import Table  # few models need it
+
     nearest, tables = low.facts.choice(node, "nearest_mode", frozenset(_NEAREST)), {}
     for number, axis in enumerate(plan.axes):
         places = low.recorder.new(f"{node.outputs[0].name} at {axis}", INT64, (y.shape[axis],))
@@ -219,6 +225,8 @@ def _weight_tables(
     low: Lowering, node: ir.Node, plan: _Plan, kind: np.dtype[Any], x: Tensor, y: Tensor
 ) -> dict[int, Table]:
     """Write kernels that find the elements and weights of each coordinate of each axis."""
+    from hagane.native.rules.vision.resized_rows import Table  # few models need it
+
     attributes = low.facts.attributes(node)
     helper, tap, reach = _weighing(attributes)
     tables = {}
