@@ -13,7 +13,7 @@ import numpy as np
 
 from hagane.errors import CaptureError, InvalidArgument
 from hagane.frontends.capture.capture import Captured, capture_object
-from hagane.frontends.capture.structure import Constant, Leaf
+from hagane.frontends.capture.structure import Constant, Example, Leaf
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.frontends.python.interpret.emit import Training
 from hagane.nn import reporter
@@ -225,7 +225,12 @@ class LinkStep:
         grouped: tuple[list[Group], dict[int, int]],
     ) -> _Program:
         training = Training(masks=[])
-        arguments = (model, *types) if self._prefix else tuple(types)
+        # Of NumPy whatever else the program's file imports.
+        examples = [
+            Example(text, "numpy.ndarray") if isinstance(x, np.ndarray) else text
+            for text, x in zip(types, given, strict=True)
+        ]
+        arguments = (model, *examples) if self._prefix else tuple(examples)
         captured = capture_object(self._loss, arguments, {}, MeaningTables(), training)
         arrays = {captured.names[id(x)]: x for x in _arrays(model) if id(x) in captured.names}
         groups, numbers = grouped
