@@ -11,7 +11,7 @@ from hagane.tools.rtl.search.search import Found
 def search(tmp_path: Path, text: str, *assertions: str, cycles: int = 6) -> Found:
     path = tmp_path / "m.sv"
     path.write_text(text)
-    result = cover(read_sources([path], "m"), Budget(20.0, cycles), assertions=assertions)
+    result = cover(read_sources([path], "m"), Budget(300.0, cycles), assertions=assertions)
     return result.found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hagane.tools.rtl.cover import Result, Status
+    from hagane.tools.rtl.result import Result, Status
 
 _STYLE = """
 body { font-family: system-ui, sans-serif; margin: 2em; color: #222; }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,23 +83,57 @@ def read_waves(
 
 def _sample(vcd: Path, rows: int, wanted: set[str]) -> dict[str, list[int]]:
     """Return the settled value of every wanted signal in every row."""
-    from vcdvcd import VCDVCD
+    names: dict[str, list[str]] = {name: [] for name in wanted}
+    row_code, codes = "", {}
+    with vcd.open(encoding="ascii", errors="replace") as file:
+        for name, code in _declarations(file):
+            if name == "tb.row":
+                row_code = code
+            # Members of an interface port live in the bench, where the interface stands.
+            for prefix in ("tb.dut.", "tb.port_"):
+                plain = name.removeprefix(prefix)
+                if plain != name and plain in names and (prefix == "tb.dut." or not names[plain]):
+                    names[plain] = [code]
+        for name, found in names.items():
+            for code in found:
+                codes[code] = name
+        changes: dict[str, list[tuple[int, str]]] = {code: [] for code in (*codes, row_code)}
+        time = 0
+        for line in file:
+            first = line[0]
+            if first == "#":
+                time = int(line[1:])
+            elif first in "bB":
+                value, _, code = line[1:-1].partition(" ")
+                if code in changes:
+                    changes[code].append((time, value))
+            elif first in "01xzXZ":
+                code = line[1:-1]
+                if code in changes:
+                    changes[code].append((time, first))
+    ends = _row_ends(changes[row_code], rows)
+    by_code = {code: _values(changes[code], ends) for code in codes}
+    return {name: by_code[found[0]] for name, found in names.items() if found}
 
-    waves = VCDVCD(str(vcd), store_tvs=True)
-    by_name: dict[str, str] = {}
-    for name in waves.signals:
-        # Icarus leaves the backslash of escaped names, Verilator does not.
-        plain = re.sub(r"\[\d+:\d+\]$", "", name.removeprefix("TOP.")).replace("\\", "")
-        by_name[plain] = name
-    ends = _row_ends(waves[by_name["tb.row"]].tv, rows)
-    sampled = {}
-    for name in wanted:
-        # Members of an interface port live in the bench, where the interface stands.
-        full = by_name.get(f"tb.dut.{name}") or by_name.get(f"tb.port_{name}")
-        if full is None:
+
+def _declarations(file: Iterator[str]) -> Iterator[tuple[str, str]]:
+    """Yield the names below the top and the codes of a wave file's signals."""
+    scopes: list[str] = []
+    for line in file:
+        words = line.split()
+        if not words:
             continue
-        sampled[name] = _values(waves[full].tv, ends)
-    return sampled
+        if words[0] == "$scope":
+            scopes.append(words[2])
+        elif words[0] == "$upscope":
+            scopes.pop()
+        elif words[0] == "$var":
+            # A range follows the name or is part of it; Icarus leaves the backslash of escaped
+            # names, Verilator does not.
+            name = re.sub(r"\[-?\d+:-?\d+\]$", "", "".join(words[4:-1])).replace("\\", "")
+            yield ".".join([*scopes, name]).removeprefix("TOP."), words[3]
+        elif words[0] == "$enddefinitions":
+            return
 
 
 def _row_ends(changes: Sequence[tuple[int, str]], rows: int) -> list[int]:
@@ -118,7 +152,10 @@ def _values(changes: Sequence[tuple[int, str]], ends: Sequence[int]) -> list[int
     for end in ends:
         while position < len(changes) and changes[position][0] < end:
             text = changes[position][1]
-            current = int(re.sub("[^1]", "0", text), 2)
+            try:
+                current = int(text, 2)
+            except ValueError:  # x or z
+                current = int(re.sub("[^1]", "0", text), 2)
             position += 1
         values.append(current)
     return values

@@ -1,0 +1,172 @@
+"""The standing of every point, from the replay and the proofs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from hagane.tools.rtl.circuit.machine import PointKey
+from hagane.tools.rtl.circuit.model import CycleModel
+from hagane.tools.rtl.replay.replay import Replay, line_points
+from hagane.tools.rtl.replay.verilator import LinePoint, Run
+from hagane.tools.rtl.result import Result, Status
+from hagane.tools.rtl.search.assertions import CHECKER_FILE, standings
+from hagane.tools.rtl.search.search import Found
+from hagane.tools.rtl.search.simulate import Bit, Goal, Simulator, Test, Violation, goals_of
+
+_NOT_REPLAYED = "no simulator replayed the tests"
+
+
+def judge(
+    top: str,
+    model: CycleModel,
+    simulator: Simulator,
+    tests: list[Test],
+    found: Found,
+    run: Run | None,
+    replay: Replay | None,
+) -> Result:
+    """Decide each point from the replay; what the replay did not show is not covered."""
+    reached: dict[Goal, int] = {}
+    first: dict[Goal, tuple[int, int]] = {}
+    if replay is not None:
+        for number, cycles in enumerate(replay.cycles):
+            for goal in goals_of(simulator, cycles):
+                if not (isinstance(goal, Bit) and goal.signal in replay.missing):
+                    reached.setdefault(goal, number)
+            for at, cycle in enumerate(cycles):
+                for index, failed in enumerate(cycle.violations):
+                    if failed:
+                        goal = Violation(simulator.violation_names[index])
+                        first.setdefault(goal, (number, at))
+    defects = [str(item) for item in (replay.differences if replay else ())]
+    statuses = []
+    for key in model.points:
+        if key.kind != "line":
+            statuses.append(_point(key, reached, found, replay is not None))
+    statuses += _toggles(model, reached, found, replay is not None)
+    unmatched: list[str] = []
+    line_covered = 0
+    if run is not None and run.counts_lines:
+        lines, unmatched, line_defects = _lines(model, simulator, run, reached, found)
+        statuses += lines
+        defects += line_defects
+        line_covered = sum(item.status == "covered" for item in lines)
+    else:
+        mine = [key for key in model.points if key.kind == "line"]
+        statuses += [_point(key, reached, found, replay is not None) for key in mine]
+    assertions = standings(
+        simulator.violation_names, found, first, tests, replayed=replay is not None
+    )
+    return Result(
+        top=top,
+        statuses=statuses,
+        tests=tests,
+        found=found,
+        model=model,
+        simulator=run.simulator if run else None,
+        line_covered=line_covered,
+        differences=replay.differences if replay else (),
+        defects=defects,
+        notices=list(model.notices),
+        seconds=0.0,
+        testbench="",
+        csv="",
+        assertions=assertions,
+        outputs=_outputs(model, simulator, replay),
+        replayed=run,
+        signals_compared=replay.compared if replay else 0,
+        unmatched=unmatched,
+    )
+
+
+def _outputs(
+    model: CycleModel, simulator: Simulator, replay: Replay | None
+) -> list[list[dict[str, int]]]:
+    """Return the simulator's outputs, row by row, test by test."""
+    where = {name: index for index, name in enumerate(simulator.signal_names)}
+    return [
+        [{name: cycle.signals[where[name]] for name in model.outputs} for cycle in cycles]
+        for cycles in (replay.cycles if replay else ())
+    ]
+
+
+def _point(key: PointKey, reached: Mapping[Goal, int], found: Found, replayed: bool) -> Status:
+    where = f"{key.position} {key.label}" + (f" in {key.scope}" if key.scope else "")
+    common = {"file": key.position.file, "line": key.position.line}
+    if key in reached:
+        return Status(key.kind, where, "covered", reached[key], **common)  # type: ignore[arg-type]
+    if key in found.dead:
+        dead = found.dead[key]
+        return Status(key.kind, where, "dead", None, dead.why, dead.cycles, **common)  # type: ignore[arg-type]
+    why = found.unknown.get(key, "")
+    if key in found.covered:
+        why = "the replay did not show it" if replayed else _NOT_REPLAYED
+    return Status(key.kind, where, "unknown", None, why, **common)  # type: ignore[arg-type]
+
+
+def _toggles(
+    model: CycleModel, reached: Mapping[Goal, int], found: Found, replayed: bool
+) -> list[Status]:
+    statuses = []
+    for name, term in model.signals.items():
+        for index in range(term.width):
+            where = f"{name}[{index}]" if term.width > 1 else name
+            high, low = Bit(name, index, 1), Bit(name, index, 0)
+            if high in reached and low in reached:
+                test = max(reached[high], reached[low])
+                statuses.append(Status("toggle", where, "covered", test))
+                continue
+            dead = found.dead.get(high) or found.dead.get(low)
+            if dead is not None:
+                stuck = 0 if high in found.dead else 1
+                why = f"always {stuck}: {dead.why}"
+                statuses.append(Status("toggle", where, "dead", None, why, dead.cycles))
+                continue
+            reason = found.unknown.get(high) or found.unknown.get(low)
+            default = "the replay did not show it" if replayed else _NOT_REPLAYED
+            statuses.append(Status("toggle", where, "unknown", None, reason or default))
+    return statuses
+
+
+def _lines(
+    model: CycleModel,
+    simulator: Simulator,
+    run: Run,
+    reached: Mapping[Goal, int],
+    found: Found,
+) -> tuple[list[Status], list[str], list[str]]:
+    """Return the standing of the simulator's own line points."""
+    keys = list(model.points)
+    matched, unmatched = line_points(simulator, run)
+    statuses, defects = [], []
+    for point, count in run.lines.items():
+        assert isinstance(point, LinePoint)
+        if Path(point.position.file).name == CHECKER_FILE:
+            continue
+        mine = [keys[index] for index in matched[point]]
+        where = f"{point.position} {point.label}" + (f" in {point.scope}" if point.scope else "")
+        place = {"file": point.position.file, "line": point.position.line}
+        tests = [reached[key] for key in mine if key in reached]
+        dead = [found.dead[key] for key in mine if key in found.dead]
+        if count:
+            test = min(tests) if tests else None
+            statuses.append(Status("line", where, "covered", test, **place))  # type: ignore[arg-type]
+            if mine and len(dead) == len(mine) and all(item.cycles is None for item in dead):
+                defects.append(f"{where}: proved dead, yet the simulator reached it")
+        elif tests:
+            defects.append(f"{where}: reached in hagane by test {min(tests)}, not in the simulator")
+            statuses.append(
+                Status("line", where, "unknown", None, "the replay did not show it", **place)  # type: ignore[arg-type]
+            )
+        elif mine and len(dead) == len(mine):
+            bounds = [item.cycles for item in dead if item.cycles is not None]
+            statuses.append(
+                Status("line", where, "dead", None, dead[0].why, max(bounds, default=None), **place)  # type: ignore[arg-type]
+            )
+        else:
+            why = next((found.unknown[key] for key in mine if key in found.unknown), "")
+            if not mine:
+                why = "hagane has no point at this place"
+            statuses.append(Status("line", where, "unknown", None, why, **place))  # type: ignore[arg-type]
+    return statuses, unmatched, defects
