@@ -235,9 +235,9 @@ class Engine:
                 seen[:, : self.flag_words].view(np.uint8), axis=1, bitorder="little"
             )
             known = np.array(constant, np.int64)
-            chosen = (
-                flags[:, places] | known if self.flag_words else known[None].repeat(len(part), 0)
-            )
+            chosen = known[None].repeat(len(part), 0)
+            if self.flag_words:
+                chosen |= flags[:, places]
             for bits, words, state_after in zip(chosen.tolist(), seen.tolist(), after, strict=True):
                 values = tuple(
                     [

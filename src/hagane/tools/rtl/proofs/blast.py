@@ -138,10 +138,8 @@ class Blaster:
     def _signed(self, op: str, a: Bits, b: Bits) -> Bits:
         p, q = a[-1], b[-1]
         quotient, rest = self._divide(self._size(a, p), self._size(b, q))
-        if op == "sdiv":
-            value = self._size(quotient, self._g.differ(p, q))
-        else:
-            value = self._size(rest, p)
+        negative = self._g.differ(p, q) if op == "sdiv" else p
+        value = self._size(quotient if op == "sdiv" else rest, negative)
         return self._defined(value, b)
 
     def _shift(self, a: Bits, amount: Bits, fill: int) -> Bits:
