@@ -126,10 +126,11 @@ def _progress() -> Iterator[Report | None]:
 
 
 def _show(result: Result) -> None:
-    head = f"{'':10} {'total':>7} {'covered':>8} {'dead':>6} {'unknown':>8}"
+    head = f"{'':10} {'total':>7} {'covered':>8} {'dead':>6} {'reachable':>10} {'unknown':>8}"
     print(f"{head} {'dead in K cycles only':>22}")
     for kind, row in result.counts().items():
-        numbers = f"{row['total']:7} {row['covered']:8} {row['dead']:6} {row['unknown']:8}"
+        numbers = f"{row['total']:7} {row['covered']:8} {row['dead']:6}"
+        numbers += f" {row['reachable']:10} {row['unknown']:8}"
         print(f"{kind:10} {numbers} {row['dead_within_cycles']:22}")
     cycles = sum(len(test) for test in result.tests)
     print(f"{len(result.tests)} tests, {cycles} cycles, {result.seconds:.1f} s")

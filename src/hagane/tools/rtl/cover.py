@@ -42,7 +42,6 @@ from hagane.tools.rtl.search.simulate import Cycle, Goal, Simulator, Test, Viola
 _SEARCH = 0.72  # of the time; the rest is for smaller tests and the replay
 _MINIMISE = 0.8
 _MINIMISE_SECONDS = 6.0
-_REPLAYED_VALUES = 100_000  # of signals, a second of the whole time
 
 
 def load(sources: Sources) -> tuple[Design, CycleModel]:
@@ -90,7 +89,7 @@ def cover(
         failing = violations(model, assertions)
         without_checkers(model)
         simulator = Simulator(model, failing)
-        stage = _Stage(sources, design, model, simulator, folder, started, budget.seconds)
+        stage = _Stage(sources, design, model, simulator, folder, started, budget)
         with stage.replaying():
             goals: dict[Goal, Term] = {Violation(key): term for key, term in failing.items()}
             goals.update(model.points.items())
@@ -145,7 +144,7 @@ def _smallest(
     search: Search, tests: list[Words], stage: _Stage, clock: Callable[[], float]
 ) -> list[Words]:
     """Return one test composed for everything, else few of those found; rows left out of either."""
-    stop = min(clock() + _MINIMISE_SECONDS, stage.started + _MINIMISE * stage.seconds)
+    stop = min(clock() + _MINIMISE_SECONDS, stage.started + _MINIMISE * stage.budget.seconds)
     engine, prologue = search.engine, len(search.prologue)
     wanted = search.corpus.met & engine.every
 
@@ -175,7 +174,7 @@ def _in_sequence(search: Search, tests: list[Words]) -> tuple[list[Test], list[l
             bits, state = engine.run(rows, state)
             met |= bits
         lost = wanted & ~met
-        again = [node for node in search.corpus.fewest(lost) if not node.jump] if lost else []
+        again = search.corpus.fewest(lost) if lost else []
         if not again:
             break
         tests = [*tests, *(node.path() for node in again)]
@@ -197,7 +196,7 @@ class _Stage:
     simulator: Simulator
     folder: Path
     started: float
-    seconds: float
+    budget: Budget
     notices: list[str] = field(default_factory=list)
     players: list[Player] = field(default_factory=list)
     chosen: Player | None = None
@@ -228,7 +227,7 @@ class _Stage:
         if not tests:
             return None, None
         for player in [self.chosen] if self.chosen is not None else self.players:
-            left = max(5.0, self.started + self.seconds - time.monotonic())
+            left = max(5.0, self.started + self.budget.seconds - time.monotonic())
             try:
                 run = player.run(self.model, tests, left)
             except SimulatorError as error:
@@ -240,7 +239,7 @@ class _Stage:
 
     def bounded(self, tests: list[Words]) -> list[Words]:
         """Return as many of the tests as can be replayed within the time."""
-        most = int(_REPLAYED_VALUES * self.seconds / (20 + len(self.model.signals)))
+        most = self.budget.replayed_rows(len(self.model.signals))
         rows = 0
         kept: list[Words] = []
         for test in sorted(tests, key=len):
@@ -248,7 +247,7 @@ class _Stage:
                 left = sum(map(len, tests)) - rows
                 self.notices.append(
                     f"{left} rows of tests are left out: {most} are what can be replayed within "
-                    f"--seconds {self.seconds:g}"
+                    f"--seconds {self.budget.seconds:g}"
                 )
                 break
             kept.append(test)

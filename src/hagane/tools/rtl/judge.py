@@ -99,10 +99,18 @@ def _point(key: PointKey, reached: Mapping[Goal, int], found: Found, replayed: b
     if key in found.dead:
         dead = found.dead[key]
         return Status(key.kind, where, "dead", None, dead.why, dead.cycles, **common)  # type: ignore[arg-type]
+    if key in found.reachable:
+        why = looped(found.reachable[key])
+        return Status(key.kind, where, "reachable", None, why, found.reachable[key], **common)  # type: ignore[arg-type]
     why = found.unknown.get(key, "")
     if key in found.covered:
         why = "the replay did not show it" if replayed else _NOT_REPLAYED
     return Status(key.kind, where, "unknown", None, why, **common)  # type: ignore[arg-type]
+
+
+def looped(cycles: int) -> str:
+    """Return how a point is reached that no run met."""
+    return f"by a proved loop, {cycles:,} cycles after the start of a test; not replayed"
 
 
 def _toggles(
@@ -122,6 +130,11 @@ def _toggles(
                 stuck = 0 if high in found.dead else 1
                 why = f"always {stuck}: {dead.why}"
                 statuses.append(Status("toggle", where, "dead", None, why, dead.cycles))
+                continue
+            far = [found.reachable[bit] for bit in (high, low) if bit in found.reachable]
+            if far and not any(bit in found.unknown for bit in (high, low)):
+                why = looped(max(far))
+                statuses.append(Status("toggle", where, "reachable", None, why, max(far)))
                 continue
             reason = found.unknown.get(high) or found.unknown.get(low)
             default = "the replay did not show it" if replayed else _NOT_REPLAYED
@@ -163,6 +176,11 @@ def _lines(
             bounds = [item.cycles for item in dead if item.cycles is not None]
             statuses.append(
                 Status("line", where, "dead", None, dead[0].why, max(bounds, default=None), **place)  # type: ignore[arg-type]
+            )
+        elif any(key in found.reachable for key in mine):
+            cycles = min(found.reachable[key] for key in mine if key in found.reachable)
+            statuses.append(
+                Status("line", where, "reachable", None, looped(cycles), cycles, **place)  # type: ignore[arg-type]
             )
         else:
             why = next((found.unknown[key] for key in mine if key in found.unknown), "")

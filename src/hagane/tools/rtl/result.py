@@ -16,7 +16,10 @@ KINDS = ("line", "branch", "statement", "condition", "toggle", "cover")
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Where a point stands: covered with a test, dead with a proof, or unknown with a reason."""
+    """Where a point stands: covered with a test, dead with a proof, reachable, or unknown.
+
+    ``reachable`` points need more cycles than a replay takes: ``cycles``, by a proved loop.
+    """
 
     kind: str
     where: str
@@ -56,7 +59,7 @@ class Result:
     unmatched: list[str] = field(default_factory=list)
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """Return total, covered, dead and unknown for each kind of point.
+        """Return total, covered, dead, reachable and unknown for each kind of point.
 
         ``dead_within_cycles`` says how many of the dead are proved for so many cycles only.
         """
@@ -67,7 +70,7 @@ class Result:
                 "total": len(mine),
                 **{
                     word: sum(item.status == word for item in mine)
-                    for word in ("covered", "dead", "unknown")
+                    for word in ("covered", "dead", "reachable", "unknown")
                 },
                 "dead_within_cycles": sum(
                     item.status == "dead" and item.cycles is not None for item in mine

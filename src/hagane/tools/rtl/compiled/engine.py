@@ -253,6 +253,17 @@ class Engine:
                 )  # fmt: skip
         return cycles, state
 
+    def states(self, rows: Words, start: Words) -> Words:
+        """Return the state after each row."""
+        rows, state = np.ascontiguousarray(rows), start.copy()
+        seen = np.zeros((len(rows), self.observed), np.uint64)
+        after = np.zeros((len(rows), self.state_words), np.uint64)
+        self._library.hagane_trace(
+            *self._given(), _address(rows), len(rows), _address(state), _address(seen),
+            _address(after),
+        )  # fmt: skip
+        return after
+
     def until(self, rows: Words, start: Words, wanted: int) -> int:
         """Return after how many rows every wanted bit was met, 0 if some is not."""
         size = self.observed * 8

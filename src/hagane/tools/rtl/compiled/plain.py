@@ -45,6 +45,10 @@ class PlainEngine(Engine):
         cycles = self._cycles(rows, start)
         return cycles, self.state(cycles[-1].after) if cycles else start.copy()
 
+    def states(self, rows: Words, start: Words) -> Words:
+        """Return the state after each row."""
+        return np.stack([self.state(cycle.after) for cycle in self._cycles(rows, start)])
+
     def until(self, rows: Words, start: Words, wanted: int) -> int:
         """Return after how many rows every wanted bit was met, 0 if some is not."""
         for number, cycle in enumerate(self._cycles(rows, start), start=1):

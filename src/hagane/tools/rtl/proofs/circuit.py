@@ -43,9 +43,16 @@ class Unrolled:
     otherwise they rest.
     """
 
-    def __init__(self, circuit: Circuit, start: Sequence[int] | None, *, resets_open: bool = False):
+    def __init__(
+        self,
+        circuit: Circuit,
+        start: Sequence[int] | None,
+        *,
+        resets_open: bool = False,
+        gates: Gates | None = None,
+    ):
         self.circuit = circuit
-        self.gates = Gates()
+        self.gates = Gates() if gates is None else gates
         self._resets_open = resets_open
         self.start = [self.gates.input() for _ in circuit.state_bits] if start is None else start
         self.states = [list(self.start)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +15,8 @@ class Node:
     """A run: rows from the state in which its parent ended.
 
     ``met`` are the bits of the goals that the way here from the start of a test meets, ``length``
-    its rows. ``depth`` says how many cycles ahead no open goal was, by a solver.
+    its rows. ``depth`` says how many cycles ahead no open goal was, by a solver. Where ``jump`` is
+    not 0, so many of the rows are rounds of a loop that no run took.
     """
 
     parent: Node | None
@@ -25,7 +26,6 @@ class Node:
     length: int
     depth: int = 0
     jump: int = 0
-    signature: tuple[int, ...] = field(default=())
 
     def path(self) -> Words:
         """Return all rows from the start of a test."""
@@ -54,16 +54,30 @@ class Corpus:
         self.root = Node(None, prologue, state, met, len(prologue))
         self.nodes = [self.root]
         self.met = met
+        self.jumped = 0
         self.sequential = engine.model.sequential
 
     def add(self, parent: Node, rows: Words) -> Node | None:
         """Run rows from where a node ends; keep the run if it meets anything new."""
         met, state = self.engine.run(rows, parent.state)
-        if not met & ~self.met:
+        if not met & ~self.met & ~self.jumped:
             return None
-        self.met |= met
+        if parent.jump:
+            self.jumped |= met
+        else:
+            self.met |= met
         node = Node(parent, rows, state, met | parent.met, parent.length + len(rows))
         node.jump = parent.jump
+        self.nodes.append(node)
+        return node
+
+    def jump(self, parent: Node, state: Words, row: Words, rows: int) -> Node | None:
+        """Keep a state that a loop of so many rows leads to, if a row there meets anything new."""
+        met, after = self.engine.run(row[None, :], state)
+        if not met & ~self.met & ~self.jumped:
+            return None
+        self.jumped |= met
+        node = Node(parent, row[None, :], after, met, parent.length + rows, jump=parent.jump + rows)
         self.nodes.append(node)
         return node
 
@@ -77,7 +91,7 @@ class Corpus:
     def fewest(self, wanted: int) -> list[Node]:
         """Return few nodes whose ways together meet the wanted bits, as far as any do."""
         left, chosen = wanted, []
-        pool = [(node, node.met & wanted) for node in self.nodes]
+        pool = [(node, node.met & wanted) for node in self.nodes if not node.jump]
         while left and pool:
             pool = [(node, met & left) for node, met in pool if met & left]
             if not pool:

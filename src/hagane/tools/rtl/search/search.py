@@ -25,6 +25,7 @@ from hagane.tools.rtl.search.simulate import Bit, Dead, Goal, Row, Simulator, Te
 _BURST = 50_000  # cycles between two looks at the clock
 _LENGTH = 256  # rows of a random run that finds nothing
 _STARTS = 512
+_REPLAYED_VALUES = 100_000  # of signals, in a second of the whole time
 _FIRST_VECTORS = 200_000
 
 
@@ -40,15 +41,23 @@ class Budget:
     query_seconds: float = 5.0
     vectors: int = 1_000_000
 
+    def replayed_rows(self, signals: int) -> int:
+        """Return how many rows of a circuit a simulator replays in its share of the time."""
+        return int(_REPLAYED_VALUES * self.seconds / (20 + signals))
+
 
 @dataclass(slots=True)
 class Found:
-    """The findings of the search."""
+    """The findings of the search.
+
+    ``reachable`` are goals that no run met, but a loop of so many cycles leads to.
+    """
 
     tests: list[Test] = field(default_factory=list)
     covered: dict[Goal, int] = field(default_factory=dict)
     dead: dict[Goal, Dead] = field(default_factory=dict)
     unknown: dict[Goal, str] = field(default_factory=dict)
+    reachable: dict[Goal, int] = field(default_factory=dict)
     random_vectors: int = 0
     rounds: int = 0
     history: list[tuple[int, int]] = field(default_factory=list)
@@ -120,7 +129,8 @@ class Search:
     @property
     def open(self) -> int:
         """The bits of the goals that are neither met nor dead."""
-        return self.engine.every & ~self.corpus.met & ~self._dead_bits
+        corpus = self.corpus
+        return self.engine.every & ~corpus.met & ~corpus.jumped & ~self._dead_bits
 
     def open_goals(self) -> list[Goal]:
         """Return the goals that are neither covered nor dead."""
@@ -158,7 +168,7 @@ class Search:
 
     def finish(self) -> list[Words]:
         """Fill ``found`` with few tests for all goals; return the same tests as words."""
-        nodes = [n for n in self.corpus.fewest(self.corpus.met & self.engine.every) if not n.jump]
+        nodes = self.corpus.fewest(self.corpus.met & self.engine.every)
         tests = [node.path() for node in nodes]
         if not tests and any(term is TRUE for term in self.goals.values()):
             tests = [self._any_row()]
@@ -177,8 +187,14 @@ class Search:
                     found.dead.pop(goal, None)
                     found.unknown.pop(goal, None)
                     break
+        for node in self.corpus.nodes:
+            for goal in self.engine.goals(node.met) if node.jump else ():
+                if goal not in found.covered and goal not in found.reachable:
+                    found.reachable[goal] = node.length
+                    found.dead.pop(goal, None)
+                    found.unknown.pop(goal, None)
         for goal in self.goals:
-            if goal not in found.covered and goal not in found.dead:
+            if not any(goal in known for known in (found.covered, found.dead, found.reachable)):
                 found.unknown.setdefault(goal, "the time limit was met before it was tried")
         return tests
 
@@ -223,7 +239,7 @@ class Search:
             starts, nodes = self.corpus.starts(_STARTS)
             cycles, records, _ = self.engine.burst(
                 starts, self.random.getrandbits(64), self.engine.pace(_BURST),
-                _LENGTH if self.model.sequential else 64, self.corpus.met | self._dead_bits,
+                _LENGTH if self.model.sequential else 64, self.corpus.met | self.corpus.jumped | self._dead_bits,
             )  # fmt: skip
             done += cycles
             self.found.random_vectors += cycles

@@ -16,6 +16,7 @@ from hagane.tools.rtl.proofs.ahead import Ahead, Reached
 from hagane.tools.rtl.proofs.circuit import Circuit
 from hagane.tools.rtl.proofs.induction import Together
 from hagane.tools.rtl.proofs.relations import relations
+from hagane.tools.rtl.search.loops import accelerate
 from hagane.tools.rtl.search.simulate import Dead
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def explore(search: Search) -> None:
     stages: list[Callable[[], object]] = [
         lambda: plan.from_reset(whole * 0.25),
         lambda: plan.prove(2, whole * 0.15),
+        lambda: accelerate(search, plan.circuit, whole * 0.2),
         lambda: plan.look_ahead(10, whole * 0.2),
         lambda: plan.prove(3, whole * 0.15),
         lambda: plan.look_ahead(24, whole * 0.2),
