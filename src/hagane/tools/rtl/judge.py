@@ -46,9 +46,10 @@ def judge(
             statuses.append(_point(key, reached, found, replay is not None))
     statuses += _toggles(model, reached, found, replay is not None)
     unmatched: list[str] = []
+    notices: list[str] = []
     line_covered = 0
     if run is not None and run.counts_lines:
-        lines, unmatched, line_defects = _lines(model, simulator, run, reached, found)
+        lines, unmatched, line_defects, notices = _lines(model, simulator, run, reached, found)
         statuses += lines
         defects += line_defects
         line_covered = sum(item.status == "covered" for item in lines)
@@ -68,7 +69,7 @@ def judge(
         line_covered=line_covered,
         differences=replay.differences if replay else (),
         defects=defects,
-        notices=list(model.notices),
+        notices=[*model.notices, *notices],
         seconds=0.0,
         testbench="",
         csv="",
@@ -148,11 +149,11 @@ def _lines(
     run: Run,
     reached: Mapping[Goal, int],
     found: Found,
-) -> tuple[list[Status], list[str], list[str]]:
+) -> tuple[list[Status], list[str], list[str], list[str]]:
     """Return the standing of the simulator's own line points."""
     keys = list(model.points)
     matched, unmatched = line_points(simulator, run)
-    statuses, defects = [], []
+    statuses, defects, notices = [], [], []
     for point, count in run.lines.items():
         assert isinstance(point, LinePoint)
         if Path(point.position.file).name == CHECKER_FILE:
@@ -167,6 +168,12 @@ def _lines(
             statuses.append(Status("line", where, "covered", test, **place))  # type: ignore[arg-type]
             if mine and len(dead) == len(mine) and all(item.cycles is None for item in dead):
                 defects.append(f"{where}: proved dead, yet the simulator reached it")
+        elif tests and any(key in model.overwritten for key in mine if key in reached):
+            statuses.append(Status("line", where, "covered", min(tests), **place))  # type: ignore[arg-type]
+            notices.append(
+                f"{where}: covered by the simulator's waves, though its counter stays 0: Verilator "
+                "moves it behind an assignment to the condition that it counts"
+            )
         elif tests:
             defects.append(f"{where}: reached in hagane by test {min(tests)}, not in the simulator")
             statuses.append(
@@ -187,4 +194,4 @@ def _lines(
             if not mine:
                 why = "hagane has no point at this place"
             statuses.append(Status("line", where, "unknown", None, why, **place))  # type: ignore[arg-type]
-    return statuses, unmatched, defects
+    return statuses, unmatched, defects, notices

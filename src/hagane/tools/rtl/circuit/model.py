@@ -58,7 +58,10 @@ class Reset:
 
 @dataclass(slots=True)
 class CycleModel:
-    """A circuit's cycle: everything is a term over inputs and ``state``."""
+    """A circuit's cycle: everything is a term over inputs and ``state``.
+
+    ``overwritten`` are points of a branch whose condition its process writes afterwards.
+    """
 
     inputs: tuple[Input, ...]
     clocks: tuple[str, ...]
@@ -71,6 +74,7 @@ class CycleModel:
     outputs: dict[str, Term]
     notices: tuple[str, ...]
     assert_text: dict[tuple[Position, str], str] = field(default_factory=dict)
+    overwritten: frozenset[PointKey] = frozenset()
 
     @property
     def sequential(self) -> bool:
@@ -318,6 +322,9 @@ class _Builder:
             signals=signals,
             outputs={key: low(term) for key, term in outputs.items()},
             notices=tuple(notices),
+            overwritten=frozenset(
+                key for machine in self.machines.values() for key in machine.overwritten
+            ),
         )
 
 

@@ -15,10 +15,10 @@ from hagane.tools.rtl.circuit.model import CycleModel
 from hagane.tools.rtl.circuit.ports import Port
 from hagane.tools.rtl.errors import SimulatorError
 from hagane.tools.rtl.replay.icarus import compile_words, icarus_version
+from hagane.tools.rtl.replay.staged import keep_runtime, runtime_key, staged_words
 from hagane.tools.rtl.replay.testbench import instantiate, packed
 from hagane.tools.rtl.replay.verilator import (
     Run,
-    build_words,
     call_simulator,
     errors_of,
     read_coverage,
@@ -98,9 +98,11 @@ class Player:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "tb.sv"
         path.write_text(bench, encoding="utf-8")
+        self._runtime = ""
         if kind == "verilator":
             write_main(folder)
-            words = build_words(self._command[0], sources, path, folder)
+            self._runtime = runtime_key(self._command[0])
+            words = staged_words(self._command[0], sources, path, folder, self._runtime)
         else:
             words = compile_words(self._command[0], sources, path, folder / "tb.vvp")
         with (folder / "build.log").open("w") as log:
@@ -134,6 +136,9 @@ class Player:
         if status != 0:
             said = (self._folder / "build.log").read_text(errors="replace")
             raise SimulatorError(f"{name} does not take the circuit:\n{errors_of(said)}")
+        if self._runtime:
+            keep_runtime(self._runtime, self._folder / "obj")
+            self._runtime = ""
         (self._folder / _ROWS).write_text(rows_text(model, tests), encoding="utf-8")
         if self._kind == "verilator":
             words = [str(self._folder / "obj" / "Vtb")]

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hagane.tools.rtl.replay.verilator import Run
+from hagane.tools.rtl.circuit.machine import PointKey
+from hagane.tools.rtl.replay.verilator import LinePoint, Run
 from hagane.tools.rtl.search.simulate import Cycle, Row, Simulator, Test
 
 
@@ -163,7 +164,7 @@ def _values(changes: Sequence[tuple[int, str]], ends: Sequence[int]) -> list[int
 
 def line_points(
     simulator: Simulator, run: Run
-) -> tuple[Mapping[object, tuple[int, ...]], list[str]]:
+) -> tuple[Mapping[LinePoint, tuple[int, ...]], list[str]]:
     """Match the simulator's line points with ours: by file, line, label and nearest column."""
     ours: dict[tuple[str, int, str], list[int]] = {}
     for index, key in enumerate(simulator.model.points):
@@ -172,7 +173,7 @@ def line_points(
             place = (_real(key.position.file), key.position.line, label)
             ours.setdefault(place, []).append(index)
     keys = list(simulator.model.points)
-    matched: dict[object, tuple[int, ...]] = {}
+    matched: dict[LinePoint, tuple[int, ...]] = {}
     missing = []
     for point in run.lines:
         label = {"elsif": "if"}.get(point.label, point.label)
@@ -187,7 +188,25 @@ def line_points(
         found = [i for i in found if abs(keys[i].position.column - column) == nearest]
         scoped = [i for i in found if _plain(keys[i].scope) == _plain(point.scope)]
         matched[point] = tuple(scoped or found)
+    _apart(matched, keys)
     return matched, missing
+
+
+def _apart(matched: dict[LinePoint, tuple[int, ...]], keys: Sequence[PointKey]) -> None:
+    """Tell apart the points that one use of a macro makes at one place: by their order.
+
+    Of a chain of branches Verilator counts the last ``else`` alone.
+    """
+    groups: dict[tuple[int, ...], list[LinePoint]] = {}
+    for point, found in matched.items():
+        if len(found) > 1:
+            groups.setdefault(found, []).append(point)
+    for found, points in groups.items():
+        if len({keys[index].position.macro for index in found}) < len(found):
+            continue
+        points.sort(key=lambda point: point.position.column)
+        for point, index in zip(points[::-1], sorted(found)[::-1], strict=False):
+            matched[point] = (index,)
 
 
 def _real(path: str) -> str:

@@ -112,10 +112,13 @@ def build_words(
     testbench: Path,
     folder: Path,
     options: Sequence[str] = _QUICK,
+    *,
+    building: bool = True,
 ) -> list[str]:
-    """Return the command that compiles a bench to ``obj/Vtb``."""
+    """Return the command that compiles a bench to ``obj/Vtb``, or only writes its C++."""
     return [
-        command, "--cc", "--exe", "--build", "--timing", "--coverage-line", "--trace",
+        command, "--cc", "--exe", *(["--build"] if building else []), "--timing",
+        "--coverage-line", "--trace",
         "--trace-underscore", "--trace-max-array", "65536", "--trace-max-width", "65536",
         "--x-assign", "0", "--x-initial", "0", "-Wno-fatal", "-Wno-lint", "-Wno-style",
         "-j", "2", *options, *(_WHEEL_OPTIONS if _is_wheel(command) else ()),

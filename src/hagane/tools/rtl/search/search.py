@@ -239,7 +239,8 @@ class Search:
             starts, nodes = self.corpus.starts(_STARTS)
             cycles, records, _ = self.engine.burst(
                 starts, self.random.getrandbits(64), self.engine.pace(_BURST),
-                _LENGTH if self.model.sequential else 64, self.corpus.met | self.corpus.jumped | self._dead_bits,
+                _LENGTH if self.model.sequential else 64,
+                self.corpus.met | self.corpus.jumped | self._dead_bits,
             )  # fmt: skip
             done += cycles
             self.found.random_vectors += cycles
