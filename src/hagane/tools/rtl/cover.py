@@ -6,7 +6,7 @@ import gc
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from hagane.tools.rtl.circuit.elaborate import Sources, elaborate
 from hagane.tools.rtl.circuit.model import CycleModel, build_model
 from hagane.tools.rtl.compiled.engine import Words
 from hagane.tools.rtl.errors import InvalidDesign, SimulatorError
-from hagane.tools.rtl.judge import judge
+from hagane.tools.rtl.judge import judge, settle_outside, waived_goals
+from hagane.tools.rtl.merged import covered_elsewhere
 from hagane.tools.rtl.replay.cocotb_tests import write_cocotb, write_ports
 from hagane.tools.rtl.replay.icarus import find_icarus
 from hagane.tools.rtl.replay.player import Player, write_player
@@ -36,9 +37,13 @@ from hagane.tools.rtl.search.assertions import (
 )
 from hagane.tools.rtl.search.compose import compose
 from hagane.tools.rtl.search.minimise import minimise
-from hagane.tools.rtl.search.search import Budget, Report, Search, toggle_goals
+from hagane.tools.rtl.search.search import Budget, Found, Report, Search, toggle_goals
 from hagane.tools.rtl.search.simulate import Cycle, Goal, Simulator, Test, Violation
+from hagane.tools.rtl.unread import ports_alone, random_tests
+from hagane.tools.rtl.waivers import Waivers
+from hagane.tools.rtl.within import TimeUp, within
 
+_MODEL = 0.5  # of the time, for the model of a cycle
 _SEARCH = 0.72  # of the time; the rest is for smaller tests and the replay
 _MINIMISE = 0.8
 _MINIMISE_SECONDS = 6.0
@@ -71,8 +76,20 @@ def cover(
     seed: int = 0,
     report: Report | None = None,
     clock: Callable[[], float] = time.monotonic,
+    covered: Sequence[Path] = (),
+    waivers: Waivers | None = None,
 ) -> Result:
     """Find a small test set that meets every reachable point, and replay it.
+
+    Args:
+        sources: The circuit.
+        budget: How long everything may take, and how far proofs look ahead.
+        assertions: Expressions over names of the top module that should always hold.
+        seed: Of random rows.
+        report: Told how many points are covered, dead and open.
+        clock: Returns seconds.
+        covered: Coverage of existing tests, whose points are not sought.
+        waivers: Points that need no test.
 
     Raises:
         InvalidDesign, UnsupportedDesign, SimulatorError: See their descriptions.
@@ -81,10 +98,16 @@ def cover(
     with tempfile.TemporaryDirectory(prefix="hagane-rtl-") as name:
         folder = Path(name)
         sources = bind_assertions(sources, assertions, folder)
-        try:
-            design, model = load(sources)
-        except InvalidDesign as error:
-            raise explained(error, assertions) from None
+        model = None
+        with _collector_at_rest():
+            try:
+                design = flatten(elaborate(sources))
+                with suppress(TimeUp), within(_MODEL * budget.seconds + started - clock()):
+                    model = build_model(design)
+            except InvalidDesign as error:
+                raise explained(error, assertions) from None
+        if model is None:
+            return _unread(sources, design, folder, started, budget, seed, clock)
         check_names(design.elaborated, assertions)
         failing = violations(model, assertions)
         without_checkers(model)
@@ -95,9 +118,44 @@ def cover(
             goals.update(model.points.items())
             goals.update(toggle_goals(model))
             stop = started + _SEARCH * budget.seconds
-            search = Search(model, simulator, goals, budget, seed, report, stop)
-            search.run()
-            return _finish(stage, search, clock)
+            stage.elsewhere = covered_elsewhere(covered, model, sources.top)
+            stage.waivers = Waivers() if waivers is None else waivers
+            skipped = frozenset(stage.elsewhere) | waived_goals(goals, stage.waivers)
+            search: Search | None = None
+            with suppress(TimeUp), within(stop - clock()):
+                search = Search(model, simulator, goals, budget, seed, report, stop, skipped)
+                search.run()
+            if search is not None:
+                return _finish(stage, search, clock)
+        return _unread(sources, design, folder, started, budget, seed, clock)
+
+
+def _unread(
+    sources: Sources,
+    design: Design,
+    folder: Path,
+    started: float,
+    budget: Budget,
+    seed: int,
+    clock: Callable[[], float],
+) -> Result:
+    """Return what the simulator counts of random rows: the circuit took too long to read."""
+    model = ports_alone(design)
+    simulator = Simulator(model, {})
+    stage = _Stage(sources, design, model, simulator, folder / "unread", started, budget)
+    tests = random_tests(model, seed)
+    runs = [[Cycle((), (), (), {}) for _ in test] for test in tests]
+    with stage.replaying():
+        run, _ = stage.replay(tests, runs)
+    result = judge(sources.top, model, simulator, tests, Found(), run, None)
+    result.notices += [
+        f"the circuit was not read within the time (--seconds {budget.seconds:g}): only what the "
+        "simulator counts of random rows is reported, nothing was searched for or proved",
+        *stage.notices,
+    ]
+    result.csv = write_csv(model, tests)
+    result.seconds = clock() - started
+    return result
 
 
 def _finish(stage: _Stage, search: Search, clock: Callable[[], float]) -> Result:
@@ -124,6 +182,7 @@ def _finish(stage: _Stage, search: Search, clock: Callable[[], float]) -> Result
             f"({len(names)} signals)"
         )
     result = judge(sources.top, model, simulator, tests, found, run, replay)
+    settle_outside(result, stage.elsewhere, stage.waivers)
     if reduced:
         result.defects.insert(0, reduced)
     result.testbench = write_testbench(
@@ -198,6 +257,8 @@ class _Stage:
     started: float
     budget: Budget
     notices: list[str] = field(default_factory=list)
+    elsewhere: dict[Goal, str] = field(default_factory=dict)
+    waivers: Waivers = field(default_factory=Waivers)
     players: list[Player] = field(default_factory=list)
     chosen: Player | None = None
 

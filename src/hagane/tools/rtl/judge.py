@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeGuard
 
+from hagane.symbolic.term import Term
 from hagane.tools.rtl.circuit.machine import PointKey
 from hagane.tools.rtl.circuit.model import CycleModel
 from hagane.tools.rtl.replay.replay import Replay, line_points
@@ -13,6 +16,7 @@ from hagane.tools.rtl.result import Result, Status
 from hagane.tools.rtl.search.assertions import CHECKER_FILE, standings
 from hagane.tools.rtl.search.search import Found
 from hagane.tools.rtl.search.simulate import Bit, Goal, Simulator, Test, Violation, goals_of
+from hagane.tools.rtl.waivers import Waivers
 
 _NOT_REPLAYED = "no simulator replayed the tests"
 
@@ -92,8 +96,13 @@ def _outputs(
     ]
 
 
+def place_of(key: PointKey) -> str:
+    """Return where a point is, as reports say it."""
+    return f"{key.position} {key.label}" + (f" in {key.scope}" if key.scope else "")
+
+
 def _point(key: PointKey, reached: Mapping[Goal, int], found: Found, replayed: bool) -> Status:
-    where = f"{key.position} {key.label}" + (f" in {key.scope}" if key.scope else "")
+    where = place_of(key)
     common = {"file": key.position.file, "line": key.position.line}
     if key in reached:
         return Status(key.kind, where, "covered", reached[key], **common)  # type: ignore[arg-type]
@@ -195,3 +204,55 @@ def _lines(
                 why = "hagane has no point at this place"
             statuses.append(Status("line", where, "unknown", None, why, **place))  # type: ignore[arg-type]
     return statuses, unmatched, defects, notices
+
+
+def waived_goals(goals: Mapping[Goal, Term], waivers: Waivers) -> frozenset[Goal]:
+    """Return the goals that need no test, because their points are waived."""
+    if not waivers.waivers:
+        return frozenset()
+    return frozenset(
+        goal
+        for goal in goals
+        if (isinstance(goal, PointKey) and waivers.reason(goal.kind, place_of(goal)))
+        or (isinstance(goal, Bit) and waivers.reason("toggle", f"{goal.signal}[{goal.index}]"))
+    )
+
+
+def settle_outside(result: Result, elsewhere: Mapping[Goal, str], waivers: Waivers) -> None:
+    """Let points count that existing tests cover, and those that are waived."""
+    covered = {(goal.kind, place_of(goal)): f for goal, f in elsewhere.items() if _is_key(goal)}
+    lines = {
+        (goal.position.file, goal.position.line, goal.label, goal.scope): name
+        for goal, name in elsewhere.items()
+        if isinstance(goal, PointKey) and goal.kind == "line"
+    }
+    bits = {(goal.signal, goal.index): f for goal, f in elsewhere.items() if isinstance(goal, Bit)}
+    for name, term in result.model.signals.items():
+        for index in range(term.width):
+            if (name, index) in bits:
+                where = f"{name}[{index}]" if term.width > 1 else name
+                covered["toggle", where] = bits[name, index]
+    for at, item in enumerate(result.statuses):
+        if item.status == "covered":
+            continue
+        known = covered.get((item.kind, item.where))
+        if item.kind == "line" and known is None:
+            words = item.where.removeprefix(item.file).split(" ", 3)
+            label = {"elsif": "if"}.get(words[1], words[1])
+            scope = item.where.rpartition(" in ")[2] if " in " in item.where else ""
+            known = lines.get((item.file, item.line, label, scope))
+        if known is not None:
+            result.statuses[at] = replace(
+                item, status="covered", why=f"by {known}", cycles=None, test=None
+            )
+            continue
+        reason = waivers.reason(item.kind, item.where)
+        if reason is None and item.kind == "toggle" and not item.where.endswith("]"):
+            reason = waivers.reason(item.kind, f"{item.where}[0]")
+        if reason is not None:
+            result.statuses[at] = replace(item, status="waived", why=reason, cycles=None)
+    result.notices += waivers.unused()
+
+
+def _is_key(goal: Goal) -> TypeGuard[PointKey]:
+    return isinstance(goal, PointKey)

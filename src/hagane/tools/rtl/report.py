@@ -47,7 +47,16 @@ def _table(result: Result) -> str:
         f"<tr><th>{kind}</th>" + "".join(f"<td>{value}</td>" for value in row.values()) + "</tr>"
         for kind, row in result.counts().items()
     )
-    words = ("", "total", "covered", "dead", "reachable", "unknown", "dead in K cycles only")
+    words = (
+        "",
+        "total",
+        "covered",
+        "dead",
+        "reachable",
+        "waived",
+        "unknown",
+        "dead in K cycles only",
+    )
     head = "<tr>" + "".join(f"<th>{word}</th>" for word in words) + "</tr>"
     return f"<table>{head}{rows}</table>"
 

@@ -16,7 +16,7 @@ KINDS = ("line", "branch", "statement", "condition", "toggle", "cover")
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Where a point stands: covered with a test, dead with a proof, reachable, or unknown.
+    """Where a point stands: covered with a test, dead with a proof, reachable, waived, or unknown.
 
     ``reachable`` points need more cycles than a replay takes: ``cycles``, by a proved loop.
     """
@@ -59,7 +59,7 @@ class Result:
     unmatched: list[str] = field(default_factory=list)
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """Return total, covered, dead, reachable and unknown for each kind of point.
+        """Return total, covered, dead, reachable, waived and unknown for each kind of point.
 
         ``dead_within_cycles`` says how many of the dead are proved for so many cycles only.
         """
@@ -70,7 +70,7 @@ class Result:
                 "total": len(mine),
                 **{
                     word: sum(item.status == word for item in mine)
-                    for word in ("covered", "dead", "reachable", "unknown")
+                    for word in ("covered", "dead", "reachable", "waived", "unknown")
                 },
                 "dead_within_cycles": sum(
                     item.status == "dead" and item.cycles is not None for item in mine
@@ -89,6 +89,7 @@ def to_json(result: Result) -> dict[str, object]:
         "seconds": round(result.seconds, 3),
         "cycles": sum(len(test) for test in result.tests),
         "rounds": result.found.rounds,
+        "random_vectors": result.found.random_vectors,
         "assertions": [
             {
                 "assert": item.name,
@@ -102,6 +103,21 @@ def to_json(result: Result) -> dict[str, object]:
         ],
         "defects": result.defects,
         "notices": result.notices,
+        "dead": [
+            {"kind": item.kind, "where": item.where, "why": item.why, "cycles": item.cycles}
+            for item in result.statuses
+            if item.status == "dead"
+        ],
+        "reachable": [
+            {"kind": item.kind, "where": item.where, "why": item.why, "cycles": item.cycles}
+            for item in result.statuses
+            if item.status == "reachable"
+        ],
+        "waived": [
+            {"kind": item.kind, "where": item.where, "why": item.why}
+            for item in result.statuses
+            if item.status == "waived"
+        ],
         "unknown": [
             {"kind": item.kind, "where": item.where, "why": item.why}
             for item in result.statuses

@@ -314,7 +314,7 @@ class _Builder:
         return CycleModel(
             inputs=tuple(item for item in inputs if item.name not in clocks),
             clocks=clocks,
-            resets=(*resets, *_synchronous_resets(inputs, clocks, resets)),
+            resets=(*resets, *synchronous_resets(inputs, clocks, resets)),
             state=state,
             initial={name: initial.get(name, 0) for name in state},
             points=points,
@@ -328,7 +328,7 @@ class _Builder:
         )
 
 
-def _synchronous_resets(
+def synchronous_resets(
     inputs: Iterable[Input], clocks: tuple[str, ...], known: tuple[Reset, ...]
 ) -> list[Reset]:
     """Guess from the names which inputs reset at the clock edge, to begin each test with them."""

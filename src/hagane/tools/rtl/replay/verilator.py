@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -188,11 +188,7 @@ def read_coverage(
 ) -> dict[LinePoint, int]:
     """Return the points of a ``coverage.dat``, those of lines by default, and their counts."""
     found: dict[LinePoint, int] = {}
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        match = _ENTRY.match(line)
-        if match is None:
-            continue
-        fields = dict(part.split("\x02", 1) for part in match[1].split("\x01") if "\x02" in part)
+    for fields, count in coverage_entries(path):
         page = fields.get("page", "")
         if not page.startswith(pages):
             continue
@@ -200,5 +196,14 @@ def read_coverage(
         scope = fields.get("h", "")
         scope = re.sub(r"^TOP\.tb\.dut\.?", "", scope)
         point = LinePoint(position, fields.get("o", ""), scope)
-        found[point] = found.get(point, 0) + int(match[2])
+        found[point] = found.get(point, 0) + count
     return found
+
+
+def coverage_entries(path: Path) -> Iterator[tuple[dict[str, str], int]]:
+    """Yield the fields and the count of every entry of a ``coverage.dat``."""
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        match = _ENTRY.match(line)
+        if match is not None:
+            parts = (part.split("\x02", 1) for part in match[1].split("\x01") if "\x02" in part)
+            yield dict((key, value) for key, value in parts), int(match[2])
