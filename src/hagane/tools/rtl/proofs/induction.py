@@ -8,7 +8,7 @@ for good, whatever the inputs: each condition may lean on all others.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hagane.tools.rtl.proofs.circuit import Circuit, Unrolled
 from hagane.tools.rtl.proofs.sat import Sat
@@ -29,86 +29,98 @@ class Together:
         self.circuit = circuit
         self.alive = dict(candidates)
         self._depth = depth
+        self._done = 0  # cycles of the base
+        self._base: _Round | None = None
+        self._step: _Round | None = None
 
-    def base(self, start: Sequence[int], stop: float) -> bool:
-        """Drop those that are met within the first cycles; return whether that was all."""
-        first = Unrolled(self.circuit, start, resets_open=True)
-        sat = Sat(first.gates)
-        try:
-            for cycle in range(self._depth):
-                if not self._drop(sat, first, cycle, [], stop, None):
-                    return False
-        finally:
-            sat.close()
-        return True
-
-    def step(self, stop: float, breaking: Breaking | None = None) -> bool:
+    def prove(self, start: Sequence[int], stop: float, breaking: Breaking | None = None) -> bool:
         """Drop those that do not follow; return whether it came to an end.
 
+        A call that found no end before ``stop`` may be made again, and goes on.
+
         Args:
+            start: The bits of the state at the start.
             stop: When to give up, on the monotonic clock.
             breaking: Returns further candidates that do not hold in the cycle after a state.
         """
-        later = Unrolled(self.circuit, None, resets_open=True)
-        sat = Sat(later.gates)
-        try:
-            numbers = list(self.alive)
-            held: dict[int, int] = {}
-            for number in numbers:
-                held[number] = sat.selector()
-            for cycle in range(self._depth):
-                literals = later.at(cycle, [self.alive[n] for n in numbers])
-                for number, literal in zip(numbers, literals, strict=True):
-                    if literal:
-                        sat.add([-held[number], -sat.literal(literal)])
-            return self._drop(sat, later, self._depth, held, stop, breaking)
-        finally:
-            sat.close()
+        if self._base is None:
+            self._base = _Round(self, Unrolled(self.circuit, start, resets_open=True))
+        while self._done < self._depth:
+            if not self._base.drop(self._done, stop, None):
+                return False
+            self._done += 1
+        if self._step is None:
+            self._step = _Round(self, Unrolled(self.circuit, None, resets_open=True))
+            self._step.hold(self._depth)
+        return self._step.drop(self._depth, stop, breaking)
 
-    def _drop(
-        self,
-        sat: Sat,
-        unrolled: Unrolled,
-        cycle: int,
-        held: Mapping[int, int] | Sequence[int],
-        stop: float,
-        breaking: Breaking | None,
-    ) -> bool:
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Drop candidates that a run has met."""
+        for number in numbers:
+            self.alive.pop(number, None)
+
+
+class _Round:
+    """Questions about candidates over some cycles."""
+
+    def __init__(self, together: Together, unrolled: Unrolled):
+        self._together = together
+        self._unrolled = unrolled
+        self._sat = Sat(unrolled.gates)
+        self._held: dict[int, int] = {}
+        self._asked: dict[int, tuple[int, dict[int, int], dict[int, int]]] = {}
+
+    def hold(self, depth: int) -> None:
+        """Let the candidates be assumed in the first cycles."""
+        alive = self._together.alive
+        self._held = {number: self._sat.selector() for number in alive}
+        for cycle in range(depth):
+            literals = self._unrolled.at(cycle, list(alive.values()))
+            for number, literal in zip(alive, literals, strict=True):
+                if literal:
+                    self._sat.add([-self._held[number], -self._sat.literal(literal)])
+
+    def _ready(self, cycle: int) -> tuple[int, dict[int, int], dict[int, int]]:
+        if cycle not in self._asked:
+            alive, sat = self._together.alive, self._sat
+            found = self._unrolled.at(cycle, list(alive.values()))
+            literals = {n: x for n, x in zip(alive, found, strict=True) if x}
+            hits = {number: sat.selector() for number in literals}
+            for number, hit in hits.items():
+                sat.add([-hit, sat.literal(literals[number])])
+            turn = sat.selector()
+            sat.add([-turn, *hits.values()])
+            self._asked[cycle] = (turn, hits, literals)
+        return self._asked[cycle]
+
+    def drop(self, cycle: int, stop: float, breaking: Breaking | None) -> bool:
         """Drop candidates that can hold in a cycle until none of the rest can."""
-        numbers = list(self.alive)
-        literals = dict(
-            zip(numbers, unrolled.at(cycle, [self.alive[n] for n in numbers]), strict=True)
-        )
-        hits: dict[int, int] = {}
-        for number, literal in literals.items():
-            if literal:
-                hits[number] = sat.selector()
-                sat.add([-hits[number], sat.literal(literal)])
-        asked = list(hits)
-        turn = sat.selector()
-        sat.add([-turn, *hits.values()])
-        while hits:
+        sat, alive = self._sat, self._together.alive
+        turn, hits, literals = self._ready(cycle)
+        while True:
+            for number in [n for n in hits if n not in alive]:
+                sat.add([-hits.pop(number)])
             left = stop - time.monotonic()
+            if not hits:
+                return True
             if left <= 0:
                 return False
-            assumed = [held[n] for n in self.alive] if isinstance(held, Mapping) else []
+            assumed = [self._held[n] for n in alive if n in self._held]
             found = sat.check([turn, *assumed], seconds=left)
             if found is None:
                 return False
             if not found:
                 return True
-            broken = {n for n in asked if n in hits and sat.holds(literals[n])}
+            broken = {n for n in hits if sat.holds(literals[n])}
             if breaking is not None:
-                broken |= breaking(self._state(sat, unrolled, cycle)) & hits.keys()
+                broken |= breaking(self._state(cycle)) & hits.keys()
             for number in broken:
-                sat.add([-hits.pop(number)])
-                del self.alive[number]
-        return True
+                del alive[number]
 
-    def _state(self, sat: Sat, unrolled: Unrolled, cycle: int) -> dict[str, int]:
+    def _state(self, cycle: int) -> dict[str, int]:
         """Return the state at the start of a cycle, as found."""
-        bits = iter(unrolled.states[cycle])
+        bits = iter(self._unrolled.states[cycle])
         return {
-            name: sum(sat.holds(next(bits)) << k for k in range(len(part)))
-            for name, part in self.circuit.state.items()
+            name: sum(self._sat.holds(next(bits)) << k for k in range(len(part)))
+            for name, part in self._together.circuit.state.items()
         }

@@ -7,6 +7,7 @@ a bound. Whether it is one is for the induction to say.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -18,8 +19,10 @@ _MOST_BITS = 72
 _MOST = 4_000
 
 
-def relations(circuit: Circuit, samples: Sequence[dict[str, int]]) -> list[int]:
-    """Return literals over the state that are false in all samples."""
+def relations(
+    circuit: Circuit, samples: Sequence[dict[str, int]], stop: float = float("inf")
+) -> list[int]:
+    """Return literals over the state that are false in all samples, those found before ``stop``."""
     gates = circuit.gates
     found: dict[int, None] = {}
     names = list(circuit.state)
@@ -40,7 +43,7 @@ def relations(circuit: Circuit, samples: Sequence[dict[str, int]]) -> list[int]:
             if ones in (0, len(samples)):
                 found[bit if ones == 0 else bit ^ 1] = None
     for first, second in combinations([n for n in names if len(circuit.state[n]) > 1], 2):
-        if len(found) > _MOST:
+        if len(found) > _MOST or time.monotonic() > stop:
             break
         a, b = circuit.state[first], circuit.state[second]
         if len(a) != len(b):
@@ -61,7 +64,7 @@ def relations(circuit: Circuit, samples: Sequence[dict[str, int]]) -> list[int]:
     packed = [(bit, int("".join(map(str, values)), 2)) for bit, values in control]
     whole = (1 << len(samples)) - 1
     for (first_bit, p), (second_bit, q) in combinations(packed, 2):
-        if len(found) > _MOST:
+        if len(found) > _MOST or time.monotonic() > stop:
             break
         for x, u in ((first_bit, p), (first_bit ^ 1, whole ^ p)):
             for y, v in ((second_bit, q), (second_bit ^ 1, whole ^ q)):

@@ -205,5 +205,5 @@ def coverage_entries(path: Path) -> Iterator[tuple[dict[str, str], int]]:
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         match = _ENTRY.match(line)
         if match is not None:
-            parts = (part.split("\x02", 1) for part in match[1].split("\x01") if "\x02" in part)
-            yield dict((key, value) for key, value in parts), int(match[2])
+            parts = (part.partition("\x02") for part in match[1].split("\x01"))
+            yield {key: value for key, found, value in parts if found}, int(match[2])

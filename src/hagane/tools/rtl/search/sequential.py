@@ -36,7 +36,7 @@ def explore(search: Search) -> None:
     if not search.open:
         return
     plan = _Plan(search)
-    plan.prove(1, whole * 0.15)
+    plan.prove(1, whole * 0.1)
     stages: list[Callable[[], object]] = [
         lambda: plan.from_reset(whole * 0.25),
         lambda: plan.prove(2, whole * 0.15),
@@ -52,6 +52,8 @@ def explore(search: Search) -> None:
         search.found.rounds += 1
         progress = plan.look_ahead(4, whole * 0.08)
         progress += search.burst(whole * 0.05, _VECTORS)
+        if 1 not in plan.proved:
+            plan.prove(1, whole * 0.08)
         search.tell()
         if not progress:
             if not stages:
@@ -70,6 +72,8 @@ class _Plan:
         self._ahead: dict[int, Ahead] = {}
         self._from_reset = 0
         self._excused: set[int] = set()
+        self._together: dict[int, Together] = {}
+        self.proved: set[int] = set()
         self._blocked = 0
 
     def literals(self) -> dict[int, int]:
@@ -179,49 +183,57 @@ class _Plan:
     # Proofs
 
     def prove(self, depth: int, seconds: float) -> None:
-        """Prove open goals dead by an induction over all of them and what states showed."""
+        """Prove open goals dead by an induction over all of them and what states showed.
+
+        One that found no end within its time goes on when it is asked for again.
+        """
         search = self.search
         stop = time.monotonic() + min(seconds, search.time_left())
-        candidates = self.literals()
-        known = {number for number, literal in candidates.items() if literal == 0}
-        for number in known:
-            goal = search.engine.goals_at[number][0]
-            search.bury(goal, Dead(None, "no state and no input reaches it"))
-            del candidates[number]
-        if not candidates:
-            return
-        goals = set(candidates)
-        for at, literal in enumerate(relations(self.circuit, self._samples())):
-            candidates[-1 - at] = literal
-        together = Together(self.circuit, candidates, depth)
-        if not together.base(self._start(), stop):
-            return
+        together = self._together.get(depth)
+        if together is None:
+            candidates = self.literals()
+            for number in [number for number, literal in candidates.items() if literal == 0]:
+                goal = search.engine.goals_at[number][0]
+                search.bury(goal, Dead(None, "no state and no input reaches it"))
+                del candidates[number]
+            if not candidates:
+                return
+            samples = self._samples(stop)
+            for at, literal in enumerate(relations(self.circuit, samples, stop)):
+                candidates[-1 - at] = literal
+            together = self._together[depth] = Together(self.circuit, candidates, depth)
+        left = search.open
+        together.forget([n for n in together.alive if n >= 0 and not left >> n & 1])
 
         def breaking(state: dict[str, int]) -> set[int]:
             words, met = search.engine.state(state), 0
             for _ in range(16):
                 rows = search.engine.random_rows(search.random.getrandbits(60), 1)
                 met |= search.engine.run(rows, words)[0]
-            return {number for number in goals if met >> number & 1}
+            return {number for number in together.alive if number >= 0 and met >> number & 1}
 
-        if not together.step(stop, breaking):
+        if not together.prove(self._start(), stop, breaking):
             return
+        self.proved.add(depth)
         others = len(together.alive) - 1
         why = f"by induction over {depth + 1} cycles"
         if others:
             why += f", together with {others} other conditions"
-        for number in goals & together.alive.keys():
-            if number not in self._excused:
+        for number in list(together.alive):
+            if number >= 0 and number not in self._excused:
                 search.bury(search.engine.goals_at[number][0], Dead(None, why))
         for ahead in self._ahead.values():
             self._close(ahead)
 
-    def _samples(self) -> list[dict[str, int]]:
+    def _samples(self, stop: float) -> list[dict[str, int]]:
         """Return states that runs reached: those kept, and more from random rows."""
+        half = time.monotonic() + (stop - time.monotonic()) / 4
         search, engine = self.search, self.search.engine
         nodes = search.corpus.nodes
         samples = [engine.values(node.state) for node in nodes[-_SAMPLES:]]
         for _ in range(engine.pace(_SAMPLES)):
+            if time.monotonic() > half:
+                break
             node = search.random.choice(nodes)
             rows = engine.random_rows(search.random.getrandbits(60), search.random.randint(1, 64))
             samples.append(engine.values(engine.run(rows, node.state)[1]))
