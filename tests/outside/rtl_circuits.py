@@ -101,8 +101,9 @@ CIRCUITS: dict[str, Circuit] = {
         name: Circuit("opentitan", (*(f"{_PRIM}/{part}.sv" for part in more),
                                     f"{_PRIM}/{name}.sv"), (_PRIM,))
         for name, more in {
-            "prim_arbiter_ppc": ("prim_util_pkg",), "prim_filter_ctr": (),
-            "prim_packer": ("prim_util_pkg",), "prim_lfsr": (), "prim_edge_detector": (),
+            "prim_arbiter_ppc": ("prim_util_pkg", "prim_leading_one_ppc"), "prim_filter_ctr": (),
+            "prim_packer": ("prim_util_pkg", "prim_count_pkg"),
+            "prim_lfsr": ("prim_cipher_pkg",), "prim_edge_detector": (),
         }.items()
     },
 }  # fmt: skip

@@ -94,7 +94,20 @@ def test_the_command_writes_tests_that_a_simulator_passes(
     source = str(DESIGNS / "lock.sv")
     out = tmp_path / "out"
     with pytest.raises(SystemExit) as exit_:
-        main(["rtl", "cover", source, "--top", "lock", "--out", str(out), "--json", "--seconds", "300"])
+        main(
+            [
+                "rtl",
+                "cover",
+                source,
+                "--top",
+                "lock",
+                "--out",
+                str(out),
+                "--json",
+                "--seconds",
+                "300",
+            ]
+        )
     assert exit_.value.code == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["top"] == "lock"

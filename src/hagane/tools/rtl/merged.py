@@ -111,7 +111,7 @@ def _ucis_hits(instance: ElementTree.Element, name: str, files: dict[str, str]) 
             for bit in (item for item in node if _tag(item) == "toggleBit"):
                 edges = [item for item in bit if _tag(item) == "toggle"]
                 if len(edges) > 1 and all(map(_counted, edges)):
-                    yield _Hit("toggle", name, bit.get("name") or node.get("name", ""))
+                    yield _Hit("toggle", name, bit.get("name", node.get("name", "")))
         elif tag in ("statement", "block") and _counted(node, direct=True):
             yield _Hit("statement", name, "", *_place(node, files))
         elif tag == "branch":

@@ -9,7 +9,7 @@ from hagane.symbolic.term import bits, variable
 from hagane.tools.rtl.circuit.design import Design
 from hagane.tools.rtl.circuit.model import CycleModel, Input, Reset, synchronous_resets
 from hagane.tools.rtl.circuit.values import leaves
-from hagane.tools.rtl.search.simulate import Test
+from hagane.tools.rtl.search.simulate import Row, Test
 
 _CLOCK = re.compile(r"(?:^|[._])(?:i_)?(?:clk|clock)(?:_i|_in)?$", re.I)
 _ROWS = 2_000
@@ -37,9 +37,9 @@ def ports_alone(design: Design) -> CycleModel:
 def random_tests(model: CycleModel, seed: int) -> list[Test]:
     """Return random rows, with the resets active in the first two of each test."""
     source = random.Random(seed)
-    tests = []
+    tests: list[Test] = []
     for _ in range(_ROWS // _LENGTH):
-        test = []
+        test: list[Row] = []
         for number in range(_LENGTH):
             row = {item.name: source.getrandbits(item.width) for item in model.inputs}
             row.update((r.name, r.active if number < 2 else 1 - r.active) for r in model.resets)

@@ -7,7 +7,7 @@ Each state on the way is reachable, though no simulator gets there in a lifetime
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass
 
 from hagane.symbolic import bitvector as bv
@@ -38,25 +38,42 @@ class Loop:
         return moved
 
 
+class Rounds:
+    """The states of a loop over the number of rounds, as gates."""
+
+    def __init__(self, circuit: Circuit, loop: Loop):
+        self.gates = Gates()
+        self.count = [self.gates.input() for _ in range(_ROUNDS)]
+        self._blast = Blaster(self.gates, {"rounds": self.count})
+        self.start: list[int] = []
+        self.expected: list[int] = []
+        for name, part in circuit.state.items():
+            width, value = len(part), loop.state[name]
+            step = loop.steps.get(name, 0)
+            if not step:
+                same = [value >> k & 1 for k in range(width)]
+                self.start += same
+                self.expected += same
+                continue
+            number = bv.resize(variable("rounds", bits(_ROUNDS)), width, signed=False)
+            moved = bv.multiply(number, const(step, bits(width)))
+            self.start += self._blast(bv.add(const(value, bits(width)), moved))
+            self.expected += self._blast(bv.add(const(value + step, bits(width)), moved))
+
+    def below(self, rounds: int) -> int:
+        """Return the literal of fewer rounds."""
+        sort = bits(_ROUNDS)
+        return self._blast(less(variable("rounds", sort), const(rounds, sort), signed=False))[0]
+
+    def found(self, sat: Sat) -> int:
+        """Return the number of rounds in an assignment."""
+        return sum(sat.holds(bit) << k for k, bit in enumerate(self.count))
+
+
 def rounds_of(circuit: Circuit, loop: Loop, seconds: float) -> int:
     """Return for how many rounds a loop surely goes on: 0 where nothing is proved."""
-    gates = Gates()
-    count = [gates.input() for _ in range(_ROUNDS)]
-    blast = Blaster(gates, {"rounds": count})
-    start: list[int] = []
-    expected: list[int] = []
-    for name, part in circuit.state.items():
-        width, value = len(part), loop.state[name]
-        step = loop.steps.get(name, 0)
-        if not step:
-            same = [value >> k & 1 for k in range(width)]
-            start += same
-            expected += same
-            continue
-        number = bv.resize(variable("rounds", bits(_ROUNDS)), width, signed=False)
-        moved = bv.multiply(number, const(step, bits(width)))
-        start += blast(bv.add(const(value, bits(width)), moved))
-        expected += blast(bv.add(const(value + step, bits(width)), moved))
+    states = Rounds(circuit, loop)
+    gates, start, expected = states.gates, states.start, states.expected
     ahead = Unrolled(circuit, start, gates=gates)
     reached = ahead.after(loop.period - 1)
     sat = Sat(gates)
@@ -75,16 +92,41 @@ def rounds_of(circuit: Circuit, loop: Loop, seconds: float) -> int:
                 return 0
             if not found:
                 return rounds
-            rounds = min(rounds, sum(sat.holds(bit) << k for k, bit in enumerate(count)))
+            rounds = min(rounds, states.found(sat))
             if rounds == 0:
                 return 0
             # A smaller number of rounds after which it goes another way.
-            sat.require([_below(blast, rounds)])
+            sat.require([states.below(rounds)])
         return 0
     finally:
         sat.close()
 
 
-def _below(blast: Blaster, rounds: int) -> int:
-    sort = bits(_ROUNDS)
-    return blast(less(variable("rounds", sort), const(rounds, sort), signed=False))[0]
+def targets(
+    circuit: Circuit, loop: Loop, rounds: int, goals: Mapping[int, int], seconds: float
+) -> Generator[tuple[int, dict[str, int]], Collection[int], None]:
+    """Yield numbers of rounds, each with a row that meets a goal after so many.
+
+    Sent back to it are the goals that are still wanted, by number.
+    """
+    states = Rounds(circuit, loop)
+    ahead = Unrolled(circuit, states.start, gates=states.gates)
+    literals = dict(zip(goals, ahead.at(0, list(goals.values())), strict=True))
+    sat = Sat(states.gates)
+    try:
+        sat.require([states.below(rounds + 1)])
+        left = {number for number, literal in literals.items() if literal}
+        while left:
+            turn = sat.selector()
+            sat.require([literals[number] for number in left], unless=turn)
+            if not sat.check([turn], seconds=seconds):
+                return
+            row = {
+                name: sum(sat.holds(bit) << k for k, bit in enumerate(part))
+                for name, part in ahead.inputs[0].items()
+            }
+            met = {number for number in left if sat.holds(literals[number])}
+            wanted = yield states.found(sat), row
+            left = (left & set(wanted)) - met
+    finally:
+        sat.close()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hagane.tools.rtl.proofs.loops import Loop, rounds_of
+from hagane.tools.rtl.proofs.loops import Loop, rounds_of, targets
 
 if TYPE_CHECKING:
     from hagane.tools.rtl.compiled.engine import Words
@@ -87,27 +87,37 @@ def _loops(search: Search, node: Node, row: Words) -> list[tuple[Loop, int]]:
 
 
 def _follow(
-    search: Search, circuit: Circuit, node: Node, loop: Loop, begin: int, rounds: int, row: Words
+    search: Search,
+    circuit: Circuit,
+    node: Node,
+    loop: Loop,
+    begin: int,
+    rounds: int,
+    row: Words,
 ) -> int:
-    """Go on from states along a loop: where it ends, and where a bit of a counter changes."""
-    targets = {rounds, rounds - 1, rounds // 2}
-    targets.update(1 << k for k in range(2, rounds.bit_length()) if 1 << k < rounds)
-    for name, step in loop.steps.items():
-        width = len(circuit.state[name])
-        if step & (step - 1) == 0:
-            # The rounds after which the counter is about to wrap around, or a bit of it to change.
-            for k in range(width):
-                targets.add(((1 << k) - loop.state[name]) % (1 << width) // step)
-            targets.add(((1 << width) - 1 - loop.state[name]) % (1 << width) // step)
-    fresh = 0
+    """Go on from states along a loop: where a goal is met there, and where the loop ends."""
+    engine, fresh = search.engine, 0
     most = search.budget.replayed_rows(len(search.model.signals)) // 4
-    for target in sorted(t for t in targets if 1 <= t <= rounds):
+
+    def go(target: int, last: Words) -> int:
         length = begin + target * loop.period
         if length <= most:
-            fresh += (
-                search.corpus.add(node, np.repeat(row[None, :], length + 1, axis=0)) is not None
-            )
-            continue
-        state = search.engine.state(loop.after(circuit, target))
-        fresh += search.corpus.jump(node, state, row, length) is not None
+            held = np.repeat(row[None, :], length, axis=0)
+            return search.corpus.add(node, np.concatenate([held, last[None, :]])) is not None
+        state = engine.state(loop.after(circuit, target))
+        return search.corpus.jump(node, state, last, length) is not None
+
+    literals = {
+        engine.bit_of[goal]: circuit.bits(search.goals[goal])[0] for goal in search.open_goals()
+    }
+    asked = targets(circuit, loop, rounds, literals, _SECONDS)
+    try:
+        target, chosen = next(asked)
+        while search.time_left() > 0:
+            fresh += go(target, engine.rows([chosen])[0])
+            target, chosen = asked.send([engine.bit_of[goal] for goal in search.open_goals()])
+    except StopIteration:
+        pass
+    for target in (rounds, rounds - 1, rounds // 2):
+        fresh += go(target, row)
     return fresh

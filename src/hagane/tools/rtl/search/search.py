@@ -25,7 +25,7 @@ from hagane.tools.rtl.search.simulate import Bit, Dead, Goal, Row, Simulator, Te
 _BURST = 50_000  # cycles between two looks at the clock
 _LENGTH = 256  # rows of a random run that finds nothing
 _STARTS = 512
-_REPLAYED_VALUES = 100_000  # of signals, in a second of the whole time
+_REPLAYED_VALUES = 40_000  # of signals, in a second of the whole time
 _FIRST_VECTORS = 200_000
 
 
