@@ -16,9 +16,7 @@ from hagane.graph import to_proto
 
 __all__ = ["capture", "model_of", "onnx_model"]
 
-_LEAST_OPSET = (
-    21  # what all runtimes of today read; forms of operators are those of the current one
-)
+_LEAST_OPSET = 21  # read by all runtimes of today; forms of operators are those of the current one
 
 
 def capture(
@@ -32,7 +30,7 @@ def capture(
 
     The source is interpreted, never run. Inputs keep the names of the arguments and the sizes of
     their types; arrays that are attributes or globals become initializers under their path;
-    outputs are called by their path in what is returned (``logits``, ``hidden.0``), ``output``
+    outputs are called by their path in the result (``logits``, ``hidden.0``), ``output``
     where one tensor is returned, with ``.new`` appended where an input has that name.
 
     Args:

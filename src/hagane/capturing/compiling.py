@@ -50,7 +50,7 @@ class Compiled:
     """A function or model with the signature of the original, which runs as a graph.
 
     Attributes:
-        captures: One line for each graph that was made: what it serves.
+        captures: One line for each graph: the calls that it serves.
     """
 
     def __init__(self, model: Any, *, fullgraph: bool, explain: bool, dynamic: Any):
@@ -65,7 +65,7 @@ class Compiled:
         self.captures: list[str] = []
         functools.update_wrapper(self, model, updated=())
 
-    # What it shares with the original.
+    # Attributes shared with the original.
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name in _OWN:
@@ -148,9 +148,9 @@ class Compiled:
             return self._instead(error.error, args, kwargs)
 
     def _instead(self, error: KernelError, args: Any, kwargs: Any) -> Any:
-        """Run the original after its graph failed on what the arguments hold.
+        """Run the original after its graph failed on the arguments' data.
 
-        Data may be out of range: the original then raises what Python says of it. Where it does
+        Data may be out of range: the original then raises Python's error. Where it does
         not, the graph failed by itself, which is told.
 
         Raises:

@@ -1,4 +1,4 @@
-"""One graph of a compiled function: what it serves, what it assumes, how it runs."""
+"""One graph of a compiled function: its calls, its assumptions, its runs."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from hagane.frontends.capture.state import Attribute
 from hagane.frontends.capture.structure import Example, Text
 from hagane.frontends.libraries.meaning import MeaningTables
 
-# What a program may ask that guards do not see.
+# Questions of a program that guards do not see.
 _ASKED = ("torch.is_grad_enabled", "torch.is_inference_mode_enabled", "torch.Tensor.requires_grad")
 # Arrays of NumPy tell nobody when they are changed: small ones are compared, others are inputs.
 _COMPARED = 4096
 
 
 class GraphFailed(Exception):
-    """A node of a graph failed on what a call gave it.
+    """A node of a graph failed on a call's data.
 
     Attributes:
         error: The engine's error.
@@ -223,7 +223,7 @@ def _other_state(attribute: Attribute, value: ir.Value) -> str:
 
 
 def _as_input(graph: ir.Graph, value: ir.Value, found: Any) -> Any:
-    """Feed an array instead of keeping what it holds now."""
+    """Feed an array instead of keeping its present content."""
     if str(value.name) not in graph.initializers or not hasattr(found, "dtype"):
         return None
     del graph.initializers[str(value.name)]

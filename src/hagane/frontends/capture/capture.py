@@ -41,7 +41,7 @@ class Captured:
     Attributes:
         graph: Its graph; names are set, nothing in it is unused.
         report: The findings of the interpretation: assumptions and notices.
-        structure: How its outputs make up what the program returns: a tuple, list or dict of
+        structure: How its outputs make up the program's result: a tuple, list or dict of
             structures, a :class:`Record`, a :class:`Leaf` or a :class:`Constant`.
         reads: The values that it read from the running Python.
         weights: The real arrays behind initializers, by identity, with these.
@@ -64,7 +64,7 @@ class Attempt:
     Args:
         tables: Gives the meaning of names of libraries.
         names: The names of the arrays that the call reads, by identity.
-        state: Makes the observer of what is read, given the interpreter.
+        state: Makes the observer of reads, given the interpreter.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ def capture_object(
         tables: The meanings of names of libraries.
         training: Is told of random numbers and of buffers that the program changes, whose new
             content are outputs after those of its result; both are refused if None.
-        reads: Is filled with what was read from the running Python, if it fails too.
+        reads: Is filled with the reads of the running Python, after failures too.
         later: Whether there are other graphs for calls after the first one.
 
     Raises:

@@ -85,7 +85,7 @@ def outputs(core: Interpreter, value: Value, path: str, *, suffix: str = "") -> 
     if isinstance(value, Instance) and isinstance(value.cls, Class):
         if value.host is None:
             return _made(core, value, value.cls, path, suffix, ())
-        return Constant(value.host)  # what it holds and the call changes are outputs of their own
+        return Constant(value.host)  # members changed by the call are outputs of their own
     if isinstance(value, Expr):
         return _output(core, emit.size(value), path, suffix, "int")
     if isinstance(value, Real):
@@ -128,7 +128,7 @@ def _made(
 
 
 def _part(core: Interpreter, value: Value, path: str, suffix: str, around: tuple[int, ...]) -> Any:
-    """Make outputs of a part of an object; what is known of it stays a constant."""
+    """Make outputs of a part of an object; known members stay constants."""
     value = core.settle(value)
     if isinstance(value, DType | Device) or (is_plain(value) and not isinstance(value, tuple)):
         return Constant(value)

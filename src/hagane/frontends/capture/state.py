@@ -57,7 +57,7 @@ class Attribute:
 
 
 class Stateful(Reading):
-    """Notes what is read, and gives inputs of the graph for attributes that change.
+    """Notes reads, and gives inputs of the graph for attributes that change.
 
     Args:
         reads: Takes the notes.
@@ -127,7 +127,7 @@ class Stateful(Reading):
         super().lifted(found, value)
         if isinstance(value, Instance) and value.host is not None:
             self._objects.append(value)
-            for name, held in self.core.heap[value].items():  # what the lift has computed
+            for name, held in self.core.heap[value].items():  # values that the lift has computed
                 self._first.setdefault((value.key, name), held)
         if isinstance(value, ListRef | DictRef | SetRef):
             content = self.core.heap[value]
@@ -203,10 +203,10 @@ def type_of_state(
         known: The type that it had as an input in this attempt, empty if it was none.
 
     Returns:
-        The type; empty for what is set without being read, and had no value before.
+        The type; empty for an attribute set without being read, without a value before.
 
     Raises:
-        CheckError: What it holds before and after cannot be of one type.
+        CheckError: Its values before and after cannot be of one type.
     """
     if before is MISSING or before is None:
         if isinstance(now, Tensor) or _number(now):

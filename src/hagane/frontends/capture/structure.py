@@ -1,4 +1,4 @@
-"""How outputs make up what a program returns, and inputs what it takes."""
+"""The outputs of a graph as a program's result, its arguments as inputs."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def check_writable(core: Core, x: Tensor, remedy: str, *, by_statement: bool = F
 
 
 def copied(core: Core, made: Value, x: Tensor | None) -> Value:
-    """Return a tensor that shares its memory with no other one, whatever made it."""
+    """Return a tensor that shares its memory with no other one, from any operator."""
     if not isinstance(made, Tensor):
         return made
     if x is not None and made.value is x.value:
@@ -133,7 +133,7 @@ def _is_first(core: Core, x: Tensor, *, by_statement: bool) -> bool:
                 if isinstance(top, ast.expr) and not _leads(top, inside[0]):
                     return False
                 around.append(inside[0])
-        held.discard(frame.key)  # frames around can only hold what they have a name for
+        held.discard(frame.key)  # frames around hold only named values
         frame = frame.caller
     return True
 

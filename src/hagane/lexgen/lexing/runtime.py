@@ -83,11 +83,11 @@ def token_class(index: ByteIndex) -> type[Token]:
 
 
 class Step(NamedTuple):
-    """The effect of an accepted rule: ``back`` and ``head`` as in trailing context, then the
-    action.
+    """The effect of an accepted rule.
 
-    ``code`` is called with the scanner and the text and returns the kind. ``split`` tells apart the
-    two parts of a trailing context of variable length.
+    ``back`` and ``head`` are as in trailing context.     ``code`` is called with the scanner and
+    the text and returns the kind. ``split`` tells apart the two parts of a trailing context of
+    variable length.
     """
 
     kind: str | None

@@ -24,7 +24,7 @@ from hagane.symbolic import Dim
 AT_RUN_TIME = "a size is known only at run time"
 # Why a node is never native: two runs of it differ by intent.
 DRAWN = "it draws at random, and ONNX fixes no stream of numbers"
-# Metadata of a value that counts as one more reader: it is stored, whoever reads it.
+# Metadata of a value that counts as one more reader: it is stored, for any readers.
 STORED = "hagane.stored"
 
 

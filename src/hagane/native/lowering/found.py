@@ -1,4 +1,4 @@
-"""Sizes that kernels find in the data, and what follows from them while a program runs.
+"""Sizes that kernels find in the data, and values computed of them while a program runs.
 
 A rule whose result has a size that no shape of an input tells writes the kernel that finds it, and
 says by ``find_sizes`` where the number lies. From then on the size is a name like any other: kernels
@@ -136,7 +136,7 @@ def settle(
     results: Mapping[Buffer, tuple[Dim, ...]] | None = None,
     equal: Sequence[tuple[Dim, Dim]] = (),
 ) -> dict[Buffer, tuple[Dim, ...]]:
-    """Bring what follows from the sizes that are found to the kernels that read it.
+    """Bring values computed of found sizes to the kernels that read them.
 
     Args:
         recorder: The kernels, all of a part or body; changed.

@@ -29,7 +29,7 @@ def has_rule(node: ir.Node, types: GraphTypes) -> bool:
 
 
 def lower_nodes(low: Lowering, nodes: Sequence[ir.Node]) -> dict[ir.Node, str]:
-    """Append the kernels of nodes, and return those that have none, with reasons."""
+    """Append the kernels of nodes, and return nodes without any, with reasons."""
     low.forms.wanted_pads = _wanted_pads(low, nodes)
     refused: dict[ir.Node, str] = {}
     for node in nodes:

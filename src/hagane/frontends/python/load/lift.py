@@ -46,14 +46,14 @@ _ABSTRACT = (Tensor, Expr, Instance, Function, Class, Library)
 
 
 class Lift(Core):
-    """Finds what stands for a real object: known values, library names, source to interpret."""
+    """Finds the stand-in of a real object: known values, library names, source to interpret."""
 
     tables: Tables
     observer: Observer
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
-        # What stands for real objects, by their identity, with the objects.
+        # Stand-ins of real objects, by their identity, with the objects.
         self.lifted: dict[int, tuple[Any, Value]] = {}
         self._trees: dict[str, ast.Module | None] = {}
         self._mixins: dict[type, Value] = {}
@@ -315,7 +315,7 @@ class Lift(Core):
 
 
 def _adds_nothing(wrapper: Any) -> bool:
-    """Whether a wrapper only does what has no meaning here, such as that of torch.no_grad()."""
+    """Whether a wrapper only has effects without meaning here, such as that of torch.no_grad()."""
     code = getattr(wrapper, "__code__", None)
     if code is None:  # functools.lru_cache
         return type(wrapper).__module__ == "functools"
@@ -331,7 +331,7 @@ _TRANSPARENT = ("torch", "jaxtyping", "beartype", "typeguard")
 
 
 def _is_manager(wrapper: types.FunctionType) -> bool:
-    """Whether a function is what contextlib.contextmanager returned."""
+    """Whether a function is a result of contextlib.contextmanager."""
     return wrapper.__globals__.get("__name__") == "contextlib" and hasattr(wrapper, "__wrapped__")
 
 
@@ -376,7 +376,7 @@ def is_standard(found: Any) -> bool:
 
 
 def _is_generated(found: Any) -> bool:
-    """Whether a dataclass made a method itself: the interpreter knows what it does."""
+    """Whether a dataclass made a method itself: the interpreter knows its meaning."""
     code = getattr(inspect.unwrap(found) if callable(found) else found, "__code__", None)
     return code is not None and code.co_filename == "<string>"
 
