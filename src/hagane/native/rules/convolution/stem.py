@@ -2,7 +2,7 @@
 
 Images of one to four channels, which a network begins with, are kept a pixel after the other, two or
 four bfloat16 or four bytes each. The pixels under one row of the filter then lie in one piece, and
-fills a row of a matrix tile.
+fill a row of a matrix tile.
 """
 
 from __future__ import annotations
