@@ -75,10 +75,18 @@ class Expr:
         return tuple(self.terms.items())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Expr) and self._key == other._key
+        if self is other:
+            return True
+        if not isinstance(other, Expr) or self._hash != other._hash:
+            return False
+        return self._key == other._key
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._key)
 
     def __hash__(self) -> int:
-        return hash(self._key)
+        return self._hash
 
     def __add__(self, other: Dim | Fraction) -> Dim:
         return _written("+", (self, other), _add(self, other))
