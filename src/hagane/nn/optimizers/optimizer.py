@@ -168,17 +168,15 @@ class UpdateRule:
         trial = copy.copy(self)
         array = np.empty(1, dtype=np.float32)
         trial.init_state(Variable(array, grad=array))
-        for key in list(self._state):
+        found = {}
+        for key in self._state:
             try:
-                value = serializer(key, None)
+                found[key] = serializer(key, None)
             except KeyError:
                 if self.enabled:
                     raise
-                value = None
-            if value is None:
-                self._state = None
-                break
-            self._state[key] = value
+                found[key] = None
+        self._state = None if any(value is None for value in found.values()) else found
 
     def use_fp32_update(self, flag: bool = True) -> None:
         """Keep and update float16 parameters in float32."""
